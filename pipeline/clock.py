@@ -1,0 +1,72 @@
+"""The epoch clock: device-synchronised seconds of training and of validation, one record an epoch."""
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import keras
+
+from pipeline import engine
+from pipeline.datasets import Examples
+from pipeline.records import EpochRecord
+
+
+class EpochClock(keras.callbacks.Callback):
+    """
+    Times each epoch of `fit` from its first batch to its last step finished, then validates outside that time.
+
+    An epoch whose training loss is not finite is the last.
+
+    Args:
+        examples: the training examples of an epoch.
+        validate: returns loss and accuracy in [0, 1] on the validation set.
+        on_epoch: told of each epoch as it ends.
+
+    """
+
+    def __init__(
+        self, examples: Examples, validate: Callable[[], tuple[float, float]], on_epoch: Callable[[EpochRecord], None]
+    ) -> None:
+        super().__init__()
+        self.epochs: list[EpochRecord] = []
+        self._num_examples = len(examples.labels)
+        self._validate = validate
+        self._on_epoch = on_epoch
+        self._num_batches = 0
+        self._started = 0.0
+
+    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        engine.synchronise()
+        self._started = time.perf_counter()
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        engine.synchronise()
+        trained = time.perf_counter()
+        validation_loss, validation_accuracy = self._validate()
+        validated = time.perf_counter()
+        logs = logs or {}
+        optimizer = self.model.optimizer
+        train_seconds = trained - self._started
+        self._num_batches += self.params["steps"]
+        record = EpochRecord(
+            epoch=epoch + 1,
+            train_seconds=train_seconds,
+            validation_seconds=validated - trained,
+            train_loss=float(logs["loss"]),
+            train_accuracy=float(logs["accuracy"]),
+            validation_loss=validation_loss,
+            validation_accuracy=validation_accuracy,
+            loss_scale=loss_scale(optimizer),
+            skipped_steps=self._num_batches - int(optimizer.iterations),
+            images_per_second=self._num_examples / train_seconds,
+        )
+        self.epochs.append(record)
+        self._on_epoch(record)
+        self.model.stop_training = not math.isfinite(record.train_loss)
+
+
+def loss_scale(optimizer: keras.optimizers.Optimizer) -> float | None:
+    """The dynamic loss scale now, or None where the loss is not scaled."""
+    scale = getattr(optimizer, "dynamic_scale", None)
+    return None if scale is None else float(scale)

@@ -1,0 +1,81 @@
+"""Reading YAML files against a pydantic model, all faults in one message."""
+
+import difflib
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from pipeline.errors import InputError
+
+
+class Section(BaseModel):
+    """A part of a configuration file: immutable, no unknown keys, no silent conversion of types."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+SectionT = TypeVar("SectionT", bound=Section)
+
+
+def read(model: type[SectionT], path: Path) -> SectionT:
+    """
+    The file at `path` as a `model`.
+
+    Raises:
+        InputError: the file is missing, is not YAML, or does not fit the model; the text lists every fault with its
+            key path, what was received and what would be right.
+
+    """
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{path} is missing. Get it back with: git checkout -- {path.name}") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not readable as YAML: {error}") from None
+    return validate(model, values, str(path))
+
+
+def validate(model: type[SectionT], values: Any, source: str) -> SectionT:
+    """`values` as a `model`; `source` is the name that faults are reported under."""
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        faults = [_describe(model, fault) for fault in error.errors()]
+    count = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
+    raise InputError(f"{source}: {count}, nothing was started.\n" + "\n".join(f"  {fault}" for fault in faults))
+
+
+def _describe(model: type[BaseModel], fault: Any) -> str:
+    location = fault["loc"]
+    where = ".".join(str(part) for part in location if part != "[key]") or "(the whole file)"
+    if fault["type"] == "extra_forbidden":
+        known = _known_keys(model, location[:-1])
+        nearest = difflib.get_close_matches(str(location[-1]), known, n=1)
+        hint = f"Did you mean '{nearest[0]}'?" if nearest else f"Known keys: {', '.join(sorted(known))}."
+        return f"{where}: unknown key. {hint}"
+    if fault["type"] == "missing":
+        return f"{where}: missing."
+    message = fault["msg"].removeprefix("Value error, ")
+    if fault["type"] == "value_error":
+        return f"{where}: {message}"
+    return f"{where}: {message}. Received: {fault['input']!r}"
+
+
+def _known_keys(model: type[BaseModel], location: tuple[Any, ...]) -> list[str]:
+    """The keys allowed at `location`, found by walking the JSON schema of the model."""
+    schema = model.model_json_schema()
+    node: dict[str, Any] = schema
+    for part in location:
+        if part in node.get("properties", {}):
+            node = node["properties"][part]
+        elif "discriminator" in node:
+            node = {"$ref": node["discriminator"]["mapping"][part]}
+        elif "patternProperties" in node:
+            node = next(iter(node["patternProperties"].values()))
+        else:
+            node = node.get("items" if isinstance(part, int) else "additionalProperties", {})
+        if "$ref" in node:
+            node = schema["$defs"][node["$ref"].rsplit("/", 1)[-1]]
+    return list(node.get("properties", {}))

@@ -1,0 +1,9 @@
+"""What a user can put right."""
+
+
+class InputError(Exception):
+    """
+    A fault in what the project was given; its text names the fault and the remedy.
+
+    Commands print it without a traceback and exit with status 2.
+    """

@@ -1,0 +1,143 @@
+"""Statistics to SVG. Text and lines take the colour of the page, so that charts follow light and dark mode."""
+
+import io
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import matplotlib
+
+matplotlib.use("svg")
+
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+# Okabe & Ito's palette: told apart by colour-blind readers. The batch is a second cue: hollow and dashed at 2B and up.
+POLICY_COLOURS = {
+    "float32": "#0072B2",
+    "mixed_float16": "#D55E00",
+    "mixed_bfloat16": "#009E73",
+    "float16": "#CC79A7",
+    "bfloat16": "#E69F00",
+}
+INK = "#010203"  # stands for the page's text colour, which replaces it in the SVG
+STYLE: dict[Any, Any] = {
+    "axes.edgecolor": INK,
+    "axes.grid": True,
+    "axes.labelcolor": INK,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 11,
+    "figure.constrained_layout.use": True,
+    "figure.figsize": (5.6, 3.4),
+    "font.family": "sans-serif",
+    "font.size": 9.5,
+    "grid.alpha": 0.25,
+    "grid.color": "#808080",
+    "savefig.transparent": True,
+    "svg.fonttype": "none",
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+}
+
+
+class Series(NamedTuple):
+    """One variant: its label, what it looks like, and its values by seed."""
+
+    label: str
+    policy: str
+    is_baseline_batch: bool
+    values: Sequence[float]
+
+    @property
+    def colour(self) -> str:
+        return POLICY_COLOURS[self.policy]
+
+
+def accuracy_by_epoch(name: str, curves: Mapping[str, Series], epochs: Sequence[int]) -> str:
+    """Mean validation accuracy by epoch; `values` of a series are the means, one an epoch, in [0, 1]."""
+
+    def draw(axes: Axes) -> None:
+        for series in curves.values():
+            axes.plot(
+                epochs[: len(series.values)],
+                series.values,
+                color=series.colour,
+                linestyle="-" if series.is_baseline_batch else "--",
+                marker="o",
+                markersize=5,
+                markerfacecolor=series.colour if series.is_baseline_batch else "none",
+                label=series.label,
+            )
+        axes.set(xlabel="epoch", title="Validation accuracy, mean over seeds")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+        axes.legend(frameon=False, fontsize=8, handlelength=3)
+
+    return _svg(f"{name}-accuracy", f"Validation accuracy by epoch for each variant of {name}", draw)
+
+
+def by_variant(name: str, quantity: str, title: str, unit: str, series: Sequence[Series]) -> str:
+    """One row a variant, one dot a seed, a bar at their mean, from zero."""
+
+    def draw(axes: Axes) -> None:
+        for row, variant in enumerate(series):
+            mean = sum(variant.values) / len(variant.values) if variant.values else 0.0
+            axes.barh(row, mean, height=0.62, color=variant.colour, alpha=0.28 if variant.is_baseline_batch else 0.14)
+            axes.plot(
+                variant.values,
+                [row] * len(variant.values),
+                linestyle="none",
+                marker="o",
+                markersize=5,
+                color=variant.colour,
+                markerfacecolor=variant.colour if variant.is_baseline_batch else "none",
+            )
+        axes.set(xlabel=unit, title=title)
+        axes.set_xlim(left=0)
+        _label_rows(axes, [variant.label for variant in series])
+
+    return _svg(f"{name}-{quantity}", f"{title} of each variant of {name}", draw)
+
+
+def speedups(name: str, rows: Sequence[tuple[Series, float | None, float | None, float | None]]) -> str:
+    """One row a candidate: the speedup and its interval, against a line at 1. A row is (series, ratio, low, high)."""
+
+    def draw(axes: Axes) -> None:
+        axes.axvline(1.0, color=INK, linewidth=1)
+        for row, (series, ratio, low, high) in enumerate(rows):
+            if ratio is None:
+                continue
+            if low is not None and high is not None:
+                axes.plot([low, high], [row, row], color=series.colour, linewidth=2.2, solid_capstyle="butt")
+            face = series.colour if series.is_baseline_batch else "none"
+            axes.plot(ratio, row, marker="o", markersize=7, color=series.colour, markerfacecolor=face)
+        axes.set(xlabel="times the speed of the baseline (right of the line is faster)", title="Speedup, 95 % interval")
+        _label_rows(axes, [series.label for series, *_ in rows])
+
+    return _svg(f"{name}-speedup", f"Speedup over the baseline of each variant of {name}", draw)
+
+
+def _label_rows(axes: Axes, labels: Sequence[str]) -> None:
+    axes.set_yticks(range(len(labels)), labels)
+    axes.set_ylim(len(labels) - 0.5, -0.5)
+    axes.grid(visible=False, axis="y")
+
+
+def _svg(identifier: str, description: str, draw: Callable[[Axes], None]) -> str:
+    """An inline SVG with a text alternative; the same bytes for the same data."""
+    with plt.rc_context(STYLE | {"svg.hashsalt": identifier}):
+        figure, axes = plt.subplots()
+        draw(axes)
+        buffer = io.StringIO()
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+        plt.close(figure)
+    svg = buffer.getvalue()
+    svg = svg[svg.index("<svg") :].replace(INK, "currentColor")
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    # Several charts share a page: identifiers get the chart's name in front.
+    svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{identifier}-", svg)
+    return svg.replace("<svg ", f'<svg role="img" aria-label="{description}" ', 1)

@@ -1,0 +1,102 @@
+"""
+EfficientNet as the CIFAR-100 notebook writes it out by hand.
+
+It departs from Tan & Le (2019, arXiv 1905.11946) where the notebook does: relu6 stands where the paper has swish,
+convolutions carry a bias, squeeze-excite reduces by 24, the first block keeps its expansion convolution, and there is
+neither dropout nor stochastic depth.
+"""
+
+import math
+from dataclasses import dataclass
+
+import keras
+from keras import layers
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A run of inverted residual blocks; only the first of them has a stride."""
+
+    filters: int
+    kernel_size: int
+    repeats: int
+    stride: int
+    expansion: int = 6
+
+
+STAGES = (
+    Stage(16, 3, 1, 1, expansion=1),
+    Stage(24, 3, 2, 2),
+    Stage(40, 5, 2, 2),
+    Stage(80, 3, 3, 2),
+    Stage(112, 5, 3, 1),
+    Stage(192, 5, 4, 2),
+    Stage(320, 3, 1, 1),
+)
+STEM_FILTERS = 32
+HEAD_FILTERS = 1280
+
+
+def build(
+    *,
+    num_classes: int,
+    image_shape: tuple[int, int, int],
+    width: float,
+    depth: float,
+    batch_norm_momentum: float,
+) -> keras.Model:
+    """
+    Float images (N, H, W, C) to float32 probabilities (N, num_classes).
+
+    Every layer but the softmax follows the global Keras policy. `width` multiplies filters and `depth` repeats; the
+    stem, the first stage and the head keep theirs.
+    """
+    inputs = keras.Input(image_shape)
+
+    def batch_norm(x):
+        return layers.BatchNormalization(momentum=batch_norm_momentum)(x)
+
+    x = layers.Conv2D(STEM_FILTERS, 3, strides=2, padding="same")(inputs)
+    x = layers.ReLU(6.0)(batch_norm(x))
+    for index, stage in enumerate(STAGES):
+        filters, repeats = stage.filters, stage.repeats
+        if index:
+            filters, repeats = round_filters(filters * width), math.ceil(repeats * depth)
+        for repeat in range(repeats):
+            stride = stage.stride if repeat == 0 else 1
+            x = _inverted_residual(x, filters, stage.kernel_size, stride, stage.expansion, batch_norm)
+    x = layers.Conv2D(HEAD_FILTERS, 1, padding="same")(x)
+    x = layers.ReLU(6.0)(batch_norm(x))
+    x = layers.GlobalAveragePooling2D()(x)
+    x = layers.Dense(num_classes)(x)
+    outputs = layers.Activation("softmax", dtype="float32", name="probabilities")(x)
+    return keras.Model(inputs, outputs, name="efficientnet")
+
+
+def round_filters(filters: float, divisor: int = 8) -> int:
+    """The nearest multiple of `divisor`, one step up where rounding would take off more than a tenth."""
+    rounded = max(divisor, int(filters + divisor / 2) // divisor * divisor)
+    return rounded + divisor if rounded < 0.9 * filters else rounded
+
+
+def _inverted_residual(x, filters, kernel_size, stride, expansion, batch_norm):
+    """Expand, filter each channel in space, weigh the channels, project; add the input where shapes allow."""
+    entry = x
+    expanded = entry.shape[-1] * expansion
+    x = layers.Conv2D(expanded, 1, padding="same")(x)
+    x = layers.ReLU(6.0)(batch_norm(x))
+    x = layers.DepthwiseConv2D(kernel_size, strides=stride, padding="same")(x)
+    x = layers.ReLU(6.0)(batch_norm(x))
+    x = _squeeze_excite(x, expanded)
+    x = layers.Conv2D(filters, 1, padding="same")(x)
+    x = batch_norm(x)
+    return layers.Add()([x, entry]) if stride == 1 and entry.shape[-1] == filters else x
+
+
+def _squeeze_excite(x, channels):
+    """Channel weights in [0, 1] from the spatial mean, through a bottleneck of 1 × 1 convolutions."""
+    squeezed = channels // (24 if channels % 24 == 0 else 4)
+    weights = layers.GlobalAveragePooling2D(keepdims=True)(x)
+    weights = layers.Conv2D(squeezed, 1, activation="relu6")(weights)
+    weights = layers.Conv2D(channels, 1, activation="sigmoid")(weights)
+    return layers.Multiply()([x, weights])

@@ -1,0 +1,152 @@
+"""
+What a run leaves behind: `record.json`, `epochs.csv` and `predictions.npz`.
+
+A run is finished when its folder exists: the files are written beside it and the folder is renamed into place.
+"""
+
+import csv
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from pipeline.errors import InputError
+from pipeline.study import RunKey
+
+Outcome = Literal["completed", "diverged", "out_of_memory"]
+
+
+class EpochRecord(BaseModel):
+    """One epoch. Accuracies in [0, 1]; unknown is None; `skipped_steps` counts from the start of the run."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    epoch: int
+    train_seconds: float
+    validation_seconds: float
+    train_loss: float
+    train_accuracy: float
+    validation_loss: float
+    validation_accuracy: float
+    loss_scale: float | None
+    skipped_steps: int | None
+    images_per_second: float
+
+
+class RunRecord(BaseModel):
+    """
+    One run. Accuracies in [0, 1]; unknown is None.
+
+    `steady_epoch_seconds` is the median training time of the epochs after the first, validation apart.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    schema_version: Literal[1] = 1
+    benchmark: str
+    variant: str
+    seed: int
+    campaign: str
+    outcome: Outcome
+    engine: str
+    policy: str
+    compute_dtype: str
+    variable_dtype: str
+    output_dtype: str
+    tf32: bool
+    jit_compile: bool
+    loop: Literal["fit"]
+    loss_scale: Literal["dynamic", "none"]
+    batch_size: int
+    image_size: int
+    num_parameters: int
+    num_train_examples: int
+    num_validation_examples: int
+    num_test_examples: int
+    num_epochs: int
+    steps_per_epoch: int
+    startup_seconds: float
+    first_epoch_seconds: float | None
+    steady_epoch_seconds: float | None
+    images_per_second: float | None
+    peak_memory_bytes: int | None
+    peak_memory_kind: str | None
+    weights_bytes: int
+    skipped_steps: int | None
+    final_loss_scale: float | None
+    final_train_loss: float | None
+    final_validation_accuracy: float | None
+    final_test_loss: float | None
+    final_test_accuracy: float | None
+    initial_weights_sha256: str
+    data_sha256: str
+    resumed: bool
+    started_at: str
+    environment: dict[str, Any]
+
+    @property
+    def key(self) -> RunKey:
+        return RunKey(self.benchmark, self.variant, self.seed)
+
+
+def write_run(
+    root: Path,
+    record: RunRecord,
+    epochs: Sequence[EpochRecord],
+    labels: np.ndarray,
+    predicted: np.ndarray,
+) -> Path:
+    """
+    Writes the run's folder under `root` in one step and returns it.
+
+    Args:
+        labels: integer (num_test_examples,), true classes in data set order.
+        predicted: integer (num_test_examples,), the most probable class of each; empty for a run without an end.
+
+    """
+    directory = root / record.key.directory
+    partial = directory.with_name(directory.name + ".partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    (partial / "record.json").write_text(json.dumps(record.model_dump(), indent=2) + "\n", encoding="utf-8")
+    with (partial / "epochs.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(EpochRecord.model_fields))
+        writer.writeheader()
+        writer.writerows(epoch.model_dump() for epoch in epochs)
+    np.savez_compressed(partial / "predictions.npz", labels=labels, predicted=predicted)
+    shutil.rmtree(directory, ignore_errors=True)
+    partial.replace(directory)
+    return directory
+
+
+def read_record(key: RunKey, root: Path = Path()) -> RunRecord:
+    """The record of a finished run. Raises `InputError` that says how to make the run again."""
+    path = root / key.directory / "record.json"
+    try:
+        return RunRecord.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        raise InputError(f"{path} is missing. Make the run: dvc repro {key.stage}") from None
+    except ValidationError as error:
+        raise _damaged(path, key, error.errors()[0]["msg"]) from None
+
+
+def read_epochs(record: RunRecord, root: Path = Path()) -> list[EpochRecord]:
+    """The epochs of a finished run, in order. Raises `InputError` that says how to make the run again."""
+    path = root / record.key.directory / "epochs.csv"
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        epochs = [EpochRecord.model_validate({name: value or None for name, value in row.items()}) for row in rows]
+    except (OSError, ValidationError, UnicodeDecodeError, csv.Error) as error:
+        raise _damaged(path, record.key, str(error).splitlines()[0]) from None
+    if len(epochs) != record.num_epochs:
+        raise _damaged(path, record.key, f"{len(epochs)} epochs of {record.num_epochs}")
+    return epochs
+
+
+def _damaged(path: Path, key: RunKey, reason: str) -> InputError:
+    return InputError(f"{path} is damaged ({reason}). Make the run again: dvc repro --force --single-item {key.stage}")

@@ -1,0 +1,200 @@
+"""From stored results to the parts of the report. It computes nothing that is not stored; it arranges."""
+
+import csv
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any, NamedTuple
+
+import jinja2
+
+from pipeline import figures
+from pipeline.claims import Claims, load_claims
+from pipeline.comparison import Comparison, Pair
+from pipeline.errors import InputError
+from pipeline.study import Study, load_study
+from pipeline.verdicts import describe_difference, describe_speedup
+
+PARTS = Path("report")
+# What stands between an accuracy difference and the margin.
+_OUTCOMES = {
+    "equivalent": "equivalent within",
+    "equivalent but shifted": "shifted, yet equivalent within",
+    "different": "different, and not equivalent within",
+    "inconclusive": "inconclusive for a margin of",
+}
+
+
+class Results(NamedTuple):
+    """What the report prints: the study, and everything under `results/`."""
+
+    study: Study
+    claims: Claims
+    comparison: Comparison
+    verdicts: list[dict[str, Any]]
+    environments: list[dict[str, Any]]
+    runs: list[dict[str, Any]]
+    epochs: list[dict[str, Any]]
+
+
+def load_results(root: Path = Path()) -> Results:
+    """Reads the results under `root`. Raises `InputError` that names the file that is missing or damaged."""
+    results = root / "results"
+
+    def read(name: str, parse: Callable[[str], Any]) -> Any:
+        path = results / name
+        try:
+            return parse(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise InputError(f"{path} is missing. Make it with: dvc repro") from None
+        except ValueError as error:
+            raise InputError(f"{path} is damaged ({error}). Make it again: dvc repro --force compare judge") from None
+
+    return Results(
+        study=load_study(root / "params.yaml"),
+        claims=load_claims(root / "claims.yaml"),
+        comparison=read("comparison.json", Comparison.model_validate_json),
+        verdicts=read("verdicts.json", json.loads),
+        environments=read("environments.json", json.loads),
+        runs=read("runs.csv", _rows),
+        epochs=read("epochs.csv", _rows),
+    )
+
+
+def _rows(text: str) -> list[dict[str, Any]]:
+    return [{name: _value(cell) for name, cell in row.items()} for row in csv.DictReader(text.splitlines())]
+
+
+def _value(cell: str) -> Any:
+    if cell == "":
+        return None
+    for convert in (int, float):
+        try:
+            return convert(cell)
+        except ValueError:
+            pass
+    return cell
+
+
+def headline(results: Results, benchmark: str) -> str:
+    """The first mixed policy of the study in a sentence or two: at the batch of the baseline, then at double."""
+    study = results.study
+    mixed = [name for name, v in study.variants_of(benchmark).items() if v.policy.startswith("mixed_")]
+    first_policy = [name for name in mixed if study.variants[name].policy == study.variants[mixed[0]].policy]
+    pairs = [results.comparison.find(benchmark, name) for name in first_policy[:2]]
+    sentences = [_sentence(pair, study.variants[pair.candidate].batch_multiplier) for pair in pairs if pair]
+    return " ".join(sentences) or "The study runs no mixed policy on it."
+
+
+def _sentence(pair: Pair, batch_multiplier: int) -> str:
+    batch = {1: "at the same batch", 2: "at double the batch"}.get(
+        batch_multiplier, f"at {batch_multiplier}× the batch"
+    )
+    return (
+        f"{pair.candidate}, {batch}: {describe_speedup(pair)} the speed of {pair.baseline}, "
+        f"test accuracy {describe_difference(pair)}, {_OUTCOMES[pair.equivalence.outcome]} "
+        f"±{pair.equivalence.margin_pp:g} pp."
+    )
+
+
+def verdict_counts(results: Results) -> dict[str, int]:
+    """Number of claims by verdict, most frequent first."""
+    return dict(Counter(verdict["verdict"] for verdict in results.verdicts).most_common())
+
+
+def outcome_counts(results: Results) -> dict[str, int]:
+    """Number of runs by outcome."""
+    return dict(Counter(run["outcome"] for run in results.runs).most_common())
+
+
+def part(name: str, results: Results) -> str:
+    """The HTML of one part of the report: the macro `name` of report/parts.html."""
+    loader = jinja2.FileSystemLoader(PARTS)
+    environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+    environment.filters |= {"number": _number, "mebibytes": _mebibytes}
+    template = environment.get_template("parts.html")
+    module = template.make_module(
+        {
+            "study": results.study,
+            "claims": results.claims,
+            "verdicts": results.verdicts,
+            "verdict_counts": verdict_counts(results),
+            "outcome_counts": outcome_counts(results),
+            "environments": results.environments,
+            "benchmarks": [_benchmark(results, benchmark) for benchmark in results.study.benchmarks],
+        }
+    )
+    return str(getattr(module, name)())
+
+
+def _benchmark(results: Results, name: str) -> dict[str, Any]:
+    """Everything the report shows of one benchmark."""
+    study = results.study
+    runs = {variant: [] for variant in study.variants_of(name)}  # type: dict[str, list[dict[str, Any]]]
+    for run in results.runs:
+        if run["benchmark"] == name:
+            runs[run["variant"]].append(run)
+    return {
+        "name": name,
+        "recipe": study.benchmarks[name],
+        "headline": headline(results, name),
+        "rows": [
+            {
+                "variant": variant,
+                "run": runs[variant][0],
+                "accuracies": _known(runs[variant], "final_test_accuracy"),
+                "seconds": _known(runs[variant], "steady_epoch_seconds"),
+                "memory": _known(runs[variant], "peak_memory_bytes"),
+                "num_completed": sum(run["outcome"] == "completed" for run in runs[variant]),
+                "num_runs": len(runs[variant]),
+                "pair": results.comparison.find(name, variant),
+            }
+            for variant in runs
+        ],
+        "charts": _charts(results, name, runs),
+        "published": [figure for figure in results.claims.figures if figure.benchmark == name],
+        "deviations": study.deviations.get(name, []),
+    }
+
+
+def _charts(results: Results, name: str, runs: dict[str, list[dict[str, Any]]]) -> list[str]:
+    variants = results.study.variants_of(name)
+
+    def series(variant: str, values: list[float]) -> figures.Series:
+        return figures.Series(variant, variants[variant].policy, variants[variant].batch_multiplier == 1, values)
+
+    def by_seed(column: str, scale: float = 1.0) -> list[figures.Series]:
+        return [series(variant, [scale * value for value in _known(runs[variant], column)]) for variant in variants]
+
+    epochs = sorted({row["epoch"] for row in results.epochs if row["benchmark"] == name})
+    curves = {}
+    for variant in variants:
+        of_variant = [row for row in results.epochs if (row["benchmark"], row["variant"]) == (name, variant)]
+        by_epoch = [_known([r for r in of_variant if r["epoch"] == epoch], "validation_accuracy") for epoch in epochs]
+        curves[variant] = series(variant, [mean(values) for values in by_epoch if values])
+    ratios = [(p, p.speedup) for p in results.comparison.pairs if p.benchmark == name]
+    return [
+        figures.accuracy_by_epoch(name, curves, epochs),
+        figures.speedups(name, [(series(p.candidate, []), r.ratio, r.low, r.high) for p, r in ratios]),
+        figures.by_variant(name, "seconds", "Training time of an epoch", "seconds", by_seed("steady_epoch_seconds")),
+        figures.by_variant(name, "memory", "Peak memory", "MiB", by_seed("peak_memory_bytes", 2**-20)),
+    ]
+
+
+def _known(rows: list[dict[str, Any]], column: str) -> list[float]:
+    return [row[column] for row in rows if row[column] is not None]
+
+
+def _number(values: list[float], digits: int = 2, scale: float = 1.0) -> str:
+    """Mean and standard deviation over seeds, as in "12.3 ± 0.4"."""
+    if not values:
+        return "–"
+    scaled = [scale * value for value in values]
+    spread = f" ± {stdev(scaled):.{digits}f}" if len(scaled) > 1 else ""
+    return f"{mean(scaled):.{digits}f}{spread}"
+
+
+def _mebibytes(values: list[float]) -> str:
+    return f"{mean(values) / 2**20:,.0f}" if values else "–"

@@ -1,0 +1,187 @@
+"""
+The study: every choice that decides what is run and how it is compared.
+
+`params.yaml` is a study. Nothing here needs an engine.
+"""
+
+from collections import Counter
+from pathlib import Path
+from typing import Annotated, Literal, NamedTuple, Self
+
+from pydantic import Field, PositiveFloat, PositiveInt, StringConstraints, model_validator
+
+from pipeline.configuration import Section, read
+
+# Names become stage names, folders and shell words. DVC joins stage names with "-", so "-" would make two different
+# combinations of names collide.
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_][a-z0-9_.]*$")]
+PolicyName = Literal["float32", "float16", "bfloat16", "mixed_float16", "mixed_bfloat16"]
+NonNegativeInt = Annotated[int, Field(ge=0)]
+
+PARAMS = Path("params.yaml")
+
+
+class Split(Section):
+    """
+    How the training set is cut. Examples are taken from the front and held out from behind.
+
+    With `shuffle_seed` the examples are permuted once before the cut, the same for every run.
+    """
+
+    num_train_examples: PositiveInt
+    num_validation_examples: PositiveInt
+    shuffle_seed: NonNegativeInt | None = None
+
+
+class Dense(Section):
+    name: Literal["dense"]
+    units: PositiveInt
+
+
+class EfficientNet(Section):
+    """`width` multiplies filters and `depth` repeats; both are 1 in B0."""
+
+    name: Literal["efficientnet"]
+    width: PositiveFloat = 1.0
+    depth: PositiveFloat = 1.0
+    batch_norm_momentum: Annotated[float, Field(gt=0, lt=1)] = 0.99
+
+
+Model = Annotated[Dense | EfficientNet, Field(discriminator="name")]
+
+
+class Optimizer(Section):
+    name: Literal["adam", "rmsprop"]
+    learning_rate: PositiveFloat
+
+
+class Benchmark(Section):
+    """A data set, a model and a recipe. `batch_size` is the batch size B of the baseline.
+
+    Every variant evaluates at the same `evaluation_batch_size`.
+    """
+
+    dataset: Name
+    split: Split
+    image_size: PositiveInt
+    model: Model
+    optimizer: Optimizer
+    batch_size: PositiveInt
+    evaluation_batch_size: PositiveInt
+    num_epochs: PositiveInt
+    steps_per_execution: PositiveInt = 1
+
+
+class Variant(Section):
+    """
+    What is varied: the policy, the batch size as a multiple of B, TF32 and XLA.
+
+    `benchmarks` names those it is run on; without it, all.
+    """
+
+    policy: PolicyName
+    batch_multiplier: PositiveInt
+    tf32: bool = False
+    jit_compile: bool = False
+    benchmarks: list[Name] | None = None
+
+
+class Comparison(Section):
+    """How runs are compared: against which variant, from which epoch on, within which margin of accuracy."""
+
+    baseline: Name
+    num_warmup_epochs: NonNegativeInt
+    margin_pp: dict[Name, PositiveFloat]
+
+
+class RunKey(NamedTuple):
+    """Names one run: one benchmark, one variant, one seed, one process."""
+
+    benchmark: str
+    variant: str
+    seed: int
+
+    @property
+    def directory(self) -> Path:
+        return Path("runs", self.benchmark, self.variant, f"seed-{self.seed}")
+
+    @property
+    def stage(self) -> str:
+        """The name of the DVC stage that makes the run."""
+        return f"train@{self.seed}-{self.benchmark}-{self.variant}"
+
+
+class Study(Section):
+    profile: Name
+    description: str
+    campaign: Name
+    engine: Literal["tensorflow"]
+    devices: Literal[1]
+    seeds: Annotated[list[NonNegativeInt], Field(min_length=1)]
+    datasets: Annotated[list[Name], Field(min_length=1)]
+    benchmarks: Annotated[dict[Name, Benchmark], Field(min_length=1)]
+    variants: Annotated[dict[Name, Variant], Field(min_length=1)]
+    comparison: Comparison
+    deviations: dict[Name, list[str]] = Field(
+        default_factory=dict
+    )  # what differs from the source, in words for the report, by benchmark
+
+    @model_validator(mode="after")
+    def _parts_agree(self) -> Self:
+        faults = []
+        for field, counts in (("seeds", Counter(self.seeds)), ("datasets", Counter(self.datasets))):
+            faults += [f"{field}: {name!r} stands twice." for name, count in counts.items() if count > 1]
+        for name, benchmark in self.benchmarks.items():
+            if benchmark.dataset not in self.datasets:
+                faults.append(
+                    f"benchmarks.{name}.dataset: must be one of `datasets` ({', '.join(self.datasets)}). "
+                    f"Received: {benchmark.dataset!r}"
+                )
+            for variant_name, variant in self.variants_of(name).items():
+                batch_size = benchmark.batch_size * variant.batch_multiplier
+                if batch_size > benchmark.split.num_train_examples:
+                    faults.append(
+                        f"benchmarks.{name}.batch_size: {benchmark.batch_size} × {variant.batch_multiplier} of variant "
+                        f"{variant_name} is more than the {benchmark.split.num_train_examples} training examples."
+                    )
+            if name not in self.comparison.margin_pp:
+                faults.append(f"comparison.margin_pp.{name}: missing; give the margin in percentage points.")
+            if self.comparison.baseline not in self.variants_of(name):
+                faults.append(
+                    f"comparison.baseline: must be a variant that runs on {name} "
+                    f"({', '.join(self.variants_of(name)) or 'it has none'}). Received: {self.comparison.baseline!r}"
+                )
+        for field, names in [
+            ("comparison.margin_pp", list(self.comparison.margin_pp)),
+            ("deviations", list(self.deviations)),
+        ] + [(f"variants.{name}.benchmarks", variant.benchmarks or []) for name, variant in self.variants.items()]:
+            faults += [
+                f"{field}: must be names of benchmarks ({', '.join(self.benchmarks)}). Received: {name!r}"
+                for name in names
+                if name not in self.benchmarks
+            ]
+        if faults:
+            raise ValueError("\n  ".join(faults))
+        return self
+
+    def variants_of(self, benchmark: str) -> dict[str, Variant]:
+        """The variants that are run on `benchmark`, by name, in the study's order."""
+        return {
+            name: variant
+            for name, variant in self.variants.items()
+            if variant.benchmarks is None or benchmark in variant.benchmarks
+        }
+
+    def runs(self) -> list[RunKey]:
+        """Every run of the study, seeds outermost: all variants of a seed run close together in time."""
+        return [
+            RunKey(benchmark, variant, seed)
+            for seed in self.seeds
+            for benchmark in self.benchmarks
+            for variant in self.variants_of(benchmark)
+        ]
+
+
+def load_study(path: Path = PARAMS) -> Study:
+    """The validated study in `path`. Raises `InputError` that lists all faults."""
+    return read(Study, path)

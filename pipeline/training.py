@@ -1,0 +1,180 @@
+"""One run: one benchmark, one variant, one seed, from the arrays to the run's folder."""
+
+import datetime
+import hashlib
+import math
+import time
+from pathlib import Path
+from statistics import median
+
+from pipeline import engine  # first: it quietens the engine before Keras imports it
+
+# isort: split
+import keras
+import numpy as np
+
+from pipeline import datasets, environment, models
+from pipeline.batches import ShuffledBatches
+from pipeline.clock import EpochClock, loss_scale
+from pipeline.errors import InputError
+from pipeline.precision import expected_dtypes, observed_dtypes
+from pipeline.progress import ProgressLine
+from pipeline.records import Outcome, RunRecord, write_run
+from pipeline.study import Benchmark, RunKey, Study
+
+OPTIMIZERS = {"adam": keras.optimizers.Adam, "rmsprop": keras.optimizers.RMSprop}
+
+
+def train(study: Study, key: RunKey, process_started: float, root: Path = Path()) -> RunRecord:
+    """
+    Makes the run `key` of `study`, writes its folder under `root` and returns its record.
+
+    Divergence and lack of memory are outcomes in the record, not errors.
+
+    Args:
+        process_started: `time.perf_counter()` at the start of the process; start-up time counts from there.
+
+    Raises:
+        InputError: the data are missing or damaged, or the model does not have the dtypes of its policy.
+
+    """
+    benchmark, variant = study.benchmarks[key.benchmark], study.variants[key.variant]
+    started_at = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    data = datasets.load(benchmark.dataset, benchmark.split, root / datasets.ROOT)
+    batch_size = benchmark.batch_size * variant.batch_multiplier
+    evaluation_batch_size = benchmark.evaluation_batch_size
+
+    engine.set_tf32(variant.tf32)
+    model, initial_weights_sha256 = build_model(
+        benchmark, variant.policy, data.num_classes, data.train.images.shape[-1], key.seed
+    )
+    compile_model(model, benchmark, variant.jit_compile)
+    # A first prediction traces it here, outside every timed window, and shows the output's real dtype.
+    dtypes = observed_dtypes(model, str(model.predict(data.validation.images[:1], verbose=0).dtype))
+    if dtypes != expected_dtypes(variant.policy):
+        raise InputError(
+            f"{key.benchmark} must have {expected_dtypes(variant.policy)} under {variant.policy}: {dtypes}"
+        )
+
+    batches = ShuffledBatches(data.train, batch_size, key.seed)
+    progress = ProgressLine(f"{key.benchmark} {key.variant} seed {key.seed}", benchmark.num_epochs, data.train)
+    clock = EpochClock(data.train, lambda: score(model, data.validation, evaluation_batch_size)[:2], progress.epoch)
+    test_loss = test_accuracy = None
+    predicted = np.empty(0, np.int64)
+    outcome: Outcome = "completed"
+    surroundings = environment.describe()
+    startup_seconds = time.perf_counter() - process_started
+    engine.reset_peak_memory()
+    try:
+        model.fit(batches, epochs=benchmark.num_epochs, shuffle=False, verbose=0, callbacks=[clock, progress])
+    except Exception as error:
+        if not engine.is_out_of_memory(error):
+            raise
+        outcome = "out_of_memory"
+    peak_memory_bytes, peak_memory_kind = engine.peak_memory()
+    epochs = clock.epochs
+    if epochs and not math.isfinite(epochs[-1].train_loss):
+        outcome = "diverged"
+    if outcome == "completed":
+        test_loss, test_accuracy, predicted = score(model, data.test, evaluation_batch_size)
+    last = epochs[-1] if epochs and outcome == "completed" else None
+    steady_epoch_seconds = median(epoch.train_seconds for epoch in epochs[1:]) if len(epochs) > 1 else None
+    record = RunRecord(
+        benchmark=key.benchmark,
+        variant=key.variant,
+        seed=key.seed,
+        campaign=study.campaign,
+        outcome=outcome,
+        engine=study.engine,
+        policy=variant.policy,
+        compute_dtype=dtypes.compute,
+        variable_dtype=dtypes.variable,
+        output_dtype=dtypes.output,
+        tf32=variant.tf32,
+        jit_compile=variant.jit_compile,
+        loop="fit",
+        loss_scale="none" if loss_scale(model.optimizer) is None else "dynamic",
+        batch_size=batch_size,
+        image_size=benchmark.image_size,
+        num_parameters=model.count_params(),
+        num_train_examples=len(data.train.labels),
+        num_validation_examples=len(data.validation.labels),
+        num_test_examples=len(data.test.labels),
+        num_epochs=len(epochs),
+        steps_per_epoch=len(batches),
+        startup_seconds=startup_seconds,
+        first_epoch_seconds=epochs[0].train_seconds if epochs else None,
+        steady_epoch_seconds=steady_epoch_seconds,
+        images_per_second=len(data.train.labels) / steady_epoch_seconds if steady_epoch_seconds else None,
+        peak_memory_bytes=peak_memory_bytes,
+        peak_memory_kind=peak_memory_kind,
+        weights_bytes=sum(weight.nbytes for weight in model.get_weights()),
+        skipped_steps=epochs[-1].skipped_steps if epochs else None,
+        final_loss_scale=epochs[-1].loss_scale if epochs else None,
+        final_train_loss=last.train_loss if last else None,
+        final_validation_accuracy=last.validation_accuracy if last else None,
+        final_test_loss=test_loss,
+        final_test_accuracy=test_accuracy,
+        initial_weights_sha256=initial_weights_sha256,
+        data_sha256=data.sha256,
+        resumed=False,
+        started_at=started_at,
+        environment=surroundings,
+    )
+    write_run(root, record, epochs, data.test.labels, predicted)
+    return record
+
+
+def build_model(
+    benchmark: Benchmark, policy: str, num_classes: int, num_channels: int, seed: int
+) -> tuple[keras.Model, str]:
+    """
+    The benchmark's model under `policy`, and the SHA-256 of its initial weights in float32.
+
+    The weights depend on the seed alone: a model whose variables are 16 bits wide gets the float32 ones, rounded.
+    """
+
+    def build(policy: str) -> keras.Model:
+        keras.utils.set_random_seed(seed)
+        previous = keras.config.dtype_policy()
+        keras.config.set_dtype_policy(policy)
+        try:
+            return models.build(benchmark, num_classes, num_channels)
+        finally:
+            keras.config.set_dtype_policy(previous)
+
+    model = build(policy)
+    reference = model if expected_dtypes(policy).variable == "float32" else build("float32")
+    weights = reference.get_weights()
+    if reference is not model:
+        model.set_weights(weights)
+    digest = hashlib.sha256()
+    for weight in weights:
+        digest.update(np.ascontiguousarray(weight).data)
+    return model, digest.hexdigest()
+
+
+def compile_model(model: keras.Model, benchmark: Benchmark, jit_compile: bool) -> None:
+    """
+    Compiles `model` as the recipe says, with every variable in place before the first step.
+
+    Keras traces the training function a second time when its first call creates variables.
+    """
+    model.compile(
+        optimizer=OPTIMIZERS[benchmark.optimizer.name](learning_rate=benchmark.optimizer.learning_rate),
+        loss="sparse_categorical_crossentropy",
+        metrics=[keras.metrics.SparseCategoricalAccuracy(name="accuracy")],
+        jit_compile=jit_compile,
+        steps_per_execution=benchmark.steps_per_execution,
+    )
+    model.optimizer.build(model.trainable_variables)
+
+
+def score(model: keras.Model, examples: datasets.Examples, batch_size: int) -> tuple[float, float, np.ndarray]:
+    """Mean cross-entropy, accuracy in [0, 1], and the most probable class of each example (N,)."""
+    probabilities = model.predict(examples.images, batch_size=batch_size, verbose=0)
+    true = np.take_along_axis(probabilities, examples.labels[:, None], axis=1)[:, 0]
+    # Keras clips at the same place, so that a probability of zero costs 16.1 and not infinity.
+    loss = -np.log(np.clip(true, keras.config.epsilon(), 1.0)).mean(dtype=np.float64)
+    predicted = probabilities.argmax(axis=1)
+    return float(loss), float((predicted == examples.labels).mean()), predicted

@@ -1,0 +1,121 @@
+"""The judge: statistics + claims → verdicts. A pure function."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from pipeline.claims import Claim, Claims
+from pipeline.comparison import Comparison, Pair
+from pipeline.hardware import Hardware
+
+Verdict = Literal["reproduced", "in direction only", "not reproduced", "inconclusive", "not testable here"]
+
+
+class Judgement(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str
+    source: str
+    verdict: Verdict
+    reason: str
+    published: str
+    measured: str | None
+
+
+def judge(claims: Claims, comparison: Comparison, hardware: Hardware) -> list[Judgement]:
+    """A verdict for each claim, in the order of the claims."""
+    return [_judge(claim, comparison, hardware) for claim in claims.claims]
+
+
+def _judge(claim: Claim, comparison: Comparison, hardware: Hardware) -> Judgement:
+    pair = comparison.find(claim.benchmark, claim.candidate)
+    lack = _lack(claim, hardware)
+    measured = None
+    if pair is None:
+        lack = lack or f"the study does not run {claim.candidate} on {claim.benchmark}"
+    elif claim.kind == "same_accuracy":
+        measured = describe_difference(pair)
+    else:
+        measured = describe_speedup(pair)
+    verdict: Verdict
+    if lack or pair is None:
+        verdict, reason = "not testable here", lack or ""
+    elif claim.kind == "same_accuracy":
+        verdict, reason = _judge_accuracy(pair)
+    else:
+        verdict, reason = _judge_speed(claim, pair)
+    return Judgement(
+        id=claim.id,
+        source=claim.source,
+        verdict=verdict,
+        reason=reason,
+        published=claim.published,
+        measured=measured,
+    )
+
+
+def _lack(claim: Claim, hardware: Hardware) -> str | None:
+    """What the claim needs and this machine does not have."""
+    if claim.needs == "anything":
+        return None
+    if claim.needs == "nvidia_gpu" and claim.min_compute_capability:
+        if hardware.kind == "nvidia_gpu" and (hardware.compute_capability or 0) >= claim.min_compute_capability:
+            return None
+        return f"needs an NVIDIA GPU of compute capability ≥ {claim.min_compute_capability}"
+    names = {"cpu": "a CPU", "nvidia_gpu": "an NVIDIA GPU", "tpu": "a TPU", "intel_gpu": "an Intel GPU"}
+    return None if hardware.kind == claim.needs else f"needs {names[claim.needs]}"
+
+
+def _judge_speed(claim: Claim, pair: Pair) -> tuple[Verdict, str]:
+    low, high = pair.speedup.low, pair.speedup.high
+    if low is None or high is None:
+        return "inconclusive", f"{pair.num_seeds} completed seeds give no interval"
+    if claim.kind == "slower":
+        if high < 1:
+            return "reproduced", "the whole interval of the speedup lies below 1"
+        return ("not reproduced", "the whole interval lies above 1") if low > 1 else _open("1")
+    threshold = claim.threshold or 1.0
+    if low >= threshold:
+        return "reproduced", f"the whole interval lies at {threshold:g}× or above"
+    if low > 1 and high < threshold:
+        return "in direction only", f"faster, and by less than {threshold:g}×"
+    if high < 1:
+        return "not reproduced", "the whole interval lies below 1: slower"
+    return _open("1" if low <= 1 else f"{threshold:g}")
+
+
+def _open(value: str) -> tuple[Verdict, str]:
+    return "inconclusive", f"the interval of the speedup holds {value}"
+
+
+def _judge_accuracy(pair: Pair) -> tuple[Verdict, str]:
+    test = pair.equivalence
+    margin = f"±{test.margin_pp:g} pp"
+    if test.outcome in ("equivalent", "equivalent but shifted"):
+        return "reproduced", f"{test.outcome} within {margin} (TOST p = {test.p_value:.2g})"
+    if test.outcome == "different":
+        return "not reproduced", f"not equivalent within {margin}, and the 95 % interval leaves out zero"
+    if test.detectable_margin_pp is None:
+        return "inconclusive", f"{pair.num_seeds} completed seeds give no interval"
+    return "inconclusive", (
+        f"{pair.num_seeds} seeds of this spread could establish ±{test.detectable_margin_pp:.2g} pp, not {margin}"
+    )
+
+
+def describe_speedup(pair: Pair) -> str:
+    """The speedup as in "1.23× [1.10, 1.38]"; words stand where there is no interval."""
+    speedup = pair.speedup
+    if speedup.ratio is None:
+        return "no completed pair"
+    interval = "no interval" if speedup.low is None else f"[{speedup.low:.2f}, {speedup.high:.2f}]"
+    return f"{speedup.ratio:.2f}× {interval}"
+
+
+def describe_difference(pair: Pair) -> str:
+    """The difference as in "−0.12 pp [−0.40, +0.16]"; words stand where there is no interval."""
+    difference = pair.accuracy_difference_pp
+    if difference.mean is None:
+        return "no completed pair"
+    text = f"{difference.mean:+.2f} pp "
+    text += "no interval" if difference.low95 is None else f"[{difference.low95:+.2f}, {difference.high95:+.2f}]"
+    return text.replace("-", "−")

@@ -1,0 +1,18 @@
+"""The commands DVC runs. Each parses its arguments and calls the library."""
+
+import argparse
+import sys
+from collections.abc import Callable
+
+from pipeline.errors import InputError
+
+
+def run(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentParser) -> None:
+    """Calls `main` with the parsed arguments; a fault of the input ends in its message and exit status 2."""
+    try:
+        main(parser.parse_args())
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,69 @@
+"""Compare the runs of the study: statistics of every variant against the baseline."""
+
+import argparse
+import csv
+import json
+from pathlib import Path
+
+from pipeline.comparison import Comparison, Run, compare
+from pipeline.records import read_epochs, read_record
+from pipeline.study import RunKey, load_study
+from stages import run
+
+RESULTS = Path("results")
+
+
+def main(_: argparse.Namespace) -> None:
+    study = load_study()
+    records = {key: read_record(key) for key in study.runs()}
+    runs = {key: Run(record, read_epochs(record)) for key, record in records.items()}
+    comparison = compare(study, runs)
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "comparison.json").write_text(comparison.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    _write_json(RESULTS / "summary.json", _summary(comparison, runs))
+    environments = [run.record.environment for run in runs.values()]
+    stable = [{name: value for name, value in e.items() if name != "load_average"} for e in environments]
+    _write_json(RESULTS / "environments.json", [e for i, e in enumerate(stable) if e not in stable[:i]])
+    _write_csv(
+        RESULTS / "runs.csv",
+        [{name: v for name, v in run.record.model_dump().items() if name != "environment"} for run in runs.values()],
+    )
+    _write_csv(
+        RESULTS / "epochs.csv",
+        [key._asdict() | epoch.model_dump() for key, run in runs.items() for epoch in run.epochs],
+    )
+    print(f"{len(runs)} runs, {len(comparison.pairs)} comparisons")
+
+
+def _summary(comparison: Comparison, runs: dict[RunKey, Run]) -> dict[str, dict[str, dict[str, float | None]]]:
+    """Flat numbers by benchmark and variant, for `dvc metrics`."""
+    summary: dict[str, dict[str, dict[str, float | None]]] = {}
+    for key in runs:
+        of_variant = [run.record for other, run in runs.items() if other[:2] == key[:2]]
+        accuracies = [r.final_test_accuracy for r in of_variant if r.final_test_accuracy is not None]
+        seconds = [r.steady_epoch_seconds for r in of_variant if r.steady_epoch_seconds is not None]
+        summary.setdefault(key.benchmark, {})[key.variant] = {
+            "test_accuracy": sum(accuracies) / len(accuracies) if accuracies else None,
+            "epoch_seconds": sum(seconds) / len(seconds) if seconds else None,
+        }
+    for pair in comparison.pairs:
+        summary[pair.benchmark][pair.candidate] |= {
+            "speedup": pair.speedup.ratio,
+            "accuracy_difference_pp": pair.accuracy_difference_pp.mean,
+        }
+    return summary
+
+
+def _write_json(path: Path, value: object) -> None:
+    path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
+
+
+def _write_csv(path: Path, rows: list[dict[str, object]]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows[0]) if rows else [])
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+if __name__ == "__main__":
+    run(main, argparse.ArgumentParser(prog="python -m stages.compare", description=__doc__))

@@ -1,0 +1,26 @@
+"""Name what the runs of a benchmark read: digests of its data and of its model's source."""
+
+import argparse
+import hashlib
+import json
+from pathlib import Path
+
+from pipeline.study import load_study
+from stages import run
+
+
+def main(arguments: argparse.Namespace) -> None:
+    benchmark = load_study().benchmarks[arguments.benchmark]
+    dataset = json.loads(Path("data", benchmark.dataset, "dataset.json").read_text(encoding="utf-8"))
+    source = Path("pipeline", "models", f"{benchmark.model.name}.py").read_bytes()
+    inputs = {"dataset": dataset["name"], "data_sha256": dataset["sha256"]}
+    inputs |= {"model": benchmark.model.name, "model_sha256": hashlib.sha256(source).hexdigest()}
+    path = Path("inputs", f"{arguments.benchmark}.json")
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(inputs, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="python -m stages.inputs", description=__doc__)
+    parser.add_argument("--benchmark", required=True, help="a benchmark of params.yaml")
+    run(main, parser)

@@ -1,0 +1,44 @@
+"""Train one run of the study: one benchmark, one variant, one seed."""
+
+import time
+
+PROCESS_STARTED = time.perf_counter()  # before the imports, which are part of what a run costs
+
+import argparse  # noqa: E402
+
+from pipeline.errors import InputError  # noqa: E402
+from pipeline.study import RunKey, load_study  # noqa: E402
+from stages import run  # noqa: E402
+
+
+def main(arguments: argparse.Namespace) -> None:
+    study = load_study()
+    key = RunKey(arguments.benchmark, arguments.variant, arguments.seed)
+    for field, name, known in (
+        ("benchmark", key.benchmark, study.benchmarks),
+        ("variant", key.variant, study.variants),
+        ("seed", key.seed, study.seeds),
+    ):
+        if name not in known:
+            raise InputError(f"--{field}: must be one of {', '.join(map(str, known))}. Received: {name}")
+    if key not in study.runs():
+        # DVC's matrix is a full product; a combination the study leaves out ends here, at no cost.
+        key.directory.mkdir(parents=True, exist_ok=True)
+        text = f"variants.{key.variant}.benchmarks does not name {key.benchmark}: nothing to run.\n"
+        (key.directory / "left_out.txt").write_text(text, encoding="utf-8")
+        print(text, end="")
+        return
+
+    from pipeline.training import train  # the engine takes seconds to import
+
+    record = train(study, key, PROCESS_STARTED)
+    accuracy = "unknown" if record.final_test_accuracy is None else f"{record.final_test_accuracy:.4f}"
+    print(f"{key.directory}: {record.outcome}, test accuracy {accuracy}")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="python -m stages.train", description=__doc__)
+    parser.add_argument("--benchmark", required=True, help="a benchmark of params.yaml")
+    parser.add_argument("--variant", required=True, help="a variant of params.yaml")
+    parser.add_argument("--seed", required=True, type=int, help="a seed of params.yaml")
+    run(main, parser)

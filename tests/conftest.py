@@ -1,0 +1,161 @@
+"""Small studies and fake data. Nothing here needs a network or an accelerator."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeline.records import EpochRecord, RunRecord, write_run
+from pipeline.study import RunKey, Study
+
+REPOSITORY = Path(__file__).parent.parent
+
+
+def small_study(**changes) -> Study:
+    """Two benchmarks on 8 × 8 images; mixed_bfloat16 runs on one of them only."""
+    values = {
+        "profile": "small",
+        "description": "for tests",
+        "campaign": "first",
+        "engine": "tensorflow",
+        "devices": 1,
+        "seeds": [0, 1, 2],
+        "datasets": ["mnist"],
+        "benchmarks": {
+            "wide": benchmark(units=16),
+            "narrow": benchmark(units=8),
+        },
+        "variants": {
+            "float32": {"policy": "float32", "batch_multiplier": 1},
+            "float32_2x": {"policy": "float32", "batch_multiplier": 2},
+            "mixed": {"policy": "mixed_bfloat16", "batch_multiplier": 1, "benchmarks": ["wide"]},
+            "mixed_2x": {"policy": "mixed_bfloat16", "batch_multiplier": 2, "benchmarks": ["wide"]},
+        },
+        "comparison": {"baseline": "float32", "num_warmup_epochs": 1, "margin_pp": {"wide": 1.0, "narrow": 1.0}},
+    }
+    return Study.model_validate(values | changes)
+
+
+def benchmark(units: int, **changes) -> dict:
+    return {
+        "dataset": "mnist",
+        "split": {"num_train_examples": 40, "num_validation_examples": 10, "shuffle_seed": 7},
+        "image_size": 8,
+        "model": {"name": "dense", "units": units},
+        "optimizer": {"name": "adam", "learning_rate": 0.01},
+        "batch_size": 16,
+        "evaluation_batch_size": 8,
+        "num_epochs": 2,
+    } | changes
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    """A folder with the arrays of a tiny data set, `data/mnist`: 60 training and 20 test images in 10 classes."""
+    import hashlib
+
+    rng = np.random.default_rng(0)
+    arrays = {}
+    for part, count in (("train", 60), ("test", 20)):
+        labels = np.arange(count) % 10
+        arrays[f"{part}_images"] = (labels[:, None, None, None] * 25 + rng.integers(0, 20, (count, 8, 8, 1))).astype(
+            np.uint8
+        )
+        arrays[f"{part}_labels"] = labels
+    folder = tmp_path / "data" / "mnist"
+    folder.mkdir(parents=True)
+    for name, array in arrays.items():
+        np.save(folder / f"{name}.npy", array)
+    description = {
+        "name": "mnist/0.0.0",
+        "classes": [str(label) for label in range(10)],
+        "sha256": {name: hashlib.sha256(array.data).hexdigest() for name, array in arrays.items()},
+    }
+    (folder / "dataset.json").write_text(json.dumps(description))
+    return tmp_path
+
+
+@pytest.fixture(name="make_record")
+def make_record_fixture() -> Callable[..., RunRecord]:
+    return make_record
+
+
+def make_record(key: RunKey, **changes) -> RunRecord:
+    values = {
+        **key._asdict(),
+        "campaign": "first",
+        "outcome": "completed",
+        "engine": "tensorflow",
+        "policy": "float32",
+        "compute_dtype": "float32",
+        "variable_dtype": "float32",
+        "output_dtype": "float32",
+        "tf32": False,
+        "jit_compile": False,
+        "loop": "fit",
+        "loss_scale": "none",
+        "batch_size": 16,
+        "image_size": 8,
+        "num_parameters": 100,
+        "num_train_examples": 40,
+        "num_validation_examples": 10,
+        "num_test_examples": 20,
+        "num_epochs": 3,
+        "steps_per_epoch": 3,
+        "startup_seconds": 1.0,
+        "first_epoch_seconds": 2.0,
+        "steady_epoch_seconds": 1.0,
+        "images_per_second": 40.0,
+        "peak_memory_bytes": 2**20,
+        "peak_memory_kind": "resident_set",
+        "weights_bytes": 400,
+        "skipped_steps": 0,
+        "final_loss_scale": None,
+        "final_train_loss": 0.5,
+        "final_validation_accuracy": 0.9,
+        "final_test_loss": 0.5,
+        "final_test_accuracy": 0.9,
+        "initial_weights_sha256": f"{key.benchmark}{key.seed}",
+        "data_sha256": "d",
+        "resumed": False,
+        "started_at": "2026-01-01T00:00:00+00:00",
+        "environment": {
+            "python": "3.11",
+            "operating_system": "Linux 6",
+            "machine": "x86_64",
+            "cpu": "Example CPU",
+            "cpu_features": ["avx2"],
+            "num_cpus": 2,
+            "memory_bytes": 2**34,
+            "accelerators": [],
+            "packages": {"keras": "3"},
+            "lock_sha256": "l",
+            "git_commit": "c",
+            "load_average": 0.1,
+        },
+    }
+    return RunRecord.model_validate(values | changes)
+
+
+def epoch_records(*train_seconds: float) -> list[EpochRecord]:
+    return [
+        EpochRecord(
+            epoch=index + 1,
+            train_seconds=seconds,
+            validation_seconds=0.1,
+            train_loss=1.0,
+            train_accuracy=0.5,
+            validation_loss=1.0,
+            validation_accuracy=0.5,
+            loss_scale=None,
+            skipped_steps=0,
+            images_per_second=40 / seconds,
+        )
+        for index, seconds in enumerate(train_seconds)
+    ]
+
+
+def write_small_run(root: Path, record: RunRecord, *train_seconds: float) -> None:
+    write_run(root, record, epoch_records(*train_seconds), np.zeros(20, np.int64), np.zeros(20, np.int64))

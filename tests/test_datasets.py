@@ -1,0 +1,84 @@
+import json
+
+import numpy as np
+import pytest
+import tensorflow_datasets as tfds
+
+from pipeline import datasets
+from pipeline.errors import InputError
+from pipeline.study import Split
+
+SPLIT = Split(num_train_examples=40, num_validation_examples=10, shuffle_seed=7)
+
+
+def test_download_writes_what_load_reads(tmp_path):
+    with tfds.testing.mock_data(num_examples=60):
+        folder = datasets.download("mnist", tmp_path)
+    description = json.loads((folder / "dataset.json").read_text())
+    assert description["name"].startswith("mnist/3")
+    assert description["image_shape"] == [28, 28, 1]
+    assert len(description["classes"]) == 10
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mnist"]
+
+    data = datasets.load("mnist", SPLIT, tmp_path)
+    assert data.train.images.shape == (40, 28, 28, 1)
+    assert data.validation.images.shape == (10, 28, 28, 1)
+    assert data.test.images.shape == (60, 28, 28, 1)
+    assert data.train.images.dtype == np.uint8
+    assert np.issubdtype(data.train.labels.dtype, np.integer)
+
+
+def test_without_network_the_message_says_what_to_put_where(tmp_path, monkeypatch):
+    """A folder that is not writable fails in TFDS at once, as a missing route does after its retries."""
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(tfds.core.constants, "DATA_DIR", str(tmp_path / "file" / "data"))
+    monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path / "file" / "data"))
+    with pytest.raises(InputError) as caught:
+        datasets.download("mnist", tmp_path / "out")
+    for word in ("'mnist'", "TFDS_DATA_DIR", "mnist/<version>/"):
+        assert word in str(caught.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_split_takes_from_the_front_and_holds_out_from_behind(workspace):
+    whole = np.load(workspace / "data" / "mnist" / "train_images.npy")
+    plain = datasets.load("mnist", SPLIT.model_copy(update={"shuffle_seed": None}), workspace / "data")
+    assert np.array_equal(plain.train.images, whole[:40])
+    assert np.array_equal(plain.validation.images, whole[50:])
+
+
+def test_shuffled_split_is_the_same_every_time_and_does_not_overlap(workspace):
+    first, again = (datasets.load("mnist", SPLIT, workspace / "data") for _ in range(2))
+    other = datasets.load("mnist", SPLIT.model_copy(update={"shuffle_seed": 8}), workspace / "data")
+    assert np.array_equal(first.train.images, again.train.images)
+    assert not np.array_equal(first.train.images, other.train.images)
+    images = [image.tobytes() for part in (first.train, first.validation) for image in part.images]
+    assert len(set(images)) == 50
+
+
+def test_a_split_larger_than_the_data_is_refused(workspace):
+    with pytest.raises(InputError, match="asks for 65 examples, and mnist has 60"):
+        datasets.load("mnist", SPLIT.model_copy(update={"num_train_examples": 55}), workspace / "data")
+
+
+@pytest.mark.parametrize("name", ["train_images.npy", "test_labels.npy", "dataset.json"])
+@pytest.mark.parametrize("damage", ["missing", "truncated", "empty"])
+def test_damage_is_named_with_the_command_that_rebuilds(workspace, name, damage):
+    path = workspace / "data" / "mnist" / name
+    content = path.read_bytes()
+    path.unlink()
+    if damage != "missing":
+        path.write_bytes(content[: len(content) // 2] if damage == "truncated" else b"")
+    with pytest.raises(InputError) as caught:
+        datasets.load("mnist", SPLIT, workspace / "data")
+    assert "mnist" in str(caught.value)
+    assert "dvc repro --force --single-item download@mnist" in str(caught.value)
+
+
+def test_a_flipped_bit_is_found(workspace):
+    path = workspace / "data" / "mnist" / "test_images.npy"
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"test_images\.npy is not the file that was prepared"):
+        datasets.load("mnist", SPLIT, workspace / "data")

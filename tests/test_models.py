@@ -1,0 +1,111 @@
+"""Parameter counts are worked out here from the layers' definitions, not read off the model."""
+
+import numpy as np
+import pytest
+
+from pipeline import engine  # noqa: F401  loads the engine quietly
+
+# isort: split
+from pipeline import models
+from pipeline.models.efficientnet import round_filters
+from pipeline.study import Benchmark, EfficientNet
+from pipeline.training import build_model
+
+from conftest import benchmark  # isort: skip
+
+DENSE = Benchmark.model_validate(benchmark(units=16))
+EFFICIENTNET = Benchmark.model_validate(benchmark(units=16) | {"model": {"name": "efficientnet"}, "image_size": 32})
+
+
+def conv(kernel, channels, filters):
+    return kernel * kernel * channels * filters + filters
+
+
+def batch_norm(channels):
+    return 4 * channels
+
+
+def block(channels, filters, kernel, expansion):
+    wide = channels * expansion
+    squeezed = wide // 24 if wide % 24 == 0 else wide // 4
+    return (
+        conv(1, channels, wide)
+        + batch_norm(wide)
+        + kernel * kernel * wide  # one filter a channel
+        + wide  # its bias
+        + batch_norm(wide)
+        + conv(1, wide, squeezed)
+        + conv(1, squeezed, wide)
+        + conv(1, wide, filters)
+        + batch_norm(filters)
+    )
+
+
+def test_a_block_has_the_parameters_of_its_layers():
+    """24 → 24 channels at 3 × 3, expansion 6, layer by layer."""
+    layers = [24 * 144 + 144, 4 * 144, 9 * 144 + 144, 4 * 144, 144 * 6 + 6, 6 * 144 + 144, 144 * 24 + 24, 4 * 24]
+    assert block(24, 24, 3, 6) == sum(layers) == 11646
+
+
+def test_b0_has_the_parameters_of_its_layers():
+    total, channels = conv(3, 3, 32) + batch_norm(32), 32
+    table = [(16, 3, 1, 1), (24, 3, 2, 6), (40, 5, 2, 6), (80, 3, 3, 6), (112, 5, 3, 6), (192, 5, 4, 6), (320, 3, 1, 6)]
+    for filters, kernel, repeats, expansion in table:
+        for _ in range(repeats):
+            total += block(channels, filters, kernel, expansion)
+            channels = filters
+    total += conv(1, 320, 1280) + batch_norm(1280) + 1280 * 100 + 100
+    assert models.build(EFFICIENTNET, 100, 3).count_params() == total == 4199856
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [(24 * 1.1, 24), (40 * 1.1, 48), (80 * 1.1, 88), (112 * 1.2, 136), (3, 8), (12, 16), (11.9, 16)],
+)
+def test_filters_are_rounded_to_eights_and_never_down_by_more_than_a_tenth(filters, expected):
+    rounded = round_filters(filters)
+    assert rounded == expected
+    assert rounded % 8 == 0
+    assert rounded >= 0.9 * filters
+
+
+@pytest.mark.parametrize(("width", "depth"), [(1.0, 1.0), (1.1, 1.2)])
+def test_the_spatial_size_falls_by_32_and_depth_adds_blocks(width, depth):
+    scaled = EFFICIENTNET.model_copy(update={"model": EfficientNet(name="efficientnet", width=width, depth=depth)})
+    network = models.build(scaled, 100, 3).layers[-1]
+    depthwise = [layer for layer in network.layers if type(layer).__name__ == "DepthwiseConv2D"]
+    assert len(depthwise) == (16 if depth == 1.0 else 1 + 3 + 3 + 4 + 4 + 5 + 2)
+    assert network.layers[-4].output.shape[1:3] == (1, 1)
+
+
+@pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16", "float16", "bfloat16"])
+def test_the_output_is_float32_and_sums_to_one_under_every_policy(policy):
+    model, _ = build_model(DENSE, policy, num_classes=10, num_channels=1, seed=0)
+    probabilities = model.predict(np.full((3, 8, 8, 1), 200, np.uint8), verbose=0)
+    assert probabilities.dtype == np.float32
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, rtol=1e-6)
+
+
+def test_images_are_scaled_and_resized_inside_the_model():
+    model = models.build(DENSE, 10, 1)
+    small, large = np.full((1, 4, 4, 1), 100, np.uint8), np.full((1, 16, 16, 1), 100, np.uint8)
+    flat = model.layers[-1](np.full((1, 8, 8, 1), 100 / 255, np.float32))
+    for images in (small, large):
+        np.testing.assert_allclose(model(images), flat, rtol=1e-5)
+
+
+def test_initial_weights_depend_on_the_seed_alone():
+    digests = {
+        policy: build_model(DENSE, policy, 10, 1, seed=3)[1]
+        for policy in ("float32", "mixed_float16", "mixed_bfloat16", "float16", "bfloat16")
+    }
+    assert len(set(digests.values())) == 1
+    assert build_model(DENSE, "float32", 10, 1, seed=4)[1] not in digests.values()
+
+
+def test_sixteen_bit_variables_are_the_float32_ones_rounded():
+    reference, _ = build_model(DENSE, "float32", 10, 1, seed=3)
+    rounded, _ = build_model(DENSE, "float16", 10, 1, seed=3)
+    for wide, narrow in zip(reference.get_weights(), rounded.get_weights(), strict=True):
+        assert narrow.dtype == np.float16
+        assert np.array_equal(wide.astype(np.float16), narrow)

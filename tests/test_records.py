@@ -1,0 +1,66 @@
+import json
+
+import numpy as np
+import pytest
+from conftest import epoch_records, write_small_run
+
+from pipeline import records
+from pipeline.errors import InputError
+from pipeline.study import RunKey
+
+KEY = RunKey("wide", "float32", 0)
+
+
+def test_a_run_is_read_as_it_was_written(tmp_path, make_record):
+    write_small_run(tmp_path, make_record(KEY), 3.0, 2.0, 1.0)
+    assert records.read_record(KEY, tmp_path) == make_record(KEY)
+    assert records.read_epochs(make_record(KEY), tmp_path) == epoch_records(3.0, 2.0, 1.0)
+
+
+def test_a_kill_while_writing_leaves_no_run(tmp_path, make_record, monkeypatch):
+    def killed(*_arguments, **_arrays):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(np, "savez_compressed", killed)
+    with pytest.raises(KeyboardInterrupt):
+        write_small_run(tmp_path, make_record(KEY), 1.0)
+    assert not (tmp_path / KEY.directory).exists()
+    with pytest.raises(InputError, match=r"record\.json is missing\. Make the run: dvc repro train@0-wide-float32"):
+        records.read_record(KEY, tmp_path)
+    monkeypatch.undo()
+    write_small_run(tmp_path, make_record(KEY), 1.0)
+    assert [path.name for path in (tmp_path / KEY.directory).parent.iterdir()] == ["seed-0"]
+
+
+@pytest.mark.parametrize("keep", [0, 1, 40, -3])
+def test_a_truncated_record_is_named_with_the_command_that_rebuilds_it(tmp_path, make_record, keep):
+    write_small_run(tmp_path, make_record(KEY), 1.0)
+    path = tmp_path / KEY.directory / "record.json"
+    path.write_bytes(path.read_bytes()[:keep])
+    with pytest.raises(InputError) as caught:
+        records.read_record(KEY, tmp_path)
+    assert str(path) in str(caught.value)
+    assert "dvc repro --force --single-item train@0-wide-float32" in str(caught.value)
+
+
+@pytest.mark.parametrize("field", ["final_test_accuracy", "environment", "schema_version"])
+def test_a_record_without_a_field_is_damaged(tmp_path, make_record, field):
+    write_small_run(tmp_path, make_record(KEY), 1.0)
+    path = tmp_path / KEY.directory / "record.json"
+    values = json.loads(path.read_text())
+    values["schema_version"] = 99 if field == "schema_version" else values["schema_version"]
+    if field != "schema_version":
+        del values[field]
+    path.write_text(json.dumps(values))
+    with pytest.raises(InputError, match="is damaged"):
+        records.read_record(KEY, tmp_path)
+
+
+@pytest.mark.parametrize("keep", [0, 20, -60, "whole lines"])
+def test_truncated_epochs_are_named(tmp_path, make_record, keep):
+    write_small_run(tmp_path, make_record(KEY), 3.0, 2.0, 1.0)
+    path = tmp_path / KEY.directory / "epochs.csv"
+    text = path.read_text()
+    path.write_text("".join(text.splitlines(keepends=True)[:-1]) if keep == "whole lines" else text[:keep])
+    with pytest.raises(InputError, match=r"epochs\.csv is damaged"):
+        records.read_epochs(make_record(KEY), tmp_path)

@@ -1,0 +1,177 @@
+"""The report from records that need no engine: escaped, self-contained, the same bytes for the same results."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from conftest import REPOSITORY, make_record, small_study, write_small_run
+
+from pipeline import figures, reporting
+from pipeline.errors import InputError
+from pipeline.study import RunKey
+
+REMOTE = re.compile(
+    r"""(?:src|href|action|data|poster)\s*=\s*["']?\s*(?:https?:)?//|@import|url\(\s*["']?(?!#)""", re.I
+)
+
+
+def stage(folder: Path, name: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", f"stages.{name}"],
+        cwd=folder,
+        env={"PYTHONPATH": str(REPOSITORY), "PATH": "", "HOME": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def rendered(tmp_path_factory) -> Path:
+    """A folder with the finished runs of the small study and its results."""
+    folder = tmp_path_factory.mktemp("rendered")
+    prepare(folder)
+    render(folder)
+    return folder
+
+
+@pytest.fixture
+def copied(rendered, tmp_path) -> Path:
+    """A copy to change."""
+    return Path(shutil.copytree(rendered, tmp_path / "copy", symlinks=True))
+
+
+def prepare(tmp_path: Path) -> None:
+    study = small_study(description="<script>alert(1)</script>", deviations={"wide": ["a <b>bold</b> & daring change"]})
+    (tmp_path / "params.yaml").write_text(yaml.safe_dump(study.model_dump(mode="json")))
+    claims = {
+        "sources": {"S": {"title": "<i>Source</i>", "hardware": "H"}},
+        "figures": [
+            {
+                "source": "S",
+                "benchmark": "wide",
+                "condition": "c",
+                "quantity": "q",
+                "value": "<script>alert(2)</script>",
+            }
+        ],
+        "claims": [
+            {
+                "id": "a",
+                "source": "S",
+                "statement": "Wide & mixed is <faster>.",
+                "kind": "faster",
+                "benchmark": "wide",
+                "candidate": "mixed_2x",
+                "threshold": 1.0,
+                "published": "2×",
+                "needs": "anything",
+            }
+        ],
+    }
+    (tmp_path / "claims.yaml").write_text(yaml.safe_dump(claims))
+    (tmp_path / "report").symlink_to(REPOSITORY / "report")
+    for key in study.runs():
+        changes = {"policy": study.variants[key.variant].policy, "final_test_accuracy": 0.9 + 0.01 * key.seed}
+        write_small_run(tmp_path, make_record(key, **changes), 9.0, 2.0 - 0.1 * key.seed, 1.0)
+
+
+def render(folder: Path) -> str:
+    for name in ("compare", "judge", "report"):
+        done = stage(folder, name)
+        assert done.returncode == 0, done.stderr
+    return (folder / "results" / "report.html").read_text()
+
+
+def test_the_report_is_one_file_that_loads_nothing(rendered):
+    html = (rendered / "results" / "report.html").read_text()
+    assert not REMOTE.search(html), REMOTE.search(html)
+    assert "default-src 'none'" in html
+    assert "<script" not in html
+    assert "&lt;script&gt;alert(2)" in html
+    assert "a &lt;b&gt;bold&lt;/b&gt; &amp; daring change" in html
+    assert "Wide &amp; mixed is &lt;faster&gt;." in html
+    for text in ("wide", "narrow", "mixed_2x", "Published claims", "Environment", "Example CPU", "make repro"):
+        assert text in html
+    assert html.count("<svg ") == 2 * 4
+    identifiers = re.findall(r'\bid="([^"]+)"', html)
+    assert len(identifiers) == len(set(identifiers))
+
+
+def test_the_same_results_give_the_same_bytes(copied):
+    assert render(copied) == (copied / "results" / "report.html").read_text()
+
+
+def test_the_status_has_the_headlines_and_the_counts(rendered):
+    status = json.loads((rendered / "results" / "status.json").read_text())
+    assert status["exit_code"] == 0
+    assert status["runs"] == {"completed": 18}
+    assert sum(status["verdicts"].values()) == 1
+    assert "mixed_2x, at double the batch: 1.00× [1.00, 1.00] the speed of float32" in status["headlines"]["wide"]
+    assert status["headlines"]["narrow"] == "The study runs no mixed policy on it."
+    done = stage(rendered, "summary")
+    lines = done.stdout.splitlines()
+    assert len(lines) == 5
+    assert lines[-1] == f"report: {rendered / 'results' / 'report.html'}"
+
+
+def test_a_study_with_failed_runs_still_renders(copied):
+    for seed in range(3):
+        key = RunKey("wide", "mixed_2x", seed)
+        failed = make_record(
+            key, outcome="out_of_memory", num_epochs=0, final_test_accuracy=None, steady_epoch_seconds=None
+        )
+        write_small_run(copied, failed)
+    html = render(copied)
+    assert "3 runs out of memory" in html
+    assert "0/3" in html
+
+
+def test_summary_numbers_for_dvc_metrics(rendered):
+    summary = json.loads((rendered / "results" / "summary.json").read_text())
+    assert summary["wide"]["float32"]["test_accuracy"] == pytest.approx(0.91)
+    assert summary["wide"]["mixed"]["speedup"] == pytest.approx(1.0)
+    assert set(summary) == {"wide", "narrow"}
+
+
+def test_a_removed_seed_is_not_in_the_results(copied):
+    study = small_study(seeds=[0, 1])
+    (copied / "params.yaml").write_text(yaml.safe_dump(study.model_dump(mode="json")))
+    assert stage(copied, "compare").returncode == 0
+    assert ",2,first," not in (copied / "results" / "runs.csv").read_text()
+
+
+@pytest.mark.parametrize("name", ["comparison.json", "verdicts.json"])
+def test_a_damaged_result_is_named_with_its_remedy(copied, name):
+    (copied / "results" / name).write_text('{"pairs": [')
+    done = stage(copied, "report")
+    assert done.returncode == 2
+    assert f"results/{name} is damaged" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_missing_results_say_how_to_make_them(tmp_path):
+    (tmp_path / "params.yaml").write_text((REPOSITORY / "params.yaml").read_text())
+    (tmp_path / "claims.yaml").write_text((REPOSITORY / "claims.yaml").read_text())
+    with pytest.raises(InputError, match=r"comparison\.json is missing\. Make it with: dvc repro"):
+        reporting.load_results(tmp_path)
+
+
+def test_a_chart_repeats_and_escapes_its_labels():
+    series = figures.Series("<b>&</b>", "float32", True, [1.0, 2.0])
+    first, again = (figures.by_variant("x", "y", "T", "u", [series]) for _ in range(2))
+    assert first == again
+    assert "<b>" not in first
+    assert 'role="img"' in first
+    assert "currentColor" in first
+
+
+def test_a_row_without_values_leaves_its_place_empty():
+    empty = figures.Series("none", "mixed_float16", False, [])
+    assert "none" in figures.by_variant("x", "y", "T", "u", [empty])
+    assert "none" in figures.speedups("x", [(empty, None, None, None)])

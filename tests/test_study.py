@@ -1,0 +1,193 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from conftest import REPOSITORY, small_study
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
+
+from pipeline.configuration import validate
+from pipeline.errors import InputError
+from pipeline.study import RunKey, Study, load_study
+
+
+def composed(*overrides: str) -> dict:
+    with initialize_config_dir(str(REPOSITORY / "conf"), version_base=None):
+        return OmegaConf.to_container(compose("config", overrides=list(overrides)))
+
+
+def quick() -> dict:
+    return yaml.safe_load((REPOSITORY / "params.yaml").read_text())
+
+
+def fault(values: object) -> str:
+    with pytest.raises(InputError) as caught:
+        validate(Study, values, "params.yaml")
+    return str(caught.value)
+
+
+def test_params_are_the_composed_quick_profile():
+    assert quick() == composed(), "compose params.yaml anew: make params"
+
+
+@pytest.mark.parametrize("profile", ["quick", "paper"])
+def test_every_profile_is_a_valid_study(profile):
+    study = validate(Study, composed(f"profile={profile}"), profile)
+    assert study.profile == profile
+
+
+def test_paper_has_the_sources_scale():
+    study = validate(Study, composed("profile=paper"), "paper")
+    cifar100, mnist = study.benchmarks["cifar100_efficientnet_b0"], study.benchmarks["mnist_dense"]
+    assert (cifar100.image_size, cifar100.batch_size, cifar100.num_epochs) == (224, 128, 20)
+    assert cifar100.split.model_dump() == {
+        "num_train_examples": 40000,
+        "num_validation_examples": 10000,
+        "shuffle_seed": 42,
+    }
+    assert (mnist.model.units, mnist.batch_size, mnist.num_epochs) == (4096, 8192, 5)
+    assert len(study.seeds) == 5
+
+
+def test_seeds_are_outermost_and_left_out_combinations_are_absent():
+    runs = small_study(seeds=[5, 3]).runs()
+    assert [run.seed for run in runs] == [5] * 6 + [3] * 6
+    assert RunKey("wide", "mixed", 5) in runs
+    assert RunKey("narrow", "mixed", 5) not in runs
+
+
+def test_a_run_knows_its_folder_and_its_stage():
+    key = RunKey("wide", "mixed_2x", 3)
+    assert str(key.directory) == "runs/wide/mixed_2x/seed-3"
+    assert key.stage == "train@3-wide-mixed_2x"
+
+
+def test_an_unknown_key_names_the_nearest_known_one():
+    values = quick()
+    values["benchmarks"]["mnist_dense"]["batch_sise"] = 8
+    assert "benchmarks.mnist_dense.batch_sise: unknown key. Did you mean 'batch_size'?" in fault(values)
+
+
+def test_a_wrong_type_is_not_converted():
+    values = quick()
+    values["seeds"] = ["0"]
+    text = fault(values)
+    assert "seeds.0:" in text
+    assert "Received: '0'" in text
+
+
+def test_a_policy_that_does_not_exist_lists_those_that_do():
+    values = quick()
+    values["variants"]["float32"]["policy"] = "int32"
+    text = fault(values)
+    assert "variants.float32.policy:" in text
+    assert "'mixed_bfloat16'" in text
+    assert "Received: 'int32'" in text
+
+
+@pytest.mark.parametrize("name", ["mixed-float16", "Mixed", "a b", "a@b", "ä", "-x", "a/b", "", "x;rm"])
+def test_a_name_that_breaks_stage_names_or_shells_is_refused(name):
+    values = quick()
+    values["variants"][name] = values["variants"]["float32"]
+    assert f"variants.{name}:" in fault(values)
+
+
+def test_a_batch_larger_than_the_data_is_refused():
+    values = quick()
+    values["benchmarks"]["mnist_dense"]["batch_size"] = 40000
+    text = fault(values)
+    assert "benchmarks.mnist_dense.batch_size: 40000 × 2 of variant float32_2x is more than the 48000" in text
+
+
+def test_zero_seeds_are_refused():
+    values = quick()
+    values["seeds"] = []
+    assert "seeds: List should have at least 1 item" in fault(values)
+
+
+def test_a_seed_that_stands_twice_is_refused():
+    values = quick()
+    values["seeds"] = [1, 1]
+    assert "seeds: 1 stands twice." in fault(values)
+
+
+def test_the_baseline_must_run_on_every_benchmark():
+    values = quick()
+    values["comparison"]["baseline"] = "mixed_bfloat16"
+    assert "comparison.baseline: must be a variant that runs on cifar100_efficientnet_b0" in fault(values)
+
+
+def test_all_faults_are_reported_at_once():
+    values = quick()
+    values["seeds"] = []
+    values["engine"] = "torch"
+    del values["campaign"]
+    values["benchmarks"]["mnist_dense"]["model"]["unit"] = 3
+    text = fault(values)
+    assert text.startswith("params.yaml: 4 faults, nothing was started.")
+    for line in (
+        "seeds:",
+        "engine:",
+        "campaign: missing",
+        "benchmarks.mnist_dense.model.dense.unit: unknown key. Did you mean 'units'?",
+    ):
+        assert line in text
+
+
+@pytest.mark.parametrize("text", ["", "[]", "seeds: [", "\x00", "- 1\n"])
+def test_what_is_no_study_is_a_fault_and_no_traceback(tmp_path, text):
+    path = tmp_path / "params.yaml"
+    path.write_text(text)
+    with pytest.raises(InputError, match=r"params\.yaml"):
+        load_study(path)
+
+
+def test_a_missing_file_says_how_to_get_it_back(tmp_path):
+    with pytest.raises(InputError, match=r"params\.yaml is missing\. Get it back with: git checkout -- params\.yaml"):
+        load_study(tmp_path / "params.yaml")
+
+
+def stage(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", *arguments],
+        cwd=folder,
+        env={"PYTHONPATH": str(REPOSITORY), "PATH": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["stages.check"],
+        ["stages.train", "--benchmark", "mnist_dense", "--variant", "float32", "--seed", "0"],
+        ["stages.compare"],
+    ],
+)
+def test_commands_end_with_status_2_and_no_traceback(tmp_path, command):
+    (tmp_path / "params.yaml").write_text("seeds: []\nbenchmark: {}\n")
+    done = stage(tmp_path, *command)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert "benchmark: unknown key. Did you mean 'benchmarks'?" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["params.yaml"]
+
+
+def test_train_refuses_a_run_outside_the_study(tmp_path):
+    (tmp_path / "params.yaml").write_text((REPOSITORY / "params.yaml").read_text())
+    done = stage(tmp_path, "stages.train", "--benchmark", "mnist_dense", "--variant", "float33", "--seed", "0")
+    assert done.returncode == 2
+    assert "--variant: must be one of float32, float32_2x," in done.stderr
+
+
+def test_a_combination_the_study_leaves_out_costs_nothing(tmp_path):
+    (tmp_path / "params.yaml").write_text((REPOSITORY / "params.yaml").read_text())
+    arguments = ["--benchmark", "cifar100_efficientnet_b0", "--variant", "mixed_bfloat16", "--seed", "0"]
+    done = stage(tmp_path, "stages.train", *arguments)
+    assert done.returncode == 0
+    folder = tmp_path / "runs" / "cifar100_efficientnet_b0" / "mixed_bfloat16" / "seed-0"
+    assert [path.name for path in folder.iterdir()] == ["left_out.txt"]

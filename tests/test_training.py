@@ -1,0 +1,183 @@
+"""Real runs of a small model on a tiny data set."""
+
+import json
+import time
+
+import keras
+import numpy as np
+import pytest
+from conftest import benchmark, small_study
+
+from pipeline import datasets, training
+from pipeline.errors import InputError
+from pipeline.records import RunRecord, read_epochs, read_record
+from pipeline.study import Benchmark, RunKey
+
+DESIGNED_FIELDS = """schema_version, benchmark, variant, seed, campaign, outcome, engine, policy, compute_dtype,
+variable_dtype, output_dtype, tf32, jit_compile, loop, loss_scale, batch_size, image_size, num_parameters,
+num_train_examples, num_validation_examples, num_test_examples, num_epochs, steps_per_epoch, startup_seconds,
+first_epoch_seconds, steady_epoch_seconds, images_per_second, peak_memory_bytes, peak_memory_kind, weights_bytes,
+skipped_steps, final_loss_scale, final_train_loss, final_validation_accuracy, final_test_loss, final_test_accuracy,
+initial_weights_sha256, data_sha256, resumed, started_at, environment"""
+
+
+def study_with(policy: str, **recipe):
+    return small_study(
+        seeds=[0, 1],
+        benchmarks={"wide": benchmark(units=16, **recipe)},
+        variants={
+            "float32": {"policy": "float32", "batch_multiplier": 1},
+            "other": {"policy": policy, "batch_multiplier": 2},
+        },
+        comparison={"baseline": "float32", "num_warmup_epochs": 1, "margin_pp": {"wide": 1.0}},
+    )
+
+
+def train(study, workspace, variant="other", seed=0) -> RunRecord:
+    return training.train(study, RunKey("wide", variant, seed), time.perf_counter(), workspace)
+
+
+@pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16", "float16", "bfloat16"])
+def test_a_run_leaves_a_complete_record(workspace, policy):
+    record = train(study_with(policy, num_epochs=3, optimizer={"name": "rmsprop", "learning_rate": 0.001}), workspace)
+    folder = workspace / "runs" / "wide" / "other" / "seed-0"
+    assert sorted(path.name for path in folder.iterdir()) == ["epochs.csv", "predictions.npz", "record.json"]
+    assert list(json.loads((folder / "record.json").read_text())) == DESIGNED_FIELDS.replace("\n", " ").split(", ")
+    assert read_record(record.key, workspace) == record
+
+    assert record.outcome == "completed"
+    assert record.policy == policy
+    assert record.batch_size == 32
+    assert record.steps_per_epoch == 2
+    assert record.loss_scale == ("dynamic" if policy == "mixed_float16" else "none")
+    assert record.num_parameters == 64 * 16 + 16 + 16 * 16 + 16 + 16 * 10 + 10
+    assert record.weights_bytes == record.num_parameters * (2 if policy in ("float16", "bfloat16") else 4)
+
+    epochs = read_epochs(record, workspace)
+    assert [epoch.epoch for epoch in epochs] == [1, 2, 3]
+    assert record.first_epoch_seconds == epochs[0].train_seconds
+    assert record.steady_epoch_seconds == pytest.approx((epochs[1].train_seconds + epochs[2].train_seconds) / 2)
+    assert record.images_per_second == pytest.approx(40 / record.steady_epoch_seconds)
+    assert record.final_validation_accuracy == epochs[-1].validation_accuracy
+
+    with np.load(folder / "predictions.npz") as predictions:
+        labels = np.load(workspace / "data" / "mnist" / "test_labels.npy")
+        assert np.array_equal(predictions["labels"], labels)
+        assert record.final_test_accuracy == (predictions["predicted"] == labels).mean()
+
+
+def test_all_variants_of_a_seed_start_alike_and_two_seeds_do_not(workspace):
+    study = study_with("mixed_bfloat16")
+    first, second = train(study, workspace, "float32"), train(study, workspace, "other")
+    assert first.initial_weights_sha256 == second.initial_weights_sha256
+    assert first.data_sha256 == second.data_sha256
+    assert train(study, workspace, "float32", seed=1).initial_weights_sha256 != first.initial_weights_sha256
+
+
+def test_a_run_repeats_bit_for_bit(workspace):
+    study = study_with("mixed_float16")
+    first, again = train(study, workspace), train(study, workspace)
+    for field in ("final_train_loss", "final_test_loss", "final_test_accuracy", "final_validation_accuracy"):
+        assert getattr(first, field) == getattr(again, field)
+
+
+def test_training_learns(workspace):
+    """Images are their label's brightness: a model that trains beats chance by far."""
+    record = train(study_with("mixed_bfloat16", num_epochs=60), workspace)
+    assert record.final_test_accuracy > 0.4
+
+
+def test_divergence_is_an_outcome_and_ends_the_run(workspace):
+    study = study_with("float32", optimizer={"name": "adam", "learning_rate": 1e38}, num_epochs=5)
+    record = train(study, workspace)
+    assert record.outcome == "diverged"
+    assert record.num_epochs < 5
+    assert record.final_test_accuracy is None
+    assert json.loads((workspace / record.key.directory / "record.json").read_text())["final_train_loss"] is None
+
+
+def test_out_of_memory_is_an_outcome(workspace, monkeypatch):
+    class Greedy(keras.Model):
+        def fit(self, *arguments, **options):
+            np.empty(2**55)
+
+    real = training.build_model
+
+    def build(*arguments, **options):
+        model, digest = real(*arguments, **options)
+        return Greedy(model.inputs, model.outputs), digest
+
+    monkeypatch.setattr(training, "build_model", build)
+    record = train(study_with("float32"), workspace)
+    assert (record.outcome, record.num_epochs, record.final_test_accuracy) == ("out_of_memory", 0, None)
+
+
+def test_the_clock_leaves_validation_out(workspace, monkeypatch):
+    real = training.score
+
+    def slow(*arguments):
+        time.sleep(0.4)
+        return real(*arguments)
+
+    monkeypatch.setattr(training, "score", slow)
+    record = train(study_with("float32"), workspace)
+    for epoch in read_epochs(record, workspace):
+        assert epoch.validation_seconds >= 0.4
+    assert record.steady_epoch_seconds < 0.4
+
+
+def test_overflow_skips_the_step_and_halves_the_scale():
+    """At a scale of 2³⁰ the gradients overflow float16: the step must leave no trace but half the scale."""
+    model, _ = training.build_model(Benchmark.model_validate(benchmark(units=16)), "mixed_float16", 10, 1, seed=0)
+    optimizer = keras.optimizers.LossScaleOptimizer(keras.optimizers.Adam(), initial_scale=2.0**30)
+    model.compile(optimizer, "sparse_categorical_crossentropy", jit_compile=False)
+    before = model.get_weights()
+    images, labels = np.full((4, 8, 8, 1), 255, np.uint8), np.arange(4)
+    model.train_on_batch(images, labels)
+    assert all(np.array_equal(a, b) for a, b in zip(before, model.get_weights(), strict=True))
+    assert int(model.optimizer.iterations) == 0
+    assert float(model.optimizer.dynamic_scale) == 2.0**29
+
+
+def test_the_score_is_what_keras_evaluates(workspace):
+    data = datasets.load("mnist", small_study().benchmarks["wide"].split, workspace / "data")
+    recipe = Benchmark.model_validate(benchmark(units=16))
+    model, _ = training.build_model(recipe, "float32", 10, 1, seed=0)
+    training.compile_model(model, recipe, jit_compile=False)
+    loss, accuracy, predicted = training.score(model, data.test, batch_size=16)
+    expected = model.evaluate(data.test.images, data.test.labels, batch_size=16, verbose=0)
+    np.testing.assert_allclose([loss, accuracy], expected, rtol=1e-5)
+    assert predicted.shape == (20,)
+
+
+def test_a_model_that_ignores_its_policy_is_refused(workspace, monkeypatch):
+    real = training.build_model
+    monkeypatch.setattr(training, "build_model", lambda recipe, _policy, *rest: real(recipe, "float32", *rest))
+    with pytest.raises(InputError, match=r"compute='bfloat16'.*under mixed_bfloat16: .*compute='float32'"):
+        train(study_with("mixed_bfloat16"), workspace)
+    assert not (workspace / "runs").exists()
+
+
+def test_fit_receives_the_batches_in_their_order(workspace):
+    """Keras passes the order through: one pass of `fit` sees exactly what the batches yield."""
+    from pipeline.batches import ShuffledBatches
+
+    data = datasets.load("mnist", small_study().benchmarks["wide"].split, workspace / "data")
+    seen = []
+
+    class Spy(ShuffledBatches):
+        def __getitem__(self, index):
+            batch = super().__getitem__(index)
+            seen.append(batch[1].tolist())
+            return batch
+
+    recipe = Benchmark.model_validate(benchmark(units=16))
+    model, _ = training.build_model(recipe, "float32", 10, 1, seed=0)
+    training.compile_model(model, recipe, jit_compile=False)
+    model.fit(Spy(data.train, 16, seed=5), epochs=2, shuffle=False, verbose=0)
+    plain = ShuffledBatches(data.train, 16, seed=5)
+    expected = []
+    for _ in range(2):
+        plain.on_epoch_begin()
+        expected += [plain[index][1].tolist() for index in range(3)]
+    assert seen[-6:] == expected, "what Keras reads before that is a look at shapes"
