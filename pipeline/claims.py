@@ -27,8 +27,7 @@ class Figure(Section):
 
 
 class Claim(Section):
-    """
-    What a source says, in a form that can be judged.
+    """What a source says, in a form that can be judged.
 
     `faster` and `slower` compare training time of `candidate` and the baseline; `threshold` is the speedup claimed.
     `same_accuracy` asks whether their test accuracies are equivalent. `needs` names the hardware it is claimed for.

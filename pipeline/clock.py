@@ -13,8 +13,7 @@ from pipeline.records import EpochRecord
 
 
 class EpochClock(keras.callbacks.Callback):
-    """
-    Times each epoch of `fit` from its first batch to its last step finished, then validates outside that time.
+    """Times each epoch of `fit` from its first batch to its last step finished, then validates outside that time.
 
     An epoch whose training loss is not finite is the last.
 
@@ -22,7 +21,6 @@ class EpochClock(keras.callbacks.Callback):
         examples: the training examples of an epoch.
         validate: returns loss and accuracy in [0, 1] on the validation set.
         on_epoch: told of each epoch as it ends.
-
     """
 
     def __init__(

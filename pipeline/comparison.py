@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from statistics import median
+from statistics import mean, median
 from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
@@ -19,8 +19,7 @@ class Run(NamedTuple):
 
 
 class Pair(BaseModel):
-    """
-    A candidate against the baseline of its benchmark.
+    """A candidate against the baseline of its benchmark.
 
     `speedup` is time of the baseline over time of the candidate: above 1 the candidate is faster. It is the product
     of `precision_effect` (the policy changed, the batch kept), `batch_effect` (the batch changed, the policy kept) and
@@ -55,12 +54,10 @@ class Comparison(BaseModel):
 
 
 def compare(study: Study, runs: Mapping[RunKey, Run]) -> Comparison:
-    """
-    Every pair of the study.
+    """Every pair of the study.
 
     Raises:
         InputError: a block mixes initial weights or data, so that its runs do not pair.
-
     """
     for benchmark in study.benchmarks:
         for seed in study.seeds:
@@ -73,6 +70,25 @@ def compare(study: Study, runs: Mapping[RunKey, Run]) -> Comparison:
             if candidate != study.comparison.baseline
         ]
     )
+
+
+def summary(comparison: Comparison, runs: Mapping[RunKey, Run]) -> dict[str, dict[str, dict[str, float | None]]]:
+    """Plain numbers by benchmark and variant: means over seeds, and the comparison with the baseline."""
+    numbers: dict[str, dict[str, dict[str, float | None]]] = {}
+    for benchmark, variant in dict.fromkeys(key[:2] for key in runs):
+        records = [run.record for key, run in runs.items() if key[:2] == (benchmark, variant)]
+        accuracies = [record.final_test_accuracy for record in records if record.final_test_accuracy is not None]
+        seconds = [record.steady_epoch_seconds for record in records if record.steady_epoch_seconds is not None]
+        numbers.setdefault(benchmark, {})[variant] = {
+            "test_accuracy": mean(accuracies) if accuracies else None,
+            "epoch_seconds": mean(seconds) if seconds else None,
+        }
+    for pair in comparison.pairs:
+        numbers[pair.benchmark][pair.candidate] |= {
+            "speedup": pair.speedup.ratio,
+            "accuracy_difference_pp": pair.accuracy_difference_pp.mean,
+        }
+    return numbers
 
 
 def _check_block(records: Sequence[RunRecord]) -> None:

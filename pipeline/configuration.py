@@ -20,13 +20,11 @@ SectionT = TypeVar("SectionT", bound=Section)
 
 
 def read(model: type[SectionT], path: Path) -> SectionT:
-    """
-    The file at `path` as a `model`.
+    """The file at `path` as a `model`.
 
     Raises:
         InputError: the file is missing, is not YAML, or does not fit the model; the text lists every fault with its
             key path, what was received and what would be right.
-
     """
     try:
         values = yaml.safe_load(path.read_text(encoding="utf-8"))

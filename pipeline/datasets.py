@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import logging
 import shutil
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,14 +32,12 @@ class Dataset(NamedTuple):
 
 
 def download(name: str, root: Path = ROOT) -> Path:
-    """
-    Writes `root/name`: one array a file and `dataset.json`, all of it or nothing. Returns the folder.
+    """Writes `root/name`: one array a file and `dataset.json`, all of it or nothing. Returns the folder.
 
     Example order is that of TFDS without shuffling. TFDS looks in `TFDS_DATA_DIR` before it asks the network.
 
     Raises:
         InputError: TFDS has neither a prepared data set nor a way to fetch it; the text says what to put where.
-
     """
     directory, partial = root / name, root / f"{name}.partial"
     arrays, description = _read_tfds(name)
@@ -56,6 +55,7 @@ def download(name: str, root: Path = ROOT) -> Path:
 def _read_tfds(name: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     import tensorflow_datasets as tfds  # only preparing data needs it
 
+    logging.getLogger("urllib3").setLevel(logging.ERROR)  # one line a retry, for minutes, where there is no network
     try:
         builder = tfds.builder(name)
         builder.download_and_prepare()
@@ -83,13 +83,11 @@ def _read_tfds(name: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
 
 
 def load(name: str, split: Split, root: Path = ROOT) -> Dataset:
-    """
-    The data set cut as `split` says; the test set whole.
+    """The data set cut as `split` says; the test set whole.
 
     Raises:
         InputError: a file is missing or its content does not have the recorded SHA-256, or the split asks for more
             examples than there are.
-
     """
     directory = root / name
     remedy = f"Prepare it again with: dvc repro --force --single-item download@{name}"

@@ -1,5 +1,4 @@
-"""
-The few things Keras leaves to the engine underneath it.
+"""The few things Keras leaves to the engine underneath it.
 
 Import this module before Keras: it loads the engine without its start-up chatter.
 """

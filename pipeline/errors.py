@@ -2,8 +2,7 @@
 
 
 class InputError(Exception):
-    """
-    A fault in what the project was given; its text names the fault and the remedy.
+    """A fault in what the project was given; its text names the fault and the remedy.
 
     Commands print it without a traceback and exit with status 2.
     """

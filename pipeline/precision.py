@@ -19,8 +19,7 @@ def expected_dtypes(policy: str) -> Dtypes:
 
 
 def observed_dtypes(model: keras.Model, output_dtype: str) -> Dtypes:
-    """
-    The dtypes `model` really has, read off the layers that own trainable weights; several are joined with "+".
+    """The dtypes `model` really has, read off the layers that own trainable weights; several are joined with "+".
 
     `output_dtype` is that of a prediction it made.
     """

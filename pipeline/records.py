@@ -1,5 +1,4 @@
-"""
-What a run leaves behind: `record.json`, `epochs.csv` and `predictions.npz`.
+"""What a run leaves behind: `record.json`, `epochs.csv` and `predictions.npz`.
 
 A run is finished when its folder exists: the files are written beside it and the folder is renamed into place.
 """
@@ -38,8 +37,7 @@ class EpochRecord(BaseModel):
 
 
 class RunRecord(BaseModel):
-    """
-    One run. Accuracies in [0, 1]; unknown is None.
+    """One run. Accuracies in [0, 1]; unknown is None.
 
     `steady_epoch_seconds` is the median training time of the epochs after the first, validation apart.
     """
@@ -100,13 +98,11 @@ def write_run(
     labels: np.ndarray,
     predicted: np.ndarray,
 ) -> Path:
-    """
-    Writes the run's folder under `root` in one step and returns it.
+    """Writes the run's folder under `root` in one step and returns it.
 
     Args:
         labels: integer (num_test_examples,), true classes in data set order.
         predicted: integer (num_test_examples,), the most probable class of each; empty for a run without an end.
-
     """
     directory = root / record.key.directory
     partial = directory.with_name(directory.name + ".partial")

@@ -44,8 +44,7 @@ class Equivalence(Statistic):
 
 
 def ratio(logarithms: ArrayLike) -> Ratio:
-    """
-    Exp of the mean of log ratios (num_blocks,), and of its 95 % t-interval.
+    """Exp of the mean of log ratios (num_blocks,), and of its 95 % t-interval.
 
     Times are skewed to the right and blocks few: the t-interval on logarithms keeps its coverage where a bootstrap at
     n ≈ 5 falls to about 80 %.
@@ -68,8 +67,7 @@ def difference(differences_pp: ArrayLike) -> Difference:
 
 
 def equivalence(differences_pp: ArrayLike, margin_pp: float) -> Equivalence:
-    """
-    Whether paired differences (num_blocks,) lie within ±margin: TOST at 5 % beside the 95 % interval.
+    """Whether paired differences (num_blocks,) lie within ±margin: TOST at 5 % beside the 95 % interval.
 
     The smallest margin that n blocks of spread s establish with 80 % power when nothing differs is
     (t[0.95, n − 1] + t[0.90, n − 1]) s / √n (Chow, Shao & Wang, Sample Size Calculations in Clinical Research, 2008,

@@ -1,5 +1,4 @@
-"""
-The study: every choice that decides what is run and how it is compared.
+"""The study: every choice that decides what is run and how it is compared.
 
 `params.yaml` is a study. Nothing here needs an engine.
 """
@@ -22,8 +21,7 @@ PARAMS = Path("params.yaml")
 
 
 class Split(Section):
-    """
-    How the training set is cut. Examples are taken from the front and held out from behind.
+    """How the training set is cut. Examples are taken from the front and held out from behind.
 
     With `shuffle_seed` the examples are permuted once before the cut, the same for every run.
     """
@@ -73,8 +71,7 @@ class Benchmark(Section):
 
 
 class Variant(Section):
-    """
-    What is varied: the policy, the batch size as a multiple of B, TF32 and XLA.
+    """What is varied: the policy, the batch size as a multiple of B, TF32 and XLA.
 
     `benchmarks` names those it is run on; without it, all.
     """

@@ -26,8 +26,7 @@ OPTIMIZERS = {"adam": keras.optimizers.Adam, "rmsprop": keras.optimizers.RMSprop
 
 
 def train(study: Study, key: RunKey, process_started: float, root: Path = Path()) -> RunRecord:
-    """
-    Makes the run `key` of `study`, writes its folder under `root` and returns its record.
+    """Makes the run `key` of `study`, writes its folder under `root` and returns its record.
 
     Divergence and lack of memory are outcomes in the record, not errors.
 
@@ -36,7 +35,6 @@ def train(study: Study, key: RunKey, process_started: float, root: Path = Path()
 
     Raises:
         InputError: the data are missing or damaged, or the model does not have the dtypes of its policy.
-
     """
     benchmark, variant = study.benchmarks[key.benchmark], study.variants[key.variant]
     started_at = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
@@ -128,8 +126,7 @@ def train(study: Study, key: RunKey, process_started: float, root: Path = Path()
 def build_model(
     benchmark: Benchmark, policy: str, num_classes: int, num_channels: int, seed: int
 ) -> tuple[keras.Model, str]:
-    """
-    The benchmark's model under `policy`, and the SHA-256 of its initial weights in float32.
+    """The benchmark's model under `policy`, and the SHA-256 of its initial weights in float32.
 
     The weights depend on the seed alone: a model whose variables are 16 bits wide gets the float32 ones, rounded.
     """
@@ -155,8 +152,7 @@ def build_model(
 
 
 def compile_model(model: keras.Model, benchmark: Benchmark, jit_compile: bool) -> None:
-    """
-    Compiles `model` as the recipe says, with every variable in place before the first step.
+    """Compiles `model` as the recipe says, with every variable in place before the first step.
 
     Keras traces the training function a second time when its first call creates variables.
     """

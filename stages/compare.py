@@ -5,9 +5,9 @@ import csv
 import json
 from pathlib import Path
 
-from pipeline.comparison import Comparison, Run, compare
+from pipeline.comparison import Run, compare, summary
 from pipeline.records import read_epochs, read_record
-from pipeline.study import RunKey, load_study
+from pipeline.study import load_study
 from stages import run
 
 RESULTS = Path("results")
@@ -20,7 +20,7 @@ def main(_: argparse.Namespace) -> None:
     comparison = compare(study, runs)
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / "comparison.json").write_text(comparison.model_dump_json(indent=2) + "\n", encoding="utf-8")
-    _write_json(RESULTS / "summary.json", _summary(comparison, runs))
+    _write_json(RESULTS / "summary.json", summary(comparison, runs))
     environments = [run.record.environment for run in runs.values()]
     stable = [{name: value for name, value in e.items() if name != "load_average"} for e in environments]
     _write_json(RESULTS / "environments.json", [e for i, e in enumerate(stable) if e not in stable[:i]])
@@ -33,25 +33,6 @@ def main(_: argparse.Namespace) -> None:
         [key._asdict() | epoch.model_dump() for key, run in runs.items() for epoch in run.epochs],
     )
     print(f"{len(runs)} runs, {len(comparison.pairs)} comparisons")
-
-
-def _summary(comparison: Comparison, runs: dict[RunKey, Run]) -> dict[str, dict[str, dict[str, float | None]]]:
-    """Flat numbers by benchmark and variant, for `dvc metrics`."""
-    summary: dict[str, dict[str, dict[str, float | None]]] = {}
-    for key in runs:
-        of_variant = [run.record for other, run in runs.items() if other[:2] == key[:2]]
-        accuracies = [r.final_test_accuracy for r in of_variant if r.final_test_accuracy is not None]
-        seconds = [r.steady_epoch_seconds for r in of_variant if r.steady_epoch_seconds is not None]
-        summary.setdefault(key.benchmark, {})[key.variant] = {
-            "test_accuracy": sum(accuracies) / len(accuracies) if accuracies else None,
-            "epoch_seconds": sum(seconds) / len(seconds) if seconds else None,
-        }
-    for pair in comparison.pairs:
-        summary[pair.benchmark][pair.candidate] |= {
-            "speedup": pair.speedup.ratio,
-            "accuracy_difference_pp": pair.accuracy_difference_pp.mean,
-        }
-    return summary
 
 
 def _write_json(path: Path, value: object) -> None:

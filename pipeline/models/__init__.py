@@ -9,8 +9,7 @@ from pipeline.study import Benchmark
 
 
 def build(benchmark: Benchmark, num_classes: int, num_channels: int) -> keras.Model:
-    """
-    The benchmark's model: uint8 images (N, h, w, C) of any size to float32 probabilities (N, num_classes).
+    """The benchmark's model: uint8 images (N, h, w, C) of any size to float32 probabilities (N, num_classes).
 
     Images are scaled to [0, 1] and resized to `image_size` inside the model, in float32 whatever the policy, so that
     bytes travel to the device and the compiled step does the rest.

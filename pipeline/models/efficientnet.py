@@ -1,5 +1,4 @@
-"""
-EfficientNet as the CIFAR-100 notebook writes it out by hand.
+"""EfficientNet as the CIFAR-100 notebook writes it out by hand.
 
 It departs from Tan & Le (2019, arXiv 1905.11946) where the notebook does: relu6 stands where the paper has swish,
 convolutions carry a bias, squeeze-excite reduces by 24, the first block keeps its expansion convolution, and there is
@@ -45,8 +44,7 @@ def build(
     depth: float,
     batch_norm_momentum: float,
 ) -> keras.Model:
-    """
-    Float images (N, H, W, C) to float32 probabilities (N, num_classes).
+    """Float images (N, H, W, C) to float32 probabilities (N, num_classes).
 
     Every layer but the softmax follows the global Keras policy. `width` multiplies filters and `depth` repeats; the
     stem, the first stage and the head keep theirs.

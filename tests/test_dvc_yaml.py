@@ -1,0 +1,52 @@
+"""A stage depends on exactly the code it uses: more would retrain for nothing, less would keep stale results."""
+
+import ast
+from pathlib import Path
+
+import pytest
+import yaml
+from conftest import REPOSITORY
+
+STAGES = yaml.safe_load((REPOSITORY / "dvc.yaml").read_text())["stages"]
+
+
+def imported(path: Path) -> set[Path]:
+    """The project's own files that `path` imports, at any depth of nesting."""
+    names = set()
+    for node in ast.walk(ast.parse((REPOSITORY / path).read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names |= {str(node.module)} | {f"{node.module}.{alias.name}" for alias in node.names}
+    candidates = {Path(*name.split(".")) for name in names}
+    files = {c.with_suffix(".py") for c in candidates} | {c / "__init__.py" for c in candidates}
+    return {file for file in files if (REPOSITORY / file).is_file()}
+
+
+def closure(path: Path) -> set[str]:
+    found, waiting = set(), [path]
+    while waiting:
+        file = waiting.pop()
+        if file not in found:
+            found.add(file)
+            waiting += imported(file)
+    return {str(file) for file in found if (REPOSITORY / file).stat().st_size}
+
+
+def dependencies(stage: dict) -> set[str]:
+    return {path for path in stage.get("do", stage)["deps"] if path.endswith(".py") and "${" not in path}
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_the_code_of_a_stage_is_what_it_imports(name):
+    code = closure(Path("stages", f"{name}.py"))
+    assert dependencies(STAGES[name]) == code, "the deps in dvc.yaml, then what is imported"
+
+
+def test_only_training_depends_on_the_locked_packages():
+    locked = {name for name, stage in STAGES.items() if "requirements/cpu.txt" in stage.get("do", stage)["deps"]}
+    assert locked == {"train"}
+
+
+def test_the_matrix_runs_the_seeds_outermost():
+    assert list(STAGES["train"]["matrix"]) == ["seed", "benchmark", "variant"]
