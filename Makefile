@@ -40,5 +40,5 @@ lock: .venv/ready ## resolve requirements/*.in anew into hashed locks
 	@echo "setting up .venv from the hashed locks"
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.txt
-	@VIRTUAL_ENV=.venv $(BIN)/uv pip install --quiet --require-hashes $(addprefix -r ,$(LOCKS))
+	@VIRTUAL_ENV=.venv $(BIN)/uv pip install --quiet --compile-bytecode --require-hashes $(addprefix -r ,$(LOCKS))
 	@touch $@

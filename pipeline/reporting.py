@@ -78,14 +78,17 @@ def _value(cell: str) -> Any:
     return cell
 
 
-def headline(results: Results, benchmark: str) -> str:
-    """The first mixed policy of the study in a sentence or two: at the batch of the baseline, then at double."""
-    study = results.study
-    mixed = [name for name, v in study.variants_of(benchmark).items() if v.policy.startswith("mixed_")]
-    first_policy = [name for name in mixed if study.variants[name].policy == study.variants[mixed[0]].policy]
-    pairs = [results.comparison.find(benchmark, name) for name in first_policy[:2]]
-    sentences = [_sentence(pair, study.variants[pair.candidate].batch_multiplier) for pair in pairs if pair]
-    return " ".join(sentences) or "The study runs no mixed policy on it."
+def headlines(results: Results, benchmark: str) -> list[str]:
+    """What was found, a sentence a pair: the first mixed policy at each batch, then float32 at the other batches.
+
+    The last tells a loss of accuracy that belongs to the batch from one that belongs to the precision.
+    """
+    variants = results.study.variants_of(benchmark)
+    mixed = next((variant.policy for variant in variants.values() if variant.policy.startswith("mixed_")), None)
+    baseline = variants[results.study.comparison.baseline].policy
+    names = [name for policy in (mixed, baseline) for name in variants if variants[name].policy == policy]
+    pairs = [results.comparison.find(benchmark, name) for name in names if not variants[name].tf32]
+    return [_sentence(pair, variants[pair.candidate].batch_multiplier) for pair in pairs if pair]
 
 
 def _sentence(pair: Pair, batch_multiplier: int) -> str:
@@ -95,7 +98,7 @@ def _sentence(pair: Pair, batch_multiplier: int) -> str:
     return (
         f"{pair.candidate}, {batch}: {describe_speedup(pair)} the speed of {pair.baseline}, "
         f"test accuracy {describe_difference(pair)}, {_OUTCOMES[pair.equivalence.outcome]} "
-        f"±{pair.equivalence.margin_pp:g} pp."
+        f"±{pair.equivalence.margin_pp:g} pp"
     )
 
 
@@ -139,7 +142,7 @@ def _benchmark(results: Results, name: str) -> dict[str, Any]:
     return {
         "name": name,
         "recipe": study.benchmarks[name],
-        "headline": headline(results, name),
+        "headlines": headlines(results, name),
         "rows": [
             {
                 "variant": variant,

@@ -9,8 +9,9 @@ from pathlib import Path
 import nbformat
 import papermill
 from nbconvert import HTMLExporter
+from traitlets.config import Config
 
-from pipeline.reporting import headline, load_results, outcome_counts, verdict_counts
+from pipeline.reporting import headlines, load_results, outcome_counts, verdict_counts
 from stages import run
 
 NOTEBOOK = Path("report/report.ipynb")
@@ -23,14 +24,21 @@ def main(_: argparse.Namespace) -> None:
     logging.getLogger("papermill").setLevel(logging.ERROR)
     with tempfile.TemporaryDirectory() as folder:
         executed = Path(folder, "report.ipynb")
-        papermill.execute_notebook(NOTEBOOK, executed, {"root": str(Path.cwd())}, progress_bar=False, cwd=Path.cwd())
+        papermill.execute_notebook(
+            NOTEBOOK,
+            executed,
+            {"root": str(Path.cwd())},
+            progress_bar=False,
+            cwd=Path.cwd(),
+            config=Config({"KernelManager": {"transport": "ipc"}}),  # no open port, on a machine shared with others
+        )
         notebook = nbformat.read(executed, as_version=4)
     exporter = HTMLExporter(template_name="template", extra_template_basedirs=[str(NOTEBOOK.parent)])
     html, _resources = exporter.from_notebook_node(notebook)
     REPORT.write_text(html, encoding="utf-8")
     status = {
         "exit_code": 0,
-        "headlines": {benchmark: headline(results, benchmark) for benchmark in results.study.benchmarks},
+        "headlines": {benchmark: headlines(results, benchmark) for benchmark in results.study.benchmarks},
         "verdicts": verdict_counts(results),
         "runs": outcome_counts(results),
         "report": str(REPORT),

@@ -15,8 +15,8 @@ def main(_: argparse.Namespace) -> None:
         status = json.loads(STATUS.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InputError(f"{STATUS} is missing. Make it with: make repro") from None
-    for benchmark, headline in status["headlines"].items():
-        print(f"{benchmark}: {headline}")
+    for benchmark, headlines in status["headlines"].items():
+        print(f"{benchmark}: " + ("; ".join(headlines[:2]) or "nothing to compare"))
     print("claims: " + ", ".join(f"{count} {verdict}" for verdict, count in status["verdicts"].items()))
     print("runs: " + ", ".join(f"{count} {outcome}" for outcome, count in status["runs"].items()))
     print(f"report: {Path(status['report']).resolve()}")
