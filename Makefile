@@ -1,4 +1,4 @@
-# `make repro` and `make test` need Python ≥ 3.11 with venv, make, git and a network; the rest they fetch by hash.
+# `make repro` and `make test` need Python 3.11 to 3.13 with venv, make, git and a network; the rest they fetch by hash.
 PYTHON ?= python3
 PROFILE ?=
 BIN := .venv/bin
@@ -36,7 +36,7 @@ lock: .venv/ready ## resolve requirements/*.in anew into hashed locks
 	done
 
 .venv/ready: requirements/uv.txt $(LOCKS)
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "error: needs Python 3.11 or newer; name one: make PYTHON=python3.12 …")'
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14) and "error: needs Python 3.11 to 3.13; name one: make PYTHON=python3.12 …")'
 	@echo "setting up .venv from the hashed locks"
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.txt

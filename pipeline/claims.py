@@ -39,7 +39,7 @@ class Claim(Section):
     kind: Literal["faster", "slower", "same_accuracy"]
     benchmark: Name
     candidate: Name
-    threshold: PositiveFloat | None = None
+    threshold: Annotated[float, Field(ge=1)] | None = None
     published: str
     needs: Literal["anything", "cpu", "nvidia_gpu", "tpu", "intel_gpu"]
     min_compute_capability: PositiveFloat | None = None
@@ -67,7 +67,7 @@ class Claims(Section):
             if source not in self.sources
         ]
         if faults:
-            raise ValueError("\n  ".join(faults))
+            raise ValueError("\n".join(faults))
         return self
 
 

@@ -72,13 +72,17 @@ def compare(study: Study, runs: Mapping[RunKey, Run]) -> Comparison:
     )
 
 
-def summary(comparison: Comparison, runs: Mapping[RunKey, Run]) -> dict[str, dict[str, dict[str, float | None]]]:
+def summary(
+    study: Study, comparison: Comparison, runs: Mapping[RunKey, Run]
+) -> dict[str, dict[str, dict[str, float | None]]]:
     """Plain numbers by benchmark and variant: means over seeds, and the comparison with the baseline."""
     numbers: dict[str, dict[str, dict[str, float | None]]] = {}
     for benchmark, variant in dict.fromkeys(key[:2] for key in runs):
-        records = [run.record for key, run in runs.items() if key[:2] == (benchmark, variant)]
-        accuracies = [record.final_test_accuracy for record in records if record.final_test_accuracy is not None]
-        seconds = [record.steady_epoch_seconds for record in records if record.steady_epoch_seconds is not None]
+        repeats = [run for key, run in runs.items() if key[:2] == (benchmark, variant)]
+        completed = [run for run in repeats if run.record.outcome == "completed"]
+        accuracies = [_known(run.record.final_test_accuracy) for run in completed]
+        times = [steady_epoch_seconds(run.epochs, study.comparison.num_warmup_epochs) for run in completed]
+        seconds = [time for time in times if time is not None]
         numbers.setdefault(benchmark, {})[variant] = {
             "test_accuracy": mean(accuracies) if accuracies else None,
             "epoch_seconds": mean(seconds) if seconds else None,
@@ -101,7 +105,7 @@ def _check_block(records: Sequence[RunRecord]) -> None:
             first, second, *_ = by_value.values()
             raise InputError(
                 f"{first.key.directory} and {second.key.directory} differ in {field} and can't be compared. "
-                f"Make them again: dvc repro --force {first.key.stage} {second.key.stage}"
+                f"Make them again: dvc repro --force --single-item {first.key.stage} {second.key.stage}"
             )
 
 

@@ -1,6 +1,7 @@
 """Reading YAML files against a pydantic model, all faults in one message."""
 
 import difflib
+import re
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,7 +14,23 @@ from pipeline.errors import InputError
 class Section(BaseModel):
     """A part of a configuration file: immutable, no unknown keys, no silent conversion of types."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML as DVC reads it: 1e-05 is a number, as in YAML 1.2, and a key that stands twice is a fault."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [key.value for key, _ in node.value]
+        for key in keys:
+            if keys.count(key) > 1:
+                raise yaml.constructor.ConstructorError(None, None, f"the key '{key}' stands twice", node.start_mark)
+        return super().construct_mapping(node, deep)
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"^[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789")
+)
 
 
 SectionT = TypeVar("SectionT", bound=Section)
@@ -27,10 +44,10 @@ def read(model: type[SectionT], path: Path) -> SectionT:
             key path, what was received and what would be right.
     """
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+        values = yaml.load(path.read_text(encoding="utf-8"), _Loader)  # noqa: S506  derives from SafeLoader
     except FileNotFoundError:
         raise InputError(f"{path} is missing. Get it back with: git checkout -- {path.name}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path} is not readable as YAML: {error}") from None
     return validate(model, values, str(path))
 
@@ -40,25 +57,26 @@ def validate(model: type[SectionT], values: Any, source: str) -> SectionT:
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        faults = [_describe(model, fault) for fault in error.errors()]
+        faults = [line for fault in error.errors() for line in _describe(model, fault)]
     count = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
     raise InputError(f"{source}: {count}, nothing was started.\n" + "\n".join(f"  {fault}" for fault in faults))
 
 
-def _describe(model: type[BaseModel], fault: Any) -> str:
+def _describe(model: type[BaseModel], fault: Any) -> list[str]:
+    """The lines that tell one fault of pydantic's; a check across fields brings a line for each it found."""
     location = fault["loc"]
     where = ".".join(str(part) for part in location if part != "[key]") or "(the whole file)"
     if fault["type"] == "extra_forbidden":
         known = _known_keys(model, location[:-1])
         nearest = difflib.get_close_matches(str(location[-1]), known, n=1)
         hint = f"Did you mean '{nearest[0]}'?" if nearest else f"Known keys: {', '.join(sorted(known))}."
-        return f"{where}: unknown key. {hint}"
+        return [f"{where}: unknown key. {hint}"]
     if fault["type"] == "missing":
-        return f"{where}: missing."
-    message = fault["msg"].removeprefix("Value error, ")
+        return [f"{where}: missing."]
+    message = str(fault["msg"]).removeprefix("Value error, ")
     if fault["type"] == "value_error":
-        return f"{where}: {message}"
-    return f"{where}: {message}. Received: {fault['input']!r}"
+        return message.split("\n")
+    return [f"{where}: {message}. Received: {fault['input']!r}"]
 
 
 def _known_keys(model: type[BaseModel], location: tuple[Any, ...]) -> list[str]:

@@ -50,7 +50,9 @@ def load_results(root: Path = Path()) -> Results:
         except FileNotFoundError:
             raise InputError(f"{path} is missing. Make it with: dvc repro") from None
         except ValueError as error:
-            raise InputError(f"{path} is damaged ({error}). Make it again: dvc repro --force compare judge") from None
+            raise InputError(
+                f"{path} is damaged ({error}). Make it again: dvc repro --force --single-item compare judge"
+            ) from None
 
     return Results(
         study=load_study(root / "params.yaml"),

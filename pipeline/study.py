@@ -16,6 +16,7 @@ from pipeline.configuration import Section, read
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_][a-z0-9_.]*$")]
 PolicyName = Literal["float32", "float16", "bfloat16", "mixed_float16", "mixed_bfloat16"]
 NonNegativeInt = Annotated[int, Field(ge=0)]
+Seed = Annotated[int, Field(ge=0, lt=2**32)]  # what NumPy takes
 
 PARAMS = Path("params.yaml")
 
@@ -114,7 +115,7 @@ class Study(Section):
     campaign: Name
     engine: Literal["tensorflow"]
     devices: Literal[1]
-    seeds: Annotated[list[NonNegativeInt], Field(min_length=1)]
+    seeds: Annotated[list[Seed], Field(min_length=1)]
     datasets: Annotated[list[Name], Field(min_length=1)]
     benchmarks: Annotated[dict[Name, Benchmark], Field(min_length=1)]
     variants: Annotated[dict[Name, Variant], Field(min_length=1)]
@@ -141,6 +142,11 @@ class Study(Section):
                         f"benchmarks.{name}.batch_size: {benchmark.batch_size} × {variant.batch_multiplier} of variant "
                         f"{variant_name} is more than the {benchmark.split.num_train_examples} training examples."
                     )
+            if self.comparison.num_warmup_epochs >= benchmark.num_epochs:
+                faults.append(
+                    f"comparison.num_warmup_epochs: must leave an epoch of the {benchmark.num_epochs} of {name}. "
+                    f"Received: {self.comparison.num_warmup_epochs}"
+                )
             if name not in self.comparison.margin_pp:
                 faults.append(f"comparison.margin_pp.{name}: missing; give the margin in percentage points.")
             if self.comparison.baseline not in self.variants_of(name):
@@ -158,7 +164,7 @@ class Study(Section):
                 if name not in self.benchmarks
             ]
         if faults:
-            raise ValueError("\n  ".join(faults))
+            raise ValueError("\n".join(faults))
         return self
 
     def variants_of(self, benchmark: str) -> dict[str, Variant]:

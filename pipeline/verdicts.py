@@ -79,9 +79,9 @@ def _judge_speed(claim: Claim, pair: Pair) -> tuple[Verdict, str]:
         return "reproduced", f"the whole interval lies at {threshold:g}× or above"
     if low > 1 and high < threshold:
         return "in direction only", f"faster, and by less than {threshold:g}×"
-    if high < 1:
-        return "not reproduced", "the whole interval lies below 1: slower"
-    return _open("1" if low <= 1 else f"{threshold:g}")
+    if high < threshold:
+        return "not reproduced", f"the whole interval lies below {threshold:g}×, and it does not lie above 1"
+    return _open(f"{threshold:g}")
 
 
 def _open(value: str) -> tuple[Verdict, str]:
@@ -97,16 +97,17 @@ def _judge_accuracy(pair: Pair) -> tuple[Verdict, str]:
         return "not reproduced", f"not equivalent within {margin}, and the 95 % interval leaves out zero"
     if test.detectable_margin_pp is None:
         return "inconclusive", f"{pair.num_seeds} completed seeds give no interval"
-    return "inconclusive", (
-        f"{pair.num_seeds} seeds of this spread could establish ±{test.detectable_margin_pp:.2g} pp, not {margin}"
-    )
+    reason = f"neither equivalent within {margin} nor shown to differ"
+    if test.detectable_margin_pp > test.margin_pp:
+        reason += f"; {pair.num_seeds} seeds of this spread could establish ±{test.detectable_margin_pp:.2g} pp"
+    return "inconclusive", reason
 
 
 def describe_speedup(pair: Pair) -> str:
     """The speedup as in "1.23× [1.10, 1.38]"; words stand where there is no interval."""
     speedup = pair.speedup
     if speedup.ratio is None:
-        return "no completed pair"
+        return "unknown (no seed completed in both)"
     interval = "no interval" if speedup.low is None else f"[{speedup.low:.2f}, {speedup.high:.2f}]"
     return f"{speedup.ratio:.2f}× {interval}"
 
@@ -115,7 +116,7 @@ def describe_difference(pair: Pair) -> str:
     """The difference as in "−0.12 pp [−0.40, +0.16]"; words stand where there is no interval."""
     difference = pair.accuracy_difference_pp
     if difference.mean is None:
-        return "no completed pair"
+        return "unknown (no seed completed in both)"
     text = f"{difference.mean:+.2f} pp "
     text += "no interval" if difference.low95 is None else f"[{difference.low95:+.2f}, {difference.high95:+.2f}]"
     return text.replace("-", "−")

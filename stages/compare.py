@@ -5,7 +5,7 @@ import csv
 import json
 from pathlib import Path
 
-from pipeline.comparison import Run, compare, summary
+from pipeline.comparison import Run, compare, steady_epoch_seconds, summary
 from pipeline.records import read_epochs, read_record
 from pipeline.study import load_study
 from stages import run
@@ -20,13 +20,17 @@ def main(_: argparse.Namespace) -> None:
     comparison = compare(study, runs)
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / "comparison.json").write_text(comparison.model_dump_json(indent=2) + "\n", encoding="utf-8")
-    _write_json(RESULTS / "summary.json", summary(comparison, runs))
+    _write_json(RESULTS / "summary.json", summary(study, comparison, runs))
     environments = [run.record.environment for run in runs.values()]
     stable = [{name: value for name, value in e.items() if name != "load_average"} for e in environments]
     _write_json(RESULTS / "environments.json", [e for i, e in enumerate(stable) if e not in stable[:i]])
     _write_csv(
         RESULTS / "runs.csv",
-        [{name: v for name, v in run.record.model_dump().items() if name != "environment"} for run in runs.values()],
+        [
+            run.record.model_dump(exclude={"environment"})
+            | {"steady_epoch_seconds": steady_epoch_seconds(run.epochs, study.comparison.num_warmup_epochs)}
+            for run in runs.values()
+        ],
     )
     _write_csv(
         RESULTS / "epochs.csv",

@@ -4,10 +4,12 @@ import argparse
 
 import pipeline.engine  # noqa: F401  loads TensorFlow, which TFDS needs, without its chatter
 from pipeline import datasets
+from pipeline.study import load_study
 from stages import run
 
 
 def main(arguments: argparse.Namespace) -> None:
+    load_study()  # a faulty study starts nothing, not even a download
     print(f"{datasets.download(arguments.dataset)} is ready")
 
 

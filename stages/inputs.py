@@ -5,13 +5,21 @@ import hashlib
 import json
 from pathlib import Path
 
+from pipeline.errors import InputError
 from pipeline.study import load_study
 from stages import run
 
 
 def main(arguments: argparse.Namespace) -> None:
-    benchmark = load_study().benchmarks[arguments.benchmark]
-    dataset = json.loads(Path("data", benchmark.dataset, "dataset.json").read_text(encoding="utf-8"))
+    study = load_study()
+    if arguments.benchmark not in study.benchmarks:
+        raise InputError(f"--benchmark: must be one of {', '.join(study.benchmarks)}. Received: {arguments.benchmark}")
+    benchmark = study.benchmarks[arguments.benchmark]
+    try:
+        dataset = json.loads(Path("data", benchmark.dataset, "dataset.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        remedy = f"dvc repro --force --single-item download@{benchmark.dataset}"
+        raise InputError(f"data/{benchmark.dataset} is missing or damaged. Prepare it: {remedy}") from None
     source = Path("pipeline", "models", f"{benchmark.model.name}.py").read_bytes()
     inputs = {"dataset": dataset["name"], "data_sha256": dataset["sha256"]}
     inputs |= {"model": benchmark.model.name, "model_sha256": hashlib.sha256(source).hexdigest()}

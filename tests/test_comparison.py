@@ -103,7 +103,7 @@ def test_a_block_that_did_not_start_alike_is_refused(runs, field):
     with pytest.raises(InputError) as caught:
         compare(small_study(), runs)
     assert "runs/wide/float32/seed-1 and runs/wide/mixed/seed-1 differ in " + field in str(caught.value)
-    assert "dvc repro --force train@1-wide-float32 train@1-wide-mixed" in str(caught.value)
+    assert "dvc repro --force --single-item train@1-wide-float32 train@1-wide-mixed" in str(caught.value)
 
 
 def test_log_ratios_are_symmetric(runs):

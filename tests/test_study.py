@@ -136,6 +136,55 @@ def test_all_faults_are_reported_at_once():
         assert line in text
 
 
+def test_faults_across_fields_are_counted_one_by_one():
+    values = quick()
+    values["seeds"] = [1, 1]
+    values["benchmarks"]["mnist_dense"]["batch_size"] = 40000
+    values["comparison"]["num_warmup_epochs"] = 4
+    text = fault(values)
+    assert "comparison.num_warmup_epochs: must leave an epoch of the 3 of cifar100_efficientnet_b0" in text
+    assert "(the whole file)" not in text
+    assert text.startswith(f"params.yaml: {len(text.splitlines()) - 1} faults")
+
+
+@pytest.mark.parametrize(("value", "expected"), [("1e-05", 1e-5), ("1E3", 1000.0), ("2.5e-3", 2.5e-3), ("1e+2", 100.0)])
+def test_numbers_are_read_as_dvc_writes_them(tmp_path, value, expected):
+    path = tmp_path / "params.yaml"
+    text = (REPOSITORY / "params.yaml").read_text()
+    path.write_text(text.replace("learning_rate: 0.001", f"learning_rate: {value}"))
+    assert load_study(path).benchmarks["mnist_dense"].optimizer.learning_rate == expected
+
+
+@pytest.mark.parametrize("value", [".inf", ".nan", "-1", "0"])
+def test_numbers_without_sense_are_refused(tmp_path, value):
+    path = tmp_path / "params.yaml"
+    text = (REPOSITORY / "params.yaml").read_text()
+    path.write_text(text.replace("learning_rate: 0.001", f"learning_rate: {value}"))
+    with pytest.raises(InputError, match=r"optimizer\.learning_rate: "):
+        load_study(path)
+
+
+def test_a_key_that_stands_twice_is_refused(tmp_path):
+    path = tmp_path / "params.yaml"
+    path.write_text((REPOSITORY / "params.yaml").read_text() + "\nseeds: [7]\n")
+    with pytest.raises(InputError, match="the key 'seeds' stands twice"):
+        load_study(path)
+
+
+def test_a_folder_in_place_of_the_file_is_refused(tmp_path):
+    with pytest.raises(InputError, match="is not readable"):
+        load_study(tmp_path)
+
+
+def test_check_reports_both_files_at_once(tmp_path):
+    (tmp_path / "params.yaml").write_text("seeds: []\n")
+    (tmp_path / "claims.yaml").write_text("claim: []\n")
+    done = stage(tmp_path, "stages.check")
+    assert done.returncode == 2
+    assert "params.yaml: " in done.stderr
+    assert "claim: unknown key. Did you mean 'claims'?" in done.stderr
+
+
 @pytest.mark.parametrize("text", ["", "[]", "seeds: [", "\x00", "- 1\n"])
 def test_what_is_no_study_is_a_fault_and_no_traceback(tmp_path, text):
     path = tmp_path / "params.yaml"
