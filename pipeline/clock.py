@@ -15,7 +15,7 @@ from pipeline.records import EpochRecord
 class EpochClock(keras.callbacks.Callback):
     """Times each epoch of `fit` from its first batch to its last step finished, then validates outside that time.
 
-    An epoch whose training loss is not finite is the last.
+    An epoch whose training or validation loss is not finite is the last.
 
     Args:
         examples: the training examples of an epoch.
@@ -28,6 +28,7 @@ class EpochClock(keras.callbacks.Callback):
     ) -> None:
         super().__init__()
         self.epochs: list[EpochRecord] = []
+        self.diverged = False
         self._num_examples = len(examples.labels)
         self._validate = validate
         self._on_epoch = on_epoch
@@ -61,7 +62,8 @@ class EpochClock(keras.callbacks.Callback):
         )
         self.epochs.append(record)
         self._on_epoch(record)
-        self.model.stop_training = not math.isfinite(record.train_loss)
+        self.diverged = not (math.isfinite(record.train_loss) and math.isfinite(record.validation_loss))
+        self.model.stop_training = self.diverged
 
 
 def loss_scale(optimizer: keras.optimizers.Optimizer) -> float | None:

@@ -11,9 +11,10 @@ from pydantic import Field, PositiveFloat, PositiveInt, StringConstraints, model
 
 from pipeline.configuration import Section, read
 
-# Names become stage names, folders and shell words. DVC joins stage names with "-", so "-" would make two different
-# combinations of names collide.
-Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_][a-z0-9_.]*$")]
+# Names become stage names, folders, shell words and key paths. DVC joins stage names with "-", so "-" would make two
+# different combinations of names collide; it splits key paths at "."; and a name of digits would read as a number.
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
+Campaign = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_.-]*$")]
 PolicyName = Literal["float32", "float16", "bfloat16", "mixed_float16", "mixed_bfloat16"]
 NonNegativeInt = Annotated[int, Field(ge=0)]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]  # what NumPy takes
@@ -112,7 +113,7 @@ class RunKey(NamedTuple):
 class Study(Section):
     profile: Name
     description: str
-    campaign: Name
+    campaign: Campaign  # names a repetition: another name trains everything anew, the same name nothing
     engine: Literal["tensorflow"]
     devices: Literal[1]
     seeds: Annotated[list[Seed], Field(min_length=1)]

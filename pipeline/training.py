@@ -2,7 +2,6 @@
 
 import datetime
 import hashlib
-import math
 import time
 from pathlib import Path
 from statistics import median
@@ -71,7 +70,7 @@ def train(study: Study, key: RunKey, process_started: float, root: Path = Path()
         outcome = "out_of_memory"
     peak_memory_bytes, peak_memory_kind = engine.peak_memory()
     epochs = clock.epochs
-    if epochs and not math.isfinite(epochs[-1].train_loss):
+    if clock.diverged:
         outcome = "diverged"
     if outcome == "completed":
         test_loss, test_accuracy, predicted = score(model, data.test, evaluation_batch_size)

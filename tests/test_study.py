@@ -87,7 +87,7 @@ def test_a_policy_that_does_not_exist_lists_those_that_do():
     assert "Received: 'int32'" in text
 
 
-@pytest.mark.parametrize("name", ["mixed-float16", "Mixed", "a b", "a@b", "ä", "-x", "a/b", "", "x;rm"])
+@pytest.mark.parametrize("name", ["mixed-float16", "Mixed", "a b", "a@b", "ä", "-x", "a.b", "16", "a/b", "", "x;rm"])
 def test_a_name_that_breaks_stage_names_or_shells_is_refused(name):
     values = quick()
     values["variants"][name] = values["variants"]["float32"]
