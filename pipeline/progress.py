@@ -34,7 +34,11 @@ class ProgressLine(keras.callbacks.Callback):
         )
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        self._task = self._line.add_task(self._title, total=self._num_epochs * self.params["steps"], rate="starting")
+        self._task = self._line.add_task(
+            f"epoch 1/{self._num_epochs}", total=self._num_epochs * self.params["steps"], rate="tracing"
+        )
+        if self._console.is_terminal:
+            self._console.print(self._title, highlight=False)  # apart, so that the live line fits 80 columns
         self._line.start()
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
@@ -47,7 +51,7 @@ class ProgressLine(keras.callbacks.Callback):
         self._line.update(
             self._task,
             completed=self._epoch * self.params["steps"] + batch + 1,
-            description=f"{self._title} · epoch {self._epoch + 1}/{self._num_epochs}",
+            description=f"epoch {self._epoch + 1}/{self._num_epochs}",
             rate=f"{rate:,.0f} images/s",
         )
 
