@@ -13,10 +13,10 @@ STATUS = Path("results/status.json")
 def main(_: argparse.Namespace) -> None:
     try:
         status = json.loads(STATUS.read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
-        raise InputError(
-            f"{STATUS} is missing or damaged. Make it with: dvc repro --force --single-item report"
-        ) from None
+    except FileNotFoundError:
+        raise InputError(f"{STATUS} is missing. Make it with: make repro") from None
+    except ValueError:
+        raise InputError(f"{STATUS} is damaged. Make it again: dvc repro --force --single-item report") from None
     for benchmark, headlines in status["headlines"].items():
         print(f"{benchmark}: " + ("; ".join(headlines[:2]) or "nothing to compare"))
     print("claims: " + ", ".join(f"{count} {verdict}" for verdict, count in status["verdicts"].items()))
