@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # so that an index means the same GPU to NVML
 os.environ["KERAS_BACKEND"] = "tensorflow"
 
 

@@ -5,7 +5,9 @@ A run is finished when its folder exists: the files are written beside it and th
 
 import csv
 import json
+import math
 import shutil
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -36,15 +38,36 @@ class EpochRecord(BaseModel):
     images_per_second: float
 
 
-class RunRecord(BaseModel):
-    """One run. Accuracies in [0, 1]; unknown is None.
+class Disturbance(BaseModel):
+    """What else ran on the machine during training, and whether something held it back; None where it can't be seen.
 
-    `steady_epoch_seconds` is the median training time of the epochs after the first, validation apart.
+    `other_cpu_share` is the share in [0, 1] of the machine's CPU time that was neither idle nor this process's: other
+    processes, and other guests of the same host. `cpu_quota_seconds` is how long a container's CPU quota stopped its
+    threads, `num_thermal_events` how often a core slowed down for heat. The GPU is looked at once an epoch:
+    `num_gpu_processes` is the largest number of processes seen on it, this one among them, `gpu_throttle_reasons` all
+    reasons seen, `min_gpu_clock_mhz` the lowest clock of its multiprocessors.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    schema_version: Literal[1] = 1
+    other_cpu_share: float | None
+    cpu_quota_seconds: float | None
+    num_thermal_events: int | None
+    num_gpu_processes: int | None
+    gpu_throttle_reasons: list[str] | None
+    min_gpu_clock_mhz: int | None
+
+
+class RunRecord(BaseModel):
+    """One run. Accuracies in [0, 1]; unknown is None.
+
+    `steady_epoch_seconds` is the median training time of the epochs after the first, validation apart.
+    `timing_fault` says why the times of this run can't be used, where they can't.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    schema_version: Literal[2] = 2
     benchmark: str
     variant: str
     seed: int
@@ -84,6 +107,8 @@ class RunRecord(BaseModel):
     data_sha256: str
     resumed: bool
     started_at: str
+    timing_fault: str | None
+    disturbance: Disturbance
     environment: dict[str, Any]
 
     @property
@@ -142,6 +167,24 @@ def read_epochs(record: RunRecord, root: Path = Path()) -> list[EpochRecord]:
     if len(epochs) != record.num_epochs:
         raise _damaged(path, record.key, f"{len(epochs)} epochs of {record.num_epochs}")
     return epochs
+
+
+def read_correct(record: RunRecord, root: Path = Path()) -> np.ndarray:
+    """Which test examples a finished run got right, bool (num_test_examples,) in data set order; empty if it failed.
+
+    Raises `InputError` that says how to make the run again, also where they are not the record's accuracy.
+    """
+    path = root / record.key.directory / "predictions.npz"
+    try:
+        with path.open("rb") as file, np.load(file) as arrays:
+            labels, predicted = arrays["labels"], arrays["predicted"]
+    except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile) as error:
+        raise _damaged(path, record.key, str(error)) from None
+    if record.final_test_accuracy is None:
+        return np.empty(0, bool)
+    if labels.shape != predicted.shape or not math.isclose((labels == predicted).mean(), record.final_test_accuracy):
+        raise _damaged(path, record.key, f"its accuracy is not the {record.final_test_accuracy} of the record")
+    return np.asarray(labels == predicted)
 
 
 def _damaged(path: Path, key: RunKey, reason: str) -> InputError:

@@ -15,10 +15,11 @@ import numpy as np
 from pipeline import datasets, environment, models
 from pipeline.batches import ShuffledBatches
 from pipeline.clock import EpochClock, loss_scale
+from pipeline.disturbance import Watch, timing_fault
 from pipeline.errors import InputError
 from pipeline.precision import expected_dtypes, observed_dtypes
 from pipeline.progress import ProgressLine
-from pipeline.records import Outcome, RunRecord, write_run
+from pipeline.records import EpochRecord, Outcome, RunRecord, write_run
 from pipeline.study import Benchmark, RunKey, Study
 
 OPTIMIZERS = {"adam": keras.optimizers.Adam, "rmsprop": keras.optimizers.RMSprop}
@@ -55,11 +56,17 @@ def train(study: Study, key: RunKey, process_started: float, root: Path = Path()
 
     batches = ShuffledBatches(data.train, batch_size, key.seed)
     progress = ProgressLine(f"{key.benchmark} {key.variant} seed {key.seed}", benchmark.num_epochs, data.train)
-    clock = EpochClock(data.train, lambda: score(model, data.validation, evaluation_batch_size)[:2], progress.epoch)
+    surroundings = environment.describe()
+    watch = Watch(has_gpu=bool(surroundings["accelerators"]))
+
+    def after_epoch(epoch: EpochRecord) -> None:
+        watch.look()
+        progress.epoch(epoch)
+
+    clock = EpochClock(data.train, lambda: score(model, data.validation, evaluation_batch_size)[:2], after_epoch)
     test_loss = test_accuracy = None
     predicted = np.empty(0, np.int64)
     outcome: Outcome = "completed"
-    surroundings = environment.describe()
     startup_seconds = time.perf_counter() - process_started
     engine.reset_peak_memory()
     try:
@@ -68,6 +75,7 @@ def train(study: Study, key: RunKey, process_started: float, root: Path = Path()
         if not engine.is_out_of_memory(error):
             raise
         outcome = "out_of_memory"
+    disturbance = watch.finish()
     peak_memory_bytes, peak_memory_kind = engine.peak_memory()
     epochs = clock.epochs
     if clock.diverged:
@@ -116,6 +124,8 @@ def train(study: Study, key: RunKey, process_started: float, root: Path = Path()
         data_sha256=data.sha256,
         resumed=False,
         started_at=started_at,
+        timing_fault=timing_fault(disturbance),
+        disturbance=disturbance,
         environment=surroundings,
     )
     write_run(root, record, epochs, data.test.labels, predicted)

@@ -101,7 +101,7 @@ def make_record(key: RunKey, **changes) -> RunRecord:
         "num_parameters": 100,
         "num_train_examples": 40,
         "num_validation_examples": 10,
-        "num_test_examples": 20,
+        "num_test_examples": 100,
         "num_epochs": 3,
         "steps_per_epoch": 3,
         "startup_seconds": 1.0,
@@ -121,6 +121,15 @@ def make_record(key: RunKey, **changes) -> RunRecord:
         "data_sha256": "d",
         "resumed": False,
         "started_at": "2026-01-01T00:00:00+00:00",
+        "timing_fault": None,
+        "disturbance": {
+            "other_cpu_share": 0.02,
+            "cpu_quota_seconds": None,
+            "num_thermal_events": 0,
+            "num_gpu_processes": None,
+            "gpu_throttle_reasons": None,
+            "min_gpu_clock_mhz": None,
+        },
         "environment": {
             "python": "3.11",
             "operating_system": "Linux 6",
@@ -157,5 +166,11 @@ def epoch_records(*train_seconds: float) -> list[EpochRecord]:
     ]
 
 
+def correct(record: RunRecord) -> np.ndarray:
+    """Which test examples the run got right: as many as its accuracy says, from the front."""
+    return np.arange(record.num_test_examples) < round((record.final_test_accuracy or 0) * record.num_test_examples)
+
+
 def write_small_run(root: Path, record: RunRecord, *train_seconds: float) -> None:
-    write_run(root, record, epoch_records(*train_seconds), np.zeros(20, np.int64), np.zeros(20, np.int64))
+    right = correct(record)
+    write_run(root, record, epoch_records(*train_seconds), np.zeros(len(right), np.int64), (~right).astype(np.int64))

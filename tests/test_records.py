@@ -64,3 +64,27 @@ def test_truncated_epochs_are_named(tmp_path, make_record, keep):
     path.write_text("".join(text.splitlines(keepends=True)[:-1]) if keep == "whole lines" else text[:keep])
     with pytest.raises(InputError, match=r"epochs\.csv is damaged"):
         records.read_epochs(make_record(KEY), tmp_path)
+
+
+def test_predictions_say_which_examples_were_right(tmp_path, make_record):
+    record = make_record(KEY, final_test_accuracy=0.25)
+    write_small_run(tmp_path, record, 1.0)
+    right = records.read_correct(record, tmp_path)
+    assert (right.dtype, right.shape, right.sum()) == (bool, (100,), 25)
+    failed = make_record(KEY, outcome="diverged", final_test_accuracy=None)
+    assert records.read_correct(failed, tmp_path).shape == (0,)
+
+
+@pytest.mark.parametrize("keep", [0, 30, -10])
+def test_damaged_predictions_are_named(tmp_path, make_record, keep):
+    write_small_run(tmp_path, make_record(KEY), 1.0)
+    path = tmp_path / KEY.directory / "predictions.npz"
+    path.write_bytes(path.read_bytes()[:keep])
+    with pytest.raises(InputError, match=r"predictions\.npz is damaged .*train@0-wide-float32"):
+        records.read_correct(make_record(KEY), tmp_path)
+
+
+def test_predictions_that_are_not_those_of_the_record_are_refused(tmp_path, make_record):
+    write_small_run(tmp_path, make_record(KEY), 1.0)
+    with pytest.raises(InputError, match=r"its accuracy is not the 0\.5 of the record"):
+        records.read_correct(make_record(KEY, final_test_accuracy=0.5), tmp_path)

@@ -18,7 +18,7 @@ variable_dtype, output_dtype, tf32, jit_compile, loop, loss_scale, batch_size, i
 num_train_examples, num_validation_examples, num_test_examples, num_epochs, steps_per_epoch, startup_seconds,
 first_epoch_seconds, steady_epoch_seconds, images_per_second, peak_memory_bytes, peak_memory_kind, weights_bytes,
 skipped_steps, final_loss_scale, final_train_loss, final_validation_accuracy, final_test_loss, final_test_accuracy,
-initial_weights_sha256, data_sha256, resumed, started_at, environment"""
+initial_weights_sha256, data_sha256, resumed, started_at, timing_fault, disturbance, environment"""
 
 
 def study_with(policy: str, **recipe):
