@@ -15,7 +15,7 @@ from pipeline.claims import Claims, load_claims
 from pipeline.comparison import Comparison, Pair
 from pipeline.errors import InputError
 from pipeline.study import Study, load_study
-from pipeline.verdicts import describe_difference, describe_speedup
+from pipeline.verdicts import describe_difference, describe_speedup, margin_means_something
 
 PARTS = Path("report")
 # What stands between an accuracy difference and the margin.
@@ -90,17 +90,30 @@ def headlines(results: Results, benchmark: str) -> list[str]:
     baseline = variants[results.study.comparison.baseline].policy
     names = [name for policy in (mixed, baseline) for name in variants if variants[name].policy == policy]
     pairs = [results.comparison.find(benchmark, name) for name in names if not variants[name].tf32]
-    return [_sentence(pair, variants[pair.candidate].batch_multiplier) for pair in pairs if pair]
+    base = variants[results.study.comparison.baseline].batch_multiplier
+    accuracy = results.comparison.variant(benchmark, results.study.comparison.baseline).test_accuracy.mean
+    return [
+        _sentence(pair, variants[pair.candidate].batch_multiplier / base, accuracy or 0.0)
+        for pair in pairs
+        if pair and not pair.repeats_baseline
+    ]
 
 
-def _sentence(pair: Pair, batch_multiplier: int) -> str:
-    batch = {1: "at the same batch", 2: "at double the batch"}.get(
-        batch_multiplier, f"at {batch_multiplier}× the batch"
-    )
+def _sentence(pair: Pair, batch_multiple: float, baseline_accuracy: float) -> str:
+    words = {1.0: "at the same batch", 2.0: "at double the batch"}
+    batch = words.get(batch_multiple, f"at {batch_multiple:g}× the batch")
+    failures = " and ".join(f"{count} {outcome.replace('_', ' ')}" for outcome, count in pair.failures.items())
+    failed = f"; of {pair.num_seeds + sum(pair.failures.values())} runs {failures}" if failures else ""
+    if not pair.num_seeds:
+        return f"{pair.candidate}, {batch}: nothing to compare with {pair.baseline}{failed}"
+    margin_pp = pair.equivalence.margin_pp
+    little = ""
+    if not margin_means_something(margin_pp, baseline_accuracy):
+        little = f" (which shows little: {pair.baseline} itself reaches {baseline_accuracy:.1%})"
     return (
         f"{pair.candidate}, {batch}: {describe_speedup(pair)} the speed of {pair.baseline}, "
         f"test accuracy {describe_difference(pair)}, {_OUTCOMES[pair.equivalence.outcome]} "
-        f"±{pair.equivalence.margin_pp:g} pp"
+        f"±{margin_pp:g} pp{little}{failed}"
     )
 
 
@@ -141,6 +154,7 @@ def _benchmark(results: Results, name: str) -> dict[str, Any]:
     for run in results.runs:
         if run["benchmark"] == name:
             runs[run["variant"]].append(run)
+    pairs = [pair for pair in results.comparison.pairs if pair.benchmark == name]
     return {
         "name": name,
         "recipe": study.benchmarks[name],
@@ -152,12 +166,16 @@ def _benchmark(results: Results, name: str) -> dict[str, Any]:
                 "accuracies": _known(runs[variant], "final_test_accuracy"),
                 "seconds": _known(runs[variant], "steady_epoch_seconds"),
                 "memory": _known(runs[variant], "peak_memory_bytes"),
-                "num_completed": sum(run["outcome"] == "completed" for run in runs[variant]),
-                "num_runs": len(runs[variant]),
+                "other_cpu_share": max(_known(runs[variant], "other_cpu_share"), default=None),
+                "throttling": _throttling(runs[variant]),
+                "statistics": results.comparison.variant(name, variant),
                 "pair": results.comparison.find(name, variant),
             }
             for variant in runs
         ],
+        "pairs": pairs,
+        "split": [pair for pair in pairs if pair.precision_effect],
+        "target": study.comparison.target_accuracy.get(name),
         "charts": _charts(results, name, runs),
         "published": [figure for figure in results.claims.figures if figure.benchmark == name],
         "deviations": study.deviations.get(name, []),
@@ -186,6 +204,17 @@ def _charts(results: Results, name: str, runs: dict[str, list[dict[str, Any]]]) 
         figures.by_variant(name, "seconds", "Training time of an epoch", "seconds", by_seed("steady_epoch_seconds")),
         figures.by_variant(name, "memory", "Peak memory", "MiB", by_seed("peak_memory_bytes", 2**-20)),
     ]
+
+
+def _throttling(runs: list[dict[str, Any]]) -> str:
+    """What held the machine back during these runs, in words; empty where nothing was seen."""
+    seen = []
+    if seconds := sum(_known(runs, "cpu_quota_seconds")):
+        seen.append(f"{seconds:.1f} s lost to a CPU quota")
+    if events := sum(_known(runs, "num_thermal_events")):
+        seen.append(f"{events} times slowed for heat")
+    reasons = sorted({run["gpu_throttle_reasons"] for run in runs if run["gpu_throttle_reasons"]})
+    return ", ".join(seen + [f"GPU clock held down by {reason}" for reason in reasons])
 
 
 def _known(rows: list[dict[str, Any]], column: str) -> list[float]:

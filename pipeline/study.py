@@ -86,11 +86,17 @@ class Variant(Section):
 
 
 class Comparison(Section):
-    """How runs are compared: against which variant, from which epoch on, within which margin of accuracy."""
+    """How runs are compared: against which variant, from which epoch on, within which margin of accuracy.
+
+    `target_accuracy` in (0, 1) asks how long training takes to reach it on the validation set. The times of a run are
+    left out where other work took more than `max_other_cpu_share` of the machine's CPU time.
+    """
 
     baseline: Name
     num_warmup_epochs: NonNegativeInt
     margin_pp: dict[Name, PositiveFloat]
+    target_accuracy: dict[Name, Annotated[float, Field(gt=0, lt=1)]] = Field(default_factory=dict)
+    max_other_cpu_share: Annotated[float, Field(gt=0, le=1)] = 1.0
 
 
 class RunKey(NamedTuple):
@@ -157,6 +163,7 @@ class Study(Section):
                 )
         for field, names in [
             ("comparison.margin_pp", list(self.comparison.margin_pp)),
+            ("comparison.target_accuracy", list(self.comparison.target_accuracy)),
             ("deviations", list(self.deviations)),
         ] + [(f"variants.{name}.benchmarks", variant.benchmarks or []) for name, variant in self.variants.items()]:
             faults += [

@@ -5,9 +5,11 @@ import csv
 import json
 from pathlib import Path
 
-from pipeline.comparison import Run, compare, steady_epoch_seconds, summary
-from pipeline.records import read_epochs, read_record
-from pipeline.study import load_study
+from pipeline.blocks import Run, compare
+from pipeline.records import read_correct, read_epochs, read_record
+from pipeline.study import RunKey, load_study
+from pipeline.summary import summarise
+from pipeline.timing import steady_epoch_seconds
 from stages import run
 
 RESULTS = Path("results")
@@ -16,18 +18,23 @@ RESULTS = Path("results")
 def main(_: argparse.Namespace) -> None:
     study = load_study()
     records = {key: read_record(key) for key in study.runs()}
-    runs = {key: Run(record, read_epochs(record)) for key, record in records.items()}
+    runs = {key: Run(record, read_epochs(record), read_correct(record)) for key, record in records.items()}
     comparison = compare(study, runs)
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / "comparison.json").write_text(comparison.model_dump_json(indent=2) + "\n", encoding="utf-8")
-    _write_json(RESULTS / "summary.json", summary(study, comparison, runs))
-    environments = [run.record.environment for run in runs.values()]
-    stable = [{name: value for name, value in e.items() if name != "load_average"} for e in environments]
-    _write_json(RESULTS / "environments.json", [e for i, e in enumerate(stable) if e not in stable[:i]])
+    _write_json(RESULTS / "summary.json", summarise(comparison))
+    environments: list[dict[str, object]] = []
+    for record in records.values():
+        stable = {name: value for name, value in record.environment.items() if name != "load_average"}
+        if stable not in environments:
+            environments.append(stable)
+    _write_json(RESULTS / "environments.json", environments)
     _write_csv(
         RESULTS / "runs.csv",
         [
-            run.record.model_dump(exclude={"environment"})
+            run.record.model_dump(exclude={"environment", "disturbance"})
+            | run.record.disturbance.model_dump()
+            | {"gpu_throttle_reasons": ", ".join(run.record.disturbance.gpu_throttle_reasons or [])}
             | {"steady_epoch_seconds": steady_epoch_seconds(run.epochs, study.comparison.num_warmup_epochs)}
             for run in runs.values()
         ],
@@ -37,6 +44,11 @@ def main(_: argparse.Namespace) -> None:
         [key._asdict() | epoch.model_dump() for key, run in runs.items() for epoch in run.epochs],
     )
     print(f"{len(runs)} runs, {len(comparison.pairs)} comparisons")
+    for variant in comparison.variants:
+        for seed, fault in variant.timing_faults.items():
+            key = RunKey(variant.benchmark, variant.variant, seed)
+            remedy = f"On a quiet machine: dvc repro --force --single-item {key.stage}"
+            print(f"{key.directory}: its times are left out, {fault}. {remedy}")
 
 
 def _write_json(path: Path, value: object) -> None:

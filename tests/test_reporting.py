@@ -135,14 +135,31 @@ def test_a_study_with_failed_runs_still_renders(copied):
         write_small_run(copied, failed)
     html = render(copied)
     assert "3 runs out of memory" in html
-    assert "0/3" in html
+    assert "0 of 3" in html
+    assert "mixed_2x, at double the batch: nothing to compare with float32; of 3 runs 3 out of memory" in html
+
+
+def test_times_that_do_not_count_are_named_with_their_remedy(copied):
+    key = RunKey("wide", "mixed", 1)
+    write_small_run(copied, make_record(key, timing_fault="1 other process on its GPU"), 9.0, 2.0, 1.0)
+    done = stage(copied, "compare")
+    assert (
+        "runs/wide/mixed/seed-1: its times are left out, 1 other process on its GPU. "
+        "On a quiet machine: dvc repro --force --single-item train@1-wide-mixed"
+    ) in done.stdout
+    html = render(copied)
+    assert "seed 1: 1 other process on its GPU" in html
+    assert "no interval" in html
 
 
 def test_summary_numbers_for_dvc_metrics(rendered):
     summary = json.loads((rendered / "results" / "summary.json").read_text())
     assert summary["wide"]["float32"]["test_accuracy"] == pytest.approx(0.91)
     assert summary["wide"]["mixed"]["speedup"] == pytest.approx(1.0)
+    assert summary["wide"]["mixed"]["completed_runs"] == 3
     assert set(summary) == {"wide", "narrow"}
+    values = [value for table in summary.values() for numbers in table.values() for value in numbers.values()]
+    assert all(isinstance(value, int | float) for value in values)  # DVC takes differences of numbers only
 
 
 def test_a_removed_seed_is_not_in_the_results(copied):

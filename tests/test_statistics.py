@@ -1,89 +1,105 @@
-"""Golden cases worked by hand, and every interval against a second implementation."""
+"""Golden cases worked by hand, and every statistic against a second implementation to 1e-9."""
 
 import math
 
 import numpy as np
 import pytest
+import statsmodels.api as sm
 from scipy import stats
 from statsmodels.stats.weightstats import DescrStatsW
 
 from pipeline import statistics
 
-# Student's t with 2 and 3 degrees of freedom, from a printed table.
-T_975_2, T_95_2, T_90_2 = 4.302653, 2.919986, 1.885618
+T_975_2, T_95_2 = 4.302653, 2.919986  # Student's t with 2 degrees of freedom, from a printed table
 
 
 def test_ratio_by_hand():
     """Blocks 1, 2 and 4 times as fast: mean log 2, spread log 2, standard error log 2 / √3."""
     result = statistics.ratio(np.log([1.0, 2.0, 4.0]))
-    half = T_975_2 * math.log(2) / math.sqrt(3)
+    half, new_half = T_975_2 * math.log(2) / math.sqrt(3), T_975_2 * math.log(2) * math.sqrt(4 / 3)
     assert result.ratio == pytest.approx(2.0)
-    assert result.low == pytest.approx(2.0 * math.exp(-half), rel=1e-6)
-    assert result.high == pytest.approx(2.0 * math.exp(half), rel=1e-6)
-
-
-@pytest.mark.parametrize("num_blocks", [0, 1, 2])
-def test_too_few_blocks_give_no_interval(num_blocks):
-    ratio = statistics.ratio(np.log([1.0, 2.0])[:num_blocks])
-    assert (ratio.low, ratio.high) == (None, None)
-    assert (ratio.ratio is None) == (num_blocks == 0)
-    assert statistics.difference([0.5] * num_blocks).low95 is None
-    test = statistics.equivalence([0.0] * num_blocks, 1.0)
-    assert (test.outcome, test.p_value, test.detectable_margin_pp) == ("inconclusive", None, None)
+    assert (result.low, result.high) == pytest.approx((2 * math.exp(-half), 2 * math.exp(half)), rel=1e-6)
+    assert (result.new_low, result.new_high) == pytest.approx(
+        (2 * math.exp(-new_half), 2 * math.exp(new_half)), rel=1e-6
+    )
 
 
 def test_difference_by_hand():
     result = statistics.difference([-1.0, 0.0, 1.0])
     error = 1 / math.sqrt(3)
-    assert result.mean == 0.0
+    assert (result.mean, result.p_value) == (0.0, 1.0)
     assert result.high90 == pytest.approx(T_95_2 * error, rel=1e-6)
     assert result.low95 == pytest.approx(-T_975_2 * error, rel=1e-6)
 
 
-def test_intervals_agree_with_other_implementations():
-    values = np.random.default_rng(0).normal(0.3, 1.0, 7)
-    result = statistics.difference(values)
+def test_blocks_that_are_all_alike_leave_no_doubt():
+    assert statistics.difference([0.0, 0.0, 0.0]).p_value == 1.0
+    assert statistics.difference([0.5, 0.5, 0.5]).p_value == 0.0
+    assert statistics.mean([2.0, 2.0, 2.0]) == statistics.Mean(mean=2.0, low=2.0, high=2.0, new_low=2.0, new_high=2.0)
+
+
+@pytest.mark.parametrize("num_blocks", [0, 1, 2])
+def test_too_few_blocks_give_no_interval(num_blocks):
+    ratio = statistics.ratio(np.log([1.0, 2.0])[:num_blocks])
+    assert (ratio.low, ratio.high, ratio.new_low, ratio.new_high) == (None,) * 4
+    assert (ratio.ratio is None) == (num_blocks == 0)
+    difference = statistics.difference([0.5] * num_blocks)
+    assert (difference.low95, difference.high90, difference.p_value) == (None,) * 3
+
+
+@pytest.mark.parametrize("num_blocks", [3, 5, 10])
+def test_means_and_differences_agree_with_other_implementations(num_blocks):
+    values = np.random.default_rng(num_blocks).normal(0.3, 1.0, num_blocks)
+    result, zeros = statistics.difference(values), np.zeros(num_blocks)
     for confidence, low, high in ((0.90, result.low90, result.high90), (0.95, result.low95, result.high95)):
-        paired = stats.ttest_rel(values, np.zeros(7)).confidence_interval(confidence)
+        paired = stats.ttest_rel(values, zeros).confidence_interval(confidence)
         assert (low, high) == pytest.approx(tuple(paired), abs=1e-9)
         assert (low, high) == pytest.approx(DescrStatsW(values).tconfint_mean(1 - confidence), abs=1e-9)
+    assert result.p_value == pytest.approx(stats.ttest_rel(values, zeros).pvalue, abs=1e-9)
+    mean = statistics.mean(values)
+    assert (mean.mean, mean.low, mean.high) == pytest.approx((result.mean, result.low95, result.high95), abs=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("differences", "margin", "outcome"),
-    [
-        ([-0.1, 0.0, 0.1], 1.0, "equivalent"),
-        ([0.49, 0.5, 0.51], 1.0, "equivalent but shifted"),
-        ([-5.0, -5.1, -4.9], 1.0, "different"),
-        ([-2.0, 0.0, 2.0], 1.0, "inconclusive"),
-        ([0.0, 0.0, 0.0], 1.0, "equivalent"),
-        ([0.5, 0.5, 0.5], 1.0, "equivalent but shifted"),
-        ([1.5, 1.5, 1.5], 1.0, "different"),
-    ],
-)
-def test_the_four_outcomes(differences, margin, outcome):
-    assert statistics.equivalence(differences, margin).outcome == outcome
+@pytest.mark.parametrize("num_blocks", [3, 5, 10])
+def test_the_interval_of_a_new_value_agrees_with_a_regression_on_a_constant(num_blocks):
+    values = np.random.default_rng(num_blocks).normal(2.0, 1.0, num_blocks)
+    frame = sm.OLS(values, np.ones(num_blocks)).fit().get_prediction([1.0]).summary_frame(alpha=0.05)
+    result = statistics.mean(values)
+    expected = (frame["obs_ci_lower"][0], frame["obs_ci_upper"][0])
+    assert (result.new_low, result.new_high) == pytest.approx(expected, abs=1e-9)
+    ratio = statistics.ratio(values)
+    assert (ratio.new_low, ratio.new_high) == pytest.approx(tuple(np.exp(expected)), rel=1e-9)
 
 
-def test_tost_is_the_larger_of_two_one_sided_tests():
-    values = np.random.default_rng(1).normal(0.2, 0.5, 6)
-    lower = stats.ttest_1samp(values, -1.0, alternative="greater").pvalue
-    upper = stats.ttest_1samp(values, 1.0, alternative="less").pvalue
-    assert statistics.equivalence(values, 1.0).p_value == pytest.approx(max(lower, upper), abs=1e-9)
+def test_a_proportion_by_hand():
+    """None of three: the upper limit solves (1 − p)³ = 0.025."""
+    result = statistics.proportion(0, 3)
+    assert (result.low, result.high) == (0.0, pytest.approx(1 - 0.025 ** (1 / 3), abs=1e-9))
 
 
-def test_tost_at_5_percent_is_the_90_percent_interval_within_the_margin():
-    rng = np.random.default_rng(2)
-    for _ in range(200):
-        values = rng.normal(rng.normal(0, 0.5), 0.6, 5)
-        interval = statistics.difference(values)
-        assert interval.low90 is not None
-        within = interval.low90 > -1.0 and interval.high90 < 1.0
-        assert (statistics.equivalence(values, 1.0).p_value < 0.05) == within
+def test_proportions_agree_with_the_binomial_test():
+    for total in (1, 3, 5, 20):
+        for count in range(total + 1):
+            expected = stats.binomtest(count, total).proportion_ci(0.95, method="exact")
+            result = statistics.proportion(count, total)
+            assert (result.low, result.high) == pytest.approx(tuple(expected), abs=1e-9)
 
 
-def test_detectable_margin_by_hand():
-    """Three blocks of spread 1: (2.920 + 1.886) / √3."""
-    assert statistics.equivalence([-1.0, 0.0, 1.0], 1.0).detectable_margin_pp == pytest.approx(
-        (T_95_2 + T_90_2) / math.sqrt(3), rel=1e-6
-    )
+def test_holm_by_hand():
+    """The smallest of four counts four times, the next three times, and none falls below the one before it."""
+    assert statistics.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert statistics.holm([0.9, 0.8]) == [1.0, 1.0]
+
+
+def test_holm_leaves_unknown_values_out_of_the_count():
+    assert statistics.holm([None, 0.01, None, 0.02]) == [None, pytest.approx(0.02), None, pytest.approx(0.02)]
+    assert statistics.holm([None]) == [None]
+    assert statistics.holm([]) == []
+
+
+def test_holm_agrees_with_its_formula():
+    values = np.random.default_rng(3).uniform(0, 0.2, 7)
+    order = np.argsort(values)
+    stepped = np.minimum(1, np.maximum.accumulate([(7 - rank) * values[i] for rank, i in enumerate(order)]))
+    adjusted = statistics.holm(list(values))
+    assert [adjusted[i] for i in order] == pytest.approx(list(stepped), abs=1e-9)

@@ -3,11 +3,12 @@ import yaml
 from conftest import REPOSITORY
 
 from pipeline.claims import Claims, load_claims
-from pipeline.comparison import Comparison, Pair
+from pipeline.comparison import Comparison, Pair, VariantStatistics
 from pipeline.configuration import validate
+from pipeline.equivalence import Equivalence
 from pipeline.errors import InputError
 from pipeline.hardware import Hardware, hardware_of
-from pipeline.statistics import Difference, Equivalence, Ratio
+from pipeline.statistics import Difference, Mean, Proportion, Ratio
 from pipeline.verdicts import judge
 
 CPU = Hardware("cpu", "Example CPU", None)
@@ -29,22 +30,49 @@ def claims(**changes) -> Claims:
     return validate(Claims, {"sources": {"S": source}, "figures": [], "claims": [claim | changes]}, "claims.yaml")
 
 
-def comparison(low=None, high=None, outcome="inconclusive", detectable=None) -> Comparison:
-    ratio = 1.5 if low is None else (low + high) / 2
+def ratio(value=None, low=None, high=None) -> Ratio:
+    return Ratio(ratio=value, low=low, high=high, new_low=None, new_high=None)
+
+
+def comparison(low=None, high=None, outcome="inconclusive", needed=None, failures=None, accuracy=0.9) -> Comparison:
+    baseline = VariantStatistics(
+        benchmark="wide",
+        variant="float32",
+        completed=Proportion(count=3, total=3, low=0.3, high=1.0),
+        test_accuracy=Mean(mean=accuracy, low=None, high=None, new_low=None, new_high=None),
+        epoch_seconds=ratio(),
+        slope_percent=Mean(mean=None, low=None, high=None, new_low=None, new_high=None),
+        time_to_accuracy=None,
+        timing_faults={},
+    )
     pair = Pair(
         benchmark="wide",
         baseline="float32",
         candidate="mixed",
+        repeats_baseline=False,
         num_seeds=3,
-        speedup=Ratio(ratio=ratio, low=low, high=high),
+        num_timed_seeds=3,
+        failures=failures or {},
+        speedup=ratio(1.5) if low is None else ratio((low + high) / 2, low, high),
         precision_effect=None,
         batch_effect=None,
         interaction=None,
-        accuracy_difference_pp=Difference(mean=-0.1, low90=-0.2, high90=0.0, low95=-0.3, high95=0.1),
-        equivalence=Equivalence(margin_pp=1.0, p_value=0.01, outcome=outcome, detectable_margin_pp=detectable),
-        memory_ratio=None,
+        accuracy_difference_pp=Difference(
+            mean=-0.1, low90=-0.2, high90=0.0, low95=-0.3, high95=0.1, p_value=0.2, p_value_holm=0.4
+        ),
+        bootstrap_pp=None,
+        equivalence=Equivalence(
+            margin_pp=1.0,
+            p_value=0.01,
+            p_value_holm=0.02,
+            outcome=outcome,
+            spread_pp=0.5,
+            detectable_margin_pp=2.5,
+            num_seeds_needed=needed,
+        ),
+        memory_ratio=ratio(),
     )
-    return Comparison(pairs=[pair])
+    return Comparison(variants=[baseline], pairs=[pair])
 
 
 @pytest.mark.parametrize(
@@ -83,9 +111,33 @@ def test_accuracy(outcome, verdict):
     assert judgement.measured == "−0.10 pp [−0.30, +0.10]"
 
 
-def test_an_inconclusive_accuracy_says_what_could_have_been_shown():
-    (judgement,) = judge(claims(kind="same_accuracy"), comparison(detectable=2.5), CPU)
-    assert judgement.reason.endswith("3 seeds of this spread could establish ±2.5 pp")
+def test_an_inconclusive_accuracy_says_how_many_seeds_would_decide():
+    (judgement,) = judge(claims(kind="same_accuracy"), comparison(needed=12), CPU)
+    assert judgement.reason.endswith("12 seeds of this spread would establish ±1 pp if nothing differs")
+    (judgement,) = judge(claims(kind="same_accuracy"), comparison(), CPU)
+    assert judgement.reason.endswith("more than 1000 seeds of this spread would be needed for ±1 pp")
+
+
+@pytest.mark.parametrize(
+    ("failures", "verdict", "reason"),
+    [
+        ({"diverged": 1}, "not reproduced", "diverged at 1 seed at which float32 did not"),
+        ({"out_of_memory": 2}, "inconclusive", "ran out of memory at 2 seeds"),
+    ],
+)
+def test_runs_that_failed_are_not_dropped_from_the_verdict(failures, verdict, reason):
+    claim = claims(kind="same_accuracy")
+    (judgement,) = judge(claim, comparison(outcome="equivalent", failures=failures), CPU)
+    assert (judgement.verdict, judgement.reason) == (verdict, reason)
+
+
+def test_near_chance_equivalence_shows_nothing():
+    claim = claims(kind="same_accuracy")
+    (judgement,) = judge(claim, comparison(outcome="equivalent", accuracy=0.05), CPU)
+    assert judgement.verdict == "inconclusive"
+    assert judgement.reason == "float32 itself reaches 5.0%: to be within ±1 pp of that shows little"
+    (judgement,) = judge(claim, comparison(outcome="different", accuracy=0.05), CPU)
+    assert judgement.verdict == "not reproduced"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,190 @@
+"""Run records to statistics: seeds are blocks, and every variant meets the baseline of its own block."""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import median
+from typing import NamedTuple
+
+import numpy as np
+
+from pipeline import statistics, timing
+from pipeline.bootstrap import CrossedBootstrap
+from pipeline.comparison import Comparison, Pair, TimeToAccuracy, VariantStatistics
+from pipeline.equivalence import equivalence, outcome
+from pipeline.pairing import check_comparable
+from pipeline.records import EpochRecord, RunRecord
+from pipeline.statistics import Ratio
+from pipeline.study import RunKey, Study
+
+
+class Run(NamedTuple):
+    """A finished run: its record, its epochs, and which test examples it got right, bool (num_test_examples,)."""
+
+    record: RunRecord
+    epochs: Sequence[EpochRecord]
+    correct: np.ndarray
+
+
+def compare(study: Study, runs: Mapping[RunKey, Run]) -> Comparison:
+    """Every variant and every pair of the study.
+
+    Raises:
+        InputError: runs are missing, or differ in what the study does not vary.
+    """
+    check_comparable(study, {key: run.record for key, run in runs.items()})
+    variants, pairs = [], []
+    for benchmark in study.benchmarks:
+        blocks = _Blocks(study, benchmark, runs)
+        variants += [blocks.variant(name) for name in study.variants_of(benchmark)]
+        pairs += _adjust(list(blocks.pairs()))
+    return Comparison(variants=variants, pairs=pairs)
+
+
+def _adjust(pairs: Sequence[Pair]) -> list[Pair]:
+    """Holm's adjustment over the candidates of a benchmark, and the outcomes that follow; a repeat is no candidate."""
+    counted = [pair for pair in pairs if not pair.repeats_baseline]
+    equivalences = iter(statistics.holm([pair.equivalence.p_value for pair in counted]))
+    differences = iter(statistics.holm([pair.accuracy_difference_pp.p_value for pair in counted]))
+    adjusted = []
+    for pair in pairs:
+        test, difference = pair.equivalence, pair.accuracy_difference_pp
+        same, other = test.p_value, difference.p_value
+        if not pair.repeats_baseline:
+            same, other = next(equivalences), next(differences)
+        changes = {
+            "equivalence": test.model_copy(update={"p_value_holm": same, "outcome": outcome(same, other)}),
+            "accuracy_difference_pp": difference.model_copy(update={"p_value_holm": other}),
+        }
+        adjusted.append(pair.model_copy(update=changes))
+    return adjusted
+
+
+class _Blocks:
+    """The runs of one benchmark: what they measured, by variant and seed."""
+
+    def __init__(self, study: Study, benchmark: str, runs: Mapping[RunKey, Run]) -> None:
+        self.study = study
+        self.benchmark = benchmark
+        self.settings = study.comparison
+        self.conditions = {
+            name: variant.model_dump(exclude={"benchmarks"}) for name, variant in study.variants_of(benchmark).items()
+        }
+        baseline = self.conditions[self.settings.baseline]
+        self.num_candidates = sum(condition != baseline for condition in self.conditions.values())
+        self.runs = {
+            name: {seed: runs[RunKey(benchmark, name, seed)] for seed in study.seeds} for name in self.conditions
+        }
+        self.completed = {
+            name: {seed: run for seed, run in by_seed.items() if run.record.outcome == "completed"}
+            for name, by_seed in self.runs.items()
+        }
+        self.faults = {
+            name: {
+                seed: fault
+                for seed, run in by_seed.items()
+                if (fault := timing.timing_fault(run.record, self.settings.max_other_cpu_share))
+            }
+            for name, by_seed in self.runs.items()
+        }
+        self.log_seconds = {name: dict(self._log_seconds(name)) for name in self.conditions}
+        num_examples = max(len(run.correct) for by_seed in self.runs.values() for run in by_seed.values())
+        self.bootstrap = CrossedBootstrap(num_examples) if num_examples else None
+
+    def _log_seconds(self, name: str) -> Iterator[tuple[int, float]]:
+        """Seed and log of the steady epoch's seconds, of completed runs whose times count."""
+        for seed, run in self.completed[name].items():
+            seconds = timing.steady_epoch_seconds(run.epochs, self.settings.num_warmup_epochs)
+            if seconds and seed not in self.faults[name]:
+                yield seed, math.log(seconds)
+
+    def variant(self, name: str) -> VariantStatistics:
+        completed = self.completed[name].values()
+        timed = [run for seed, run in self.completed[name].items() if seed not in self.faults[name]]
+        slopes = [timing.slope_percent(run.epochs, self.settings.num_warmup_epochs) for run in timed]
+        return VariantStatistics(
+            benchmark=self.benchmark,
+            variant=name,
+            completed=statistics.proportion(len(completed), len(self.runs[name])),
+            test_accuracy=statistics.mean([_accuracy(run) for run in completed]),
+            epoch_seconds=statistics.ratio(list(self.log_seconds[name].values())),
+            slope_percent=statistics.mean([slope for slope in slopes if slope is not None]),
+            time_to_accuracy=self._time_to_accuracy(name),
+            timing_faults=self.faults[name],
+        )
+
+    def _time_to_accuracy(self, name: str) -> TimeToAccuracy | None:
+        target = self.settings.target_accuracy.get(self.benchmark)
+        runs = [run for seed, run in self.runs[name].items() if seed not in self.faults[name]]
+        if target is None or not runs:
+            return None
+        seconds = [timing.seconds_to_accuracy(run.epochs, target) for run in runs]
+        middle = median(math.inf if value is None else value for value in seconds)
+        return TimeToAccuracy(
+            target_accuracy=target,
+            reached=statistics.proportion(sum(value is not None for value in seconds), len(seconds)),
+            median_seconds=middle if math.isfinite(middle) else None,
+        )
+
+    def pairs(self) -> Iterator[Pair]:
+        for name in self.conditions:
+            if name != self.settings.baseline:
+                yield self._pair(name)
+
+    def _pair(self, candidate: str) -> Pair:
+        baseline = self.settings.baseline
+        theirs, ours = self.completed[baseline], self.completed[candidate]
+        seeds = [seed for seed in theirs if seed in ours]
+        differences_pp = [100 * (_accuracy(ours[seed]) - _accuracy(theirs[seed])) for seed in seeds]
+        memory = [(ours[seed].record.peak_memory_bytes, theirs[seed].record.peak_memory_bytes) for seed in seeds]
+        speedups = self._log_speedups(candidate)
+        effects = self._effects(candidate)
+        bootstrap_pp = None
+        if self.bootstrap and len(seeds) >= statistics.MIN_BLOCKS:
+            gains = [ours[seed].correct.astype(np.int8) - theirs[seed].correct for seed in seeds]
+            bootstrap_pp = self.bootstrap.interval(np.stack(gains))
+        return Pair(
+            benchmark=self.benchmark,
+            baseline=baseline,
+            candidate=candidate,
+            repeats_baseline=self.conditions[candidate] == self.conditions[baseline],
+            num_seeds=len(seeds),
+            num_timed_seeds=len(speedups),
+            failures=dict(Counter(self.runs[candidate][seed].record.outcome for seed in theirs if seed not in ours)),
+            speedup=statistics.ratio(list(speedups.values())),
+            precision_effect=effects and effects[0],
+            batch_effect=effects and effects[1],
+            interaction=effects and effects[2],
+            accuracy_difference_pp=statistics.difference(differences_pp),
+            bootstrap_pp=bootstrap_pp,
+            equivalence=equivalence(differences_pp, self.settings.margin_pp[self.benchmark], self.num_candidates),
+            memory_ratio=statistics.ratio([math.log(a / b) for a, b in memory if a and b]),
+        )
+
+    def _log_speedups(self, candidate: str) -> dict[int, float]:
+        """log(seconds of the baseline / seconds of the candidate) by seed."""
+        theirs, ours = self.log_seconds[self.settings.baseline], self.log_seconds[candidate]
+        return {seed: theirs[seed] - ours[seed] for seed in theirs if seed in ours}
+
+    def _effects(self, candidate: str) -> tuple[Ratio, Ratio, Ratio] | None:
+        """Precision, batch and interaction, where policy and batch both differ and the corners between were run."""
+        first, last = self.conditions[self.settings.baseline], self.conditions[candidate]
+        if first["policy"] == last["policy"] or first["batch_multiplier"] == last["batch_multiplier"]:
+            return None
+        corners = [first | {"policy": last["policy"]}, last | {"policy": first["policy"]}]
+        names = [next((n for n, other in self.conditions.items() if other == corner), None) for corner in corners]
+        if None in names:
+            return None
+        whole, precision, batch = (self._log_speedups(name) for name in (candidate, *names) if name)
+        seeds = [seed for seed in whole if seed in precision and seed in batch]
+        return (
+            statistics.ratio([precision[seed] for seed in seeds]),
+            statistics.ratio([batch[seed] for seed in seeds]),
+            statistics.ratio([whole[seed] - precision[seed] - batch[seed] for seed in seeds]),
+        )
+
+
+def _accuracy(run: Run) -> float:
+    if run.record.final_test_accuracy is None:
+        raise ValueError("a completed run has a test accuracy")
+    return run.record.final_test_accuracy

@@ -1,0 +1,51 @@
+"""From the epochs of a run to its times, and whether those times can be trusted."""
+
+import math
+from collections.abc import Sequence
+from statistics import median
+
+import numpy as np
+
+from pipeline.records import EpochRecord, RunRecord
+
+
+def steady_epoch_seconds(epochs: Sequence[EpochRecord], num_warmup_epochs: int) -> float | None:
+    """Median training seconds of the epochs after the warm-up; None where none is left."""
+    seconds = [epoch.train_seconds for epoch in epochs if epoch.epoch > num_warmup_epochs]
+    return median(seconds) if seconds else None
+
+
+def slope_percent(epochs: Sequence[EpochRecord], num_warmup_epochs: int) -> float | None:
+    """By how many percent an epoch's time changes from one epoch to the next after the warm-up.
+
+    The least-squares slope of log seconds over the epoch's number; None with fewer than two epochs. Times that still
+    fall mean that the warm-up is too short, times that rise that the machine slows down.
+    """
+    steady = [epoch for epoch in epochs if epoch.epoch > num_warmup_epochs]
+    if len(steady) < 2:
+        return None
+    numbers = np.array([epoch.epoch for epoch in steady], dtype=np.float64)
+    logarithms = np.log([epoch.train_seconds for epoch in steady])
+    deviations = numbers - numbers.mean()
+    return float(100 * math.expm1(deviations @ logarithms / (deviations @ deviations)))
+
+
+def seconds_to_accuracy(epochs: Sequence[EpochRecord], target_accuracy: float) -> float | None:
+    """Training seconds, the first epoch's among them, to the end of the first epoch that validates at the target.
+
+    `target_accuracy` in [0, 1]; None where no epoch does.
+    """
+    seconds = 0.0
+    for epoch in epochs:
+        seconds += epoch.train_seconds
+        if epoch.validation_accuracy >= target_accuracy:
+            return seconds
+    return None
+
+
+def timing_fault(record: RunRecord, max_other_cpu_share: float) -> str | None:
+    """Why the times of a run are left out, or None: another process on its GPU, or on too much of its CPUs."""
+    share = record.disturbance.other_cpu_share
+    if record.timing_fault is None and share is not None and share > max_other_cpu_share:
+        return f"other work took {share:.0%} of the CPU time, more than comparison.max_other_cpu_share"
+    return record.timing_fault

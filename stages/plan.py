@@ -1,0 +1,61 @@
+"""Say how many seeds a margin of accuracy needs, from the spread that finished runs show or from one you give."""
+
+import argparse
+from collections import Counter
+from collections.abc import Callable
+
+from pipeline.equivalence import MAX_SEEDS, detectable_margin, num_seeds_needed, spread_limit
+from pipeline.reporting import load_results
+from pipeline.statistics import MIN_BLOCKS
+from stages import run
+
+ROW = "{:<26} {:<18} {:>5} {:>9} {:>9} {:>12} {:>8} {:>10}"
+
+
+def main(arguments: argparse.Namespace) -> None:
+    print("Seeds that establish accuracy within ±margin by TOST at 5 %, with 80 % power, when nothing differs.")
+    print("The cautious number allows for a spread as wide as 80 % confidence from these few seeds leaves it.\n")
+    print(ROW.format("benchmark", "candidate", "seeds", "spread pp", "margin pp", "can show pp", "needed", "cautious"))
+    if arguments.spread_pp is not None:
+        _row("", "", arguments.num_seeds, arguments.spread_pp, arguments.margin_pp or 1.0, arguments.num_candidates)
+        return
+    pairs = [pair for pair in load_results().comparison.pairs if not pair.repeats_baseline]
+    num_candidates = Counter(pair.benchmark for pair in pairs)
+    for pair in pairs:
+        spread, margin = pair.equivalence.spread_pp, arguments.margin_pp or pair.equivalence.margin_pp
+        if spread is not None:
+            _row(pair.benchmark, pair.candidate, pair.num_seeds, spread, margin, num_candidates[pair.benchmark])
+
+
+def _row(benchmark: str, candidate: str, num_seeds: int, spread: float, margin: float, num_candidates: int) -> None:
+    needed = [num_seeds_needed(value, margin, num_candidates) for value in (spread, spread_limit(spread, num_seeds))]
+    can_show = f"±{detectable_margin(spread, num_seeds, num_candidates):.2g}"
+    numbers = [str(number) if number else f"> {MAX_SEEDS}" for number in needed]
+    print(ROW.format(benchmark, candidate, num_seeds, f"{spread:.3g}", f"±{margin:g}", can_show, *numbers))
+
+
+def _positive(text: str) -> float:
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be a positive number of percentage points. Received: {text}")
+    return value
+
+
+def _at_least(least: int) -> Callable[[str], int]:
+    def number(text: str) -> int:
+        if not text.isdigit() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"must be {least} or more. Received: {text}")
+        return int(text)
+
+    return number
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="python -m stages.plan", description=__doc__)
+    parser.add_argument("--margin-pp", type=_positive, help="the margin; without it, the study's own")
+    parser.add_argument("--spread-pp", type=_positive, help="plan from this standard deviation of paired differences")
+    parser.add_argument(
+        "--num-seeds", type=_at_least(MIN_BLOCKS), default=MIN_BLOCKS, help="seeds that --spread-pp comes from"
+    )
+    parser.add_argument("--num-candidates", type=_at_least(1), default=1, help="candidates that will be compared")
+    run(main, parser)

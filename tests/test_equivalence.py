@@ -1,0 +1,125 @@
+import math
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from pipeline import equivalence, statistics
+
+
+def outcome(differences, margin) -> str:
+    return equivalence.outcome(
+        equivalence.equivalence(differences, margin).p_value, statistics.difference(differences).p_value
+    )
+
+
+@pytest.mark.parametrize(
+    ("differences", "margin", "expected"),
+    [
+        ([-0.1, 0.0, 0.1], 1.0, "equivalent"),
+        ([0.49, 0.5, 0.51], 1.0, "equivalent but shifted"),
+        ([-5.0, -5.1, -4.9], 1.0, "different"),
+        ([-2.0, 0.0, 2.0], 1.0, "inconclusive"),
+        ([0.0, 0.0, 0.0], 1.0, "equivalent"),
+        ([0.5, 0.5, 0.5], 1.0, "equivalent but shifted"),
+        ([1.5, 1.5, 1.5], 1.0, "different"),
+        ([0.0, 0.0], 1.0, "inconclusive"),
+    ],
+)
+def test_the_four_outcomes(differences, margin, expected):
+    assert outcome(differences, margin) == expected
+
+
+def test_tost_by_hand():
+    """Mean 0, standard error 1/√3, margin 2: t = 2√3, and Student's t with 2 degrees of freedom has a closed form."""
+    t = 2 * math.sqrt(3)
+    expected = 0.5 - t / (2 * math.sqrt(2 + t * t))
+    assert equivalence.equivalence([-1.0, 0.0, 1.0], 2.0).p_value == pytest.approx(expected, abs=1e-9)
+
+
+def test_tost_is_the_larger_of_two_one_sided_tests():
+    values = np.random.default_rng(1).normal(0.2, 0.5, 6)
+    lower = stats.ttest_1samp(values, -1.0, alternative="greater").pvalue
+    upper = stats.ttest_1samp(values, 1.0, alternative="less").pvalue
+    assert equivalence.equivalence(values, 1.0).p_value == pytest.approx(max(lower, upper), abs=1e-9)
+
+
+def test_tost_at_5_percent_is_the_90_percent_interval_within_the_margin():
+    rng = np.random.default_rng(2)
+    for _ in range(200):
+        values = rng.normal(rng.normal(0, 0.5), 0.6, 5)
+        interval = statistics.difference(values)
+        within = interval.low90 > -1.0 and interval.high90 < 1.0
+        assert (equivalence.equivalence(values, 1.0).p_value < 0.05) == within
+
+
+@pytest.mark.parametrize("num_seeds", [10, 20, 40])
+def test_power_agrees_with_the_noncentral_t_where_both_tests_cannot_fail_at_once(num_seeds):
+    """Then 1 − power is the sum of the two tests' chances to fail, each a noncentral t."""
+    margin, difference, error = 6.0, 0.4, 1 / math.sqrt(num_seeds)
+    critical = stats.t.ppf(0.95, num_seeds - 1)
+    fail = sum(stats.nct.cdf(critical, num_seeds - 1, (margin + sign * difference) / error / 1.0) for sign in (-1, 1))
+    assert equivalence.power(1.0, margin, num_seeds, difference) == pytest.approx(1 - fail, abs=1e-9)
+
+
+@pytest.mark.parametrize(("num_seeds", "margin", "difference"), [(3, 2.0, 0.0), (5, 1.0, 0.5), (19, 0.5, 0.0)])
+def test_power_agrees_with_an_integral_over_the_mean(num_seeds, margin, difference):
+    """The other order: given the mean, both tests reject when s is small enough, which chi-squared tells."""
+    error, freedom = 1 / math.sqrt(num_seeds), num_seeds - 1
+    critical = stats.t.ppf(0.95, freedom)
+
+    def integrand(mean):
+        largest = (margin - abs(mean)) * math.sqrt(num_seeds) / critical
+        return stats.norm.pdf(mean, difference, error) * stats.chi2.cdf(freedom * largest**2, freedom)
+
+    expected = sum(
+        integrate.quad(integrand, *limits, epsabs=1e-13, epsrel=1e-12)[0] for limits in ((-margin, 0), (0, margin))
+    )
+    assert equivalence.power(1.0, margin, num_seeds, difference) == pytest.approx(expected, abs=1e-9)
+
+
+def test_power_agrees_with_simulation():
+    rng = np.random.default_rng(0)
+    values = rng.normal(0.3, 0.7, (100_000, 5))
+    mean, error = values.mean(axis=1), values.std(axis=1, ddof=1) / math.sqrt(5)
+    critical = stats.t.ppf(0.95, 4)
+    established = ((1.0 - np.abs(mean)) > critical * error).mean()
+    assert equivalence.power(0.7, 1.0, 5, 0.3) == pytest.approx(established, abs=0.005)
+
+
+def test_the_level_is_kept_at_the_margin():
+    for num_seeds in (3, 5, 10, 100):
+        assert equivalence.power(0.5, 1.0, num_seeds, difference=1.0) <= 0.05 + 1e-9
+
+
+def test_the_planning_table():
+    """Runs of spread 0.5 pp differ by 0.5 √2: the rough guide says 6 seeds for ±1 pp and 19 for ±0.5."""
+    spread = 0.5 * math.sqrt(2)
+    assert equivalence.num_seeds_needed(spread, 1.0) == 6
+    assert equivalence.num_seeds_needed(spread, 0.5) == 19
+    assert equivalence.power(spread, 1.0, 5) < 0.8 <= equivalence.power(spread, 1.0, 6)
+    assert equivalence.num_seeds_needed(1e-6, 1.0) == 3
+    assert equivalence.num_seeds_needed(0.0, 1.0) == 3
+    assert equivalence.num_seeds_needed(50.0, 1.0) is None
+
+
+def test_several_candidates_take_more_seeds():
+    spread = 0.5 * math.sqrt(2)
+    assert equivalence.num_seeds_needed(spread, 1.0, num_candidates=5) > 6
+    assert equivalence.detectable_margin(1.0, 5, num_candidates=5) > equivalence.detectable_margin(1.0, 5)
+    for num_seeds in (3, 10):  # at the margin, the level divided by their number
+        assert equivalence.power(0.1, 1.0, num_seeds, 1.0, num_candidates=5) == pytest.approx(0.01, abs=1e-6)
+
+
+def test_the_detectable_margin_is_the_one_with_80_percent_power():
+    for num_seeds in (3, 5, 10, 50):
+        margin = equivalence.detectable_margin(2.0, num_seeds)
+        assert equivalence.power(2.0, margin, num_seeds) == pytest.approx(0.8, abs=1e-9)
+    result = equivalence.equivalence([-1.0, 0.0, 1.0], 1.0)
+    assert (result.spread_pp, result.detectable_margin_pp) == (1.0, equivalence.detectable_margin(1.0, 3))
+    assert result.num_seeds_needed == equivalence.num_seeds_needed(1.0, 1.0)
+
+
+def test_the_spread_limit_by_hand():
+    """With 2 degrees of freedom chi-squared is exponential: its 20 % quantile is −2 log 0.8."""
+    assert equivalence.spread_limit(1.0, 3) == pytest.approx(math.sqrt(2 / (-2 * math.log(0.8))), abs=1e-9)

@@ -1,0 +1,52 @@
+import math
+
+import numpy as np
+import pytest
+from conftest import epoch_records
+from scipy import stats
+
+from pipeline.study import RunKey
+from pipeline.timing import seconds_to_accuracy, slope_percent, steady_epoch_seconds, timing_fault
+
+
+def test_warm_up_epochs_are_left_out_by_parameter():
+    epochs = epoch_records(50.0, 3.0, 1.0, 2.0)
+    assert steady_epoch_seconds(epochs, 1) == 2.0
+    assert steady_epoch_seconds(epochs, 0) == 2.5
+    assert steady_epoch_seconds(epochs, 4) is None
+
+
+def test_the_slope_of_what_is_left():
+    """Ten percent more each epoch after a warm-up that does not count."""
+    assert slope_percent(epoch_records(50.0, 1.0, 1.1, 1.21), 1) == pytest.approx(10)
+    assert slope_percent(epoch_records(50.0, 2.0, 2.0, 2.0), 1) == pytest.approx(0)
+    assert slope_percent(epoch_records(50.0, 2.0), 1) is None
+
+
+def test_the_slope_agrees_with_another_implementation():
+    seconds = np.random.default_rng(0).lognormal(0, 0.3, 9)
+    fitted = stats.linregress(np.arange(2, 10), np.log(seconds[1:])).slope
+    assert slope_percent(epoch_records(*seconds), 1) == pytest.approx(100 * (math.exp(fitted) - 1), abs=1e-9)
+
+
+def test_time_to_accuracy_counts_the_first_epoch_and_stops_at_the_target():
+    epochs = [
+        epoch.model_copy(update={"validation_accuracy": accuracy})
+        for epoch, accuracy in zip(epoch_records(5.0, 1.0, 1.0, 1.0), (0.1, 0.6, 0.5, 0.7), strict=True)
+    ]
+    assert seconds_to_accuracy(epochs, 0.1) == 5.0
+    assert seconds_to_accuracy(epochs, 0.6) == 6.0
+    assert seconds_to_accuracy(epochs, 0.65) == 8.0
+    assert seconds_to_accuracy(epochs, 0.71) is None
+
+
+def test_times_are_left_out_for_another_process_or_a_busy_machine(make_record):
+    quiet = make_record(RunKey("wide", "mixed", 0))
+    busy = quiet.model_copy(update={"disturbance": quiet.disturbance.model_copy(update={"other_cpu_share": 0.4})})
+    unknown = quiet.model_copy(update={"disturbance": quiet.disturbance.model_copy(update={"other_cpu_share": None})})
+    assert timing_fault(quiet, 0.25) is None
+    assert timing_fault(unknown, 0.25) is None
+    assert timing_fault(busy, 0.25).startswith("other work took 40% of the CPU time")
+    assert timing_fault(busy, 0.5) is None
+    shared = busy.model_copy(update={"timing_fault": "1 other process on its GPU"})
+    assert timing_fault(shared, 0.5) == "1 other process on its GPU"
