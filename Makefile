@@ -7,7 +7,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONPATH := $(CURDIR)
 
 .DEFAULT_GOAL := help
-.PHONY: help repro test lint params lock
+.PHONY: help repro plan test lint bench params lock
 
 help: ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -17,6 +17,9 @@ repro: .venv/ready ## run the study and write its report; PROFILE=paper for the 
 	@$(if $(PROFILE),dvc exp run --set-param profile=$(PROFILE),dvc repro --quiet)
 	@python -m stages.summary
 
+plan: .venv/ready ## say how many seeds the margins of the last study need
+	@python -m stages.plan
+
 test: .venv/ready ## run the tests, on fake data and without network
 	@python -m pytest
 
@@ -25,6 +28,10 @@ lint: .venv/ready ## check format, style, types and the direction of imports
 	@ruff check .
 	@mypy
 	@lint-imports --no-logo
+
+bench: .venv/ready ## simulate how often the intervals hold, and measure what comparing costs
+	@python -m bench.intervals
+	@python -m bench.scaling
 
 params: .venv/ready ## compose params.yaml anew from conf/
 	@python -c 'from dvc.utils.hydra import compose_and_dump as compose; compose("params.yaml", "$(CURDIR)/conf", None, "config", "", [])'
