@@ -74,8 +74,8 @@ def accuracy(rng: Generator, num_seeds: int, num_studies: int, spread_pp: float 
         difference = statistics.difference(noise - 0.4)
         counts["difference, 95 %"] += _holds(difference.low95, -0.4, difference.high95)
         counts["difference, 90 %"] += _holds(difference.low90, -0.4, difference.high90)
-        counts["false equivalent at the margin"] += tost_p_value(noise + MARGIN_PP, MARGIN_PP) < 0.05
-        counts["equivalent when nothing differs"] += tost_p_value(noise, MARGIN_PP) < 0.05
+        counts["false equivalent at the margin"] += (tost_p_value(noise + MARGIN_PP, MARGIN_PP) or 0.0) < 0.05
+        counts["equivalent when nothing differs"] += (tost_p_value(noise, MARGIN_PP) or 0.0) < 0.05
     shares = {name: count / num_studies for name, count in counts.items()}
     return shares | {"the same, as planned": power(spread_pp, MARGIN_PP, num_seeds)}
 
@@ -99,7 +99,9 @@ def planning(rng: Generator, num_studies: int) -> Iterator[dict[str, float]]:
     """Seeds that the plan asks for, and how often that many do establish the margin."""
     for spread_pp in (0.35, 0.5 * math.sqrt(2), math.sqrt(2)):
         num_seeds = num_seeds_needed(spread_pp, MARGIN_PP) or 0
-        found = sum(tost_p_value(rng.normal(0, spread_pp, num_seeds), MARGIN_PP) < 0.05 for _ in range(num_studies))
+        found = sum(
+            (tost_p_value(rng.normal(0, spread_pp, num_seeds), MARGIN_PP) or 0.0) < 0.05 for _ in range(num_studies)
+        )
         yield {"spread of a difference, pp": round(spread_pp, 3), "seeds": num_seeds, "power": found / num_studies}
 
 

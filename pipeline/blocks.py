@@ -11,6 +11,7 @@ import numpy as np
 from pipeline import statistics, timing
 from pipeline.bootstrap import CrossedBootstrap
 from pipeline.comparison import Comparison, Pair, TimeToAccuracy, VariantStatistics
+from pipeline.equivalence import Outcome as EquivalenceOutcome
 from pipeline.equivalence import equivalence, outcome
 from pipeline.pairing import check_comparable
 from pipeline.records import EpochRecord, RunRecord
@@ -53,11 +54,18 @@ def _adjust(pairs: Sequence[Pair]) -> list[Pair]:
         if not pair.repeats_baseline:
             same, other = next(equivalences), next(differences)
         changes = {
-            "equivalence": test.model_copy(update={"p_value_holm": same, "outcome": outcome(same, other)}),
+            "equivalence": test.model_copy(update={"p_value_holm": same, "outcome": _outcome(pair, same, other)}),
             "accuracy_difference_pp": difference.model_copy(update={"p_value_holm": other}),
         }
         adjusted.append(pair.model_copy(update=changes))
     return adjusted
+
+
+def _outcome(pair: Pair, equivalence_p_value: float | None, difference_p_value: float | None) -> EquivalenceOutcome:
+    """The outcome of a pair; seeds that only one of the two completed leave a selection, which is never equivalent."""
+    if pair.failures or pair.baseline_failures:
+        equivalence_p_value = None
+    return outcome(equivalence_p_value, difference_p_value)
 
 
 class _Blocks:
@@ -71,7 +79,7 @@ class _Blocks:
             name: variant.model_dump(exclude={"benchmarks"}) for name, variant in study.variants_of(benchmark).items()
         }
         baseline = self.conditions[self.settings.baseline]
-        self.num_candidates = sum(condition != baseline for condition in self.conditions.values())
+        self.num_candidates = max(1, sum(condition != baseline for condition in self.conditions.values()))
         self.runs = {
             name: {seed: runs[RunKey(benchmark, name, seed)] for seed in study.seeds} for name in self.conditions
         }
@@ -115,14 +123,15 @@ class _Blocks:
 
     def _time_to_accuracy(self, name: str) -> TimeToAccuracy | None:
         target = self.settings.target_accuracy.get(self.benchmark)
-        runs = [run for seed, run in self.runs[name].items() if seed not in self.faults[name]]
-        if target is None or not runs:
+        if target is None:
             return None
-        seconds = [timing.seconds_to_accuracy(run.epochs, target) for run in runs]
-        middle = median(math.inf if value is None else value for value in seconds)
+        seconds = {seed: timing.seconds_to_accuracy(run.epochs, target) for seed, run in self.runs[name].items()}
+        never = [math.inf for value in seconds.values() if value is None]
+        counted = [value for seed, value in seconds.items() if value is not None and seed not in self.faults[name]]
+        middle = median(counted + never) if counted or never else math.inf
         return TimeToAccuracy(
             target_accuracy=target,
-            reached=statistics.proportion(sum(value is not None for value in seconds), len(seconds)),
+            reached=statistics.proportion(len(seconds) - len(never), len(seconds)),
             median_seconds=middle if math.isfinite(middle) else None,
         )
 
@@ -138,7 +147,7 @@ class _Blocks:
         differences_pp = [100 * (_accuracy(ours[seed]) - _accuracy(theirs[seed])) for seed in seeds]
         memory = [(ours[seed].record.peak_memory_bytes, theirs[seed].record.peak_memory_bytes) for seed in seeds]
         speedups = self._log_speedups(candidate)
-        effects = self._effects(candidate)
+        num_split_seeds, effects = self._effects(candidate)
         bootstrap_pp = None
         if self.bootstrap and len(seeds) >= statistics.MIN_BLOCKS:
             gains = [ours[seed].correct.astype(np.int8) - theirs[seed].correct for seed in seeds]
@@ -150,7 +159,11 @@ class _Blocks:
             repeats_baseline=self.conditions[candidate] == self.conditions[baseline],
             num_seeds=len(seeds),
             num_timed_seeds=len(speedups),
+            num_split_seeds=num_split_seeds,
             failures=dict(Counter(self.runs[candidate][seed].record.outcome for seed in theirs if seed not in ours)),
+            baseline_failures=dict(
+                Counter(self.runs[baseline][seed].record.outcome for seed in ours if seed not in theirs)
+            ),
             speedup=statistics.ratio(list(speedups.values())),
             precision_effect=effects and effects[0],
             batch_effect=effects and effects[1],
@@ -166,25 +179,33 @@ class _Blocks:
         theirs, ours = self.log_seconds[self.settings.baseline], self.log_seconds[candidate]
         return {seed: theirs[seed] - ours[seed] for seed in theirs if seed in ours}
 
-    def _effects(self, candidate: str) -> tuple[Ratio, Ratio, Ratio] | None:
-        """Precision, batch and interaction, where policy and batch both differ and the corners between were run."""
+    def _effects(self, candidate: str) -> tuple[int, tuple[Ratio, Ratio, Ratio] | None]:
+        """Precision, batch and interaction, and over how many seeds.
+
+        None where policy and batch do not both differ, where anything else does, or where a corner was not run.
+        """
         first, last = self.conditions[self.settings.baseline], self.conditions[candidate]
-        if first["policy"] == last["policy"] or first["batch_multiplier"] == last["batch_multiplier"]:
-            return None
-        corners = [first | {"policy": last["policy"]}, last | {"policy": first["policy"]}]
-        names = [next((n for n, other in self.conditions.items() if other == corner), None) for corner in corners]
+        policy = {name: last[name] for name in ("policy", "loss_scale")}  # the scale belongs to the policy
+        batch = {"batch_multiplier": last["batch_multiplier"]}
+        if last in (first | policy, first | batch) or last != first | policy | batch:
+            return 0, None
+        names = [
+            next((name for name, other in self.conditions.items() if other == corner), None)
+            for corner in (first | policy, first | batch)
+        ]
         if None in names:
-            return None
-        whole, precision, batch = (self._log_speedups(name) for name in (candidate, *names) if name)
-        seeds = [seed for seed in whole if seed in precision and seed in batch]
-        return (
-            statistics.ratio([precision[seed] for seed in seeds]),
-            statistics.ratio([batch[seed] for seed in seeds]),
-            statistics.ratio([whole[seed] - precision[seed] - batch[seed] for seed in seeds]),
+            return 0, None
+        whole, by_precision, by_batch = (self._log_speedups(name) for name in (candidate, *names) if name)
+        seeds = [seed for seed in whole if seed in by_precision and seed in by_batch]
+        return len(seeds), (
+            statistics.ratio([by_precision[seed] for seed in seeds]),
+            statistics.ratio([by_batch[seed] for seed in seeds]),
+            statistics.ratio([whole[seed] - by_precision[seed] - by_batch[seed] for seed in seeds]),
         )
 
 
 def _accuracy(run: Run) -> float:
-    if run.record.final_test_accuracy is None:
-        raise ValueError("a completed run has a test accuracy")
-    return run.record.final_test_accuracy
+    accuracy = run.record.final_test_accuracy
+    if accuracy is None:
+        raise ValueError("a completed run has a test accuracy")  # RunRecord sees to it
+    return accuracy

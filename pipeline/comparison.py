@@ -11,7 +11,7 @@ class TimeToAccuracy(Statistic):
     """Training seconds until the validation accuracy first reaches the target, first epoch included.
 
     A run that never does counts as one that takes forever: `median_seconds` is None where half of the runs or more
-    never do.
+    never do. Runs that do, in times that don't count, are in `reached` alone.
     """
 
     target_accuracy: float
@@ -41,12 +41,14 @@ class Pair(Statistic):
     """A candidate against the baseline of its benchmark.
 
     `repeats_baseline` says that the two differ in nothing but their place in the order of runs. `num_seeds` counts the
-    seeds that both completed, `num_timed_seeds` those whose times count too, and `failures` the candidate's outcomes
-    at seeds that only the baseline completed.
+    seeds that both completed, `num_timed_seeds` those whose times count too. `failures` are the candidate's outcomes
+    at seeds that only the baseline completed, `baseline_failures` the other way round; where there are any, the runs
+    that are left are a selection, and never equivalent.
 
-    `speedup` is time of the baseline over time of the candidate: above 1 the candidate is faster. It is the product
-    of `precision_effect` (the policy changed, the batch kept), `batch_effect` (the batch changed, the policy kept) and
-    `interaction`, where the study has the runs to tell them apart. `memory_ratio` is the candidate's peak over the
+    `speedup` is time of the baseline over time of the candidate: above 1 the candidate is faster. Over the same seeds,
+    `num_split_seeds` of them, it is the product of `precision_effect` (the policy changed, the batch kept),
+    `batch_effect` (the batch changed, the policy kept) and `interaction`, where the study has the runs to tell them
+    apart. `memory_ratio` is the candidate's peak over the
     baseline's. `bootstrap_pp` is a second interval of the accuracy difference, over seeds and test examples.
     """
 
@@ -56,7 +58,9 @@ class Pair(Statistic):
     repeats_baseline: bool
     num_seeds: int
     num_timed_seeds: int
+    num_split_seeds: int
     failures: dict[Outcome, int]
+    baseline_failures: dict[Outcome, int]
     speedup: Ratio
     precision_effect: Ratio | None
     batch_effect: Ratio | None

@@ -64,10 +64,10 @@ def validate(model: type[SectionT], values: Any, source: str) -> SectionT:
 
 def _describe(model: type[BaseModel], fault: Any) -> list[str]:
     """The lines that tell one fault of pydantic's; a check across fields brings a line for each it found."""
+    parts, known = _walk(model, fault["loc"])
+    where = ".".join(parts) or "(the whole file)"
     location = fault["loc"]
-    where = ".".join(str(part) for part in location if part != "[key]") or "(the whole file)"
     if fault["type"] == "extra_forbidden":
-        known = _known_keys(model, location[:-1])
         nearest = difflib.get_close_matches(str(location[-1]), known, n=1)
         hint = f"Did you mean '{nearest[0]}'?" if nearest else f"Known keys: {', '.join(sorted(known))}."
         return [f"{where}: unknown key. {hint}"]
@@ -79,19 +79,28 @@ def _describe(model: type[BaseModel], fault: Any) -> list[str]:
     return [f"{where}: {message}. Received: {fault['input']!r}"]
 
 
-def _known_keys(model: type[BaseModel], location: tuple[Any, ...]) -> list[str]:
-    """The keys allowed at `location`, found by walking the JSON schema of the model."""
+def _walk(model: type[BaseModel], location: tuple[Any, ...]) -> tuple[list[str], list[str]]:
+    """The key path of a fault as it stands in the file, and the keys that are allowed around its last part.
+
+    pydantic's own path also names the member of a union that was chosen; the JSON schema tells which parts those are.
+    """
     schema = model.model_json_schema()
     node: dict[str, Any] = schema
+    path: list[str] = []
+    known: list[str] = []
     for part in location:
-        if part in node.get("properties", {}):
-            node = node["properties"][part]
-        elif "discriminator" in node:
-            node = {"$ref": node["discriminator"]["mapping"][part]}
-        elif "patternProperties" in node:
-            node = next(iter(node["patternProperties"].values()))
-        else:
-            node = node.get("items" if isinstance(part, int) else "additionalProperties", {})
+        known = list(node.get("properties", {}))
+        tags = node.get("discriminator", {}).get("mapping", {})
+        if part in tags:
+            node = {"$ref": tags[part]}
+        elif part != "[key]":
+            path.append(str(part))
+            if part in node.get("properties", {}):
+                node = node["properties"][part]
+            elif "patternProperties" in node:
+                node = next(iter(node["patternProperties"].values()))
+            else:
+                node = node.get("items" if isinstance(part, int) else "additionalProperties") or {}
         if "$ref" in node:
             node = schema["$defs"][node["$ref"].rsplit("/", 1)[-1]]
-    return list(node.get("properties", {}))
+    return path, known

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from scipy import integrate, optimize, stats
 from statsmodels.stats.weightstats import ttost_paired
 
-from pipeline.statistics import MIN_BLOCKS, Statistic
+from pipeline.statistics import MIN_BLOCKS, Statistic, has_spread
 
 LEVEL = 0.05
 POWER = 0.8
@@ -45,7 +45,7 @@ def equivalence(differences_pp: ArrayLike, margin_pp: float, num_candidates: int
     else:
         spread = float(values.std(ddof=1))
         p_value = tost_p_value(values, margin_pp)
-        detectable = detectable_margin(spread, len(values), num_candidates)
+        detectable = detectable_margin(spread, len(values), num_candidates) if has_spread(values) else None
         needed = num_seeds_needed(spread, margin_pp, num_candidates)
     return Equivalence(
         margin_pp=margin_pp,
@@ -58,13 +58,14 @@ def equivalence(differences_pp: ArrayLike, margin_pp: float, num_candidates: int
     )
 
 
-def tost_p_value(differences: np.ndarray, margin: float) -> float:
+def tost_p_value(differences: np.ndarray, margin: float) -> float | None:
     """The larger p-value of the two one-sided paired t-tests that differences (num_blocks,) lie within ±margin.
 
+    None where they have no spread, unless all are zero: runs that agree to the last example are equivalent.
     Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987.
     """
-    if differences.std() == 0:  # every block alike: nothing to estimate
-        return 0.0 if abs(differences[0]) < margin else 1.0
+    if not has_spread(differences):
+        return None if differences.any() else 0.0
     return float(ttost_paired(differences, np.zeros(len(differences)), -margin, margin)[0])
 
 
@@ -125,7 +126,7 @@ def num_seeds_needed(spread: float, margin: float, num_candidates: int = 1) -> i
 
     None where that takes more than `MAX_SEEDS`.
     """
-    if not spread:
+    if spread < 1e-9:
         return MIN_BLOCKS
 
     def enough(num_seeds: int) -> bool:

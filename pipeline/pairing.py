@@ -12,26 +12,25 @@ MAX_NAMED = 6  # of a long list of runs
 
 
 def check_comparable(study: Study, records: Mapping[RunKey, RunRecord]) -> None:
-    """Returns if every run of the study is there and pairs with its partners.
+    """Returns if every run of the study is there, was made as the study says, and pairs with its partners.
 
-    All runs must share campaign, engine, device and locked packages; those of a benchmark their data and the number of
-    test examples; those of a benchmark and seed their initial weights.
+    All runs must share device and locked packages; those of a benchmark their data; those of a benchmark and seed
+    their initial weights.
 
     Raises:
-        InputError: names every fault, two of the runs that differ, and how to make them anew.
+        InputError: names every fault, the runs, and how to make them anew.
     """
     missing = [key for key in study.runs() if key not in records]
     if missing:
         raise InputError(f"{_names(missing)} missing. Make the runs: dvc repro {_stages(missing)}")
     chosen = [records[key] for key in study.runs()]
-    faults = []
-    for what, value in (
-        ("campaign", lambda record: record.campaign),
-        ("engine", lambda record: record.engine),
-        ("device", lambda record: device(record.environment)),
-        ("locked packages", lambda record: _short(record.environment["lock_sha256"])),
+    faults = [fault for record in chosen for fault in _departures(study, record)]
+    for what, values in (
+        ("device", [device(record.environment) for record in chosen]),
+        ("locked packages", [_short(record.environment.get("lock_sha256")) for record in chosen]),
+        ("kind of memory", [record.peak_memory_kind or "unknown" for record in chosen]),
     ):
-        faults += _differences(what, ((None, record.key, value(record)) for record in chosen))
+        faults += _differences(what, ((None, record.key, v) for record, v in zip(chosen, values, strict=True)))
     faults += _differences("data", ((record.benchmark, record.key, _short(record.data_sha256)) for record in chosen))
     faults += _differences(
         "initial weights",
@@ -43,8 +42,33 @@ def check_comparable(study: Study, records: Mapping[RunKey, RunRecord]) -> None:
 
 def device(environment: Mapping[str, Any]) -> str:
     """The device a run trained on, in words: its accelerators, or its CPU and the number of cores."""
-    accelerators = [accelerator["name"] for accelerator in environment["accelerators"]]
-    return ", ".join(accelerators) or f"{environment['cpu'] or environment['machine']}, {environment['num_cpus']} cores"
+    accelerators = [accelerator["name"] for accelerator in environment.get("accelerators", [])]
+    cpu = environment.get("cpu") or environment.get("machine") or "unknown CPU"
+    return ", ".join(accelerators) or f"{cpu}, {environment.get('num_cpus', 'unknown')} cores"
+
+
+def _departures(study: Study, record: RunRecord) -> list[str]:
+    """What of a run is not as the study says it should be."""
+    benchmark, variant = study.benchmarks[record.benchmark], study.variants[record.variant]
+    planned = {
+        "campaign": study.campaign,
+        "engine": study.engine,
+        "policy": variant.policy,
+        "tf32": variant.tf32,
+        "jit_compile": variant.jit_compile,
+        "batch_size": benchmark.batch_size * variant.batch_multiplier,
+        "image_size": benchmark.image_size,
+        "num_train_examples": benchmark.split.num_train_examples,
+        "num_validation_examples": benchmark.split.num_validation_examples,
+    }
+    if record.outcome == "completed":
+        planned["num_epochs"] = benchmark.num_epochs
+    return [
+        f"{record.key.directory} has {field} {getattr(record, field)}, the study says {value}. "
+        f"Make it again: dvc repro --force --single-item {record.key.stage}"
+        for field, value in planned.items()
+        if getattr(record, field) != value
+    ]
 
 
 def _differences(what: str, runs: Iterable[tuple[Hashable, RunKey, str]]) -> list[str]:
@@ -56,13 +80,12 @@ def _differences(what: str, runs: Iterable[tuple[Hashable, RunKey, str]]) -> lis
 
 
 def _fault(what: str, by_value: Mapping[str, Sequence[RunKey]]) -> str:
-    """The remedy is to repeat the runs that are in the minority; where there is none, all."""
     (value, most), (other_value, fewer), *_ = sorted(by_value.items(), key=lambda item: -len(item[1]))
     odd = [key for other in by_value if other != value for key in by_value[other]]
-    again = odd if len(fewer) < len(most) else [*most, *odd]
     return (
         f"{most[0].directory} and {fewer[0].directory} can't be compared: they differ in {what} "
-        f"({value}; {other_value}). Make the odd ones again here: dvc repro --force --single-item {_stages(again)}"
+        f"({value}; {other_value}). If the code and the machine here are those of the former, make the others again: "
+        f"dvc repro --force --single-item {_stages(odd)}; if not, all: dvc repro --force --single-item train"
     )
 
 

@@ -10,10 +10,10 @@ import shutil
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from pipeline.errors import InputError
 from pipeline.study import RunKey
@@ -111,6 +111,12 @@ class RunRecord(BaseModel):
     disturbance: Disturbance
     environment: dict[str, Any]
 
+    @model_validator(mode="after")
+    def _completed_runs_have_an_accuracy(self) -> Self:
+        if self.outcome == "completed" and self.final_test_accuracy is None:
+            raise ValueError("a completed run without final_test_accuracy")
+        return self
+
     @property
     def key(self) -> RunKey:
         return RunKey(self.benchmark, self.variant, self.seed)
@@ -148,11 +154,14 @@ def read_record(key: RunKey, root: Path = Path()) -> RunRecord:
     """The record of a finished run. Raises `InputError` that says how to make the run again."""
     path = root / key.directory / "record.json"
     try:
-        return RunRecord.model_validate_json(path.read_bytes())
+        record = RunRecord.model_validate_json(path.read_bytes())
     except FileNotFoundError:
         raise InputError(f"{path} is missing. Make the run: dvc repro {key.stage}") from None
     except ValidationError as error:
         raise _damaged(path, key, error.errors()[0]["msg"]) from None
+    if record.key != key:
+        raise _damaged(path, key, f"it is the record of {record.key.directory}")
+    return record
 
 
 def read_epochs(record: RunRecord, root: Path = Path()) -> list[EpochRecord]:

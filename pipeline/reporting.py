@@ -15,7 +15,7 @@ from pipeline.claims import Claims, load_claims
 from pipeline.comparison import Comparison, Pair
 from pipeline.errors import InputError
 from pipeline.study import Study, load_study
-from pipeline.verdicts import describe_difference, describe_speedup, margin_means_something
+from pipeline.verdicts import describe_difference, describe_speedup, failed_runs, margin_means_something
 
 PARTS = Path("report")
 # What stands between an accuracy difference and the margin.
@@ -102,8 +102,7 @@ def headlines(results: Results, benchmark: str) -> list[str]:
 def _sentence(pair: Pair, batch_multiple: float, baseline_accuracy: float) -> str:
     words = {1.0: "at the same batch", 2.0: "at double the batch"}
     batch = words.get(batch_multiple, f"at {batch_multiple:g}× the batch")
-    failures = " and ".join(f"{count} {outcome.replace('_', ' ')}" for outcome, count in pair.failures.items())
-    failed = f"; of {pair.num_seeds + sum(pair.failures.values())} runs {failures}" if failures else ""
+    failed = failed_runs(pair)
     if not pair.num_seeds:
         return f"{pair.candidate}, {batch}: nothing to compare with {pair.baseline}{failed}"
     margin_pp = pair.equivalence.margin_pp

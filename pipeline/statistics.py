@@ -121,12 +121,15 @@ def difference(differences_pp: ArrayLike) -> Difference:
     `p_value_holm` is left to whoever knows the other comparisons.
     """
     values = np.asarray(differences_pp, dtype=np.float64)
-    low90, high90 = mean_interval(values, 0.90) or (None, None)
-    low95, high95 = mean_interval(values, 0.95) or (None, None)
-    p_value = None
-    if len(values) >= MIN_BLOCKS:
-        varies = values.std() > 0
-        p_value = float(stats.ttest_1samp(values, 0.0).pvalue) if varies else float(values[0] == 0)
+    interval90 = interval95 = p_value = None
+    if has_spread(values):
+        interval90, interval95 = mean_interval(values, 0.90), mean_interval(values, 0.95)
+        p_value = float(stats.ttest_1samp(values, 0.0).pvalue)
+    elif len(values) >= MIN_BLOCKS and not values.any():  # every pair alike to the last example
+        interval90 = interval95 = Interval(0.0, 0.0)
+        p_value = 1.0
+    low90, high90 = interval90 or (None, None)
+    low95, high95 = interval95 or (None, None)
     return Difference(
         mean=float(values.mean()) if len(values) else None,
         low90=low90,
@@ -138,6 +141,14 @@ def difference(differences_pp: ArrayLike) -> Difference:
     )
 
 
+def has_spread(values: np.ndarray) -> bool:
+    """Whether values (num_blocks,) are enough, and differ enough, to estimate a spread.
+
+    Accuracies come in steps of one example; blocks that agree in a difference by chance are no sign of certainty.
+    """
+    return len(values) >= MIN_BLOCKS and bool(np.ptp(values) > 1e-9)
+
+
 def proportion(count: int, total: int) -> Proportion:
     """`count` of `total` with the exact interval of the share; `total` is at least 1."""
     low, high = proportion_confint(count, total, alpha=0.05, method="beta")
@@ -145,10 +156,11 @@ def proportion(count: int, total: int) -> Proportion:
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """The p-values adjusted for their number by Holm's step-down method; unknown ones stay unknown and don't count.
+    """The p-values adjusted for their number by Holm's step-down method; an unknown one counts, and stays unknown.
 
     Holm, Scandinavian Journal of Statistics 6, 1979.
     """
-    known = [value for value in p_values if value is not None]
-    adjusted = iter(multipletests(known, method="holm")[1] if known else [])
-    return [None if value is None else float(next(adjusted)) for value in p_values]
+    if not p_values:
+        return []
+    adjusted = multipletests([1.0 if value is None else value for value in p_values], method="holm")[1]
+    return [None if value is None else float(new) for value, new in zip(p_values, adjusted, strict=True)]

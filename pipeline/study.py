@@ -5,7 +5,7 @@
 
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import Field, PositiveFloat, PositiveInt, StringConstraints, model_validator
 
@@ -39,11 +39,13 @@ class Dense(Section):
 
 
 class EfficientNet(Section):
-    """`width` multiplies filters and `depth` repeats; both are 1 in B0."""
+    """One of the family B0 to B7. `width` multiplies filters and `depth` repeats, in place of what its number says."""
 
     name: Literal["efficientnet"]
-    width: PositiveFloat = 1.0
-    depth: PositiveFloat = 1.0
+    number: Annotated[int, Field(ge=0, le=7)] = 0
+    width: PositiveFloat | None = None
+    depth: PositiveFloat | None = None
+    squeeze_excite: Literal["transformed", "textbook"] = "transformed"
     batch_norm_momentum: Annotated[float, Field(gt=0, lt=1)] = 0.99
 
 
@@ -72,17 +74,58 @@ class Benchmark(Section):
     steps_per_execution: PositiveInt = 1
 
 
-class Variant(Section):
-    """What is varied: the policy, the batch size as a multiple of B, TF32 and XLA.
+class Dynamic(Section):
+    """Starts at `initial` and doubles after `growth_steps` steps in a row without overflow.
 
-    `benchmarks` names those it is run on; without it, all.
+    At an overflow it halves and the step is skipped.
+    """
+
+    mode: Literal["dynamic"]
+    initial: PositiveFloat = 2.0**15
+    growth_steps: PositiveInt = 2000
+
+
+class Fixed(Section):
+    """Stays at `value`. No engine skips a step then: an overflow reaches the weights."""
+
+    mode: Literal["fixed"]
+    value: PositiveFloat
+
+
+class Unscaled(Section):
+    mode: Literal["none"]
+
+
+LossScale = Annotated[Dynamic | Fixed | Unscaled, Field(discriminator="mode")]
+
+
+def _usual_loss_scale(data: dict[str, Any]) -> LossScale:
+    """What Keras does when it is asked for nothing."""
+    return Dynamic(mode="dynamic") if data.get("policy") == "mixed_float16" else Unscaled(mode="none")
+
+
+class Variant(Section):
+    """What is varied: the policy, the batch size as a multiple of B, loss scale, TF32, XLA and the training loop.
+
+    Without `loss_scale`, mixed_float16 has a dynamic one and every other policy none. The `custom` loop takes
+    gradients and applies them by itself where `fit` is Keras's own. `benchmarks` names those the variant is run on;
+    without it, all.
     """
 
     policy: PolicyName
     batch_multiplier: PositiveInt
+    loss_scale: LossScale = Field(default_factory=_usual_loss_scale)
     tf32: bool = False
     jit_compile: bool = False
-    benchmarks: list[Name] | None = None
+    loop: Literal["fit", "custom"] = "fit"
+    benchmarks: Annotated[list[Name], Field(min_length=1)] | None = None
+
+
+class FurtherPair(Section):
+    """Two variants to compare besides those against the baseline."""
+
+    baseline: Name
+    candidate: Name
 
 
 class Comparison(Section):
@@ -97,6 +140,7 @@ class Comparison(Section):
     margin_pp: dict[Name, PositiveFloat]
     target_accuracy: dict[Name, Annotated[float, Field(gt=0, lt=1)]] = Field(default_factory=dict)
     max_other_cpu_share: Annotated[float, Field(gt=0, le=1)] = 1.0
+    further_pairs: list[FurtherPair] = Field(default_factory=list)
 
 
 class RunKey(NamedTuple):
@@ -127,6 +171,7 @@ class Study(Section):
     benchmarks: Annotated[dict[Name, Benchmark], Field(min_length=1)]
     variants: Annotated[dict[Name, Variant], Field(min_length=1)]
     comparison: Comparison
+    tensorboard: bool = False  # keeps scalars and histograms of the weights of every epoch beside a run's record
     deviations: dict[Name, list[str]] = Field(
         default_factory=dict
     )  # what differs from the source, in words for the report, by benchmark
@@ -171,9 +216,43 @@ class Study(Section):
                 for name in names
                 if name not in self.benchmarks
             ]
+        for name, variant in self.variants.items():
+            faults += self._impossible(name, variant)
+        for index, pair in enumerate(self.comparison.further_pairs):
+            faults += [
+                f"comparison.further_pairs.{index}.{field}: must be a variant ({', '.join(self.variants)}). "
+                f"Received: {value!r}"
+                for field, value in pair.model_dump().items()
+                if value not in self.variants
+            ]
+            if pair.baseline in (pair.candidate, self.comparison.baseline):
+                faults.append(
+                    f"comparison.further_pairs.{index}: {pair.baseline} and {pair.candidate} are compared anyway, or "
+                    "are the same."
+                )
         if faults:
             raise ValueError("\n".join(faults))
         return self
+
+    def _impossible(self, name: str, variant: Variant) -> list[str]:
+        """Why the engine cannot run `variant` as it stands."""
+        faults = []
+        if variant.loss_scale.mode != "none" and variant.policy not in ("float16", "mixed_float16"):
+            faults.append(
+                f"variants.{name}.loss_scale: {variant.policy} has the range of float32 and is never scaled; only "
+                "float16 and mixed_float16 are."
+            )
+        if variant.tf32 and variant.policy in ("float16", "bfloat16"):
+            faults.append(f"variants.{name}.tf32: {variant.policy} has no float32 products that TF32 could round.")
+        counts = Counter(variant.benchmarks or [])
+        faults += [f"variants.{name}.benchmarks: {twice!r} stands twice." for twice in counts if counts[twice] > 1]
+        faults += [
+            f"variants.{name}.loop: the custom loop takes one step at a time, {benchmark} has "
+            f"steps_per_execution {recipe.steps_per_execution}. Name other `benchmarks`."
+            for benchmark, recipe in self.benchmarks.items()
+            if variant.loop == "custom" and name in self.variants_of(benchmark) and recipe.steps_per_execution > 1
+        ]
+        return faults
 
     def variants_of(self, benchmark: str) -> dict[str, Variant]:
         """The variants that are run on `benchmark`, by name, in the study's order."""

@@ -48,6 +48,7 @@ def _judge(claim: Claim, comparison: Comparison, hardware: Hardware) -> Judgemen
         verdict, reason = _judge_accuracy(pair, accuracy)
     else:
         verdict, reason = _judge_speed(claim, pair)
+        reason += failed_runs(pair)
     return Judgement(
         id=claim.id,
         source=claim.source,
@@ -99,8 +100,8 @@ def _judge_accuracy(pair: Pair, baseline_accuracy: float | None) -> tuple[Verdic
     diverged = pair.failures.get("diverged", 0)
     if diverged:
         return "not reproduced", f"diverged at {_count(diverged)} at which {pair.baseline} did not"
-    if pair.failures:
-        return "inconclusive", f"ran out of memory at {_count(sum(pair.failures.values()))}"
+    if pair.failures or pair.baseline_failures:
+        return "inconclusive", "only some runs completed" + failed_runs(pair)
     if test.outcome == "different":
         return "not reproduced", f"not equivalent within {margin}, and the difference is not chance (Holm)"
     if baseline_accuracy is not None and not margin_means_something(test.margin_pp, baseline_accuracy):
@@ -112,6 +113,15 @@ def _judge_accuracy(pair: Pair, baseline_accuracy: float | None) -> tuple[Verdic
     if test.spread_pp is None:
         return "inconclusive", f"no interval from {_count(pair.num_seeds)} that both completed"
     return "inconclusive", f"neither equivalent within {margin} nor shown to differ; {describe_plan(test)}"
+
+
+def failed_runs(pair: Pair) -> str:
+    """Which runs are missing from a comparison, as in "; mixed_float16 diverged at 1 seed"; empty where none is."""
+    return "".join(
+        f"; {name} {'diverged' if outcome == 'diverged' else 'ran out of memory'} at {_count(count)}"
+        for name, failures in ((pair.candidate, pair.failures), (pair.baseline, pair.baseline_failures))
+        for outcome, count in failures.items()
+    )
 
 
 def margin_means_something(margin_pp: float, baseline_accuracy: float) -> bool:

@@ -23,7 +23,9 @@ def main(arguments: argparse.Namespace) -> None:
     num_candidates = Counter(pair.benchmark for pair in pairs)
     for pair in pairs:
         spread, margin = pair.equivalence.spread_pp, arguments.margin_pp or pair.equivalence.margin_pp
-        if spread is not None:
+        if spread is None:
+            print(ROW.format(pair.benchmark, pair.candidate, pair.num_seeds, "too few", f"±{margin:g}", "–", "–", "–"))
+        else:
             _row(pair.benchmark, pair.candidate, pair.num_seeds, spread, margin, num_candidates[pair.benchmark])
 
 

@@ -148,6 +148,14 @@ def make_record(key: RunKey, **changes) -> RunRecord:
     return RunRecord.model_validate(values | changes)
 
 
+def planned_record(key: RunKey, study: Study | None = None, **changes) -> RunRecord:
+    """A record as the study says it should be, two epochs long."""
+    study = study or small_study()
+    benchmark, variant = study.benchmarks[key.benchmark], study.variants[key.variant]
+    planned = {"policy": variant.policy, "batch_size": benchmark.batch_size * variant.batch_multiplier}
+    return make_record(key, **(planned | {"num_epochs": benchmark.num_epochs} | changes))
+
+
 def epoch_records(*train_seconds: float) -> list[EpochRecord]:
     return [
         EpochRecord(

@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from conftest import correct, epoch_records, small_study
+from conftest import correct, epoch_records, planned_record, small_study
 from scipy import stats
 
 from pipeline.blocks import Run, compare
@@ -12,9 +12,9 @@ SECONDS = {"float32": 8.0, "float32_2x": 4.0, "mixed": 2.0, "mixed_2x": 0.5}
 
 
 @pytest.fixture
-def runs(make_record):
+def runs():
     return {
-        key: run(make_record(key), 99.0, SECONDS[key.variant], SECONDS[key.variant]) for key in small_study().runs()
+        key: run(planned_record(key), 99.0, SECONDS[key.variant], SECONDS[key.variant]) for key in small_study().runs()
     }
 
 
@@ -48,6 +48,7 @@ def test_speedup_splits_into_precision_batch_and_interaction(runs):
     assert pair.precision_effect.ratio == pytest.approx(4)
     assert pair.batch_effect.ratio == pytest.approx(2)
     assert pair.interaction.ratio == pytest.approx(2)
+    assert pair.num_split_seeds == 3
 
 
 def test_a_single_change_has_nothing_to_split(runs):
@@ -94,7 +95,39 @@ def test_failed_runs_sink_nothing_and_are_counted(runs):
 def test_a_seed_at_which_the_baseline_failed_too_is_no_failure_of_the_candidate(runs):
     for variant in ("mixed", "float32"):
         change(runs, variant, 1, outcome="diverged", final_test_accuracy=None)
-    assert compare(small_study(), runs).find("wide", "mixed").failures == {}
+    pair = compare(small_study(), runs).find("wide", "mixed")
+    assert (pair.failures, pair.baseline_failures) == ({}, {})
+
+
+@pytest.mark.parametrize("variant", ["mixed", "float32"])
+def test_what_is_left_after_failures_is_a_selection_and_never_equivalent(runs, variant):
+    study = small_study(seeds=[0, 1, 2, 3])
+    for key in study.runs():
+        runs[key] = run(planned_record(key, final_test_accuracy=0.9), 99.0, SECONDS[key.variant])
+    assert compare(study, runs).find("wide", "mixed").equivalence.outcome == "equivalent"
+    change(runs, variant, 3, outcome="diverged", final_test_accuracy=None)
+    pair = compare(study, runs).find("wide", "mixed")
+    assert pair.equivalence.outcome == "inconclusive"
+    assert {**pair.failures, **pair.baseline_failures} == {"diverged": 1}
+
+
+def test_a_study_of_the_baseline_and_its_repeat_alone():
+    again = {"policy": "float32", "batch_multiplier": 1}
+    study = small_study(variants={"float32": again, "again": again})
+    everything = {key: run(planned_record(key, study), 9.0, 1.0) for key in study.runs()}
+    assert [pair.candidate for pair in compare(study, everything).pairs] == ["again", "again"]
+
+
+def test_nothing_is_split_where_more_than_policy_and_batch_differ(runs):
+    variants = small_study().model_dump()["variants"]
+    for name in ("float32_2x", "mixed_2x"):
+        variants[name]["jit_compile"] = True
+    study = small_study(variants=variants)
+    for variant in ("float32_2x", "mixed_2x"):
+        for benchmark in ("wide", "narrow"):
+            change(runs, variant, benchmark=benchmark, jit_compile=True)
+    pair = compare(study, runs).find("wide", "mixed_2x")
+    assert (pair.batch_effect, pair.num_split_seeds) == (None, 0)
 
 
 def test_a_pair_without_a_completed_block_is_still_listed(runs):
@@ -115,12 +148,12 @@ def test_times_marked_invalid_are_left_out_of_speed_and_not_of_accuracy(runs):
     assert comparison.find("wide", "mixed_2x").precision_effect.low is None  # its corner lacks a seed
 
 
-def test_a_repeat_of_the_baseline_shows_the_order_effect_and_is_no_candidate(runs, make_record):
+def test_a_repeat_of_the_baseline_shows_the_order_effect_and_is_no_candidate(runs):
     again = {"policy": "float32", "batch_multiplier": 1}
     study = small_study(variants=small_study().model_dump()["variants"] | {"again": again})
     for key in study.runs():
         if key.variant == "again":
-            runs[key] = run(make_record(key), 99.0, 8.8)
+            runs[key] = run(planned_record(key, study), 99.0, 8.8)
     comparison = compare(study, runs)
     assert [pair.candidate for pair in comparison.pairs if pair.repeats_baseline] == ["again", "again"]
     assert comparison.find("wide", "again").speedup.ratio == pytest.approx(8 / 8.8)
@@ -157,6 +190,13 @@ def test_time_to_accuracy_counts_runs_that_never_get_there(runs):
     assert (reached.reached.count, reached.median_seconds) == (3, 99.0)
     assert (missed.reached.count, missed.reached.total, missed.median_seconds) == (0, 3, None)
     assert compare(small_study(), runs).variant("wide", "mixed").time_to_accuracy is None
+
+
+def test_a_run_whose_times_do_not_count_still_reached_the_target_or_did_not(runs):
+    change(runs, "mixed", 0, timing_fault="1 other process on its GPU")
+    settings = small_study().comparison.model_dump() | {"target_accuracy": {"wide": 0.5}}
+    time = compare(small_study(comparison=settings), runs).variant("wide", "mixed").time_to_accuracy
+    assert (time.reached.count, time.reached.total, time.median_seconds) == (3, 3, 99.0)
 
 
 def test_the_second_opinion_is_about_the_same_difference(runs):

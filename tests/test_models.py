@@ -47,15 +47,44 @@ def test_a_block_has_the_parameters_of_its_layers():
     assert block(24, 24, 3, 6) == sum(layers) == 11646
 
 
-def test_b0_has_the_parameters_of_its_layers():
+# (filters, kernel, repeats, expansion) of each stage, widened and deepened by hand from the paper's multipliers.
+B0 = [(16, 3, 1, 1), (24, 3, 2, 6), (40, 5, 2, 6), (80, 3, 3, 6), (112, 5, 3, 6), (192, 5, 4, 6), (320, 3, 1, 6)]
+B1 = [(16, 3, 1, 1), (24, 3, 2, 6), (48, 5, 2, 6), (88, 3, 3, 6), (120, 5, 3, 6), (208, 5, 4, 6), (352, 3, 1, 6)]
+B2 = [(16, 3, 1, 1), (32, 3, 3, 6), (48, 5, 3, 6), (96, 3, 4, 6), (136, 5, 4, 6), (232, 5, 5, 6), (384, 3, 2, 6)]
+B3 = [(16, 3, 1, 1), (32, 3, 3, 6), (56, 5, 3, 6), (112, 3, 4, 6), (160, 5, 4, 6), (272, 5, 5, 6), (448, 3, 2, 6)]
+
+
+@pytest.mark.parametrize("squeeze_excite", ["transformed", "textbook"])
+@pytest.mark.parametrize(("number", "table"), list(enumerate([B0, B1, B2, B3])))
+def test_the_family_has_the_parameters_of_its_layers(number, table, squeeze_excite):
     total, channels = conv(3, 3, 32) + batch_norm(32), 32
-    table = [(16, 3, 1, 1), (24, 3, 2, 6), (40, 5, 2, 6), (80, 3, 3, 6), (112, 5, 3, 6), (192, 5, 4, 6), (320, 3, 1, 6)]
     for filters, kernel, repeats, expansion in table:
         for _ in range(repeats):
             total += block(channels, filters, kernel, expansion)
             channels = filters
-    total += conv(1, 320, 1280) + batch_norm(1280) + 1280 * 100 + 100
-    assert models.build(EFFICIENTNET, 100, 3).count_params() == total == 4199856
+    total += conv(1, channels, 1280) + batch_norm(1280) + 1280 * 100 + 100
+    model = EfficientNet(name="efficientnet", number=number, squeeze_excite=squeeze_excite)
+    assert models.build(EFFICIENTNET.model_copy(update={"model": model}), 100, 3).count_params() == total
+    if number == 0:
+        assert total == 4199856
+
+
+def test_the_largest_of_the_family_can_be_built():
+    model = EfficientNet(name="efficientnet", number=7)
+    network = models.build(EFFICIENTNET.model_copy(update={"model": model}), 100, 3)
+    assert network.count_params() > 60e6
+
+
+def test_both_forms_of_squeeze_excite_compute_the_same():
+    images = np.random.default_rng(0).integers(0, 256, (2, 32, 32, 3)).astype(np.uint8)
+    outputs, weights = [], None
+    for form in ("transformed", "textbook"):
+        chosen = EfficientNet(name="efficientnet", depth=0.1, squeeze_excite=form)
+        model, _ = build_model(EFFICIENTNET.model_copy(update={"model": chosen}), "float32", 100, 3, seed=0)
+        weights = weights or model.get_weights()
+        model.set_weights([old.reshape(new.shape) for old, new in zip(weights, model.get_weights(), strict=True)])
+        outputs.append(model.predict(images, verbose=0))
+    np.testing.assert_allclose(*outputs, rtol=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
 import pytest
-from conftest import small_study
+from conftest import planned_record, small_study
 
 from pipeline.errors import InputError
 from pipeline.pairing import check_comparable
@@ -7,8 +7,8 @@ from pipeline.study import RunKey
 
 
 @pytest.fixture
-def records(make_record):
-    return {key: make_record(key) for key in small_study().runs()}
+def records():
+    return {key: planned_record(key) for key in small_study().runs()}
 
 
 def refusal(records) -> str:
@@ -24,8 +24,7 @@ def test_runs_that_differ_only_in_what_is_varied_are_comparable(records):
 @pytest.mark.parametrize(
     ("field", "what"),
     [
-        ("campaign", "campaign"),
-        ("engine", "engine"),
+        ("peak_memory_kind", "kind of memory"),
         ("data_sha256", "data"),
         ("initial_weights_sha256", "initial weights"),
     ],
@@ -35,9 +34,7 @@ def test_a_run_that_is_not_like_its_partners_is_refused_by_name(records, field, 
     records[key] = records[key].model_copy(update={field: "other"})
     message = refusal(records)
     assert f"runs/wide/mixed/seed-1 can't be compared: they differ in {what} (" in message
-    assert message.endswith(
-        "; other). Make the odd ones again here: dvc repro --force --single-item train@1-wide-mixed"
-    )
+    assert "make the others again: dvc repro --force --single-item train@1-wide-mixed; if not, all:" in message
 
 
 @pytest.mark.parametrize(
@@ -62,14 +59,37 @@ def test_seeds_may_start_from_different_weights_and_benchmarks_use_different_dat
     check_comparable(small_study(), records)
 
 
-def test_where_no_side_is_in_the_majority_all_are_made_again(records):
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("campaign", "second"),
+        ("engine", "jax"),
+        ("policy", "float16"),
+        ("tf32", True),
+        ("batch_size", 999),
+        ("num_train_examples", 7),
+        ("num_epochs", 9),
+    ],
+)
+def test_a_run_that_is_not_what_the_study_says_is_refused(records, field, value):
+    key = RunKey("wide", "mixed", 1)
+    records[key] = records[key].model_copy(update={field: value})
+    message = refusal(records)
+    assert message.startswith(f"runs/wide/mixed/seed-1 has {field} {value}, the study says ")
+    assert message.endswith("Make it again: dvc repro --force --single-item train@1-wide-mixed")
+
+
+def test_all_faults_are_named_at_once(records):
     for seed in range(3):
-        for variant in ("mixed", "mixed_2x"):
-            key = RunKey("wide", variant, seed)
-            records[key] = records[key].model_copy(update={"initial_weights_sha256": "other"})
-    lines = refusal(records).splitlines()
-    assert len(lines) == 3  # one a seed
-    assert lines[0].endswith("train@0-wide-float32 train@0-wide-float32_2x train@0-wide-mixed train@0-wide-mixed_2x")
+        key = RunKey("wide", "mixed", seed)
+        records[key] = records[key].model_copy(update={"initial_weights_sha256": "other", "policy": "float16"})
+    assert len(refusal(records).splitlines()) == 6
+
+
+def test_a_record_from_an_older_environment_is_unknown_and_not_a_crash(records):
+    key = RunKey("wide", "mixed", 1)
+    records[key] = records[key].model_copy(update={"environment": {}})
+    assert "they differ in device (Example CPU, 2 cores; unknown CPU, unknown cores)" in refusal(records)
 
 
 def test_missing_partners_are_named_with_their_stages(records):

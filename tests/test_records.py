@@ -66,6 +66,22 @@ def test_truncated_epochs_are_named(tmp_path, make_record, keep):
         records.read_epochs(make_record(KEY), tmp_path)
 
 
+def test_a_record_in_the_place_of_another_is_refused(tmp_path, make_record):
+    write_small_run(tmp_path, make_record(KEY), 1.0)
+    other = RunKey("wide", "float32", 1)
+    (tmp_path / KEY.directory).rename(tmp_path / other.directory)
+    with pytest.raises(InputError, match=r"it is the record of runs/wide/float32/seed-0"):
+        records.read_record(other, tmp_path)
+
+
+def test_a_completed_run_without_an_accuracy_is_damaged(tmp_path, make_record):
+    write_small_run(tmp_path, make_record(KEY), 1.0)
+    path = tmp_path / KEY.directory / "record.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"final_test_accuracy": None}))
+    with pytest.raises(InputError, match=r"is damaged .*a completed run without final_test_accuracy"):
+        records.read_record(KEY, tmp_path)
+
+
 def test_predictions_say_which_examples_were_right(tmp_path, make_record):
     record = make_record(KEY, final_test_accuracy=0.25)
     write_small_run(tmp_path, record, 1.0)

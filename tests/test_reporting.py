@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from conftest import REPOSITORY, make_record, small_study, write_small_run
+from conftest import REPOSITORY, planned_record, small_study, write_small_run
 
 from pipeline import figures, reporting
 from pipeline.errors import InputError
@@ -77,8 +77,7 @@ def prepare(tmp_path: Path) -> None:
     (tmp_path / "claims.yaml").write_text(yaml.safe_dump(claims))
     (tmp_path / "report").symlink_to(REPOSITORY / "report")
     for key in study.runs():
-        changes = {"policy": study.variants[key.variant].policy, "final_test_accuracy": 0.9 + 0.01 * key.seed}
-        write_small_run(tmp_path, make_record(key, **changes), 9.0, 2.0 - 0.1 * key.seed, 1.0)
+        write_small_run(tmp_path, planned_record(key, final_test_accuracy=0.9 + 0.01 * key.seed), 9.0, 1.5)
 
 
 def render(folder: Path) -> str:
@@ -129,19 +128,21 @@ def test_the_status_has_the_headlines_and_the_counts(rendered):
 def test_a_study_with_failed_runs_still_renders(copied):
     for seed in range(3):
         key = RunKey("wide", "mixed_2x", seed)
-        failed = make_record(
+        failed = planned_record(
             key, outcome="out_of_memory", num_epochs=0, final_test_accuracy=None, steady_epoch_seconds=None
         )
         write_small_run(copied, failed)
     html = render(copied)
     assert "3 runs out of memory" in html
     assert "0 of 3" in html
-    assert "mixed_2x, at double the batch: nothing to compare with float32; of 3 runs 3 out of memory" in html
+    assert (
+        "mixed_2x, at double the batch: nothing to compare with float32; mixed_2x ran out of memory at 3 seeds" in html
+    )
 
 
 def test_times_that_do_not_count_are_named_with_their_remedy(copied):
     key = RunKey("wide", "mixed", 1)
-    write_small_run(copied, make_record(key, timing_fault="1 other process on its GPU"), 9.0, 2.0, 1.0)
+    write_small_run(copied, planned_record(key, timing_fault="1 other process on its GPU"), 9.0, 1.5)
     done = stage(copied, "compare")
     assert (
         "runs/wide/mixed/seed-1: its times are left out, 1 other process on its GPU. "

@@ -32,9 +32,16 @@ def test_difference_by_hand():
     assert result.low95 == pytest.approx(-T_975_2 * error, rel=1e-6)
 
 
-def test_blocks_that_are_all_alike_leave_no_doubt():
-    assert statistics.difference([0.0, 0.0, 0.0]).p_value == 1.0
-    assert statistics.difference([0.5, 0.5, 0.5]).p_value == 0.0
+def test_a_difference_that_happens_to_repeat_is_no_certainty_and_none_at_all_is():
+    """Accuracies come in steps of one example."""
+    alike = statistics.difference([0.0, 0.0, 0.0])
+    assert (alike.p_value, alike.low95, alike.high95) == (1.0, 0.0, 0.0)
+    by_chance = statistics.difference([0.01, 0.01, 0.01])
+    assert (by_chance.mean, by_chance.p_value, by_chance.low95) == (pytest.approx(0.01), None, None)
+    assert statistics.difference([0.1 + 0.2, 0.3, 0.3]).p_value is None  # the same, but for rounding
+
+
+def test_a_memory_that_repeats_has_an_interval_of_one_point():
     assert statistics.mean([2.0, 2.0, 2.0]) == statistics.Mean(mean=2.0, low=2.0, high=2.0, new_low=2.0, new_high=2.0)
 
 
@@ -91,8 +98,8 @@ def test_holm_by_hand():
     assert statistics.holm([0.9, 0.8]) == [1.0, 1.0]
 
 
-def test_holm_leaves_unknown_values_out_of_the_count():
-    assert statistics.holm([None, 0.01, None, 0.02]) == [None, pytest.approx(0.02), None, pytest.approx(0.02)]
+def test_holm_counts_a_comparison_that_could_not_be_made():
+    assert statistics.holm([None, 0.01, None, 0.02]) == [None, pytest.approx(0.04), None, pytest.approx(0.06)]
     assert statistics.holm([None]) == [None]
     assert statistics.holm([]) == []
 

@@ -131,7 +131,7 @@ def test_all_faults_are_reported_at_once():
         "seeds:",
         "engine:",
         "campaign: missing",
-        "benchmarks.mnist_dense.model.dense.unit: unknown key. Did you mean 'units'?",
+        "benchmarks.mnist_dense.model.unit: unknown key. Did you mean 'units'?",
     ):
         assert line in text
 

@@ -52,7 +52,9 @@ def comparison(low=None, high=None, outcome="inconclusive", needed=None, failure
         repeats_baseline=False,
         num_seeds=3,
         num_timed_seeds=3,
+        num_split_seeds=0,
         failures=failures or {},
+        baseline_failures={},
         speedup=ratio(1.5) if low is None else ratio((low + high) / 2, low, high),
         precision_effect=None,
         batch_effect=None,
@@ -122,13 +124,19 @@ def test_an_inconclusive_accuracy_says_how_many_seeds_would_decide():
     ("failures", "verdict", "reason"),
     [
         ({"diverged": 1}, "not reproduced", "diverged at 1 seed at which float32 did not"),
-        ({"out_of_memory": 2}, "inconclusive", "ran out of memory at 2 seeds"),
+        ({"out_of_memory": 2}, "inconclusive", "only some runs completed; mixed ran out of memory at 2 seeds"),
     ],
 )
 def test_runs_that_failed_are_not_dropped_from_the_verdict(failures, verdict, reason):
     claim = claims(kind="same_accuracy")
     (judgement,) = judge(claim, comparison(outcome="equivalent", failures=failures), CPU)
     assert (judgement.verdict, judgement.reason) == (verdict, reason)
+
+
+def test_a_speed_verdict_names_the_runs_that_failed():
+    (judgement,) = judge(claims(), comparison(2.1, 2.5, failures={"diverged": 2}), CPU)
+    assert judgement.verdict == "reproduced"
+    assert judgement.reason.endswith("; mixed diverged at 2 seeds")
 
 
 def test_near_chance_equivalence_shows_nothing():

@@ -32,6 +32,17 @@ STAGES = (
     Stage(192, 5, 4, 2),
     Stage(320, 3, 1, 1),
 )
+# Width, depth and the image size that each of the family was made for, B0 to B7.
+FAMILY = (
+    (1.0, 1.0, 224),
+    (1.1, 1.0, 240),
+    (1.2, 1.1, 260),
+    (1.4, 1.2, 300),
+    (1.8, 1.4, 380),
+    (2.2, 1.6, 456),
+    (2.6, 1.8, 528),
+    (3.1, 2.0, 600),
+)
 STEM_FILTERS = 32
 HEAD_FILTERS = 1280
 
@@ -40,15 +51,19 @@ def build(
     *,
     num_classes: int,
     image_shape: tuple[int, int, int],
-    width: float,
-    depth: float,
-    batch_norm_momentum: float,
+    number: int = 0,
+    width: float | None = None,
+    depth: float | None = None,
+    squeeze_excite: str = "transformed",
+    batch_norm_momentum: float = 0.99,
 ) -> keras.Model:
     """Float images (N, H, W, C) to float32 probabilities (N, num_classes).
 
-    Every layer but the softmax follows the global Keras policy. `width` multiplies filters and `depth` repeats; the
-    stem, the first stage and the head keep theirs.
+    Every layer but the softmax follows the global Keras policy. `width` multiplies filters and `depth` repeats, by
+    default as the `number` of the family says; the stem, the first stage and the head keep theirs.
     """
+    width, depth = width or FAMILY[number][0], depth or FAMILY[number][1]
+    weigh_channels = SQUEEZE_EXCITE[squeeze_excite]
     inputs = keras.Input(image_shape)
 
     def batch_norm(x):
@@ -62,7 +77,7 @@ def build(
             filters, repeats = round_filters(filters * width), math.ceil(repeats * depth)
         for repeat in range(repeats):
             stride = stage.stride if repeat == 0 else 1
-            x = _inverted_residual(x, filters, stage.kernel_size, stride, stage.expansion, batch_norm)
+            x = _inverted_residual(x, filters, stage.kernel_size, stride, stage.expansion, batch_norm, weigh_channels)
     x = layers.Conv2D(HEAD_FILTERS, 1, padding="same")(x)
     x = layers.ReLU(6.0)(batch_norm(x))
     x = layers.GlobalAveragePooling2D()(x)
@@ -77,7 +92,7 @@ def round_filters(filters: float, divisor: int = 8) -> int:
     return rounded + divisor if rounded < 0.9 * filters else rounded
 
 
-def _inverted_residual(x, filters, kernel_size, stride, expansion, batch_norm):
+def _inverted_residual(x, filters, kernel_size, stride, expansion, batch_norm, weigh_channels):
     """Expand, filter each channel in space, weigh the channels, project; add the input where shapes allow."""
     entry = x
     expanded = entry.shape[-1] * expansion
@@ -85,16 +100,26 @@ def _inverted_residual(x, filters, kernel_size, stride, expansion, batch_norm):
     x = layers.ReLU(6.0)(batch_norm(x))
     x = layers.DepthwiseConv2D(kernel_size, strides=stride, padding="same")(x)
     x = layers.ReLU(6.0)(batch_norm(x))
-    x = _squeeze_excite(x, expanded)
+    x = weigh_channels(x, expanded, expanded // (24 if expanded % 24 == 0 else 4))
     x = layers.Conv2D(filters, 1, padding="same")(x)
     x = batch_norm(x)
     return layers.Add()([x, entry]) if stride == 1 and entry.shape[-1] == filters else x
 
 
-def _squeeze_excite(x, channels):
+def _transformed(x, channels, squeezed):
     """Channel weights in [0, 1] from the spatial mean, through a bottleneck of 1 × 1 convolutions."""
-    squeezed = channels // (24 if channels % 24 == 0 else 4)
     weights = layers.GlobalAveragePooling2D(keepdims=True)(x)
     weights = layers.Conv2D(squeezed, 1, activation="relu6")(weights)
     weights = layers.Conv2D(channels, 1, activation="sigmoid")(weights)
     return layers.Multiply()([x, weights])
+
+
+def _textbook(x, channels, squeezed):
+    """The same, through dense layers."""
+    weights = layers.GlobalAveragePooling2D()(x)
+    weights = layers.Dense(squeezed, activation="relu6")(weights)
+    weights = layers.Dense(channels, activation="sigmoid")(weights)
+    return layers.Multiply()([x, layers.Reshape((1, 1, channels))(weights)])
+
+
+SQUEEZE_EXCITE = {"transformed": _transformed, "textbook": _textbook}
