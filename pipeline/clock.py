@@ -9,6 +9,7 @@ import keras
 
 from pipeline import engine
 from pipeline.datasets import Examples
+from pipeline.precision import loss_scale_now
 from pipeline.records import EpochRecord
 
 
@@ -56,7 +57,7 @@ class EpochClock(keras.callbacks.Callback):
             train_accuracy=float(logs["accuracy"]),
             validation_loss=validation_loss,
             validation_accuracy=validation_accuracy,
-            loss_scale=loss_scale(optimizer),
+            loss_scale=loss_scale_now(optimizer),
             skipped_steps=self._num_batches - int(optimizer.iterations),
             images_per_second=self._num_examples / train_seconds,
         )
@@ -64,9 +65,3 @@ class EpochClock(keras.callbacks.Callback):
         self._on_epoch(record)
         self.diverged = not (math.isfinite(record.train_loss) and math.isfinite(record.validation_loss))
         self.model.stop_training = self.diverged
-
-
-def loss_scale(optimizer: keras.optimizers.Optimizer) -> float | None:
-    """The dynamic loss scale now, or None where the loss is not scaled."""
-    scale = getattr(optimizer, "dynamic_scale", None)
-    return None if scale is None else float(scale)

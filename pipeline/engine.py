@@ -8,6 +8,7 @@ import os
 import resource
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # so that an index means the same GPU to NVML
@@ -53,6 +54,48 @@ def accelerators() -> list[dict[str, str]]:
         capability = ".".join(str(part) for part in details.get("compute_capability", ()))
         found.append({"name": details.get("device_name", device.name), "compute_capability": capability})
     return found
+
+
+def gradient_step(model: Any) -> Any:
+    """One training step of a compiled Keras model, written out and compiled as the model was.
+
+    The function takes images (N, ...) and labels (N,), and returns the mean loss before scaling and the number of
+    examples that were right, both still on the device.
+    """
+
+    @tf.function(jit_compile=model.jit_compile)  # type: ignore[untyped-decorator]
+    def step(images: Any, labels: Any) -> tuple[Any, Any]:
+        with tf.GradientTape() as tape:
+            probabilities = model(images, training=True)
+            loss = model.compute_loss(y=labels, y_pred=probabilities)
+            scaled = model.optimizer.scale_loss(loss)
+        gradients = tape.gradient(scaled, model.trainable_variables)
+        # This unscales them; a dynamic scale leaves a step out whose gradients are not finite, and is halved.
+        model.optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+        right = tf.argmax(probabilities, axis=1, output_type=labels.dtype) == labels
+        return loss, tf.reduce_sum(tf.cast(right, tf.int32))
+
+    return step
+
+
+def activation_gradients(network: Any, images: Any, labels: Any, loss: Any) -> list[Any]:
+    """Gradients of the loss with respect to the output of every layer of a Keras model, as NumPy arrays.
+
+    Args:
+        images: what `network` takes, (N, ...).
+        labels: integer (N,).
+        loss: takes labels and probabilities, returns a scalar.
+    """
+
+    @tf.function  # type: ignore[untyped-decorator]
+    def gradients(images: Any, labels: Any) -> list[Any]:
+        with tf.GradientTape() as tape:
+            tape.watch(images)
+            outputs = network(images, training=True)
+            value = loss(labels, outputs[-1])
+        return [gradient for gradient in tape.gradient(value, outputs[:-1]) if gradient is not None]
+
+    return [gradient.numpy() for gradient in gradients(tf.convert_to_tensor(images), labels)]
 
 
 def reset_peak_memory() -> None:

@@ -62,6 +62,7 @@ class RunRecord(BaseModel):
     """One run. Accuracies in [0, 1]; unknown is None.
 
     `steady_epoch_seconds` is the median training time of the epochs after the first, validation apart.
+    `overflow` says what becomes of a step whose gradients are not finite: only a dynamic loss scale skips it.
     `timing_fault` says why the times of this run can't be used, where they can't.
     """
 
@@ -80,8 +81,10 @@ class RunRecord(BaseModel):
     output_dtype: str
     tf32: bool
     jit_compile: bool
-    loop: Literal["fit"]
-    loss_scale: Literal["dynamic", "none"]
+    loop: Literal["fit", "custom"]
+    loss_scale: Literal["dynamic", "fixed", "none"]
+    initial_loss_scale: float | None
+    overflow: Literal["step skipped", "step taken"]
     batch_size: int
     image_size: int
     num_parameters: int
@@ -128,12 +131,14 @@ def write_run(
     epochs: Sequence[EpochRecord],
     labels: np.ndarray,
     predicted: np.ndarray,
+    logs: Path | None = None,
 ) -> Path:
     """Writes the run's folder under `root` in one step and returns it.
 
     Args:
         labels: integer (num_test_examples,), true classes in data set order.
         predicted: integer (num_test_examples,), the most probable class of each; empty for a run without an end.
+        logs: a folder that becomes `tensorboard` of the run.
     """
     directory = root / record.key.directory
     partial = directory.with_name(directory.name + ".partial")
@@ -145,6 +150,8 @@ def write_run(
         writer.writeheader()
         writer.writerows(epoch.model_dump() for epoch in epochs)
     np.savez_compressed(partial / "predictions.npz", labels=labels, predicted=predicted)
+    if logs:
+        shutil.copytree(logs, partial / "tensorboard")
     shutil.rmtree(directory, ignore_errors=True)
     partial.replace(directory)
     return directory

@@ -1,5 +1,6 @@
 """One run: one benchmark, one variant, one seed, from the arrays to the run's folder."""
 
+import contextlib
 import datetime
 import hashlib
 import time
@@ -14,13 +15,15 @@ import numpy as np
 
 from pipeline import datasets, environment, models
 from pipeline.batches import ShuffledBatches
-from pipeline.clock import EpochClock, loss_scale
+from pipeline.clock import EpochClock
 from pipeline.disturbance import Watch, timing_fault
+from pipeline.epoch_log import EpochLog
 from pipeline.errors import InputError
-from pipeline.precision import expected_dtypes, observed_dtypes
+from pipeline.loops import LOOPS
+from pipeline.precision import expected_dtypes, loss_scale_now, observed_dtypes, scaled
 from pipeline.progress import ProgressLine
 from pipeline.records import EpochRecord, Outcome, RunRecord, write_run
-from pipeline.study import Benchmark, RunKey, Study
+from pipeline.study import Benchmark, LossScale, RunKey, Study
 
 OPTIMIZERS = {"adam": keras.optimizers.Adam, "rmsprop": keras.optimizers.RMSprop}
 
@@ -46,7 +49,8 @@ def train(study: Study, key: RunKey, process_started: float, root: Path = Path()
     model, initial_weights_sha256 = build_model(
         benchmark, variant.policy, data.num_classes, data.train.images.shape[-1], key.seed
     )
-    compile_model(model, benchmark, variant.jit_compile)
+    compile_model(model, benchmark, variant.loss_scale, variant.jit_compile)
+    initial_loss_scale = loss_scale_now(model.optimizer)
     # A first prediction traces it here, outside every timed window, and shows the output's real dtype.
     dtypes = observed_dtypes(model, str(model.predict(data.validation.images[:1], verbose=0).dtype))
     if dtypes != expected_dtypes(variant.policy):
@@ -58,10 +62,13 @@ def train(study: Study, key: RunKey, process_started: float, root: Path = Path()
     progress = ProgressLine(f"{key.benchmark} {key.variant} seed {key.seed}", benchmark.num_epochs, data.train)
     surroundings = environment.describe()
     watch = Watch(has_gpu=bool(surroundings["accelerators"]))
+    log = EpochLog(model) if study.tensorboard else None
 
     def after_epoch(epoch: EpochRecord) -> None:
         watch.look()
         progress.epoch(epoch)
+        if log:
+            log.write(epoch)
 
     clock = EpochClock(data.train, lambda: score(model, data.validation, evaluation_batch_size)[:2], after_epoch)
     test_loss = test_accuracy = None
@@ -70,7 +77,7 @@ def train(study: Study, key: RunKey, process_started: float, root: Path = Path()
     startup_seconds = time.perf_counter() - process_started
     engine.reset_peak_memory()
     try:
-        model.fit(batches, epochs=benchmark.num_epochs, shuffle=False, verbose=0, callbacks=[clock, progress])
+        LOOPS[variant.loop](model, batches, benchmark.num_epochs, [clock, progress])
     except Exception as error:
         if not engine.is_out_of_memory(error):
             raise
@@ -97,8 +104,10 @@ def train(study: Study, key: RunKey, process_started: float, root: Path = Path()
         output_dtype=dtypes.output,
         tf32=variant.tf32,
         jit_compile=variant.jit_compile,
-        loop="fit",
-        loss_scale="none" if loss_scale(model.optimizer) is None else "dynamic",
+        loop=variant.loop,
+        loss_scale=variant.loss_scale.mode,
+        initial_loss_scale=initial_loss_scale,
+        overflow="step skipped" if variant.loss_scale.mode == "dynamic" else "step taken",
         batch_size=batch_size,
         image_size=benchmark.image_size,
         num_parameters=model.count_params(),
@@ -128,7 +137,8 @@ def train(study: Study, key: RunKey, process_started: float, root: Path = Path()
         disturbance=disturbance,
         environment=surroundings,
     )
-    write_run(root, record, epochs, data.test.labels, predicted)
+    with log.folder() if log else contextlib.nullcontext() as logs:
+        write_run(root, record, epochs, data.test.labels, predicted, logs)
     return record
 
 
@@ -160,13 +170,15 @@ def build_model(
     return model, digest.hexdigest()
 
 
-def compile_model(model: keras.Model, benchmark: Benchmark, jit_compile: bool) -> None:
+def compile_model(model: keras.Model, benchmark: Benchmark, loss_scale: LossScale, jit_compile: bool) -> None:
     """Compiles `model` as the recipe says, with every variable in place before the first step.
 
     Keras traces the training function a second time when its first call creates variables.
     """
+    optimizer = OPTIMIZERS[benchmark.optimizer.name](learning_rate=benchmark.optimizer.learning_rate)
     model.compile(
-        optimizer=OPTIMIZERS[benchmark.optimizer.name](learning_rate=benchmark.optimizer.learning_rate),
+        optimizer=scaled(optimizer, loss_scale),
+        auto_scale_loss=False,
         loss="sparse_categorical_crossentropy",
         metrics=[keras.metrics.SparseCategoricalAccuracy(name="accuracy")],
         jit_compile=jit_compile,

@@ -6,28 +6,30 @@ import time
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from conftest import benchmark, small_study
 
 from pipeline import datasets, training
 from pipeline.errors import InputError
 from pipeline.records import RunRecord, read_epochs, read_record
-from pipeline.study import Benchmark, RunKey
+from pipeline.study import Benchmark, RunKey, Unscaled
 
 DESIGNED_FIELDS = """schema_version, benchmark, variant, seed, campaign, outcome, engine, policy, compute_dtype,
-variable_dtype, output_dtype, tf32, jit_compile, loop, loss_scale, batch_size, image_size, num_parameters,
+variable_dtype, output_dtype, tf32, jit_compile, loop, loss_scale, initial_loss_scale, overflow,
+batch_size, image_size, num_parameters,
 num_train_examples, num_validation_examples, num_test_examples, num_epochs, steps_per_epoch, startup_seconds,
 first_epoch_seconds, steady_epoch_seconds, images_per_second, peak_memory_bytes, peak_memory_kind, weights_bytes,
 skipped_steps, final_loss_scale, final_train_loss, final_validation_accuracy, final_test_loss, final_test_accuracy,
 initial_weights_sha256, data_sha256, resumed, started_at, timing_fault, disturbance, environment"""
 
 
-def study_with(policy: str, **recipe):
+def study_with(policy: str, variant: dict | None = None, **recipe):
     return small_study(
         seeds=[0, 1],
         benchmarks={"wide": benchmark(units=16, **recipe)},
         variants={
             "float32": {"policy": "float32", "batch_multiplier": 1},
-            "other": {"policy": policy, "batch_multiplier": 2},
+            "other": {"policy": policy, "batch_multiplier": 2} | (variant or {}),
         },
         comparison={"baseline": "float32", "num_warmup_epochs": 1, "margin_pp": {"wide": 1.0}},
     )
@@ -87,6 +89,79 @@ def test_training_learns(workspace):
     assert record.final_test_accuracy > 0.4
 
 
+@pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16", "float16", "bfloat16"])
+def test_the_custom_loop_does_what_fit_does(workspace, policy):
+    """From the same initial weights, over the same batches: the same numbers at every epoch."""
+    recipe = {"num_epochs": 3, "optimizer": {"name": "rmsprop", "learning_rate": 0.001}}
+    written_out = train(study_with(policy, {"loop": "custom"}, **recipe), workspace)
+    epochs = read_epochs(written_out, workspace)
+    by_keras = train(study_with(policy, **recipe), workspace)
+    assert (written_out.loop, by_keras.loop) == ("custom", "fit")
+    assert written_out.initial_weights_sha256 == by_keras.initial_weights_sha256
+    assert written_out.final_test_loss == pytest.approx(by_keras.final_test_loss, rel=1e-3)
+    for ours, theirs in zip(epochs, read_epochs(by_keras, workspace), strict=True):
+        assert ours.train_loss == pytest.approx(theirs.train_loss, rel=1e-3)
+        assert ours.train_accuracy == pytest.approx(theirs.train_accuracy, abs=0.026)  # one example of 40
+        assert (ours.loss_scale, ours.skipped_steps) == (theirs.loss_scale, theirs.skipped_steps)
+
+
+@pytest.mark.parametrize("loop", ["fit", "custom"])
+@pytest.mark.parametrize("policy", ["mixed_float16", "float16"])
+@pytest.mark.parametrize(
+    ("loss_scale", "initial", "final"),
+    [
+        ({"mode": "dynamic", "initial": 8.0, "growth_steps": 2}, 8.0, 64.0),  # six steps double it three times
+        ({"mode": "dynamic"}, 2.0**15, 2.0**15),
+        ({"mode": "fixed", "value": 128.0}, 128.0, 128.0),
+        ({"mode": "none"}, None, None),
+    ],
+)
+def test_every_loss_scale_works_with_every_loop(workspace, loop, policy, loss_scale, initial, final):
+    adam = {"name": "rmsprop", "learning_rate": 0.001}
+    record = train(
+        study_with(policy, {"loop": loop, "loss_scale": loss_scale}, num_epochs=3, optimizer=adam), workspace
+    )
+    assert (record.loss_scale, record.initial_loss_scale, record.final_loss_scale) == (
+        loss_scale["mode"],
+        initial,
+        final,
+    )
+    assert (record.outcome, record.skipped_steps) == ("completed", 0)
+    assert record.overflow == ("step skipped" if loss_scale["mode"] == "dynamic" else "step taken")
+
+
+@pytest.mark.parametrize("loop", ["fit", "custom"])
+def test_an_overflow_is_skipped_under_a_dynamic_scale_and_taken_under_a_fixed_one(workspace, loop):
+    dynamic, fixed = (
+        train(study_with("mixed_float16", {"loop": loop, "loss_scale": scale}, num_epochs=3), workspace)
+        for scale in ({"mode": "dynamic", "initial": 2.0**40}, {"mode": "fixed", "value": 2.0**40})
+    )
+    assert (dynamic.outcome, dynamic.skipped_steps) == ("completed", 6)
+    assert dynamic.final_loss_scale == 2.0**34
+    assert (fixed.outcome, fixed.skipped_steps) == ("diverged", 0)
+
+
+@pytest.mark.parametrize("loop", ["fit", "custom"])
+def test_xla_and_tf32_are_recorded_as_they_are_set(workspace, loop):
+    record = train(study_with("mixed_bfloat16", {"jit_compile": True, "tf32": True, "loop": loop}), workspace)
+    assert (record.jit_compile, record.tf32, record.outcome) == (True, True, "completed")
+
+
+def test_logs_for_tensorboard_are_kept_where_the_study_asks_for_them(workspace):
+    from tensorboardX.proto.event_pb2 import Event
+
+    study = study_with("mixed_float16").model_copy(update={"tensorboard": True})
+    train(study, workspace)
+    folder = workspace / "runs" / "wide" / "other" / "seed-0"
+    (path,) = (folder / "tensorboard").iterdir()
+    events = [Event.FromString(record.numpy()) for record in tf.data.TFRecordDataset(str(path))]
+    tags = {value.tag for event in events for value in event.summary.value}
+    assert {"train_loss", "validation_accuracy", "loss_scale", "train_seconds"} <= tags
+    kernels = [v for event in events for v in event.summary.value if v.tag.endswith("kernel")]
+    assert len(kernels) == 3 * 2  # layers × epochs
+    assert sum(kernels[0].histo.bucket) == kernels[0].histo.num == 64 * 16
+
+
 def test_divergence_is_an_outcome_and_ends_the_run(workspace):
     study = study_with("float32", optimizer={"name": "adam", "learning_rate": 1e38}, num_epochs=5)
     record = train(study, workspace)
@@ -143,7 +218,7 @@ def test_the_score_is_what_keras_evaluates(workspace):
     data = datasets.load("mnist", small_study().benchmarks["wide"].split, workspace / "data")
     recipe = Benchmark.model_validate(benchmark(units=16))
     model, _ = training.build_model(recipe, "float32", 10, 1, seed=0)
-    training.compile_model(model, recipe, jit_compile=False)
+    training.compile_model(model, recipe, Unscaled(mode="none"), jit_compile=False)
     loss, accuracy, predicted = training.score(model, data.test, batch_size=16)
     expected = model.evaluate(data.test.images, data.test.labels, batch_size=16, verbose=0)
     np.testing.assert_allclose([loss, accuracy], expected, rtol=1e-5)
@@ -173,7 +248,7 @@ def test_fit_receives_the_batches_in_their_order(workspace):
 
     recipe = Benchmark.model_validate(benchmark(units=16))
     model, _ = training.build_model(recipe, "float32", 10, 1, seed=0)
-    training.compile_model(model, recipe, jit_compile=False)
+    training.compile_model(model, recipe, Unscaled(mode="none"), jit_compile=False)
     model.fit(Spy(data.train, 16, seed=5), epochs=2, shuffle=False, verbose=0)
     plain = ShuffledBatches(data.train, 16, seed=5)
     expected = []

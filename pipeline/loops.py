@@ -1,0 +1,49 @@
+"""Two ways to train a compiled model for some epochs: Keras's own loop, and one written out.
+
+Both take the same batches in the same order and call the same callbacks.
+"""
+
+from collections.abc import Callable, Sequence
+
+import keras
+
+from pipeline import engine
+from pipeline.batches import ShuffledBatches
+
+Loop = Callable[[keras.Model, ShuffledBatches, int, Sequence[keras.callbacks.Callback]], None]
+
+
+def fit(
+    model: keras.Model, batches: ShuffledBatches, num_epochs: int, callbacks: Sequence[keras.callbacks.Callback]
+) -> None:
+    model.fit(batches, epochs=num_epochs, shuffle=False, verbose=0, callbacks=list(callbacks))
+
+
+def custom(
+    model: keras.Model, batches: ShuffledBatches, num_epochs: int, callbacks: Sequence[keras.callbacks.Callback]
+) -> None:
+    """Scales the loss, takes gradients, unscales and applies them, a batch at a time."""
+    step = engine.gradient_step(model)
+    listeners = keras.callbacks.CallbackList(list(callbacks), model=model, epochs=num_epochs, steps=len(batches))
+    model.stop_training = False
+    listeners.on_train_begin()
+    for epoch in range(num_epochs):
+        batches.on_epoch_begin()
+        listeners.on_epoch_begin(epoch)
+        loss_sum = num_correct = num_examples = 0
+        for index in range(len(batches)):
+            images, labels = batches[index]
+            loss, correct = step(images, labels)  # on the device; nothing waits for it here
+            loss_sum += loss * len(labels)
+            num_correct += correct
+            num_examples += len(labels)
+            listeners.on_train_batch_end(index)
+        engine.synchronise()
+        logs = {"loss": float(loss_sum) / num_examples, "accuracy": float(num_correct) / num_examples}
+        listeners.on_epoch_end(epoch, logs)
+        if model.stop_training:
+            break
+    listeners.on_train_end()
+
+
+LOOPS: dict[str, Loop] = {"fit": fit, "custom": custom}
