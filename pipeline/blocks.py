@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
@@ -43,22 +43,24 @@ def compare(study: Study, runs: Mapping[RunKey, Run]) -> Comparison:
 
 
 def _adjust(pairs: Sequence[Pair]) -> list[Pair]:
-    """Holm's adjustment over the candidates of a benchmark, and the outcomes that follow; a repeat is no candidate."""
-    counted = [pair for pair in pairs if not pair.repeats_baseline]
-    equivalences = iter(statistics.holm([pair.equivalence.p_value for pair in counted]))
-    differences = iter(statistics.holm([pair.accuracy_difference_pp.p_value for pair in counted]))
-    adjusted = []
-    for pair in pairs:
-        test, difference = pair.equivalence, pair.accuracy_difference_pp
-        same, other = test.p_value, difference.p_value
-        if not pair.repeats_baseline:
-            same, other = next(equivalences), next(differences)
-        changes = {
-            "equivalence": test.model_copy(update={"p_value_holm": same, "outcome": _outcome(pair, same, other)}),
-            "accuracy_difference_pp": difference.model_copy(update={"p_value_holm": other}),
-        }
-        adjusted.append(pair.model_copy(update=changes))
-    return adjusted
+    """Holm's adjustment over the candidates of each baseline, and the outcomes that follow. A repeat is none."""
+    adjusted = {id(pair): (pair.equivalence.p_value, pair.accuracy_difference_pp.p_value) for pair in pairs}
+    for baseline in dict.fromkeys(pair.baseline for pair in pairs):
+        family = [pair for pair in pairs if pair.baseline == baseline and not pair.repeats_baseline]
+        same = statistics.holm([pair.equivalence.p_value for pair in family])
+        other = statistics.holm([pair.accuracy_difference_pp.p_value for pair in family])
+        adjusted |= {id(pair): values for pair, values in zip(family, zip(same, other, strict=True), strict=True)}
+    return [_with_outcome(pair, *adjusted[id(pair)]) for pair in pairs]
+
+
+def _with_outcome(pair: Pair, equivalence_p_value: float | None, difference_p_value: float | None) -> Pair:
+    test, difference = pair.equivalence, pair.accuracy_difference_pp
+    found = _outcome(pair, equivalence_p_value, difference_p_value)
+    changes = {
+        "equivalence": test.model_copy(update={"p_value_holm": equivalence_p_value, "outcome": found}),
+        "accuracy_difference_pp": difference.model_copy(update={"p_value_holm": difference_p_value}),
+    }
+    return pair.model_copy(update=changes)
 
 
 def _outcome(pair: Pair, equivalence_p_value: float | None, difference_p_value: float | None) -> EquivalenceOutcome:
@@ -78,8 +80,6 @@ class _Blocks:
         self.conditions = {
             name: variant.model_dump(exclude={"benchmarks"}) for name, variant in study.variants_of(benchmark).items()
         }
-        baseline = self.conditions[self.settings.baseline]
-        self.num_candidates = max(1, sum(condition != baseline for condition in self.conditions.values()))
         self.runs = {
             name: {seed: runs[RunKey(benchmark, name, seed)] for seed in study.seeds} for name in self.conditions
         }
@@ -109,14 +109,19 @@ class _Blocks:
     def variant(self, name: str) -> VariantStatistics:
         completed = self.completed[name].values()
         timed = [run for seed, run in self.completed[name].items() if seed not in self.faults[name]]
+        whole = [timing.whole_epoch_seconds(run.epochs, self.settings.num_warmup_epochs) for run in timed]
         slopes = [timing.slope_percent(run.epochs, self.settings.num_warmup_epochs) for run in timed]
         return VariantStatistics(
             benchmark=self.benchmark,
             variant=name,
             completed=statistics.proportion(len(completed), len(self.runs[name])),
+            outcomes=dict(Counter(run.record.outcome for run in self.runs[name].values())),
             test_accuracy=statistics.mean([_accuracy(run) for run in completed]),
+            test_loss=statistics.mean(_known(run.record.final_test_loss for run in completed)),
+            validation_accuracy=statistics.mean(_known(run.record.final_validation_accuracy for run in completed)),
             epoch_seconds=statistics.ratio(list(self.log_seconds[name].values())),
-            slope_percent=statistics.mean([slope for slope in slopes if slope is not None]),
+            whole_epoch_seconds=statistics.ratio([math.log(s) for s in _known(whole)]),
+            slope_percent=statistics.mean(_known(slopes)),
             time_to_accuracy=self._time_to_accuracy(name),
             timing_faults=self.faults[name],
         )
@@ -136,18 +141,21 @@ class _Blocks:
         )
 
     def pairs(self) -> Iterator[Pair]:
-        for name in self.conditions:
-            if name != self.settings.baseline:
-                yield self._pair(name)
+        """Every candidate against the study's baseline, then the further pairs that run on this benchmark."""
+        wanted = [(self.settings.baseline, name) for name in self.conditions if name != self.settings.baseline]
+        wanted += [(pair.baseline, pair.candidate) for pair in self.settings.further_pairs]
+        possible = [pair for pair in wanted if all(name in self.conditions for name in pair)]
+        for baseline, candidate in possible:
+            family = [c for b, c in possible if b == baseline and self.conditions[b] != self.conditions[c]]
+            yield self._pair(baseline, candidate, max(1, len(family)))
 
-    def _pair(self, candidate: str) -> Pair:
-        baseline = self.settings.baseline
+    def _pair(self, baseline: str, candidate: str, num_candidates: int) -> Pair:
         theirs, ours = self.completed[baseline], self.completed[candidate]
         seeds = [seed for seed in theirs if seed in ours]
         differences_pp = [100 * (_accuracy(ours[seed]) - _accuracy(theirs[seed])) for seed in seeds]
         memory = [(ours[seed].record.peak_memory_bytes, theirs[seed].record.peak_memory_bytes) for seed in seeds]
-        speedups = self._log_speedups(candidate)
-        num_split_seeds, effects = self._effects(candidate)
+        speedups = self._log_speedups(baseline, candidate)
+        num_split_seeds, effects = self._effects(baseline, candidate)
         bootstrap_pp = None
         if self.bootstrap and len(seeds) >= statistics.MIN_BLOCKS:
             gains = [ours[seed].correct.astype(np.int8) - theirs[seed].correct for seed in seeds]
@@ -170,21 +178,21 @@ class _Blocks:
             interaction=effects and effects[2],
             accuracy_difference_pp=statistics.difference(differences_pp),
             bootstrap_pp=bootstrap_pp,
-            equivalence=equivalence(differences_pp, self.settings.margin_pp[self.benchmark], self.num_candidates),
+            equivalence=equivalence(differences_pp, self.settings.margin_pp[self.benchmark], num_candidates),
             memory_ratio=statistics.ratio([math.log(a / b) for a, b in memory if a and b]),
         )
 
-    def _log_speedups(self, candidate: str) -> dict[int, float]:
+    def _log_speedups(self, baseline: str, candidate: str) -> dict[int, float]:
         """log(seconds of the baseline / seconds of the candidate) by seed."""
-        theirs, ours = self.log_seconds[self.settings.baseline], self.log_seconds[candidate]
+        theirs, ours = self.log_seconds[baseline], self.log_seconds[candidate]
         return {seed: theirs[seed] - ours[seed] for seed in theirs if seed in ours}
 
-    def _effects(self, candidate: str) -> tuple[int, tuple[Ratio, Ratio, Ratio] | None]:
+    def _effects(self, baseline: str, candidate: str) -> tuple[int, tuple[Ratio, Ratio, Ratio] | None]:
         """Precision, batch and interaction, and over how many seeds.
 
         None where policy and batch do not both differ, where anything else does, or where a corner was not run.
         """
-        first, last = self.conditions[self.settings.baseline], self.conditions[candidate]
+        first, last = self.conditions[baseline], self.conditions[candidate]
         policy = {name: last[name] for name in ("policy", "loss_scale")}  # the scale belongs to the policy
         batch = {"batch_multiplier": last["batch_multiplier"]}
         if last in (first | policy, first | batch) or last != first | policy | batch:
@@ -195,7 +203,7 @@ class _Blocks:
         ]
         if None in names:
             return 0, None
-        whole, by_precision, by_batch = (self._log_speedups(name) for name in (candidate, *names) if name)
+        whole, by_precision, by_batch = (self._log_speedups(baseline, name) for name in (candidate, *names) if name)
         seeds = [seed for seed in whole if seed in by_precision and seed in by_batch]
         return len(seeds), (
             statistics.ratio([by_precision[seed] for seed in seeds]),
@@ -209,3 +217,7 @@ def _accuracy(run: Run) -> float:
     if accuracy is None:
         raise ValueError("a completed run has a test accuracy")  # RunRecord sees to it
     return accuracy
+
+
+def _known(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None]

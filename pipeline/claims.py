@@ -1,14 +1,19 @@
 """Published claims as data."""
 
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, PositiveFloat, model_validator
 
 from pipeline.configuration import Section, read
-from pipeline.study import Name
+from pipeline.facts import TRIALS, fact_names
+from pipeline.records import Outcome
+from pipeline.study import Name, PolicyName, Variant
 
 CLAIMS = Path("claims.yaml")
+Value = float | int | str | bool
 
 
 class Source(Section):
@@ -26,49 +31,164 @@ class Figure(Section):
     value: str
 
 
-class Claim(Section):
-    """What a source says, in a form that can be judged.
+class Needs(Section):
+    """What a claim is about: a kind of hardware, and at what scale the source ran it.
 
-    `faster` and `slower` compare training time of `candidate` and the baseline; `threshold` is the speedup claimed.
-    `same_accuracy` asks whether their test accuracies are equivalent. `needs` names the hardware it is claimed for.
+    `name` is part of the name of the device that absolute times belong to. `recipe` maps key paths of a benchmark to
+    the source's values.
     """
 
+    hardware: Literal["anything", "cpu", "nvidia_gpu", "tpu", "intel_gpu"]
+    min_compute_capability: PositiveFloat | None = None
+    max_compute_capability: PositiveFloat | None = None
+    max_memory_gb: PositiveFloat | None = None
+    name: str | None = None
+    recipe: dict[str, Value] = Field(default_factory=dict)
+
+
+class _Claim(Section):
     id: Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]
     source: str
     statement: str
-    kind: Literal["faster", "slower", "same_accuracy"]
+    published: str
+    needs: Needs
+
+
+class SpeedupClaim(_Claim):
+    """The speedup of `candidate` over `baseline`, by default the study's, is at least or at most so much."""
+
+    kind: Literal["speedup"]
     benchmark: Name
     candidate: Name
-    threshold: Annotated[float, Field(ge=1)] | None = None
-    published: str
-    needs: Literal["anything", "cpu", "nvidia_gpu", "tpu", "intel_gpu"]
-    min_compute_capability: PositiveFloat | None = None
+    baseline: Name | None = None
+    at_least: PositiveFloat | None = None
+    at_most: PositiveFloat | None = None
+
+    @model_validator(mode="after")
+    def _one_threshold(self) -> Self:
+        if (self.at_least is None) == (self.at_most is None):
+            raise ValueError(f"claims ({self.id}): give one threshold, at_least or at_most.")
+        return self
+
+
+class AccuracyClaim(_Claim):
+    """`candidate` and `baseline`, by default the study's, reach the same test accuracy."""
+
+    kind: Literal["same_accuracy"]
+    benchmark: Name
+    candidate: Name
+    baseline: Name | None = None
+
+
+class ValueClaim(_Claim):
+    """One run gave `value`: accuracies in [0, 1], times in seconds, `whole_epoch_seconds` with validation."""
+
+    kind: Literal["value"]
+    benchmark: Name
+    candidate: Name
+    quantity: Literal["test_accuracy", "test_loss", "validation_accuracy", "epoch_seconds", "whole_epoch_seconds"]
+    value: float
+
+
+class MemoryClaim(_Claim):
+    """The peak memory of `candidate` is at most so many times that of the study's baseline."""
+
+    kind: Literal["memory"]
+    benchmark: Name
+    candidate: Name
+    at_most: PositiveFloat
+
+
+class CeilingClaim(_Claim):
+    """The largest batch that fits under `policy` is at least so many times the one under float32."""
+
+    kind: Literal["largest_batch"]
+    benchmark: Name
+    policy: PolicyName
+    at_least: PositiveFloat
+
+
+class OutcomeClaim(_Claim):
+    """Every run of `candidate` ends so."""
+
+    kind: Literal["outcome"]
+    benchmark: Name
+    candidate: Name
+    outcome: Outcome
+
+
+class FactClaim(_Claim):
+    """The numerics stage finds exactly `value`, under each of `quantities`."""
+
+    kind: Literal["fact"]
+    quantities: Annotated[dict[str, Value], Field(min_length=1)]
+
+
+class TrialClaim(_Claim):
+    """An optimizer trains, or fails to, at most seeds."""
+
+    kind: Literal["trial"]
+    trial: str
+    trains: bool
+
+
+class UntestedClaim(_Claim):
+    """Something that no study here can test, and why."""
+
+    kind: Literal["untested"]
+    reason: str
+
+
+Claim = Annotated[
+    SpeedupClaim
+    | AccuracyClaim
+    | ValueClaim
+    | MemoryClaim
+    | CeilingClaim
+    | OutcomeClaim
+    | FactClaim
+    | TrialClaim
+    | UntestedClaim,
+    Field(discriminator="kind"),
+]
 
 
 class Claims(Section):
+    """`variants` says what the names in claims mean; a study's variant of that name must be the same."""
+
     sources: dict[str, Source]
+    benchmarks: list[Name]
+    variants: dict[Name, Variant]
     figures: list[Figure]
     claims: list[Claim]
 
     @model_validator(mode="after")
     def _parts_agree(self) -> Self:
         faults = []
-        ids = [claim.id for claim in self.claims]
-        for index, claim in enumerate(self.claims):
-            if ids.index(claim.id) != index:
-                faults.append(f"claims.{index}.id: {claim.id!r} stands twice.")
-            if claim.kind == "faster" and claim.threshold is None:
-                faults.append(f"claims.{index}.threshold: missing; a claim of kind 'faster' says by how much.")
-        named = [(f"claims.{index}", claim.source) for index, claim in enumerate(self.claims)]
-        named += [(f"figures.{index}", figure.source) for index, figure in enumerate(self.figures)]
-        faults += [
-            f"{where}.source: must be one of {', '.join(self.sources)}. Received: {source!r}"
-            for where, source in named
-            if source not in self.sources
-        ]
+        for name, count in Counter(claim.id for claim in self.claims).items():
+            if count > 1:
+                faults.append(f"claims.{[c.id for c in self.claims].index(name)}.id: {name!r} stands {count} times.")
+        entries = [(f"claims.{index} ({claim.id})", claim) for index, claim in enumerate(self.claims)]
+        for where, entry in [*entries, *((f"figures.{index}", figure) for index, figure in enumerate(self.figures))]:
+            for field, value, known in self._names(entry):
+                if value not in known:
+                    faults.append(f"{where}.{field}: must be one of {', '.join(sorted(known))}. Received: {value!r}")
         if faults:
             raise ValueError("\n".join(faults))
         return self
+
+    def _names(self, entry: Any) -> Iterator[tuple[str, str, set[str]]]:
+        """Each name in a claim or figure: its field, the name, and the names that are known."""
+        yield "source", entry.source, set(self.sources)
+        if hasattr(entry, "benchmark"):
+            yield "benchmark", entry.benchmark, set(self.benchmarks)
+        for field in ("candidate", "baseline"):
+            if getattr(entry, field, None) is not None:
+                yield field, getattr(entry, field), set(self.variants)
+        for quantity in getattr(entry, "quantities", ()):
+            yield "quantities", quantity, fact_names(self.benchmarks)
+        if hasattr(entry, "trial"):
+            yield "trial", entry.trial, {trial.name for trial in TRIALS}
 
 
 def load_claims(path: Path = CLAIMS) -> Claims:

@@ -22,23 +22,29 @@ class TimeToAccuracy(Statistic):
 class VariantStatistics(Statistic):
     """A variant by itself, over its seeds.
 
-    `completed` counts every run, also those that diverged or ran out of memory; the means are over those that
-    completed. `epoch_seconds` is a geometric mean. `slope_percent` is by how much an epoch's time still changes from
-    one epoch to the next after the warm-up. `timing_faults` says, by seed, why times were left out.
+    `completed` and `outcomes` count every run, also those that diverged or ran out of memory; the means are over those
+    that completed. `epoch_seconds`, training alone, and `whole_epoch_seconds`, validation included, are geometric
+    means. Accuracies are in [0, 1]; `validation_accuracy` is that of the last epoch. `slope_percent` is by how much an
+    epoch's time still changes from one epoch to the next after the warm-up. `timing_faults` says, by seed, why times
+    were left out.
     """
 
     benchmark: str
     variant: str
     completed: Proportion
+    outcomes: dict[Outcome, int]
     test_accuracy: Mean
+    test_loss: Mean
+    validation_accuracy: Mean
     epoch_seconds: Ratio
+    whole_epoch_seconds: Ratio
     slope_percent: Mean
     time_to_accuracy: TimeToAccuracy | None
     timing_faults: dict[int, str]
 
 
 class Pair(Statistic):
-    """A candidate against the baseline of its benchmark.
+    """A candidate against a baseline: the study's, or that of a further pair.
 
     `repeats_baseline` says that the two differ in nothing but their place in the order of runs. `num_seeds` counts the
     seeds that both completed, `num_timed_seeds` those whose times count too. `failures` are the candidate's outcomes
@@ -76,9 +82,12 @@ class Comparison(Statistic):
     variants: list[VariantStatistics]
     pairs: list[Pair]
 
-    def find(self, benchmark: str, candidate: str) -> Pair | None:
-        """The pair of `candidate` against the baseline, or None."""
-        return next((p for p in self.pairs if (p.benchmark, p.candidate) == (benchmark, candidate)), None)
+    def find(self, benchmark: str, candidate: str, baseline: str | None = None) -> Pair | None:
+        """The pair of `candidate` against `baseline`, by default the study's, whose pairs stand first; or None."""
+        for pair in self.pairs:
+            if (pair.benchmark, pair.candidate, baseline or pair.baseline) == (benchmark, candidate, pair.baseline):
+                return pair
+        return None
 
     def variant(self, benchmark: str, name: str) -> VariantStatistics:
         """The statistics of variant `name` by itself. Raises `KeyError` where the study does not run it."""

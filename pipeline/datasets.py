@@ -30,6 +30,10 @@ class Dataset(NamedTuple):
     num_classes: int
     sha256: str
 
+    @property
+    def num_channels(self) -> int:
+        return int(self.train.images.shape[-1])
+
 
 def download(name: str, root: Path = ROOT) -> Path:
     """Writes `root/name`: one array a file and `dataset.json`, all of it or nothing. Returns the folder.

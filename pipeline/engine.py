@@ -34,6 +34,7 @@ with _silent_stderr():
     import tensorflow as tf
 
     tf.config.list_physical_devices()
+tf.get_logger().setLevel("ERROR")  # it advises against tracing, which we do on purpose and outside the clock
 
 
 def set_tf32(enabled: bool) -> None:
@@ -74,6 +75,21 @@ def gradient_step(model: Any) -> Any:
         model.optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
         right = tf.argmax(probabilities, axis=1, output_type=labels.dtype) == labels
         return loss, tf.reduce_sum(tf.cast(right, tf.int32))
+
+    return step
+
+
+def to_numpy(tensor: Any) -> Any:
+    """The values of a tensor or variable as a NumPy array."""
+    return tf.convert_to_tensor(tensor).numpy()
+
+
+def apply_step(optimizer: Any, variable: Any) -> Any:
+    """A compiled function that applies one gradient, of the variable's shape, through `optimizer`."""
+
+    @tf.function  # type: ignore[untyped-decorator]
+    def step(gradient: Any) -> None:
+        optimizer.apply([gradient * optimizer.scale_loss(1.0)], [variable])
 
     return step
 

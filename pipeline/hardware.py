@@ -1,13 +1,26 @@
-"""The class of hardware that a study ran on, read off its environments."""
+"""The class of hardware a study ran on, or would run on here; found without an engine."""
 
+import contextlib
+import platform
+import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
+
+import pynvml
+
+# What decides whether a CPU multiplies 16-bit floats in hardware, by the names Linux gives.
+CPU_FEATURES = ("avx2", "avx512f", "avx512_bf16", "avx512_fp16", "amx_bf16", "amx_fp16")
 
 
 class Hardware(NamedTuple):
+    """`memory_bytes` is the accelerator's; what can't be known is None."""
+
     kind: Literal["cpu", "nvidia_gpu", "tpu", "intel_gpu"]
     name: str
-    compute_capability: float | None
+    compute_capability: float | None = None
+    memory_bytes: int | None = None
+    cpu_features: tuple[str, ...] | None = None
 
 
 def hardware_of(environments: Sequence[dict[str, Any]]) -> Hardware:
@@ -15,5 +28,54 @@ def hardware_of(environments: Sequence[dict[str, Any]]) -> Hardware:
     environment = environments[0]
     for accelerator in environment["accelerators"]:
         capability = accelerator["compute_capability"]
-        return Hardware("nvidia_gpu", accelerator["name"], float(capability) if capability else None)
-    return Hardware("cpu", environment["cpu"] or environment["machine"], None)
+        return Hardware(
+            kind="nvidia_gpu",
+            name=accelerator["name"],
+            compute_capability=float(capability) if capability else None,
+            memory_bytes=accelerator.get("memory_bytes"),
+        )
+    features = environment.get("cpu_features")
+    name = environment["cpu"] or environment["machine"]
+    return Hardware("cpu", name, cpu_features=None if features is None else tuple(features))
+
+
+def this_machine() -> Hardware:
+    """The first NVIDIA GPU of this machine, or its CPU."""
+    for gpu in gpus():
+        return gpu
+    features = cpu_features()
+    name = cpu_model() or platform.machine()
+    return Hardware("cpu", name, cpu_features=None if features is None else tuple(features))
+
+
+def gpus() -> list[Hardware]:
+    """The NVIDIA GPUs of this machine as their driver tells of them; none where there is no driver."""
+    found = []
+    with contextlib.suppress(pynvml.NVMLError):
+        pynvml.nvmlInit()
+        for index in range(pynvml.nvmlDeviceGetCount()):
+            handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+            major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(handle)
+            name = pynvml.nvmlDeviceGetName(handle)
+            memory = int(pynvml.nvmlDeviceGetMemoryInfo(handle).total)
+            found.append(Hardware("nvidia_gpu", str(name), float(f"{major}.{minor}"), memory))
+    return found
+
+
+def cpu_model() -> str | None:
+    return _proc_cpuinfo("model name") or platform.processor() or None
+
+
+def cpu_features() -> list[str] | None:
+    """Which of `CPU_FEATURES` this CPU has; None where the system does not tell."""
+    flags = _proc_cpuinfo("flags")
+    return None if flags is None else [feature for feature in CPU_FEATURES if feature in flags.split()]
+
+
+def _proc_cpuinfo(field: str) -> str | None:
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return None
+    match = re.search(rf"^{field}\s*:\s*(.+)$", text, re.MULTILINE)
+    return match.group(1) if match else None

@@ -15,7 +15,7 @@ from pipeline.claims import Claims, load_claims
 from pipeline.comparison import Comparison, Pair
 from pipeline.errors import InputError
 from pipeline.study import Study, load_study
-from pipeline.verdicts import describe_difference, describe_speedup, failed_runs, margin_means_something
+from pipeline.wording import describe_difference, describe_ratio, failed_runs, margin_means_something
 
 PARTS = Path("report")
 # What stands between an accuracy difference and the margin.
@@ -110,7 +110,7 @@ def _sentence(pair: Pair, batch_multiple: float, baseline_accuracy: float) -> st
     if not margin_means_something(margin_pp, baseline_accuracy):
         little = f" (which shows little: {pair.baseline} itself reaches {baseline_accuracy:.1%})"
     return (
-        f"{pair.candidate}, {batch}: {describe_speedup(pair)} the speed of {pair.baseline}, "
+        f"{pair.candidate}, {batch}: {describe_ratio(pair.speedup)} the speed of {pair.baseline}, "
         f"test accuracy {describe_difference(pair)}, {_OUTCOMES[pair.equivalence.outcome]} "
         f"±{margin_pp:g} pp{little}{failed}"
     )

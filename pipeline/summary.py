@@ -15,7 +15,11 @@ def summarise(comparison: Comparison) -> dict[str, dict[str, Numbers]]:
             "epoch_seconds": _rounded(variant.epoch_seconds.ratio, 4),
         }
     for pair in comparison.pairs:
-        tables[pair.benchmark][pair.candidate] |= {
+        name = pair.candidate
+        if pair != comparison.find(pair.benchmark, name):  # a further pair
+            name = f"{pair.candidate}_against_{pair.baseline}"
+            tables[pair.benchmark][name] = {}
+        tables[pair.benchmark][name] |= {
             "speedup": _rounded(pair.speedup.ratio, 4),
             "speedup_low": _rounded(pair.speedup.low, 4),
             "speedup_high": _rounded(pair.speedup.high, 4),

@@ -15,6 +15,12 @@ def steady_epoch_seconds(epochs: Sequence[EpochRecord], num_warmup_epochs: int) 
     return median(seconds) if seconds else None
 
 
+def whole_epoch_seconds(epochs: Sequence[EpochRecord], num_warmup_epochs: int) -> float | None:
+    """Median seconds of training and validation together, of the epochs after the warm-up; None where none is left."""
+    seconds = [e.train_seconds + e.validation_seconds for e in epochs if e.epoch > num_warmup_epochs]
+    return median(seconds) if seconds else None
+
+
 def slope_percent(epochs: Sequence[EpochRecord], num_warmup_epochs: int) -> float | None:
     """By how many percent an epoch's time changes from one epoch to the next after the warm-up.
 

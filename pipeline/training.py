@@ -47,7 +47,7 @@ def train(study: Study, key: RunKey, process_started: float, root: Path = Path()
 
     engine.set_tf32(variant.tf32)
     model, initial_weights_sha256 = build_model(
-        benchmark, variant.policy, data.num_classes, data.train.images.shape[-1], key.seed
+        benchmark, variant.policy, data.num_classes, data.num_channels, key.seed
     )
     compile_model(model, benchmark, variant.loss_scale, variant.jit_compile)
     initial_loss_scale = loss_scale_now(model.optimizer)

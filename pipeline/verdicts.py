@@ -1,16 +1,36 @@
 """The judge: statistics + claims → verdicts. A pure function."""
 
-from typing import Literal
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
-from pipeline.claims import Claim, Claims
-from pipeline.comparison import Comparison, Pair
-from pipeline.equivalence import MAX_SEEDS, Equivalence
+from pipeline.claims import (
+    AccuracyClaim,
+    CeilingClaim,
+    Claim,
+    Claims,
+    FactClaim,
+    MemoryClaim,
+    OutcomeClaim,
+    SpeedupClaim,
+    TrialClaim,
+    UntestedClaim,
+    ValueClaim,
+)
+from pipeline.comparison import Comparison, Pair, VariantStatistics
 from pipeline.hardware import Hardware
+from pipeline.statistics import Interval, Mean, Ratio, proportion
+from pipeline.study import Study
+from pipeline.wording import (
+    count_seeds,
+    describe_difference,
+    describe_plan,
+    describe_ratio,
+    failed_runs,
+    margin_means_something,
+)
 
-# A margin wider than this share of the baseline's accuracy shows nothing by being kept: near chance all is equivalent.
-MAX_MARGIN_SHARE = 0.1
 Verdict = Literal["reproduced", "in direction only", "not reproduced", "inconclusive", "not testable here"]
 
 
@@ -25,81 +45,143 @@ class Judgement(BaseModel):
     measured: str | None
 
 
-def judge(claims: Claims, comparison: Comparison, hardware: Hardware) -> list[Judgement]:
-    """A verdict for each claim, in the order of the claims."""
-    return [_judge(claim, comparison, hardware) for claim in claims.claims]
+class Evidence(NamedTuple):
+    """What claims are judged by: `numerics` and `ceilings` are the contents of the files of those names."""
+
+    study: Study
+    comparison: Comparison
+    numerics: Mapping[str, Any]
+    ceilings: Mapping[str, Any]
+    hardware: Hardware
 
 
-def _judge(claim: Claim, comparison: Comparison, hardware: Hardware) -> Judgement:
-    pair = comparison.find(claim.benchmark, claim.candidate)
-    lack = _lack(claim, hardware)
-    measured = None
-    if pair is None:
-        lack = lack or f"the study does not run {claim.candidate} on {claim.benchmark}"
-    elif claim.kind == "same_accuracy":
-        measured = describe_difference(pair)
-    else:
-        measured = describe_speedup(pair)
+class NotTestableError(Exception):
+    """The evidence has nothing to say about a claim; the message is the reason."""
+
+
+class _Finding(NamedTuple):
     verdict: Verdict
-    if lack or pair is None:
-        verdict, reason = "not testable here", lack or ""
-    elif claim.kind == "same_accuracy":
-        accuracy = comparison.variant(pair.benchmark, pair.baseline).test_accuracy.mean
-        verdict, reason = _judge_accuracy(pair, accuracy)
-    else:
-        verdict, reason = _judge_speed(claim, pair)
-        reason += failed_runs(pair)
-    return Judgement(
-        id=claim.id,
-        source=claim.source,
-        verdict=verdict,
-        reason=reason,
-        published=claim.published,
-        measured=measured,
-    )
+    reason: str
+    measured: str | None
 
 
-def _lack(claim: Claim, hardware: Hardware) -> str | None:
-    """What the claim needs and this machine does not have."""
-    if claim.needs == "anything":
-        return None
-    if claim.needs == "nvidia_gpu" and claim.min_compute_capability:
-        if hardware.kind == "nvidia_gpu" and (hardware.compute_capability or 0) >= claim.min_compute_capability:
-            return None
-        return f"needs an NVIDIA GPU of compute capability ≥ {claim.min_compute_capability}"
+def judge(claims: Claims, evidence: Evidence) -> list[Judgement]:
+    """A verdict for each claim, in the order of the claims."""
+    return [_judge(claim, claims, evidence) for claim in claims.claims]
+
+
+def _judge(claim: Claim, claims: Claims, evidence: Evidence) -> Judgement:
+    lack = None if claim.kind == "untested" else _lack(claim, evidence)
+    try:
+        finding = _JUDGES[claim.kind](claim, claims, evidence)
+    except NotTestableError as error:
+        finding = _Finding("not testable here", str(error), None)
+    if lack:  # what was measured is shown all the same
+        finding = finding._replace(verdict="not testable here", reason=lack)
+    return Judgement(id=claim.id, source=claim.source, published=claim.published, **finding._asdict())
+
+
+def _lack(claim: Claim, evidence: Evidence) -> str | None:
+    """What the claim is about and this machine or this study is not."""
+    needs, hardware = claim.needs, evidence.hardware
     names = {"cpu": "a CPU", "nvidia_gpu": "an NVIDIA GPU", "tpu": "a TPU", "intel_gpu": "an Intel GPU"}
-    return None if hardware.kind == claim.needs else f"needs {names[claim.needs]}"
+    if needs.hardware != "anything":
+        wanted, here = names[needs.hardware], hardware.kind == needs.hardware
+        capability, memory = hardware.compute_capability or 0, hardware.memory_bytes
+        if needs.min_compute_capability:
+            wanted += f" of compute capability ≥ {needs.min_compute_capability:.1f}"
+            here = here and capability >= needs.min_compute_capability
+        if needs.max_compute_capability:
+            wanted += f" of compute capability ≤ {needs.max_compute_capability:.1f}"
+            here = here and 0 < capability <= needs.max_compute_capability
+        if needs.max_memory_gb:
+            wanted += f" with at most {needs.max_memory_gb:.0f} GB"
+            here = here and memory is not None and memory <= needs.max_memory_gb * 1e9
+        if needs.name:
+            wanted += f", a {needs.name}: times are those of one device, the ratio is judged instead"
+            here = here and needs.name.lower() in hardware.name.lower()
+        if not here:
+            return f"needs {wanted}"
+    if needs.recipe:
+        recipe = evidence.study.benchmarks[claim.benchmark].model_dump()  # type: ignore[union-attr]
+        for path, value in needs.recipe.items():
+            ours: Any = recipe
+            for part in path.split("."):
+                ours = ours.get(part) if isinstance(ours, dict) else None
+            if ours != value:
+                return f"{path} is {ours} in this study, {value} in the source"
+    return None
 
 
-def _judge_speed(claim: Claim, pair: Pair) -> tuple[Verdict, str]:
-    low, high = pair.speedup.low, pair.speedup.high
-    if low is None or high is None:
-        return "inconclusive", f"no interval from {_count(pair.num_timed_seeds)} with times that count in both"
-    if claim.kind == "slower":
-        if high < 1:
-            return "reproduced", "the whole interval of the speedup lies below 1"
-        return ("not reproduced", "the whole interval lies above 1") if low > 1 else _open("1")
-    threshold = claim.threshold or 1.0
-    if low >= threshold:
-        return "reproduced", f"the whole interval lies at {threshold:g}× or above"
-    if low > 1 and high < threshold:
-        return "in direction only", f"faster, and by less than {threshold:g}×"
-    if high < threshold:
-        return "not reproduced", f"the whole interval lies below {threshold:g}×, and it does not lie above 1"
-    return _open(f"{threshold:g}")
+def _check_variant(claims: Claims, study: Study, benchmark: str, name: str) -> None:
+    """Raises `NotTestableError` where the study does not run `name` on `benchmark`, or means something else by it."""
+    if benchmark not in study.benchmarks or name not in study.variants_of(benchmark):
+        raise NotTestableError(f"the study does not run {name} on {benchmark}")
+    if study.variants[name].model_dump(exclude={"benchmarks"}) != claims.variants[name].model_dump(
+        exclude={"benchmarks"}
+    ):
+        raise NotTestableError(f"the study's {name} is not the one of claims.yaml")
 
 
-def _open(value: str) -> tuple[Verdict, str]:
-    return "inconclusive", f"the interval of the speedup holds {value}"
+def _pair(claim: SpeedupClaim | AccuracyClaim | MemoryClaim, claims: Claims, evidence: Evidence) -> Pair:
+    baseline = getattr(claim, "baseline", None) or evidence.study.comparison.baseline
+    for name in (baseline, claim.candidate):
+        _check_variant(claims, evidence.study, claim.benchmark, name)
+    pair = evidence.comparison.find(claim.benchmark, claim.candidate, baseline)
+    if pair is None:
+        raise NotTestableError(f"the study does not compare {claim.candidate} with {baseline}")
+    return pair
 
 
-def _judge_accuracy(pair: Pair, baseline_accuracy: float | None) -> tuple[Verdict, str]:
+def _variant(claim: ValueClaim | OutcomeClaim, claims: Claims, evidence: Evidence) -> VariantStatistics:
+    _check_variant(claims, evidence.study, claim.benchmark, claim.candidate)
+    return evidence.comparison.variant(claim.benchmark, claim.candidate)
+
+
+def _judge_speedup(claim: SpeedupClaim, claims: Claims, evidence: Evidence) -> _Finding:
+    pair = _pair(claim, claims, evidence)
+    verdict, reason = _judge_ratio(pair.speedup, claim.at_least, claim.at_most, pair.num_timed_seeds)
+    return _Finding(verdict, reason + failed_runs(pair), describe_ratio(pair.speedup))
+
+
+def _judge_memory(claim: MemoryClaim, claims: Claims, evidence: Evidence) -> _Finding:
+    pair = _pair(claim, claims, evidence)
+    verdict, reason = _judge_ratio(pair.memory_ratio, None, claim.at_most, pair.num_seeds)
+    return _Finding(verdict, reason + failed_runs(pair), describe_ratio(pair.memory_ratio))
+
+
+def _judge_ratio(ratio: Ratio, at_least: float | None, at_most: float | None, num_seeds: int) -> tuple[Verdict, str]:
+    """The interval of a ratio against one threshold; a ratio on the right side of 1 alone has the direction."""
+    if ratio.low is None or ratio.high is None:
+        return "inconclusive", f"no interval from {count_seeds(num_seeds)} that count in both"
+    # "At most" is "at least" seen in a mirror.
+    threshold = at_least if at_least is not None else at_most
+    low, high, limit, word = ratio.low, ratio.high, threshold or 1.0, "or above"
+    if at_least is None:
+        low, high, limit, word = 1 / ratio.high, 1 / ratio.low, 1 / limit, "or below"
+    if low >= limit:
+        return "reproduced", f"the whole interval lies at {threshold:g}× {word}"
+    if high < limit and limit > 1 and low > 1:
+        return "in direction only", f"the interval lies on the right side of 1, and short of {threshold:g}×"
+    if high < limit:
+        return "not reproduced", f"the whole interval lies on the other side of {threshold:g}×"
+    return "inconclusive", f"the interval holds {threshold:g}×"
+
+
+def _judge_accuracy(claim: AccuracyClaim, claims: Claims, evidence: Evidence) -> _Finding:
+    pair = _pair(claim, claims, evidence)
+    accuracy = evidence.comparison.variant(pair.benchmark, pair.baseline).test_accuracy.mean
+    verdict, reason = _judge_equivalence(pair, accuracy)
+    return _Finding(verdict, reason, describe_difference(pair))
+
+
+def _judge_equivalence(pair: Pair, baseline_accuracy: float | None) -> tuple[Verdict, str]:
     """`baseline_accuracy` in [0, 1] is the mean over the baseline's completed runs."""
     test = pair.equivalence
     margin = f"±{test.margin_pp:g} pp"
     diverged = pair.failures.get("diverged", 0)
     if diverged:
-        return "not reproduced", f"diverged at {_count(diverged)} at which {pair.baseline} did not"
+        return "not reproduced", f"diverged at {count_seeds(diverged)} at which {pair.baseline} did not"
     if pair.failures or pair.baseline_failures:
         return "inconclusive", "only some runs completed" + failed_runs(pair)
     if test.outcome == "different":
@@ -111,49 +193,89 @@ def _judge_accuracy(pair: Pair, baseline_accuracy: float | None) -> tuple[Verdic
     if test.outcome in ("equivalent", "equivalent but shifted"):
         return "reproduced", f"{test.outcome} within {margin} (TOST p = {test.p_value_holm:.2g} after Holm)"
     if test.spread_pp is None:
-        return "inconclusive", f"no interval from {_count(pair.num_seeds)} that both completed"
+        return "inconclusive", f"no interval from {count_seeds(pair.num_seeds)} that both completed"
     return "inconclusive", f"neither equivalent within {margin} nor shown to differ; {describe_plan(test)}"
 
 
-def failed_runs(pair: Pair) -> str:
-    """Which runs are missing from a comparison, as in "; mixed_float16 diverged at 1 seed"; empty where none is."""
-    return "".join(
-        f"; {name} {'diverged' if outcome == 'diverged' else 'ran out of memory'} at {_count(count)}"
-        for name, failures in ((pair.candidate, pair.failures), (pair.baseline, pair.baseline_failures))
-        for outcome, count in failures.items()
-    )
+def _judge_value(claim: ValueClaim, claims: Claims, evidence: Evidence) -> _Finding:
+    """A value that one run gave against where one more run would fall here."""
+    statistic: Mean | Ratio = getattr(_variant(claim, claims, evidence), claim.quantity)
+    centre = statistic.mean if isinstance(statistic, Mean) else statistic.ratio
+    if centre is None:
+        return _Finding("inconclusive", "no run completed", None)
+    if statistic.new_low is None or statistic.new_high is None:
+        return _Finding("inconclusive", "no interval for one more run", f"{centre:.4g}")
+    interval = Interval(statistic.new_low, statistic.new_high)
+    measured = f"{centre:.4g}, one more run in [{interval.low:.4g}, {interval.high:.4g}]"
+    if interval.low <= claim.value <= interval.high:
+        return _Finding("reproduced", "the published value is one that another run here could give", measured)
+    return _Finding("not reproduced", "no run here would give the published value (95 %)", measured)
 
 
-def margin_means_something(margin_pp: float, baseline_accuracy: float) -> bool:
-    """Whether the margin is small beside the baseline's accuracy, in [0, 1]."""
-    return margin_pp / 100 <= MAX_MARGIN_SHARE * baseline_accuracy
+def _judge_ceiling(claim: CeilingClaim, _claims: Claims, evidence: Evidence) -> _Finding:
+    sizes = evidence.ceilings["largest_batch"].get(claim.benchmark, {})
+    ours, theirs = sizes.get(claim.policy), sizes.get("float32")
+    if not ours or not theirs:
+        raise NotTestableError(f"the largest batch of {claim.policy} and of float32 is not known")
+    measured = f"{ours:,} against {theirs:,}: {ours / theirs:.2f}×"
+    if ours >= claim.at_least * theirs:
+        return _Finding("reproduced", f"at least {claim.at_least:g} times the batch fits", measured)
+    if ours > theirs:
+        return _Finding("in direction only", f"a larger batch fits, and less than {claim.at_least:g} times", measured)
+    return _Finding("not reproduced", "no larger batch fits", measured)
 
 
-def _count(num_seeds: int) -> str:
-    return f"{num_seeds} seed{'s' * (num_seeds != 1)}"
+def _judge_outcome(claim: OutcomeClaim, claims: Claims, evidence: Evidence) -> _Finding:
+    outcomes = _variant(claim, claims, evidence).outcomes
+    total, count = sum(outcomes.values()), outcomes.get(claim.outcome, 0)
+    measured = f"{count} of {total} runs {claim.outcome.replace('_', ' ')}"
+    if count == total:
+        return _Finding("reproduced", "every run", measured)
+    return _Finding("not reproduced" if not count else "inconclusive", "not every run" if count else "no run", measured)
 
 
-def describe_plan(test: Equivalence) -> str:
-    """What this spread asks for, as in "12 seeds of this spread would establish ±1 pp"."""
-    if test.num_seeds_needed is None:
-        return f"more than {MAX_SEEDS} seeds of this spread would be needed for ±{test.margin_pp:g} pp"
-    return f"{_count(test.num_seeds_needed)} of this spread would establish ±{test.margin_pp:g} pp if nothing differs"
+def _judge_fact(claim: FactClaim, _claims: Claims, evidence: Evidence) -> _Finding:
+    facts = evidence.numerics["facts"]
+    unknown = [name for name in claim.quantities if name not in facts]
+    if unknown:
+        raise NotTestableError(f"{unknown[0]} was not looked at in this study")
+    found = {name: facts[name] for name in claim.quantities}
+    measured = ", ".join(dict.fromkeys(str(value) for value in found.values()))
+    wrong = [name for name, value in claim.quantities.items() if found[name] != value]
+    if wrong:
+        return _Finding(
+            "not reproduced", f"{wrong[0]} is {found[wrong[0]]}, not {claim.quantities[wrong[0]]}", measured
+        )
+    return _Finding("reproduced", "exactly so", measured)
 
 
-def describe_speedup(pair: Pair) -> str:
-    """The speedup as in "1.23× [1.10, 1.38]"; words stand where there is no interval."""
-    speedup = pair.speedup
-    if speedup.ratio is None:
-        return "unknown"
-    interval = "no interval" if speedup.low is None else f"[{speedup.low:.2f}, {speedup.high:.2f}]"
-    return f"{speedup.ratio:.2f}× {interval}"
+def _judge_trial(claim: TrialClaim, _claims: Claims, evidence: Evidence) -> _Finding:
+    trial = next((trial for trial in evidence.numerics["trials"] if trial["name"] == claim.trial), None)
+    if trial is None:
+        raise NotTestableError("the study has no dense benchmark to try it on")
+    share = proportion(trial["num_trained"], trial["num_trials"])
+    measured = f"trains at {share.count} of {share.total} seeds [{share.low:.0%}, {share.high:.0%}]"
+    low, high = (share.low, share.high) if claim.trains else (1 - share.high, 1 - share.low)
+    does = "trains" if claim.trains else "fails"
+    if low > 0.5:
+        return _Finding("reproduced", f"it {does} at more seeds than not", measured)
+    if high < 0.5:
+        return _Finding("not reproduced", f"it {does} at fewer seeds than not", measured)
+    return _Finding("inconclusive", f"{share.total} seeds do not tell", measured)
 
 
-def describe_difference(pair: Pair) -> str:
-    """The difference as in "−0.12 pp [−0.40, +0.16]"; words stand where there is no interval."""
-    difference = pair.accuracy_difference_pp
-    if difference.mean is None:
-        return "unknown"
-    text = f"{difference.mean:+.2f} pp "
-    text += "no interval" if difference.low95 is None else f"[{difference.low95:+.2f}, {difference.high95:+.2f}]"
-    return text.replace("-", "−")
+def _judge_untested(claim: UntestedClaim, _claims: Claims, _evidence: Evidence) -> _Finding:
+    raise NotTestableError(claim.reason)
+
+
+_JUDGES: dict[str, Callable[..., _Finding]] = {
+    "speedup": _judge_speedup,
+    "same_accuracy": _judge_accuracy,
+    "value": _judge_value,
+    "memory": _judge_memory,
+    "largest_batch": _judge_ceiling,
+    "outcome": _judge_outcome,
+    "fact": _judge_fact,
+    "trial": _judge_trial,
+    "untested": _judge_untested,
+}

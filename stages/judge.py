@@ -4,20 +4,30 @@ import argparse
 import json
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from pipeline.claims import load_claims
 from pipeline.comparison import Comparison
 from pipeline.hardware import hardware_of
-from pipeline.verdicts import judge
+from pipeline.study import load_study
+from pipeline.verdicts import Evidence, judge
 from stages import run
 
 RESULTS = Path("results")
 
 
 def main(_: argparse.Namespace) -> None:
-    comparison = Comparison.model_validate_json((RESULTS / "comparison.json").read_bytes())
-    environments = json.loads((RESULTS / "environments.json").read_text(encoding="utf-8"))
-    judgements = judge(load_claims(), comparison, hardware_of(environments))
+    def read(name: str) -> Any:
+        return json.loads((RESULTS / name).read_text(encoding="utf-8"))
+
+    evidence = Evidence(
+        study=load_study(),
+        comparison=Comparison.model_validate_json((RESULTS / "comparison.json").read_bytes()),
+        numerics=read("numerics.json"),
+        ceilings=read("ceilings.json"),
+        hardware=hardware_of(read("environments.json")),
+    )
+    judgements = judge(load_claims(), evidence)
     verdicts = [judgement.model_dump() for judgement in judgements]
     (RESULTS / "verdicts.json").write_text(json.dumps(verdicts, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     counts = Counter(judgement.verdict for judgement in judgements)

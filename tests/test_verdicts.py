@@ -1,6 +1,8 @@
+from collections import Counter
+
 import pytest
 import yaml
-from conftest import REPOSITORY
+from conftest import REPOSITORY, small_study
 
 from pipeline.claims import Claims, load_claims
 from pipeline.comparison import Comparison, Pair, VariantStatistics
@@ -9,25 +11,41 @@ from pipeline.equivalence import Equivalence
 from pipeline.errors import InputError
 from pipeline.hardware import Hardware, hardware_of
 from pipeline.statistics import Difference, Mean, Proportion, Ratio
-from pipeline.verdicts import judge
+from pipeline.study import load_study
+from pipeline.verdicts import Evidence, judge
 
 CPU = Hardware("cpu", "Example CPU", None)
 
 
-def claims(**changes) -> Claims:
-    claim = {
-        "id": "a",
-        "source": "S",
-        "statement": "It is faster.",
-        "kind": "faster",
-        "benchmark": "wide",
-        "candidate": "mixed",
-        "threshold": 2.0,
-        "published": "2×",
-        "needs": "anything",
+COMMON = {"id": "a", "source": "S", "statement": "It is so.", "published": "so", "needs": {"hardware": "anything"}}
+SPEEDUP = {"kind": "speedup", "benchmark": "wide", "candidate": "mixed", "at_least": 2.0}
+ACCURACY = {"kind": "same_accuracy", "benchmark": "wide", "candidate": "mixed"}
+
+
+def claims(claim: dict, **changes) -> Claims:
+    values = {
+        "sources": {"S": {"title": "T", "hardware": "H"}},
+        "benchmarks": ["wide", "narrow"],
+        "variants": small_study().model_dump(mode="json")["variants"]
+        | {"other": {"policy": "float16", "batch_multiplier": 1}},
+        "figures": [],
+        "claims": [COMMON | claim | changes],
     }
-    source = {"title": "T", "hardware": "H"}
-    return validate(Claims, {"sources": {"S": source}, "figures": [], "claims": [claim | changes]}, "claims.yaml")
+    return validate(Claims, values, "claims.yaml")
+
+
+def judged(claim: dict, comparison: Comparison, hardware: Hardware = CPU, **more):
+    """The verdict on one claim, with nothing but `comparison` to go by."""
+    evidence = Evidence(
+        study=more.get("study", small_study()),
+        comparison=comparison,
+        numerics={"facts": {}, "trials": []} | more.get("numerics", {}),
+        ceilings={"largest_batch": more.get("largest_batch", {})},
+        hardware=hardware,
+    )
+    (judgement,) = judge(claims(claim), evidence)
+    assert judgement.reason
+    return judgement
 
 
 def ratio(value=None, low=None, high=None) -> Ratio:
@@ -39,8 +57,12 @@ def comparison(low=None, high=None, outcome="inconclusive", needed=None, failure
         benchmark="wide",
         variant="float32",
         completed=Proportion(count=3, total=3, low=0.3, high=1.0),
-        test_accuracy=Mean(mean=accuracy, low=None, high=None, new_low=None, new_high=None),
+        outcomes={"completed": 3},
+        test_accuracy=Mean(mean=accuracy, low=0.89, high=0.91, new_low=0.88, new_high=0.92),
+        test_loss=Mean(mean=None, low=None, high=None, new_low=None, new_high=None),
+        validation_accuracy=Mean(mean=0.8, low=None, high=None, new_low=None, new_high=None),
         epoch_seconds=ratio(),
+        whole_epoch_seconds=ratio(),
         slope_percent=Mean(mean=None, low=None, high=None, new_low=None, new_high=None),
         time_to_accuracy=None,
         timing_faults={},
@@ -72,30 +94,32 @@ def comparison(low=None, high=None, outcome="inconclusive", needed=None, failure
             detectable_margin_pp=2.5,
             num_seeds_needed=needed,
         ),
-        memory_ratio=ratio(),
+        memory_ratio=ratio(0.5, 0.48, 0.52),
     )
-    return Comparison(variants=[baseline], pairs=[pair])
+    return Comparison(variants=[baseline, baseline.model_copy(update={"variant": "mixed"})], pairs=[pair])
 
 
 @pytest.mark.parametrize(
-    ("kind", "low", "high", "verdict"),
+    ("threshold", "low", "high", "verdict"),
     [
-        ("faster", 2.1, 2.5, "reproduced"),
-        ("faster", 1.2, 1.8, "in direction only"),
-        ("faster", 0.5, 0.9, "not reproduced"),
-        ("faster", 0.9, 1.1, "not reproduced"),
-        ("faster", 0.9, 2.1, "inconclusive"),
-        ("faster", 1.9, 2.1, "inconclusive"),
-        ("faster", None, None, "inconclusive"),
-        ("slower", 0.5, 0.9, "reproduced"),
-        ("slower", 1.1, 1.2, "not reproduced"),
-        ("slower", 0.9, 1.1, "inconclusive"),
+        ({"at_least": 2.0}, 2.1, 2.5, "reproduced"),
+        ({"at_least": 2.0}, 1.2, 1.8, "in direction only"),
+        ({"at_least": 2.0}, 0.5, 0.9, "not reproduced"),
+        ({"at_least": 2.0}, 0.9, 1.1, "not reproduced"),
+        ({"at_least": 2.0}, 0.9, 2.1, "inconclusive"),
+        ({"at_least": 2.0}, None, None, "inconclusive"),
+        ({"at_least": 1.0}, 1.1, 1.2, "reproduced"),
+        ({"at_least": 1.0}, 0.8, 0.9, "not reproduced"),
+        ({"at_most": 1.0}, 0.5, 0.9, "reproduced"),
+        ({"at_most": 1.0}, 1.1, 1.2, "not reproduced"),
+        ({"at_most": 1.0}, 0.9, 1.1, "inconclusive"),
+        ({"at_most": 1.2}, 1.05, 1.15, "reproduced"),
+        ({"at_most": 0.5}, 0.6, 0.8, "in direction only"),
     ],
 )
-def test_speed(kind, low, high, verdict):
-    (judgement,) = judge(claims(kind=kind), comparison(low, high), CPU)
+def test_speed(threshold, low, high, verdict):
+    judgement = judged(SPEEDUP | {"at_least": None} | threshold, comparison(low, high))
     assert judgement.verdict == verdict
-    assert judgement.reason
 
 
 @pytest.mark.parametrize(
@@ -108,16 +132,16 @@ def test_speed(kind, low, high, verdict):
     ],
 )
 def test_accuracy(outcome, verdict):
-    (judgement,) = judge(claims(kind="same_accuracy"), comparison(outcome=outcome), CPU)
+    judgement = judged(ACCURACY, comparison(outcome=outcome))
     assert judgement.verdict == verdict
     assert judgement.measured == "−0.10 pp [−0.30, +0.10]"
 
 
 def test_an_inconclusive_accuracy_says_how_many_seeds_would_decide():
-    (judgement,) = judge(claims(kind="same_accuracy"), comparison(needed=12), CPU)
-    assert judgement.reason.endswith("12 seeds of this spread would establish ±1 pp if nothing differs")
-    (judgement,) = judge(claims(kind="same_accuracy"), comparison(), CPU)
-    assert judgement.reason.endswith("more than 1000 seeds of this spread would be needed for ±1 pp")
+    reason = judged(ACCURACY, comparison(needed=12)).reason
+    assert reason.endswith("12 seeds of this spread would establish ±1 pp if nothing differs")
+    reason = judged(ACCURACY, comparison()).reason
+    assert reason.endswith("more than 1000 seeds of this spread would be needed for ±1 pp")
 
 
 @pytest.mark.parametrize(
@@ -128,24 +152,97 @@ def test_an_inconclusive_accuracy_says_how_many_seeds_would_decide():
     ],
 )
 def test_runs_that_failed_are_not_dropped_from_the_verdict(failures, verdict, reason):
-    claim = claims(kind="same_accuracy")
-    (judgement,) = judge(claim, comparison(outcome="equivalent", failures=failures), CPU)
+    judgement = judged(ACCURACY, comparison(outcome="equivalent", failures=failures))
     assert (judgement.verdict, judgement.reason) == (verdict, reason)
 
 
 def test_a_speed_verdict_names_the_runs_that_failed():
-    (judgement,) = judge(claims(), comparison(2.1, 2.5, failures={"diverged": 2}), CPU)
+    judgement = judged(SPEEDUP, comparison(2.1, 2.5, failures={"diverged": 2}))
     assert judgement.verdict == "reproduced"
     assert judgement.reason.endswith("; mixed diverged at 2 seeds")
 
 
-def test_near_chance_equivalence_shows_nothing():
-    claim = claims(kind="same_accuracy")
-    (judgement,) = judge(claim, comparison(outcome="equivalent", accuracy=0.05), CPU)
+def test_near_chance_equivalence_shows_little():
+    judgement = judged(ACCURACY, comparison(outcome="equivalent", accuracy=0.05))
     assert judgement.verdict == "inconclusive"
     assert judgement.reason == "float32 itself reaches 5.0%: to be within ±1 pp of that shows little"
-    (judgement,) = judge(claim, comparison(outcome="different", accuracy=0.05), CPU)
-    assert judgement.verdict == "not reproduced"
+    assert judged(ACCURACY, comparison(outcome="different", accuracy=0.05)).verdict == "not reproduced"
+
+
+@pytest.mark.parametrize(("value", "verdict"), [(0.9, "reproduced"), (0.885, "reproduced"), (0.87, "not reproduced")])
+def test_a_single_published_value_is_set_beside_one_more_run(value, verdict):
+    """0.885 lies outside the interval of the mean, [0.89, 0.91], and where one more run may fall, [0.88, 0.92]."""
+    claim = {"kind": "value", "benchmark": "wide", "candidate": "mixed", "quantity": "test_accuracy", "value": value}
+    judgement = judged(claim, comparison())
+    assert judgement.verdict == verdict
+    assert judgement.measured == "0.9, one more run in [0.88, 0.92]"
+    claim["quantity"] = "validation_accuracy"
+    assert judged(claim, comparison()).verdict == "inconclusive"
+
+
+def test_a_value_is_judged_only_at_the_scale_of_its_source():
+    claim = {"kind": "value", "benchmark": "wide", "candidate": "mixed", "quantity": "test_accuracy", "value": 0.9}
+    at_scale = claim | {"needs": {"hardware": "anything", "recipe": {"model.units": 16, "batch_size": 16}}}
+    assert judged(at_scale, comparison()).verdict == "reproduced"
+    larger = claim | {"needs": {"hardware": "anything", "recipe": {"model.units": 4096}}}
+    judgement = judged(larger, comparison())
+    assert judgement.verdict == "not testable here"
+    assert judgement.reason == "model.units is 16 in this study, 4096 in the source"
+    assert judgement.measured  # what was measured is shown all the same
+
+
+@pytest.mark.parametrize(("at_most", "verdict"), [(0.6, "reproduced"), (0.4, "in direction only")])
+def test_memory(at_most, verdict):
+    claim = {"kind": "memory", "benchmark": "wide", "candidate": "mixed", "at_most": at_most}
+    assert judged(claim, comparison()).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("sizes", "verdict"),
+    [
+        ({"float32": 100, "mixed_float16": 210}, "reproduced"),
+        ({"float32": 100, "mixed_float16": 150}, "in direction only"),
+        ({"float32": 100, "mixed_float16": 100}, "not reproduced"),
+        ({"float32": None, "mixed_float16": 100}, "not testable here"),
+        ({}, "not testable here"),
+    ],
+)
+def test_the_largest_batch(sizes, verdict):
+    claim = {"kind": "largest_batch", "benchmark": "wide", "policy": "mixed_float16", "at_least": 2.0}
+    assert judged(claim, comparison(), largest_batch={"wide": sizes}).verdict == verdict
+
+
+@pytest.mark.parametrize(("outcome", "verdict"), [("completed", "reproduced"), ("out_of_memory", "not reproduced")])
+def test_an_outcome(outcome, verdict):
+    claim = {"kind": "outcome", "benchmark": "wide", "candidate": "mixed", "outcome": outcome}
+    assert judged(claim, comparison()).verdict == verdict
+
+
+def test_facts_hold_exactly_or_not():
+    claim = {"kind": "fact", "quantities": {"square_of_256.float16": "inf", "bytes_per_value.float16": 2}}
+    facts = {"square_of_256.float16": "inf", "bytes_per_value.float16": 2}
+    assert judged(claim, comparison(), numerics={"facts": facts}).verdict == "reproduced"
+    judgement = judged(claim, comparison(), numerics={"facts": facts | {"bytes_per_value.float16": 4}})
+    assert (judgement.verdict, judgement.reason) == ("not reproduced", "bytes_per_value.float16 is 4, not 2")
+    assert judged(claim, comparison()).verdict == "not testable here"
+
+
+@pytest.mark.parametrize(
+    ("trains", "count", "verdict"),
+    [
+        (False, 0, "reproduced"),
+        (False, 6, "not reproduced"),
+        (True, 6, "reproduced"),
+        (True, 0, "not reproduced"),
+        (True, 4, "inconclusive"),
+    ],
+)
+def test_trials(trains, count, verdict):
+    """None of six leaves a share of up to 46 %: it fails at more seeds than not."""
+    claim = {"kind": "trial", "trial": "adam.float16", "trains": trains}
+    trial = {"name": "adam.float16", "num_trained": count, "num_trials": 6}
+    assert judged(claim, comparison(), numerics={"trials": [trial]}).verdict == verdict
+    assert judged(claim, comparison()).verdict == "not testable here"
 
 
 @pytest.mark.parametrize(
@@ -159,37 +256,112 @@ def test_near_chance_equivalence_shows_nothing():
     ],
 )
 def test_a_claim_is_judged_only_on_the_hardware_it_is_made_for(hardware, testable):
-    claim = claims(needs="nvidia_gpu", min_compute_capability=7.0)
-    (judgement,) = judge(claim, comparison(2.1, 2.5), hardware)
+    claim = SPEEDUP | {"needs": {"hardware": "nvidia_gpu", "min_compute_capability": 7.0}}
+    judgement = judged(claim, comparison(2.1, 2.5), hardware)
     assert (judgement.verdict == "reproduced") is testable
     if not testable:
         assert judgement.verdict == "not testable here"
         assert judgement.reason == "needs an NVIDIA GPU of compute capability ≥ 7.0"
 
 
+@pytest.mark.parametrize(
+    ("needs", "hardware", "testable"),
+    [
+        ({"max_compute_capability": 6.9}, Hardware("nvidia_gpu", "P100", 6.0), True),
+        ({"max_compute_capability": 6.9}, Hardware("nvidia_gpu", "V100", 7.0), False),
+        ({"max_memory_gb": 17.2}, Hardware("nvidia_gpu", "V100", 7.0, memory_bytes=2**34), True),
+        ({"max_memory_gb": 17.2}, Hardware("nvidia_gpu", "V100", 7.0, memory_bytes=2**35), False),
+        ({"max_memory_gb": 17.2}, Hardware("nvidia_gpu", "V100", 7.0), False),
+        ({"name": "V100-SXM2"}, Hardware("nvidia_gpu", "Tesla V100-SXM2-16GB", 7.0), True),
+        ({"name": "V100-SXM2"}, Hardware("nvidia_gpu", "H200", 9.0), False),
+    ],
+)
+def test_other_needs(needs, hardware, testable):
+    claim = SPEEDUP | {"needs": {"hardware": "nvidia_gpu"} | needs}
+    assert (judged(claim, comparison(2.1, 2.5), hardware).verdict == "reproduced") is testable
+
+
+def test_what_no_study_can_test_says_why():
+    judgement = judged({"kind": "untested", "reason": "needs ImageNet"}, comparison())
+    assert (judgement.verdict, judgement.reason) == ("not testable here", "needs ImageNet")
+
+
 def test_a_study_without_the_candidate_cannot_test_the_claim():
-    (judgement,) = judge(claims(candidate="other"), comparison(2.1, 2.5), CPU)
+    judgement = judged(SPEEDUP | {"candidate": "other"}, comparison(2.1, 2.5))
     assert (judgement.verdict, judgement.measured) == ("not testable here", None)
     assert judgement.reason == "the study does not run other on wide"
+    judgement = judged(SPEEDUP | {"benchmark": "narrow"}, comparison(2.1, 2.5))
+    assert judgement.reason == "the study does not run mixed on narrow"
+    judgement = judged(SPEEDUP | {"baseline": "float32_2x"}, comparison(2.1, 2.5))
+    assert judgement.reason == "the study does not compare mixed with float32_2x"
+
+
+def test_a_study_that_means_something_else_by_a_name_cannot_test_the_claim():
+    variants = small_study().model_dump(mode="json")["variants"]
+    variants["mixed"]["jit_compile"] = True
+    judgement = judged(SPEEDUP, comparison(2.1, 2.5), study=small_study(variants=variants))
+    assert judgement.reason == "the study's mixed is not the one of claims.yaml"
 
 
 def test_hardware_is_read_off_the_environment():
-    gpu = {"accelerators": [{"name": "V100", "compute_capability": "7.0"}], "cpu": "X", "machine": "x86_64"}
-    assert hardware_of([gpu]) == Hardware("nvidia_gpu", "V100", 7.0)
-    assert hardware_of([gpu | {"accelerators": []}]) == Hardware("cpu", "X", None)
+    gpu = {
+        "accelerators": [{"name": "V100", "compute_capability": "7.0", "memory_bytes": 2**34}],
+        "cpu": "X",
+        "machine": "x86_64",
+    }
+    assert hardware_of([gpu]) == Hardware("nvidia_gpu", "V100", 7.0, 2**34)
+    cpu = hardware_of([gpu | {"accelerators": [], "cpu_features": ["avx2"]}])
+    assert cpu == Hardware("cpu", "X", cpu_features=("avx2",))
 
 
-def test_the_projects_claims_are_valid_and_every_source_has_one():
+def test_the_projects_claims_cover_every_source():
     loaded = load_claims(REPOSITORY / "claims.yaml")
-    assert {claim.source for claim in loaded.claims} == set(loaded.sources) == {"S1", "S2", "S3", "S4", "S5"}
+    counts = Counter(claim.source for claim in loaded.claims)
+    assert set(counts) == set(loaded.sources) == {"S1", "S2", "S3", "S4", "S5", "P"}
+    assert len(loaded.claims) >= 30
+    studies = {study.profile: study for study in (load_study(REPOSITORY / "params.yaml"),)}
+    for claim in loaded.claims:
+        assert claim.published
+        assert claim.statement.endswith(".")
+        assert claim.id.startswith(claim.source.lower() + "-")
+        if hasattr(claim, "benchmark"):
+            assert claim.benchmark in studies["quick"].benchmarks
 
 
 def test_all_faults_of_a_claim_file_are_reported_at_once():
     values = yaml.safe_load((REPOSITORY / "claims.yaml").read_text())
-    values["claims"][0]["source"] = "S9"
-    values["claims"][1]["id"] = values["claims"][2]["id"]
-    del values["claims"][5]["threshold"]
+    entries = {claim["id"]: claim for claim in values["claims"]}
+    entries["s1-test-loss"]["source"] = "S9"
+    entries["s1-half-the-size"]["id"] = "s1-parameters-in-500-kb"
+    entries["s1-adam-fails-in-float16"]["trial"] = "sgd.float16"
+    entries["s2-output-is-float32"]["quantities"] = {"colour.float16": "red"}
+    entries["s2-trains-equally-well"]["candidate"] = "mixed_flaot16"
+    entries["s3-same-accuracy-at-double-batch"]["benchmark"] = "imagenet"
     with pytest.raises(InputError) as caught:
         validate(Claims, values, "claims.yaml")
-    for line in ("claims.0.source: must be one of S1", "stands twice", "claims.5.threshold: missing"):
-        assert line in str(caught.value)
+    text = str(caught.value)
+    assert text.startswith("claims.yaml: 6 faults")
+    for line in (
+        "(s1-test-loss).source: must be one of P, S1, S2, S3, S4, S5. Received: 'S9'",
+        "'s1-parameters-in-500-kb' stands 2 times",
+        "(s1-adam-fails-in-float16).trial: must be one of adam.bfloat16",
+        "(s2-output-is-float32).quantities: must be one of ",
+        "Received: 'colour.float16'",
+        "(s2-trains-equally-well).candidate: must be one of float32, ",
+        "(s3-same-accuracy-at-double-batch).benchmark: must be one of cifar100_efficientnet_b0, mnist_dense.",
+    ):
+        assert line in text
+
+
+def test_a_claim_without_a_need_or_a_threshold_is_a_fault():
+    values = yaml.safe_load((REPOSITORY / "claims.yaml").read_text())
+    entries = {claim["id"]: claim for claim in values["claims"]}
+    del entries["s1-test-loss"]["needs"]
+    del entries["s1-faster-on-16-bit-hardware"]["at_least"]
+    entries["s2-slower-on-cpus"]["kind"] = "slowness"
+    with pytest.raises(InputError) as caught:
+        validate(Claims, values, "claims.yaml")
+    text = str(caught.value)
+    assert "needs: missing" in text
+    assert "claims (s1-faster-on-16-bit-hardware): give one threshold, at_least or at_most." in text
+    assert "Input tag 'slowness' found" in text

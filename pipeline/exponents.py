@@ -1,0 +1,68 @@
+"""How large the gradients of a real training step are, and what float16 makes of them.
+
+After Micikevicius et al., Mixed Precision Training (arXiv 1710.03740), figure 3: a histogram of the exponents of
+activation gradients, with the part that float16 flushes to zero, without and with a loss scale.
+"""
+
+from typing import Any
+
+import keras
+import numpy as np
+
+from pipeline import engine, training
+from pipeline.batches import ShuffledBatches
+from pipeline.datasets import Dataset
+from pipeline.study import Benchmark, Unscaled
+
+LOWEST, HIGHEST = -60, 20
+NUM_STEPS_BEFORE = 10  # so that it is not the first step of all
+
+
+def gradient_exponents(benchmark: Benchmark, data: Dataset, loss_scale: float, seed: int = 0) -> dict[str, Any]:
+    """The activation gradients of one float32 training step on real data, at the baseline's batch size.
+
+    `counts` has the number of gradients with exponent ⌊log₂|g|⌋ at each of `exponents`; what lies outside is counted
+    at the ends. Shares are of the gradients that are not zero in float32.
+    """
+    model, _ = training.build_model(benchmark, "float32", data.num_classes, data.num_channels, seed)
+    training.compile_model(model, benchmark, Unscaled(mode="none"), jit_compile=False)
+    batches = ShuffledBatches(data.train, benchmark.batch_size, seed)
+    batches.on_epoch_begin()
+    for step in range(NUM_STEPS_BEFORE):
+        model.train_on_batch(*batches[step % max(1, len(batches) - 1)])
+    images, labels = batches[0]
+
+    network = model.layers[-1]
+    inputs = keras.Model(model.inputs, network.input if len(model.layers) == 1 else model.layers[-2].output)
+    outputs = [layer.output for layer in network.layers if not isinstance(layer, keras.layers.InputLayer)]
+    gradients = engine.activation_gradients(
+        keras.Model(network.inputs, outputs),
+        inputs([images]),
+        labels,
+        lambda labels, probabilities: keras.ops.mean(
+            keras.losses.sparse_categorical_crossentropy(labels, probabilities)
+        ),
+    )
+    sizes = np.abs(np.concatenate([gradient.ravel() for gradient in gradients]))
+    nonzero = sizes[sizes > 0]
+    exponents = np.clip(np.floor(np.log2(nonzero)).astype(int), LOWEST, HIGHEST)
+    return {
+        "num_gradients": len(sizes),
+        "zero_share": float((sizes == 0).mean()),
+        "exponents": list(range(LOWEST, HIGHEST + 1)),
+        "counts": np.bincount(exponents - LOWEST, minlength=HIGHEST - LOWEST + 1).tolist(),
+        "loss_scale": loss_scale,
+        "flushed_share": _flushed(nonzero),
+        "flushed_share_scaled": _flushed(nonzero * np.float32(loss_scale)),
+        "overflow_share_scaled": float(np.isinf(_to_float16(nonzero * np.float32(loss_scale))).mean()),
+    }
+
+
+def _flushed(values: np.ndarray) -> float:
+    """The share of values > 0 that float16 rounds to zero."""
+    return float((_to_float16(values) == 0).mean())
+
+
+def _to_float16(values: np.ndarray) -> np.ndarray:
+    with np.errstate(over="ignore", under="ignore"):
+        return values.astype(np.float16)

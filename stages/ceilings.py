@@ -1,0 +1,52 @@
+"""Find the largest batch that each policy fits on this machine's accelerator, every try in a process of its own."""
+
+import argparse
+import json
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+from pipeline.ceiling import largest_batch
+from pipeline.errors import InputError
+from pipeline.hardware import this_machine
+from pipeline.study import load_study
+from stages import run
+from stages.try_batch import DOES_NOT_FIT
+
+RESULTS = Path("results")
+
+
+def fits(benchmark: str, variant: str, batch_size: int) -> bool:
+    """Whether two training steps at `batch_size` fit. Raises `InputError` where they fail for another reason."""
+    command = [sys.executable, "-m", "stages.try_batch", "--benchmark", benchmark, "--variant", variant]
+    done = subprocess.run(
+        [*command, "--batch-size", str(batch_size)], capture_output=True, text=True, errors="replace", check=False
+    )
+    if done.returncode not in (0, DOES_NOT_FIT, -9):  # −9: the system took the process for its memory
+        raise InputError(f"{' '.join(command)} --batch-size {batch_size} failed:\n{done.stderr[-2000:]}")
+    print(f"{benchmark} {variant}: {batch_size:,} {'fits' if done.returncode == 0 else 'is too large'}", flush=True)
+    return done.returncode == 0
+
+
+def main(_: argparse.Namespace) -> None:
+    study = load_study()
+    hardware = this_machine()
+    found: dict[str, dict[str, int | None]] = {}
+    if hardware.kind == "cpu":
+        print("a CPU has no memory of its own to fill: nothing to measure")
+    else:
+        for name, benchmark in study.benchmarks.items():
+            # One variant a policy: the batch is what is looked for.
+            variants = {v.policy: key for key, v in reversed(study.variants_of(name).items()) if not v.tf32}
+            found[name] = {
+                policy: largest_batch(partial(fits, name, variant), benchmark.batch_size)
+                for policy, variant in variants.items()
+            }
+    RESULTS.mkdir(exist_ok=True)
+    values = {"schema_version": 1, "largest_batch": found}
+    (RESULTS / "ceilings.json").write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    run(main, argparse.ArgumentParser(prog="python -m stages.ceilings", description=__doc__))
