@@ -1,6 +1,7 @@
 """Statistics to SVG. Text and lines take the colour of the page, so that charts follow light and dark mode."""
 
 import io
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -119,6 +120,26 @@ def speedups(name: str, rows: Sequence[tuple[Series, float | None, float | None,
         _label_rows(axes, [series.label for series, *_ in rows])
 
     return _svg(f"{name}-speedup", f"Speedup over the baseline of each variant of {name}", draw)
+
+
+def gradient_exponents(name: str, exponents: Sequence[int], counts: Sequence[int], loss_scale: float) -> str:
+    """A histogram of gradients by exponent, and below which exponent float16 makes them zero, unscaled and scaled."""
+    total = sum(counts) or 1
+    smallest = -24  # of float16, subnormal
+    shift = math.log2(loss_scale)
+    inside = [index for index, count in enumerate(counts) if count]
+    first, last = (min(inside), max(inside)) if inside else (0, len(counts) - 1)
+
+    def draw(axes: Axes) -> None:
+        colours = ["#D55E00" if exponent < smallest else "#0072B2" for exponent in exponents]
+        axes.bar(exponents, [100 * count / total for count in counts], width=0.9, color=colours)
+        for limit, style, text in ((smallest, "-", "unscaled"), (smallest - shift, "--", f"at scale {loss_scale:g}")):
+            axes.axvline(limit - 0.5, color=INK, linewidth=1, linestyle=style, label=f"zero in float16, {text}")
+        axes.set_xlim(min(exponents[first], smallest - shift) - 2, exponents[last] + 2)
+        axes.set(xlabel="exponent of the gradient, base 2", ylabel="% of gradients", title=f"Gradients of {name}")
+        axes.legend(frameon=False, fontsize=8, loc="upper left")
+
+    return _svg(f"{name}-gradients", f"Histogram of the exponents of the activation gradients of {name}", draw)
 
 
 def _label_rows(axes: Axes, labels: Sequence[str]) -> None:

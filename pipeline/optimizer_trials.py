@@ -15,7 +15,7 @@ UNITS, NUM_EXAMPLES, BATCH_SIZE, NUM_EPOCHS = 64, 8000, 64, 2
 SHORTFALL = 0.05  # a trial fails that ends more than this below its float32 twin
 
 
-def run_trials(benchmark: Benchmark, data: Dataset, seeds: Sequence[int] = SEEDS) -> list[dict[str, Any]]:
+def run_trials(benchmark: Benchmark, data: Dataset, seeds: Sequence[int]) -> list[dict[str, Any]]:
     """Every trial at every seed, against float32 with the same optimizer, options, seed and batches.
 
     The model is the dense one with 64 units. Accuracies, in [0, 1], are on the validation examples; `num_trained`

@@ -1,129 +1,21 @@
 """From stored results to the parts of the report. It computes nothing that is not stored; it arranges."""
 
-import csv
-import json
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from statistics import mean, stdev
-from typing import Any, NamedTuple
+from typing import Any
 
 import jinja2
 
 from pipeline import figures
-from pipeline.claims import Claims, load_claims
-from pipeline.comparison import Comparison, Pair
-from pipeline.errors import InputError
-from pipeline.study import Study, load_study
-from pipeline.wording import describe_difference, describe_ratio, failed_runs, margin_means_something
+from pipeline.acceleration import DEVICES, device_of
+from pipeline.facts import POLICIES, TYPES
+from pipeline.hardware import hardware_of
+from pipeline.headlines import headlines, outcome_counts, verdict_counts
+from pipeline.results import Results
+from pipeline.statistics import proportion
 
 PARTS = Path("report")
-# What stands between an accuracy difference and the margin.
-_OUTCOMES = {
-    "equivalent": "equivalent within",
-    "equivalent but shifted": "shifted, yet equivalent within",
-    "different": "different, and not equivalent within",
-    "inconclusive": "inconclusive for a margin of",
-}
-
-
-class Results(NamedTuple):
-    """What the report prints: the study, and everything under `results/`."""
-
-    study: Study
-    claims: Claims
-    comparison: Comparison
-    verdicts: list[dict[str, Any]]
-    environments: list[dict[str, Any]]
-    runs: list[dict[str, Any]]
-    epochs: list[dict[str, Any]]
-
-
-def load_results(root: Path = Path()) -> Results:
-    """Reads the results under `root`. Raises `InputError` that names the file that is missing or damaged."""
-    results = root / "results"
-
-    def read(name: str, parse: Callable[[str], Any]) -> Any:
-        path = results / name
-        try:
-            return parse(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise InputError(f"{path} is missing. Make it with: dvc repro") from None
-        except ValueError as error:
-            raise InputError(
-                f"{path} is damaged ({error}). Make it again: dvc repro --force --single-item compare judge"
-            ) from None
-
-    return Results(
-        study=load_study(root / "params.yaml"),
-        claims=load_claims(root / "claims.yaml"),
-        comparison=read("comparison.json", Comparison.model_validate_json),
-        verdicts=read("verdicts.json", json.loads),
-        environments=read("environments.json", json.loads),
-        runs=read("runs.csv", _rows),
-        epochs=read("epochs.csv", _rows),
-    )
-
-
-def _rows(text: str) -> list[dict[str, Any]]:
-    return [{name: _value(cell) for name, cell in row.items()} for row in csv.DictReader(text.splitlines())]
-
-
-def _value(cell: str) -> Any:
-    if cell == "":
-        return None
-    for convert in (int, float):
-        try:
-            return convert(cell)
-        except ValueError:
-            pass
-    return cell
-
-
-def headlines(results: Results, benchmark: str) -> list[str]:
-    """What was found, a sentence a pair: the first mixed policy at each batch, then float32 at the other batches.
-
-    The last tells a loss of accuracy that belongs to the batch from one that belongs to the precision.
-    """
-    variants = results.study.variants_of(benchmark)
-    mixed = next((variant.policy for variant in variants.values() if variant.policy.startswith("mixed_")), None)
-    baseline = variants[results.study.comparison.baseline].policy
-    names = [name for policy in (mixed, baseline) for name in variants if variants[name].policy == policy]
-    pairs = [results.comparison.find(benchmark, name) for name in names if not variants[name].tf32]
-    base = variants[results.study.comparison.baseline].batch_multiplier
-    accuracy = results.comparison.variant(benchmark, results.study.comparison.baseline).test_accuracy.mean
-    return [
-        _sentence(pair, variants[pair.candidate].batch_multiplier / base, accuracy or 0.0)
-        for pair in pairs
-        if pair and not pair.repeats_baseline
-    ]
-
-
-def _sentence(pair: Pair, batch_multiple: float, baseline_accuracy: float) -> str:
-    words = {1.0: "at the same batch", 2.0: "at double the batch"}
-    batch = words.get(batch_multiple, f"at {batch_multiple:g}× the batch")
-    failed = failed_runs(pair)
-    if not pair.num_seeds:
-        return f"{pair.candidate}, {batch}: nothing to compare with {pair.baseline}{failed}"
-    margin_pp = pair.equivalence.margin_pp
-    little = ""
-    if not margin_means_something(margin_pp, baseline_accuracy):
-        little = f" (which shows little: {pair.baseline} itself reaches {baseline_accuracy:.1%})"
-    return (
-        f"{pair.candidate}, {batch}: {describe_ratio(pair.speedup)} the speed of {pair.baseline}, "
-        f"test accuracy {describe_difference(pair)}, {_OUTCOMES[pair.equivalence.outcome]} "
-        f"±{margin_pp:g} pp{little}{failed}"
-    )
-
-
-def verdict_counts(results: Results) -> dict[str, int]:
-    """Number of claims by verdict, most frequent first."""
-    return dict(Counter(verdict["verdict"] for verdict in results.verdicts).most_common())
-
-
-def outcome_counts(results: Results) -> dict[str, int]:
-    """Number of runs by outcome."""
-    return dict(Counter(run["outcome"] for run in results.runs).most_common())
 
 
 def part(name: str, results: Results) -> str:
@@ -135,8 +27,22 @@ def part(name: str, results: Results) -> str:
     module = template.make_module(
         {
             "study": results.study,
+            "sources": _sources(results),
             "claims": results.claims,
-            "verdicts": results.verdicts,
+            "numerics": results.numerics,
+            "ceilings": results.ceilings["largest_batch"],
+            "policies": POLICIES,
+            "types": TYPES,
+            "trials": [
+                trial | {"share": proportion(trial["num_trained"], trial["num_trials"])}
+                for trial in results.numerics["trials"]
+            ],
+            "gradient_charts": [
+                figures.gradient_exponents(name, gradients["exponents"], gradients["counts"], gradients["loss_scale"])
+                for name, gradients in results.numerics["gradients"].items()
+            ],
+            "devices": DEVICES,
+            "device": device_of(hardware_of(results.environments)),
             "verdict_counts": verdict_counts(results),
             "outcome_counts": outcome_counts(results),
             "environments": results.environments,
@@ -144,6 +50,19 @@ def part(name: str, results: Results) -> str:
         }
     )
     return str(getattr(module, name)())
+
+
+def _sources(results: Results) -> list[dict[str, Any]]:
+    """The claims of each source with their verdicts, and how many there are of each verdict."""
+    rows = list(zip(results.claims.claims, results.verdicts, strict=True))
+    return [
+        {
+            "source": source,
+            "claims": [(claim, verdict) for claim, verdict in rows if claim.source == identifier],
+            "counts": Counter(verdict["verdict"] for claim, verdict in rows if claim.source == identifier),
+        }
+        for identifier, source in results.claims.sources.items()
+    ]
 
 
 def _benchmark(results: Results, name: str) -> dict[str, Any]:

@@ -102,8 +102,9 @@ def _lack(claim: Claim, evidence: Evidence) -> str | None:
             here = here and needs.name.lower() in hardware.name.lower()
         if not here:
             return f"needs {wanted}"
-    if needs.recipe:
-        recipe = evidence.study.benchmarks[claim.benchmark].model_dump()  # type: ignore[union-attr]
+    benchmark = evidence.study.benchmarks.get(getattr(claim, "benchmark", ""))
+    if benchmark:
+        recipe = benchmark.model_dump()
         for path, value in needs.recipe.items():
             ours: Any = recipe
             for part in path.split("."):

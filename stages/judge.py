@@ -8,6 +8,7 @@ from typing import Any
 
 from pipeline.claims import load_claims
 from pipeline.comparison import Comparison
+from pipeline.errors import InputError
 from pipeline.hardware import hardware_of
 from pipeline.study import load_study
 from pipeline.verdicts import Evidence, judge
@@ -18,7 +19,10 @@ RESULTS = Path("results")
 
 def main(_: argparse.Namespace) -> None:
     def read(name: str) -> Any:
-        return json.loads((RESULTS / name).read_text(encoding="utf-8"))
+        try:
+            return json.loads((RESULTS / name).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise InputError(f"{RESULTS / name} is missing. Make it with: dvc repro") from None
 
     evidence = Evidence(
         study=load_study(),

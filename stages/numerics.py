@@ -40,7 +40,7 @@ def main(_: argparse.Namespace) -> None:
         layers += numerics.layer_rows(name, benchmark, *shape)
         print(f"{name}: {gradients['flushed_share']:.2%} of the gradients are too small for float16 unscaled")
         if benchmark.model.name == "dense" and not found["trials"]:
-            found["trials"] = optimizer_trials.run_trials(benchmark, data)
+            found["trials"] = optimizer_trials.run_trials(benchmark, data, optimizer_trials.SEEDS)
     for trial in found["trials"]:
         print(f"{trial['name']}: trains at {trial['num_trained']} of {trial['num_trials']} seeds")
     RESULTS.mkdir(exist_ok=True)

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from pipeline.equivalence import MAX_SEEDS, detectable_margin, num_seeds_needed, spread_limit
-from pipeline.reporting import load_results
+from pipeline.results import load_results
 from pipeline.statistics import MIN_BLOCKS
 from stages import run
 

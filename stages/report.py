@@ -11,7 +11,8 @@ import papermill
 from nbconvert import HTMLExporter
 from traitlets.config import Config
 
-from pipeline.reporting import headlines, load_results, outcome_counts, verdict_counts
+from pipeline.headlines import headlines, outcome_counts, verdict_counts
+from pipeline.results import load_results
 from stages import run
 
 NOTEBOOK = Path("report/report.ipynb")

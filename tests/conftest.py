@@ -96,6 +96,8 @@ def make_record(key: RunKey, **changes) -> RunRecord:
         "jit_compile": False,
         "loop": "fit",
         "loss_scale": "none",
+        "initial_loss_scale": None,
+        "overflow": "step taken",
         "batch_size": 16,
         "image_size": 8,
         "num_parameters": 100,

@@ -11,8 +11,9 @@ import pytest
 import yaml
 from conftest import REPOSITORY, planned_record, small_study, write_small_run
 
-from pipeline import figures, reporting
+from pipeline import figures, results
 from pipeline.errors import InputError
+from pipeline.facts import POLICIES, TRIALS, fact_names
 from pipeline.study import RunKey
 
 REMOTE = re.compile(
@@ -60,24 +61,58 @@ def prepare(tmp_path: Path) -> None:
                 "value": "<script>alert(2)</script>",
             }
         ],
+        "benchmarks": list(study.benchmarks),
+        "variants": study.model_dump(mode="json")["variants"],
         "claims": [
             {
                 "id": "a",
                 "source": "S",
                 "statement": "Wide & mixed is <faster>.",
-                "kind": "faster",
+                "kind": "speedup",
                 "benchmark": "wide",
                 "candidate": "mixed_2x",
-                "threshold": 1.0,
+                "at_least": 1.0,
                 "published": "2×",
-                "needs": "anything",
+                "needs": {"hardware": "anything"},
             }
         ],
     }
     (tmp_path / "claims.yaml").write_text(yaml.safe_dump(claims))
     (tmp_path / "report").symlink_to(REPOSITORY / "report")
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "numerics.json").write_text(json.dumps(numerics(study)))
+    (tmp_path / "results" / "ceilings.json").write_text(json.dumps({"schema_version": 1, "largest_batch": {}}))
     for key in study.runs():
         write_small_run(tmp_path, planned_record(key, final_test_accuracy=0.9 + 0.01 * key.seed), 9.0, 1.5)
+
+
+def numerics(study) -> dict:
+    """A file as the numerics stage writes it, which needs an engine."""
+    sizes = {policy: {"weights_bytes": 2**20, "saved_bytes": 2**21} for policy in POLICIES}
+    model = {
+        "num_parameters": 5,
+        "sizes": sizes,
+        "num_matrix_layers": 3,
+        "narrow_layers": {"8": {"d": [3, 5]}, "128": {}},
+    }
+    gradients = {
+        "num_gradients": 10,
+        "zero_share": 0.0,
+        "exponents": [-30, -20, -10],
+        "counts": [1, 6, 3],
+        "loss_scale": 32768.0,
+        "flushed_share": 0.1,
+        "flushed_share_scaled": 0.0,
+        "overflow_share_scaled": 0.0,
+    }
+    trial = TRIALS[1]._asdict() | {"accuracies": [0.9, 0.8], "float32_accuracies": [0.9, 0.9]}
+    return {
+        "schema_version": 1,
+        "facts": dict.fromkeys(fact_names(study.benchmarks), 1),
+        "models": dict.fromkeys(study.benchmarks, model),
+        "gradients": dict.fromkeys(study.benchmarks, gradients),
+        "trials": [trial | {"num_trained": 1, "num_trials": 2}],
+    }
 
 
 def render(folder: Path) -> str:
@@ -96,9 +131,18 @@ def test_the_report_is_one_file_that_loads_nothing(rendered):
     assert "&lt;script&gt;alert(2)" in html
     assert "a &lt;b&gt;bold&lt;/b&gt; &amp; daring change" in html
     assert "Wide &amp; mixed is &lt;faster&gt;." in html
-    for text in ("wide", "narrow", "mixed_2x", "Published claims", "Environment", "Example CPU", "make repro"):
+    for text in (
+        "wide",
+        "narrow",
+        "mixed_2x",
+        "Published claims",
+        "Environment",
+        "Example CPU",
+        "make repro",
+        "this machine",
+    ):
         assert text in html
-    assert html.count("<svg ") == 2 * 4
+    assert html.count("<svg ") == 2 * 4 + 2
     identifiers = re.findall(r'\bid="([^"]+)"', html)
     assert len(identifiers) == len(set(identifiers))
 
@@ -183,7 +227,21 @@ def test_missing_results_say_how_to_make_them(tmp_path):
     (tmp_path / "params.yaml").write_text((REPOSITORY / "params.yaml").read_text())
     (tmp_path / "claims.yaml").write_text((REPOSITORY / "claims.yaml").read_text())
     with pytest.raises(InputError, match=r"comparison\.json is missing\. Make it with: dvc repro"):
-        reporting.load_results(tmp_path)
+        results.load_results(tmp_path)
+
+
+def test_the_arithmetic_is_in_the_report(rendered):
+    html = (rendered / "results" / "report.html").read_text()
+    for text in ("10 % of the activation gradients", "1 of 2 seeds", "epsilon 0.001", "a CPU has no memory of its own"):
+        assert text in html
+
+
+def test_the_largest_batches_are_shown_where_they_are_known(copied):
+    largest = {"wide": {"float32": 1024, "mixed_float16": 2000}}
+    (copied / "results" / "ceilings.json").write_text(json.dumps({"schema_version": 1, "largest_batch": largest}))
+    html = render(copied)
+    assert "<td>2,000</td>" in html
+    assert "a CPU has no memory of its own" not in html
 
 
 def test_a_chart_repeats_and_escapes_its_labels():

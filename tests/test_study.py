@@ -10,7 +10,9 @@ from omegaconf import OmegaConf
 
 from pipeline.configuration import validate
 from pipeline.errors import InputError
-from pipeline.study import RunKey, Study, load_study
+from pipeline.hardware import Hardware
+from pipeline.study import Dynamic, Fixed, RunKey, Study, load_study
+from stages import check
 
 
 def composed(*overrides: str) -> dict:
@@ -117,6 +119,72 @@ def test_the_baseline_must_run_on_every_benchmark():
     values = quick()
     values["comparison"]["baseline"] = "mixed_bfloat16"
     assert "comparison.baseline: must be a variant that runs on cifar100_efficientnet_b0" in fault(values)
+
+
+@pytest.mark.parametrize(
+    ("variant", "message"),
+    [
+        (
+            {"policy": "mixed_bfloat16", "loss_scale": {"mode": "fixed", "value": 8.0}},
+            "variants.odd.loss_scale: mixed_bfloat16 has the range of float32 and is never scaled",
+        ),
+        ({"policy": "float32", "loss_scale": {"mode": "dynamic"}}, "variants.odd.loss_scale: float32 has the range"),
+        ({"policy": "float16", "tf32": True}, "variants.odd.tf32: float16 has no float32 products"),
+        ({"policy": "float32", "loss_scale": {"mode": "static"}}, "variants.odd.loss_scale: Input tag 'static' found"),
+        (
+            {"policy": "float16", "loss_scale": {"mode": "fixed", "valeu": 8.0}},
+            "variants.odd.loss_scale.valeu: unknown key. Did you mean 'value'?",
+        ),
+        ({"policy": "float32", "benchmarks": []}, "variants.odd.benchmarks: List should have at least 1 item"),
+        ({"policy": "float32", "benchmarks": ["mnist_dense"] * 2}, "'mnist_dense' stands twice"),
+    ],
+)
+def test_what_an_engine_cannot_run_is_refused_at_the_door(variant, message):
+    values = quick()
+    values["variants"]["odd"] = {"batch_multiplier": 1} | variant
+    assert message in fault(values)
+
+
+def test_the_custom_loop_takes_one_step_at_a_time():
+    values = quick()
+    values["benchmarks"]["mnist_dense"]["steps_per_execution"] = 16
+    assert "variants.mixed_float16_custom.loop: the custom loop takes one step at a time, mnist_dense has" in fault(
+        values
+    )
+
+
+@pytest.mark.parametrize(
+    ("pair", "message"),
+    [
+        ({"baseline": "float23", "candidate": "mixed_float16"}, "further_pairs.0.baseline: must be a variant"),
+        (
+            {"baseline": "float32", "candidate": "mixed_float16"},
+            "further_pairs.0: float32 and mixed_float16 are compared anyway",
+        ),
+    ],
+)
+def test_further_pairs_name_variants_that_are_not_compared_anyway(pair, message):
+    values = quick()
+    values["comparison"]["further_pairs"] = [pair]
+    assert message in fault(values)
+
+
+def test_a_loss_scale_follows_keras_where_none_is_given():
+    variants = Study.model_validate(quick()).variants
+    assert variants["mixed_float16"].loss_scale == Dynamic(mode="dynamic", initial=2.0**15, growth_steps=2000)
+    assert variants["mixed_float16_fixed"].loss_scale == Fixed(mode="fixed", value=1024.0)
+    assert {variants[name].loss_scale.mode for name in ("float32", "mixed_bfloat16")} == {"none"}
+
+
+def test_slow_choices_are_named_and_fast_ones_are_not(monkeypatch):
+    study = Study.model_validate(quick())
+    monkeypatch.setattr(check, "this_machine", lambda: Hardware("cpu", "CPU", cpu_features=("avx2",)))
+    notes = check.slow_choices(study)
+    assert len(notes) == 2
+    assert "float16 is emulated; do not expect speed of mixed_float16, mixed_float16_2x" in notes[0]
+    assert "bfloat16 is emulated; do not expect speed of mixed_bfloat16, mixed_bfloat16_2x" in notes[1]
+    monkeypatch.setattr(check, "this_machine", lambda: Hardware("nvidia_gpu", "H200", 9.0))
+    assert check.slow_choices(study) == []
 
 
 def test_all_faults_are_reported_at_once():

@@ -296,6 +296,17 @@ def test_a_study_without_the_candidate_cannot_test_the_claim():
     assert judgement.reason == "the study does not compare mixed with float32_2x"
 
 
+def test_a_benchmark_that_the_study_lacks_is_a_reason_and_not_a_crash():
+    needs = {"hardware": "anything", "recipe": {"model.units": 4096}}
+    claim = {"kind": "value", "benchmark": "narrow", "candidate": "mixed", "quantity": "test_accuracy", "value": 0.9}
+    study = small_study(
+        benchmarks={"wide": small_study().model_dump(mode="json")["benchmarks"]["wide"]},
+        comparison={"baseline": "float32", "num_warmup_epochs": 1, "margin_pp": {"wide": 1.0}},
+    )
+    judgement = judged(claim | {"needs": needs}, comparison(), study=study)
+    assert judgement.reason == "the study does not run mixed on narrow"
+
+
 def test_a_study_that_means_something_else_by_a_name_cannot_test_the_claim():
     variants = small_study().model_dump(mode="json")["variants"]
     variants["mixed"]["jit_compile"] = True

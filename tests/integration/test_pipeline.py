@@ -20,6 +20,7 @@ STUDY = {
     "campaign": "first",
     "engine": "tensorflow",
     "devices": 1,
+    "tensorboard": False,
     "datasets": ["mnist", "cifar100"],
     "benchmarks": {
         "small_dense": benchmark(units=8, image_size=28, num_epochs=40),
@@ -88,7 +89,7 @@ def finished(tmp_path_factory, environment) -> Path:
     git(folder, "init", "--quiet")
     commit(folder)
     done = dvc(folder, environment, "repro")
-    assert len(RUNNING.findall(done)) == 2 + 2 + 4 + 3, done
+    assert len(RUNNING.findall(done)) == 2 + 2 + 4 + 5, done
     commit(folder)
     return folder
 

@@ -1,0 +1,61 @@
+"""What a study found, in a sentence a pair, and in counts."""
+
+from collections import Counter
+
+from pipeline.comparison import Pair
+from pipeline.results import Results
+from pipeline.wording import describe_difference, describe_ratio, failed_runs, margin_means_something
+
+# What stands between an accuracy difference and the margin.
+_OUTCOMES = {
+    "equivalent": "equivalent within",
+    "equivalent but shifted": "shifted, yet equivalent within",
+    "different": "different, and not equivalent within",
+    "inconclusive": "inconclusive for a margin of",
+}
+
+
+def headlines(results: Results, benchmark: str) -> list[str]:
+    """What was found, a sentence a pair: the first mixed policy at each batch, then float32 at the other batches.
+
+    The last tells a loss of accuracy that belongs to the batch from one that belongs to the precision.
+    """
+    variants = results.study.variants_of(benchmark)
+    mixed = next((variant.policy for variant in variants.values() if variant.policy.startswith("mixed_")), None)
+    baseline = variants[results.study.comparison.baseline].policy
+    names = [name for policy in (mixed, baseline) for name in variants if variants[name].policy == policy]
+    pairs = [results.comparison.find(benchmark, name) for name in names if not variants[name].tf32]
+    base = variants[results.study.comparison.baseline].batch_multiplier
+    accuracy = results.comparison.variant(benchmark, results.study.comparison.baseline).test_accuracy.mean
+    return [
+        _sentence(pair, variants[pair.candidate].batch_multiplier / base, accuracy or 0.0)
+        for pair in pairs
+        if pair and not pair.repeats_baseline
+    ]
+
+
+def _sentence(pair: Pair, batch_multiple: float, baseline_accuracy: float) -> str:
+    words = {1.0: "at the same batch", 2.0: "at double the batch"}
+    batch = words.get(batch_multiple, f"at {batch_multiple:g}× the batch")
+    failed = failed_runs(pair)
+    if not pair.num_seeds:
+        return f"{pair.candidate}, {batch}: nothing to compare with {pair.baseline}{failed}"
+    margin_pp = pair.equivalence.margin_pp
+    little = ""
+    if not margin_means_something(margin_pp, baseline_accuracy):
+        little = f" (which shows little: {pair.baseline} itself reaches {baseline_accuracy:.1%})"
+    return (
+        f"{pair.candidate}, {batch}: {describe_ratio(pair.speedup)} the speed of {pair.baseline}, "
+        f"test accuracy {describe_difference(pair)}, {_OUTCOMES[pair.equivalence.outcome]} "
+        f"±{margin_pp:g} pp{little}{failed}"
+    )
+
+
+def verdict_counts(results: Results) -> dict[str, int]:
+    """Number of claims by verdict, most frequent first."""
+    return dict(Counter(verdict["verdict"] for verdict in results.verdicts).most_common())
+
+
+def outcome_counts(results: Results) -> dict[str, int]:
+    """Number of runs by outcome."""
+    return dict(Counter(run["outcome"] for run in results.runs).most_common())

@@ -1,0 +1,42 @@
+import pytest
+
+from pipeline.acceleration import DEVICES, device_of, speed
+from pipeline.hardware import Hardware
+
+
+def gpu(capability):
+    return Hardware("nvidia_gpu", "GPU", capability)
+
+
+def cpu(*features):
+    return Hardware("cpu", "CPU", cpu_features=features)
+
+
+@pytest.mark.parametrize(
+    ("hardware", "float16", "bfloat16", "tf32"),
+    [
+        (gpu(6.0), "in part", "emulated", "no"),
+        (gpu(7.0), "in hardware", "emulated", "no"),
+        (gpu(7.5), "in hardware", "emulated", "no"),
+        (gpu(8.0), "in hardware", "in hardware", "in hardware"),
+        (gpu(9.0), "in hardware", "in hardware", "in hardware"),
+        (gpu(12.0), "in hardware", "in hardware", "in hardware"),
+        (Hardware("tpu", "v5e"), "emulated", "in hardware", "no"),
+        (cpu("avx2"), "emulated", "emulated", "no"),
+        (cpu("avx2", "avx512_bf16"), "emulated", "in part", "no"),
+        (cpu("avx512_bf16", "amx_bf16"), "emulated", "in hardware", "no"),
+        (cpu("avx512_bf16", "amx_bf16", "amx_fp16"), "in hardware", "in hardware", "no"),
+    ],
+)
+def test_what_each_device_multiplies_in_hardware(hardware, float16, bfloat16, tf32):
+    assert speed("mixed_float16", False, hardware) == speed("float16", False, hardware) == float16
+    assert speed("mixed_bfloat16", False, hardware) == bfloat16
+    assert speed("float32", True, hardware) == tf32
+    assert speed("float32", False, hardware) == "in hardware"
+
+
+def test_every_device_has_one_row():
+    machines = [gpu(c / 10) for c in range(30, 130)] + [cpu(), cpu("avx512_bf16"), cpu("amx_bf16", "avx512_bf16")]
+    for hardware in [*machines, Hardware("cpu", "CPU", cpu_features=None), Hardware("intel_gpu", "XPU")]:
+        assert len([device for device in DEVICES if device.is_class_of(hardware)]) == 1
+        assert device_of(hardware) in DEVICES

@@ -1,0 +1,156 @@
+"""What the numerics stage finds, against what the types' definitions say."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+import yaml
+from conftest import REPOSITORY, benchmark, small_study
+
+from pipeline import engine
+
+# isort: split
+import keras
+
+from pipeline import exponents, numerics, optimizer_trials
+from pipeline.datasets import Dataset, Examples
+from pipeline.facts import POLICIES, TRIALS, fact_names
+from pipeline.study import Benchmark
+from stages import numerics as stage
+
+RECIPE = Benchmark.model_validate(benchmark(units=16))
+
+
+@pytest.fixture(scope="module")
+def data() -> Dataset:
+    """Images whose brightness is their label: 400 to train on, 100 to validate."""
+    rng = np.random.default_rng(0)
+
+    def examples(count: int) -> Examples:
+        labels = np.arange(count) % 10
+        images = labels[:, None, None, None] * 25 + rng.integers(0, 20, (count, 8, 8, 1))
+        return Examples(images.astype(np.uint8), labels)
+
+    return Dataset(examples(400), examples(100), examples(100), num_classes=10, sha256="d")
+
+
+def test_range_as_the_formats_define_it():
+    facts = numerics.range_facts()
+    assert facts["largest.float16"] == 65504.0 == float(np.finfo(np.float16).max)
+    assert facts["largest.float32"] == float(np.finfo(np.float32).max)
+    assert facts["largest.bfloat16"] == (2 - 2**-7) * 2.0**127
+    assert [facts[f"square_of_256.{dtype}"] for dtype in ("float16", "bfloat16", "float32")] == [
+        "inf",
+        "65536.0",
+        "65536.0",
+    ]
+    assert facts["square_of_1e-05.float16"] == "0.0"
+    assert float(facts["square_of_1e-05.bfloat16"]) == pytest.approx(1e-10, rel=2**-8)
+    assert facts["float32_parameters_in_500_kilobytes"] == 125_000
+
+
+def test_the_loss_scale_over_a_growth_period_and_an_overflow():
+    assert numerics.loss_scale_facts() == {
+        "loss_scale.start": 32768.0,
+        "loss_scale.growth_steps": 2000,
+        "loss_scale.growth_factor": 2.0,
+        "loss_scale.factor_at_overflow": 0.5,
+        "loss_scale.overflow_is_skipped": True,
+    }
+    assert numerics.loss_scale_facts(growth_steps=1999)["loss_scale.growth_steps"] == -1  # it would show
+
+
+def test_dtypes_under_each_policy():
+    facts = numerics.policy_facts(RECIPE, 10, 1)
+    for policy in POLICIES:
+        narrow = policy.removeprefix("mixed_")
+        assert facts[f"compute_dtype.{policy}"] == narrow
+        assert facts[f"variable_dtype.{policy}"] == ("float32" if policy.startswith("mixed") else narrow)
+        assert facts[f"output_dtype.{policy}"] == "float32"
+        assert facts[f"default_loss_scale.{policy}"] == ("dynamic" if policy == "mixed_float16" else "none")
+
+
+def test_sizes_and_widths():
+    """64 pixels → 16 → 16 → 10: only the last layer's ten outputs are no multiple of 8."""
+    facts = numerics.model_facts(RECIPE, 10, 1)
+    count = 64 * 16 + 16 + 16 * 16 + 16 + 16 * 10 + 10
+    assert facts["num_parameters"] == count
+    for policy in POLICIES:
+        width = 2 if policy in ("float16", "bfloat16") else 4
+        assert facts["sizes"][policy]["weights_bytes"] == width * count
+        assert facts["sizes"][policy]["saved_bytes"] > width * count
+    assert list(facts["narrow_layers"]["8"].values()) == [[16, 10]]
+    assert len(facts["narrow_layers"]["128"]) == facts["num_matrix_layers"] == 3
+
+
+def test_every_layer_is_listed_under_every_policy():
+    rows = numerics.layer_rows("wide", RECIPE, 10, 1)
+    kinds = [row["kind"] for row in rows if row["policy"] == "mixed_float16"]
+    assert kinds == ["Rescaling", "Resizing", "Flatten", "Dense", "Dense", "Dense", "Activation"]
+    dense = [row for row in rows if row["policy"] == "mixed_float16" and row["kind"] == "Dense"]
+    assert {(row["compute_dtype"], row["variable_dtype"]) for row in dense} == {("float16", "float32")}
+
+
+def test_gradients_by_hand():
+    """One layer without hidden units: d loss / d logits = (probability − one-hot) / batch size."""
+    inputs = keras.Input((3,))
+    logits = keras.layers.Dense(2, use_bias=False, kernel_initializer="zeros")
+    softmax = keras.layers.Activation("softmax")
+    hidden = logits(inputs)
+    network = keras.Model(inputs, [hidden, softmax(hidden)])
+
+    def loss(labels, probabilities):
+        return keras.ops.mean(keras.losses.sparse_categorical_crossentropy(labels, probabilities))
+
+    (gradient,) = engine.activation_gradients(network, np.ones((4, 3), np.float32), np.array([0, 1, 1, 1]), loss)
+    expected = np.array([[-0.5, 0.5], [0.5, -0.5], [0.5, -0.5], [0.5, -0.5]]) / 4
+    np.testing.assert_allclose(gradient, expected, atol=1e-7)
+
+
+def test_what_float16_flushes():
+    """Half of the smallest subnormal, 2⁻²⁵, rounds to zero; anything above it does not."""
+    values = np.array([2.0**-26, 2.0**-25, 2.0**-25 * 1.01, 2.0**-24, 1.0], np.float32)
+    assert exponents._flushed(values) == pytest.approx(2 / 5)
+    assert exponents._flushed(values * 8) == 0
+
+
+def test_the_histogram_of_a_real_step(data):
+    found = exponents.gradient_exponents(RECIPE, data, loss_scale=2.0**15)
+    nonzero = round(found["num_gradients"] * (1 - found["zero_share"]))
+    assert sum(found["counts"]) == nonzero > 0
+    assert len(found["counts"]) == len(found["exponents"])
+    assert 0 <= found["flushed_share_scaled"] <= found["flushed_share"] <= 1
+    again = exponents.gradient_exponents(RECIPE, data, loss_scale=2.0**15)
+    assert again == found
+
+
+def test_trials_find_a_known_failure_and_its_repair(data, monkeypatch):
+    """In bfloat16 Keras's beta_2 of Adam, 0.999, rounds to 1: the weights never move."""
+    monkeypatch.setattr(optimizer_trials, "NUM_EPOCHS", 20)
+    monkeypatch.setattr(optimizer_trials, "BATCH_SIZE", 16)
+    monkeypatch.setattr(optimizer_trials, "TRIALS", TRIALS[2:4])
+    failed, repaired = optimizer_trials.run_trials(RECIPE, data, seeds=(0, 1))
+    assert (failed["name"], failed["num_trained"], failed["num_trials"]) == ("adam.bfloat16", 0, 2)
+    assert (repaired["name"], repaired["num_trained"]) == ("adam_beta_2_0.99.bfloat16", 2)
+    assert min(repaired["float32_accuracies"]) > 0.5
+
+
+def test_the_stage_writes_exactly_the_facts_that_claims_may_ask_for(workspace, monkeypatch):
+    monkeypatch.chdir(workspace)
+    monkeypatch.setattr(optimizer_trials, "SEEDS", (0,))
+    study = small_study()
+    (workspace / "params.yaml").write_text(yaml.safe_dump(study.model_dump(mode="json")))
+    stage.main(None)
+    found = json.loads((workspace / "results" / "numerics.json").read_text())
+    assert set(found["facts"]) == fact_names(study.benchmarks)
+    assert set(found["models"]) == set(found["gradients"]) == set(study.benchmarks)
+    assert [trial["name"] for trial in found["trials"]] == [trial.name for trial in TRIALS]
+    with (workspace / "results" / "layers.csv").open(newline="") as file:
+        assert {row["policy"] for row in csv.DictReader(file)} == set(POLICIES)
+
+
+def test_the_projects_claims_ask_for_facts_there_are():
+    claims = yaml.safe_load((REPOSITORY / "claims.yaml").read_text())
+    asked = {name for claim in claims["claims"] for name in claim.get("quantities", ())}
+    assert asked <= fact_names(claims["benchmarks"])
