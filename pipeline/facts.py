@@ -31,7 +31,7 @@ TRIALS = (
 
 def fact_names(benchmarks: Iterable[str]) -> set[str]:
     """Every name under `facts` in results/numerics.json, for a study with these benchmarks."""
-    by_type = ("square_of_256", "square_of_1e-05", "bytes_per_value", "largest")
+    by_type = ("square_of_256", "square_of_1e-05", "smallest_square_is_zero", "bytes_per_value", "largest")
     by_policy = ("compute_dtype", "variable_dtype", "output_dtype", "default_loss_scale")
     loss_scale = ("start", "growth_steps", "growth_factor", "factor_at_overflow", "overflow_is_skipped")
     names = {f"{name}.{dtype}" for name in by_type for dtype in TYPES}

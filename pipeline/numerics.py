@@ -23,6 +23,7 @@ def range_facts() -> Facts:
         for value in (256.0, 0.00001):
             square = keras.ops.square(keras.ops.cast(value, dtype))
             facts[f"square_of_{value:g}.{dtype}"] = str(float(keras.ops.cast(square, "float32")))
+        facts[f"smallest_square_is_zero.{dtype}"] = facts[f"square_of_1e-05.{dtype}"] == "0.0"
         facts[f"bytes_per_value.{dtype}"] = _bytes_per_value(dtype)
         facts[f"largest.{dtype}"] = _largest(dtype)
     facts["float32_parameters_in_500_kilobytes"] = LIMIT_BYTES // _bytes_per_value("float32")

@@ -11,7 +11,7 @@ from pipeline.facts import TRIALS, Trial
 from pipeline.study import Benchmark, Dense
 
 SEEDS = range(6)
-UNITS, NUM_EXAMPLES, BATCH_SIZE, NUM_EPOCHS = 64, 8000, 64, 2
+UNITS, NUM_EXAMPLES, BATCH_SIZE, NUM_EPOCHS = 64, 4000, 32, 2
 SHORTFALL = 0.05  # a trial fails that ends more than this below its float32 twin
 
 

@@ -46,6 +46,7 @@ def test_range_as_the_formats_define_it():
         "65536.0",
     ]
     assert facts["square_of_1e-05.float16"] == "0.0"
+    assert [facts[f"smallest_square_is_zero.{dtype}"] for dtype in ("float16", "bfloat16")] == [True, False]
     assert float(facts["square_of_1e-05.bfloat16"]) == pytest.approx(1e-10, rel=2**-8)
     assert facts["float32_parameters_in_500_kilobytes"] == 125_000
 
