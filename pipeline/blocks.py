@@ -1,8 +1,8 @@
 """Run records to statistics: seeds are blocks, and every variant meets the baseline of its own block."""
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
@@ -38,15 +38,18 @@ def compare(study: Study, runs: Mapping[RunKey, Run]) -> Comparison:
     for benchmark in study.benchmarks:
         blocks = _Blocks(study, benchmark, runs)
         variants += [blocks.variant(name) for name in study.variants_of(benchmark)]
-        pairs += _adjust(list(blocks.pairs()))
+        pairs += _adjust(list(blocks.pairs()), blocks.family)
     return Comparison(variants=variants, pairs=pairs)
 
 
-def _adjust(pairs: Sequence[Pair]) -> list[Pair]:
-    """Holm's adjustment over the candidates of each baseline, and the outcomes that follow. A repeat is none."""
+def _adjust(pairs: Sequence[Pair], family_of: Callable[[str, str], Hashable]) -> list[Pair]:
+    """Holm's adjustment over each family of candidates, and the outcomes that follow. A repeat is in none."""
     adjusted = {id(pair): (pair.equivalence.p_value, pair.accuracy_difference_pp.p_value) for pair in pairs}
-    for baseline in dict.fromkeys(pair.baseline for pair in pairs):
-        family = [pair for pair in pairs if pair.baseline == baseline and not pair.repeats_baseline]
+    families: dict[Hashable, list[Pair]] = defaultdict(list)
+    for pair in pairs:
+        if not pair.repeats_baseline:
+            families[family_of(pair.baseline, pair.candidate)].append(pair)
+    for family in families.values():
         same = statistics.holm([pair.equivalence.p_value for pair in family])
         other = statistics.holm([pair.accuracy_difference_pp.p_value for pair in family])
         adjusted |= {id(pair): values for pair, values in zip(family, zip(same, other, strict=True), strict=True)}
@@ -146,8 +149,16 @@ class _Blocks:
         wanted += [(pair.baseline, pair.candidate) for pair in self.settings.further_pairs]
         possible = [pair for pair in wanted if all(name in self.conditions for name in pair)]
         for baseline, candidate in possible:
-            family = [c for b, c in possible if b == baseline and self.conditions[b] != self.conditions[c]]
-            yield self._pair(baseline, candidate, max(1, len(family)))
+            family = self.family(baseline, candidate)
+            others = [self.family(b, c) == family and not self._repeats(b, c) for b, c in possible]
+            yield self._pair(baseline, candidate, max(1, sum(others)))
+
+    def family(self, baseline: str, candidate: str) -> Hashable:
+        """Candidates that answer one question: what precision and batch do, or what else is done differently."""
+        return baseline, self.study.variants[candidate].is_plain
+
+    def _repeats(self, baseline: str, candidate: str) -> bool:
+        return bool(self.conditions[baseline] == self.conditions[candidate])
 
     def _pair(self, baseline: str, candidate: str, num_candidates: int) -> Pair:
         theirs, ours = self.completed[baseline], self.completed[candidate]
@@ -164,7 +175,7 @@ class _Blocks:
             benchmark=self.benchmark,
             baseline=baseline,
             candidate=candidate,
-            repeats_baseline=self.conditions[candidate] == self.conditions[baseline],
+            repeats_baseline=self._repeats(baseline, candidate),
             num_seeds=len(seeds),
             num_timed_seeds=len(speedups),
             num_split_seeds=num_split_seeds,

@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, PositiveFloat, model_validator
 
-from pipeline.configuration import Section, read
+from pipeline.configuration import Name, Section, read
 from pipeline.facts import TRIALS, fact_names
 from pipeline.records import Outcome
-from pipeline.study import Name, PolicyName, Variant
+from pipeline.variant import PolicyName, Variant
 
 CLAIMS = Path("claims.yaml")
 Value = float | int | str | bool

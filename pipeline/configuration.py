@@ -3,12 +3,17 @@
 import difflib
 import re
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 
 from pipeline.errors import InputError
+
+# Names become stage names, folders, shell words and key paths. DVC joins stage names with "-", so "-" would make two
+# different combinations of names collide; it splits key paths at "."; and a name of digits would read as a number.
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
+Campaign = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_.-]*$")]
 
 
 class Section(BaseModel):

@@ -19,13 +19,14 @@ Outcome = Literal["equivalent", "different", "equivalent but shifted", "inconclu
 class Equivalence(Statistic):
     """Two one-sided tests (TOST) within ±`margin_pp`.
 
-    `p_value_holm` is the p-value adjusted for every candidate of the benchmark, and decides `outcome`.
+    `p_value_holm` is the p-value adjusted for the other candidates of its family, and decides `outcome`.
     `detectable_margin_pp` is the smallest margin that this number of seeds and this spread establish with 80 % power
     when nothing differs, whatever the other candidates show; `num_seeds_needed` is how many seeds of this spread
     establish `margin_pp` so.
     """
 
     margin_pp: float
+    num_candidates: int
     p_value: float | None
     p_value_holm: float | None
     outcome: Outcome
@@ -49,6 +50,7 @@ def equivalence(differences_pp: ArrayLike, margin_pp: float, num_candidates: int
         needed = num_seeds_needed(spread, margin_pp, num_candidates)
     return Equivalence(
         margin_pp=margin_pp,
+        num_candidates=num_candidates,
         p_value=p_value,
         p_value_holm=None,
         outcome="inconclusive",

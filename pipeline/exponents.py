@@ -12,7 +12,8 @@ import numpy as np
 from pipeline import engine, training
 from pipeline.batches import ShuffledBatches
 from pipeline.datasets import Dataset
-from pipeline.study import Benchmark, Unscaled
+from pipeline.study import Benchmark
+from pipeline.variant import Unscaled
 
 LOWEST, HIGHEST = -60, 20
 NUM_STEPS_BEFORE = 10  # so that it is not the first step of all

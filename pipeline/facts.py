@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import NamedTuple, get_args
 
-from pipeline.study import PolicyName
+from pipeline.variant import PolicyName
 
 POLICIES: tuple[PolicyName, ...] = get_args(PolicyName)
 TYPES = ("float32", "float16", "bfloat16")

@@ -24,7 +24,7 @@ def headlines(results: Results, benchmark: str) -> list[str]:
     mixed = next((variant.policy for variant in variants.values() if variant.policy.startswith("mixed_")), None)
     baseline = variants[results.study.comparison.baseline].policy
     names = [name for policy in (mixed, baseline) for name in variants if variants[name].policy == policy]
-    pairs = [results.comparison.find(benchmark, name) for name in names if not variants[name].tf32]
+    pairs = [results.comparison.find(benchmark, name) for name in names if variants[name].is_plain]
     base = variants[results.study.comparison.baseline].batch_multiplier
     accuracy = results.comparison.variant(benchmark, results.study.comparison.baseline).test_accuracy.mean
     return [
@@ -44,8 +44,13 @@ def _sentence(pair: Pair, batch_multiple: float, baseline_accuracy: float) -> st
     little = ""
     if not margin_means_something(margin_pp, baseline_accuracy):
         little = f" (which shows little: {pair.baseline} itself reaches {baseline_accuracy:.1%})"
+    speed = f"{describe_ratio(pair.speedup)} the speed of {pair.baseline}"
+    if pair.speedup.ratio is None:
+        speed = "no times that count"
+    elif pair.speedup.low is None:
+        speed = f"{pair.speedup.ratio:.2f}× the speed of {pair.baseline} (no interval)"
     return (
-        f"{pair.candidate}, {batch}: {describe_ratio(pair.speedup)} the speed of {pair.baseline}, "
+        f"{pair.candidate}, {batch}: {speed}, "
         f"test accuracy {describe_difference(pair)}, {_OUTCOMES[pair.equivalence.outcome]} "
         f"±{margin_pp:g} pp{little}{failed}"
     )

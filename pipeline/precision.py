@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import keras
 
-from pipeline.study import LossScale
+from pipeline.variant import LossScale
 
 
 class Dtypes(NamedTuple):

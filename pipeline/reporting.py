@@ -82,7 +82,7 @@ def _benchmark(results: Results, name: str) -> dict[str, Any]:
                 "variant": variant,
                 "run": runs[variant][0],
                 "accuracies": _known(runs[variant], "final_test_accuracy"),
-                "seconds": _known(runs[variant], "steady_epoch_seconds"),
+                "seconds": _counted_seconds(results, name, variant, runs[variant]),
                 "memory": _known(runs[variant], "peak_memory_bytes"),
                 "other_cpu_share": max(_known(runs[variant], "other_cpu_share"), default=None),
                 "throttling": _throttling(runs[variant]),
@@ -109,6 +109,7 @@ def _charts(results: Results, name: str, runs: dict[str, list[dict[str, Any]]]) 
     def by_seed(column: str, scale: float = 1.0) -> list[figures.Series]:
         return [series(variant, [scale * value for value in _known(runs[variant], column)]) for variant in variants]
 
+    seconds = [series(variant, _counted_seconds(results, name, variant, runs[variant])) for variant in variants]
     epochs = sorted({row["epoch"] for row in results.epochs if row["benchmark"] == name})
     curves = {}
     for variant in variants:
@@ -119,9 +120,14 @@ def _charts(results: Results, name: str, runs: dict[str, list[dict[str, Any]]]) 
     return [
         figures.accuracy_by_epoch(name, curves, epochs),
         figures.speedups(name, [(series(p.candidate, []), r.ratio, r.low, r.high) for p, r in ratios]),
-        figures.by_variant(name, "seconds", "Training time of an epoch", "seconds", by_seed("steady_epoch_seconds")),
+        figures.by_variant(name, "seconds", "Training time of an epoch", "seconds", seconds),
         figures.by_variant(name, "memory", "Peak memory", "MiB", by_seed("peak_memory_bytes", 2**-20)),
     ]
+
+
+def _counted_seconds(results: Results, benchmark: str, variant: str, runs: list[dict[str, Any]]) -> list[float]:
+    faults = results.comparison.variant(benchmark, variant).timing_faults
+    return _known([run for run in runs if run["seed"] not in faults], "steady_epoch_seconds")
 
 
 def _throttling(runs: list[dict[str, Any]]) -> str:

@@ -48,7 +48,7 @@ class Mean(Statistic):
 class Difference(Statistic):
     """A mean paired difference in percentage points, its 90 % and 95 % intervals, and the p-value of "no difference".
 
-    `p_value_holm` is that p-value adjusted for every candidate of the benchmark.
+    `p_value_holm` is that p-value adjusted for the other candidates of its family.
     """
 
     mean: float | None

@@ -5,17 +5,13 @@
 
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Annotated, Literal, NamedTuple, Self
 
-from pydantic import Field, PositiveFloat, PositiveInt, StringConstraints, model_validator
+from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
-from pipeline.configuration import Section, read
+from pipeline.configuration import Campaign, Name, Section, read
+from pipeline.variant import Variant
 
-# Names become stage names, folders, shell words and key paths. DVC joins stage names with "-", so "-" would make two
-# different combinations of names collide; it splits key paths at "."; and a name of digits would read as a number.
-Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
-Campaign = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_.-]*$")]
-PolicyName = Literal["float32", "float16", "bfloat16", "mixed_float16", "mixed_bfloat16"]
 NonNegativeInt = Annotated[int, Field(ge=0)]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]  # what NumPy takes
 
@@ -72,53 +68,6 @@ class Benchmark(Section):
     evaluation_batch_size: PositiveInt
     num_epochs: PositiveInt
     steps_per_execution: PositiveInt = 1
-
-
-class Dynamic(Section):
-    """Starts at `initial` and doubles after `growth_steps` steps in a row without overflow.
-
-    At an overflow it halves and the step is skipped.
-    """
-
-    mode: Literal["dynamic"]
-    initial: PositiveFloat = 2.0**15
-    growth_steps: PositiveInt = 2000
-
-
-class Fixed(Section):
-    """Stays at `value`. No engine skips a step then: an overflow reaches the weights."""
-
-    mode: Literal["fixed"]
-    value: PositiveFloat
-
-
-class Unscaled(Section):
-    mode: Literal["none"]
-
-
-LossScale = Annotated[Dynamic | Fixed | Unscaled, Field(discriminator="mode")]
-
-
-def _usual_loss_scale(data: dict[str, Any]) -> LossScale:
-    """What Keras does when it is asked for nothing."""
-    return Dynamic(mode="dynamic") if data.get("policy") == "mixed_float16" else Unscaled(mode="none")
-
-
-class Variant(Section):
-    """What is varied: the policy, the batch size as a multiple of B, loss scale, TF32, XLA and the training loop.
-
-    Without `loss_scale`, mixed_float16 has a dynamic one and every other policy none. The `custom` loop takes
-    gradients and applies them by itself where `fit` is Keras's own. `benchmarks` names those the variant is run on;
-    without it, all.
-    """
-
-    policy: PolicyName
-    batch_multiplier: PositiveInt
-    loss_scale: LossScale = Field(default_factory=_usual_loss_scale)
-    tf32: bool = False
-    jit_compile: bool = False
-    loop: Literal["fit", "custom"] = "fit"
-    benchmarks: Annotated[list[Name], Field(min_length=1)] | None = None
 
 
 class FurtherPair(Section):
@@ -217,7 +166,13 @@ class Study(Section):
                 if name not in self.benchmarks
             ]
         for name, variant in self.variants.items():
-            faults += self._impossible(name, variant)
+            faults += [f"variants.{name}.{fault}" for fault in variant.faults()]
+            faults += [
+                f"variants.{name}.loop: the custom loop takes one step at a time, {benchmark} has "
+                f"steps_per_execution {recipe.steps_per_execution}. Name other `benchmarks`."
+                for benchmark, recipe in self.benchmarks.items()
+                if variant.loop == "custom" and name in self.variants_of(benchmark) and recipe.steps_per_execution > 1
+            ]
         for index, pair in enumerate(self.comparison.further_pairs):
             faults += [
                 f"comparison.further_pairs.{index}.{field}: must be a variant ({', '.join(self.variants)}). "
@@ -233,26 +188,6 @@ class Study(Section):
         if faults:
             raise ValueError("\n".join(faults))
         return self
-
-    def _impossible(self, name: str, variant: Variant) -> list[str]:
-        """Why the engine cannot run `variant` as it stands."""
-        faults = []
-        if variant.loss_scale.mode != "none" and variant.policy not in ("float16", "mixed_float16"):
-            faults.append(
-                f"variants.{name}.loss_scale: {variant.policy} has the range of float32 and is never scaled; only "
-                "float16 and mixed_float16 are."
-            )
-        if variant.tf32 and variant.policy in ("float16", "bfloat16"):
-            faults.append(f"variants.{name}.tf32: {variant.policy} has no float32 products that TF32 could round.")
-        counts = Counter(variant.benchmarks or [])
-        faults += [f"variants.{name}.benchmarks: {twice!r} stands twice." for twice in counts if counts[twice] > 1]
-        faults += [
-            f"variants.{name}.loop: the custom loop takes one step at a time, {benchmark} has "
-            f"steps_per_execution {recipe.steps_per_execution}. Name other `benchmarks`."
-            for benchmark, recipe in self.benchmarks.items()
-            if variant.loop == "custom" and name in self.variants_of(benchmark) and recipe.steps_per_execution > 1
-        ]
-        return faults
 
     def variants_of(self, benchmark: str) -> dict[str, Variant]:
         """The variants that are run on `benchmark`, by name, in the study's order."""

@@ -53,5 +53,5 @@ def timing_fault(record: RunRecord, max_other_cpu_share: float) -> str | None:
     """Why the times of a run are left out, or None: another process on its GPU, or on too much of its CPUs."""
     share = record.disturbance.other_cpu_share
     if record.timing_fault is None and share is not None and share > max_other_cpu_share:
-        return f"other work took {share:.0%} of the CPU time, more than comparison.max_other_cpu_share"
+        return f"other work took {share:.0%} of the CPU time"
     return record.timing_fault

@@ -23,7 +23,8 @@ from pipeline.loops import LOOPS
 from pipeline.precision import expected_dtypes, loss_scale_now, observed_dtypes, scaled
 from pipeline.progress import ProgressLine
 from pipeline.records import EpochRecord, Outcome, RunRecord, write_run
-from pipeline.study import Benchmark, LossScale, RunKey, Study
+from pipeline.study import Benchmark, RunKey, Study
+from pipeline.variant import LossScale
 
 OPTIMIZERS = {"adam": keras.optimizers.Adam, "rmsprop": keras.optimizers.RMSprop}
 

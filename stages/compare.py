@@ -44,11 +44,15 @@ def main(_: argparse.Namespace) -> None:
         [key._asdict() | epoch.model_dump() for key, run in runs.items() for epoch in run.epochs],
     )
     print(f"{len(runs)} runs, {len(comparison.pairs)} comparisons")
-    for variant in comparison.variants:
-        for seed, fault in variant.timing_faults.items():
-            key = RunKey(variant.benchmark, variant.variant, seed)
-            remedy = f"On a quiet machine: dvc repro --force --single-item {key.stage}"
-            print(f"{key.directory}: its times are left out, {fault}. {remedy}")
+    left_out = [
+        (RunKey(variant.benchmark, variant.variant, seed), fault)
+        for variant in comparison.variants
+        for seed, fault in variant.timing_faults.items()
+    ]
+    for key, fault in left_out:
+        print(f"{key.directory}: its times are left out, {fault}")
+    if left_out:
+        print("on a quiet machine: dvc repro --force --single-item " + " ".join(key.stage for key, _ in left_out))
 
 
 def _write_json(path: Path, value: object) -> None:

@@ -10,8 +10,9 @@ from pipeline.claims import load_claims
 from pipeline.comparison import Comparison
 from pipeline.errors import InputError
 from pipeline.hardware import hardware_of
+from pipeline.judges import Evidence
 from pipeline.study import load_study
-from pipeline.verdicts import Evidence, judge
+from pipeline.verdicts import judge
 from stages import run
 
 RESULTS = Path("results")

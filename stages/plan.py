@@ -1,7 +1,6 @@
 """Say how many seeds a margin of accuracy needs, from the spread that finished runs show or from one you give."""
 
 import argparse
-from collections import Counter
 from collections.abc import Callable
 
 from pipeline.equivalence import MAX_SEEDS, detectable_margin, num_seeds_needed, spread_limit
@@ -20,13 +19,12 @@ def main(arguments: argparse.Namespace) -> None:
         _row("", "", arguments.num_seeds, arguments.spread_pp, arguments.margin_pp or 1.0, arguments.num_candidates)
         return
     pairs = [pair for pair in load_results().comparison.pairs if not pair.repeats_baseline]
-    num_candidates = Counter(pair.benchmark for pair in pairs)
     for pair in pairs:
         spread, margin = pair.equivalence.spread_pp, arguments.margin_pp or pair.equivalence.margin_pp
         if spread is None:
             print(ROW.format(pair.benchmark, pair.candidate, pair.num_seeds, "too few", f"±{margin:g}", "–", "–", "–"))
         else:
-            _row(pair.benchmark, pair.candidate, pair.num_seeds, spread, margin, num_candidates[pair.benchmark])
+            _row(pair.benchmark, pair.candidate, pair.num_seeds, spread, margin, pair.equivalence.num_candidates)
 
 
 def _row(benchmark: str, candidate: str, num_seeds: int, spread: float, margin: float, num_candidates: int) -> None:

@@ -6,6 +6,7 @@ from conftest import correct, epoch_records, planned_record, small_study
 from scipy import stats
 
 from pipeline.blocks import Run, compare
+from pipeline.summary import summarise
 
 # Seconds of an epoch: float32 at B, at 2B, mixed at B, at 2B.
 SECONDS = {"float32": 8.0, "float32_2x": 4.0, "mixed": 2.0, "mixed_2x": 0.5}
@@ -176,6 +177,37 @@ def test_holm_counts_the_candidates_of_a_benchmark(runs):
         assert pair.accuracy_difference_pp.p_value_holm == pytest.approx(3 * alone, abs=1e-9)
         assert alone < 0.05 < 3 * alone
         assert pair.equivalence.outcome == "inconclusive"
+
+
+def test_candidates_that_vary_something_else_are_a_family_apart(runs):
+    variants = small_study().model_dump(mode="json")["variants"]
+    variants["custom"] = variants["mixed"] | {"loop": "custom"}
+    study = small_study(variants=variants)
+    for key in study.runs():
+        if key.variant == "custom":
+            runs[key] = run(planned_record(key, study, loop="custom"), 99.0, 2.0)
+    pairs = [pair for pair in compare(study, runs).pairs if pair.benchmark == "wide"]
+    assert {pair.candidate: pair.equivalence.num_candidates for pair in pairs} == {
+        "float32_2x": 3,
+        "mixed": 3,
+        "mixed_2x": 3,
+        "custom": 1,
+    }
+
+
+def test_further_pairs_have_a_baseline_of_their_own(runs):
+    settings = small_study().comparison.model_dump() | {
+        "further_pairs": [{"baseline": "float32_2x", "candidate": "mixed_2x"}]
+    }
+    comparison = compare(small_study(comparison=settings), runs)
+    pair = comparison.find("wide", "mixed_2x", "float32_2x")
+    assert pair.speedup.ratio == pytest.approx(8)  # 4 s against 0.5 s
+    assert pair.equivalence.num_candidates == 1
+    assert comparison.find("wide", "mixed_2x").baseline == "float32"
+    assert comparison.find("narrow", "mixed_2x", "float32_2x") is None
+    summary = summarise(comparison)
+    assert summary["wide"]["mixed_2x"]["speedup"] == pytest.approx(16)
+    assert summary["wide"]["mixed_2x_against_float32_2x"]["speedup"] == pytest.approx(8)
 
 
 def test_time_to_accuracy_counts_runs_that_never_get_there(runs):

@@ -11,7 +11,8 @@ from omegaconf import OmegaConf
 from pipeline.configuration import validate
 from pipeline.errors import InputError
 from pipeline.hardware import Hardware
-from pipeline.study import Dynamic, Fixed, RunKey, Study, load_study
+from pipeline.study import RunKey, Study, load_study
+from pipeline.variant import Dynamic, Fixed
 from stages import check
 
 

@@ -12,7 +12,8 @@ from conftest import benchmark, small_study
 from pipeline import datasets, training
 from pipeline.errors import InputError
 from pipeline.records import RunRecord, read_epochs, read_record
-from pipeline.study import Benchmark, RunKey, Unscaled
+from pipeline.study import Benchmark, RunKey
+from pipeline.variant import Unscaled
 
 DESIGNED_FIELDS = """schema_version, benchmark, variant, seed, campaign, outcome, engine, policy, compute_dtype,
 variable_dtype, output_dtype, tf32, jit_compile, loop, loss_scale, initial_loss_scale, overflow,

@@ -10,9 +10,10 @@ from pipeline.configuration import validate
 from pipeline.equivalence import Equivalence
 from pipeline.errors import InputError
 from pipeline.hardware import Hardware, hardware_of
+from pipeline.judges import Evidence
 from pipeline.statistics import Difference, Mean, Proportion, Ratio
 from pipeline.study import load_study
-from pipeline.verdicts import Evidence, judge
+from pipeline.verdicts import judge
 
 CPU = Hardware("cpu", "Example CPU", None)
 
@@ -87,6 +88,7 @@ def comparison(low=None, high=None, outcome="inconclusive", needed=None, failure
         bootstrap_pp=None,
         equivalence=Equivalence(
             margin_pp=1.0,
+            num_candidates=2,
             p_value=0.01,
             p_value_holm=0.02,
             outcome=outcome,
