@@ -7,7 +7,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONPATH := $(CURDIR)
 
 .DEFAULT_GOAL := help
-.PHONY: help repro plan test lint bench params lock
+.PHONY: help repro plan publish site test lint bench params lock
 
 help: ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -28,6 +28,12 @@ lint: .venv/ready ## check format, style, types and the direction of imports
 	@ruff check .
 	@mypy
 	@lint-imports --no-logo
+
+publish: .venv/ready ## pack the finished study for a reviewer: results/crate.zip
+	@python -m stages.publish $(if $(TO),--to $(TO))
+
+site: .venv/ready ## build the site of the studies under docs/reports; ADDRESS=… for its feed
+	@python -m stages.site $(if $(ADDRESS),--address $(ADDRESS))
 
 bench: .venv/ready ## simulate how often the intervals hold, and measure what comparing costs
 	@python -m bench.intervals

@@ -142,6 +142,30 @@ def gradient_exponents(name: str, exponents: Sequence[int], counts: Sequence[int
     return _svg(f"{name}-gradients", f"Histogram of the exponents of the activation gradients of {name}", draw)
 
 
+def by_campaign(
+    identifier: str,
+    title: str,
+    unit: str,
+    points: Sequence[tuple[float | None, float | None, float | None]],
+    band: tuple[float | None, float | None],
+) -> str:
+    """One point a campaign, oldest first, each (value, low, high), over the band that the first one sets."""
+
+    def draw(axes: Axes) -> None:
+        if band[0] is not None and band[1] is not None:
+            axes.axhspan(band[0], band[1], color="#0072B2", alpha=0.14, linewidth=0)
+        for number, (value, low, high) in enumerate(points, start=1):
+            if low is not None and high is not None:
+                axes.plot([number, number], [low, high], color="#0072B2", linewidth=1.6)
+            if value is not None:
+                axes.plot(number, value, marker="o", markersize=5, color="#0072B2")
+        axes.set(xlabel="campaign", ylabel=unit, title=title)
+        axes.set_xlim(0.5, len(points) + 0.5)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+    return _svg(identifier, f"{title} by campaign", draw)
+
+
 def _label_rows(axes: Axes, labels: Sequence[str]) -> None:
     axes.set_yticks(range(len(labels)), labels)
     axes.set_ylim(len(labels) - 0.5, -0.5)

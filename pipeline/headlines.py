@@ -34,6 +34,48 @@ def headlines(results: Results, benchmark: str) -> list[str]:
     ]
 
 
+def advice(results: Results, benchmark: str) -> str:
+    """What to do on this hardware, in one sentence: the fastest 16-bit policy at the same batch, or float32."""
+    study = results.study
+    baseline = study.comparison.baseline
+    variants = study.variants_of(benchmark)
+    pairs = [
+        pair
+        for name, variant in variants.items()
+        if variant.is_plain
+        and variant.policy != variants[baseline].policy
+        and variant.batch_multiplier == variants[baseline].batch_multiplier
+        and (pair := results.comparison.find(benchmark, name))
+    ]
+    timed = [pair for pair in pairs if pair.speedup.low is not None]
+    if not timed:
+        return f"Nothing to advise: no 16-bit policy and {baseline} share three seeds whose times count."
+    best = max(timed, key=lambda pair: pair.speedup.ratio or 0.0)
+    low, high, ratio = best.speedup.low or 0.0, best.speedup.high or 0.0, best.speedup.ratio or 0.0
+    accuracy = _accuracy_in_words(best)
+    if low > 1:
+        start = "Use" if best.equivalence.outcome.startswith("equivalent") else "Faster, but look at the accuracy:"
+        return f"{start} {best.candidate}: {ratio:.2f}× the speed of {baseline} [{low:.2f}, {high:.2f}], {accuracy}."
+    if high < 1:
+        which = f"{best.candidate}, the fastest 16-bit policy," if len(timed) > 1 else best.candidate
+        time = f"{1 / ratio:.2f}× the time [{1 / high:.2f}, {1 / low:.2f}]"
+        return f"Stay with {baseline}: {which} takes {time}, {accuracy}."
+    return (
+        f"Stay with {baseline} until more is known: {best.candidate} runs at {ratio:.2f}× its speed "
+        f"[{low:.2f}, {high:.2f}], which may be no gain, {accuracy}."
+    )
+
+
+def _accuracy_in_words(pair: Pair) -> str:
+    margin = f"±{pair.equivalence.margin_pp:g} pp"
+    return {
+        "equivalent": f"at the same accuracy within {margin}",
+        "equivalent but shifted": f"at the same accuracy within {margin}, though shifted",
+        "different": f"at another accuracy ({describe_difference(pair)})",
+        "inconclusive": f"and these seeds cannot tell whether the accuracy is the same within {margin}",
+    }[pair.equivalence.outcome]
+
+
 def _sentence(pair: Pair, batch_multiple: float, baseline_accuracy: float) -> str:
     words = {1.0: "at the same batch", 2.0: "at double the batch"}
     batch = words.get(batch_multiple, f"at {batch_multiple:g}× the batch")

@@ -1,9 +1,10 @@
 """From stored results to the parts of the report. It computes nothing that is not stored; it arranges."""
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from statistics import mean, stdev
-from typing import Any
+from typing import Any, NamedTuple
 
 import jinja2
 
@@ -11,11 +12,12 @@ from pipeline import figures
 from pipeline.acceleration import DEVICES, device_of
 from pipeline.facts import POLICIES, TYPES
 from pipeline.hardware import hardware_of
-from pipeline.headlines import headlines, outcome_counts, verdict_counts
+from pipeline.headlines import advice, headlines, outcome_counts, verdict_counts
 from pipeline.results import Results
 from pipeline.statistics import proportion
+from pipeline.wording import margin_means_something
 
-PARTS = Path("report")
+PARTS = Path(__file__).parent.parent / "report"
 
 
 def part(name: str, results: Results) -> str:
@@ -38,13 +40,19 @@ def part(name: str, results: Results) -> str:
                 for trial in results.numerics["trials"]
             ],
             "gradient_charts": [
-                figures.gradient_exponents(name, gradients["exponents"], gradients["counts"], gradients["loss_scale"])
-                for name, gradients in results.numerics["gradients"].items()
+                Chart(
+                    figures.gradient_exponents(name, found["exponents"], found["counts"], found["loss_scale"]),
+                    ["exponent", "gradients"],
+                    [[e, count] for e, count in zip(found["exponents"], found["counts"], strict=True) if count],
+                )
+                for name, found in results.numerics["gradients"].items()
             ],
             "devices": DEVICES,
             "device": device_of(hardware_of(results.environments)),
             "verdict_counts": verdict_counts(results),
             "outcome_counts": outcome_counts(results),
+            "num_runs": len(results.runs),
+            "num_faults": sum(len(variant.timing_faults) for variant in results.comparison.variants),
             "environments": results.environments,
             "benchmarks": [_benchmark(results, benchmark) for benchmark in results.study.benchmarks],
         }
@@ -76,6 +84,7 @@ def _benchmark(results: Results, name: str) -> dict[str, Any]:
     return {
         "name": name,
         "recipe": study.benchmarks[name],
+        "advice": advice(results, name),
         "headlines": headlines(results, name),
         "rows": [
             {
@@ -91,6 +100,7 @@ def _benchmark(results: Results, name: str) -> dict[str, Any]:
             }
             for variant in runs
         ],
+        "near_chance": _near_chance(results, name),
         "pairs": pairs,
         "split": [pair for pair in pairs if pair.precision_effect],
         "target": study.comparison.target_accuracy.get(name),
@@ -100,29 +110,67 @@ def _benchmark(results: Results, name: str) -> dict[str, Any]:
     }
 
 
-def _charts(results: Results, name: str, runs: dict[str, list[dict[str, Any]]]) -> list[str]:
+def _near_chance(results: Results, benchmark: str) -> float | None:
+    """The baseline's accuracy in [0, 1], where the margin is wide beside it."""
+    settings = results.study.comparison
+    accuracy = results.comparison.variant(benchmark, settings.baseline).test_accuracy.mean
+    if accuracy is None or margin_means_something(settings.margin_pp[benchmark], accuracy):
+        return None
+    return accuracy
+
+
+class Chart(NamedTuple):
+    """A figure and the numbers in it."""
+
+    svg: str
+    columns: list[str]
+    rows: list[list[Any]]
+
+
+def _charts(results: Results, name: str, runs: dict[str, list[dict[str, Any]]]) -> list[Chart]:
     variants = results.study.variants_of(name)
 
     def series(variant: str, values: list[float]) -> figures.Series:
         return figures.Series(variant, variants[variant].policy, variants[variant].batch_multiplier == 1, values)
 
-    def by_seed(column: str, scale: float = 1.0) -> list[figures.Series]:
-        return [series(variant, [scale * value for value in _known(runs[variant], column)]) for variant in variants]
+    def by_variant(quantity: str, title: str, unit: str, values: dict[str, list[float]]) -> Chart:
+        svg = figures.by_variant(name, quantity, title, unit, [series(v, values[v]) for v in variants])
+        return Chart(svg, ["variant", f"{unit}, a seed each"], [[v, *map(_rounded, values[v])] for v in variants])
 
-    seconds = [series(variant, _counted_seconds(results, name, variant, runs[variant])) for variant in variants]
-    epochs = sorted({row["epoch"] for row in results.epochs if row["benchmark"] == name})
-    curves = {}
-    for variant in variants:
-        of_variant = [row for row in results.epochs if (row["benchmark"], row["variant"]) == (name, variant)]
-        by_epoch = [_known([r for r in of_variant if r["epoch"] == epoch], "validation_accuracy") for epoch in epochs]
-        curves[variant] = series(variant, [mean(values) for values in by_epoch if values])
-    ratios = [(p, p.speedup) for p in results.comparison.pairs if p.benchmark == name]
+    pairs = [pair for pair in results.comparison.pairs if pair.benchmark == name and pair.candidate in variants]
+    pairs = [pair for pair in pairs if pair.baseline == results.study.comparison.baseline]
+    ratios = [(pair.candidate, pair.speedup.ratio, pair.speedup.low, pair.speedup.high) for pair in pairs]
+    memory = {v: [2**-20 * value for value in _known(runs[v], "peak_memory_bytes")] for v in variants}
+    seconds = {v: _counted_seconds(results, name, v, runs[v]) for v in variants}
     return [
-        figures.accuracy_by_epoch(name, curves, epochs),
-        figures.speedups(name, [(series(p.candidate, []), r.ratio, r.low, r.high) for p, r in ratios]),
-        figures.by_variant(name, "seconds", "Training time of an epoch", "seconds", seconds),
-        figures.by_variant(name, "memory", "Peak memory", "MiB", by_seed("peak_memory_bytes", 2**-20)),
+        _curves(results, name, series),
+        Chart(
+            figures.speedups(name, [(series(c, []), ratio, low, high) for c, ratio, low, high in ratios]),
+            ["candidate", "speedup", "low", "high"],
+            [[candidate, *map(_rounded, ratio)] for candidate, *ratio in ratios],
+        ),
+        by_variant("seconds", "Training time of an epoch", "seconds", seconds),
+        by_variant("memory", "Peak memory", "MiB", memory),
     ]
+
+
+def _curves(results: Results, name: str, series: Callable[[str, list[float]], figures.Series]) -> Chart:
+    """Validation accuracy by epoch, the mean over the seeds that got so far."""
+    by_variant: dict[str, dict[int, list[float]]] = {variant: {} for variant in results.study.variants_of(name)}
+    for row in results.epochs:
+        if row["benchmark"] == name and row["validation_accuracy"] is not None:
+            by_variant[row["variant"]].setdefault(row["epoch"], []).append(row["validation_accuracy"])
+    epochs = sorted({epoch for curve in by_variant.values() for epoch in curve})
+    means = {v: [mean(curve[epoch]) for epoch in epochs if epoch in curve] for v, curve in by_variant.items()}
+    return Chart(
+        figures.accuracy_by_epoch(name, {v: series(v, values) for v, values in means.items()}, epochs),
+        ["variant", *(f"epoch {epoch}" for epoch in epochs)],
+        [[variant, *(_rounded(100 * value) for value in values)] for variant, values in means.items()],
+    )
+
+
+def _rounded(value: float | None) -> str:
+    return "–" if value is None else f"{value:.4g}"
 
 
 def _counted_seconds(results: Results, benchmark: str, variant: str, runs: list[dict[str, Any]]) -> list[float]:

@@ -38,7 +38,7 @@ def load_results(root: Path = Path()) -> Results:
             raise InputError(f"{path} is missing. Make it with: dvc repro") from None
         except ValueError as error:
             raise InputError(
-                f"{path} is damaged ({error}). "
+                f"{path} is damaged ({str(error).splitlines()[0]}). "
                 "Make it again: dvc repro --force --single-item numerics ceilings compare judge"
             ) from None
 

@@ -1,52 +1,76 @@
-"""Render the report: papermill runs the notebook, nbconvert turns its output into one HTML file."""
+"""Render the report on the finished study, or on one that was published, from its archive alone."""
 
 import argparse
 import json
-import logging
+import os
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
-import nbformat
-import papermill
-from nbconvert import HTMLExporter
-from traitlets.config import Config
-
-from pipeline.headlines import headlines, outcome_counts, verdict_counts
+from pipeline.errors import InputError
+from pipeline.headlines import advice, headlines, outcome_counts, verdict_counts
+from pipeline.pairing import device
+from pipeline.rendering import PROJECT, render
 from pipeline.results import load_results
 from stages import run
 
-NOTEBOOK = Path("report/report.ipynb")
 REPORT = Path("results/report.html")
 STATUS = Path("results/status.json")
 
 
-def main(_: argparse.Namespace) -> None:
+def main(arguments: argparse.Namespace) -> None:
+    if arguments.archive:
+        recompute(arguments.archive)
+        return
     results = load_results()  # faults of the input show here, with their remedy, not as a notebook's traceback
-    logging.getLogger("papermill").setLevel(logging.ERROR)
-    with tempfile.TemporaryDirectory() as folder:
-        executed = Path(folder, "report.ipynb")
-        papermill.execute_notebook(
-            NOTEBOOK,
-            executed,
-            {"root": str(Path.cwd())},
-            progress_bar=False,
-            cwd=Path.cwd(),
-            config=Config({"KernelManager": {"transport": "ipc"}}),  # no open port, on a machine shared with others
-        )
-        notebook = nbformat.read(executed, as_version=4)
-    exporter = HTMLExporter(template_name="template", extra_template_basedirs=[str(NOTEBOOK.parent)])
-    html, _resources = exporter.from_notebook_node(notebook)
-    REPORT.write_text(html, encoding="utf-8")
+    REPORT.write_text(render(Path()), encoding="utf-8")
     status = {
         "exit_code": 0,
+        "advice": {benchmark: advice(results, benchmark) for benchmark in results.study.benchmarks},
         "headlines": {benchmark: headlines(results, benchmark) for benchmark in results.study.benchmarks},
         "verdicts": verdict_counts(results),
         "runs": outcome_counts(results),
+        "device": device(results.environments[0]),
+        "finished_at": max(run["started_at"] for run in results.runs),
         "report": str(REPORT),
     }
     STATUS.write_text(json.dumps(status, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     print(f"{REPORT} is written")
 
 
+def recompute(archive: Path) -> None:
+    """Compares, judges and renders anew from the records in `archive`, and says whether the report is the same.
+
+    Raises:
+        InputError: the archive is not as it was published, or another report comes out.
+    """
+    from pipeline.publishing import unpack  # for the few who check, not for every study
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        unpack(archive, folder)
+        published = (folder / REPORT).read_text(encoding="utf-8")
+        for stage in ("compare", "judge"):
+            done = subprocess.run(
+                [sys.executable, "-m", f"stages.{stage}"],
+                cwd=folder,
+                env=os.environ | {"PYTHONPATH": str(PROJECT)},
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            if done.returncode:
+                raise InputError(f"{archive}: {stage} failed.\n{done.stderr.strip()}")
+        html = render(folder)
+    target = archive.with_suffix(".html")
+    target.write_text(html, encoding="utf-8")
+    if html != published:
+        raise InputError(f"{target} is written, and it is not the report that was published in {archive}")
+    print(f"{target} is written, recomputed from the records: the same report, byte for byte")
+
+
 if __name__ == "__main__":
-    run(main, argparse.ArgumentParser(prog="python -m stages.report", description=__doc__))
+    parser = argparse.ArgumentParser(prog="python -m stages.report", description=__doc__)
+    parser.add_argument("--from", dest="archive", type=Path, metavar="ARCHIVE", help="an archive that `publish` made")
+    run(main, parser)

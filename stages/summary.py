@@ -17,8 +17,8 @@ def main(_: argparse.Namespace) -> None:
         raise InputError(f"{STATUS} is missing. Make it with: make repro") from None
     except ValueError:
         raise InputError(f"{STATUS} is damaged. Make it again: dvc repro --force --single-item report") from None
-    for benchmark, headlines in status["headlines"].items():
-        print(f"{benchmark}: " + ("; ".join(headlines[:2]) or "nothing to compare"))
+    for benchmark, advice in status["advice"].items():
+        print(f"{benchmark}: {advice}")
     print("claims: " + ", ".join(f"{count} {verdict}" for verdict, count in status["verdicts"].items()))
     print("runs: " + ", ".join(f"{count} {outcome}" for outcome, count in status["runs"].items()))
     print(f"report: {Path(status['report']).resolve()}")

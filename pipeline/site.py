@@ -1,0 +1,130 @@
+"""Published studies to a static site: their list, their history, a feed and a badge."""
+
+import hashlib
+import json
+import shutil
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jinja2
+
+from pipeline import figures
+from pipeline.comparison import Comparison, Pair
+from pipeline.errors import InputError
+from pipeline.study import Study, load_study
+
+TEMPLATES = Path(__file__).parent.parent / "report" / "site"
+# What a folder of a published study holds; the archive has everything else.
+FILES = ("report.html", "crate.zip", "params.yaml", "comparison.json", "verdicts.json", "status.json")
+
+
+class Published(NamedTuple):
+    """One published study, read from its folder."""
+
+    folder: Path
+    study: Study
+    comparison: Comparison
+    verdicts: list[dict[str, Any]]
+    status: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    @property
+    def counts(self) -> dict[str, int]:
+        return dict(Counter(verdict["verdict"] for verdict in self.verdicts).most_common())
+
+
+def read_published(folder: Path) -> Published:
+    """The study in `folder`. Raises `InputError` that names the file that is missing or damaged."""
+    missing = [name for name in FILES if not (folder / name).is_file()]
+    if missing:
+        raise InputError(f"{folder}: {', '.join(missing)} missing. Publish the study again: make publish TO={folder}")
+    try:
+        return Published(
+            folder=folder,
+            study=load_study(folder / "params.yaml"),
+            comparison=Comparison.model_validate_json((folder / "comparison.json").read_bytes()),
+            verdicts=json.loads((folder / "verdicts.json").read_text(encoding="utf-8")),
+            status=json.loads((folder / "status.json").read_text(encoding="utf-8")),
+        )
+    except ValueError as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"{folder} is damaged: {reason}. Publish the study again: make publish TO={folder}") from None
+
+
+def build(published: Sequence[Published], site: Path, address: str) -> None:
+    """Writes the site of the studies, oldest first, to the folder `site`.
+
+    `address` is where the site will stand; the feed needs it to name its entries.
+    """
+    if not published:
+        raise InputError("no study is published yet. Publish the finished one: make publish TO=docs/reports/NAME")
+    studies = sorted(published, key=lambda study: (study.status["finished_at"], study.name))
+    partial = site.with_name(site.name + ".partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    for study in studies:
+        shutil.copytree(study.folder, partial / study.name)
+    loader = jinja2.FileSystemLoader([TEMPLATES, TEMPLATES.parent / "template"])
+    environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
+    values = {"studies": studies[::-1], "latest": studies[-1], "address": address.rstrip("/")}
+    values |= {"histories": histories(studies)}
+    for name in ("index.html", "history.html", "feed.xml", "badge.svg"):
+        text = environment.get_template(f"{name}.j2").render(values)
+        (partial / name).write_text(text, encoding="utf-8")
+    shutil.rmtree(site, ignore_errors=True)
+    partial.replace(site)
+
+
+def histories(studies: Sequence[Published]) -> list[dict[str, Any]]:
+    """Speedup, accuracy difference and epoch time by campaign, for each pair; the first campaign gives the band.
+
+    Studies of different profiles or devices are series of their own: their numbers do not compare.
+    """
+    series: dict[tuple[str, ...], list[tuple[Published, Pair]]] = {}
+    for study in studies:
+        for pair in study.comparison.pairs:
+            key = (study.study.profile, study.status["device"], pair.benchmark, pair.candidate, pair.baseline)
+            series.setdefault(key, []).append((study, pair))
+    return [_history(key, points) for key, points in series.items()]
+
+
+def _history(key: tuple[str, ...], points: Sequence[tuple[Published, Pair]]) -> dict[str, Any]:
+    profile, device, benchmark, candidate, baseline = key
+    first = points[0][1].speedup
+    speedups = [pair.speedup for _, pair in points]
+    differences = [pair.accuracy_difference_pp for _, pair in points]
+    rows = [
+        {
+            "study": study,
+            "pair": pair,
+            "epoch_seconds": study.comparison.variant(benchmark, candidate).epoch_seconds.ratio,
+        }
+        for study, pair in points
+    ]
+    identifier = "-".join((profile, hashlib.sha256(device.encode()).hexdigest()[:8], benchmark, candidate, baseline))
+    return {
+        "title": f"{benchmark}: {candidate} against {baseline}",
+        "about": f"profile {profile} on {device}",
+        "rows": rows,
+        "charts": [
+            figures.by_campaign(
+                f"{identifier}-speedup",
+                f"Speedup of {candidate}, {benchmark}",
+                "times the speed of the baseline",
+                [(s.ratio, s.low, s.high) for s in speedups],
+                (first.new_low, first.new_high),
+            ),
+            figures.by_campaign(
+                f"{identifier}-accuracy",
+                f"Accuracy difference of {candidate}, {benchmark}",
+                "percentage points",
+                [(d.mean, d.low95, d.high95) for d in differences],
+                (-points[0][1].equivalence.margin_pp, points[0][1].equivalence.margin_pp),
+            ),
+        ],
+    }

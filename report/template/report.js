@@ -1,0 +1,46 @@
+// Tables sort by the heading that is pressed, and claims can be narrowed to one verdict. Without scripts both just stand.
+function number(cell) {
+  const match = cell.textContent.trim().replaceAll("−", "-").replaceAll(",", "").match(/^[<±+[ ]*(-?\d+(\.\d+)?)/);
+  return match ? Number(match[1]) : NaN;
+}
+
+function compare(first, second) {
+  const a = number(first), b = number(second);
+  if (!Number.isNaN(a) && !Number.isNaN(b)) return a - b;
+  return first.textContent.trim().localeCompare(second.textContent.trim());
+}
+
+for (const table of document.querySelectorAll("table")) {
+  if (!table.tHead) continue;
+  const headings = [...table.tHead.rows[0].cells];
+  headings.forEach((heading, column) => {
+    if (!heading.textContent.trim()) return;
+    const button = document.createElement("button");
+    button.type = "button";
+    button.append(...heading.childNodes);
+    heading.append(button);
+    button.addEventListener("click", () => {
+      const direction = heading.getAttribute("aria-sort") === "ascending" ? -1 : 1;
+      headings.forEach((other) => other.removeAttribute("aria-sort"));
+      heading.setAttribute("aria-sort", direction > 0 ? "ascending" : "descending");
+      const body = table.tBodies[0];
+      body.append(...[...body.rows].sort((a, b) => direction * compare(a.cells[column], b.cells[column])));
+    });
+  });
+}
+
+const place = document.querySelector("[data-filter]");
+if (place) {
+  const rows = [...document.querySelectorAll("table.claims tbody tr")];
+  const verdicts = [...new Set(rows.map((row) => row.querySelector(".verdict").textContent))];
+  const label = document.createElement("label");
+  const select = document.createElement("select");
+  select.append(new Option("every verdict", ""), ...verdicts.map((verdict) => new Option(verdict)));
+  label.append("show ", select);
+  place.append(label);
+  select.addEventListener("change", () => {
+    for (const row of rows) {
+      row.hidden = select.value !== "" && row.querySelector(".verdict").textContent !== select.value;
+    }
+  });
+}

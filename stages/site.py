@@ -1,0 +1,22 @@
+"""Build a static site of every published study: list, history, feed and badge."""
+
+import argparse
+from pathlib import Path
+
+from pipeline.site import build, read_published
+from stages import run
+
+
+def main(arguments: argparse.Namespace) -> None:
+    folders = sorted(path for path in arguments.reports.glob("*") if path.is_dir())
+    published = [read_published(folder) for folder in folders]
+    build(published, arguments.site, arguments.address)
+    print(f"{arguments.site / 'index.html'}: {len(published)} published stud{'ies' if len(published) != 1 else 'y'}")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="python -m stages.site", description=__doc__)
+    parser.add_argument("--reports", type=Path, default=Path("docs/reports"), help="a folder of published studies")
+    parser.add_argument("--site", type=Path, default=Path("site"), help="where to write")
+    parser.add_argument("--address", default="https://example.org", help="where the site will stand, for its feed")
+    run(main, parser)

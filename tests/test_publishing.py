@@ -1,0 +1,165 @@
+"""A published study: read back by the library, checked against its manifest, and recomputed."""
+
+import hashlib
+import json
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+import yaml
+from conftest import REPOSITORY
+from rocrate.rocrate import ROCrate
+from test_reporting import prepare, render, stage
+
+from pipeline.errors import InputError
+from pipeline.publishing import MANIFEST, PROFILE, publish, unpack
+from pipeline.results import load_results
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("published")
+    prepare(folder)
+    render(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def archive(study) -> Path:
+    return publish(load_results(study), study, study / "results" / "crate.zip")
+
+
+def test_the_library_reads_it_back(archive, tmp_path):
+    with zipfile.ZipFile(archive) as file:
+        file.extractall(tmp_path)
+    crate = ROCrate(tmp_path)
+    assert PROFILE in str(crate.root_dataset["conformsTo"].id)
+    names = {entity.id for entity in crate.get_entities() if entity.type == "File"}
+    for name in (
+        "params.yaml",
+        "claims.yaml",
+        "dvc.yaml",
+        "sbom.json",
+        "CITATION.cff",
+        "codemeta.json",
+        "requirements/cpu.txt",
+        "results/report.html",
+        "results/epochs.csv",
+        "runs/wide/mixed/seed-1/record.json",
+        "runs/wide/mixed/seed-1/epochs.csv",
+        "runs/wide/mixed/seed-1/predictions.npz",
+    ):
+        assert name in names
+        assert (tmp_path / name).is_file()
+    action = crate.get("#study")
+    assert action.type == "CreateAction"
+    assert {entity.id for entity in action["result"]} >= {"results/report.html", "results/verdicts.json"}
+    assert action["instrument"].id == "#software"
+    sbom = json.loads((tmp_path / "sbom.json").read_text())
+    assert sbom["bomFormat"] == "CycloneDX"
+    assert {"tensorflow", "keras", "numpy"} <= {component["name"] for component in sbom["components"]}
+    assert "http" not in json.dumps(sbom["components"])
+
+
+def test_the_manifest_names_every_file(archive):
+    with zipfile.ZipFile(archive) as file:
+        lines = dict(reversed(line.split("  ")) for line in file.read(MANIFEST).decode().splitlines())
+        assert set(lines) == set(file.namelist()) - {MANIFEST}
+        for name, digest in lines.items():
+            assert hashlib.sha256(file.read(name)).hexdigest() == digest
+
+
+def test_the_same_study_gives_the_same_bytes(study, archive, tmp_path):
+    again = publish(load_results(study), study, tmp_path / "again.zip")
+    names = [zipfile.ZipFile(path).namelist() for path in (archive, again)]
+    assert names[0] == names[1]
+    with zipfile.ZipFile(archive) as one, zipfile.ZipFile(again) as other:
+        differing = [name for name in one.namelist() if one.read(name) != other.read(name)]
+    assert differing == []
+
+
+def recompute(archive: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "stages.report", "--from", str(archive)],
+        cwd=archive.parent,
+        env={"PYTHONPATH": str(REPOSITORY), "PATH": "", "HOME": str(archive.parent)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_report_is_recomputed_from_the_archive_alone(study, archive, tmp_path):
+    copy = tmp_path / "crate.zip"
+    copy.write_bytes(archive.read_bytes())
+    done = recompute(copy)
+    assert done.returncode == 0, done.stderr
+    assert "the same report, byte for byte" in done.stdout
+    assert (tmp_path / "crate.html").read_text() == (study / "results" / "report.html").read_text()
+
+
+def rewrite(archive: Path, target: Path, name: str, change) -> Path:
+    """A copy of the archive in which one file is changed, with a manifest that fits."""
+    with zipfile.ZipFile(archive) as old, zipfile.ZipFile(target, "w") as new:
+        contents = {entry: old.read(entry) for entry in old.namelist()}
+        before = hashlib.sha256(contents[name]).hexdigest()
+        contents[name] = change(contents[name])
+        after = hashlib.sha256(contents[name]).hexdigest()
+        contents[MANIFEST] = contents[MANIFEST].replace(before.encode(), after.encode())
+        for entry, content in contents.items():
+            new.writestr(entry, content)
+    return target
+
+
+def test_a_report_that_its_records_do_not_give_is_found_out(archive, tmp_path):
+    """Someone improves the published report and fixes the manifest: the numbers still come from the records."""
+    better = rewrite(
+        archive,
+        tmp_path / "better.zip",
+        "results/report.html",
+        lambda html: html.replace(b"1.00\xc3\x97", b"3.00\xc3\x97"),
+    )
+    done = recompute(better)
+    assert done.returncode == 2
+    assert "it is not the report that was published" in done.stderr
+
+
+def test_an_archive_that_was_changed_or_damaged_is_refused(archive, tmp_path):
+    changed = tmp_path / "changed.zip"
+    with zipfile.ZipFile(archive) as old, zipfile.ZipFile(changed, "w") as new:
+        for name in old.namelist():
+            new.writestr(name, old.read(name) + (b" " if name == "params.yaml" else b""))
+    with pytest.raises(InputError, match=r"not as published: params\.yaml"):
+        unpack(changed, tmp_path / "one")
+    damaged = tmp_path / "damaged.zip"
+    damaged.write_bytes(archive.read_bytes()[:2000])
+    with pytest.raises(InputError, match="is damaged"):
+        unpack(damaged, tmp_path / "two")
+    outside = tmp_path / "outside.zip"
+    with zipfile.ZipFile(outside, "w") as new:
+        new.writestr("../escaped.txt", "x")
+    with pytest.raises(InputError, match="leads out of it"):
+        unpack(outside, tmp_path / "three")
+    with pytest.raises(InputError, match="is missing"):
+        unpack(tmp_path / "none.zip", tmp_path / "four")
+
+
+def test_nothing_to_publish_says_what_to_do(tmp_path):
+    (tmp_path / "params.yaml").write_text((REPOSITORY / "params.yaml").read_text())
+    (tmp_path / "claims.yaml").write_text((REPOSITORY / "claims.yaml").read_text())
+    done = stage(tmp_path, "publish")
+    assert done.returncode == 2
+    assert "Make it with: dvc repro" in done.stderr
+
+
+def test_citation_and_codemeta_agree():
+    citation = yaml.safe_load((REPOSITORY / "CITATION.cff").read_text())
+    codemeta = json.loads((REPOSITORY / "codemeta.json").read_text())
+    assert codemeta["name"] == citation["title"]
+    assert codemeta["version"] == citation["version"]
+    assert codemeta["description"] == citation["abstract"].strip()
+    assert codemeta["license"].endswith("/" + citation["license"])
+    assert codemeta["author"][0]["name"] == citation["authors"][0]["name"]
+    assert codemeta["keywords"] == citation["keywords"]

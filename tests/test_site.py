@@ -1,0 +1,120 @@
+"""The site of published studies: complete, escaped, quick, and without a request elsewhere."""
+
+import json
+import re
+import shutil
+import time
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+import yaml
+from conftest import correct, epoch_records, planned_record, small_study
+
+from pipeline.blocks import Run, compare
+from pipeline.errors import InputError
+from pipeline.site import FILES, build, read_published
+
+ATOM = "{http://www.w3.org/2005/Atom}"
+
+
+def write_published(folder: Path, campaign: str, finished_at: str, seconds: float = 1.0) -> Path:
+    """A published study without its report's content: the site links to it, and reads the rest."""
+    folder.mkdir(parents=True)
+    study = small_study(campaign=campaign, description="<script>alert(1)</script>")
+    runs = {}
+    for key in study.runs():
+        record = planned_record(key, study, campaign=campaign)
+        runs[key] = Run(record, epoch_records(9.0, seconds + 0.01 * key.seed), correct(record))
+    comparison = compare(study, runs)
+    (folder / "comparison.json").write_text(comparison.model_dump_json())
+    (folder / "params.yaml").write_text(yaml.safe_dump(study.model_dump(mode="json")))
+    (folder / "verdicts.json").write_text(json.dumps([{"id": "a", "verdict": "reproduced"}]))
+    status = {"advice": {"wide": "Stay <b>calm</b>."}, "device": "CPU & co", "finished_at": finished_at}
+    (folder / "status.json").write_text(json.dumps(status))
+    (folder / "report.html").write_text("<h1>report</h1>")
+    (folder / "crate.zip").write_bytes(b"zip")
+    return folder
+
+
+@pytest.fixture
+def reports(tmp_path) -> list[Path]:
+    return [
+        write_published(tmp_path / "reports" / f"study-{index}", f"2026-0{index}", f"2026-0{index}-01T00:00:00+00:00")
+        for index in (2, 1, 3)
+    ]
+
+
+def test_a_site_lists_every_study_latest_first(reports, tmp_path):
+    site = tmp_path / "site"
+    build([read_published(folder) for folder in reports], site, "https://example.org/mixed/")
+    index = (site / "index.html").read_text()
+    assert re.findall(r'<th scope="row"><a href="([^"]+)"', index) == [f"study-{n}/report.html" for n in (3, 2, 1)]
+    assert "Stay &lt;b&gt;calm&lt;/b&gt;." in index
+    assert "&lt;script&gt;alert(1)" in index
+    assert "<script" not in index
+    for link in re.findall(r'href="([^"#]+)"', index):
+        assert (site / link).is_file(), link
+    for folder in reports:
+        assert {path.name for path in (site / folder.name).iterdir()} == set(FILES)
+
+
+def test_the_history_has_a_chart_for_every_pair_and_a_row_for_every_campaign(reports, tmp_path):
+    build([read_published(folder) for folder in reports], tmp_path / "site", "https://example.org")
+    history = (tmp_path / "site" / "history.html").read_text()
+    assert history.count("<svg ") == 2 * 4  # four pairs, speedup and accuracy
+    assert [history.count(f">2026-0{index}</a>") for index in (1, 2, 3)] == [4, 4, 4]
+    identifiers = re.findall(r'\bid="([^"]+)"', history)
+    assert len(identifiers) == len(set(identifiers))
+    assert not re.search(r'(src|href)="(https?:)?//', history)
+
+
+def test_the_feed_is_atom(reports, tmp_path):
+    build([read_published(folder) for folder in reports], tmp_path / "site", "https://example.org/mixed")
+    feed = ElementTree.parse(tmp_path / "site" / "feed.xml").getroot()
+    assert feed.tag == f"{ATOM}feed"
+    entries = feed.findall(f"{ATOM}entry")
+    assert [entry.findtext(f"{ATOM}id") for entry in entries] == [
+        f"https://example.org/mixed/study-{index}/" for index in (3, 2, 1)
+    ]
+    assert feed.findtext(f"{ATOM}updated") == entries[0].findtext(f"{ATOM}updated") == "2026-03-01T00:00:00+00:00"
+    assert all(entry.findtext(f"{ATOM}title") for entry in entries)
+
+
+def test_the_badge_has_the_verdicts_of_the_latest(reports, tmp_path):
+    build([read_published(folder) for folder in reports], tmp_path / "site", "https://example.org")
+    badge = ElementTree.parse(tmp_path / "site" / "badge.svg").getroot()
+    assert badge.get("aria-label") == "claims: 1 reproduced"
+
+
+def test_other_devices_and_profiles_are_other_series(reports, tmp_path):
+    status = json.loads((reports[0] / "status.json").read_text())
+    (reports[0] / "status.json").write_text(json.dumps(status | {"device": "H200"}))
+    build([read_published(folder) for folder in reports], tmp_path / "site", "https://example.org")
+    assert (tmp_path / "site" / "history.html").read_text().count("<svg ") == 2 * 4 * 2
+
+
+def test_five_hundred_campaigns_build_in_a_minute(tmp_path):
+    first = write_published(tmp_path / "reports" / "c0000", "c0000", "2026-01-01T00:00:00+00:00")
+    folders = [first]
+    for number in range(1, 500):
+        folder = first.with_name(f"c{number:04}")
+        shutil.copytree(first, folder)
+        status = json.loads((folder / "status.json").read_text())
+        finished = f"2026-01-01T{number // 60:02}:{number % 60:02}:00+00:00"
+        (folder / "status.json").write_text(json.dumps(status | {"finished_at": finished}))
+        folders.append(folder)
+    started = time.perf_counter()
+    build([read_published(folder) for folder in folders], tmp_path / "site", "https://example.org")
+    assert time.perf_counter() - started < 60
+
+
+def test_nothing_published_or_a_damaged_study_says_what_to_do(reports, tmp_path):
+    with pytest.raises(InputError, match="no study is published yet"):
+        build([], tmp_path / "site", "https://example.org")
+    (reports[0] / "comparison.json").write_text("{")
+    with pytest.raises(InputError, match=r"study-2 is damaged: .* make publish TO="):
+        read_published(reports[0])
+    (reports[1] / "crate.zip").unlink()
+    with pytest.raises(InputError, match=r"study-1: crate\.zip missing"):
+        read_published(reports[1])
