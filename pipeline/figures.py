@@ -81,6 +81,59 @@ def accuracy_by_epoch(name: str, curves: Mapping[str, Series], epochs: Sequence[
     return _svg(f"{name}-accuracy", f"Validation accuracy by epoch for each variant of {name}", draw)
 
 
+def accuracy_by_time(name: str, curves: Sequence[tuple[Series, Sequence[float]]]) -> str:
+    """Mean validation accuracy over mean training seconds; a series' `values` are accuracies in [0, 1], by epoch."""
+
+    def draw(axes: Axes) -> None:
+        for series, seconds in curves:
+            style = "-" if series.is_baseline_batch else "--"
+            axes.plot(seconds, series.values, color=series.colour, linestyle=style, marker=".", label=series.label)
+        axes.set(xlabel="training seconds, first epoch included", title="Validation accuracy by training time")
+        axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+
+    return _svg(f"{name}-time", f"Validation accuracy by training time for each variant of {name}", draw)
+
+
+def epoch_traces(name: str, runs: Sequence[Series], num_warmup_epochs: int) -> str:
+    """Training seconds of every epoch of every run, one line a run; the epochs that are left out are shaded."""
+
+    def draw(axes: Axes) -> None:
+        for series in runs:
+            style = "-" if series.is_baseline_batch else "--"
+            epochs = range(1, len(series.values) + 1)
+            axes.plot(epochs, series.values, color=series.colour, linestyle=style, linewidth=1, alpha=0.8)
+        axes.axvspan(0.5, num_warmup_epochs + 0.5, color="#808080", alpha=0.18, linewidth=0)
+        axes.set(xlabel="epoch (shaded: warm-up)", ylabel="seconds", title="Every epoch of every run", yscale="log")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+    return _svg(f"{name}-traces", f"Training seconds of every epoch of every run of {name}", draw)
+
+
+def differences(
+    name: str, rows: Sequence[tuple[Series, float | None, float | None, float | None]], margin_pp: float
+) -> str:
+    """One row a candidate: a dot a seed, mean and interval, over the band of the margin. A row is (series, mean, …)."""
+
+    def draw(axes: Axes) -> None:
+        axes.axvspan(-margin_pp, margin_pp, color="#009E73", alpha=0.16, linewidth=0)
+        axes.axvline(0.0, color=INK, linewidth=1)
+        for row, (series, mean, low, high) in enumerate(rows):
+            if low is not None and high is not None:
+                axes.plot([low, high], [row, row], color=series.colour, linewidth=2.2, solid_capstyle="butt")
+            if mean is not None:
+                face = series.colour if series.is_baseline_batch else "none"
+                axes.plot(mean, row, marker="o", markersize=7, color=series.colour, markerfacecolor=face)
+            heights = [row + 0.22] * len(series.values)
+            axes.plot(series.values, heights, linestyle="none", marker="|", markersize=7, color=series.colour)
+        axes.set(
+            xlabel=f"percentage points (band: the margin, ±{margin_pp:g}; ticks: seeds)",
+            title="Accuracy difference, 95 % interval",
+        )
+        _label_rows(axes, [series.label for series, *_ in rows])
+
+    return _svg(f"{name}-differences", f"Test accuracy less that of the baseline, each candidate of {name}", draw)
+
+
 def by_variant(name: str, quantity: str, title: str, unit: str, series: Sequence[Series]) -> str:
     """One row a variant, one dot a seed, a bar at their mean, from zero."""
 

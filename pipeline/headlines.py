@@ -52,7 +52,7 @@ def advice(results: Results, benchmark: str) -> str:
         return f"Nothing to advise: no 16-bit policy and {baseline} share three seeds whose times count."
     best = max(timed, key=lambda pair: pair.speedup.ratio or 0.0)
     low, high, ratio = best.speedup.low or 0.0, best.speedup.high or 0.0, best.speedup.ratio or 0.0
-    accuracy = _accuracy_in_words(best)
+    accuracy = _accuracy_in_words(best, results.comparison.variant(benchmark, baseline).test_accuracy.mean or 0.0)
     if low > 1:
         start = "Use" if best.equivalence.outcome.startswith("equivalent") else "Faster, but look at the accuracy:"
         return f"{start} {best.candidate}: {ratio:.2f}× the speed of {baseline} [{low:.2f}, {high:.2f}], {accuracy}."
@@ -66,8 +66,10 @@ def advice(results: Results, benchmark: str) -> str:
     )
 
 
-def _accuracy_in_words(pair: Pair) -> str:
+def _accuracy_in_words(pair: Pair, baseline_accuracy: float) -> str:
     margin = f"±{pair.equivalence.margin_pp:g} pp"
+    if not margin_means_something(pair.equivalence.margin_pp, baseline_accuracy):
+        return f"and at an accuracy of {baseline_accuracy:.1%} little can be said about its accuracy"
     return {
         "equivalent": f"at the same accuracy within {margin}",
         "equivalent but shifted": f"at the same accuracy within {margin}, though shifted",
