@@ -7,13 +7,15 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 import yaml
 
 from pipeline.records import Disturbance, EpochRecord, RunRecord, write_run
-from pipeline.study import Study, load_study
+from pipeline.study import RunKey, Study, load_study
 
 REPOSITORY = Path(__file__).parent.parent
 NUM_EXAMPLES = 10_000  # of the test set, as in MNIST and CIFAR-100
@@ -25,7 +27,7 @@ def write_study(folder: Path, num_runs: int) -> Study:
     `num_runs` is a multiple of 10, and of 100 from there on.
     """
     project = load_study(REPOSITORY / "params.yaml").model_dump(mode="json")
-    recipe = project["benchmarks"]["mnist_dense"]
+    recipe = project["benchmarks"]["mnist_dense"] | {"num_epochs": 20}
     names = [f"benchmark_{index}" for index in range(10 if num_runs >= 100 else 1)]
     variants = {
         f"{policy}_{multiplier}x": {"policy": policy, "batch_multiplier": multiplier}
@@ -43,8 +45,8 @@ def write_study(folder: Path, num_runs: int) -> Study:
     labels = rng.integers(0, 10, NUM_EXAMPLES)
     for key in study.runs():
         predicted = np.where(rng.random(NUM_EXAMPLES) < 0.9, labels, 0)
-        epochs = [_epoch(number, float(rng.lognormal(0, 0.1))) for number in range(1, 21)]
-        record = _record(key.benchmark, key.variant, key.seed, len(epochs), float((labels == predicted).mean()))
+        epochs = [_epoch(number, float(rng.lognormal(0, 0.1))) for number in range(1, recipe["num_epochs"] + 1)]
+        record = _record(study, key, epochs, float((labels == predicted).mean()))
         write_run(folder, record, epochs, labels, predicted)
     return study
 
@@ -64,7 +66,8 @@ def _epoch(number: int, seconds: float) -> EpochRecord:
     )
 
 
-def _record(benchmark: str, variant: str, seed: int, num_epochs: int, accuracy: float) -> RunRecord:
+def _record(study: Study, key: RunKey, epochs: Sequence[EpochRecord], accuracy: float) -> RunRecord:
+    benchmark, variant = study.benchmarks[key.benchmark], study.variants[key.variant]
     fields: dict[str, object] = dict.fromkeys(RunRecord.model_fields)
     fields |= {name: 0 for name, field in RunRecord.model_fields.items() if field.annotation in (int, float, bool)}
     fields |= {name: "same" for name, field in RunRecord.model_fields.items() if field.annotation is str}
@@ -72,8 +75,15 @@ def _record(benchmark: str, variant: str, seed: int, num_epochs: int, accuracy: 
     return RunRecord.model_validate(
         fields
         | {"schema_version": RunRecord.model_fields["schema_version"].default}
-        | {"benchmark": benchmark, "variant": variant, "seed": seed, "outcome": "completed", "loop": "fit"}
-        | {"loss_scale": "none", "final_test_accuracy": accuracy, "num_epochs": num_epochs}
+        | key._asdict()
+        | {"outcome": "completed", "loop": variant.loop, "loss_scale": variant.loss_scale.mode}
+        | {"overflow": "step taken", "campaign": study.campaign, "engine": study.engine, "policy": variant.policy}
+        | {"batch_size": benchmark.batch_size * variant.batch_multiplier, "image_size": benchmark.image_size}
+        | {"num_train_examples": benchmark.split.num_train_examples}
+        | {"num_validation_examples": benchmark.split.num_validation_examples}
+        | {"final_test_accuracy": accuracy, "num_epochs": len(epochs)}
+        | {"first_epoch_seconds": epochs[0].train_seconds}
+        | {"steady_epoch_seconds": median(epoch.train_seconds for epoch in epochs[1:])}
         | {"disturbance": dict.fromkeys(Disturbance.model_fields), "environment": environment}
     )
 

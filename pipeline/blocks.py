@@ -39,7 +39,7 @@ def compare(study: Study, runs: Mapping[RunKey, Run]) -> Comparison:
         blocks = _Blocks(study, benchmark, runs)
         variants += [blocks.variant(name) for name in study.variants_of(benchmark)]
         pairs += _adjust(list(blocks.pairs()), blocks.family)
-    return Comparison(variants=variants, pairs=pairs)
+    return Comparison(study_sha256=study.digest, variants=variants, pairs=pairs)
 
 
 def _adjust(pairs: Sequence[Pair], family_of: Callable[[str, str], Hashable]) -> list[Pair]:

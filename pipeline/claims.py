@@ -1,5 +1,6 @@
 """Published claims as data."""
 
+import difflib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from pydantic import Field, PositiveFloat, model_validator
 from pipeline.configuration import Name, Section, read
 from pipeline.facts import TRIALS, fact_names
 from pipeline.records import Outcome
+from pipeline.study import Benchmark, Dense, EfficientNet, Optimizer, Split
 from pipeline.variant import PolicyName, Variant
 
 CLAIMS = Path("claims.yaml")
@@ -165,6 +167,14 @@ class Claims(Section):
     @model_validator(mode="after")
     def _parts_agree(self) -> Self:
         faults = []
+        paths = _recipe_paths()
+        for index, claim in enumerate(self.claims):
+            faults += [
+                f"claims.{index} ({claim.id}).needs.recipe: no benchmark has {path!r}. "
+                f"Did you mean {(difflib.get_close_matches(path, paths, n=1) or ['model.units'])[0]!r}?"
+                for path in claim.needs.recipe
+                if path not in paths
+            ]
         for name, count in Counter(claim.id for claim in self.claims).items():
             if count > 1:
                 faults.append(f"claims.{[c.id for c in self.claims].index(name)}.id: {name!r} stands {count} times.")
@@ -189,6 +199,15 @@ class Claims(Section):
             yield "quantities", quantity, fact_names(self.benchmarks)
         if hasattr(entry, "trial"):
             yield "trial", entry.trial, {trial.name for trial in TRIALS}
+
+
+def _recipe_paths() -> set[str]:
+    """Key paths of everything that a benchmark may say."""
+    paths = set(Benchmark.model_fields)
+    paths |= {f"model.{name}" for kind in (Dense, EfficientNet) for name in kind.model_fields}
+    return paths | {
+        f"{part}.{name}" for part, kind in (("split", Split), ("optimizer", Optimizer)) for name in kind.model_fields
+    }
 
 
 def load_claims(path: Path = CLAIMS) -> Claims:

@@ -78,7 +78,10 @@ class Pair(Statistic):
 
 
 class Comparison(Statistic):
+    """`study_sha256` is the digest of the study that was compared."""
+
     schema_version: Literal[2] = 2
+    study_sha256: str
     variants: list[VariantStatistics]
     pairs: list[Pair]
 

@@ -59,12 +59,16 @@ def read(model: type[SectionT], path: Path) -> SectionT:
 
 def validate(model: type[SectionT], values: Any, source: str) -> SectionT:
     """`values` as a `model`; `source` is the name that faults are reported under."""
+    more = ""
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        faults = [line for fault in error.errors() for line in _describe(model, fault)]
+        errors = [fault for fault in error.errors() if fault["type"] != "default_factory_not_called"]
+        faults = [line for fault in errors for line in _describe(model, fault)]
+        if any(fault["type"] != "value_error" for fault in errors):
+            more = "\n  What depends on several keys is checked once these are mended."
     count = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
-    raise InputError(f"{source}: {count}, nothing was started.\n" + "\n".join(f"  {fault}" for fault in faults))
+    raise InputError(f"{source}: {count}, nothing was started.\n" + "\n".join(f"  {fault}" for fault in faults) + more)
 
 
 def _describe(model: type[BaseModel], fault: Any) -> list[str]:

@@ -86,7 +86,7 @@ def _sentence(pair: Pair, batch_multiple: float, baseline_accuracy: float) -> st
         return f"{pair.candidate}, {batch}: nothing to compare with {pair.baseline}{failed}"
     margin_pp = pair.equivalence.margin_pp
     little = ""
-    if not margin_means_something(margin_pp, baseline_accuracy):
+    if pair.equivalence.outcome.startswith("equivalent") and not margin_means_something(margin_pp, baseline_accuracy):
         little = f" (which shows little: {pair.baseline} itself reaches {baseline_accuracy:.1%})"
     speed = f"{describe_ratio(pair.speedup)} the speed of {pair.baseline}"
     if pair.speedup.ratio is None:

@@ -1,5 +1,6 @@
 """One judge for each kind of claim: what it measured, the verdict and the reason. Pure functions."""
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
@@ -79,7 +80,23 @@ def _variant(claim: ValueClaim | OutcomeClaim, claims: Claims, evidence: Evidenc
 def _judge_speedup(claim: SpeedupClaim, claims: Claims, evidence: Evidence) -> Finding:
     pair = _pair(claim, claims, evidence)
     verdict, reason = _judge_ratio(pair.speedup, claim.at_least, claim.at_most, pair.num_timed_seeds)
+    order = order_effect(evidence.comparison, claim.benchmark)
+    if order and verdict != "inconclusive" and _is_no_larger(pair.speedup, order.speedup):
+        verdict, reason = "inconclusive", f"no more than the order of the runs does: {describe_ratio(order.speedup)}"
     return Finding(verdict, reason + failed_runs(pair), describe_ratio(pair.speedup))
+
+
+def order_effect(comparison: Comparison, benchmark: str) -> Pair | None:
+    """The pair that shows that the order of the runs changes their times, or None where that is not seen."""
+    for pair in comparison.pairs:
+        low, high = pair.speedup.low, pair.speedup.high
+        if pair.benchmark == benchmark and pair.repeats_baseline and low is not None and high is not None:
+            return None if low <= 1 <= high else pair
+    return None
+
+
+def _is_no_larger(ratio: Ratio, other: Ratio) -> bool:
+    return abs(math.log(ratio.ratio or 1.0)) <= abs(math.log(other.ratio or 1.0))
 
 
 def _judge_memory(claim: MemoryClaim, claims: Claims, evidence: Evidence) -> Finding:
@@ -127,12 +144,14 @@ def _judge_equivalence(pair: Pair, baseline_accuracy: float | None) -> tuple[Ver
         return "inconclusive", "only some runs completed" + failed_runs(pair)
     if test.outcome == "different":
         return "not reproduced", f"not equivalent within {margin}, and the difference is not chance (Holm)"
-    if baseline_accuracy is not None and not margin_means_something(test.margin_pp, baseline_accuracy):
-        return "inconclusive", (
-            f"{pair.baseline} itself reaches {baseline_accuracy:.1%}: to be within {margin} of that shows little"
-        )
     if test.outcome in ("equivalent", "equivalent but shifted"):
-        return "reproduced", f"{test.outcome} within {margin} (TOST p = {test.p_value_holm:.2g} after Holm)"
+        if baseline_accuracy is not None and not margin_means_something(test.margin_pp, baseline_accuracy):
+            return "inconclusive", (
+                f"{pair.baseline} itself reaches {baseline_accuracy:.1%}: to be within {margin} of that shows little"
+            )
+        p_value = test.p_value_holm or 0.0
+        shown = f"p = {p_value:.2g}" if p_value >= 0.001 else "p < 0.001"
+        return "reproduced", f"{test.outcome} within {margin} (TOST {shown} after Holm)"
     if test.spread_pp is None:
         return "inconclusive", f"no interval from {count_seeds(pair.num_seeds)} that both completed"
     return "inconclusive", f"neither equivalent within {margin} nor shown to differ; {describe_plan(test)}"
@@ -141,13 +160,14 @@ def _judge_equivalence(pair: Pair, baseline_accuracy: float | None) -> tuple[Ver
 def _judge_value(claim: ValueClaim, claims: Claims, evidence: Evidence) -> Finding:
     """A value that one run gave against where one more run would fall here."""
     statistic: Mean | Ratio = getattr(_variant(claim, claims, evidence), claim.quantity)
+    unit = " s" if claim.quantity.endswith("_seconds") else ""
     centre = statistic.mean if isinstance(statistic, Mean) else statistic.ratio
     if centre is None:
         return Finding("inconclusive", "no run completed", None)
     if statistic.new_low is None or statistic.new_high is None:
-        return Finding("inconclusive", "no interval for one more run", f"{centre:.4g}")
+        return Finding("inconclusive", "no interval for one more run", f"{centre:.4g}{unit}")
     interval = Interval(statistic.new_low, statistic.new_high)
-    measured = f"{centre:.4g}, one more run in [{interval.low:.4g}, {interval.high:.4g}]"
+    measured = f"{centre:.4g}{unit}, one more run in [{interval.low:.4g}, {interval.high:.4g}]{unit}"
     if interval.low <= claim.value <= interval.high:
         return Finding("reproduced", "the published value is one that another run here could give", measured)
     return Finding("not reproduced", "no run here would give the published value (95 %)", measured)
@@ -182,8 +202,9 @@ def _judge_fact(claim: FactClaim, _claims: Claims, evidence: Evidence) -> Findin
         raise NotTestableError(f"{unknown[0]} was not looked at in this study")
     found = {name: facts[name] for name in claim.quantities}
     words = {True: "yes", False: "no"}
-    shown = (words[value] if isinstance(value, bool) else str(value) for value in found.values())
-    measured = ", ".join(dict.fromkeys(shown))
+    measured = "; ".join(
+        f"{name}: {words[value] if isinstance(value, bool) else value}" for name, value in found.items()
+    )
     wrong = [name for name, value in claim.quantities.items() if found[name] != value]
     if wrong:
         return Finding("not reproduced", f"{wrong[0]} is {found[wrong[0]]}, not {claim.quantities[wrong[0]]}", measured)

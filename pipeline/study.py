@@ -3,6 +3,7 @@
 `params.yaml` is a study. Nothing here needs an engine.
 """
 
+import hashlib
 from collections import Counter
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, Self
@@ -180,11 +181,13 @@ class Study(Section):
                 for field, value in pair.model_dump().items()
                 if value not in self.variants
             ]
-            if pair.baseline in (pair.candidate, self.comparison.baseline):
-                faults.append(
-                    f"comparison.further_pairs.{index}: {pair.baseline} and {pair.candidate} are compared anyway, or "
-                    "are the same."
-                )
+            where, both = f"comparison.further_pairs.{index}", {pair.baseline, pair.candidate}
+            if len(both) == 1 or self.comparison.baseline in both:
+                faults.append(f"{where}: {pair.baseline} and {pair.candidate} are compared anyway, or are the same.")
+            if both in ({other.baseline, other.candidate} for other in self.comparison.further_pairs[:index]):
+                faults.append(f"{where}: {pair.baseline} and {pair.candidate} stand there already.")
+            if both <= self.variants.keys() and not any(both <= self.variants_of(b).keys() for b in self.benchmarks):
+                faults.append(f"{where}: {pair.baseline} and {pair.candidate} run on no benchmark together.")
         if faults:
             raise ValueError("\n".join(faults))
         return self
@@ -196,6 +199,12 @@ class Study(Section):
             for name, variant in self.variants.items()
             if variant.benchmarks is None or benchmark in variant.benchmarks
         }
+
+    @property
+    def digest(self) -> str:
+        """A SHA-256 of what decides which runs count and how they are compared."""
+        fields = {"campaign", "engine", "devices", "seeds", "benchmarks", "variants", "comparison"}
+        return hashlib.sha256(self.model_dump_json(include=fields).encode()).hexdigest()
 
     def runs(self) -> list[RunKey]:
         """Every run of the study, seeds outermost: all variants of a seed run close together in time."""

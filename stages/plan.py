@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable
 
 from pipeline.equivalence import MAX_SEEDS, detectable_margin, num_seeds_needed, spread_limit
-from pipeline.results import load_results
+from pipeline.results import read_comparison
 from pipeline.statistics import MIN_BLOCKS
 from stages import run
 
@@ -12,19 +12,24 @@ ROW = "{:<26} {:<18} {:>5} {:>9} {:>9} {:>12} {:>8} {:>10}"
 
 
 def main(arguments: argparse.Namespace) -> None:
-    print("Seeds that establish accuracy within ±margin by TOST at 5 %, with 80 % power, when nothing differs.")
-    print("The cautious number allows for a spread as wide as 80 % confidence from these few seeds leaves it.\n")
-    print(ROW.format("benchmark", "candidate", "seeds", "spread pp", "margin pp", "can show pp", "needed", "cautious"))
     if arguments.spread_pp is not None:
+        _header()
         _row("", "", arguments.num_seeds, arguments.spread_pp, arguments.margin_pp or 1.0, arguments.num_candidates)
         return
-    pairs = [pair for pair in load_results().comparison.pairs if not pair.repeats_baseline]
+    pairs = [pair for pair in read_comparison().pairs if not pair.repeats_baseline]
+    _header()
     for pair in pairs:
         spread, margin = pair.equivalence.spread_pp, arguments.margin_pp or pair.equivalence.margin_pp
         if spread is None:
             print(ROW.format(pair.benchmark, pair.candidate, pair.num_seeds, "too few", f"±{margin:g}", "–", "–", "–"))
         else:
             _row(pair.benchmark, pair.candidate, pair.num_seeds, spread, margin, pair.equivalence.num_candidates)
+
+
+def _header() -> None:
+    print("Seeds that establish accuracy within ±margin by TOST at 5 %, with 80 % power, when nothing differs.")
+    print("The cautious number allows for a spread as wide as 80 % confidence from these few seeds leaves it.\n")
+    print(ROW.format("benchmark", "candidate", "seeds", "spread pp", "margin pp", "can show pp", "needed", "cautious"))
 
 
 def _row(benchmark: str, candidate: str, num_seeds: int, spread: float, margin: float, num_candidates: int) -> None:

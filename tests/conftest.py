@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 import pytest
@@ -181,6 +182,13 @@ def correct(record: RunRecord) -> np.ndarray:
     return np.arange(record.num_test_examples) < round((record.final_test_accuracy or 0) * record.num_test_examples)
 
 
-def write_small_run(root: Path, record: RunRecord, *train_seconds: float) -> None:
-    right = correct(record)
+def write_small_run(root: Path, record: RunRecord, *train_seconds: float) -> RunRecord:
+    """Writes the run with these epochs and returns its record, whose times are those of the epochs."""
+    times = {
+        "num_epochs": len(train_seconds),
+        "first_epoch_seconds": train_seconds[0] if train_seconds else None,
+        "steady_epoch_seconds": median(train_seconds[1:]) if len(train_seconds) > 1 else None,
+    }
+    record, right = record.model_copy(update=times), correct(record)
     write_run(root, record, epoch_records(*train_seconds), np.zeros(len(right), np.int64), (~right).astype(np.int64))
+    return record

@@ -12,9 +12,9 @@ KEY = RunKey("wide", "float32", 0)
 
 
 def test_a_run_is_read_as_it_was_written(tmp_path, make_record):
-    write_small_run(tmp_path, make_record(KEY), 3.0, 2.0, 1.0)
-    assert records.read_record(KEY, tmp_path) == make_record(KEY)
-    assert records.read_epochs(make_record(KEY), tmp_path) == epoch_records(3.0, 2.0, 1.0)
+    record = write_small_run(tmp_path, make_record(KEY), 3.0, 2.0, 1.0)
+    assert records.read_record(KEY, tmp_path) == record
+    assert records.read_epochs(record, tmp_path) == epoch_records(3.0, 2.0, 1.0)
 
 
 def test_a_kill_while_writing_leaves_no_run(tmp_path, make_record, monkeypatch):
@@ -58,12 +58,12 @@ def test_a_record_without_a_field_is_damaged(tmp_path, make_record, field):
 
 @pytest.mark.parametrize("keep", [0, 20, -60, "whole lines"])
 def test_truncated_epochs_are_named(tmp_path, make_record, keep):
-    write_small_run(tmp_path, make_record(KEY), 3.0, 2.0, 1.0)
+    record = write_small_run(tmp_path, make_record(KEY), 3.0, 2.0, 1.0)
     path = tmp_path / KEY.directory / "epochs.csv"
     text = path.read_text()
     path.write_text("".join(text.splitlines(keepends=True)[:-1]) if keep == "whole lines" else text[:keep])
     with pytest.raises(InputError, match=r"epochs\.csv is damaged"):
-        records.read_epochs(make_record(KEY), tmp_path)
+        records.read_epochs(record, tmp_path)
 
 
 def test_a_record_in_the_place_of_another_is_refused(tmp_path, make_record):
@@ -104,3 +104,27 @@ def test_predictions_that_are_not_those_of_the_record_are_refused(tmp_path, make
     write_small_run(tmp_path, make_record(KEY), 1.0)
     with pytest.raises(InputError, match=r"its accuracy is not the 0\.5 of the record"):
         records.read_correct(make_record(KEY, final_test_accuracy=0.5), tmp_path)
+
+
+@pytest.mark.parametrize("seconds", [(0.3, 2.0, 1.0), (3.0, 0.2, 0.1), (3.0, -2.0, 1.0), (3.0, float("nan"), 1.0)])
+def test_times_that_are_not_those_of_the_record_are_refused(tmp_path, make_record, seconds):
+    """Someone edits epochs.csv so that a variant looks faster."""
+    record = write_small_run(tmp_path, make_record(KEY), 3.0, 2.0, 1.0)
+    path = tmp_path / KEY.directory / "epochs.csv"
+    rows = path.read_text().splitlines()
+    for index, value in enumerate(seconds, start=1):
+        cells = rows[index].split(",")
+        rows[index] = ",".join([cells[0], str(value), *cells[2:]])
+    path.write_text("\n".join(rows) + "\n")
+    with pytest.raises(
+        InputError, match=r"epochs\.csv is damaged \((its times are not|train_seconds must be positive)"
+    ):
+        records.read_epochs(record, tmp_path)
+
+
+def test_missing_parts_are_missing_and_not_damaged(tmp_path, make_record):
+    record = write_small_run(tmp_path, make_record(KEY), 3.0, 2.0)
+    for name, read in (("epochs.csv", records.read_epochs), ("predictions.npz", records.read_correct)):
+        (tmp_path / KEY.directory / name).unlink()
+        with pytest.raises(InputError, match=rf"{name} is missing\. Make the run: dvc repro train@0-wide-float32"):
+            read(record, tmp_path)

@@ -218,13 +218,45 @@ def test_a_removed_seed_is_not_in_the_results(copied):
     assert ",2,first," not in (copied / "results" / "runs.csv").read_text()
 
 
-@pytest.mark.parametrize("name", ["comparison.json", "verdicts.json"])
-def test_a_damaged_result_is_named_with_its_remedy(copied, name):
-    (copied / "results" / name).write_text('{"pairs": [')
-    done = stage(copied, "report")
-    assert done.returncode == 2
-    assert f"results/{name} is damaged" in done.stderr
-    assert "Traceback" not in done.stderr
+@pytest.mark.parametrize(
+    ("name", "content", "remedy"),
+    [
+        ("comparison.json", '{"pairs": [', "compare"),
+        ("verdicts.json", "", "judge"),
+        ("verdicts.json", "[]", "judge"),
+        ("numerics.json", "{}", "numerics"),
+        ("ceilings.json", "[]", "ceilings"),
+        ("environments.json", "{}", "compare"),
+        ("epochs.csv", "", "compare"),
+        ("runs.csv", "benchmark\n", "compare"),
+    ],
+)
+def test_a_damaged_result_is_named_with_its_remedy(copied, name, content, remedy):
+    (copied / "results" / name).write_text(content)
+    for reader in ("judge", "report"):
+        if reader == "judge" and name in ("verdicts.json", "epochs.csv", "runs.csv"):
+            continue  # which it does not read
+        done = stage(copied, reader)
+        assert done.returncode == 2
+        assert f"results/{name} is damaged" in done.stderr
+        assert done.stderr.strip().endswith(f"dvc repro --force --single-item {remedy}")
+        assert "Traceback" not in done.stderr
+
+
+def test_results_of_another_study_are_refused(copied):
+    study = small_study(seeds=[0, 1])
+    (copied / "params.yaml").write_text(yaml.safe_dump(study.model_dump(mode="json")))
+    for reader in ("judge", "report", "plan"):
+        done = stage(copied, reader)
+        assert done.returncode == 2
+        assert "comparison.json is of another study than params.yaml. Run: dvc repro" in done.stderr
+
+
+def test_a_damaged_status_says_how_to_make_it_again(copied):
+    (copied / "results" / "status.json").write_text("{}")
+    done = stage(copied, "summary")
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+    assert "dvc repro --force --single-item report" in done.stderr
 
 
 def test_missing_results_say_how_to_make_them(tmp_path):

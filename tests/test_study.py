@@ -170,6 +170,24 @@ def test_further_pairs_name_variants_that_are_not_compared_anyway(pair, message)
     assert message in fault(values)
 
 
+def test_a_further_pair_stands_once_and_runs_somewhere():
+    values = quick()
+    pair = {"baseline": "mixed_float16", "candidate": "mixed_float16_custom"}
+    values["comparison"]["further_pairs"] = [pair, {"baseline": pair["candidate"], "candidate": pair["baseline"]}]
+    assert "further_pairs.1: mixed_float16_custom and mixed_float16 stand there already." in fault(values)
+    values["comparison"]["further_pairs"] = [pair]
+    values["variants"]["mixed_float16"]["benchmarks"] = ["cifar100_efficientnet_b0"]
+    assert "further_pairs.0: mixed_float16 and mixed_float16_custom run on no benchmark together." in fault(values)
+
+
+def test_a_wrong_type_is_one_fault_and_says_that_more_may_follow():
+    values = quick()
+    values["variants"]["float32"]["policy"] = "float23"
+    text = fault(values)
+    assert text.startswith("params.yaml: 1 fault")
+    assert text.endswith("What depends on several keys is checked once these are mended.")
+
+
 def test_a_loss_scale_follows_keras_where_none_is_given():
     variants = Study.model_validate(quick()).variants
     assert variants["mixed_float16"].loss_scale == Dynamic(mode="dynamic", initial=2.0**15, growth_steps=2000)

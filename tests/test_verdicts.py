@@ -98,7 +98,11 @@ def comparison(low=None, high=None, outcome="inconclusive", needed=None, failure
         ),
         memory_ratio=ratio(0.5, 0.48, 0.52),
     )
-    return Comparison(variants=[baseline, baseline.model_copy(update={"variant": "mixed"})], pairs=[pair])
+    return Comparison(
+        study_sha256=small_study().digest,
+        variants=[baseline, baseline.model_copy(update={"variant": "mixed"})],
+        pairs=[pair],
+    )
 
 
 @pytest.mark.parametrize(
@@ -169,6 +173,21 @@ def test_near_chance_equivalence_shows_little():
     assert judgement.verdict == "inconclusive"
     assert judgement.reason == "float32 itself reaches 5.0%: to be within ±1 pp of that shows little"
     assert judged(ACCURACY, comparison(outcome="different", accuracy=0.05)).verdict == "not reproduced"
+    assert "seeds" in judged(ACCURACY, comparison(outcome="inconclusive", accuracy=0.05)).reason  # not "within"
+
+
+def test_a_speedup_no_larger_than_the_effect_of_the_order_is_none():
+    found = comparison(1.1, 1.3)
+    repeat = found.pairs[0].model_copy(
+        update={"candidate": "again", "repeats_baseline": True, "speedup": ratio(1.4, 1.2, 1.6)}
+    )
+    claim = SPEEDUP | {"at_least": 1.0}
+    assert judged(claim, found).verdict == "reproduced"
+    judgement = judged(claim, found.model_copy(update={"pairs": [*found.pairs, repeat]}))
+    assert judgement.verdict == "inconclusive"
+    assert judgement.reason == "no more than the order of the runs does: 1.40× [1.20, 1.60]"
+    unseen = repeat.model_copy(update={"speedup": ratio(1.4, 0.9, 2.1)})
+    assert judged(claim, found.model_copy(update={"pairs": [*found.pairs, unseen]})).verdict == "reproduced"
 
 
 @pytest.mark.parametrize(("value", "verdict"), [(0.9, "reproduced"), (0.885, "reproduced"), (0.87, "not reproduced")])
@@ -350,11 +369,13 @@ def test_all_faults_of_a_claim_file_are_reported_at_once():
     entries["s2-output-is-float32"]["quantities"] = {"colour.float16": "red"}
     entries["s2-trains-equally-well"]["candidate"] = "mixed_flaot16"
     entries["s3-same-accuracy-at-double-batch"]["benchmark"] = "imagenet"
+    entries["s1-test-accuracy"]["needs"]["recipe"]["model.unit"] = 4096
     with pytest.raises(InputError) as caught:
         validate(Claims, values, "claims.yaml")
     text = str(caught.value)
-    assert text.startswith("claims.yaml: 6 faults")
+    assert text.startswith("claims.yaml: 7 faults")
     for line in (
+        "(s1-test-accuracy).needs.recipe: no benchmark has 'model.unit'. Did you mean 'model.units'?",
         "(s1-test-loss).source: must be one of P, S1, S2, S3, S4, S5. Received: 'S9'",
         "'s1-parameters-in-500-kb' stands 2 times",
         "(s1-adam-fails-in-float16).trial: must be one of adam.bfloat16",
