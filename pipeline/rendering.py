@@ -11,6 +11,8 @@ import papermill
 from nbconvert import HTMLExporter
 from traitlets.config import Config
 
+import pipeline.reporting  # noqa: F401  what the notebook imports: named here, an edit of it renders anew
+
 PROJECT = Path(__file__).parent.parent
 NOTEBOOK = PROJECT / "report" / "report.ipynb"
 

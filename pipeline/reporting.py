@@ -20,8 +20,8 @@ from pipeline.wording import margin_means_something
 PARTS = Path(__file__).parent.parent / "report"
 
 
-def part(name: str, results: Results) -> str:
-    """The HTML of one part of the report: the macro `name` of report/parts.html."""
+def parts(results: Results) -> Callable[[str], str]:
+    """A function that gives the HTML of one part of the report: the macro of that name in report/parts.html."""
     loader = jinja2.FileSystemLoader(PARTS)
     environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     environment.filters |= {"number": _number, "mebibytes": _mebibytes}
@@ -57,7 +57,7 @@ def part(name: str, results: Results) -> str:
             "benchmarks": [_benchmark(results, benchmark) for benchmark in results.study.benchmarks],
         }
     )
-    return str(getattr(module, name)())
+    return lambda name: str(getattr(module, name)())
 
 
 def _sources(results: Results) -> list[dict[str, Any]]:

@@ -78,6 +78,17 @@ def workspace(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.fixture(scope="session")
+def rendered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the finished runs of the small study, its results and its report. Copy it before a change."""
+    from test_reporting import prepare, render
+
+    folder = tmp_path_factory.mktemp("rendered")
+    prepare(folder)
+    render(folder)
+    return folder
+
+
 @pytest.fixture(name="make_record")
 def make_record_fixture() -> Callable[..., RunRecord]:
     return make_record

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -11,7 +12,7 @@ import pytest
 import yaml
 from conftest import REPOSITORY
 from rocrate.rocrate import ROCrate
-from test_reporting import prepare, render, stage
+from test_reporting import stage
 
 from pipeline.errors import InputError
 from pipeline.publishing import MANIFEST, PROFILE, publish, unpack
@@ -19,11 +20,8 @@ from pipeline.results import load_results
 
 
 @pytest.fixture(scope="module")
-def study(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("published")
-    prepare(folder)
-    render(folder)
-    return folder
+def study(rendered, tmp_path_factory) -> Path:
+    return Path(shutil.copytree(rendered, tmp_path_factory.mktemp("published") / "study", symlinks=True))
 
 
 @pytest.fixture(scope="module")

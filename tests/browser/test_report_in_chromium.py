@@ -12,7 +12,6 @@ from pathlib import Path
 
 import axe_core_python
 import pytest
-from test_reporting import prepare, render
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 AXE = Path(axe_core_python.__file__).with_name("axe.min.js")
@@ -47,12 +46,9 @@ def evaluate(folder: Path, page: Path, script: str, *options: str) -> dict:
     return json.loads(html.unescape(found.group(1)))
 
 
-@pytest.fixture(scope="module")
-def page(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("report")
-    prepare(folder)
-    render(folder)
-    return folder / "results" / "report.html"
+@pytest.fixture
+def page(rendered) -> Path:
+    return rendered / "results" / "report.html"
 
 
 def test_it_opens_without_an_error_and_asks_for_nothing_else(page, tmp_path):
