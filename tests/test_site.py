@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from conftest import correct, epoch_records, planned_record, small_study
+from conftest import REPOSITORY, correct, epoch_records, planned_record, small_study
 
 from pipeline.blocks import Run, compare
 from pipeline.errors import InputError
+from pipeline.publishing import unpack
 from pipeline.site import FILES, build, read_published
 
 ATOM = "{http://www.w3.org/2005/Atom}"
@@ -118,3 +119,13 @@ def test_nothing_published_or_a_damaged_study_says_what_to_do(reports, tmp_path)
     (reports[1] / "crate.zip").unlink()
     with pytest.raises(InputError, match=r"study-1: crate\.zip missing"):
         read_published(reports[1])
+
+
+def test_the_projects_own_published_studies_make_a_site(tmp_path):
+    folders = [path for path in (REPOSITORY / "docs" / "reports").iterdir() if path.is_dir()]
+    build([read_published(folder) for folder in folders], tmp_path / "site", "https://example.org")
+    for folder in folders:
+        unpack(folder / "crate.zip", tmp_path / folder.name)
+        assert (tmp_path / folder.name / "results" / "report.html").read_bytes() == (
+            folder / "report.html"
+        ).read_bytes()
