@@ -214,7 +214,7 @@ def by_campaign(
                 axes.plot(number, value, marker="o", markersize=5, color="#0072B2")
         axes.set(xlabel="campaign", ylabel=unit, title=title)
         axes.set_xlim(0.5, len(points) + 0.5)
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
 
     return _svg(identifier, f"{title} by campaign", draw)
 

@@ -52,6 +52,7 @@ def parts(results: Results) -> Callable[[str], str]:
             "verdict_counts": verdict_counts(results),
             "outcome_counts": outcome_counts(results),
             "num_runs": len(results.runs),
+            "num_completed": outcome_counts(results).get("completed", 0),
             "num_faults": sum(len(variant.timing_faults) for variant in results.comparison.variants),
             "environments": results.environments,
             "benchmarks": [_benchmark(results, benchmark) for benchmark in results.study.benchmarks],
@@ -100,6 +101,7 @@ def _benchmark(results: Results, name: str) -> dict[str, Any]:
             }
             for variant in runs
         ],
+        "num_completed": sum(run["outcome"] == "completed" for rows in runs.values() for run in rows),
         "near_chance": _near_chance(results, name),
         "pairs": pairs,
         "split": [pair for pair in pairs if pair.precision_effect],

@@ -90,9 +90,10 @@ def _read(name: str, parse: Callable[[str], Any], root: Path) -> Any:
 
 
 def _rows(text: str) -> list[dict[str, Any]]:
-    rows = [{name: _value(cell) for name, cell in row.items()} for row in csv.DictReader(text.splitlines())]
-    if not rows:
-        raise ValueError("it has no rows")
+    reader = csv.DictReader(text.splitlines())
+    rows = [{name: _value(cell) for name, cell in row.items()} for row in reader]
+    if len(reader.fieldnames or ()) < 2:
+        raise ValueError("it has no columns")
     return rows
 
 

@@ -98,13 +98,10 @@ def _history(key: tuple[str, ...], points: Sequence[tuple[Published, Pair]]) -> 
     first = points[0][1].speedup
     speedups = [pair.speedup for _, pair in points]
     differences = [pair.accuracy_difference_pp for _, pair in points]
+    times = [study.comparison.variant(benchmark, candidate).epoch_seconds for study, _ in points]
     rows = [
-        {
-            "study": study,
-            "pair": pair,
-            "epoch_seconds": study.comparison.variant(benchmark, candidate).epoch_seconds.ratio,
-        }
-        for study, pair in points
+        {"study": study, "pair": pair, "epoch_seconds": seconds.ratio}
+        for (study, pair), seconds in zip(points, times, strict=True)
     ]
     identifier = "-".join((profile, hashlib.sha256(device.encode()).hexdigest()[:8], benchmark, candidate, baseline))
     return {
@@ -125,6 +122,13 @@ def _history(key: tuple[str, ...], points: Sequence[tuple[Published, Pair]]) -> 
                 "percentage points",
                 [(d.mean, d.low95, d.high95) for d in differences],
                 (-points[0][1].equivalence.margin_pp, points[0][1].equivalence.margin_pp),
+            ),
+            figures.by_campaign(
+                f"{identifier}-seconds",
+                f"Epoch time of {candidate}, {benchmark}",
+                "seconds",
+                [(t.ratio, t.low, t.high) for t in times],
+                (times[0].new_low, times[0].new_high),
             ),
         ],
     }

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from pipeline.blocks import Run, compare
-from pipeline.records import read_correct, read_epochs, read_record
+from pipeline.records import EpochRecord, read_correct, read_epochs, read_record
 from pipeline.study import RunKey, load_study
 from pipeline.summary import summarise
 from pipeline.timing import steady_epoch_seconds
@@ -42,6 +42,7 @@ def main(_: argparse.Namespace) -> None:
     _write_csv(
         RESULTS / "epochs.csv",
         [key._asdict() | epoch.model_dump() for key, run in runs.items() for epoch in run.epochs],
+        [*RunKey._fields, *EpochRecord.model_fields],
     )
     print(f"{len(runs)} runs, {len(comparison.pairs)} comparisons")
     left_out = [
@@ -59,9 +60,9 @@ def _write_json(path: Path, value: object) -> None:
     path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
 
 
-def _write_csv(path: Path, rows: list[dict[str, object]]) -> None:
+def _write_csv(path: Path, rows: list[dict[str, object]], columns: list[str] | None = None) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]) if rows else [])
+        writer = csv.DictWriter(file, columns or list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
 

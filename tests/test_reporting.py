@@ -195,6 +195,18 @@ def test_a_study_in_which_much_went_wrong_still_renders(copied):
     assert "a CPU has no memory of its own" not in html
 
 
+def test_a_study_without_a_completed_run_says_so_and_draws_no_empty_chart(copied):
+    for key in small_study().runs():
+        failed = planned_record(key, outcome="diverged", num_epochs=0, final_test_accuracy=None)
+        write_small_run(copied, failed)
+    (copied / "results" / "epochs.csv").unlink()
+    html = render(copied)
+    assert "No run completed: there is nothing to compare." in html
+    assert html.count("No run of this benchmark completed.") == 2
+    assert html.count("<svg ") == 2  # the gradients, which no run is needed for
+    assert "nothing to compare with float32; mixed diverged" not in html  # the baseline failed as well
+
+
 def test_summary_numbers_for_dvc_metrics(rendered):
     summary = json.loads((rendered / "results" / "summary.json").read_text())
     assert summary["wide"]["float32"]["test_accuracy"] == pytest.approx(0.91)

@@ -63,7 +63,7 @@ def test_a_site_lists_every_study_latest_first(reports, tmp_path):
 def test_the_history_has_a_chart_for_every_pair_and_a_row_for_every_campaign(reports, tmp_path):
     build([read_published(folder) for folder in reports], tmp_path / "site", "https://example.org")
     history = (tmp_path / "site" / "history.html").read_text()
-    assert history.count("<svg ") == 2 * 4  # four pairs, speedup and accuracy
+    assert history.count("<svg ") == 3 * 4  # four pairs: speedup, accuracy, epoch time
     assert [history.count(f">2026-0{index}</a>") for index in (1, 2, 3)] == [4, 4, 4]
     identifiers = re.findall(r'\bid="([^"]+)"', history)
     assert len(identifiers) == len(set(identifiers))
@@ -92,7 +92,7 @@ def test_other_devices_and_profiles_are_other_series(reports, tmp_path):
     status = json.loads((reports[0] / "status.json").read_text())
     (reports[0] / "status.json").write_text(json.dumps(status | {"device": "H200"}))
     build([read_published(folder) for folder in reports], tmp_path / "site", "https://example.org")
-    assert (tmp_path / "site" / "history.html").read_text().count("<svg ") == 2 * 4 * 2
+    assert (tmp_path / "site" / "history.html").read_text().count("<svg ") == 3 * 4 * 2
 
 
 def test_five_hundred_campaigns_build_in_a_minute(tmp_path):
