@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -238,6 +239,8 @@ def test_after_a_kill_the_next_repro_makes_what_is_unfinished(clone, environment
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        # Whoever runs the tests in the background may have had interrupts ignored, which is inherited.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     ) as process:
         for line in process.stdout:
             if "epoch 1/40" in line:
