@@ -3,12 +3,13 @@
 import argparse
 import csv
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pipeline.blocks import Run, compare
 from pipeline.records import EpochRecord, read_correct, read_epochs, read_record
 from pipeline.study import RunKey, load_study
-from pipeline.summary import summarise
+from pipeline.summary import summarise, table
 from pipeline.timing import steady_epoch_seconds
 from stages import run
 
@@ -44,6 +45,7 @@ def main(_: argparse.Namespace) -> None:
         [key._asdict() | epoch.model_dump() for key, run in runs.items() for epoch in run.epochs],
         [*RunKey._fields, *EpochRecord.model_fields],
     )
+    _write_csv(RESULTS / "pairs.csv", table(comparison))
     print(f"{len(runs)} runs, {len(comparison.pairs)} comparisons")
     left_out = [
         (RunKey(variant.benchmark, variant.variant, seed), fault)
@@ -60,7 +62,7 @@ def _write_json(path: Path, value: object) -> None:
     path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
 
 
-def _write_csv(path: Path, rows: list[dict[str, object]], columns: list[str] | None = None) -> None:
+def _write_csv(path: Path, rows: Sequence[Mapping[str, object]], columns: list[str] | None = None) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, columns or list(rows[0]))
         writer.writeheader()

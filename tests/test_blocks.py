@@ -6,7 +6,7 @@ from conftest import correct, epoch_records, planned_record, small_study
 from scipy import stats
 
 from pipeline.blocks import Run, compare
-from pipeline.summary import summarise
+from pipeline.summary import summarise, table
 
 # Seconds of an epoch: float32 at B, at 2B, mixed at B, at 2B.
 SECONDS = {"float32": 8.0, "float32_2x": 4.0, "mixed": 2.0, "mixed_2x": 0.5}
@@ -208,6 +208,9 @@ def test_further_pairs_have_a_baseline_of_their_own(runs):
     summary = summarise(comparison)
     assert summary["wide"]["mixed_2x"]["speedup"] == pytest.approx(16)
     assert summary["wide"]["mixed_2x_against_float32_2x"]["speedup"] == pytest.approx(8)
+    rows = {(row["benchmark"], row["variant"]): row for row in table(comparison)}
+    assert rows["wide", "mixed_2x_against_float32_2x"]["speedup"] == pair.speedup.ratio
+    assert rows["wide", "mixed_2x"]["accuracy_difference_pp_low"] == pytest.approx(0)
 
 
 def test_time_to_accuracy_counts_runs_that_never_get_there(runs):

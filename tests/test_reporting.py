@@ -14,6 +14,7 @@ import yaml
 from conftest import REPOSITORY, planned_record, small_study, write_small_run
 
 from pipeline import figures, results
+from pipeline.acceleration import DEVICES
 from pipeline.errors import InputError
 from pipeline.facts import POLICIES, TRIALS, fact_names
 from pipeline.study import RunKey
@@ -141,6 +142,15 @@ def test_the_report_is_one_file_that_loads_nothing(rendered):
     assert html.count("<svg ") == 2 * 7 + 2
     identifiers = re.findall(r'\bid="([^"]+)"', html)
     assert len(identifiers) == len(set(identifiers))
+
+
+def test_the_device_table_tells_what_was_measured_from_what_was_not(rendered):
+    """This study measured mixed_bfloat16 on a CPU: one cell of the row of this machine, and no other."""
+    html = (rendered / "results" / "report.html").read_text()
+    table = html[html.index("What this device accelerates") : html.index("Matrix units")]
+    assert table.count("untested") == 3 * len(DEVICES) - 1
+    cells = table[table.index('class="here"') :].split("<td")[1:4]
+    assert ["1.00×" in cell for cell in cells] == [False, True, False]
 
 
 def test_the_same_results_give_the_same_bytes(copied):

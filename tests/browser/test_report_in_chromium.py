@@ -77,6 +77,18 @@ def test_it_fits_the_screen(page, tmp_path, width):
     assert found["page"] <= found["screen"]
 
 
+def test_it_fits_a_sheet_of_paper(page, tmp_path):
+    """Under the rules for print, on 690 pixels (A4 less its margins), no table is cut off and no control is printed."""
+    script = """
+        for (const rule of [...document.styleSheets].flatMap((sheet) => [...sheet.cssRules]))
+            if (rule.media?.mediaText === "print") rule.media.mediaText = "screen";
+        const wide = [...document.querySelectorAll("table")].filter((t) => t.offsetWidth > 0 && t.scrollWidth > 690);
+        const filter = document.querySelector("[data-filter]");
+        return {wide: wide.map((table) => table.textContent.trim().slice(0, 60)), filter: filter.offsetHeight};
+    """
+    assert evaluate(tmp_path, page, script, "--window-size=690,900") == {"wide": [], "filter": 0}
+
+
 @pytest.mark.parametrize("scheme", [[], [DARK]], ids=["light", "dark"])
 def test_axe_core_finds_nothing_to_object_to(page, tmp_path, scheme):
     script = """

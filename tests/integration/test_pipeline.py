@@ -216,6 +216,7 @@ def test_dvc_shows_something_useful(clone, environment):
     assert summary["small_dense"]["mixed"]["speedup"] > 0
     plots = dvc(clone, environment, "plots", "show", "--json")
     assert "validation_accuracy" in plots
+    assert '"x2": {"field": "accuracy_difference_pp_high"}' in plots
     edit_params(clone, lambda values: values["benchmarks"]["small_dense"].update(num_epochs=3))
     difference = json.loads(dvc(clone, environment, "params", "diff", "--json"))
     assert difference["params.yaml"]["benchmarks.small_dense.num_epochs"] == {"old": 40, "new": 3, "diff": -37}
