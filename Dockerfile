@@ -8,7 +8,8 @@ RUN apt-get update \
     && apt-get install --yes --no-install-recommends git make python3 \
     && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/cache/debconf/* /var/log/*
 # Whoever runs the image may have no entry in /etc/passwd, and can write to /tmp and the workspace only.
-ENV PATH=/opt/venv/bin:$PATH LANG=C.UTF-8 HOME=/tmp USER=researcher LOGNAME=researcher DVC_SITE_CACHE_DIR=/tmp/dvc
+ENV PATH=/opt/venv/bin:$PATH LANG=C.UTF-8 SSL_CERT_FILE=/opt/venv/certificates.pem \
+    HOME=/tmp USER=researcher LOGNAME=researcher DVC_SITE_CACHE_DIR=/tmp/dvc
 WORKDIR /opt/mixed-precision
 
 # The installer, in a stage of its own: an image mounts it while it is built and doesn't keep it.
