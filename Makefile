@@ -22,7 +22,7 @@ export PYTHONPATH := $(CURDIR)
 ifeq ($(ENGINE),cuda)
 # Where the loader finds the CUDA libraries of .venv.
 SPACE := $() $()
-export LD_LIBRARY_PATH := $(subst $(SPACE),:,$(wildcard $(abspath .venv)/lib/python3*/site-packages/nvidia/*/lib))
+export LD_LIBRARY_PATH := $(subst $(SPACE),:,$(wildcard $(abspath .venv)/lib/python3*/site-packages/nvidia/*/lib))$(LD_LIBRARY_PATH:%=:%)
 endif
 
 .DEFAULT_GOAL := help
