@@ -4,7 +4,8 @@ set -euo pipefail
 target=$1
 unset SSL_CERT_FILE # which is not there yet
 if [ -s /run/ca.pem ]; then export SSL_CERT_FILE=/run/ca.pem; fi # a private certificate authority, for the build only
-export UV_CACHE_DIR=/var/cache/uv UV_LINK_MODE=copy VIRTUAL_ENV=/opt/venv
+# What uv leaves behind, it leaves in its cache, which no image holds.
+export UV_CACHE_DIR=/var/cache/uv TMPDIR=/var/cache/uv UV_LINK_MODE=copy VIRTUAL_ENV=/opt/venv
 /opt/uv/bin/uv venv --quiet --python /usr/bin/python3 "$VIRTUAL_ENV"
 # Compiled now, because nothing can be written when a study runs.
 /opt/uv/bin/uv pip install --quiet --compile-bytecode --require-hashes \
