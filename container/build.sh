@@ -16,7 +16,8 @@ fi
 # What a first build takes at its height: the image, the packages it is made of, and the layer being written.
 case $target in cpu) needed_gb=7 ;; cuda) needed_gb=20 ;; tpu) needed_gb=8 ;; esac
 folder=$("$docker" info --format '{{.DockerRootDir}}' 2>/dev/null) || folder= # Podman has no such word
-if [ -e "$folder" ] && [ "$(label mixed-precision.locks)" != "$locks_sha256" ]; then
+same_packages=$("$docker" image ls --quiet --filter "label=mixed-precision.locks=$locks_sha256")
+if [ -e "$folder" ] && [ -z "$same_packages" ]; then
   free_gb=$(($(df --output=avail --block-size=1M "$folder" | tail -n 1) / 1000))
   [ "$free_gb" -ge "$needed_gb" ] ||
     fail "the build needs $needed_gb GB in $folder and $free_gb GB are free there; make room" \

@@ -28,6 +28,7 @@ options=(
   --user "$(id -u):$(id -g)"
   --volume "$workspace:$workspace" --workdir "$workspace"
   --env "IMAGE_DIGEST=$("$docker" image inspect --format '{{if .RepoDigests}}{{index .RepoDigests 0}}{{else}}{{.Id}}{{end}}' "$image")"
+  --env TINI_KILL_PROCESS_GROUP=1 # an interrupt reaches every process inside
   --env JAX_PLATFORMS --env XLA_FLAGS --env CUDA_VISIBLE_DEVICES
 )
 if [ -t 0 ] && [ -t 1 ]; then

@@ -8,11 +8,13 @@ import hashlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import certifi
@@ -286,6 +288,19 @@ def test_process_one_reaps(inside):
     assert "docker-init" in inside("cpu", "cat", "/proc/1/cmdline").stdout
 
 
+def test_an_interrupt_ends_every_process_inside(ready, clone):
+    command = ["container/run.sh", "cpu", "sh", "-c", "echo started; sleep 100; echo not reached"]
+    restored = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a background start ignores it
+    with subprocess.Popen(
+        command, cwd=clone, env=ENVIRONMENT | ready, stdout=subprocess.PIPE, text=True, preexec_fn=restored
+    ) as process:
+        assert next(line for line in process.stdout if not line.startswith("note:")) == "started\n"
+        process.send_signal(signal.SIGINT)
+        rest, _ = process.communicate(timeout=20)
+    assert rest == ""
+    assert process.returncode == 130
+
+
 def test_the_records_name_the_image(finished, docker, images):
     for variant in ("float32", "mixed"):
         environment = read_record(finished, variant)["environment"]
@@ -488,6 +503,8 @@ def test_a_client_without_its_builder(clone, docker, tmp_path):
 
 def test_too_little_disk(clone, docker, tmp_path):
     stub(tmp_path / "bin", "df", "echo Avail; echo 900")
+    with (clone / "requirements" / "cuda.txt").open("a") as file:
+        file.write("# another, of which no layer is there\n")
     path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
     message = refused(
         "container/build.sh", "cuda", folder=clone, DOCKER=docker, PATH=path, IMAGE="mixed-precision:none"
