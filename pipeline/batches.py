@@ -16,8 +16,7 @@ class ShuffledBatches(keras.utils.PyDataset):
         self._examples = examples
         self._batch_size = batch_size
         self._seed = seed
-        self._epoch = -1
-        self._order = np.arange(len(examples.labels))
+        self.begin_epoch(0)
 
     def __len__(self) -> int:
         return math.ceil(len(self._examples.labels) / self._batch_size)
@@ -26,7 +25,9 @@ class ShuffledBatches(keras.utils.PyDataset):
         rows = self._order[index * self._batch_size : (index + 1) * self._batch_size]
         return self._examples.images[rows], self._examples.labels[rows]
 
-    def on_epoch_begin(self) -> None:
-        # Not at the end of an epoch: Keras ends one more than it begins, after a look at the first batches' shapes.
-        self._epoch += 1
-        self._order = np.random.default_rng((self._seed, self._epoch)).permutation(len(self._examples.labels))
+    def begin_epoch(self, epoch: int) -> None:
+        """Takes the order of `epoch`, the first of which is 0.
+
+        Called by the training loop: Keras tells a data set of epochs too, but more often on one engine than another.
+        """
+        self._order = np.random.default_rng((self._seed, epoch)).permutation(len(self._examples.labels))
