@@ -9,20 +9,26 @@ from pipeline.datasets import Examples
 
 
 class ShuffledBatches(keras.utils.PyDataset):
-    """Every example once an epoch, newly permuted for each epoch; the last batch may be smaller."""
+    """Every example once an epoch, newly permuted for each epoch; the last batch may be smaller.
 
-    def __init__(self, examples: Examples, batch_size: int, seed: int) -> None:
+    Args:
+        process: which of the processes of the run this is, and how many there are: each gets a share of every batch.
+    """
+
+    def __init__(self, examples: Examples, batch_size: int, seed: int, process: tuple[int, int] = (0, 1)) -> None:
         super().__init__()
         self._examples = examples
         self._batch_size = batch_size
         self._seed = seed
+        self._process = process
         self.begin_epoch(0)
 
     def __len__(self) -> int:
         return math.ceil(len(self._examples.labels) / self._batch_size)
 
     def __getitem__(self, index: int) -> tuple[np.ndarray, np.ndarray]:
-        rows = self._order[index * self._batch_size : (index + 1) * self._batch_size]
+        first, step = self._process
+        rows = self._order[index * self._batch_size : (index + 1) * self._batch_size][first::step]
         return self._examples.images[rows], self._examples.labels[rows]
 
     def begin_epoch(self, epoch: int) -> None:

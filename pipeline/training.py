@@ -34,6 +34,8 @@ OPTIMIZERS = {"adam": keras.optimizers.Adam, "rmsprop": keras.optimizers.RMSprop
 def train(study: Study, key: RunKey, process_started: float, root: Path = Path()) -> RunRecord:
     """Makes the run `key` of `study`, writes its folder under `root` and returns its record.
 
+    Of several processes that a launcher started for one run, each has its share of every batch; the first one writes.
+
     Divergence and lack of memory are outcomes in the record, not errors.
 
     Args:
@@ -43,13 +45,14 @@ def train(study: Study, key: RunKey, process_started: float, root: Path = Path()
         InputError: the data are missing or damaged, there are fewer devices than asked for, or the model does not have
             the dtypes of its policy.
     """
+    process = engine.join_processes()
     if study.compilation_cache:
         engine.keep_compiled(root / COMPILED)
     with engine.data_parallel(study.devices):
-        return _train(study, key, process_started, root)
+        return _train(study, key, process_started, root, process)
 
 
-def _train(study: Study, key: RunKey, process_started: float, root: Path) -> RunRecord:
+def _train(study: Study, key: RunKey, process_started: float, root: Path, process: tuple[int, int]) -> RunRecord:
     benchmark, variant = study.benchmarks[key.benchmark], study.variants[key.variant]
     started_at = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     data = datasets.load(benchmark.dataset, benchmark.split, root / datasets.ROOT)
@@ -64,13 +67,13 @@ def _train(study: Study, key: RunKey, process_started: float, root: Path) -> Run
     initial_loss_scale = loss_scale_now(model.optimizer)
     # A first prediction traces it here, outside every timed window, and shows the output's real dtype.
     first = data.validation.images[: evaluation_batch_size if engine.COMPILES_SHAPES else study.devices]
-    dtypes = observed_dtypes(model, str(model.predict(first, verbose=0).dtype))
+    dtypes = observed_dtypes(model, str(engine.predict(model, first, len(first)).dtype))
     if dtypes != expected_dtypes(variant.policy):
         raise InputError(
             f"{key.benchmark} must have {expected_dtypes(variant.policy)} under {variant.policy}: {dtypes}"
         )
 
-    batches = ShuffledBatches(data.train, batch_size, key.seed)
+    batches = ShuffledBatches(data.train, batch_size, key.seed, process)
     progress = ProgressLine(f"{key.benchmark} {key.variant} seed {key.seed}", benchmark.num_epochs, data.train)
     surroundings = environment.describe(study.runtime)
     watch = Watch(has_gpu=bool(surroundings["accelerators"]))
@@ -150,8 +153,9 @@ def _train(study: Study, key: RunKey, process_started: float, root: Path) -> Run
         disturbance=disturbance,
         environment=surroundings,
     )
-    with log.folder() if log else contextlib.nullcontext() as logs:
-        write_run(root, record, epochs, data.test.labels, predicted, logs)
+    if process[0] == 0:
+        with log.folder() if log else contextlib.nullcontext() as logs:
+            write_run(root, record, epochs, data.test.labels, predicted, logs)
     return record
 
 
@@ -208,7 +212,7 @@ def score(model: keras.Model, examples: datasets.Examples, batch_size: int) -> t
     """
     num_examples = len(examples.labels)
     rows = np.minimum(np.arange(math.ceil(num_examples / batch_size) * batch_size), num_examples - 1)
-    probabilities = model.predict(examples.images[rows], batch_size=batch_size, verbose=0)[:num_examples]
+    probabilities = engine.predict(model, examples.images[rows], batch_size)[:num_examples]
     true = np.take_along_axis(probabilities, examples.labels[:, None], axis=1)[:, 0]
     # Keras clips at the same place, so that a probability of zero costs 16.1 and not infinity.
     loss = -np.log(np.clip(true, keras.config.epsilon(), 1.0)).mean(dtype=np.float64)

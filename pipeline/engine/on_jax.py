@@ -1,7 +1,9 @@
 """JAX underneath Keras: a step is a function from state to state, so what TensorFlow does in place is assigned here."""
 
 import contextlib
+import functools
 import importlib.metadata
+import os
 import resource
 import sys
 from collections.abc import Iterator, Sequence
@@ -15,6 +17,19 @@ import numpy as np
 from pipeline.errors import InputError
 
 COMPILES_SHAPES = True  # every function is compiled anew for each shape, and none runs uncompiled
+
+
+def join_processes() -> tuple[int, int]:
+    """Joins the processes that one launcher started for one run; which of them this is, and how many there are.
+
+    Slurm's tasks of a job step are found by JAX; elsewhere the environment variables KERAS_DISTRIBUTION_JOB_ADDRESSES,
+    …_NUM_PROCESSES and …_PROCESS_ID tell, as Keras documents them. Before anything else is asked of JAX.
+    """
+    if int(os.environ.get("SLURM_STEP_NUM_TASKS", "1")) > 1:
+        jax.distributed.initialize()
+    elif "KERAS_DISTRIBUTION_NUM_PROCESSES" in os.environ:
+        keras.distribution.initialize()
+    return jax.process_index(), jax.process_count()
 
 
 def version() -> dict[str, str]:
@@ -56,22 +71,45 @@ def keep_compiled(folder: Path) -> None:
 
 @contextlib.contextmanager
 def data_parallel(num_devices: int) -> Iterator[None]:
-    """What is built and trained inside is so on `num_devices` devices of this machine, a share of each batch on each.
+    """What is built and trained inside is so on `num_devices` devices, a share of each batch on each.
 
     Raises:
-        InputError: there are fewer.
+        InputError: there are fewer, or several processes have more.
     """
     devices = keras.distribution.list_devices()
-    if num_devices > len(devices):
-        raise InputError(f"devices: {num_devices} asked for, and JAX sees {len(devices)} here.")
+    if num_devices > len(devices) or (jax.process_count() > 1 and num_devices < len(devices)):
+        where = f"in {jax.process_count()} processes" if jax.process_count() > 1 else "here"
+        raise InputError(f"devices: {num_devices} asked for, and JAX sees {len(devices)} {where}.")
     if num_devices == 1:
         yield
         return
-    keras.distribution.set_distribution(keras.distribution.DataParallel(devices=devices[:num_devices]))
+    keras.distribution.set_distribution(
+        keras.distribution.DataParallel(devices=devices[:num_devices], auto_shard_dataset=False)
+    )
     try:
         yield
     finally:
         keras.distribution.set_distribution(None)
+
+
+def predict(model: Any, images: np.ndarray, batch_size: int) -> np.ndarray:
+    """What `model` makes of images (N, ...), N a multiple of `batch_size`: (N, ...).
+
+    Keras can't fetch what is spread over processes. Each of several computes all of it, from its copy of the weights.
+    """
+    if jax.process_count() == 1:
+        return np.asarray(model.predict(images, batch_size=batch_size, verbose=0))
+    weights = [
+        [variable.value.addressable_data(0) for variable in part]
+        for part in (model.trainable_variables, model.non_trainable_variables)
+    ]
+    batches = np.split(images, range(batch_size, len(images), batch_size))
+    return np.concatenate([_predict_alone(model, *weights, batch) for batch in batches])
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _predict_alone(model: Any, trainable: Any, others: Any, images: Any) -> Any:
+    return model.stateless_call(trainable, others, images, training=False)[0]
 
 
 def gradient_step(model: Any) -> Any:

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from pipeline.errors import InputError
 
 
@@ -34,6 +36,17 @@ tf.get_logger().setLevel("ERROR")  # it advises against tracing, which we do on 
 
 
 COMPILES_SHAPES = False
+
+
+def join_processes() -> tuple[int, int]:
+    """Which of the processes of one run this is, and how many there are: Keras 3.15 trains in one, on TensorFlow.
+
+    Raises:
+        InputError: a launcher started several.
+    """
+    if "TF_CONFIG" in os.environ or int(os.environ.get("SLURM_STEP_NUM_TASKS", "1")) > 1:
+        raise InputError("engine: Keras 3.15 can't fit under MultiWorkerMirroredStrategy; several processes need jax.")
+    return 0, 1
 
 
 def version() -> dict[str, str]:
@@ -68,7 +81,7 @@ def keep_compiled(folder: Path) -> None:
 
 @contextlib.contextmanager
 def data_parallel(num_devices: int) -> Iterator[None]:
-    """What is built and trained inside is so on `num_devices` devices of this machine, a share of each batch on each.
+    """What is built and trained inside is so on `num_devices` devices, a share of each batch on each.
 
     Raises:
         InputError: there are fewer.
@@ -81,6 +94,11 @@ def data_parallel(num_devices: int) -> Iterator[None]:
         return
     with tf.distribute.MirroredStrategy([device.name for device in devices[:num_devices]]).scope():
         yield
+
+
+def predict(model: Any, images: np.ndarray, batch_size: int) -> np.ndarray:
+    """What `model` makes of images (N, ...): (N, ...)."""
+    return np.asarray(model.predict(images, batch_size=batch_size, verbose=0))
 
 
 def gradient_step(model: Any) -> Any:

@@ -2,8 +2,10 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +18,10 @@ ENGINES = ("tensorflow", "jax")
 PROBE = REPOSITORY / "tests" / "engines" / "engine_probe.py"
 
 
-def start(engine: str, *command: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"KERAS_BACKEND": engine, "PYTHONPATH": f"{REPOSITORY}:{REPOSITORY / 'tests'}"}
+def start(engine: str, *command: str, check: bool = True, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = (
+        os.environ | variables | {"KERAS_BACKEND": engine, "PYTHONPATH": f"{REPOSITORY}:{REPOSITORY / 'tests'}"}
+    )
     done = subprocess.run(
         [sys.executable, *command], cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False
     )
@@ -83,12 +87,41 @@ def test_several_devices_share_every_batch_and_train_as_one(workspace, engine):
     assert [found["devices"] for found in (one, two, four)] == [1, 2, 4]
     for several in (two, four):
         assert several["losses"] == pytest.approx(one["losses"], rel=1e-5)
-        assert several["test_loss"] == pytest.approx(one["test_loss"], rel=1e-5)
+
+
+def test_several_processes_share_every_batch_and_train_as_one(workspace, monkeypatch):
+    """As two machines would: two processes with a device each, which find each other on a port of this machine."""
+    one = probe("jax", "devices", workspace, 1)
+    record = workspace / "runs" / "wide" / "float32" / "seed-0" / "record.json"
+    record.unlink()
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        address = f"localhost:{free.getsockname()[1]}"
+    monkeypatch.setenv("EMULATED_DEVICES", "1")
+    monkeypatch.setenv("KERAS_DISTRIBUTION_JOB_ADDRESSES", address)
+    monkeypatch.setenv("KERAS_DISTRIBUTION_NUM_PROCESSES", "2")
+
+    def process(index: int):
+        environment = {"KERAS_DISTRIBUTION_PROCESS_ID": str(index)}
+        done = start("jax", str(PROBE), "devices", str(workspace), "2", **environment)
+        return json.loads(done.stdout.splitlines()[-1])
+
+    with ThreadPoolExecutor() as pool:
+        first, second = pool.map(process, (0, 1))
+    assert first == second
+    assert json.loads(record.read_text())["devices"] == 2
+    assert first["losses"] == pytest.approx(one["losses"], rel=1e-5)
+
+
+def test_several_processes_on_tensorflow_are_refused(workspace, monkeypatch):
+    monkeypatch.setenv("TF_CONFIG", "{}")
+    done = start("tensorflow", str(PROBE), "devices", str(workspace), "1", check=False)
+    assert "engine: Keras 3.15 can't fit under MultiWorkerMirroredStrategy" in done.stderr
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_dynamic_loss_scale_works_on_several_devices(workspace, engine):
-    assert np.isfinite(probe(engine, "mixed_on_two_devices", workspace)["test_loss"])
+    assert np.isfinite(probe(engine, "mixed_on_two_devices", workspace)["losses"]).all()
 
 
 def test_more_devices_than_there_are_is_a_clear_message(workspace):
