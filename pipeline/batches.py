@@ -9,24 +9,31 @@ from pipeline.datasets import Examples
 
 
 class ShuffledBatches(keras.utils.PyDataset):
-    """Every example once an epoch, newly permuted for each epoch; the last batch may be smaller."""
+    """Every example once an epoch, newly permuted for each epoch; the last batch may be smaller.
 
-    def __init__(self, examples: Examples, batch_size: int, seed: int) -> None:
+    Args:
+        process: which of the processes of the run this is, and how many there are: each gets a share of every batch.
+    """
+
+    def __init__(self, examples: Examples, batch_size: int, seed: int, process: tuple[int, int] = (0, 1)) -> None:
         super().__init__()
         self._examples = examples
         self._batch_size = batch_size
         self._seed = seed
-        self._epoch = -1
-        self._order = np.arange(len(examples.labels))
+        self._process = process
+        self.begin_epoch(0)
 
     def __len__(self) -> int:
         return math.ceil(len(self._examples.labels) / self._batch_size)
 
     def __getitem__(self, index: int) -> tuple[np.ndarray, np.ndarray]:
-        rows = self._order[index * self._batch_size : (index + 1) * self._batch_size]
+        first, step = self._process
+        rows = self._order[index * self._batch_size : (index + 1) * self._batch_size][first::step]
         return self._examples.images[rows], self._examples.labels[rows]
 
-    def on_epoch_begin(self) -> None:
-        # Not at the end of an epoch: Keras ends one more than it begins, after a look at the first batches' shapes.
-        self._epoch += 1
-        self._order = np.random.default_rng((self._seed, self._epoch)).permutation(len(self._examples.labels))
+    def begin_epoch(self, epoch: int) -> None:
+        """Takes the order of `epoch`, the first of which is 0.
+
+        Called by the training loop: Keras tells a data set of epochs too, but more often on one engine than another.
+        """
+        self._order = np.random.default_rng((self._seed, epoch)).permutation(len(self._examples.labels))

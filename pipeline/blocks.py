@@ -155,7 +155,7 @@ class _Blocks:
 
     def family(self, baseline: str, candidate: str) -> Hashable:
         """Candidates that answer one question: what precision and batch do, or what else is done differently."""
-        return baseline, self.study.variants[candidate].is_plain
+        return baseline, self.study.variants[candidate].is_plain(self.study.engine)
 
     def _repeats(self, baseline: str, candidate: str) -> bool:
         return bool(self.conditions[baseline] == self.conditions[candidate])

@@ -58,7 +58,7 @@ class EpochClock(keras.callbacks.Callback):
             validation_loss=validation_loss,
             validation_accuracy=validation_accuracy,
             loss_scale=loss_scale_now(optimizer),
-            skipped_steps=self._num_batches - int(optimizer.iterations),
+            skipped_steps=self._num_batches - int(keras.ops.convert_to_numpy(optimizer.iterations)),
             images_per_second=self._num_examples / train_seconds,
         )
         self.epochs.append(record)

@@ -8,15 +8,19 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from pipeline import engine
+from pipeline import engine, image
 from pipeline.hardware import cpu_features, cpu_model, gpus
 
-PACKAGES = ("keras", "numpy", "tensorflow")
-LOCK = Path("requirements/cpu.txt")
+LOCKS = Path("requirements")
 
 
-def describe() -> dict[str, Any]:
-    """Software and hardware of this machine and its load now, ready for JSON; what can't be known is None."""
+def describe(runtime: str) -> dict[str, Any]:
+    """Software and hardware of this machine and its load now, ready for JSON; what can't be known is None.
+
+    Args:
+        runtime: names the lock file of the packages that train.
+    """
+    lock = LOCKS / f"{runtime}.txt"
     return {
         "python": platform.python_version(),
         "operating_system": f"{platform.system()} {platform.release()}",
@@ -26,8 +30,10 @@ def describe() -> dict[str, Any]:
         "num_cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "accelerators": _accelerators(),
-        "packages": {name: importlib.metadata.version(name) for name in PACKAGES},
-        "lock_sha256": hashlib.sha256(LOCK.read_bytes()).hexdigest() if LOCK.exists() else None,
+        "packages": {name: importlib.metadata.version(name) for name in ("keras", "numpy")} | engine.version(),
+        "runtime": runtime,
+        "lock_sha256": hashlib.sha256(lock.read_bytes()).hexdigest() if lock.exists() else None,
+        "image": image.identity(),
         "git_commit": _git("rev-parse", "HEAD"),
         "load_average": os.getloadavg()[0],
     }

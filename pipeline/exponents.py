@@ -26,9 +26,8 @@ def gradient_exponents(benchmark: Benchmark, data: Dataset, loss_scale: float, s
     at the ends. Shares are of the gradients that are not zero in float32.
     """
     model, _ = training.build_model(benchmark, "float32", data.num_classes, data.num_channels, seed)
-    training.compile_model(model, benchmark, Unscaled(mode="none"), jit_compile=False)
+    training.compile_model(model, benchmark, Unscaled(mode="none"), jit_compile=engine.COMPILES_SHAPES)
     batches = ShuffledBatches(data.train, benchmark.batch_size, seed)
-    batches.on_epoch_begin()
     for step in range(NUM_STEPS_BEFORE):
         model.train_on_batch(*batches[step % max(1, len(batches) - 1)])
     images, labels = batches[0]

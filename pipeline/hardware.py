@@ -27,6 +27,8 @@ def hardware_of(environments: Sequence[dict[str, Any]]) -> Hardware:
     """The hardware of environments as `pipeline.environment.describe` gives them; they share one class."""
     environment = environments[0]
     for accelerator in environment["accelerators"]:
+        if accelerator["kind"] == "tpu":
+            return Hardware("tpu", accelerator["name"])
         capability = accelerator["compute_capability"]
         return Hardware(
             kind="nvidia_gpu",
@@ -40,9 +42,11 @@ def hardware_of(environments: Sequence[dict[str, Any]]) -> Hardware:
 
 
 def this_machine() -> Hardware:
-    """The first NVIDIA GPU of this machine, or its CPU."""
+    """The first NVIDIA GPU of this machine, or its TPU, or its CPU."""
     for gpu in gpus():
         return gpu
+    if any(Path("/dev").glob("accel[0-9]*")):  # what Google's driver calls the chips
+        return Hardware("tpu", "TPU")
     features = cpu_features()
     name = cpu_model() or platform.machine()
     return Hardware("cpu", name, cpu_features=None if features is None else tuple(features))

@@ -23,8 +23,9 @@ def headlines(results: Results, benchmark: str) -> list[str]:
     variants = results.study.variants_of(benchmark)
     mixed = next((variant.policy for variant in variants.values() if variant.policy.startswith("mixed_")), None)
     baseline = variants[results.study.comparison.baseline].policy
-    names = [name for policy in (mixed, baseline) for name in variants if variants[name].policy == policy]
-    pairs = [results.comparison.find(benchmark, name) for name in names if variants[name].is_plain]
+    plain = [name for name, variant in variants.items() if variant.is_plain(results.study.engine)]
+    names = [name for policy in (mixed, baseline) for name in plain if variants[name].policy == policy]
+    pairs = [results.comparison.find(benchmark, name) for name in names]
     base = variants[results.study.comparison.baseline].batch_multiplier
     accuracy = results.comparison.variant(benchmark, results.study.comparison.baseline).test_accuracy.mean
     return [
@@ -42,7 +43,7 @@ def advice(results: Results, benchmark: str) -> str:
     pairs = [
         pair
         for name, variant in variants.items()
-        if variant.is_plain
+        if variant.is_plain(study.engine)
         and variant.policy != variants[baseline].policy
         and variant.batch_multiplier == variants[baseline].batch_multiplier
         and (pair := results.comparison.find(benchmark, name))

@@ -16,7 +16,8 @@ Loop = Callable[[keras.Model, ShuffledBatches, int, Sequence[keras.callbacks.Cal
 def fit(
     model: keras.Model, batches: ShuffledBatches, num_epochs: int, callbacks: Sequence[keras.callbacks.Callback]
 ) -> None:
-    model.fit(batches, epochs=num_epochs, shuffle=False, verbose=0, callbacks=list(callbacks))
+    order = keras.callbacks.LambdaCallback(on_epoch_begin=lambda epoch, _: batches.begin_epoch(epoch))
+    model.fit(batches, epochs=num_epochs, shuffle=False, verbose=0, callbacks=[order, *callbacks])
 
 
 def custom(
@@ -28,7 +29,7 @@ def custom(
     model.stop_training = False
     listeners.on_train_begin()
     for epoch in range(num_epochs):
-        batches.on_epoch_begin()
+        batches.begin_epoch(epoch)
         listeners.on_epoch_begin(epoch)
         loss_sum = num_correct = num_examples = 0
         for index in range(len(batches)):

@@ -31,24 +31,25 @@ def range_facts() -> Facts:
 
 
 def _bytes_per_value(dtype: str) -> int:
-    return int(engine.to_numpy(keras.ops.zeros((1000,), dtype)).nbytes // 1000)
+    return int(keras.ops.convert_to_numpy(keras.ops.zeros((1000,), dtype)).nbytes // 1000)
 
 
 def _largest(dtype: str) -> float:
     """The largest finite value, found by doubling and then filling in bits until nothing is finite any more."""
 
-    def finite(value: float) -> bool:
+    def rounded(value: float) -> float:
+        """What becomes of `value` in the type, and beyond float32 in none."""
         with np.errstate(over="ignore"):
-            return bool(keras.ops.isfinite(keras.ops.cast(keras.ops.convert_to_tensor(value, "float64"), dtype)))
+            tensor = keras.ops.cast(keras.ops.convert_to_tensor(np.float32(value)), dtype)
+        return float(keras.ops.convert_to_numpy(keras.ops.cast(tensor, "float32")))
 
     value, step = 1.0, 1.0
-    while finite(value * 2):
+    while np.isfinite(rounded(value * 2)):
         value *= 2
     step = value / 2
     while step >= value * 2.0**-24:
         # Casts round to nearest: what counts is that the sum is kept as it is.
-        total = keras.ops.cast(keras.ops.cast(keras.ops.convert_to_tensor(value + step, "float64"), dtype), "float64")
-        if np.isfinite(float(total)) and float(total) == value + step:
+        if rounded(value + step) == value + step:
             value += step
         step /= 2
     return value
@@ -85,7 +86,7 @@ def loss_scale_facts(growth_steps: int = 2000) -> Facts:
     before = loss_scale_now(optimizer) or 0.0
     good(np.ones(3, np.float32))
     after = loss_scale_now(optimizer) or 0.0
-    steps, values = int(optimizer.iterations), engine.to_numpy(weight.value).copy()
+    steps, values = int(optimizer.iterations), keras.ops.convert_to_numpy(weight.value).copy()
     good(np.array([1, np.inf, 1], np.float32))
     return {
         "loss_scale.start": start,
@@ -93,7 +94,7 @@ def loss_scale_facts(growth_steps: int = 2000) -> Facts:
         "loss_scale.growth_factor": after / before,
         "loss_scale.factor_at_overflow": (loss_scale_now(optimizer) or 0.0) / after,
         "loss_scale.overflow_is_skipped": bool(
-            (engine.to_numpy(weight.value) == values).all() and int(optimizer.iterations) == steps
+            (keras.ops.convert_to_numpy(weight.value) == values).all() and int(optimizer.iterations) == steps
         ),
     }
 

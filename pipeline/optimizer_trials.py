@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import keras
 import numpy as np
 
 from pipeline import engine, training
@@ -47,9 +48,9 @@ def _accuracies(
     model, _ = training.build_model(benchmark, trial.policy, data.num_classes, data.num_channels, seed=0)
     optimizer = training.OPTIMIZERS[trial.optimizer](learning_rate=0.001, **trial.options)
     # Whatever Keras does to the loss by itself: nothing under a pure policy, a dynamic scale under mixed_float16.
-    model.compile(optimizer, "sparse_categorical_crossentropy", jit_compile=False)
+    model.compile(optimizer, "sparse_categorical_crossentropy", jit_compile=engine.COMPILES_SHAPES)
     model.optimizer.build(model.trainable_variables)
-    fresh = [engine.to_numpy(variable.value) for variable in model.optimizer.variables]
+    fresh = [keras.ops.convert_to_numpy(variable.value) for variable in model.optimizer.variables]
     images, labels = data.train.images[:NUM_EXAMPLES], data.train.labels[:NUM_EXAMPLES]
     accuracies = []
     for seed, start in zip(seeds, weights, strict=True):

@@ -14,8 +14,8 @@ MAX_NAMED = 6  # of a long list of runs
 def check_comparable(study: Study, records: Mapping[RunKey, RunRecord]) -> None:
     """Returns if every run of the study is there, was made as the study says, and pairs with its partners.
 
-    All runs must share device and locked packages; those of a benchmark their data; those of a benchmark and seed
-    their initial weights.
+    All runs must share device, locked packages and container image; those of a benchmark their data; those of a
+    benchmark and seed their initial weights.
 
     Raises:
         InputError: names every fault, the runs, and how to make them anew.
@@ -28,6 +28,7 @@ def check_comparable(study: Study, records: Mapping[RunKey, RunRecord]) -> None:
     for what, values in (
         ("device", [device(record.environment) for record in chosen]),
         ("locked packages", [_short(record.environment.get("lock_sha256")) for record in chosen]),
+        ("container image", [_image(record.environment.get("image")) for record in chosen]),
         ("kind of memory", [record.peak_memory_kind or "unknown" for record in chosen]),
     ):
         faults += _differences(what, ((None, record.key, v) for record, v in zip(chosen, values, strict=True)))
@@ -53,6 +54,7 @@ def _departures(study: Study, record: RunRecord) -> list[str]:
     planned = {
         "campaign": study.campaign,
         "engine": study.engine,
+        "devices": study.devices,
         "policy": variant.policy,
         "tf32": variant.tf32,
         "jit_compile": variant.jit_compile,
@@ -87,6 +89,11 @@ def _fault(what: str, by_value: Mapping[str, Sequence[RunKey]]) -> str:
         f"({value}; {other_value}). If the code and the machine here are those of the former, make the others again: "
         f"dvc repro --force --single-item {_stages(odd)}; if not, all: dvc repro --force --single-item train"
     )
+
+
+def _image(image: Mapping[str, Any] | None) -> str:
+    """What of an image can change results, in words."""
+    return f"{image['target']} {_short(image['content_sha256'])} on {image['base']}" if image else "none"
 
 
 def _short(digest: str | None) -> str:

@@ -52,7 +52,7 @@ def loss_scale_now(optimizer: keras.optimizers.Optimizer) -> float | None:
     scale = getattr(optimizer, "dynamic_scale", None)
     if scale is None:
         scale = optimizer.loss_scale_factor
-    return None if scale is None else float(scale)
+    return None if scale is None else float(keras.ops.convert_to_numpy(scale))
 
 
 def _layers_with_weights(layer: keras.layers.Layer) -> Iterator[keras.layers.Layer]:

@@ -69,7 +69,7 @@ class RunRecord(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    schema_version: Literal[2] = 2
+    schema_version: Literal[3] = 3
     benchmark: str
     variant: str
     seed: int
@@ -82,6 +82,7 @@ class RunRecord(BaseModel):
     output_dtype: str
     tf32: bool
     jit_compile: bool
+    devices: int
     loop: Literal["fit", "custom"]
     loss_scale: Literal["dynamic", "fixed", "none"]
     initial_loss_scale: float | None

@@ -122,7 +122,7 @@ def _measured(results: Results, numbers: str) -> Iterator[tuple[str, Ratio]]:
         baseline = variants[results.study.comparison.baseline]
         for name, variant in variants.items():
             alone = variant.batch_multiplier == baseline.batch_multiplier
-            alone = alone and variant.model_copy(update={"tf32": False}).is_plain
+            alone = alone and variant.model_copy(update={"tf32": False}).is_plain(results.study.engine)
             pair = results.comparison.find(benchmark, name)
             if pair and alone and baseline.policy == "float32" and (variant.policy, variant.tf32) == wanted:
                 yield benchmark, pair.speedup

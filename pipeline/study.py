@@ -5,6 +5,7 @@
 
 import hashlib
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, Self
 
@@ -70,6 +71,14 @@ class Benchmark(Section):
     num_epochs: PositiveInt
     steps_per_execution: PositiveInt = 1
 
+    def batches(self, variants: Iterable[Variant]) -> Iterator[tuple[str, int]]:
+        """The sizes of every batch there will be, and the field that decides each."""
+        yield "evaluation_batch_size", self.evaluation_batch_size
+        for batch_size in {self.batch_size * variant.batch_multiplier for variant in variants}:
+            yield "batch_size", batch_size
+            if rest := self.split.num_train_examples % batch_size:
+                yield "split.num_train_examples", rest
+
 
 class FurtherPair(Section):
     """Two variants to compare besides those against the baseline."""
@@ -114,13 +123,15 @@ class Study(Section):
     profile: Name
     description: str
     campaign: Campaign  # names a repetition: another name trains everything anew, the same name nothing
-    engine: Literal["tensorflow"]
-    devices: Literal[1]
+    engine: Literal["tensorflow", "jax"]
+    runtime: Literal["cpu", "cuda", "tpu"]  # the locked packages that train: requirements/<runtime>.txt
+    devices: PositiveInt  # of one machine; each takes its share of every batch
     seeds: Annotated[list[Seed], Field(min_length=1)]
     datasets: Annotated[list[Name], Field(min_length=1)]
     benchmarks: Annotated[dict[Name, Benchmark], Field(min_length=1)]
     variants: Annotated[dict[Name, Variant], Field(min_length=1)]
     comparison: Comparison
+    compilation_cache: bool = False  # keeps what XLA compiles from one run to the next, in .cache/xla
     tensorboard: bool = False  # keeps scalars and histograms of the weights of every epoch beside a run's record
     deviations: dict[Name, list[str]] = Field(
         default_factory=dict
@@ -188,9 +199,30 @@ class Study(Section):
                 faults.append(f"{where}: {pair.baseline} and {pair.candidate} stand there already.")
             if both <= self.variants.keys() and not any(both <= self.variants_of(b).keys() for b in self.benchmarks):
                 faults.append(f"{where}: {pair.baseline} and {pair.candidate} run on no benchmark together.")
+        faults += self._engine_faults()
         if faults:
             raise ValueError("\n".join(faults))
         return self
+
+    def _engine_faults(self) -> list[str]:
+        """What the engine, or several devices, can't run."""
+        faults = []
+        if (self.engine == "jax") != (self.runtime == "tpu"):
+            faults.append(f"runtime: {self.runtime} has no {self.engine}; tpu has jax, cpu and cuda have tensorflow.")
+        if self.compilation_cache and self.engine == "tensorflow":
+            faults.append("compilation_cache: TensorFlow keeps nothing it compiled; only jax does.")
+        for name, variant in self.variants.items():
+            if self.engine == "jax" and not variant.jit_compile:
+                faults.append(f"variants.{name}.jit_compile: must be true, JAX compiles every step with XLA.")
+            if self.devices > 1:
+                faults += [f"variants.{name}.{fault}" for fault in variant.faults_on_several_devices(self.engine)]
+        for name, benchmark in self.benchmarks.items():
+            for field, number in benchmark.batches(self.variants_of(name).values()):
+                if number % self.devices:
+                    faults.append(
+                        f"benchmarks.{name}.{field}: batches of {number} can't be shared by {self.devices} devices."
+                    )
+        return faults
 
     def variants_of(self, benchmark: str) -> dict[str, Variant]:
         """The variants that are run on `benchmark`, by name, in the study's order."""
@@ -203,7 +235,7 @@ class Study(Section):
     @property
     def digest(self) -> str:
         """A SHA-256 of what decides which runs count and how they are compared."""
-        fields = {"campaign", "engine", "devices", "seeds", "benchmarks", "variants", "comparison"}
+        fields = {"campaign", "engine", "runtime", "devices", "seeds", "benchmarks", "variants", "comparison"}
         return hashlib.sha256(self.model_dump_json(include=fields).encode()).hexdigest()
 
     def runs(self) -> list[RunKey]:

@@ -3,6 +3,7 @@
 import contextlib
 import datetime
 import hashlib
+import math
 import time
 from pathlib import Path
 from statistics import median
@@ -26,11 +27,14 @@ from pipeline.records import EpochRecord, Outcome, RunRecord, write_run
 from pipeline.study import Benchmark, RunKey, Study
 from pipeline.variant import LossScale
 
+COMPILED = Path(".cache/xla")
 OPTIMIZERS = {"adam": keras.optimizers.Adam, "rmsprop": keras.optimizers.RMSprop}
 
 
 def train(study: Study, key: RunKey, process_started: float, root: Path = Path()) -> RunRecord:
     """Makes the run `key` of `study`, writes its folder under `root` and returns its record.
+
+    Of several processes that a launcher started for one run, each has its share of every batch; the first one writes.
 
     Divergence and lack of memory are outcomes in the record, not errors.
 
@@ -38,8 +42,17 @@ def train(study: Study, key: RunKey, process_started: float, root: Path = Path()
         process_started: `time.perf_counter()` at the start of the process; start-up time counts from there.
 
     Raises:
-        InputError: the data are missing or damaged, or the model does not have the dtypes of its policy.
+        InputError: the data are missing or damaged, there are fewer devices than asked for, or the model does not have
+            the dtypes of its policy.
     """
+    process = engine.join_processes()
+    if study.compilation_cache:
+        engine.keep_compiled(root / COMPILED)
+    with engine.data_parallel(study.devices):
+        return _train(study, key, process_started, root, process)
+
+
+def _train(study: Study, key: RunKey, process_started: float, root: Path, process: tuple[int, int]) -> RunRecord:
     benchmark, variant = study.benchmarks[key.benchmark], study.variants[key.variant]
     started_at = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     data = datasets.load(benchmark.dataset, benchmark.split, root / datasets.ROOT)
@@ -53,15 +66,16 @@ def train(study: Study, key: RunKey, process_started: float, root: Path = Path()
     compile_model(model, benchmark, variant.loss_scale, variant.jit_compile)
     initial_loss_scale = loss_scale_now(model.optimizer)
     # A first prediction traces it here, outside every timed window, and shows the output's real dtype.
-    dtypes = observed_dtypes(model, str(model.predict(data.validation.images[:1], verbose=0).dtype))
+    first = data.validation.images[: evaluation_batch_size if engine.COMPILES_SHAPES else study.devices]
+    dtypes = observed_dtypes(model, str(engine.predict(model, first, len(first)).dtype))
     if dtypes != expected_dtypes(variant.policy):
         raise InputError(
             f"{key.benchmark} must have {expected_dtypes(variant.policy)} under {variant.policy}: {dtypes}"
         )
 
-    batches = ShuffledBatches(data.train, batch_size, key.seed)
+    batches = ShuffledBatches(data.train, batch_size, key.seed, process)
     progress = ProgressLine(f"{key.benchmark} {key.variant} seed {key.seed}", benchmark.num_epochs, data.train)
-    surroundings = environment.describe()
+    surroundings = environment.describe(study.runtime)
     watch = Watch(has_gpu=bool(surroundings["accelerators"]))
     log = EpochLog(model) if study.tensorboard else None
 
@@ -105,6 +119,7 @@ def train(study: Study, key: RunKey, process_started: float, root: Path = Path()
         output_dtype=dtypes.output,
         tf32=variant.tf32,
         jit_compile=variant.jit_compile,
+        devices=study.devices,
         loop=variant.loop,
         loss_scale=variant.loss_scale.mode,
         initial_loss_scale=initial_loss_scale,
@@ -138,8 +153,9 @@ def train(study: Study, key: RunKey, process_started: float, root: Path = Path()
         disturbance=disturbance,
         environment=surroundings,
     )
-    with log.folder() if log else contextlib.nullcontext() as logs:
-        write_run(root, record, epochs, data.test.labels, predicted, logs)
+    if process[0] == 0:
+        with log.folder() if log else contextlib.nullcontext() as logs:
+            write_run(root, record, epochs, data.test.labels, predicted, logs)
     return record
 
 
@@ -156,7 +172,7 @@ def build_model(
         previous = keras.config.dtype_policy()
         keras.config.set_dtype_policy(policy)
         try:
-            return models.build(benchmark, num_classes, num_channels)
+            return models.build(benchmark, num_classes, num_channels, seed)
         finally:
             keras.config.set_dtype_policy(previous)
 
@@ -189,8 +205,14 @@ def compile_model(model: keras.Model, benchmark: Benchmark, loss_scale: LossScal
 
 
 def score(model: keras.Model, examples: datasets.Examples, batch_size: int) -> tuple[float, float, np.ndarray]:
-    """Mean cross-entropy, accuracy in [0, 1], and the most probable class of each example (N,)."""
-    probabilities = model.predict(examples.images, batch_size=batch_size, verbose=0)
+    """Mean cross-entropy, accuracy in [0, 1], and the most probable class of each example (N,).
+
+    The last batch is filled up with copies of an example, whose results are dropped: XLA compiles for one shape, and
+    several devices share a batch evenly.
+    """
+    num_examples = len(examples.labels)
+    rows = np.minimum(np.arange(math.ceil(num_examples / batch_size) * batch_size), num_examples - 1)
+    probabilities = engine.predict(model, examples.images[rows], batch_size)[:num_examples]
     true = np.take_along_axis(probabilities, examples.labels[:, None], axis=1)[:, 0]
     # Keras clips at the same place, so that a probability of zero costs 16.1 and not infinity.
     loss = -np.log(np.clip(true, keras.config.epsilon(), 1.0)).mean(dtype=np.float64)

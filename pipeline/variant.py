@@ -56,11 +56,10 @@ class Variant(Section):
     loop: Literal["fit", "custom"] = "fit"
     benchmarks: Annotated[list[Name], Field(min_length=1)] | None = None
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether nothing but policy and batch is chosen: Keras's own loop and loss scale, no TF32, no XLA."""
+    def is_plain(self, engine: str) -> bool:
+        """Whether only policy and batch are chosen: Keras's own loop and loss scale, no TF32, XLA for JAX alone."""
         usual = _usual_loss_scale({"policy": self.policy})
-        return (self.loop, self.loss_scale, self.tf32, self.jit_compile) == ("fit", usual, False, False)
+        return (self.loop, self.loss_scale, self.tf32, self.jit_compile) == ("fit", usual, False, engine == "jax")
 
     def faults(self) -> list[str]:
         """What no engine can run, or what would have no effect; each begins with the field."""
@@ -74,3 +73,12 @@ class Variant(Section):
             faults.append(f"tf32: {self.policy} has no float32 products that TF32 could round.")
         counts = Counter(self.benchmarks or [])
         return faults + [f"benchmarks: {twice!r} stands twice." for twice in counts if counts[twice] > 1]
+
+    def faults_on_several_devices(self, engine: str) -> list[str]:
+        """What fails, or goes wrong silently, where a batch is shared by devices; each begins with the field."""
+        faults = []
+        if self.loop == "custom":
+            faults.append("loop: custom trains on one device; Keras 3.15 breaks it on several (keras #23085).")
+        if engine == "tensorflow" and self.jit_compile and self.loss_scale.mode == "dynamic":
+            faults.append("jit_compile: crashes with a dynamic loss scale on several devices (keras #21366).")
+        return faults

@@ -1,10 +1,16 @@
 """The commands DVC runs. Each parses its arguments and calls the library."""
 
 import argparse
+import os
 import sys
 from collections.abc import Callable
 
 from pipeline.errors import InputError
+
+
+def choose_engine(name: str) -> None:
+    """Makes `name` the engine of this process; before the first import of `pipeline.engine`."""
+    os.environ["KERAS_BACKEND"] = name
 
 
 def run(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentParser) -> None:

@@ -2,14 +2,16 @@
 
 import argparse
 
-import pipeline.engine  # noqa: F401  loads TensorFlow, which TFDS needs, without its chatter
 from pipeline import datasets
 from pipeline.study import load_study
-from stages import run
+from stages import choose_engine, run
 
 
 def main(arguments: argparse.Namespace) -> None:
     load_study()  # a faulty study starts nothing, not even a download
+    choose_engine("tensorflow")  # which TFDS reads its files with, whatever trains
+    import pipeline.engine  # noqa: F401  without its chatter
+
     print(f"{datasets.download(arguments.dataset)} is ready")
 
 

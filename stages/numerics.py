@@ -8,7 +8,7 @@ from typing import Any
 
 from pipeline.facts import POLICIES
 from pipeline.study import load_study
-from stages import run
+from stages import choose_engine, run
 
 RESULTS = Path("results")
 LOSS_SCALE = 2.0**15
@@ -16,6 +16,7 @@ LOSS_SCALE = 2.0**15
 
 def main(_: argparse.Namespace) -> None:
     study = load_study()
+    choose_engine(study.engine)
     from pipeline import engine  # noqa: F401, I001  first, and late: it quietens the engine, which takes seconds to import
     from pipeline import datasets, exponents, numerics, optimizer_trials
 

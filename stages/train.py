@@ -8,7 +8,7 @@ import argparse  # noqa: E402
 
 from pipeline.errors import InputError  # noqa: E402
 from pipeline.study import RunKey, load_study  # noqa: E402
-from stages import run  # noqa: E402
+from stages import choose_engine, run  # noqa: E402
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -29,6 +29,7 @@ def main(arguments: argparse.Namespace) -> None:
         print(text, end="")
         return
 
+    choose_engine(study.engine)
     from pipeline.training import train  # the engine takes seconds to import
 
     record = train(study, key, PROCESS_STARTED)

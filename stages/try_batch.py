@@ -4,7 +4,7 @@ import argparse
 import sys
 
 from pipeline.study import load_study
-from stages import run
+from stages import choose_engine, run
 
 DOES_NOT_FIT = 3
 
@@ -13,6 +13,7 @@ def main(arguments: argparse.Namespace) -> None:
     study = load_study()
     benchmark = study.benchmarks[arguments.benchmark]
     variant = study.variants[arguments.variant]
+    choose_engine(study.engine)
     import numpy as np
 
     from pipeline import datasets, engine, training  # the engine takes seconds to import

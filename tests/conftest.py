@@ -1,6 +1,8 @@
 """Small studies and fake data. Nothing here needs a network or an accelerator."""
 
+import hashlib
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
@@ -11,6 +13,7 @@ import pytest
 from pipeline.records import EpochRecord, RunRecord, write_run
 from pipeline.study import RunKey, Study
 
+ENGINE = os.environ.get("KERAS_BACKEND", "tensorflow")  # tests/engines/test_engines.py runs some tests on the other one
 REPOSITORY = Path(__file__).parent.parent
 
 
@@ -20,7 +23,8 @@ def small_study(**changes) -> Study:
         "profile": "small",
         "description": "for tests",
         "campaign": "first",
-        "engine": "tensorflow",
+        "engine": ENGINE,
+        "runtime": "tpu" if ENGINE == "jax" else "cpu",
         "devices": 1,
         "seeds": [0, 1, 2],
         "datasets": ["mnist"],
@@ -36,7 +40,11 @@ def small_study(**changes) -> Study:
         },
         "comparison": {"baseline": "float32", "num_warmup_epochs": 1, "margin_pp": {"wide": 1.0, "narrow": 1.0}},
     }
-    return Study.model_validate(values | changes)
+    values |= changes
+    if ENGINE == "jax":
+        compiled = {name: variant | {"jit_compile": True} for name, variant in values["variants"].items()}
+        values["variants"] = compiled
+    return Study.model_validate(values)
 
 
 def benchmark(units: int, **changes) -> dict:
@@ -55,8 +63,11 @@ def benchmark(units: int, **changes) -> dict:
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
     """A folder with the arrays of a tiny data set, `data/mnist`: 60 training and 20 test images in 10 classes."""
-    import hashlib
+    write_data(tmp_path)
+    return tmp_path
 
+
+def write_data(root: Path) -> None:
     rng = np.random.default_rng(0)
     arrays = {}
     for part, count in (("train", 60), ("test", 20)):
@@ -65,7 +76,7 @@ def workspace(tmp_path: Path) -> Path:
             np.uint8
         )
         arrays[f"{part}_labels"] = labels
-    folder = tmp_path / "data" / "mnist"
+    folder = root / "data" / "mnist"
     folder.mkdir(parents=True)
     for name, array in arrays.items():
         np.save(folder / f"{name}.npy", array)
@@ -75,7 +86,6 @@ def workspace(tmp_path: Path) -> Path:
         "sha256": {name: hashlib.sha256(array.data).hexdigest() for name, array in arrays.items()},
     }
     (folder / "dataset.json").write_text(json.dumps(description))
-    return tmp_path
 
 
 @pytest.fixture(scope="session")
@@ -99,13 +109,14 @@ def make_record(key: RunKey, **changes) -> RunRecord:
         **key._asdict(),
         "campaign": "first",
         "outcome": "completed",
-        "engine": "tensorflow",
+        "engine": ENGINE,
         "policy": "float32",
         "compute_dtype": "float32",
         "variable_dtype": "float32",
         "output_dtype": "float32",
         "tf32": False,
-        "jit_compile": False,
+        "jit_compile": ENGINE == "jax",
+        "devices": 1,
         "loop": "fit",
         "loss_scale": "none",
         "initial_loss_scale": None,
@@ -154,7 +165,9 @@ def make_record(key: RunKey, **changes) -> RunRecord:
             "memory_bytes": 2**34,
             "accelerators": [],
             "packages": {"keras": "3"},
+            "runtime": "cpu",
             "lock_sha256": "l",
+            "image": None,
             "git_commit": "c",
             "load_average": 0.1,
         },

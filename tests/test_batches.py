@@ -6,8 +6,8 @@ from pipeline.datasets import Examples
 EXAMPLES = Examples(np.arange(10, dtype=np.uint8)[:, None, None, None], np.arange(10))
 
 
-def epoch(batches: ShuffledBatches) -> list[int]:
-    batches.on_epoch_begin()
+def epoch(batches: ShuffledBatches, number: int = 0) -> list[int]:
+    batches.begin_epoch(number)
     return [int(label) for index in range(len(batches)) for label in batches[index][1]]
 
 
@@ -19,7 +19,7 @@ def test_an_epoch_sees_each_example_once_partial_batch_included():
 
 def test_images_travel_with_their_labels():
     batches = ShuffledBatches(EXAMPLES, 4, seed=0)
-    batches.on_epoch_begin()
+    batches.begin_epoch(1)
     images, labels = batches[1]
     assert images.dtype == np.uint8
     assert images[:, 0, 0, 0].tolist() == labels.tolist()
@@ -27,7 +27,7 @@ def test_images_travel_with_their_labels():
 
 def test_the_order_depends_on_seed_and_epoch_alone():
     first, again = ShuffledBatches(EXAMPLES, 4, seed=3), ShuffledBatches(EXAMPLES, 5, seed=3)
-    epochs = [epoch(first) for _ in range(3)]
-    assert epochs == [epoch(again) for _ in range(3)], "the batch size must not change the order"
+    epochs = [epoch(first, number) for number in range(3)]
+    assert epochs == [epoch(again, number) for number in range(3)], "the batch size must not change the order"
     assert epochs[0] != epochs[1]
     assert epochs[0] != epoch(ShuffledBatches(EXAMPLES, 4, seed=4))

@@ -43,6 +43,10 @@ def test_a_run_that_is_not_like_its_partners_is_refused_by_name(records, field, 
         ({"accelerators": [{"name": "V100", "compute_capability": "7.0"}]}, "device (Example CPU, 2 cores; V100)"),
         ({"num_cpus": 8}, "device (Example CPU, 2 cores; Example CPU, 8 cores)"),
         ({"lock_sha256": "newer"}, "locked packages (l; newer)"),
+        (
+            {"image": {"target": "cpu", "base": "debian", "content_sha256": "c", "commit": "1", "dirty": False}},
+            "container image (none; cpu c on debian)",
+        ),
     ],
 )
 def test_a_run_from_another_machine_or_with_other_packages_is_refused(records, changes, what):
@@ -50,6 +54,13 @@ def test_a_run_from_another_machine_or_with_other_packages_is_refused(records, c
     environment = records[key].environment | changes
     records[key] = records[key].model_copy(update={"environment": environment})
     assert f"they differ in {what}" in refusal(records)
+
+
+def test_images_of_the_same_content_are_comparable_whoever_built_them(records):
+    for index, (key, record) in enumerate(records.items()):
+        image = {"target": "cpu", "base": "debian", "content_sha256": "c", "commit": str(index), "digest": str(index)}
+        records[key] = record.model_copy(update={"environment": record.environment | {"image": image}})
+    check_comparable(small_study(), records)
 
 
 def test_seeds_may_start_from_different_weights_and_benchmarks_use_different_data(records):
@@ -63,7 +74,8 @@ def test_seeds_may_start_from_different_weights_and_benchmarks_use_different_dat
     ("field", "value"),
     [
         ("campaign", "second"),
-        ("engine", "jax"),
+        ("engine", "other"),
+        ("devices", 2),
         ("policy", "float16"),
         ("tf32", True),
         ("batch_size", 999),

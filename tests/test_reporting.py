@@ -137,6 +137,7 @@ def test_the_report_is_one_file_that_loads_nothing(rendered):
         "Example CPU",
         "make repro",
         "this machine",
+        "requirements/cpu.txt",
     ):
         assert text in html
     assert html.count("<svg ") == 2 * 7 + 2

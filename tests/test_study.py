@@ -146,6 +146,41 @@ def test_what_an_engine_cannot_run_is_refused_at_the_door(variant, message):
     assert message in fault(values)
 
 
+@pytest.mark.parametrize(
+    ("changes", "messages"),
+    [
+        ({"engine": "jax"}, ["runtime: cpu has no jax", "variants.float32.jit_compile: must be true, JAX compiles"]),
+        ({"runtime": "tpu"}, ["runtime: tpu has no tensorflow"]),
+        ({"compilation_cache": True}, ["compilation_cache: TensorFlow keeps nothing"]),
+        (
+            {"devices": 5},
+            [
+                "benchmarks.mnist_dense.batch_size: batches of 8192 can't be shared by 5 devices",
+                "variants.mixed_float16_custom.loop: custom trains on one device",
+            ],
+        ),
+        ({"devices": 0}, ["devices: Input should be greater than 0"]),
+    ],
+)
+def test_what_an_engine_or_several_devices_cannot_run_is_refused(changes, messages):
+    found = fault(quick() | changes)
+    for message in messages:
+        assert message in found
+    assert "7040" not in found  # the last batch of MNIST, which five devices can share
+
+
+def test_a_crash_of_keras_on_several_devices_is_refused_with_its_reference():
+    values = quick() | {"devices": 2}
+    values["variants"] = {
+        "float32": {"policy": "float32", "batch_multiplier": 1},
+        "odd": {"policy": "mixed_float16", "batch_multiplier": 1, "jit_compile": True},
+    }
+    values["comparison"]["further_pairs"] = []
+    assert fault(values).count("keras #21366") == 1
+    values["variants"]["odd"]["jit_compile"] = False
+    Study.model_validate(values)
+
+
 def test_the_custom_loop_takes_one_step_at_a_time():
     values = quick()
     values["benchmarks"]["mnist_dense"]["steps_per_execution"] = 16

@@ -7,16 +7,16 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from conftest import benchmark, small_study
+from conftest import ENGINE, benchmark, small_study
 
-from pipeline import datasets, training
+from pipeline import datasets, loops, training
 from pipeline.errors import InputError
 from pipeline.records import RunRecord, read_epochs, read_record
 from pipeline.study import Benchmark, RunKey
 from pipeline.variant import Unscaled
 
 DESIGNED_FIELDS = """schema_version, benchmark, variant, seed, campaign, outcome, engine, policy, compute_dtype,
-variable_dtype, output_dtype, tf32, jit_compile, loop, loss_scale, initial_loss_scale, overflow,
+variable_dtype, output_dtype, tf32, jit_compile, devices, loop, loss_scale, initial_loss_scale, overflow,
 batch_size, image_size, num_parameters,
 num_train_examples, num_validation_examples, num_test_examples, num_epochs, steps_per_epoch, startup_seconds,
 first_epoch_seconds, steady_epoch_seconds, images_per_second, peak_memory_bytes, peak_memory_kind, weights_bytes,
@@ -249,11 +249,11 @@ def test_fit_receives_the_batches_in_their_order(workspace):
 
     recipe = Benchmark.model_validate(benchmark(units=16))
     model, _ = training.build_model(recipe, "float32", 10, 1, seed=0)
-    training.compile_model(model, recipe, Unscaled(mode="none"), jit_compile=False)
-    model.fit(Spy(data.train, 16, seed=5), epochs=2, shuffle=False, verbose=0)
+    training.compile_model(model, recipe, Unscaled(mode="none"), jit_compile=ENGINE == "jax")
+    loops.fit(model, Spy(data.train, 16, seed=5), 2, [])
     plain = ShuffledBatches(data.train, 16, seed=5)
     expected = []
-    for _ in range(2):
-        plain.on_epoch_begin()
+    for epoch in range(2):
+        plain.begin_epoch(epoch)
         expected += [plain[index][1].tolist() for index in range(3)]
     assert seen[-6:] == expected, "what Keras reads before that is a look at shapes"

@@ -337,13 +337,22 @@ def test_a_study_that_means_something_else_by_a_name_cannot_test_the_claim():
 
 def test_hardware_is_read_off_the_environment():
     gpu = {
-        "accelerators": [{"name": "V100", "compute_capability": "7.0", "memory_bytes": 2**34}],
+        "accelerators": [{"kind": "gpu", "name": "V100", "compute_capability": "7.0", "memory_bytes": 2**34}],
         "cpu": "X",
         "machine": "x86_64",
     }
     assert hardware_of([gpu]) == Hardware("nvidia_gpu", "V100", 7.0, 2**34)
     cpu = hardware_of([gpu | {"accelerators": [], "cpu_features": ["avx2"]}])
     assert cpu == Hardware("cpu", "X", cpu_features=("avx2",))
+    tpu = {"kind": "tpu", "name": "TPU v5e", "compute_capability": "", "memory_bytes": None}
+    assert hardware_of([gpu | {"accelerators": [tpu]}]) == Hardware("tpu", "TPU v5e")
+
+
+def test_on_jax_a_variant_compiled_with_xla_is_the_one_of_the_claims():
+    variants = small_study().model_dump(mode="json")["variants"]
+    compiled = {name: variant | {"jit_compile": True} for name, variant in variants.items()}
+    study = small_study(engine="jax", runtime="tpu", variants=compiled)
+    assert judged(SPEEDUP, comparison(2.1, 2.5), study=study).verdict == "reproduced"
 
 
 def test_the_projects_claims_cover_every_source():

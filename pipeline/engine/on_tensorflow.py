@@ -1,18 +1,16 @@
-"""The few things Keras leaves to the engine underneath it.
-
-Import this module before Keras: it loads the engine without its start-up chatter.
-"""
+"""TensorFlow underneath Keras."""
 
 import contextlib
 import os
 import resource
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # so that an index means the same GPU to NVML
-os.environ["KERAS_BACKEND"] = "tensorflow"
+import numpy as np
+
+from pipeline.errors import InputError
 
 
 @contextlib.contextmanager
@@ -37,6 +35,25 @@ with _silent_stderr():
 tf.get_logger().setLevel("ERROR")  # it advises against tracing, which we do on purpose and outside the clock
 
 
+COMPILES_SHAPES = False
+
+
+def join_processes() -> tuple[int, int]:
+    """Which of the processes of one run this is, and how many there are: Keras 3.15 trains in one, on TensorFlow.
+
+    Raises:
+        InputError: a launcher started several.
+    """
+    if "TF_CONFIG" in os.environ or int(os.environ.get("SLURM_STEP_NUM_TASKS", "1")) > 1:
+        raise InputError("engine: Keras 3.15 can't fit under MultiWorkerMirroredStrategy; several processes need jax.")
+    return 0, 1
+
+
+def version() -> dict[str, str]:
+    """The engine's packages and their versions."""
+    return {"tensorflow": tf.__version__}
+
+
 def set_tf32(enabled: bool) -> None:
     """Lets float32 matrix products round their inputs to TensorFloat-32, or forbids it."""
     tf.config.experimental.enable_tensor_float_32_execution(enabled)
@@ -48,13 +65,40 @@ def synchronise() -> None:
 
 
 def accelerators() -> list[dict[str, str]]:
-    """Each GPU's name and compute capability, as the engine sees them."""
+    """Kind, name and compute capability of each GPU, as the engine sees them."""
     found = []
     for device in tf.config.list_physical_devices("GPU"):
         details = tf.config.experimental.get_device_details(device)
         capability = ".".join(str(part) for part in details.get("compute_capability", ()))
-        found.append({"name": details.get("device_name", device.name), "compute_capability": capability})
+        name = details.get("device_name", device.name)
+        found.append({"kind": "gpu", "name": name, "compute_capability": capability})
     return found
+
+
+def keep_compiled(folder: Path) -> None:
+    """TensorFlow keeps no compiled step from one process to the next."""
+
+
+@contextlib.contextmanager
+def data_parallel(num_devices: int) -> Iterator[None]:
+    """What is built and trained inside is so on `num_devices` devices, a share of each batch on each.
+
+    Raises:
+        InputError: there are fewer.
+    """
+    devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
+    if num_devices > len(devices):
+        raise InputError(f"devices: {num_devices} asked for, and TensorFlow sees {len(devices)} here.")
+    if num_devices == 1:
+        yield
+        return
+    with tf.distribute.MirroredStrategy([device.name for device in devices[:num_devices]]).scope():
+        yield
+
+
+def predict(model: Any, images: np.ndarray, batch_size: int) -> np.ndarray:
+    """What `model` makes of images (N, ...): (N, ...)."""
+    return np.asarray(model.predict(images, batch_size=batch_size, verbose=0))
 
 
 def gradient_step(model: Any) -> Any:
@@ -79,13 +123,8 @@ def gradient_step(model: Any) -> Any:
     return step
 
 
-def to_numpy(tensor: Any) -> Any:
-    """The values of a tensor or variable as a NumPy array."""
-    return tf.convert_to_tensor(tensor).numpy()
-
-
 def apply_step(optimizer: Any, variable: Any) -> Any:
-    """A compiled function that applies one gradient, of the variable's shape, through `optimizer`."""
+    """A compiled function that applies one gradient, a NumPy array of the variable's shape, through `optimizer`."""
 
     @tf.function  # type: ignore[untyped-decorator]
     def step(gradient: Any) -> None:

@@ -1,0 +1,109 @@
+"""What the engine that KERAS_BACKEND names does, as JSON: python engine_probe.py FUNCTION FOLDER [NUMBER].
+
+Four devices, or EMULATED_DEVICES, are emulated on the CPU. `tests/engines/test_engines.py` starts this, because a
+process has one engine.
+"""
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+if os.environ["KERAS_BACKEND"] == "jax":
+    os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=" + os.environ.get("EMULATED_DEVICES", "4")
+else:
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+    import tensorflow as tf
+
+    devices = [tf.config.LogicalDeviceConfiguration()] * 4
+    tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], devices)
+
+from conftest import benchmark, small_study
+
+from pipeline import datasets, engine, training
+from pipeline.batches import ShuffledBatches
+from pipeline.study import RunKey
+from pipeline.variant import Unscaled
+
+EFFICIENTNET = {"name": "efficientnet", "number": 0, "depth": 0.1, "batch_norm_momentum": 0.8}
+GENTLE = {"optimizer": {"name": "adam", "learning_rate": 1e-5}}
+
+
+def losses(folder: Path) -> object:
+    """Weights and the losses of the first three steps of a dense network and of a convolutional one."""
+    found = {}
+    for name, changes in {"dense": {}, "convolutional": {"model": EFFICIENTNET, "image_size": 32} | GENTLE}.items():
+        recipe = small_study(benchmarks={"wide": benchmark(units=16, **changes), "narrow": benchmark(units=8)})
+        recipe = recipe.benchmarks["wide"]
+        data = datasets.load("mnist", recipe.split, folder / "data")
+        model, digest = training.build_model(recipe, "float32", data.num_classes, data.num_channels, seed=3)
+        training.compile_model(model, recipe, Unscaled(mode="none"), jit_compile=engine.COMPILES_SHAPES)
+        batches = ShuffledBatches(data.train, recipe.batch_size, seed=3)
+        steps = [float(model.train_on_batch(*batches[0])[0])]
+        for _ in range(2):
+            model.reset_metrics()
+            steps.append(float(model.train_on_batch(*batches[0])[0]))
+        found[name] = {"weights": digest, "labels": batches[0][1].tolist(), "losses": steps}
+    return found
+
+
+def devices(folder: Path, number: int, variant: str = "float32", **changes) -> object:
+    """A run on several devices."""
+    study = small_study(
+        devices=number,
+        variants={
+            "float32": {"policy": "float32", "batch_multiplier": 1},
+            "mixed": {"policy": "mixed_float16", "batch_multiplier": 1},
+        },
+        benchmarks={"wide": benchmark(units=16, num_epochs=3), "narrow": benchmark(units=8)},
+        **changes,
+    )
+    record = training.train(study, RunKey("wide", variant, 0), time.perf_counter(), folder)
+    return {"devices": record.devices, "losses": [record.final_train_loss, record.final_test_loss]}
+
+
+def mixed_on_two_devices(folder: Path) -> object:
+    return devices(folder, 2, "mixed")
+
+
+def compilations(folder: Path) -> object:
+    """How often XLA compiled something before and after the end of the first epoch, the last batch being smaller."""
+    import jax
+
+    counts: list[int] = [0]
+
+    def listen(event: str, _: float, **__: object) -> None:
+        counts[-1] += event == "/jax/core/compile/backend_compile_duration"
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    epoch = training.ProgressLine.epoch
+
+    def after_epoch(line: object, record: object) -> None:
+        epoch(line, record)
+        counts.append(0)
+
+    training.ProgressLine.epoch = after_epoch
+    study = small_study(benchmarks={"wide": benchmark(units=16, num_epochs=4), "narrow": benchmark(units=8)})
+    training.train(study, RunKey("wide", "float32", 0), time.perf_counter(), folder)
+    return counts
+
+
+def cached(folder: Path) -> object:
+    """Whether XLA's compiled steps are kept, and found again."""
+    import jax
+
+    events: list[str] = []
+    jax.monitoring.register_event_listener(lambda event, **_: events.append(event))
+    result = devices(folder, 1, compilation_cache=True)
+    assert (folder / ".cache" / "xla").is_dir()
+    return {
+        "losses": result["losses"],
+        "hits": events.count("/jax/compilation_cache/cache_hits"),
+        "misses": events.count("/jax/compilation_cache/cache_misses"),
+    }
+
+
+if __name__ == "__main__":
+    function, folder, *numbers = sys.argv[1:]
+    print("\n" + json.dumps(globals()[function](Path(folder), *map(int, numbers))))

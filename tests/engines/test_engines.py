@@ -1,0 +1,152 @@
+"""TensorFlow and JAX, from one code path: each in a process of its own, because a process has one engine."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import REPOSITORY
+
+from pipeline.errors import InputError
+
+ENGINES = ("tensorflow", "jax")
+PROBE = REPOSITORY / "tests" / "engines" / "engine_probe.py"
+
+
+def start(engine: str, *command: str, check: bool = True, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = (
+        os.environ | variables | {"KERAS_BACKEND": engine, "PYTHONPATH": f"{REPOSITORY}:{REPOSITORY / 'tests'}"}
+    )
+    done = subprocess.run(
+        [sys.executable, *command], cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0 or not check, done.stdout[-3000:] + done.stderr[-3000:]
+    return done
+
+
+def probe(engine: str, function: str, folder: Path, *numbers: int):
+    arguments = [str(PROBE), function, str(folder), *map(str, numbers)]
+    return json.loads(start(engine, *arguments).stdout.splitlines()[-1])
+
+
+def test_jax_passes_the_tests_of_training_and_numerics():
+    """What the rest of the suite shows of TensorFlow."""
+    chosen = [
+        *("complete_record and mixed_float16", "custom_loop_does_what_fit_does and mixed_float16"),
+        *("overflow", "receives_the_batches", "by_hand", "range_as", "growth_period", "dtypes_under"),
+    ]
+    files = ["tests/test_training.py", "tests/test_numerics.py"]
+    done = start("jax", "-m", "pytest", "-q", "-p", "no:cacheprovider", *files, "-k", " or ".join(chosen))
+    assert " passed" in done.stdout
+    assert " skipped," not in done.stdout
+
+
+def test_both_engines_start_alike_see_the_same_and_take_the_same_first_steps(workspace):
+    """Weights and batches are the same bit for bit. Losses are float32 sums in another order.
+
+    A sum of n products is off by about √n · 2⁻²⁴ relatively: for the 784 to some thousand terms here 2e-6 to 5e-6, and
+    more after steps of Adam, which divides by the size of gradients near zero.
+    """
+    ours, theirs = (probe(engine, "losses", workspace) for engine in ENGINES)
+    for model in ("dense", "convolutional"):
+        assert ours[model]["weights"] == theirs[model]["weights"]
+        assert ours[model]["labels"] == theirs[model]["labels"]
+        assert ours[model]["losses"][0] == pytest.approx(theirs[model]["losses"][0], rel=1e-5)
+        assert ours[model]["losses"] == pytest.approx(theirs[model]["losses"], rel=1e-4)
+        assert len(set(ours[model]["losses"])) == 3  # it trains
+
+
+@pytest.mark.parametrize(
+    ("engine", "absent"),
+    [("tensorflow", ["jax", "tensorflow_datasets", "dvc"]), ("jax", ["tensorflow", "tensorflow_datasets", "dvc"])],
+)
+def test_training_needs_its_engine_and_the_prepared_arrays(workspace, engine, absent):
+    code = f"""
+import runpy, sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {absent}:
+            raise ModuleNotFoundError(name=name)
+sys.meta_path.insert(0, Absent())
+sys.argv[1:] = ["devices", "{workspace}", "1"]
+runpy.run_path("{PROBE}", run_name="__main__")
+"""
+    done = start(engine, "-c", code)
+    assert json.loads(done.stdout.splitlines()[-1])["devices"] == 1
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_several_devices_share_every_batch_and_train_as_one(workspace, engine):
+    """The mean training loss of an epoch is over each example once: the same on one, two and four devices."""
+    one, two, four = (probe(engine, "devices", workspace, number) for number in (1, 2, 4))
+    assert [found["devices"] for found in (one, two, four)] == [1, 2, 4]
+    for several in (two, four):
+        assert several["losses"] == pytest.approx(one["losses"], rel=1e-5)
+
+
+def test_several_processes_share_every_batch_and_train_as_one(workspace, monkeypatch):
+    """As two machines would: two processes with a device each, which find each other on a port of this machine."""
+    one = probe("jax", "devices", workspace, 1)
+    record = workspace / "runs" / "wide" / "float32" / "seed-0" / "record.json"
+    record.unlink()
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        address = f"localhost:{free.getsockname()[1]}"
+    monkeypatch.setenv("EMULATED_DEVICES", "1")
+    monkeypatch.setenv("KERAS_DISTRIBUTION_JOB_ADDRESSES", address)
+    monkeypatch.setenv("KERAS_DISTRIBUTION_NUM_PROCESSES", "2")
+
+    def process(index: int):
+        environment = {"KERAS_DISTRIBUTION_PROCESS_ID": str(index)}
+        done = start("jax", str(PROBE), "devices", str(workspace), "2", **environment)
+        return json.loads(done.stdout.splitlines()[-1])
+
+    with ThreadPoolExecutor() as pool:
+        first, second = pool.map(process, (0, 1))
+    assert first == second
+    assert json.loads(record.read_text())["devices"] == 2
+    assert first["losses"] == pytest.approx(one["losses"], rel=1e-5)
+
+
+def test_several_processes_on_tensorflow_are_refused(workspace, monkeypatch):
+    monkeypatch.setenv("TF_CONFIG", "{}")
+    done = start("tensorflow", str(PROBE), "devices", str(workspace), "1", check=False)
+    assert "engine: Keras 3.15 can't fit under MultiWorkerMirroredStrategy" in done.stderr
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_dynamic_loss_scale_works_on_several_devices(workspace, engine):
+    assert np.isfinite(probe(engine, "mixed_on_two_devices", workspace)["losses"]).all()
+
+
+def test_more_devices_than_there_are_is_a_clear_message(workspace):
+    done = start("jax", str(PROBE), "devices", str(workspace), "8", check=False)
+    assert "devices: 8 asked for, and JAX sees 4 here." in done.stderr
+
+
+def test_xla_compiles_nothing_after_the_first_epoch(workspace):
+    """Every epoch ends in a smaller batch; its shape is compiled once, like that of the others."""
+    first, *rest = probe("jax", "compilations", workspace)
+    assert first > 0
+    assert rest == [0] * 4
+
+
+def test_what_xla_compiled_is_found_again_by_the_next_process(workspace):
+    first, second = (probe("jax", "cached", workspace) for _ in range(2))
+    assert first["misses"] > 0
+    assert second["misses"] == 0
+    assert second["hits"] >= first["misses"]
+    assert second["losses"] == first["losses"]
+
+
+def test_an_engine_that_is_not_installed_is_named():
+    code = "import sys; sys.modules['jax'] = None; import pipeline.engine"
+    done = start("jax", "-c", code, check=False)
+    assert done.stderr.splitlines()[-1].endswith(
+        InputError.__name__ + ": engine: jax is not installed here; `make help` says how to set up another."
+    )
