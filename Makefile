@@ -36,7 +36,7 @@ repro: .venv/ready ## run the study and write its report; PROFILE=paper for the 
 
 # What `repro` runs once the packages are there. A container has them.
 study:
-	@python -m stages.check
+	@python -m stages.check --runtime $(ENGINE)
 	@$(if $(SETTINGS),dvc exp run $(SETTINGS:%=--set-param %),dvc repro --quiet)
 	@python -m stages.summary
 

@@ -13,8 +13,8 @@ if [ "${version%%.*}" -ge 23 ] && ! "$docker" buildx version >/dev/null 2>&1; th
     "or name another client: DOCKER=/usr/bin/docker"
 fi
 
-# What a first build takes at its height: the image, the packages it is made of, and the layer being written.
-case $target in cpu) needed_gb=7 ;; cuda) needed_gb=20 ;; tpu) needed_gb=8 ;; esac
+# What a first build takes: the image, and in Docker's build cache the packages it is made of.
+case $target in cpu) needed_gb=6 ;; cuda) needed_gb=16 ;; tpu) needed_gb=7 ;; esac
 folder=$("$docker" info --format '{{.DockerRootDir}}' 2>/dev/null) || folder= # Podman has no such word
 same_packages=$("$docker" image ls --quiet --filter "label=mixed-precision.locks=$locks_sha256")
 if [ -e "$folder" ] && [ -z "$same_packages" ]; then

@@ -5,12 +5,14 @@ import argparse
 from pipeline.acceleration import device_of, speed
 from pipeline.claims import load_claims
 from pipeline.errors import InputError
-from pipeline.hardware import this_machine
+from pipeline.hardware import Hardware, this_machine
 from pipeline.study import Study, load_study
 from stages import run
 
+MADE_FOR = {"cpu": "cpu", "cuda": "nvidia_gpu", "tpu": "tpu"}
 
-def main(_: argparse.Namespace) -> None:
+
+def main(arguments: argparse.Namespace) -> None:
     messages = []
     for load in (load_study, load_claims):
         try:
@@ -19,8 +21,22 @@ def main(_: argparse.Namespace) -> None:
             messages.append(str(error))
     if messages:
         raise InputError("\n".join(messages))
-    for warning in slow_choices(load_study()):
+    study = load_study()
+    print(device(arguments.runtime or study.runtime, this_machine()))
+    for warning in slow_choices(study):
         print(f"note: {warning}")
+
+
+def device(runtime: str, hardware: Hardware) -> str:
+    """What trains the study here, and what to do where that is not what its packages are made for."""
+    if hardware.kind == MADE_FOR[runtime]:
+        return f"trains on {hardware.name}"
+    if hardware.kind == "cpu":
+        return f"note: the packages are for a {runtime} device and none is visible here; training is on {hardware.name}"
+    return (
+        f"note: the packages are for a {runtime} device and {hardware.name} is here;"
+        " make repro ENGINE=cuda trains on NVIDIA GPUs, ENGINE=tpu on TPUs"
+    )
 
 
 def slow_choices(study: Study) -> list[str]:
@@ -36,4 +52,6 @@ def slow_choices(study: Study) -> list[str]:
 
 
 if __name__ == "__main__":
-    run(main, argparse.ArgumentParser(prog="python -m stages.check", description=__doc__))
+    parser = argparse.ArgumentParser(prog="python -m stages.check", description=__doc__)
+    parser.add_argument("--runtime", choices=MADE_FOR, help="what will train the study, where that is not what it says")
+    run(main, parser)

@@ -230,6 +230,19 @@ def test_a_loss_scale_follows_keras_where_none_is_given():
     assert {variants[name].loss_scale.mode for name in ("float32", "mixed_bfloat16")} == {"none"}
 
 
+@pytest.mark.parametrize(
+    ("runtime", "hardware", "said"),
+    [
+        ("cpu", Hardware("cpu", "Xeon"), "trains on Xeon"),
+        ("cuda", Hardware("nvidia_gpu", "H100"), "trains on H100"),
+        ("cuda", Hardware("cpu", "Xeon"), "note: the packages are for a cuda device and none is visible here"),
+        ("cpu", Hardware("nvidia_gpu", "H100"), "note: the packages are for a cpu device and H100 is here"),
+    ],
+)
+def test_what_trains_is_named(runtime, hardware, said):
+    assert check.device(runtime, hardware).startswith(said)
+
+
 def test_slow_choices_are_named_and_fast_ones_are_not(monkeypatch):
     study = Study.model_validate(quick())
     monkeypatch.setattr(check, "this_machine", lambda: Hardware("cpu", "CPU", cpu_features=("avx2",)))

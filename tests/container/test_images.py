@@ -355,6 +355,11 @@ def test_the_study_runs_on_jax(images, docker, project, place, tfds, finished):
 def test_without_a_gpu_the_cuda_image_says_that_it_uses_the_cpu(docker, images):
     program = "import tensorflow as tf; print(tf.test.is_built_with_cuda(), tf.config.list_physical_devices('GPU'))"
     assert output(docker, "run", "--rm", images["cuda"], "python", "-c", program) == "True []"
+    said = output(docker, "run", "--rm", images["cuda"], "python", "-m", "stages.check", "--runtime", "cuda")
+    assert "note: the packages are for a cuda device and none is visible here; training is on" in said
+
+
+def test_the_loader_of_the_cuda_image_finds_its_libraries(docker, images):
     found = output(docker, "run", "--rm", images["cuda"], "ldconfig", "-p")
     for library in ("libcudart.so.12", "libcublas.so.12", "libcudnn.so.9", "libcufft.so.11", "libnccl.so.2"):
         assert f"{library} (" in found, library
@@ -509,7 +514,7 @@ def test_too_little_disk(clone, docker, tmp_path):
     message = refused(
         "container/build.sh", "cuda", folder=clone, DOCKER=docker, PATH=path, IMAGE="mixed-precision:none"
     )
-    assert "the build needs 20 GB in /" in message
+    assert "the build needs 16 GB in /" in message
     assert "0 GB are free there; make room" in message
 
 
