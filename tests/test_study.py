@@ -230,15 +230,35 @@ def test_a_loss_scale_follows_keras_where_none_is_given():
     assert {variants[name].loss_scale.mode for name in ("float32", "mixed_bfloat16")} == {"none"}
 
 
-def test_slow_choices_are_named_and_fast_ones_are_not(monkeypatch):
+H200 = Hardware("nvidia_gpu", "H200", 9.0)
+CPU = Hardware("cpu", "CPU", cpu_features=("avx2",))
+
+
+@pytest.mark.parametrize(
+    ("runtime", "hardware", "note"),
+    [
+        ("cpu", CPU, None),
+        ("cpu", H200, "this machine has H200, and the study trains on the CPU; for the GPU: make repro ENGINE=cuda"),
+        ("cuda", H200, None),
+        ("cuda", CPU, "no NVIDIA GPU or no driver of it is seen here"),
+        ("tpu", CPU, "no TPU is seen here"),
+        ("tpu", Hardware("tpu", "TPU v5e"), None),
+    ],
+)
+def test_a_device_that_would_stand_idle_is_named(runtime, hardware, note):
+    study = Study.model_validate(quick()).model_copy(update={"runtime": runtime})
+    notes = check.idle_devices(study, hardware)
+    assert len(notes) == (note is not None)
+    assert note is None or note in notes[0]
+
+
+def test_slow_choices_are_named_and_fast_ones_are_not():
     study = Study.model_validate(quick())
-    monkeypatch.setattr(check, "this_machine", lambda: Hardware("cpu", "CPU", cpu_features=("avx2",)))
-    notes = check.slow_choices(study)
+    notes = check.slow_choices(study, CPU)
     assert len(notes) == 2
     assert "float16 is emulated; do not expect speed of mixed_float16, mixed_float16_2x" in notes[0]
     assert "bfloat16 is emulated; do not expect speed of mixed_bfloat16, mixed_bfloat16_2x" in notes[1]
-    monkeypatch.setattr(check, "this_machine", lambda: Hardware("nvidia_gpu", "H200", 9.0))
-    assert check.slow_choices(study) == []
+    assert check.slow_choices(study, H200) == []
 
 
 def test_all_faults_are_reported_at_once():
