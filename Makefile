@@ -1,21 +1,50 @@
 # `make repro` and `make test` need Python 3.11 to 3.13 with venv, make, git and a network; the rest they fetch by hash.
 PYTHON ?= python3
-PROFILE ?=
 BIN := .venv/bin
-LOCKS := requirements/cpu.txt requirements/workflow.txt requirements/development.txt
-export PATH := $(CURDIR)/$(BIN):$(PATH)
+PROFILE ?=
+
+# What trains: cpu, cuda or tpu. Without a word it is what the study says; where another is asked for, the study is
+# composed anew with it.
+STUDY := $(if $(PROFILE),conf/profile/$(PROFILE).yaml conf/base.yaml,params.yaml)
+RUNTIME := $(or $(shell sed -n 's/^runtime: *//p' $(wildcard $(STUDY)) | head -n 1),cpu)
+ENGINE ?= $(RUNTIME)
+$(if $(filter cpu cuda tpu,$(ENGINE)),,$(error ENGINE is cpu, cuda or tpu, not '$(ENGINE)'))
+SETTINGS := $(PROFILE:%=profile=%)
+ifneq ($(ENGINE),$(RUNTIME))
+SETTINGS := $(or $(SETTINGS),$(if $(filter tpu,$(ENGINE)),profile=tpu)) runtime=$(ENGINE)
+SETTINGS += engine=$(if $(filter tpu,$(ENGINE)),jax,tensorflow)
+endif
+LOCKS := requirements/$(ENGINE).txt requirements/workflow.txt requirements/development.txt
+TARGET ?= $(ENGINE)
+
+export PATH := $(abspath $(BIN)):$(PATH)
 export PYTHONPATH := $(CURDIR)
+ifeq ($(ENGINE),cuda)
+# Where the loader finds the CUDA libraries of .venv.
+SPACE := $() $()
+export LD_LIBRARY_PATH := $(subst $(SPACE),:,$(wildcard $(abspath .venv)/lib/python3*/site-packages/nvidia/*/lib))$(LD_LIBRARY_PATH:%=:%)
+endif
 
 .DEFAULT_GOAL := help
-.PHONY: help repro plan publish site test lint bench params lock
+.PHONY: help repro study plan publish site test lint bench params lock image repro-in-container
 
 help: ## what can be made
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
-repro: .venv/ready ## run the study and write its report; PROFILE=paper for the sources' full scale
-	@python -m stages.check
-	@$(if $(PROFILE),dvc exp run --set-param profile=$(PROFILE),dvc repro --quiet)
+repro: .venv/ready ## run the study and write its report; PROFILE=paper for the sources' full scale, ENGINE=cuda or tpu
+	@$(MAKE) --no-print-directory study
+
+# What `repro` runs once the packages are there. A container has them.
+study:
+	@python -m stages.check --runtime $(ENGINE)
+	@$(if $(SETTINGS),dvc exp run $(SETTINGS:%=--set-param %),dvc repro --quiet)
 	@python -m stages.summary
+
+image: ## build the container image of TARGET=cpu, cuda or tpu; needs Docker
+	@container/build.sh $(TARGET)
+
+repro-in-container: ## run the study inside the image of TARGET; see docs/containers.md
+	@container/run.sh $(TARGET)
 
 plan: .venv/ready ## say how many seeds the margins of the last study need
 	@python -m stages.plan
@@ -43,15 +72,19 @@ params: .venv/ready ## compose params.yaml anew from conf/
 	@python -c 'from dvc.utils.hydra import compose_and_dump as compose; compose("params.yaml", "$(CURDIR)/conf", None, "config", "", [])'
 
 lock: .venv/ready ## resolve requirements/*.in anew into hashed locks
-	@for name in uv cpu workflow development; do \
+	@cd requirements && for name in uv cpu cuda tpu workflow development; do \
 	  uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
-	    --custom-compile-command "make lock" --output-file requirements/$$name.txt requirements/$$name.in || exit; \
+	    --custom-compile-command "make lock" --output-file $$name.txt $$name.in || exit; \
 	done
 
+# It names the engine whose packages are in .venv: for another one, they are exchanged.
+ifneq ($(shell cat .venv/ready 2>/dev/null),$(ENGINE))
+.PHONY: .venv/ready
+endif
 .venv/ready: requirements/uv.txt $(LOCKS)
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14) and "error: needs Python 3.11 to 3.13; name one: make PYTHON=python3.12 …")'
-	@echo "setting up .venv from the hashed locks"
+	@echo "setting up .venv from the hashed locks ($(ENGINE))"
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.txt
-	@VIRTUAL_ENV=.venv $(BIN)/uv pip install --quiet --compile-bytecode --require-hashes $(addprefix -r ,$(LOCKS))
-	@touch $@
+	@VIRTUAL_ENV=.venv $(BIN)/uv pip sync --quiet --compile-bytecode --require-hashes $(LOCKS)
+	@echo $(ENGINE) > $@

@@ -9,8 +9,10 @@ from pipeline.hardware import Hardware, this_machine
 from pipeline.study import Study, load_study
 from stages import run
 
+MADE_FOR = {"cpu": "cpu", "cuda": "nvidia_gpu", "tpu": "tpu"}
 
-def main(_: argparse.Namespace) -> None:
+
+def main(arguments: argparse.Namespace) -> None:
     messages = []
     for load in (load_study, load_claims):
         try:
@@ -20,21 +22,21 @@ def main(_: argparse.Namespace) -> None:
     if messages:
         raise InputError("\n".join(messages))
     study, hardware = load_study(), this_machine()
-    for warning in idle_devices(study, hardware) + slow_choices(study, hardware):
+    print(device(arguments.runtime or study.runtime, hardware))
+    for warning in slow_choices(study, hardware):
         print(f"note: {warning}")
 
 
-def idle_devices(study: Study, hardware: Hardware) -> list[str]:
-    """Whether the locked packages are those for the device this machine has."""
-    if hardware.kind == "nvidia_gpu" and study.runtime == "cpu":
-        return [
-            f"this machine has {hardware.name}, and the study trains on the CPU; for the GPU: make repro ENGINE=cuda"
-        ]
-    if study.runtime == "cuda" and hardware.kind != "nvidia_gpu":
-        return ["runtime cuda, and no NVIDIA GPU or no driver of it is seen here: training runs on the CPU"]
-    if study.runtime == "tpu" and hardware.kind == "cpu":
-        return ["runtime tpu, and no TPU is seen here: training runs on the CPU, several times slower than TensorFlow"]
-    return []
+def device(runtime: str, hardware: Hardware) -> str:
+    """What trains the study here, and what to do where that is not what its packages are made for."""
+    if hardware.kind == MADE_FOR[runtime]:
+        return f"trains on {hardware.name}"
+    if hardware.kind == "cpu":
+        return f"note: the packages are for a {runtime} device and none is visible here; training is on {hardware.name}"
+    return (
+        f"note: the packages are for a {runtime} device and {hardware.name} is here;"
+        " make repro ENGINE=cuda trains on NVIDIA GPUs, ENGINE=tpu on TPUs"
+    )
 
 
 def slow_choices(study: Study, hardware: Hardware) -> list[str]:
@@ -49,4 +51,6 @@ def slow_choices(study: Study, hardware: Hardware) -> list[str]:
 
 
 if __name__ == "__main__":
-    run(main, argparse.ArgumentParser(prog="python -m stages.check", description=__doc__))
+    parser = argparse.ArgumentParser(prog="python -m stages.check", description=__doc__)
+    parser.add_argument("--runtime", choices=MADE_FOR, help="what will train the study, where that is not what it says")
+    run(main, parser)

@@ -235,21 +235,16 @@ CPU = Hardware("cpu", "CPU", cpu_features=("avx2",))
 
 
 @pytest.mark.parametrize(
-    ("runtime", "hardware", "note"),
+    ("runtime", "hardware", "said"),
     [
-        ("cpu", CPU, None),
-        ("cpu", H200, "this machine has H200, and the study trains on the CPU; for the GPU: make repro ENGINE=cuda"),
-        ("cuda", H200, None),
-        ("cuda", CPU, "no NVIDIA GPU or no driver of it is seen here"),
-        ("tpu", CPU, "no TPU is seen here"),
-        ("tpu", Hardware("tpu", "TPU v5e"), None),
+        ("cpu", Hardware("cpu", "Xeon"), "trains on Xeon"),
+        ("cuda", Hardware("nvidia_gpu", "H100"), "trains on H100"),
+        ("cuda", Hardware("cpu", "Xeon"), "note: the packages are for a cuda device and none is visible here"),
+        ("cpu", Hardware("nvidia_gpu", "H100"), "note: the packages are for a cpu device and H100 is here"),
     ],
 )
-def test_a_device_that_would_stand_idle_is_named(runtime, hardware, note):
-    study = Study.model_validate(quick()).model_copy(update={"runtime": runtime})
-    notes = check.idle_devices(study, hardware)
-    assert len(notes) == (note is not None)
-    assert note is None or note in notes[0]
+def test_what_trains_is_named(runtime, hardware, said):
+    assert check.device(runtime, hardware).startswith(said)
 
 
 def test_slow_choices_are_named_and_fast_ones_are_not():

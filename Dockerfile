@@ -1,0 +1,65 @@
+# One Dockerfile, three images: cpu, cuda (TensorFlow with its CUDA libraries) and tpu (Keras on JAX).
+# container/build.sh calls it. Layers go from what changes rarely to what changes often: Debian's packages, the locked
+# Python packages, the project's code.
+ARG BASE_IMAGE=debian:bookworm-slim
+
+FROM ${BASE_IMAGE} AS system
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends git make python3 \
+    && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/cache/debconf/* /var/log/*
+# Whoever runs the image may have no entry in /etc/passwd, and can write to /tmp and the workspace only.
+ENV PATH=/opt/venv/bin:$PATH LANG=C.UTF-8 SSL_CERT_FILE=/opt/venv/certificates.pem \
+    HOME=/tmp USER=researcher LOGNAME=researcher DVC_SITE_CACHE_DIR=/tmp/dvc
+WORKDIR /opt/mixed-precision
+
+# The installer, in a stage of its own: an image mounts it while it is built and doesn't keep it.
+FROM system AS installer
+RUN apt-get update && apt-get install --yes --no-install-recommends python3-venv
+COPY requirements/uv.txt requirements/
+RUN --mount=type=secret,id=ca,target=/run/ca.pem \
+    python3 -m venv /opt/uv \
+    && if [ -s /run/ca.pem ]; then export PIP_CERT=/run/ca.pem; fi \
+    && /opt/uv/bin/pip install --quiet --disable-pip-version-check --no-cache-dir --require-hashes -r requirements/uv.txt
+COPY container/install.sh /opt/uv/
+
+# The code, and what each image says of itself. The hash is of what decides results and knows no time.
+FROM system AS project
+COPY . .
+ARG BASE_IMAGE
+ARG COMMIT=null
+ARG DIRTY=null
+RUN mkdir /identity \
+    && for target in cpu cuda tpu; do \
+         content=$({ echo "$target"; dpkg-query --show; sha256sum < "requirements/$target.txt"; } | sha256sum | cut -c1-64); \
+         printf '{"target": "%s", "base": "%s", "content_sha256": "%s", "commit": %s, "dirty": %s}\n' \
+           "$target" "$BASE_IMAGE" "$content" "$COMMIT" "$DIRTY" > "/identity/$target.json"; \
+       done
+
+FROM system AS cpu
+COPY requirements/cpu.txt requirements/workflow.txt requirements/
+RUN --mount=type=bind,from=installer,source=/opt/uv,target=/opt/uv \
+    --mount=type=cache,target=/var/cache/uv \
+    --mount=type=secret,id=ca,target=/run/ca.pem \
+    /opt/uv/install.sh cpu
+COPY --from=project /identity/cpu.json /etc/mixed-precision-image.json
+COPY --from=project /opt/mixed-precision ./
+
+FROM system AS cuda
+COPY requirements/cuda.txt requirements/workflow.txt requirements/
+RUN --mount=type=bind,from=installer,source=/opt/uv,target=/opt/uv \
+    --mount=type=cache,target=/var/cache/uv \
+    --mount=type=secret,id=ca,target=/run/ca.pem \
+    /opt/uv/install.sh cuda
+# Where the loader finds the CUDA libraries, also once NVIDIA's runtime has refreshed its cache.
+RUN ls -d /opt/venv/lib/python3*/site-packages/nvidia/*/lib > /etc/ld.so.conf.d/nvidia.conf && ldconfig
+COPY --from=project /identity/cuda.json /etc/mixed-precision-image.json
+COPY --from=project /opt/mixed-precision ./
+
+FROM system AS tpu
+COPY requirements/tpu.txt requirements/workflow.txt requirements/
+RUN --mount=type=bind,from=installer,source=/opt/uv,target=/opt/uv \
+    --mount=type=cache,target=/var/cache/uv \
+    --mount=type=secret,id=ca,target=/run/ca.pem \
+    /opt/uv/install.sh tpu
+COPY --from=project /identity/tpu.json /etc/mixed-precision-image.json
+COPY --from=project /opt/mixed-precision ./

@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Makes a base image from Debian's package archive, where none can be pulled: container/base.sh NAME
+# Needs root and debootstrap; NAME is for BASE_IMAGE.
+set -euo pipefail
+name=$1
+folder=$(mktemp --directory)
+trap 'rm -rf "$folder"' EXIT
+debootstrap --variant=minbase bookworm "$folder" >/dev/null
+rm -rf "$folder"/var/cache/apt/* "$folder"/var/lib/apt/lists/* "$folder"/var/log/* # as slim as Debian's own
+rm -rf "$folder"/usr/share/doc/* "$folder"/usr/share/info/* "$folder"/usr/share/locale/* "$folder"/usr/share/man/*
+tar --directory "$folder" --create . | "${DOCKER:-docker}" import - "$name"

@@ -1,0 +1,34 @@
+# What build.sh and run.sh share: which image, and whether it can be had. They are called as SCRIPT cpu|cuda|tpu.
+# shellcheck shell=bash
+# DOCKER names another client, IMAGE another image.
+
+fail() {
+  printf 'error: %s\n' "$*" >&2
+  exit 2
+}
+
+cd -P "$(dirname "$0")/.."
+target=${1:-}
+case $target in
+  cpu | cuda | tpu) ;;
+  *) fail "TARGET is cpu, cuda or tpu, not '$target'" ;;
+esac
+docker=${DOCKER:-docker}
+image=${IMAGE:-mixed-precision:$target}
+
+locks=("requirements/$target.txt" requirements/workflow.txt)
+for lock in "${locks[@]}"; do
+  [ -f "$lock" ] || fail "$lock is missing; bring it back (git checkout $lock) or make it (make lock)"
+done
+locks_sha256=$(cat "${locks[@]}" | sha256sum | cut -d ' ' -f 1)
+
+command -v "$docker" >/dev/null ||
+  fail "Docker is missing; install it (Debian: apt-get install docker.io), or do without: make repro"
+answer=$(timeout 30 "$docker" info 2>&1) ||
+  fail "Docker's daemon does not answer (${answer##*$'\n'}); start it (systemctl start docker)," \
+    "and see that $(id -un 2>/dev/null || id -u) may use it (usermod --append --groups docker NAME)"
+
+# label NAME: what the image says under that name; empty where there is no image.
+label() {
+  "$docker" image inspect --format "{{index .Config.Labels \"$1\"}}" "$image" 2>/dev/null || true
+}

@@ -1,0 +1,586 @@
+"""The three images, built and run by a real Docker: a small study inside gives what it gives outside.
+
+Needs Docker, or root on Debian to install and start it; a machine that has neither fails here. `.ci/run` runs this;
+`make test` leaves it out. BASE_IMAGE names another base than one made from Debian's packages.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import certifi
+import pytest
+import yaml
+from conftest import REPOSITORY, benchmark
+from integration.test_pipeline import write_fake_tfds
+
+TARGETS = ("cpu", "cuda", "tpu")
+MAX_GIGABYTES = {"cpu": 2.6, "cuda": 7.8, "tpu": 3.8}
+# Two processes of one machine and one lock differ by the order of sums at most.
+LOSS_TOLERANCE = 1e-5
+STRANGER = 12345  # a user of no name, where the tests run as root
+MARKER = "# a certificate authority of the tests"
+SETTINGS = ("MAKEFLAGS", "MAKELEVEL", "ENGINE", "PROFILE", "TARGET", "IMAGE", "PYTHONPATH", "PYTHONWARNINGS")
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name not in SETTINGS}
+
+STUDY = {
+    "campaign": "first",
+    "engine": "tensorflow",
+    "runtime": "cpu",
+    "devices": 1,
+    "compilation_cache": False,
+    "tensorboard": False,
+    "datasets": ["mnist"],
+    "benchmarks": {"small_dense": benchmark(units=8, image_size=28, num_epochs=3)},
+    "variants": {
+        "float32": {"policy": "float32", "batch_multiplier": 1},
+        "mixed": {"policy": "mixed_bfloat16", "batch_multiplier": 1},
+    },
+    "comparison": {"baseline": "float32", "num_warmup_epochs": 1, "margin_pp": {"small_dense": 1.0}},
+}
+PROFILE = {"profile": "quick", "description": "for tests", "seeds": [0]}
+COMPILED = {name: variant | {"jit_compile": True} for name, variant in STUDY["variants"].items()}
+TPU_PROFILE = PROFILE | {"profile": "tpu", "engine": "jax", "runtime": "tpu", "variants": COMPILED}
+
+
+def run(
+    *command: str | Path, folder: Path = REPOSITORY, succeeds: bool = True, **changes: str
+) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        list(map(str, command)), cwd=folder, env=ENVIRONMENT | changes, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode == 0) == succeeds, f"{command}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done
+
+
+def output(*command: str | Path, **options) -> str:
+    return run(*command, **options).stdout.strip()
+
+
+def as_stranger(*command: str | Path, folder: Path, **options) -> subprocess.CompletedProcess[str]:
+    """The command as an ordinary user who may use Docker."""
+    if os.getuid() == 0:
+        docker_group = Path("/var/run/docker.sock").stat().st_gid
+        command = (*("setpriv", f"--reuid={STRANGER}", f"--regid={STRANGER}", f"--groups={docker_group}"), *command)
+    return run(*command, folder=folder, HOME=str(folder.parent), **options)
+
+
+def owner() -> int:
+    return os.getuid() or STRANGER
+
+
+# --- Docker, the base and the images ---
+
+
+def can_build(client: str | None) -> bool:
+    """From version 23 on, a client builds with a plugin only."""
+    if not client or not Path(client).exists():
+        return False
+    version = subprocess.run(
+        [client, "version", "--format", "{{.Client.Version}}"], capture_output=True, text=True, check=False
+    ).stdout
+    plugin = subprocess.run([client, "buildx", "version"], capture_output=True, check=False)
+    return plugin.returncode == 0 or int(version.split(".")[0] or 0) < 23
+
+
+def docker_client() -> str | None:
+    return next((c for c in (shutil.which("docker"), "/usr/bin/docker") if can_build(c)), None)
+
+
+def answers(client: str) -> bool:
+    return subprocess.run([client, "info"], capture_output=True, check=False).returncode == 0
+
+
+@pytest.fixture(scope="session")
+def docker(tmp_path_factory) -> Iterator[str]:
+    """A Docker client whose daemon answers."""
+    if not docker_client() or not shutil.which("dockerd"):
+        run("apt-get", "update", "-qq")
+        run("apt-get", "install", "-qq", "--no-install-recommends", "docker.io", "iptables")
+    client = docker_client()
+    assert client, "there is no Docker client that can build: apt-get install docker.io docker-buildx"
+    if answers(client):
+        yield client
+        return
+    log = tmp_path_factory.mktemp("dockerd") / "log"
+    with log.open("w") as file, subprocess.Popen(["dockerd"], stdout=file, stderr=file) as daemon:
+        deadline = time.monotonic() + 60
+        while not answers(client):
+            assert daemon.poll() is None, log.read_text()
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(1)
+        yield client
+        daemon.terminate()
+
+
+@pytest.fixture(scope="session")
+def base(docker) -> str:
+    if name := os.environ.get("BASE_IMAGE"):
+        return name
+    name = "mixed-precision-base:bookworm"
+    if subprocess.run([docker, "image", "inspect", name], capture_output=True, check=False).returncode:
+        if not shutil.which("debootstrap"):
+            run("apt-get", "update", "-qq")
+            run("apt-get", "install", "-qq", "debootstrap")
+        run("container/base.sh", name, DOCKER=docker)
+    return name
+
+
+@pytest.fixture(scope="session")
+def build_environment(docker, base, tmp_path_factory) -> dict[str, str]:
+    """What build.sh needs here; the certificate file carries a line that must be in no image."""
+    certificates = tmp_path_factory.mktemp("certificates") / "ca.pem"
+    bundles = (os.environ.get(name) for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PIP_CERT"))
+    bundle = next(filter(None, bundles), certifi.where())
+    certificates.write_text(f"{MARKER}\n{Path(bundle).read_text()}")
+    return {
+        "DOCKER": docker,
+        "BASE_IMAGE": base,
+        "CA_CERTIFICATE": str(certificates),
+        "BUILD_OPTIONS": "--network host --progress plain",
+    }
+
+
+@pytest.fixture(scope="session")
+def images(build_environment) -> dict[str, str]:
+    """Target → name of the image of this tree, built by `make image`."""
+    names = {target: f"mixed-precision-test:{target}" for target in TARGETS}
+    for target, name in names.items():
+        started = time.perf_counter()
+        run("make", "image", f"TARGET={target}", IMAGE=name, **build_environment)
+        print(f"{name}: {time.perf_counter() - started:.0f} s")
+    return names
+
+
+# --- Studies ---
+
+
+@pytest.fixture(scope="session")
+def place() -> Iterator[Path]:
+    """A folder that any user may enter, unlike pytest's."""
+    with tempfile.TemporaryDirectory(prefix="mixed-precision-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def tfds(place) -> Path:
+    folder = place / "tensorflow_datasets"
+    write_fake_tfds(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def project(place) -> Path:
+    """A git repository of this tree with a small study, committed, of a user who is not root."""
+    folder = place / "project"
+    for name in output("git", "ls-files", "-co", "--exclude-standard").splitlines():
+        if name != "dvc.lock" and (REPOSITORY / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(REPOSITORY / name, folder / name)
+    (folder / "conf" / "base.yaml").write_text(yaml.safe_dump(STUDY))
+    for profile in (PROFILE, TPU_PROFILE):
+        text = "# @package _global_\n" + yaml.safe_dump(profile)
+        (folder / "conf" / "profile" / f"{profile['profile']}.yaml").write_text(text)
+    (folder / "params.yaml").write_text(yaml.safe_dump(STUDY | PROFILE))
+    run("git", "init", "--quiet", folder=folder)
+    commit(folder)
+    give_away(place)
+    return folder
+
+
+def commit(folder: Path) -> None:
+    run("git", "add", "-A", folder=folder)
+    run(
+        *("git", "-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "--quiet", "-m", "state"),
+        folder=folder,
+    )
+
+
+def give_away(folder: Path) -> None:
+    for path in (folder, *folder.rglob("*")):
+        os.chown(path, owner(), -1, follow_symlinks=False)
+
+
+@pytest.fixture(scope="session")
+def finished(images, docker, project, place, tfds) -> Path:
+    """The study, run in the image for CPUs: a git worktree whose DVC cache lies outside it."""
+    folder = place / "worktree"
+    as_stranger("git", "worktree", "add", "--quiet", folder, folder=project)
+    (folder / ".dvc" / "config.local").write_text(f"['remote \"r\"']\n    url = /r\n[cache]\n    dir = {place}/cache\n")
+    give_away(folder / ".dvc")
+    done = as_stranger(
+        *("make", "repro-in-container", "TARGET=cpu"),
+        folder=folder,
+        DOCKER=docker,
+        IMAGE=images["cpu"],
+        TFDS_DATA_DIR=str(tfds),
+    )
+    assert "results/report.html is written" in done.stdout
+    return folder
+
+
+@pytest.fixture
+def inside(images, docker, finished):
+    """Runs a command in an image, on the finished study."""
+
+    def run_inside(target: str, *command: str, **options) -> subprocess.CompletedProcess[str]:
+        return as_stranger(
+            *("container/run.sh", target, *command),
+            folder=finished,
+            DOCKER=docker,
+            IMAGE=images[target],
+            JAX_PLATFORMS="cpu",
+            **options,
+        )
+
+    return run_inside
+
+
+def read_record(folder: Path, variant: str = "float32") -> dict:
+    return json.loads((folder / "runs" / "small_dense" / variant / "seed-0" / "record.json").read_text())
+
+
+def losses(folder: Path, variant: str = "float32") -> list[float]:
+    lines = (folder / "runs" / "small_dense" / variant / "seed-0" / "epochs.csv").read_text().splitlines()
+    column = lines[0].split(",").index("train_loss")
+    return [float(line.split(",")[column]) for line in lines[1:]]
+
+
+def identity(docker: str, image: str) -> dict:
+    return json.loads(output(docker, "run", "--rm", image, "cat", "/etc/mixed-precision-image.json"))
+
+
+def test_the_results_belong_to_the_caller(finished, place):
+    assert (finished / "results" / "report.html").stat().st_size > 10_000
+    made = [path for name in ("data", "inputs", "runs", "results", ".dvc") for path in (finished / name).rglob("*")]
+    made += list((place / "cache").rglob("*"))
+    assert len(made) > 50
+    assert {path.lstat().st_uid for path in made} == {owner()}
+    assert not (finished / ".dvc" / "cache").exists()
+
+
+def test_a_second_run_trains_nothing(inside):
+    done = inside("cpu", "dvc", "repro")
+    assert "Running stage" not in done.stdout
+    assert "up to date" in done.stdout
+
+
+def test_nothing_outside_the_workspace_can_be_written(inside):
+    script = "id -u; touch /opt/venv/x /etc/x /usr/x /root/x 2>&1; touch /tmp/x .dvc/tmp/x && echo both"
+    lines = inside("cpu", "sh", "-c", script).stdout.splitlines()
+    assert lines[0] == str(owner())
+    assert sum("Read-only file system" in line for line in lines) >= 3
+    assert lines[-1] == "both"
+
+
+def test_process_one_reaps(inside):
+    assert "docker-init" in inside("cpu", "cat", "/proc/1/cmdline").stdout
+
+
+def test_an_interrupt_ends_every_process_inside(ready, clone):
+    command = ["container/run.sh", "cpu", "sh", "-c", "echo started; sleep 100; echo not reached"]
+    restored = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a background start ignores it
+    with subprocess.Popen(
+        command, cwd=clone, env=ENVIRONMENT | ready, stdout=subprocess.PIPE, text=True, preexec_fn=restored
+    ) as process:
+        assert next(line for line in process.stdout if not line.startswith("note:")) == "started\n"
+        process.send_signal(signal.SIGINT)
+        rest, _ = process.communicate(timeout=20)
+    assert rest == ""
+    assert process.returncode == 130
+
+
+def test_the_records_name_the_image(finished, docker, images):
+    for variant in ("float32", "mixed"):
+        environment = read_record(finished, variant)["environment"]
+        image = environment["image"]
+        digest = image.pop("digest")
+        assert image == identity(docker, images["cpu"])
+        assert digest == output(docker, "image", "inspect", "--format", "{{.Id}}", images["cpu"])
+        assert environment["lock_sha256"] == sha256(REPOSITORY / "requirements" / "cpu.txt")
+
+
+def sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_a_run_inside_is_the_run_outside(finished, tmp_path):
+    """The same initial weights, the same data, and losses equal within the tolerance above."""
+    outside = tmp_path / "outside"
+    shutil.copytree(finished, outside, ignore=shutil.ignore_patterns("runs", ".git", ".dvc"))
+    command = [*("-m", "stages.train"), *("--benchmark", "small_dense"), *("--variant", "float32"), *("--seed", "0")]
+    run(sys.executable, *command, folder=outside)
+    here, there = read_record(outside), read_record(finished)
+    assert here["environment"]["image"] is None
+    assert here["environment"]["lock_sha256"] == there["environment"]["lock_sha256"]
+    for field in ("initial_weights_sha256", "data_sha256", "num_parameters"):
+        assert there[field] == here[field]
+    assert losses(finished) == pytest.approx(losses(outside), rel=LOSS_TOLERANCE)
+    assert there["final_test_loss"] == pytest.approx(here["final_test_loss"], rel=LOSS_TOLERANCE)
+
+
+def test_the_study_runs_on_jax(images, docker, project, place, tfds, finished):
+    """The image for TPUs on a CPU, in a clone, composed anew: the weights and losses are those of TensorFlow."""
+    folder = place / "clone"
+    as_stranger("git", "clone", "--quiet", project, folder, folder=project)
+    done = as_stranger(
+        *("make", "repro-in-container", "TARGET=tpu"),
+        folder=folder,
+        DOCKER=docker,
+        IMAGE=images["tpu"],
+        TFDS_DATA_DIR=str(tfds),
+        JAX_PLATFORMS="cpu",
+    )
+    assert "results/report.html is written" in done.stdout
+    record, other = read_record(folder), read_record(finished)
+    assert (record["engine"], record["environment"]["runtime"]) == ("jax", "tpu")
+    assert record["environment"]["image"]["target"] == "tpu"
+    assert record["environment"]["lock_sha256"] == sha256(REPOSITORY / "requirements" / "tpu.txt")
+    for field in ("initial_weights_sha256", "data_sha256"):
+        assert record[field] == other[field]
+    assert losses(folder) == pytest.approx(losses(finished), rel=1e-3)
+
+
+def test_without_a_gpu_the_cuda_image_says_that_it_uses_the_cpu(docker, images):
+    program = "import tensorflow as tf; print(tf.test.is_built_with_cuda(), tf.config.list_physical_devices('GPU'))"
+    assert output(docker, "run", "--rm", images["cuda"], "python", "-c", program) == "True []"
+    said = output(docker, "run", "--rm", images["cuda"], "python", "-m", "stages.check", "--runtime", "cuda")
+    assert "note: the packages are for a cuda device and none is visible here; training is on" in said
+
+
+def test_the_loader_of_the_cuda_image_finds_its_libraries(docker, images):
+    found = output(docker, "run", "--rm", images["cuda"], "ldconfig", "-p")
+    for library in ("libcudart.so.12", "libcublas.so.12", "libcudnn.so.9", "libcufft.so.11", "libnccl.so.2"):
+        assert f"{library} (" in found, library
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_code_in_the_image_works_without_a_checkout(docker, images, target):
+    options = ["--rm", "--user", str(STRANGER), "--read-only"]
+    shown = output(docker, "run", *options, images[target], "python", "-m", "stages.train", "--help")
+    assert "--benchmark" in shown
+
+
+# --- What is inside ---
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_an_image_is_small_and_says_what_it_is(docker, images, target):
+    details = json.loads(output(docker, "image", "inspect", images[target]))[0]
+    assert details["Size"] < MAX_GIGABYTES[target] * 1e9
+    labels = details["Config"]["Labels"]
+    assert labels["org.opencontainers.image.revision"] == output("git", "rev-parse", "HEAD")
+    description = identity(docker, images[target])
+    assert list(description) == ["target", "base", "content_sha256", "commit", "dirty"]
+    assert description["target"] == target
+    assert description["dirty"] is bool(output("git", "status", "--porcelain"))
+    assert description["commit"] == labels["org.opencontainers.image.revision"]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_no_tool_of_the_build_is_left(docker, images, target):
+    script = """
+        for tool in cc gcc g++ c++ clang ld nvcc pip pip3 uv; do command -v $tool; done
+        python -c 'import pip' 2>/dev/null && echo pip
+        find /opt/uv /var/cache/uv /var/cache/apt /var/lib/apt/lists /root/.cache /tmp /run/ca.pem -type f 2>/dev/null
+        find / -xdev \\( -name '*.deb' -o -name '*.whl' -o -name 'ca-certificates*' \\) -print
+        true
+    """
+    assert not output(docker, "run", "--rm", images[target], "sh", "-c", script).strip()
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_no_layer_keeps_the_certificate(docker, images, target):
+    """Layers, because what a later one deletes is still in an earlier one."""
+    layers = json.loads(output(docker, "image", "inspect", "--format", "{{json .GraphDriver.Data}}", images[target]))
+    folders = [*layers["LowerDir"].split(":"), layers["UpperDir"]]
+    mounts = [f"--volume={folder}:/layers/{index}:ro" for index, folder in enumerate(folders)]
+    script = (
+        f"find /layers -type f -size -4M -exec grep -lF '{MARKER}' {{}} +; ls -d /layers/*/opt/mixed-precision/stages"
+    )
+    found = output(docker, "run", "--rm", "--user", "0", *mounts, images[target], "sh", "-c", script).splitlines()
+    assert len(found) == 1, found  # the project, to see that something was searched
+
+
+# --- Builds ---
+
+
+@pytest.fixture
+def clone(tmp_path) -> Path:
+    """A clone of the last commit, with what has changed since committed too."""
+    folder = tmp_path / "project"
+    run("git", "clone", "--quiet", REPOSITORY, folder)
+    for name in output("git", "ls-files", "-mo", "--exclude-standard").splitlines():
+        if (REPOSITORY / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(REPOSITORY / name, folder / name)
+    if output("git", "status", "--porcelain", folder=folder):
+        commit(folder)
+    return folder
+
+
+def test_a_code_change_rebuilds_in_seconds(docker, images, build_environment, clone):
+    with (clone / "stages" / "summary.py").open("a") as file:
+        file.write("# edited\n")
+    name = "mixed-precision-test:edited"
+    started = time.perf_counter()
+    done = run("container/build.sh", "cuda", folder=clone, IMAGE=name, **build_environment)
+    assert time.perf_counter() - started < 30
+    try:
+        assert "the tree differs from its last commit" in done.stdout
+        edited, image = identity(docker, name), identity(docker, images["cuda"])
+        assert edited["dirty"] is True
+        assert edited["content_sha256"] == image["content_sha256"]
+        assert output(docker, "run", "--rm", name, "tail", "-n", "1", "stages/summary.py") == "# edited"
+    finally:
+        run(docker, "image", "rm", name)
+
+
+def test_the_same_content_built_anew_has_the_same_hash(docker, images, build_environment):
+    options = ["--network", "host", "--build-arg", f"BASE_IMAGE={build_environment['BASE_IMAGE']}"]
+    name = "mixed-precision-test:anew"
+    run(docker, "build", *options, "--no-cache", "--target", "project", "--tag", name, ".", DOCKER_BUILDKIT="1")
+    try:
+        for target, image in images.items():
+            anew = json.loads(output(docker, "run", "--rm", name, "cat", f"/identity/{target}.json"))
+            assert anew["content_sha256"] == identity(docker, image)["content_sha256"]
+    finally:
+        run(docker, "image", "rm", name)
+
+
+# --- Messages ---
+
+
+def stub(folder: Path, name: str, script: str) -> Path:
+    """A program that stands before the real one."""
+    folder.mkdir(exist_ok=True)
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return path
+
+
+def refused(*command: str | Path, folder: Path, **changes: str) -> str:
+    done = run(*command, folder=folder, succeeds=False, **changes)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert done.stderr.startswith("error: ")
+    return done.stderr
+
+
+@pytest.fixture
+def ready(docker, images, tmp_path) -> dict[str, str]:
+    """The environment in which a study would run."""
+    return {"DOCKER": docker, "IMAGE": images["cpu"], "HOME": str(tmp_path)}
+
+
+def test_another_target(clone):
+    assert "TARGET is cpu, cuda or tpu, not 'gpu'" in refused("container/build.sh", "gpu", folder=clone)
+
+
+@pytest.mark.parametrize("script", ["container/build.sh", "container/run.sh"])
+def test_docker_is_missing(clone, script):
+    assert "Docker is missing; install it" in refused(script, "cpu", folder=clone, DOCKER="no-such-docker")
+
+
+@pytest.mark.parametrize("script", ["container/build.sh", "container/run.sh"])
+def test_the_daemon_does_not_answer(clone, docker, script):
+    message = refused(script, "cpu", folder=clone, DOCKER=docker, DOCKER_HOST="unix:///nonexistent.sock")
+    assert "does not answer" in message
+    assert "start it (systemctl start docker)" in message
+
+
+def test_a_client_without_its_builder(clone, docker, tmp_path):
+    answers_as_new = f'case "$1" in version) echo 28.2.2 ;; buildx) exit 1 ;; *) exec {docker} "$@" ;; esac'
+    client = stub(tmp_path / "bin", "docker", answers_as_new)
+    assert "has no buildx; install it" in refused("container/build.sh", "cpu", folder=clone, DOCKER=str(client))
+
+
+def test_too_little_disk(clone, docker, tmp_path):
+    stub(tmp_path / "bin", "df", "echo Avail; echo 900")
+    with (clone / "requirements" / "cuda.txt").open("a") as file:
+        file.write("# another, of which no layer is there\n")
+    path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
+    message = refused(
+        "container/build.sh", "cuda", folder=clone, DOCKER=docker, PATH=path, IMAGE="mixed-precision:none"
+    )
+    assert "the build needs 16 GB in /" in message
+    assert "0 GB are free there; make room" in message
+
+
+def test_a_missing_lock(clone, docker):
+    (clone / "requirements" / "tpu.txt").unlink()
+    for script in ("container/build.sh", "container/run.sh"):
+        message = refused(script, "tpu", folder=clone, DOCKER=docker)
+        assert "requirements/tpu.txt is missing; bring it back (git checkout requirements/tpu.txt)" in message
+
+
+def test_a_missing_certificate(clone, ready):
+    for script in ("container/build.sh", "container/run.sh"):
+        assert "can't be read" in refused(script, "cpu", folder=clone, CA_CERTIFICATE="/nonexistent.pem", **ready)
+
+
+def test_a_missing_image(clone, ready):
+    message = refused("container/run.sh", "cpu", folder=clone, **ready | {"IMAGE": "mixed-precision:none"})
+    assert "there is no image mixed-precision:none; build it: make image TARGET=cpu" in message
+
+
+def test_an_image_of_another_lock(clone, ready):
+    with (clone / "requirements" / "cpu.txt").open("a") as file:
+        file.write("# another\n")
+    message = refused("container/run.sh", "cpu", folder=clone, **ready)
+    assert "was not built from this tree's requirements/cpu.txt" in message
+    assert "build it again: make image TARGET=cpu" in message
+
+
+def test_an_image_of_a_dirty_tree_runs_and_says_so(clone, ready, build_environment):
+    (clone / "unfinished.txt").write_text("unfinished\n")
+    name = "mixed-precision-test:dirty"
+    run("container/build.sh", "cpu", folder=clone, **build_environment | {"IMAGE": name})
+    try:
+        done = run("container/run.sh", "cpu", "true", folder=clone, **ready | {"IMAGE": name})
+        assert "built from a tree with uncommitted changes; the records say so" in done.stdout
+    finally:
+        run(ready["DOCKER"], "image", "rm", name)
+
+
+def test_no_nvidia_runtime(clone, docker, images, tmp_path):
+    """As Docker answers where it has none; the client in between, so that a machine with GPUs tests this too."""
+    said = 'docker: Error response from daemon: could not select device driver "" with capabilities: [[gpu]].'
+    without = f'case "$*" in *--gpus*) echo \'{said}\' >&2; exit 125 ;; *) exec {docker} "$@" ;; esac'
+    client = stub(tmp_path / "bin", "docker", without)
+    message = refused("container/run.sh", "cuda", folder=clone, DOCKER=str(client), IMAGE=images["cuda"])
+    assert 'could not select device driver ""' in message
+    assert "install the driver and the NVIDIA Container Toolkit" in message
+
+
+def test_no_tpu(clone, docker, images):
+    message = refused("container/run.sh", "tpu", folder=clone, DOCKER=docker, IMAGE=images["tpu"])
+    assert "there is no TPU here (no /dev/accel*, no /dev/vfio/*); run this on a TPU VM" in message
+
+
+def test_a_workspace_of_someone_else(clone, ready):
+    os.chown(clone, STRANGER + 1, -1)
+    message = refused("container/run.sh", "cpu", folder=clone, **ready)
+    assert f"{clone} belongs to" in message
+    assert "run this as its owner, or in a clone of your own" in message
+
+
+def test_a_folder_without_git(clone, ready):
+    shutil.rmtree(clone / ".git")
+    assert "is no git checkout, which DVC needs" in refused("container/run.sh", "cpu", folder=clone, **ready)
+
+
+def test_a_folder_of_data_that_is_not_there(clone, ready):
+    message = refused("container/run.sh", "cpu", folder=clone, TFDS_DATA_DIR="/nonexistent", **ready)
+    assert "TFDS_DATA_DIR=/nonexistent is no folder" in message

@@ -1,0 +1,24 @@
+"""A run knows the image it was made in."""
+
+import json
+
+import pytest
+
+from pipeline import image
+
+DESCRIPTION = {"target": "cpu", "base": "debian", "content_sha256": "c", "commit": None, "dirty": False}
+
+
+def test_outside_an_image_there_is_none(tmp_path, monkeypatch):
+    monkeypatch.setattr(image, "DESCRIPTION", tmp_path / "missing.json")
+    assert image.identity() is None
+
+
+@pytest.mark.parametrize("digest", [None, "sha256:d"])
+def test_inside_it_is_what_the_build_wrote_and_the_digest_it_was_started_by(tmp_path, monkeypatch, digest):
+    monkeypatch.setattr(image, "DESCRIPTION", tmp_path / "image.json")
+    image.DESCRIPTION.write_text(json.dumps(DESCRIPTION))
+    monkeypatch.delenv("IMAGE_DIGEST", raising=False)
+    if digest:
+        monkeypatch.setenv("IMAGE_DIGEST", digest)
+    assert image.identity() == DESCRIPTION | {"digest": digest}
