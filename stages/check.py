@@ -21,9 +21,9 @@ def main(arguments: argparse.Namespace) -> None:
             messages.append(str(error))
     if messages:
         raise InputError("\n".join(messages))
-    study = load_study()
-    print(device(arguments.runtime or study.runtime, this_machine()))
-    for warning in slow_choices(study):
+    study, hardware = load_study(), this_machine()
+    print(device(arguments.runtime or study.runtime, hardware))
+    for warning in slow_choices(study, hardware):
         print(f"note: {warning}")
 
 
@@ -39,9 +39,8 @@ def device(runtime: str, hardware: Hardware) -> str:
     )
 
 
-def slow_choices(study: Study) -> list[str]:
+def slow_choices(study: Study, hardware: Hardware) -> list[str]:
     """What of the study this machine can run and does not run fast."""
-    hardware = this_machine()
     slow: dict[str, list[str]] = {}
     for name, variant in study.variants.items():
         if (how := speed(variant.policy, variant.tf32, hardware)) in ("emulated", "no"):

@@ -43,9 +43,10 @@ def test_the_code_of_a_stage_is_what_it_imports(name):
     assert dependencies(STAGES[name]) == code, "the deps in dvc.yaml, then what is imported"
 
 
-def test_only_what_imports_the_engine_depends_on_the_locked_packages():
-    locked = {name for name, stage in STAGES.items() if "requirements/cpu.txt" in stage.get("do", stage)["deps"]}
-    assert locked == {"train", "numerics", "ceilings"}  # what imports the engine
+@pytest.mark.parametrize("file", ["requirements/${runtime}.txt", "Dockerfile"])
+def test_only_what_imports_the_engine_depends_on_its_packages_and_image(file):
+    depending = {name for name, stage in STAGES.items() if file in stage.get("do", stage)["deps"]}
+    assert depending == {"train", "numerics", "ceilings"}
 
 
 def test_the_matrix_runs_the_seeds_outermost():

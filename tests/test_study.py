@@ -230,6 +230,10 @@ def test_a_loss_scale_follows_keras_where_none_is_given():
     assert {variants[name].loss_scale.mode for name in ("float32", "mixed_bfloat16")} == {"none"}
 
 
+H200 = Hardware("nvidia_gpu", "H200", 9.0)
+CPU = Hardware("cpu", "CPU", cpu_features=("avx2",))
+
+
 @pytest.mark.parametrize(
     ("runtime", "hardware", "said"),
     [
@@ -243,15 +247,13 @@ def test_what_trains_is_named(runtime, hardware, said):
     assert check.device(runtime, hardware).startswith(said)
 
 
-def test_slow_choices_are_named_and_fast_ones_are_not(monkeypatch):
+def test_slow_choices_are_named_and_fast_ones_are_not():
     study = Study.model_validate(quick())
-    monkeypatch.setattr(check, "this_machine", lambda: Hardware("cpu", "CPU", cpu_features=("avx2",)))
-    notes = check.slow_choices(study)
+    notes = check.slow_choices(study, CPU)
     assert len(notes) == 2
     assert "float16 is emulated; do not expect speed of mixed_float16, mixed_float16_2x" in notes[0]
     assert "bfloat16 is emulated; do not expect speed of mixed_bfloat16, mixed_bfloat16_2x" in notes[1]
-    monkeypatch.setattr(check, "this_machine", lambda: Hardware("nvidia_gpu", "H200", 9.0))
-    assert check.slow_choices(study) == []
+    assert check.slow_choices(study, H200) == []
 
 
 def test_all_faults_are_reported_at_once():

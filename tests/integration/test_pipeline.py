@@ -20,7 +20,9 @@ from conftest import REPOSITORY, benchmark
 STUDY = {
     "campaign": "first",
     "engine": "tensorflow",
+    "runtime": "cpu",
     "devices": 1,
+    "compilation_cache": False,
     "tensorboard": False,
     "datasets": ["mnist", "cifar100"],
     "benchmarks": {
@@ -198,6 +200,14 @@ def test_an_edited_model_retrains_what_uses_it(clone, environment):
     assert would_run(clone, environment, "train") == DENSE_RUNS
     git(clone, "checkout", "--", ".")
     dvc(clone, environment, "checkout", "inputs@small_dense", "--force")
+
+
+def test_another_image_retrains_and_another_readme_does_not(clone, environment):
+    append(clone / "README.md")
+    append(clone / "requirements" / "cuda.txt")
+    assert would_run(clone, environment, "train") == set()
+    append(clone / "Dockerfile")
+    assert would_run(clone, environment, "train") == DENSE_RUNS | EFFICIENTNET_RUNS
 
 
 def test_a_newer_runtime_package_retrains_and_a_newer_linter_does_not(clone, environment):
