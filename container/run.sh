@@ -22,12 +22,13 @@ git_folder=$(git rev-parse --path-format=absolute --git-common-dir 2>/dev/null) 
 [ "$(label mixed-precision.dirty)" != true ] ||
   echo "note: $image was built from a tree with uncommitted changes; the records say so"
 
+digest='{{if .RepoDigests}}{{index .RepoDigests 0}}{{else}}{{.Id}}{{end}}'
 # Every folder keeps its path, so that what git and DVC have noted down holds inside as well.
 options=(
   --rm --init --read-only --tmpfs /tmp --shm-size 1g
   --user "$(id -u):$(id -g)"
   --volume "$workspace:$workspace" --workdir "$workspace"
-  --env "IMAGE_DIGEST=$("$docker" image inspect --format '{{if .RepoDigests}}{{index .RepoDigests 0}}{{else}}{{.Id}}{{end}}' "$image")"
+  --env "IMAGE_DIGEST=$("$docker" image inspect --format "$digest" "$image")"
   --env TINI_KILL_PROCESS_GROUP=1 # an interrupt reaches every process inside
   --env JAX_PLATFORMS --env XLA_FLAGS --env CUDA_VISIBLE_DEVICES
 )
@@ -59,7 +60,8 @@ options+=(--env "TFDS_DATA_DIR=$data")
 if [ -n "${CA_CERTIFICATE:-}" ]; then
   certificate=$(realpath --canonicalize-existing "$CA_CERTIFICATE" 2>/dev/null) ||
     fail "CA_CERTIFICATE=$CA_CERTIFICATE can't be read; name a PEM file"
-  options+=(--volume "$certificate:$certificate:ro" --env "SSL_CERT_FILE=$certificate" --env "REQUESTS_CA_BUNDLE=$certificate")
+  options+=(--volume "$certificate:$certificate:ro")
+  options+=(--env "SSL_CERT_FILE=$certificate" --env "REQUESTS_CA_BUNDLE=$certificate")
 fi
 
 case $target in
