@@ -363,6 +363,21 @@ def test_commands_end_with_status_2_and_no_traceback(tmp_path, command):
     assert [path.name for path in tmp_path.iterdir()] == ["params.yaml"]
 
 
+def test_a_full_disk_is_a_message_and_no_traceback():
+    code = """
+import argparse, stages
+def main(_):
+    with open("/dev/full", "w") as file:
+        file.write("something")
+stages.run(main, argparse.ArgumentParser())
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        "error: No space left on device. Make room, then run the same command: what is finished stays.\n"
+    )
+
+
 def test_train_refuses_a_run_outside_the_study(tmp_path):
     (tmp_path / "params.yaml").write_text((REPOSITORY / "params.yaml").read_text())
     done = stage(tmp_path, "stages.train", "--benchmark", "mnist_dense", "--variant", "float33", "--seed", "0")
