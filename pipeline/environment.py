@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import engine, image
-from pipeline.hardware import cpu_features, cpu_model, gpus
+from pipeline.hardware import cpu_features, cpu_model, driver, gpus
 
 LOCKS = Path("requirements")
 
@@ -30,6 +30,7 @@ def describe(runtime: str) -> dict[str, Any]:
         "num_cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "accelerators": _accelerators(),
+        "driver": driver(),
         "packages": {name: importlib.metadata.version(name) for name in ("keras", "numpy")} | engine.version(),
         "runtime": runtime,
         "lock_sha256": hashlib.sha256(lock.read_bytes()).hexdigest() if lock.exists() else None,

@@ -66,6 +66,14 @@ def gpus() -> list[Hardware]:
     return found
 
 
+def driver() -> str | None:
+    """The version of NVIDIA's driver; None where there is none."""
+    with contextlib.suppress(pynvml.NVMLError):
+        pynvml.nvmlInit()
+        return str(pynvml.nvmlSystemGetDriverVersion())
+    return None
+
+
 def cpu_model() -> str | None:
     return _proc_cpuinfo("model name") or platform.processor() or None
 

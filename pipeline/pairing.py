@@ -27,6 +27,7 @@ def check_comparable(study: Study, records: Mapping[RunKey, RunRecord]) -> None:
     faults = [fault for record in chosen for fault in _departures(study, record)]
     for what, values in (
         ("device", [device(record.environment) for record in chosen]),
+        ("driver", [record.environment.get("driver") or "none" for record in chosen]),
         ("locked packages", [_short(record.environment.get("lock_sha256")) for record in chosen]),
         ("container image", [_image(record.environment.get("image")) for record in chosen]),
         ("kind of memory", [record.peak_memory_kind or "unknown" for record in chosen]),

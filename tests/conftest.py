@@ -164,6 +164,7 @@ def make_record(key: RunKey, **changes) -> RunRecord:
             "num_cpus": 2,
             "memory_bytes": 2**34,
             "accelerators": [],
+            "driver": None,
             "packages": {"keras": "3"},
             "runtime": "cpu",
             "lock_sha256": "l",

@@ -41,6 +41,7 @@ def test_a_run_that_is_not_like_its_partners_is_refused_by_name(records, field, 
     ("changes", "what"),
     [
         ({"accelerators": [{"name": "V100", "compute_capability": "7.0"}]}, "device (Example CPU, 2 cores; V100)"),
+        ({"driver": "590.1"}, "driver (none; 590.1)"),
         ({"num_cpus": 8}, "device (Example CPU, 2 cores; Example CPU, 8 cores)"),
         ({"lock_sha256": "newer"}, "locked packages (l; newer)"),
         (
