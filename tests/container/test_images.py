@@ -554,18 +554,20 @@ def test_an_image_of_a_dirty_tree_runs_and_says_so(clone, ready, build_environme
         run(ready["DOCKER"], "image", "rm", name)
 
 
-def test_no_nvidia_runtime(clone, docker, images, tmp_path):
+def test_no_nvidia_runtime(clone, ready, docker, images, tmp_path):
     """As Docker answers where it has none; the client in between, so that a machine with GPUs tests this too."""
     said = 'docker: Error response from daemon: could not select device driver "" with capabilities: [[gpu]].'
     without = f'case "$*" in *--gpus*) echo \'{said}\' >&2; exit 125 ;; *) exec {docker} "$@" ;; esac'
     client = stub(tmp_path / "bin", "docker", without)
-    message = refused("container/run.sh", "cuda", folder=clone, DOCKER=str(client), IMAGE=images["cuda"])
+    message = refused(
+        "container/run.sh", "cuda", folder=clone, **ready | {"DOCKER": str(client), "IMAGE": images["cuda"]}
+    )
     assert 'could not select device driver ""' in message
     assert "install the driver and the NVIDIA Container Toolkit" in message
 
 
-def test_no_tpu(clone, docker, images):
-    message = refused("container/run.sh", "tpu", folder=clone, DOCKER=docker, IMAGE=images["tpu"])
+def test_no_tpu(clone, ready, images):
+    message = refused("container/run.sh", "tpu", folder=clone, **ready | {"IMAGE": images["tpu"]})
     assert "there is no TPU here (no /dev/accel*, no /dev/vfio/*); run this on a TPU VM" in message
 
 
