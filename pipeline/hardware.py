@@ -13,6 +13,9 @@ import pynvml
 CPU_FEATURES = ("avx2", "avx512f", "avx512_bf16", "avx512_fp16", "amx_bf16", "amx_fp16")
 
 
+TPU_PCI_DEVICES = ("0x0027", "0x0056", "0x005e", "0x0062", "0x0063", "0x006f", "0x0076")
+
+
 class Hardware(NamedTuple):
     """`memory_bytes` is the accelerator's; what can't be known is None."""
 
@@ -45,7 +48,7 @@ def this_machine() -> Hardware:
     """The first NVIDIA GPU of this machine, or its TPU, or its CPU."""
     for gpu in gpus():
         return gpu
-    if any(Path("/dev").glob("accel[0-9]*")):  # what Google's driver calls the chips
+    if has_tpu():
         return Hardware("tpu", "TPU")
     features = cpu_features()
     name = cpu_model() or platform.machine()
@@ -64,6 +67,16 @@ def gpus() -> list[Hardware]:
             memory = int(pynvml.nvmlDeviceGetMemoryInfo(handle).total)
             found.append(Hardware("nvidia_gpu", str(name), float(f"{major}.{minor}"), memory))
     return found
+
+
+def has_tpu(devices: Path = Path("/sys/bus/pci/devices")) -> bool:
+    """Whether a TPU is on this machine's PCI bus, v3 to v7; numbers as JAX 0.10 knows them."""
+    for device in devices.glob("*"):
+        with contextlib.suppress(OSError):
+            vendor, number = ((device / name).read_text(encoding="utf-8").strip() for name in ("vendor", "device"))
+            if vendor == "0x1ae0" and number in TPU_PCI_DEVICES:
+                return True
+    return False
 
 
 def driver() -> str | None:

@@ -1,7 +1,7 @@
 import pytest
 
 from pipeline.acceleration import DEVICES, device_of, speed
-from pipeline.hardware import Hardware
+from pipeline.hardware import Hardware, has_tpu
 
 
 def gpu(capability):
@@ -33,6 +33,19 @@ def test_what_each_device_multiplies_in_hardware(hardware, float16, bfloat16, tf
     assert speed("mixed_bfloat16", False, hardware) == bfloat16
     assert speed("float32", True, hardware) == tf32
     assert speed("float32", False, hardware) == "in hardware"
+
+
+@pytest.mark.parametrize(
+    ("vendor", "device", "found"),
+    [("0x1ae0", "0x0063", True), ("0x1ae0", "0x0042", False), ("0x10de", "0x0063", False)],
+)
+def test_a_tpu_is_known_by_its_number_on_the_bus(tmp_path, vendor, device, found):
+    """0x1ae0, 0x0042 is the network card of Google's virtual machines."""
+    (tmp_path / "odd").mkdir()
+    (tmp_path / "card").mkdir()
+    (tmp_path / "card" / "vendor").write_text(f"{vendor}\n")
+    (tmp_path / "card" / "device").write_text(f"{device}\n")
+    assert has_tpu(tmp_path) is found
 
 
 def test_every_device_has_one_row():
