@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from packaging.requirements import Requirement
 from rocrate.model.contextentity import ContextEntity
 from rocrate.rocrate import ROCrate
 
@@ -38,7 +39,8 @@ def publish(results: Results, root: Path, archive: Path) -> Path:
             for path in _files(source, names):
                 (folder / path).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(source / path, folder / path)
-        (folder / "sbom.json").write_text(_sbom(PROJECT / "requirements" / "cpu.txt"), encoding="utf-8")
+        lock = PROJECT / "requirements" / f"{results.study.runtime}.txt"
+        (folder / "sbom.json").write_text(_sbom(lock), encoding="utf-8")
         described = Path(name, "described")
         _describe(results, folder).write(described)
         lines = [f"{_sha256(described / path)}  {path}" for path in _relative_files(described)]
@@ -151,9 +153,16 @@ def _media_type(path: Path) -> str:
 
 
 def _sbom(lock: Path) -> str:
-    """The locked packages that training imports, as a CycloneDX document without addresses or times."""
-    command = [sys.executable, "-m", "cyclonedx_py", "requirements", "--output-reproducible", "--of", "JSON", str(lock)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    """The locked packages that training imports, as a CycloneDX document without addresses or times.
+
+    A lock is for every platform; those of this one are listed.
+    """
+    lines = lock.read_text(encoding="utf-8").replace("\\\n", " ").splitlines()
+    locked = [line for line in lines if line.strip() and not line.lstrip().startswith("#")]
+    markers = [Requirement(line.partition(" --hash")[0]).marker for line in locked]
+    chosen = [line for line, marker in zip(locked, markers, strict=True) if marker is None or marker.evaluate()]
+    command = [sys.executable, "-m", "cyclonedx_py", "requirements", "--output-reproducible", "--of", "JSON", "-"]
+    done = subprocess.run(command, input="\n".join(chosen), capture_output=True, text=True, check=True)
     document: dict[str, Any] = json.loads(done.stdout)
     for component in document.get("components", []):
         component.pop("externalReferences", None)
