@@ -31,7 +31,6 @@ _STAGES = {"numerics.json": "numerics", "ceilings.json": "ceilings", "verdicts.j
 _KEYS = {
     "numerics.json": {"facts", "models", "gradients", "trials"},
     "ceilings.json": {"largest_batch"},
-    "status.json": {"advice", "verdicts", "runs", "report"},
 }
 
 
@@ -84,7 +83,7 @@ def _read(name: str, parse: Callable[[str], Any], root: Path) -> Any:
     except FileNotFoundError:
         raise InputError(f"{path} is missing. Make it with: dvc repro") from None
     except ValueError as error:
-        stage = _STAGES.get(name, "report" if name == "status.json" else "compare")
+        stage = _STAGES.get(name, "compare")
         remedy = f"Make it again: dvc repro --force --single-item {stage}"
         raise InputError(f"{path} is damaged ({str(error).splitlines()[0]}). {remedy}") from None
 

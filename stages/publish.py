@@ -8,6 +8,7 @@ from pipeline.errors import InputError
 from pipeline.publishing import publish
 from pipeline.results import load_results
 from pipeline.site import FILES
+from pipeline.status import status, write_status
 from stages import run
 
 ARCHIVE = Path("results/crate.zip")
@@ -17,6 +18,7 @@ def main(arguments: argparse.Namespace) -> None:
     results = load_results()
     if not Path("results/report.html").is_file():
         raise InputError("results/report.html is missing. Make it with: dvc repro")
+    write_status(status(results))
     archive = publish(results, Path(), ARCHIVE)
     if arguments.to:
         arguments.to.mkdir(parents=True, exist_ok=True)

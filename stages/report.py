@@ -1,7 +1,6 @@
 """Render the report on the finished study, or on one that was published, from its archive alone."""
 
 import argparse
-import json
 import os
 import subprocess
 import sys
@@ -9,33 +8,19 @@ import tempfile
 from pathlib import Path
 
 from pipeline.errors import InputError
-from pipeline.headlines import advice, headlines, outcome_counts, verdict_counts
-from pipeline.pairing import device
 from pipeline.rendering import PROJECT, render
 from pipeline.results import load_results
 from stages import run
 
 REPORT = Path("results/report.html")
-STATUS = Path("results/status.json")
 
 
 def main(arguments: argparse.Namespace) -> None:
     if arguments.archive:
         recompute(arguments.archive)
         return
-    results = load_results()  # faults of the input show here, with their remedy, not as a notebook's traceback
+    load_results()  # faults of the input show here, with their remedy, not as a notebook's traceback
     REPORT.write_text(render(Path()), encoding="utf-8")
-    status = {
-        "exit_code": 0,
-        "advice": {benchmark: advice(results, benchmark) for benchmark in results.study.benchmarks},
-        "headlines": {benchmark: headlines(results, benchmark) for benchmark in results.study.benchmarks},
-        "verdicts": verdict_counts(results),
-        "runs": outcome_counts(results),
-        "device": device(results.environments[0]),
-        "finished_at": max(run["started_at"] for run in results.runs),
-        "report": str(REPORT),
-    }
-    STATUS.write_text(json.dumps(status, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     print(f"{REPORT} is written")
 
 

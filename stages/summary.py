@@ -1,19 +1,21 @@
-"""Print what the last study found, in a few lines."""
+"""Print what the finished study found, in a few lines, and write it for programs: results/status.json."""
 
 import argparse
 from pathlib import Path
 
-from pipeline.results import read_json
+from pipeline.results import load_results
+from pipeline.status import status, write_status
 from stages import run
 
 
 def main(_: argparse.Namespace) -> None:
-    status = read_json("status.json")
-    for benchmark, advice in status["advice"].items():
+    found = status(load_results())
+    write_status(found)
+    for benchmark, advice in found["advice"].items():
         print(f"{benchmark}: {advice}")
-    print("claims: " + ", ".join(f"{count} {verdict}" for verdict, count in status["verdicts"].items()))
-    print("runs: " + ", ".join(f"{count} {outcome}" for outcome, count in status["runs"].items()))
-    print(f"report: {Path(status['report']).resolve()}")
+    print("claims: " + ", ".join(f"{count} {verdict}" for verdict, count in found["verdicts"].items()))
+    print("runs: " + ", ".join(f"{count} {outcome}" for outcome, count in found["runs"].items()))
+    print(f"report: {Path(found['report']).resolve()}")
 
 
 if __name__ == "__main__":

@@ -110,7 +110,7 @@ def numerics(study) -> dict:
 
 
 def render(folder: Path) -> str:
-    for name in ("compare", "judge", "report"):
+    for name in ("compare", "judge", "report", "summary"):
         done = stage(folder, name)
         assert done.returncode == 0, done.stderr
         assert "WARNING" not in done.stderr
@@ -267,13 +267,6 @@ def test_results_of_another_study_are_refused(copied):
         done = stage(copied, reader)
         assert done.returncode == 2
         assert "comparison.json is of another study than params.yaml. Run: dvc repro" in done.stderr
-
-
-def test_a_damaged_status_says_how_to_make_it_again(copied):
-    (copied / "results" / "status.json").write_text("{}")
-    done = stage(copied, "summary")
-    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
-    assert "dvc repro --force --single-item report" in done.stderr
 
 
 def test_missing_results_say_how_to_make_them(tmp_path):
