@@ -64,8 +64,9 @@ publish: .venv/ready ## pack the finished study for a reviewer: results/crate.zi
 site: .venv/ready ## build the site of the studies under docs/reports; ADDRESS=… for its feed
 	@python -m stages.site $(if $(ADDRESS),--address $(ADDRESS))
 
-bench: .venv/ready ## simulate how often the intervals hold, and measure what comparing costs
+bench: .venv/ready ## simulate how often intervals hold and alarms are false, and measure what comparing costs
 	@python -m bench.intervals
+	@python -m bench.drift
 	@python -m bench.scaling
 
 params: .venv/ready ## compose params.yaml anew from conf/

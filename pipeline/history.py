@@ -1,0 +1,164 @@
+"""The ledger of campaigns: one small file each, never changed once written, and which of them are the baseline.
+
+Different campaigns have different files, so branches merge. A campaign is compared with those of its series alone: the
+same device, driver, packages, image, engine and study.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from pipeline.errors import InputError
+from pipeline.pairing import device
+from pipeline.records import RunRecord
+from pipeline.study import RunKey, Study
+from pipeline.timing import timing_fault
+
+LEDGER = Path("history")
+BASELINE = "baseline.json"
+
+
+class CampaignRun(BaseModel):
+    """One run of a campaign. Accuracy in [0, 1]; `epoch_seconds` is None where its times don't count."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    benchmark: str
+    variant: str
+    seed: int
+    outcome: str
+    test_accuracy: float | None
+    epoch_seconds: float | None
+
+
+class CampaignEntry(BaseModel):
+    """A campaign: what it was made on, and each run that finished, of `num_planned`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    schema_version: Literal[1] = 1
+    campaign: str
+    profile: str
+    started_at: str
+    made_on: dict[str, str]
+    num_planned: int
+    runs: list[CampaignRun]
+
+    @property
+    def series(self) -> str:
+        """What a campaign must share to be compared, as twelve hexadecimal digits."""
+        text = json.dumps({"profile": self.profile} | self.made_on, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    @property
+    def seeds(self) -> set[int]:
+        return {run.seed for run in self.runs}
+
+    def values(self, benchmark: str, variant: str, quantity: str) -> list[float]:
+        """Test accuracies in percent, or logarithms of epoch seconds, of the completed runs that have them."""
+        chosen = [run for run in self.runs if (run.benchmark, run.variant) == (benchmark, variant)]
+        if quantity == "test accuracy":
+            return [100 * run.test_accuracy for run in chosen if run.test_accuracy is not None]
+        return [math.log(run.epoch_seconds) for run in chosen if run.epoch_seconds is not None]
+
+
+def entry(study: Study, records: Mapping[RunKey, RunRecord]) -> CampaignEntry:
+    """The campaign's entry from the runs there are, which `check_comparable` has seen; at least one."""
+    environment = next(iter(records.values())).environment
+    return CampaignEntry(
+        campaign=study.campaign,
+        profile=study.profile,
+        started_at=min(record.started_at for record in records.values()),
+        made_on=_made_on(study, environment),
+        num_planned=len(study.runs()),
+        runs=[
+            CampaignRun(
+                benchmark=key.benchmark,
+                variant=key.variant,
+                seed=key.seed,
+                outcome=record.outcome,
+                test_accuracy=record.final_test_accuracy,
+                epoch_seconds=None
+                if timing_fault(record, study.comparison.max_other_cpu_share)
+                else record.steady_epoch_seconds,
+            )
+            for key, record in records.items()
+        ],
+    )
+
+
+def _made_on(study: Study, environment: Mapping[str, Any]) -> dict[str, str]:
+    image = environment.get("image") or {}
+    recipe = study.model_copy(update={"campaign": "", "seeds": [], "description": "", "deviations": {}})
+    return {
+        "device": device(environment),
+        "driver": environment.get("driver") or "none",
+        "packages": environment.get("lock_sha256") or "unknown",
+        "image": image.get("content_sha256") or "none",
+        "study": hashlib.sha256(recipe.model_dump_json().encode()).hexdigest(),
+    }
+
+
+def append(new: CampaignEntry, ledger: Path = LEDGER) -> Path:
+    """Writes the entry, and returns its file. The same entry again is no fault.
+
+    Raises:
+        InputError: the ledger has another campaign of that name.
+    """
+    path = ledger / f"{new.campaign}.json"
+    if path.exists():
+        if _read(path) != new:
+            raise InputError(f"{path} is there, and is another campaign. Give this one another name: campaign")
+        return path
+    ledger.mkdir(exist_ok=True)
+    partial = path.with_suffix(".partial")
+    partial.write_text(new.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    partial.replace(path)
+    return path
+
+
+def read_ledger(ledger: Path = LEDGER) -> list[CampaignEntry]:
+    """Every campaign, oldest first. Raises `InputError` that names a damaged file."""
+    paths = [path for path in ledger.glob("*.json") if path.name != BASELINE]
+    return sorted((_read(path) for path in paths), key=lambda found: (found.started_at, found.campaign))
+
+
+def read_baseline(series: str, ledger: Path = LEDGER) -> list[CampaignEntry]:
+    """The campaigns that are the baseline of a series, as `baseline.json` names them; none where it names none."""
+    path = ledger / BASELINE
+    try:
+        names = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        return [_read(ledger / f"{name}.json") for name in names.get(series, [])]
+    except (ValueError, AttributeError, TypeError):
+        raise InputError(f"{path} is damaged: it must give a list of campaigns by series. See git log {path}") from None
+
+
+def pin(campaigns: Sequence[str], ledger: Path = LEDGER) -> str:
+    """Makes these campaigns, of one series, its baseline; returns the series. A commit of the file is the decision.
+
+    Raises:
+        InputError: one is not in the ledger, or they are of several series.
+    """
+    entries = [_read(ledger / f"{name}.json") for name in campaigns]
+    series = {found.series for found in entries}
+    if len(series) != 1:
+        raise InputError(f"{', '.join(campaigns)} are of {len(series)} series and can't be one baseline")
+    path = ledger / BASELINE
+    pinned = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    pinned[entries[0].series] = list(campaigns)
+    path.write_text(json.dumps(pinned, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    return entries[0].series
+
+
+def _read(path: Path) -> CampaignEntry:
+    try:
+        return CampaignEntry.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        raise InputError(f"{path} is missing: there is no such campaign in the ledger") from None
+    except ValidationError as error:
+        raise InputError(f"{path} is damaged ({error.errors()[0]['msg']}). Get it back: git checkout {path}") from None

@@ -1,0 +1,60 @@
+"""Enter the finished campaign in the ledger; say by the exit status whether anything has changed since the baseline.
+
+0 nothing · 2 a fault of the input · 10 a warning: repeat on fresh seeds · 20 drift, seen twice · 30 too little
+evidence · 40 no times that count. results/status.json says the same, with the reasons, whatever happens.
+"""
+
+import argparse
+import sys
+from typing import NoReturn
+
+from pipeline.alarm import TOO_LITTLE, judge
+from pipeline.errors import InputError
+from pipeline.history import append, entry, read_baseline, read_ledger
+from pipeline.pairing import check_comparable
+from pipeline.records import RunRecord, read_record
+from pipeline.results import load_results
+from pipeline.status import status, write_status
+from pipeline.study import RunKey, Study, load_study
+from stages import run
+
+
+def main(_: argparse.Namespace) -> None:
+    try:
+        _judge(load_study())
+    except InputError as error:
+        write_status({"exit_code": 2, "reasons": [str(error)]})
+        raise
+
+
+def _judge(study: Study) -> NoReturn:
+    records = _finished(study)
+    missing = [str(key.directory) for key in study.runs() if key not in records]
+    if missing:  # not yet for the ledger, which is never changed: what is missing can still be made
+        reason = f"{len(records)} of {len(study.runs())} runs are there; missing: {', '.join(missing)}"
+        write_status({"exit_code": TOO_LITTLE, "reasons": [reason]})
+        print(reason)
+        sys.exit(TOO_LITTLE)
+    check_comparable(study, records)
+    new = entry(study, records)
+    earlier = [old for old in read_ledger() if old.campaign != new.campaign and old.started_at <= new.started_at]
+    judgement = judge(new, earlier, read_baseline(new.series))
+    path = append(new)
+    findings = [str(finding) for finding in judgement.findings]
+    drift = {"series": new.series, "ledger": str(path), "findings": findings, "reasons": judgement.reasons}
+    write_status(status(load_results(), judgement.exit_code) | drift)
+    for line in findings + judgement.reasons or [f"nothing has changed since the baseline of series {new.series}"]:
+        print(line)
+    sys.exit(judgement.exit_code)
+
+
+def _finished(study: Study) -> dict[RunKey, RunRecord]:
+    records = {}
+    for key in study.runs():
+        if (key.directory / "record.json").exists():
+            records[key] = read_record(key)
+    return records
+
+
+if __name__ == "__main__":
+    run(main, argparse.ArgumentParser(prog="python -m stages.drift", description=__doc__))

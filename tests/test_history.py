@@ -1,0 +1,202 @@
+"""Scheduled repetitions: the ledger, the band around the baseline, warning and confirmation."""
+
+import json
+import math
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import yaml
+from conftest import REPOSITORY, planned_record, small_study, write_small_run
+from scipy import stats
+
+from bench.drift import rates
+from pipeline.alarm import DRIFT, FINE, INVALID, TOO_LITTLE, WARNING, judge
+from pipeline.drift import shift
+from pipeline.errors import InputError
+from pipeline.history import append, entry, pin, read_baseline, read_ledger
+
+
+def campaign(name, seeds=(0, 1, 2), accuracy=0.9, seconds=1.0, variant="mixed", environment=None, **changes):
+    """A campaign of the small study; `accuracy` and `seconds` are those of one variant, of `wide`, by seed."""
+    study = small_study(campaign=name, seeds=list(seeds))
+    records = {}
+    for key in study.runs():
+        offset = 0.001 * (key.seed % 3)
+        chosen = (key.benchmark, key.variant) == ("wide", variant)
+        values = {"final_test_accuracy": (accuracy if chosen else 0.9) + offset}
+        values["steady_epoch_seconds"] = (seconds if chosen else 1.0) * (1 + 0.01 * (key.seed % 3))
+        record = planned_record(key, campaign=name, started_at=f"2026-{name}", **(values | changes))
+        records[key] = record.model_copy(update={"environment": record.environment | (environment or {})})
+    return entry(study, records)
+
+
+def test_the_band_by_hand():
+    """Mean 1 and standard deviation 1 of three values; t(.995, 2) = 9.925; three fresh ones: 9.925 · √(2/3) = 8.104."""
+    found = shift([[0.0, 1.0, 2.0]], [9.0, 9.0, 9.1], 0.0)
+    assert found.allowed == pytest.approx(8.1036, abs=1e-4)
+    assert (found.baseline, found.direction) == (1.0, None)
+    assert shift([[0.0, 1.0, 2.0]], [9.2, 9.2, 9.2], 0.0).direction == "up"
+    assert shift([[0.0, 1.0, 2.0]], [-7.2, -7.2, -7.2], 0.0).direction == "down"
+    assert shift([[0.0, 1.0, 2.0]], [9.2, 9.2, 9.2], 8.3).direction is None  # negligible
+
+
+def test_three_campaigns_show_how_campaigns_vary():
+    """Means 0, 3 and 6, each sure to a hair: the band is that of one new campaign among three."""
+    pinned = [[-0.1, 0.1], [2.9, 3.1], [5.9, 6.1]]
+    found = shift(pinned, [20.0, 20.2], 0.0)
+    assert found.allowed == pytest.approx(stats.t.ppf(0.995, 2) * 3 * math.sqrt(1 + 1 / 3))
+    assert found.direction is None
+
+
+def test_too_few_values_give_no_band():
+    assert shift([[0.0, 1.0]], [5.0], 0.0) is None
+    assert shift([[0.0, 1.0, 2.0]], [], 0.0) is None
+    assert shift([], [5.0], 0.0) is None
+
+
+def test_false_alarms_are_as_rare_as_the_band_says():
+    """1 % warn and next to none is confirmed, where seeds are all that varies; one pinned campaign can't see more."""
+    found = rates(np.random.default_rng(0), num_seeds=5, num_pinned=1, between=0.0, moved=0.0, num_histories=4000)
+    assert 0.005 < found["warned"] < 0.016
+    assert found["confirmed"] < 0.005
+    moved = rates(np.random.default_rng(0), num_seeds=5, num_pinned=1, between=0.0, moved=6.0, num_histories=500)
+    assert moved["confirmed"] > 0.9
+
+
+def test_nothing_changed():
+    judgement = judge(campaign("02", seeds=(3, 4, 5)), [campaign("01")], [campaign("01")])
+    assert judgement == (FINE, [], [])
+
+
+@pytest.mark.parametrize(
+    ("changes", "quantity", "direction"),
+    [
+        ({"accuracy": 0.8}, "test accuracy", "down"),
+        ({"accuracy": 0.99}, "test accuracy", "up"),  # better alerts too
+        ({"seconds": 1.5}, "epoch time", "up"),
+        ({"seconds": 0.5}, "epoch time", "down"),
+    ],
+)
+def test_a_change_warns_and_is_confirmed_by_fresh_seeds_in_the_same_direction(changes, quantity, direction):
+    baseline = campaign("01")
+    first, again = campaign("02", (3, 4, 5), **changes), campaign("03", (6, 7, 8), **changes)
+    warned = judge(first, [baseline], [baseline])
+    assert (warned.exit_code, len(warned.findings)) == (WARNING, 1)
+    finding = warned.findings[0]
+    assert (finding.benchmark, finding.variant, finding.quantity) == ("wide", "mixed", quantity)
+    assert (finding.direction, finding.confirmed) == (direction, False)
+    confirmed = judge(again, [baseline, first], [baseline])
+    assert (confirmed.exit_code, confirmed.findings[0].confirmed) == (DRIFT, True)
+    assert "outside for the second time, on other seeds" in str(confirmed.findings[0])
+
+
+def test_the_same_seeds_again_or_the_other_direction_confirm_nothing():
+    baseline, low = campaign("01"), campaign("02", (3, 4, 5), accuracy=0.8)
+    assert judge(campaign("03", (3, 4, 5), accuracy=0.8), [baseline, low], [baseline]).exit_code == WARNING
+    assert judge(campaign("03", (6, 7, 8), accuracy=0.99), [baseline, low], [baseline]).exit_code == WARNING
+
+
+def test_a_few_percent_of_time_are_negligible():
+    baseline = campaign("01")
+    assert judge(campaign("02", (3, 4, 5), seconds=1.04), [baseline], [baseline]).exit_code == FINE
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [{"driver": "590"}, {"lock_sha256": "newer"}, {"num_cpus": 64}, {"image": {"content_sha256": "c"}}],
+)
+def test_other_hardware_or_software_is_another_series(environment, tmp_path):
+    other = campaign("02", (3, 4, 5), accuracy=0.5, environment=environment)
+    append(campaign("01"), tmp_path)
+    pin(["01"], tmp_path)
+    judgement = judge(other, read_ledger(tmp_path), read_baseline(other.series, tmp_path))
+    assert judgement.exit_code == TOO_LITTLE
+    assert judgement.reasons == [
+        f"series {other.series} has no baseline: python -m stages.pin --campaign 02, and commit"
+    ]
+
+
+def test_failed_runs_and_times_that_do_not_count():
+    baseline = campaign("01")
+    failed = campaign("02", (3, 4, 5), outcome="diverged", final_test_accuracy=None, steady_epoch_seconds=None)
+    assert judge(failed, [baseline], [baseline])[::2] == (TOO_LITTLE, ["0 of 18 runs completed"])
+    disturbed = campaign("02", (3, 4, 5), timing_fault="1 other process on its GPU")
+    assert judge(disturbed, [baseline], [baseline]).exit_code == INVALID
+    two = campaign("01", (0, 1))
+    assert "fewer than three seeds" in judge(campaign("02", (3, 4)), [two], [two]).reasons[0]
+
+
+def test_the_ledger_is_never_changed(tmp_path):
+    first = campaign("01")
+    path = append(first, tmp_path)
+    before = path.read_bytes()
+    assert append(first, tmp_path) == path
+    with pytest.raises(InputError, match=r"01\.json is there, and is another campaign"):
+        append(campaign("01", accuracy=0.5), tmp_path)
+    assert path.read_bytes() == before
+    append(campaign("00"), tmp_path)
+    assert [old.campaign for old in read_ledger(tmp_path)] == ["00", "01"]
+
+
+def test_what_is_damaged_or_missing_is_named(tmp_path):
+    append(campaign("01"), tmp_path)
+    with pytest.raises(InputError, match=r"07\.json is missing: there is no such campaign"):
+        pin(["07"], tmp_path)
+    append(campaign("02", environment={"driver": "590"}), tmp_path)
+    with pytest.raises(InputError, match="01, 02 are of 2 series"):
+        pin(["01", "02"], tmp_path)
+    (tmp_path / "baseline.json").write_text("[]")
+    with pytest.raises(InputError, match=r"baseline\.json is damaged"):
+        read_baseline("x", tmp_path)
+    (tmp_path / "02.json").write_text("{")
+    with pytest.raises(InputError, match=r"02\.json is damaged .* Get it back: git checkout"):
+        read_ledger(tmp_path)
+
+
+@pytest.fixture
+def finished(rendered, tmp_path):
+    """The rendered small study, as a campaign named `first`."""
+    return shutil.copytree(rendered, tmp_path / "campaign", symlinks=True)
+
+
+def drift(folder, module="drift", *arguments) -> subprocess.CompletedProcess[str]:
+    environment = {"PYTHONPATH": str(REPOSITORY), "PATH": "", "HOME": str(folder)}
+    command = [sys.executable, "-m", f"stages.{module}", *arguments]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_the_commands_from_the_first_campaign_to_the_next(finished):
+    first = drift(finished)
+    assert first.returncode == TOO_LITTLE, first.stderr
+    assert "has no baseline: python -m stages.pin --campaign first, and commit" in first.stdout
+    status = json.loads((finished / "results" / "status.json").read_text())
+    assert (status["exit_code"], status["ledger"]) == (TOO_LITTLE, "history/first.json")
+    assert status["advice"]
+    pinned = drift(finished, "pin", "--campaign", "first")
+    assert pinned.stdout.startswith(f"baseline of series {status['series']}: first; commit history/baseline.json")
+    again = drift(finished)  # the same campaign is not entered twice, and is its own baseline
+    assert again.returncode == FINE
+    assert "nothing has changed since the baseline" in again.stdout
+
+
+def test_runs_that_are_missing_are_reported_and_not_entered(finished):
+    study = small_study(seeds=[0, 1, 2, 3])
+    (finished / "params.yaml").write_text(yaml.safe_dump(study.model_dump(mode="json")))
+    done = drift(finished)
+    assert done.returncode == TOO_LITTLE
+    assert "18 of 24 runs are there; missing: runs/narrow/float32/seed-3, " in done.stdout
+    assert not (finished / "history").exists()
+    assert json.loads((finished / "results" / "status.json").read_text())["exit_code"] == TOO_LITTLE
+
+
+def test_a_fault_of_the_input_is_in_the_status_too(finished):
+    key = small_study().runs()[0]
+    write_small_run(finished, planned_record(key, policy="float16"), 9.0, 1.5)
+    done = drift(finished)
+    assert done.returncode == 2
+    status = json.loads((finished / "results" / "status.json").read_text())
+    assert status["exit_code"] == 2
+    assert "has policy float16, the study says float32" in status["reasons"][0]
