@@ -26,7 +26,7 @@ export LD_LIBRARY_PATH := $(subst $(SPACE),:,$(wildcard $(abspath .venv)/lib/pyt
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help repro study plan publish site test lint bench params lock image repro-in-container
+.PHONY: help repro study campaign plan publish site test lint bench params lock image repro-in-container
 
 help: ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -36,8 +36,9 @@ repro: .venv/ready ## run the study and write its report; PROFILE=paper for the 
 
 # What `repro` runs once the packages are there. A container has them.
 study:
-	@python -m stages.check --runtime $(ENGINE)
-	@$(if $(SETTINGS),dvc exp run $(SETTINGS:%=--set-param %),dvc repro --quiet)
+	@$(if $(SETTINGS),python -m stages.compose $(strip $(SETTINGS)))
+	@python -m stages.check
+	@dvc repro --quiet
 	@python -m stages.summary
 
 image: ## build the container image of TARGET=cpu, cuda or tpu; needs Docker
@@ -45,6 +46,9 @@ image: ## build the container image of TARGET=cpu, cuda or tpu; needs Docker
 
 repro-in-container: ## run the study inside the image of TARGET; see docs/containers.md
 	@container/run.sh $(TARGET)
+
+campaign: .venv/ready ## repeat the study on a Slurm cluster; CAMPAIGN=name, SITE=file; see docs/on-your-cluster.md
+	@python -m stages.campaign $(if $(CAMPAIGN),--campaign $(CAMPAIGN)) $(if $(SITE),--site $(SITE))
 
 plan: .venv/ready ## say how many seeds the margins of the last study need
 	@python -m stages.plan
@@ -70,7 +74,7 @@ bench: .venv/ready ## simulate how often intervals hold and alarms are false, an
 	@python -m bench.scaling
 
 params: .venv/ready ## compose params.yaml anew from conf/
-	@python -c 'from dvc.utils.hydra import compose_and_dump as compose; compose("params.yaml", "$(CURDIR)/conf", None, "config", "", [])'
+	@python -m stages.compose
 
 lock: .venv/ready ## resolve requirements/*.in anew into hashed locks
 	@cd requirements && for name in uv cpu cuda tpu workflow development; do \

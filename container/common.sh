@@ -24,7 +24,7 @@ locks_sha256=$(cat "${locks[@]}" | sha256sum | cut -d ' ' -f 1)
 
 command -v "$docker" >/dev/null ||
   fail "Docker is missing; install it (Debian: apt-get install docker.io), or do without: make repro"
-answer=$(timeout 30 "$docker" info 2>&1) ||
+answer=$(timeout 30 "$docker" version --format '{{.Server.Version}}' 2>&1) ||
   fail "Docker's daemon does not answer (${answer##*$'\n'}); start it (systemctl start docker)," \
     "and see that $(id -un 2>/dev/null || id -u) may use it (usermod --append --groups docker NAME)"
 

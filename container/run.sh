@@ -49,6 +49,8 @@ for file in .dvc/config.local .dvc/config; do
 done
 if [ -n "${TFDS_DATA_DIR:-}" ]; then
   data=$(realpath --canonicalize-existing "$TFDS_DATA_DIR" 2>/dev/null) ||
+    data=
+  [ -d "$data" ] ||
     fail "TFDS_DATA_DIR=$TFDS_DATA_DIR is no folder; name the one that holds the prepared data sets, or unset it"
   options+=(--volume "$data:$data:ro")
 else

@@ -79,6 +79,15 @@ def _accuracy_in_words(pair: Pair, baseline_accuracy: float) -> str:
     }[pair.equivalence.outcome]
 
 
+def _adjusted(pair: Pair) -> str:
+    """Why an interval that leaves out zero is inconclusive: it is one of several."""
+    low, high = pair.accuracy_difference_pp.low95, pair.accuracy_difference_pp.high95
+    apart = low is not None and high is not None and (low > 0 or high < 0)
+    if not apart or pair.equivalence.outcome != "inconclusive":
+        return ""
+    return f" once it is one of {pair.equivalence.num_candidates} candidates"
+
+
 def _sentence(pair: Pair, batch_multiple: float, baseline_accuracy: float) -> str:
     words = {1.0: "at the same batch", 2.0: "at double the batch"}
     batch = words.get(batch_multiple, f"at {batch_multiple:g}× the batch")
@@ -97,7 +106,7 @@ def _sentence(pair: Pair, batch_multiple: float, baseline_accuracy: float) -> st
     return (
         f"{pair.candidate}, {batch}: {speed}, "
         f"test accuracy {describe_difference(pair)}, {_OUTCOMES[pair.equivalence.outcome]} "
-        f"±{margin_pp:g} pp{little}{failed}"
+        f"±{margin_pp:g} pp{_adjusted(pair)}{little}{failed}"
     )
 
 

@@ -2,10 +2,20 @@
 
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
 DESCRIPTION = Path("/etc/mixed-precision-image.json")
+
+
+def installed_runtime() -> str | None:
+    """Whose locked packages these are: cpu, cuda or tpu, by the image or by .venv; None where neither says."""
+    image = identity()
+    if image:
+        return str(image["target"])
+    ready = Path(sys.prefix, "ready")
+    return (ready.read_text(encoding="utf-8").strip() or None) if ready.exists() else None
 
 
 def identity() -> dict[str, Any] | None:

@@ -24,7 +24,7 @@ def custom(
     model: keras.Model, batches: ShuffledBatches, num_epochs: int, callbacks: Sequence[keras.callbacks.Callback]
 ) -> None:
     """Scales the loss, takes gradients, unscales and applies them, a batch at a time."""
-    step = engine.gradient_step(model)
+    step, settle = engine.gradient_step(model)
     listeners = keras.callbacks.CallbackList(list(callbacks), model=model, epochs=num_epochs, steps=len(batches))
     model.stop_training = False
     listeners.on_train_begin()
@@ -39,6 +39,7 @@ def custom(
             num_correct += correct
             num_examples += len(labels)
             listeners.on_train_batch_end(index)
+        settle()
         engine.synchronise()
         logs = {"loss": float(loss_sum) / num_examples, "accuracy": float(num_correct) / num_examples}
         listeners.on_epoch_end(epoch, logs)

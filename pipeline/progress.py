@@ -12,7 +12,12 @@ from pipeline.records import EpochRecord
 
 
 class ProgressLine(keras.callbacks.Callback):
-    """Shows the epoch, images per second and time left while a model trains."""
+    """Shows the epoch, images per second and time left while a model trains.
+
+    It reads no values of a step, so Keras need not wait for each before it tells of it.
+    """
+
+    async_safe = True
 
     def __init__(self, title: str, num_epochs: int, examples: Examples) -> None:
         super().__init__()

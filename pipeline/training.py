@@ -66,12 +66,17 @@ def _train(study: Study, key: RunKey, process_started: float, root: Path, proces
     compile_model(model, benchmark, variant.loss_scale, variant.jit_compile)
     initial_loss_scale = loss_scale_now(model.optimizer)
     # A first prediction traces it here, outside every timed window, and shows the output's real dtype.
-    first = data.validation.images[: evaluation_batch_size if engine.COMPILES_SHAPES else study.devices]
-    dtypes = observed_dtypes(model, str(engine.predict(model, first, len(first)).dtype))
+    # XLA compiles for one shape: there it has to be the one of validation.
+    num_first = evaluation_batch_size if engine.COMPILES_SHAPES else study.devices
+    first = data.validation.images[whole_batches(len(data.validation.labels), num_first)[:num_first]]
+    dtypes = observed_dtypes(model, str(engine.predict(model, first, num_first).dtype))
     if dtypes != expected_dtypes(variant.policy):
         raise InputError(
             f"{key.benchmark} must have {expected_dtypes(variant.policy)} under {variant.policy}: {dtypes}"
         )
+
+    # Now, because a model that ran out of memory on JAX has no values any more.
+    num_parameters, weights_bytes = model.count_params(), sum(weight.nbytes for weight in model.get_weights())
 
     batches = ShuffledBatches(data.train, batch_size, key.seed, process)
     progress = ProgressLine(f"{key.benchmark} {key.variant} seed {key.seed}", benchmark.num_epochs, data.train)
@@ -126,7 +131,7 @@ def _train(study: Study, key: RunKey, process_started: float, root: Path, proces
         overflow="step skipped" if variant.loss_scale.mode == "dynamic" else "step taken",
         batch_size=batch_size,
         image_size=benchmark.image_size,
-        num_parameters=model.count_params(),
+        num_parameters=num_parameters,
         num_train_examples=len(data.train.labels),
         num_validation_examples=len(data.validation.labels),
         num_test_examples=len(data.test.labels),
@@ -138,7 +143,7 @@ def _train(study: Study, key: RunKey, process_started: float, root: Path, proces
         images_per_second=len(data.train.labels) / steady_epoch_seconds if steady_epoch_seconds else None,
         peak_memory_bytes=peak_memory_bytes,
         peak_memory_kind=peak_memory_kind,
-        weights_bytes=sum(weight.nbytes for weight in model.get_weights()),
+        weights_bytes=weights_bytes,
         skipped_steps=epochs[-1].skipped_steps if epochs else None,
         final_loss_scale=epochs[-1].loss_scale if epochs else None,
         final_train_loss=last.train_loss if last else None,
@@ -204,15 +209,19 @@ def compile_model(model: keras.Model, benchmark: Benchmark, loss_scale: LossScal
     model.optimizer.build(model.trainable_variables)
 
 
+def whole_batches(num_examples: int, batch_size: int) -> np.ndarray:
+    """Rows in order, the last one repeated until the last batch is full."""
+    return np.minimum(np.arange(math.ceil(num_examples / batch_size) * batch_size), num_examples - 1)
+
+
 def score(model: keras.Model, examples: datasets.Examples, batch_size: int) -> tuple[float, float, np.ndarray]:
     """Mean cross-entropy, accuracy in [0, 1], and the most probable class of each example (N,).
 
-    The last batch is filled up with copies of an example, whose results are dropped: XLA compiles for one shape, and
-    several devices share a batch evenly.
+    XLA compiles for one shape, and several devices share a batch evenly: every batch is a whole one.
     """
     num_examples = len(examples.labels)
-    rows = np.minimum(np.arange(math.ceil(num_examples / batch_size) * batch_size), num_examples - 1)
-    probabilities = engine.predict(model, examples.images[rows], batch_size)[:num_examples]
+    images = examples.images[whole_batches(num_examples, batch_size)]
+    probabilities = engine.predict(model, images, batch_size)[:num_examples]
     true = np.take_along_axis(probabilities, examples.labels[:, None], axis=1)[:, 0]
     # Keras clips at the same place, so that a probability of zero costs 16.1 and not infinity.
     loss = -np.log(np.clip(true, keras.config.epsilon(), 1.0)).mean(dtype=np.float64)

@@ -33,8 +33,8 @@ def main(_: argparse.Namespace) -> None:
     study = load_study()
     hardware = this_machine()
     found: dict[str, dict[str, int | None]] = {}
-    if hardware.kind == "cpu":
-        print("a CPU has no memory of its own to fill: nothing to measure")
+    if hardware.kind == "cpu" or study.runtime == "cpu":
+        print("training is on a CPU, which has no memory of its own to fill: nothing to measure")
     else:
         for name, benchmark in study.benchmarks.items():
             # One variant a policy: the batch is what is looked for.

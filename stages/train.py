@@ -7,6 +7,7 @@ PROCESS_STARTED = time.perf_counter()  # before the imports, which are part of w
 import argparse  # noqa: E402
 
 from pipeline.errors import InputError  # noqa: E402
+from pipeline.image import installed_runtime  # noqa: E402
 from pipeline.study import RunKey, load_study  # noqa: E402
 from stages import choose_engine, run  # noqa: E402
 
@@ -29,6 +30,9 @@ def main(arguments: argparse.Namespace) -> None:
         print(text, end="")
         return
 
+    installed = installed_runtime()
+    if installed not in (None, study.runtime):
+        raise InputError(f"runtime: the study wants {study.runtime}, and the packages here are those of {installed}.")
     choose_engine(study.engine)
     from pipeline.training import train  # the engine takes seconds to import
 

@@ -1,13 +1,18 @@
+import argparse
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import hydra
 import pytest
 import yaml
 from conftest import REPOSITORY, small_study
-from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
+import stages.train
+from pipeline import image
 from pipeline.configuration import validate
 from pipeline.errors import InputError
 from pipeline.hardware import Hardware
@@ -17,8 +22,8 @@ from stages import check
 
 
 def composed(*overrides: str) -> dict:
-    with initialize_config_dir(str(REPOSITORY / "conf"), version_base=None):
-        return OmegaConf.to_container(compose("config", overrides=list(overrides)))
+    with hydra.initialize_config_dir(str(REPOSITORY / "conf"), version_base=None):
+        return OmegaConf.to_container(hydra.compose("config", overrides=list(overrides)))
 
 
 def quick() -> dict:
@@ -361,6 +366,44 @@ def test_commands_end_with_status_2_and_no_traceback(tmp_path, command):
     assert "Traceback" not in done.stderr
     assert "benchmark: unknown key. Did you mean 'benchmarks'?" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["params.yaml"]
+
+
+def test_a_study_of_other_packages_than_those_installed_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(image, "DESCRIPTION", tmp_path / "none.json")
+    assert image.installed_runtime() in ("cpu", None)  # by .venv
+    (tmp_path / "image.json").write_text('{"target": "cuda"}')
+    monkeypatch.setattr(image, "DESCRIPTION", tmp_path / "image.json")
+    monkeypatch.chdir(REPOSITORY)
+    with pytest.raises(InputError, match="the study wants cpu, and the packages here are those of cuda"):
+        stages.train.main(argparse.Namespace(benchmark="mnist_dense", variant="float32", seed=0))
+
+
+@pytest.mark.parametrize("setting", ["profile=papier", "seeds=[]", "runtime=tpu"])
+def test_what_is_no_study_is_not_composed(tmp_path, setting):
+    shutil.copytree(REPOSITORY / "conf", tmp_path / "conf")
+    (tmp_path / "params.yaml").write_text("mine: 1\n")
+    done = compose(tmp_path, setting)
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+    assert (
+        "PROFILE is one of paper, quick, tpu. Received: papier" in done.stderr or "params.partial.yaml: " in done.stderr
+    )
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["conf", "params.yaml"]
+    assert (tmp_path / "params.yaml").read_text() == "mine: 1\n"
+
+
+def test_what_was_there_is_kept_where_a_study_is_composed(tmp_path):
+    shutil.copytree(REPOSITORY / "conf", tmp_path / "conf")
+    (tmp_path / "params.yaml").write_text("mine: 1\n")
+    assert "what was there is in params.before.yaml" in compose(tmp_path, "profile=paper").stdout
+    assert load_study(tmp_path / "params.yaml").profile == "paper"
+    assert (tmp_path / "params.before.yaml").read_text() == "mine: 1\n"
+    assert compose(tmp_path, "profile=paper").stdout == ""
+
+
+def compose(folder: Path, *settings: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "stages.compose", *settings]
+    environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
 def test_a_full_disk_is_a_message_and_no_traceback():

@@ -10,7 +10,9 @@ import tensorflow as tf
 from conftest import ENGINE, benchmark, small_study
 
 from pipeline import datasets, loops, training
+from pipeline.clock import EpochClock
 from pipeline.errors import InputError
+from pipeline.progress import ProgressLine
 from pipeline.records import RunRecord, read_epochs, read_record
 from pipeline.study import Benchmark, RunKey
 from pipeline.variant import Unscaled
@@ -140,6 +142,38 @@ def test_an_overflow_is_skipped_under_a_dynamic_scale_and_taken_under_a_fixed_on
     assert (dynamic.outcome, dynamic.skipped_steps) == ("completed", 6)
     assert dynamic.final_loss_scale == 2.0**34
     assert (fixed.outcome, fixed.skipped_steps) == ("diverged", 0)
+
+
+@pytest.mark.parametrize("step", [0, 2])
+def test_a_step_that_runs_out_of_memory_leaves_a_record(workspace, monkeypatch, step):
+    """Inside Keras's loop, which on JAX has taken the model's values away by then."""
+    make = keras.Model.make_train_function
+
+    def make_one_that_fails(model, force=False):
+        make(model, force)
+        train, calls = model.train_function, iter(range(100))
+
+        def fail(*arguments):
+            if next(calls) == step:
+                raise MemoryError
+            return train(*arguments)
+
+        model.train_function = fail
+
+    monkeypatch.setattr(keras.Model, "make_train_function", make_one_that_fails)
+    record = train(study_with("mixed_float16", num_epochs=3), workspace)
+    assert (record.outcome, record.final_test_accuracy) == ("out_of_memory", None)
+    assert record.num_parameters == 64 * 16 + 16 + 16 * 16 + 16 + 16 * 10 + 10
+    assert record.weights_bytes == 4 * record.num_parameters
+
+
+def test_no_callback_of_ours_makes_keras_wait_for_every_step(workspace):
+    """It fetches the loss of every step where a callback might read it; on TensorFlow it always does."""
+    data = datasets.load("mnist", small_study().benchmarks["wide"].split, workspace / "data")
+    clock = EpochClock(data.train, lambda: (0.0, 0.0), lambda _: None)
+    ours, none = [clock, ProgressLine("", 1, data.train)], []
+    waits = [not keras.callbacks.CallbackList(callbacks)._async_train for callbacks in (ours, none)]
+    assert waits == ([False, False] if ENGINE == "jax" else [True, True])
 
 
 @pytest.mark.parametrize("loop", ["fit", "custom"])

@@ -6,15 +6,21 @@ import importlib.metadata
 import os
 import resource
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import jax
-import keras
 import numpy as np
 
+from pipeline.engine.quiet import silent_stderr
 from pipeline.errors import InputError
+
+with silent_stderr():
+    import jax
+    import keras
+
+    with contextlib.suppress(ModuleNotFoundError):
+        import tensorflow  # noqa: F401  which Keras imports where it is installed
 
 COMPILES_SHAPES = True  # every function is compiled anew for each shape, and none runs uncompiled
 
@@ -40,8 +46,13 @@ def version() -> dict[str, str]:
 def set_tf32(enabled: bool) -> None:
     """Lets float32 matrix products round their inputs to TensorFloat-32, or asks for the highest precision.
 
-    A TPU multiplies in bfloat16 unless it is asked for the highest.
+    A TPU multiplies in bfloat16 unless it is asked for the highest, and has no TF32.
+
+    Raises:
+        InputError: TF32 is asked for on a TPU.
     """
+    if enabled and jax.default_backend() == "tpu":
+        raise InputError("tf32: a TPU has no TF32. Leave such variants out of the study.")
     jax.config.update("jax_default_matmul_precision", "tensorfloat32" if enabled else "highest")
 
 
@@ -112,11 +123,12 @@ def _predict_alone(model: Any, trainable: Any, others: Any, images: Any) -> Any:
     return model.stateless_call(trainable, others, images, training=False)[0]
 
 
-def gradient_step(model: Any) -> Any:
-    """One training step of a compiled Keras model, written out.
+def gradient_step(model: Any) -> tuple[Callable[..., Any], Callable[[], None]]:
+    """One training step of a compiled Keras model, written out; and what brings the model up to date after some.
 
-    The function takes images (N, ...) and labels (N,), and returns the mean loss before scaling and the number of
-    examples that were right, both still on the device.
+    The step takes images (N, ...) and labels (N,), and returns the mean loss before scaling and the number of examples
+    that were right, both still on the device. Between steps the model's values are in a state that each step takes
+    over, as in Keras's own loop.
     """
     optimizer = model.optimizer
     parts = (model.trainable_variables, model.non_trainable_variables, optimizer.variables)
@@ -127,7 +139,7 @@ def gradient_step(model: Any) -> Any:
         right = (probabilities.argmax(axis=1) == labels).sum()
         return _scaled(optimizer, optimizer_values, loss), (others, loss, right)
 
-    @jax.jit
+    @functools.partial(jax.jit, donate_argnums=0)
     def step(state: Any, images: Any, labels: Any) -> Any:
         trainable, others, optimizer_values = state
         derive = jax.grad(scaled_loss, has_aux=True)
@@ -136,13 +148,20 @@ def gradient_step(model: Any) -> Any:
         trainable, optimizer_values = optimizer.stateless_apply(optimizer_values, gradients, trainable)
         return (trainable, others, optimizer_values), loss, right
 
+    state: Any = None
+
     def train(images: Any, labels: Any) -> tuple[Any, Any]:
-        state, loss, right = step([_values(part) for part in parts], images, labels)
-        for part, values in zip(parts, state, strict=True):
-            _assign(part, values)
+        nonlocal state
+        state, loss, right = step(state or tuple(_values(part) for part in parts), images, labels)
         return loss, right
 
-    return train
+    def settle() -> None:
+        nonlocal state
+        for part, values in zip(parts, state, strict=True):
+            _assign(part, values)
+        state = None
+
+    return train, settle
 
 
 def apply_step(optimizer: Any, variable: Any) -> Any:

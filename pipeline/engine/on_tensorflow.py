@@ -4,31 +4,16 @@ import contextlib
 import os
 import resource
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from pipeline.engine.quiet import silent_stderr
 from pipeline.errors import InputError
 
-
-@contextlib.contextmanager
-def _silent_stderr() -> Iterator[None]:
-    """Sends file descriptor 2 to nowhere: TensorFlow's libraries write there before any log level counts."""
-    sys.stderr.flush()
-    saved = os.dup(2)
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 2)
-    os.close(nowhere)
-    try:
-        yield
-    finally:
-        os.dup2(saved, 2)
-        os.close(saved)
-
-
-with _silent_stderr():
+with silent_stderr():
     import tensorflow as tf
 
     tf.config.list_physical_devices()
@@ -101,11 +86,11 @@ def predict(model: Any, images: np.ndarray, batch_size: int) -> np.ndarray:
     return np.asarray(model.predict(images, batch_size=batch_size, verbose=0))
 
 
-def gradient_step(model: Any) -> Any:
-    """One training step of a compiled Keras model, written out and compiled as the model was.
+def gradient_step(model: Any) -> tuple[Callable[..., Any], Callable[[], None]]:
+    """One training step of a compiled Keras model, written out and compiled as the model was; and nothing more to do.
 
-    The function takes images (N, ...) and labels (N,), and returns the mean loss before scaling and the number of
-    examples that were right, both still on the device.
+    The step takes images (N, ...) and labels (N,), and returns the mean loss before scaling and the number of examples
+    that were right, both still on the device. It changes the model in place.
     """
 
     @tf.function(jit_compile=model.jit_compile)  # type: ignore[untyped-decorator]
@@ -120,7 +105,7 @@ def gradient_step(model: Any) -> Any:
         right = tf.argmax(probabilities, axis=1, output_type=labels.dtype) == labels
         return loss, tf.reduce_sum(tf.cast(right, tf.int32))
 
-    return step
+    return step, lambda: None
 
 
 def apply_step(optimizer: Any, variable: Any) -> Any:

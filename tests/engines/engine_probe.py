@@ -63,6 +63,18 @@ def devices(folder: Path, number: int, variant: str = "float32", **changes) -> o
     return {"devices": record.devices, "losses": [record.final_train_loss, record.final_test_loss]}
 
 
+def odd_validation_set(folder: Path) -> object:
+    """Seven validation examples on four devices."""
+    split = {"num_train_examples": 40, "num_validation_examples": 7}
+    recipe = benchmark(units=16, num_epochs=2, split=split)
+    study = small_study(
+        devices=4,
+        variants={"float32": {"policy": "float32", "batch_multiplier": 1}},
+        benchmarks={"wide": recipe, "narrow": recipe},
+    )
+    return training.train(study, RunKey("wide", "float32", 0), time.perf_counter(), folder).outcome
+
+
 def mixed_on_two_devices(folder: Path) -> object:
     return devices(folder, 2, "mixed")
 

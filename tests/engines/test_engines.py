@@ -38,7 +38,16 @@ def test_jax_passes_the_tests_of_training_and_numerics():
     """What the rest of the suite shows of TensorFlow."""
     chosen = [
         *("complete_record and mixed_float16", "custom_loop_does_what_fit_does and mixed_float16"),
-        *("overflow", "receives_the_batches", "by_hand", "range_as", "growth_period", "dtypes_under"),
+        *(
+            "overflow",
+            "receives_the_batches",
+            "runs_out_of_memory",
+            "wait_for_every_step",
+            "by_hand",
+            "range_as",
+            "growth_period",
+            "dtypes_under",
+        ),
     ]
     files = ["tests/test_training.py", "tests/test_numerics.py"]
     done = start("jax", "-m", "pytest", "-q", "-p", "no:cacheprovider", *files, "-k", " or ".join(chosen))
@@ -122,6 +131,11 @@ def test_several_processes_on_tensorflow_are_refused(workspace, monkeypatch):
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_dynamic_loss_scale_works_on_several_devices(workspace, engine):
     assert np.isfinite(probe(engine, "mixed_on_two_devices", workspace)["losses"]).all()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_validation_set_need_not_be_shared_evenly(workspace, engine):
+    assert probe(engine, "odd_validation_set", workspace) == "completed"
 
 
 def test_more_devices_than_there_are_is_a_clear_message(workspace):

@@ -1,0 +1,63 @@
+"""Compare, judge, report and look for drift, once a campaign's jobs have ended. Trains nothing.
+
+The exit status is that of `stages.drift`; a warning submits the campaign once more, on fresh seeds.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from pipeline.alarm import TOO_LITTLE, WARNING
+from pipeline.cluster import missing_stages, shared_stages
+from pipeline.status import STATUS, write_status
+from pipeline.study import Study, load_study
+from stages import run
+
+AGAIN = "-again"
+
+
+def main(arguments: argparse.Namespace) -> None:
+    study = load_study()
+    exit_code = 1
+    try:
+        exit_code = _collect(study, arguments.folder)
+    finally:
+        if not STATUS.exists():
+            STATUS.parent.mkdir(exist_ok=True)
+            write_status({"exit_code": exit_code, "reasons": [f"the collector failed: {arguments.folder / 'logs'}"]})
+        shutil.copy(STATUS, arguments.folder / "status.json")
+    sys.exit(exit_code)
+
+
+def _collect(study: Study, folder: Path) -> int:
+    STATUS.unlink(missing_ok=True)
+    missing = missing_stages(shared_stages(study), Path(), (folder / "remote").exists())
+    if missing:
+        reason = f"{len(missing)} stages did not finish: {', '.join(missing)}. Submit them: make campaign CAMPAIGN="
+        STATUS.parent.mkdir(exist_ok=True)
+        write_status({"exit_code": TOO_LITTLE, "reasons": [reason + study.campaign]})
+        return TOO_LITTLE
+    subprocess.run(["dvc", "repro", "--quiet"], check=True)
+    exit_code = subprocess.run([sys.executable, "-m", "stages.drift"], check=False).returncode
+    shutil.copy("results/report.html", folder / "report.html")
+    subprocess.run(["git", "add", "--all"], check=True)
+    headline = json.loads(STATUS.read_text(encoding="utf-8"))["exit_code"]
+    message = f"Campaign {study.campaign}: exit status {headline}"
+    subprocess.run(["git", "commit", "--quiet", "--message", message], check=True)
+    subprocess.run(["git", "push", "--quiet", "origin", f"HEAD:refs/heads/campaign/{study.campaign}"], check=True)
+    if exit_code == WARNING and not study.campaign.endswith(AGAIN):
+        project = folder.parent.parent
+        command = ["--campaign", study.campaign + AGAIN, "--site", str(folder / "site.yaml")]
+        environment = os.environ | {"PYTHONPATH": str(project)}
+        subprocess.run([sys.executable, "-m", "stages.campaign", *command], cwd=project, env=environment, check=True)
+    return exit_code
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="python -m stages.collect", description=__doc__)
+    parser.add_argument("--folder", type=Path, required=True, help="the campaign's")
+    run(main, parser)

@@ -1,0 +1,259 @@
+"""Campaigns on a real Slurm of two nodes: a requeue, a cancelled run, drift and its confirmation."""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+from conftest import REPOSITORY, benchmark
+from integration.test_pipeline import git, write_fake_tfds
+
+CONFIGURATION = """
+ClusterName=test
+SlurmctldHost={host}
+SlurmctldPort=16817
+SlurmUser=root
+AuthType=auth/munge
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+ReturnToService=2
+MpiDefault=none
+JobRequeue=1
+KillWait=5
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool-%n
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd-%n.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd-%n.log
+NodeName=node[1-2] NodeHostname={host} Port=[17001-17002] CPUs=1 RealMemory=4000
+PartitionName=test Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+"""
+STUDY = {
+    "profile": "small",
+    "description": "for tests",
+    "campaign": "first",
+    "engine": "tensorflow",
+    "runtime": "cpu",
+    "devices": 1,
+    "compilation_cache": False,
+    "tensorboard": False,
+    "seeds": [0, 1, 2, 3],
+    "datasets": ["mnist"],
+    "benchmarks": {"small_dense": benchmark(units=8, image_size=28, num_epochs=4)},
+    "variants": {
+        "float32": {"policy": "float32", "batch_multiplier": 1},
+        "mixed": {"policy": "mixed_bfloat16", "batch_multiplier": 1},
+    },
+    "comparison": {"baseline": "float32", "num_warmup_epochs": 1, "margin_pp": {"small_dense": 1.0}},
+}
+SITE = {
+    "meeting_place": "shared_cache",
+    "partition": "test",
+    "account": None,
+    "time_limit": "00:10:00",
+    "cpus": 1,
+    "gpus": 0,
+    "memory": "1800M",
+    "max_jobs": 2,
+}
+
+
+@pytest.fixture(scope="module")
+def slurm(tmp_path_factory):
+    """Slurm's controller and two nodes on this machine, installed where it is missing."""
+    if shutil.which("slurmctld") is None:
+        subprocess.run(["apt-get", "update", "-qq"], check=True)
+        command = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", "slurm-wlm", "munge"]
+        subprocess.run(command, check=True, capture_output=True)
+    folder, host = tmp_path_factory.mktemp("slurm"), socket.gethostname().partition(".")[0]
+    hosts = Path("/etc/hosts")
+    if host not in hosts.read_text().split():
+        hosts.write_text(hosts.read_text() + f"127.0.0.1 {host}\n")
+    (folder / "state").mkdir()
+    (folder / "slurm.conf").write_text(CONFIGURATION.format(folder=folder, host=host))
+    if subprocess.run(["pgrep", "munged"], capture_output=True, check=False).returncode:
+        Path("/run/munge").mkdir(exist_ok=True)
+        shutil.chown("/run/munge", "munge")
+        subprocess.run(["su", "-s", "/bin/sh", "munge", "-c", "munged --force"], check=True)
+    os.environ["SLURM_CONF"] = str(folder / "slurm.conf")
+    for command in (["slurmctld"], ["slurmd", "-N", "node1"], ["slurmd", "-N", "node2"]):
+        subprocess.run(command, check=True)
+    wait_for(lambda: output("sinfo", "--noheader", "--format=%T") == "idle", 60)
+    yield folder
+    subprocess.run(["scancel", "--user=root"], check=False)
+    for pid in folder.glob("*.pid"):
+        os.kill(int(pid.read_text()), 15)
+    del os.environ["SLURM_CONF"]
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory) -> Path:
+    """A clone of the project with a small study, nothing of it run."""
+    folder = tmp_path_factory.mktemp("campaigns") / "project"
+    tracked = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard"], cwd=REPOSITORY, capture_output=True, check=True
+    )
+    for name in tracked.stdout.decode().splitlines():
+        if name != "dvc.lock" and not name.startswith("docs/") and (REPOSITORY / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(REPOSITORY / name, folder / name)
+    (folder / "params.yaml").write_text(yaml.safe_dump(STUDY))
+    (folder.parent / "site.yaml").write_text(yaml.safe_dump(SITE))
+    git(folder, "init", "--quiet", "--initial-branch=main")
+    for name, value in (("user.name", "t"), ("user.email", "t@example.org")):
+        git(folder, "config", name, value)
+    git(folder, "add", "-A")
+    git(folder, "commit", "--quiet", "-m", "state")
+    write_fake_tfds(folder.parent / "tfds")
+    return folder
+
+
+def output(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def wait_for(condition, seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, output("squeue")
+        time.sleep(0.5)
+
+
+def campaign(project: Path, name: str, site: Path | None = None, **variables: str) -> subprocess.CompletedProcess[str]:
+    identity = {f"GIT_{role}_{what}": "t" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    environment = os.environ | identity | {"PYTHONPATH": str(project), "TFDS_DATA_DIR": str(project.parent / "tfds")}
+    environment["PATH"] = str(Path(sys.executable).parent) + os.pathsep + os.environ["PATH"]
+    command = [sys.executable, "-m", "stages.campaign", "--campaign", name]
+    command += ["--site", str(site or project.parent / "site.yaml")]
+    return subprocess.run(
+        command, cwd=project, env=environment | variables, capture_output=True, text=True, check=False
+    )
+
+
+def finish(project: Path, name: str, seconds: float = 400) -> dict:
+    """The status of a campaign, once no job is left; its logs where there is none."""
+    wait_for(lambda: not output("squeue", "--noheader"), seconds)
+    folder = project / ".campaigns" / name
+    logs = "\n".join(path.read_text()[-1500:] for path in folder.glob("logs/*"))
+    assert (folder / "status.json").exists(), logs
+    status = json.loads((folder / "status.json").read_text())
+    assert status["exit_code"] not in (1, 2), logs
+    return status
+
+
+@pytest.mark.usefixtures("slurm")
+def test_a_campaign_survives_a_requeue_and_a_lost_run(project):
+    """Of eight runs one is killed in the middle and requeued, another cancelled; then what is missing is submitted."""
+    done = campaign(project, "c1")
+    assert "10 of 10 stages are missing" in done.stdout, done.stderr
+    job = done.stdout.split("job ")[1].split()[0]
+    wait_for(lambda: output("squeue", "--noheader", f"--job={job}_0", "--format=%T") == "RUNNING", 120)
+    time.sleep(4)
+    output("scontrol", "requeue", f"{job}_0")
+    output("scancel", f"{job}_7")
+    status = finish(project, "c1")
+    assert status["exit_code"] == 30
+    assert status["reasons"] == [
+        "1 stages did not finish: train@3-small_dense-mixed. Submit them: make campaign CAMPAIGN=c1"
+    ]
+    assert not output("git", "-C", str(project), "branch", "--list", "campaign/*")
+
+    assert "1 of 10 stages are missing" in campaign(project, "c1").stdout
+    status = finish(project, "c1")
+    assert status["exit_code"] == 30
+    assert "has no baseline" in status["reasons"][0]
+    assert status["runs"] == {"completed": 8}
+    assert (project / ".campaigns" / "c1" / "report.html").stat().st_size > 10_000
+    ledger = output("git", "-C", str(project), "show", "campaign/c1:history/c1.json")
+    assert len(json.loads(ledger)["runs"]) == 8
+    assert output("git", "-C", str(project), "status", "--porcelain") == ""
+
+
+@pytest.mark.usefixtures("slurm")
+def test_the_same_campaign_again_does_nothing(project):
+    done = campaign(project, "c1")
+    assert "campaign c1 is complete" in done.stdout
+    assert output("squeue", "--noheader") == ""
+
+
+@pytest.mark.usefixtures("slurm")
+def test_drift_is_confirmed_by_a_second_campaign_on_fresh_seeds(project):
+    """The pinned campaign is made to have been 60 points better than it was: the world seems to have got worse."""
+    git(project, "merge", "--quiet", "campaign/c1")
+    path = project / "history" / "c1.json"
+    entry = json.loads(path.read_text())
+    for run in entry["runs"]:
+        run["test_accuracy"] = min(1.0, run["test_accuracy"] + 0.6) + 0.001 * run["seed"]
+    path.write_text(json.dumps(entry, indent=2) + "\n")
+    environment = os.environ | {"PYTHONPATH": str(project)}
+    subprocess.run([sys.executable, "-m", "stages.pin", "--campaign", "c1"], cwd=project, env=environment, check=True)
+    git(project, "add", "-A")
+    git(project, "commit", "--quiet", "-m", "The baseline is c1")
+
+    assert campaign(project, "c2").returncode == 0
+    finish(project, "c2")
+    first = json.loads((project / ".campaigns" / "c2" / "status.json").read_text())
+    assert first["exit_code"] == 10
+    assert any("for the first time" in finding for finding in first["findings"])
+    wait_for((project / ".campaigns" / "c2-again" / "status.json").exists, 400)
+    again = finish(project, "c2-again")
+    assert again["exit_code"] == 20
+    assert any("for the second time, on other seeds" in finding for finding in again["findings"])
+    seeds = [
+        {
+            run["seed"]
+            for run in json.loads(output("git", "-C", str(project), "show", f"campaign/{name}:history/{name}.json"))[
+                "runs"
+            ]
+        }
+        for name in ("c2", "c2-again")
+    ]
+    assert seeds == [{4, 5, 6, 7}, {8, 9, 10, 11}]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"partitoin": "x"}, "partitoin: unknown key. Did you mean 'partition'?"),
+        ({"max_jobs": 0}, "max_jobs: Input should be greater than 0"),
+    ],
+)
+def test_a_site_with_faults_submits_nothing(project, tmp_path, change, message):
+    (tmp_path / "site.yaml").write_text(yaml.safe_dump(SITE | change))
+    done = campaign(project, "c9", tmp_path / "site.yaml")
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+    assert message in done.stderr
+    assert not (project / ".campaigns" / "c9").exists()
+
+
+def test_a_dirty_tree_no_slurm_and_no_remote_are_refused(project, tmp_path):
+    (project / "stray").write_text("")
+    try:
+        assert "the tree differs from its last commit (?? stray" in campaign(project, "c9").stderr
+    finally:
+        (project / "stray").unlink()
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("git", "python", "dvc"):
+        (programs / name).symlink_to(shutil.which(name) or sys.executable)
+    assert "sbatch is not on the path" in campaign_without_slurm(project, programs).stderr
+    (tmp_path / "site.yaml").write_text(yaml.safe_dump(SITE | {"meeting_place": "remote"}))
+    refused = campaign(project, "c9", tmp_path / "site.yaml")
+    assert refused.returncode == 2
+    assert "dvc push" in refused.stderr
+    assert not (project / ".campaigns" / "c9" / "collector").exists()
+
+
+def campaign_without_slurm(project: Path, programs: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "stages.campaign", "--campaign", "c9", "--site", str(project.parent / "site.yaml")]
+    environment = {"PATH": str(programs), "PYTHONPATH": str(project), "HOME": str(programs)}
+    return subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=False)
