@@ -54,6 +54,7 @@ def write_study(folder: Path, num_runs: int) -> Study:
 def _epoch(number: int, seconds: float) -> EpochRecord:
     return EpochRecord(
         epoch=number,
+        since_start=number,
         train_seconds=seconds,
         validation_seconds=0.1,
         train_loss=1.0,
@@ -85,6 +86,7 @@ def _record(study: Study, key: RunKey, epochs: Sequence[EpochRecord], accuracy: 
         | {"final_test_accuracy": accuracy, "num_epochs": len(epochs)}
         | {"first_epoch_seconds": epochs[0].train_seconds}
         | {"steady_epoch_seconds": median(epoch.train_seconds for epoch in epochs[1:])}
+        | {"excluded_epochs": [1]}
         | {"disturbance": dict.fromkeys(Disturbance.model_fields), "environment": environment}
     )
 

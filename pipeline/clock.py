@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -16,24 +16,30 @@ from pipeline.records import EpochRecord
 class EpochClock(keras.callbacks.Callback):
     """Times each epoch of `fit` from its first batch to its last step finished, then validates outside that time.
 
-    An epoch whose training or validation loss is not finite is the last.
+    An epoch whose training or validation loss is not finite is the last. The first epoch after a resumption traces and
+    compiles like the first of all: `since_start` tells them.
 
     Args:
         examples: the training examples of an epoch.
         validate: returns loss and accuracy in [0, 1] on the validation set.
         on_epoch: told of each epoch as it ends.
+        earlier: epochs that another process has trained.
     """
 
     def __init__(
-        self, examples: Examples, validate: Callable[[], tuple[float, float]], on_epoch: Callable[[EpochRecord], None]
+        self,
+        examples: Examples,
+        validate: Callable[[], tuple[float, float]],
+        on_epoch: Callable[[EpochRecord], None],
+        earlier: Sequence[EpochRecord] = (),
     ) -> None:
         super().__init__()
-        self.epochs: list[EpochRecord] = []
+        self.epochs = list(earlier)
         self.diverged = False
         self._num_examples = len(examples.labels)
         self._validate = validate
         self._on_epoch = on_epoch
-        self._num_batches = 0
+        self._num_earlier = len(earlier)
         self._started = 0.0
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
@@ -48,9 +54,9 @@ class EpochClock(keras.callbacks.Callback):
         logs = logs or {}
         optimizer = self.model.optimizer
         train_seconds = trained - self._started
-        self._num_batches += self.params["steps"]
         record = EpochRecord(
             epoch=epoch + 1,
+            since_start=epoch + 1 - self._num_earlier,
             train_seconds=train_seconds,
             validation_seconds=validated - trained,
             train_loss=float(logs["loss"]),
@@ -58,10 +64,10 @@ class EpochClock(keras.callbacks.Callback):
             validation_loss=validation_loss,
             validation_accuracy=validation_accuracy,
             loss_scale=loss_scale_now(optimizer),
-            skipped_steps=self._num_batches - int(keras.ops.convert_to_numpy(optimizer.iterations)),
+            skipped_steps=(epoch + 1) * self.params["steps"] - int(keras.ops.convert_to_numpy(optimizer.iterations)),
             images_per_second=self._num_examples / train_seconds,
         )
         self.epochs.append(record)
-        self._on_epoch(record)
         self.diverged = not (math.isfinite(record.train_loss) and math.isfinite(record.validation_loss))
         self.model.stop_training = self.diverged
+        self._on_epoch(record)

@@ -21,6 +21,7 @@ class Site(Section):
     partition: str | None
     account: str | None
     time_limit: str
+    warning_seconds: PositiveInt
     cpus: PositiveInt
     gpus: Annotated[int, Field(ge=0)]
     memory: str

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from pipeline.errors import InputError
 
@@ -14,6 +14,7 @@ from pipeline.errors import InputError
 # different combinations of names collide; it splits key paths at "."; and a name of digits would read as a number.
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
 Campaign = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_.-]*$")]
+NonNegativeInt = Annotated[int, Field(ge=0)]
 
 
 class Section(BaseModel):

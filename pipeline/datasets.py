@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pipeline.benchmark import Split
 from pipeline.errors import InputError
-from pipeline.study import Split
 
 ROOT = Path("data")
 ARRAYS = ("train_images", "train_labels", "test_images", "test_labels")

@@ -6,3 +6,7 @@ class InputError(Exception):
 
     Commands print it without a traceback and exit with status 2.
     """
+
+
+class UnfinishedRunError(Exception):
+    """A run that was told to end has done so after a whole epoch; the same command goes on from there."""

@@ -9,10 +9,10 @@ from typing import Any
 import keras
 import numpy as np
 
-from pipeline import engine, training
+from pipeline import building, engine
 from pipeline.batches import ShuffledBatches
+from pipeline.benchmark import Benchmark
 from pipeline.datasets import Dataset
-from pipeline.study import Benchmark
 from pipeline.variant import Unscaled
 
 LOWEST, HIGHEST = -60, 20
@@ -25,8 +25,8 @@ def gradient_exponents(benchmark: Benchmark, data: Dataset, loss_scale: float, s
     `counts` has the number of gradients with exponent ⌊log₂|g|⌋ at each of `exponents`; what lies outside is counted
     at the ends. Shares are of the gradients that are not zero in float32.
     """
-    model, _ = training.build_model(benchmark, "float32", data.num_classes, data.num_channels, seed)
-    training.compile_model(model, benchmark, Unscaled(mode="none"), jit_compile=engine.COMPILES_SHAPES)
+    model, _ = building.build_model(benchmark, "float32", data.num_classes, data.num_channels, seed)
+    building.compile_model(model, benchmark, Unscaled(mode="none"), jit_compile=engine.COMPILES_SHAPES)
     batches = ShuffledBatches(data.train, benchmark.batch_size, seed)
     for step in range(NUM_STEPS_BEFORE):
         model.train_on_batch(*batches[step % max(1, len(batches) - 1)])

@@ -10,25 +10,32 @@ import keras
 from pipeline import engine
 from pipeline.batches import ShuffledBatches
 
-Loop = Callable[[keras.Model, ShuffledBatches, int, Sequence[keras.callbacks.Callback]], None]
+Loop = Callable[[keras.Model, ShuffledBatches, range, Sequence[keras.callbacks.Callback]], None]
 
 
 def fit(
-    model: keras.Model, batches: ShuffledBatches, num_epochs: int, callbacks: Sequence[keras.callbacks.Callback]
+    model: keras.Model, batches: ShuffledBatches, epochs: range, callbacks: Sequence[keras.callbacks.Callback]
 ) -> None:
     order = keras.callbacks.LambdaCallback(on_epoch_begin=lambda epoch, _: batches.begin_epoch(epoch))
-    model.fit(batches, epochs=num_epochs, shuffle=False, verbose=0, callbacks=[order, *callbacks])
+    model.fit(
+        batches,
+        initial_epoch=epochs.start,
+        epochs=epochs.stop,
+        shuffle=False,
+        verbose=0,
+        callbacks=[order, *callbacks],
+    )
 
 
 def custom(
-    model: keras.Model, batches: ShuffledBatches, num_epochs: int, callbacks: Sequence[keras.callbacks.Callback]
+    model: keras.Model, batches: ShuffledBatches, epochs: range, callbacks: Sequence[keras.callbacks.Callback]
 ) -> None:
     """Scales the loss, takes gradients, unscales and applies them, a batch at a time."""
     step, settle = engine.gradient_step(model)
-    listeners = keras.callbacks.CallbackList(list(callbacks), model=model, epochs=num_epochs, steps=len(batches))
+    listeners = keras.callbacks.CallbackList(list(callbacks), model=model, epochs=epochs.stop, steps=len(batches))
     model.stop_training = False
     listeners.on_train_begin()
-    for epoch in range(num_epochs):
+    for epoch in epochs:
         batches.begin_epoch(epoch)
         listeners.on_epoch_begin(epoch)
         loss_sum = num_correct = num_examples = 0

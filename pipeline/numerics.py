@@ -7,10 +7,10 @@ from typing import Any
 import keras
 import numpy as np
 
-from pipeline import engine, training
+from pipeline import building, engine
+from pipeline.benchmark import Benchmark
 from pipeline.facts import POLICIES, TYPES
 from pipeline.precision import expected_dtypes, loss_scale_now, observed_dtypes
-from pipeline.study import Benchmark
 
 LIMIT_BYTES = 500_000  # of a model that has to fit somewhere small
 Facts = dict[str, str | int | float | bool]
@@ -59,7 +59,7 @@ def policy_facts(benchmark: Benchmark, num_classes: int, num_channels: int) -> F
     """Dtypes of a model's computations, variables and output under each policy, and what Keras does to its loss."""
     facts: Facts = {}
     for policy in POLICIES:
-        model, _ = training.build_model(benchmark, policy, num_classes, num_channels, seed=0)
+        model, _ = building.build_model(benchmark, policy, num_classes, num_channels, seed=0)
         image = np.zeros((1, benchmark.image_size, benchmark.image_size, num_channels), np.uint8)
         observed = observed_dtypes(model, str(model.predict(image, verbose=0).dtype))
         for name, dtype in observed._asdict().items():
@@ -103,7 +103,7 @@ def layer_rows(name: str, benchmark: Benchmark, num_classes: int, num_channels: 
     """Compute, variable and output dtype of every layer of a benchmark's model under each policy."""
     rows = []
     for policy in POLICIES:
-        model, _ = training.build_model(benchmark, policy, num_classes, num_channels, seed=0)
+        model, _ = building.build_model(benchmark, policy, num_classes, num_channels, seed=0)
         for layer in _layers(model):
             rows.append(
                 {
@@ -127,7 +127,7 @@ def model_facts(benchmark: Benchmark, num_classes: int, num_channels: int) -> di
     """
     sizes = {}
     for policy in POLICIES:
-        model, _ = training.build_model(benchmark, policy, num_classes, num_channels, seed=0)
+        model, _ = building.build_model(benchmark, policy, num_classes, num_channels, seed=0)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "model.weights.h5")
             model.save_weights(path)

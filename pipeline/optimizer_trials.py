@@ -6,10 +6,10 @@ from typing import Any
 import keras
 import numpy as np
 
-from pipeline import engine, training
+from pipeline import building, engine, evaluation
+from pipeline.benchmark import Benchmark, Dense
 from pipeline.datasets import Dataset
 from pipeline.facts import TRIALS, Trial
-from pipeline.study import Benchmark, Dense
 
 SEEDS = range(6)
 UNITS, NUM_EXAMPLES, BATCH_SIZE, NUM_EPOCHS = 64, 4000, 32, 2
@@ -23,7 +23,7 @@ def run_trials(benchmark: Benchmark, data: Dataset, seeds: Sequence[int]) -> lis
     counts the seeds at which a trial comes within 5 percentage points of its float32 twin.
     """
     recipe = benchmark.model_copy(update={"model": Dense(name="dense", units=UNITS)})
-    starts = [training.build_model(recipe, "float32", data.num_classes, data.num_channels, seed)[0] for seed in seeds]
+    starts = [building.build_model(recipe, "float32", data.num_classes, data.num_channels, seed)[0] for seed in seeds]
     weights = [model.get_weights() for model in starts]
     twins: dict[tuple[str, str], list[float]] = {}
     rows = []
@@ -45,8 +45,8 @@ def _accuracies(
     benchmark: Benchmark, data: Dataset, trial: Trial, seeds: Sequence[int], weights: Sequence[list[np.ndarray]]
 ) -> list[float]:
     """The trial at every seed, with one model that is set back each time, because tracing costs more than training."""
-    model, _ = training.build_model(benchmark, trial.policy, data.num_classes, data.num_channels, seed=0)
-    optimizer = training.OPTIMIZERS[trial.optimizer](learning_rate=0.001, **trial.options)
+    model, _ = building.build_model(benchmark, trial.policy, data.num_classes, data.num_channels, seed=0)
+    optimizer = building.OPTIMIZERS[trial.optimizer](learning_rate=0.001, **trial.options)
     # Whatever Keras does to the loss by itself: nothing under a pure policy, a dynamic scale under mixed_float16.
     model.compile(optimizer, "sparse_categorical_crossentropy", jit_compile=engine.COMPILES_SHAPES)
     model.optimizer.build(model.trainable_variables)
@@ -61,5 +61,5 @@ def _accuracies(
         for _ in range(NUM_EPOCHS):
             rows = order.permutation(len(labels))
             model.fit(images[rows], labels[rows], batch_size=BATCH_SIZE, shuffle=False, verbose=0)
-        accuracies.append(training.score(model, data.validation, 2000)[1])
+        accuracies.append(evaluation.score(model, data.validation, 2000)[1])
     return accuracies

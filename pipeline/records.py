@@ -8,7 +8,7 @@ import json
 import math
 import shutil
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any, Literal, Self
@@ -23,11 +23,15 @@ Outcome = Literal["completed", "diverged", "out_of_memory"]
 
 
 class EpochRecord(BaseModel):
-    """One epoch. Accuracies in [0, 1]; unknown is None; `skipped_steps` counts from the start of the run."""
+    """One epoch. Accuracies in [0, 1]; unknown is None; `skipped_steps` counts from the start of the run.
+
+    `since_start` counts from the start of the process: smaller than `epoch` after the run was resumed.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     epoch: int
+    since_start: int
     train_seconds: float
     validation_seconds: float
     train_loss: float
@@ -58,18 +62,39 @@ class Disturbance(BaseModel):
     gpu_throttle_reasons: list[str] | None
     min_gpu_clock_mhz: int | None
 
+    def worst(self, other: Self | None) -> Self:
+        """Of a run that two processes trained one after the other: what there was in both, the worse of each."""
+        known = {
+            name: [value for value in (getattr(self, name), getattr(other, name, None)) if value is not None]
+            for name in _WORST_OF
+        }
+        return type(self).model_validate(
+            {name: of(known[name]) if known[name] else None for name, of in _WORST_OF.items()}
+        )
+
+
+_WORST_OF: dict[str, Callable[[list[Any]], Any]] = {
+    "other_cpu_share": max,
+    "cpu_quota_seconds": sum,
+    "num_thermal_events": sum,
+    "num_gpu_processes": max,
+    "gpu_throttle_reasons": lambda lists: sorted({reason for reasons in lists for reason in reasons}),
+    "min_gpu_clock_mhz": min,
+}
+
 
 class RunRecord(BaseModel):
     """One run. Accuracies in [0, 1]; unknown is None.
 
-    `steady_epoch_seconds` is the median training time of the epochs after the first, validation apart.
+    `steady_epoch_seconds` is the median training time, validation apart, of all epochs but `excluded_epochs`: the
+    first, and where the run was `resumed` the first after that, because they trace and compile.
     `overflow` says what becomes of a step whose gradients are not finite: only a dynamic loss scale skips it.
     `timing_fault` says why the times of this run can't be used, where they can't.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    schema_version: Literal[3] = 3
+    schema_version: Literal[4] = 4
     benchmark: str
     variant: str
     seed: int
@@ -109,8 +134,10 @@ class RunRecord(BaseModel):
     final_test_loss: float | None
     final_test_accuracy: float | None
     initial_weights_sha256: str
+    final_weights_sha256: str | None
     data_sha256: str
     resumed: bool
+    excluded_epochs: list[int]
     started_at: str
     timing_fault: str | None
     disturbance: Disturbance
@@ -159,6 +186,13 @@ def write_run(
     return directory
 
 
+def epoch_times(epochs: Sequence[EpochRecord]) -> tuple[float | None, float | None, list[int]]:
+    """Of the record: `first_epoch_seconds`, `steady_epoch_seconds` and `excluded_epochs`."""
+    steady = [epoch.train_seconds for epoch in epochs if epoch.since_start > 1]
+    excluded = [epoch.epoch for epoch in epochs if epoch.since_start == 1]
+    return epochs[0].train_seconds if epochs else None, median(steady) if steady else None, excluded
+
+
 def read_record(key: RunKey, root: Path = Path()) -> RunRecord:
     """The record of a finished run. Raises `InputError` that says how to make the run again."""
     path = root / key.directory / "record.json"
@@ -194,9 +228,7 @@ def read_epochs(record: RunRecord, root: Path = Path()) -> list[EpochRecord]:
         raise _damaged(path, record.key, f"it must have epochs 1 to {record.num_epochs}")
     if not all(math.isfinite(epoch.train_seconds) and epoch.train_seconds > 0 for epoch in epochs):
         raise _damaged(path, record.key, "train_seconds must be positive")
-    steady = median(epoch.train_seconds for epoch in epochs[1:]) if len(epochs) > 1 else None
-    first = epochs[0].train_seconds if epochs else None
-    if (first, steady) != (record.first_epoch_seconds, record.steady_epoch_seconds):
+    if epoch_times(epochs) != (record.first_epoch_seconds, record.steady_epoch_seconds, record.excluded_epochs):
         raise _damaged(path, record.key, "its times are not those of the record")
     return epochs
 

@@ -5,79 +5,18 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, Self
 
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
-from pipeline.configuration import Campaign, Name, Section, read
+from pipeline.benchmark import Benchmark
+from pipeline.configuration import Campaign, Name, NonNegativeInt, Section, read
 from pipeline.variant import Variant
 
-NonNegativeInt = Annotated[int, Field(ge=0)]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]  # what NumPy takes
 
 PARAMS = Path("params.yaml")
-
-
-class Split(Section):
-    """How the training set is cut. Examples are taken from the front and held out from behind.
-
-    With `shuffle_seed` the examples are permuted once before the cut, the same for every run.
-    """
-
-    num_train_examples: PositiveInt
-    num_validation_examples: PositiveInt
-    shuffle_seed: NonNegativeInt | None = None
-
-
-class Dense(Section):
-    name: Literal["dense"]
-    units: PositiveInt
-
-
-class EfficientNet(Section):
-    """One of the family B0 to B7. `width` multiplies filters and `depth` repeats, in place of what its number says."""
-
-    name: Literal["efficientnet"]
-    number: Annotated[int, Field(ge=0, le=7)] = 0
-    width: PositiveFloat | None = None
-    depth: PositiveFloat | None = None
-    squeeze_excite: Literal["transformed", "textbook"] = "transformed"
-    batch_norm_momentum: Annotated[float, Field(gt=0, lt=1)] = 0.99
-
-
-Model = Annotated[Dense | EfficientNet, Field(discriminator="name")]
-
-
-class Optimizer(Section):
-    name: Literal["adam", "rmsprop"]
-    learning_rate: PositiveFloat
-
-
-class Benchmark(Section):
-    """A data set, a model and a recipe. `batch_size` is the batch size B of the baseline.
-
-    Every variant evaluates at the same `evaluation_batch_size`.
-    """
-
-    dataset: Name
-    split: Split
-    image_size: PositiveInt
-    model: Model
-    optimizer: Optimizer
-    batch_size: PositiveInt
-    evaluation_batch_size: PositiveInt
-    num_epochs: PositiveInt
-    steps_per_execution: PositiveInt = 1
-
-    def batches(self, variants: Iterable[Variant]) -> Iterator[tuple[str, int]]:
-        """The sizes of every batch there will be, and the field that decides each."""
-        yield "evaluation_batch_size", self.evaluation_batch_size
-        for batch_size in {self.batch_size * variant.batch_multiplier for variant in variants}:
-            yield "batch_size", batch_size
-            if rest := self.split.num_train_examples % batch_size:
-                yield "split.num_train_examples", rest
 
 
 class FurtherPair(Section):
@@ -217,11 +156,10 @@ class Study(Section):
             if self.devices > 1:
                 faults += [f"variants.{name}.{fault}" for fault in variant.faults_on_several_devices(self.engine)]
         for name, benchmark in self.benchmarks.items():
-            for field, number in benchmark.batches(self.variants_of(name).values()):
-                if number % self.devices:
-                    faults.append(
-                        f"benchmarks.{name}.{field}: batches of {number} can't be shared by {self.devices} devices."
-                    )
+            faults += [
+                f"benchmarks.{name}.{fault}"
+                for fault in benchmark.faults_on_several_devices(self.devices, self.variants_of(name).values())
+            ]
         return faults
 
     def variants_of(self, benchmark: str) -> dict[str, Variant]:

@@ -10,14 +10,14 @@ from pipeline.records import EpochRecord, RunRecord
 
 
 def steady_epoch_seconds(epochs: Sequence[EpochRecord], num_warmup_epochs: int) -> float | None:
-    """Median training seconds of the epochs after the warm-up; None where none is left."""
-    seconds = [epoch.train_seconds for epoch in epochs if epoch.epoch > num_warmup_epochs]
+    """Median training seconds of the epochs after the warm-up of each process; None where none is left."""
+    seconds = [epoch.train_seconds for epoch in epochs if epoch.since_start > num_warmup_epochs]
     return median(seconds) if seconds else None
 
 
 def whole_epoch_seconds(epochs: Sequence[EpochRecord], num_warmup_epochs: int) -> float | None:
     """Median seconds of training and validation together, of the epochs after the warm-up; None where none is left."""
-    seconds = [e.train_seconds + e.validation_seconds for e in epochs if e.epoch > num_warmup_epochs]
+    seconds = [e.train_seconds + e.validation_seconds for e in epochs if e.since_start > num_warmup_epochs]
     return median(seconds) if seconds else None
 
 
@@ -27,7 +27,7 @@ def slope_percent(epochs: Sequence[EpochRecord], num_warmup_epochs: int) -> floa
     The least-squares slope of log seconds over the epoch's number; None with fewer than two epochs. Times that still
     fall mean that the warm-up is too short, times that rise that the machine slows down.
     """
-    steady = [epoch for epoch in epochs if epoch.epoch > num_warmup_epochs]
+    steady = [epoch for epoch in epochs if epoch.since_start > num_warmup_epochs]
     if len(steady) < 2:
         return None
     numbers = np.array([epoch.epoch for epoch in steady], dtype=np.float64)
@@ -39,10 +39,12 @@ def slope_percent(epochs: Sequence[EpochRecord], num_warmup_epochs: int) -> floa
 def seconds_to_accuracy(epochs: Sequence[EpochRecord], target_accuracy: float) -> float | None:
     """Training seconds, the first epoch's among them, to the end of the first epoch that validates at the target.
 
-    `target_accuracy` in [0, 1]; None where no epoch does.
+    `target_accuracy` in [0, 1]; None where no epoch does, or only one after a resumption, which costs a second start.
     """
     seconds = 0.0
     for epoch in epochs:
+        if epoch.since_start < epoch.epoch:
+            return None
         seconds += epoch.train_seconds
         if epoch.validation_accuracy >= target_accuracy:
             return seconds

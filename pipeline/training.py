@@ -2,57 +2,69 @@
 
 import contextlib
 import datetime
-import hashlib
-import math
+import threading
 import time
 from pathlib import Path
-from statistics import median
+from typing import Any
 
 from pipeline import engine  # first: it quietens the engine before Keras imports it
 
 # isort: split
-import keras
 import numpy as np
 
-from pipeline import datasets, environment, models
+from pipeline import datasets, environment
 from pipeline.batches import ShuffledBatches
+from pipeline.building import build_model, compile_model, weights_digest
+from pipeline.checkpoint import ROOT as CHECKPOINTS
+from pipeline.checkpoint import Checkpoint, Progress
 from pipeline.clock import EpochClock
 from pipeline.disturbance import Watch, timing_fault
 from pipeline.epoch_log import EpochLog
-from pipeline.errors import InputError
+from pipeline.errors import InputError, UnfinishedRunError
+from pipeline.evaluation import score, whole_batches
 from pipeline.loops import LOOPS
-from pipeline.precision import expected_dtypes, loss_scale_now, observed_dtypes, scaled
+from pipeline.precision import expected_dtypes, loss_scale_now, observed_dtypes
 from pipeline.progress import ProgressLine
-from pipeline.records import EpochRecord, Outcome, RunRecord, write_run
-from pipeline.study import Benchmark, RunKey, Study
-from pipeline.variant import LossScale
+from pipeline.records import EpochRecord, Outcome, RunRecord, epoch_times, write_run
+from pipeline.study import RunKey, Study
 
 COMPILED = Path(".cache/xla")
-OPTIMIZERS = {"adam": keras.optimizers.Adam, "rmsprop": keras.optimizers.RMSprop}
 
 
-def train(study: Study, key: RunKey, process_started: float, root: Path = Path()) -> RunRecord:
+def train(
+    study: Study, key: RunKey, process_started: float, root: Path = Path(), ending: threading.Event | None = None
+) -> RunRecord:
     """Makes the run `key` of `study`, writes its folder under `root` and returns its record.
 
     Of several processes that a launcher started for one run, each has its share of every batch; the first one writes.
 
-    Divergence and lack of memory are outcomes in the record, not errors.
+    Divergence and lack of memory are outcomes in the record, not errors. A run whose process was ended goes on after
+    its last whole epoch, unless several processes train it.
 
     Args:
         process_started: `time.perf_counter()` at the start of the process; start-up time counts from there.
+        ending: once it is set, the epoch in progress is the last that this process trains.
 
     Raises:
         InputError: the data are missing or damaged, there are fewer devices than asked for, or the model does not have
             the dtypes of its policy.
+        UnfinishedRunError: `ending` was set.
     """
     process = engine.join_processes()
     if study.compilation_cache:
         engine.keep_compiled(root / COMPILED)
     with engine.data_parallel(study.devices):
-        return _train(study, key, process_started, root, process)
+        return _train(study, key, process_started, root, process, ending or threading.Event())
 
 
-def _train(study: Study, key: RunKey, process_started: float, root: Path, process: tuple[int, int]) -> RunRecord:
+def _train(
+    study: Study,
+    key: RunKey,
+    process_started: float,
+    root: Path,
+    process: tuple[int, int],
+    ending: threading.Event,
+) -> RunRecord:
     benchmark, variant = study.benchmarks[key.benchmark], study.variants[key.variant]
     started_at = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     data = datasets.load(benchmark.dataset, benchmark.split, root / datasets.ROOT)
@@ -83,26 +95,37 @@ def _train(study: Study, key: RunKey, process_started: float, root: Path, proces
     surroundings = environment.describe(study.runtime)
     watch = Watch(has_gpu=bool(surroundings["accelerators"]))
     log = EpochLog(model) if study.tensorboard else None
+    checkpoint = None
+    if process == (0, 1):  # of several, each would have to find the same epoch
+        inputs = {"data": data.sha256, "initial_weights": initial_weights_sha256}
+        checkpoint = Checkpoint(root / CHECKPOINTS, key, determinants(study, key, surroundings) | inputs)
+    earlier = checkpoint.restore(model) if checkpoint else Progress([], None)
 
     def after_epoch(epoch: EpochRecord) -> None:
         watch.look()
         progress.epoch(epoch)
         if log:
             log.write(epoch)
+        if checkpoint and not clock.diverged and epoch.epoch < benchmark.num_epochs:
+            checkpoint.save(model, Progress(clock.epochs, watch.finish().worst(earlier.disturbance)))
+            if ending.is_set():
+                raise UnfinishedRunError(f"{key.directory} has epoch {epoch.epoch} of {benchmark.num_epochs} behind it")
 
-    clock = EpochClock(data.train, lambda: score(model, data.validation, evaluation_batch_size)[:2], after_epoch)
+    clock = EpochClock(
+        data.train, lambda: score(model, data.validation, evaluation_batch_size)[:2], after_epoch, earlier.epochs
+    )
     test_loss = test_accuracy = None
     predicted = np.empty(0, np.int64)
     outcome: Outcome = "completed"
     startup_seconds = time.perf_counter() - process_started
     engine.reset_peak_memory()
     try:
-        LOOPS[variant.loop](model, batches, benchmark.num_epochs, [clock, progress])
+        LOOPS[variant.loop](model, batches, range(len(earlier.epochs), benchmark.num_epochs), [clock, progress])
     except Exception as error:
         if not engine.is_out_of_memory(error):
             raise
         outcome = "out_of_memory"
-    disturbance = watch.finish()
+    disturbance = watch.finish().worst(earlier.disturbance)
     peak_memory_bytes, peak_memory_kind = engine.peak_memory()
     epochs = clock.epochs
     if clock.diverged:
@@ -110,7 +133,7 @@ def _train(study: Study, key: RunKey, process_started: float, root: Path, proces
     if outcome == "completed":
         test_loss, test_accuracy, predicted = score(model, data.test, evaluation_batch_size)
     last = epochs[-1] if epochs and outcome == "completed" else None
-    steady_epoch_seconds = median(epoch.train_seconds for epoch in epochs[1:]) if len(epochs) > 1 else None
+    first_epoch_seconds, steady_epoch_seconds, excluded_epochs = epoch_times(epochs)
     record = RunRecord(
         benchmark=key.benchmark,
         variant=key.variant,
@@ -138,7 +161,7 @@ def _train(study: Study, key: RunKey, process_started: float, root: Path, proces
         num_epochs=len(epochs),
         steps_per_epoch=len(batches),
         startup_seconds=startup_seconds,
-        first_epoch_seconds=epochs[0].train_seconds if epochs else None,
+        first_epoch_seconds=first_epoch_seconds,
         steady_epoch_seconds=steady_epoch_seconds,
         images_per_second=len(data.train.labels) / steady_epoch_seconds if steady_epoch_seconds else None,
         peak_memory_bytes=peak_memory_bytes,
@@ -151,8 +174,10 @@ def _train(study: Study, key: RunKey, process_started: float, root: Path, proces
         final_test_loss=test_loss,
         final_test_accuracy=test_accuracy,
         initial_weights_sha256=initial_weights_sha256,
+        final_weights_sha256=weights_digest(model.get_weights()) if outcome == "completed" else None,
         data_sha256=data.sha256,
-        resumed=False,
+        resumed=bool(earlier.epochs),
+        excluded_epochs=excluded_epochs,
         started_at=started_at,
         timing_fault=timing_fault(disturbance),
         disturbance=disturbance,
@@ -161,69 +186,17 @@ def _train(study: Study, key: RunKey, process_started: float, root: Path, proces
     if process[0] == 0:
         with log.folder() if log else contextlib.nullcontext() as logs:
             write_run(root, record, epochs, data.test.labels, predicted, logs)
+    if checkpoint:
+        checkpoint.remove()
     return record
 
 
-def build_model(
-    benchmark: Benchmark, policy: str, num_classes: int, num_channels: int, seed: int
-) -> tuple[keras.Model, str]:
-    """The benchmark's model under `policy`, and the SHA-256 of its initial weights in float32.
-
-    The weights depend on the seed alone: a model whose variables are 16 bits wide gets the float32 ones, rounded.
-    """
-
-    def build(policy: str) -> keras.Model:
-        keras.utils.set_random_seed(seed)
-        previous = keras.config.dtype_policy()
-        keras.config.set_dtype_policy(policy)
-        try:
-            return models.build(benchmark, num_classes, num_channels, seed)
-        finally:
-            keras.config.set_dtype_policy(previous)
-
-    model = build(policy)
-    reference = model if expected_dtypes(policy).variable == "float32" else build("float32")
-    weights = reference.get_weights()
-    if reference is not model:
-        model.set_weights(weights)
-    digest = hashlib.sha256()
-    for weight in weights:
-        digest.update(np.ascontiguousarray(weight).data)
-    return model, digest.hexdigest()
-
-
-def compile_model(model: keras.Model, benchmark: Benchmark, loss_scale: LossScale, jit_compile: bool) -> None:
-    """Compiles `model` as the recipe says, with every variable in place before the first step.
-
-    Keras traces the training function a second time when its first call creates variables.
-    """
-    optimizer = OPTIMIZERS[benchmark.optimizer.name](learning_rate=benchmark.optimizer.learning_rate)
-    model.compile(
-        optimizer=scaled(optimizer, loss_scale),
-        auto_scale_loss=False,
-        loss="sparse_categorical_crossentropy",
-        metrics=[keras.metrics.SparseCategoricalAccuracy(name="accuracy")],
-        jit_compile=jit_compile,
-        steps_per_execution=benchmark.steps_per_execution,
-    )
-    model.optimizer.build(model.trainable_variables)
-
-
-def whole_batches(num_examples: int, batch_size: int) -> np.ndarray:
-    """Rows in order, the last one repeated until the last batch is full."""
-    return np.minimum(np.arange(math.ceil(num_examples / batch_size) * batch_size), num_examples - 1)
-
-
-def score(model: keras.Model, examples: datasets.Examples, batch_size: int) -> tuple[float, float, np.ndarray]:
-    """Mean cross-entropy, accuracy in [0, 1], and the most probable class of each example (N,).
-
-    XLA compiles for one shape, and several devices share a batch evenly: every batch is a whole one.
-    """
-    num_examples = len(examples.labels)
-    images = examples.images[whole_batches(num_examples, batch_size)]
-    probabilities = engine.predict(model, images, batch_size)[:num_examples]
-    true = np.take_along_axis(probabilities, examples.labels[:, None], axis=1)[:, 0]
-    # Keras clips at the same place, so that a probability of zero costs 16.1 and not infinity.
-    loss = -np.log(np.clip(true, keras.config.epsilon(), 1.0)).mean(dtype=np.float64)
-    predicted = probabilities.argmax(axis=1)
-    return float(loss), float((predicted == examples.labels).mean()), predicted
+def determinants(study: Study, key: RunKey, surroundings: dict[str, Any]) -> dict[str, Any]:
+    """What decides the run `key` besides its data: its part of the study, the software and the hardware."""
+    fleeting = {"git_commit", "load_average", "memory_bytes"}
+    return {
+        "study": study.model_dump(include={"campaign", "engine", "runtime", "devices"}),
+        "benchmark": study.benchmarks[key.benchmark].model_dump(),
+        "variant": study.variants[key.variant].model_dump(),
+        "environment": {name: value for name, value in surroundings.items() if name not in fleeting},
+    }

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 
-from pipeline.errors import InputError
+from pipeline.errors import InputError, UnfinishedRunError
 
 
 def choose_engine(name: str) -> None:
@@ -31,5 +31,8 @@ def run(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentPar
             f"error: {error.strerror}. Make room, then run the same command: what is finished stays.", file=sys.stderr
         )
         sys.exit(1)
+    except UnfinishedRunError as interruption:
+        print(f"interrupted: {interruption}. The same command goes on from there.", file=sys.stderr)
+        sys.exit(os.EX_TEMPFAIL)
     except KeyboardInterrupt:
         sys.exit(130)

@@ -43,7 +43,14 @@ def main(arguments: argparse.Namespace) -> None:
     (folder / "stages.txt").write_text("".join(f"{stage}\n" for stage in missing), encoding="utf-8")
     dependency = []
     if missing:
-        array = _submit(folder, "run.sh", f"--array=0-{len(missing) - 1}%{site.max_jobs}", "--requeue", *site.options())
+        array = _submit(
+            folder,
+            "run.sh",
+            f"--array=0-{len(missing) - 1}%{site.max_jobs}",
+            "--requeue",
+            f"--signal=B:USR1@{site.warning_seconds}",
+            *site.options(),
+        )
         dependency = [f"--dependency=afterany:{array}"]
         print(f"{len(missing)} of {len(shared_stages(study))} stages are missing: job {array}")
     collect = _submit(folder, "collect.sh", *dependency, *site.model_copy(update={"gpus": 0}).options())

@@ -5,6 +5,8 @@ import time
 PROCESS_STARTED = time.perf_counter()  # before the imports, which are part of what a run costs
 
 import argparse  # noqa: E402
+import signal  # noqa: E402
+import threading  # noqa: E402
 
 from pipeline.errors import InputError  # noqa: E402
 from pipeline.image import installed_runtime  # noqa: E402
@@ -36,7 +38,9 @@ def main(arguments: argparse.Namespace) -> None:
     choose_engine(study.engine)
     from pipeline.training import train  # the engine takes seconds to import
 
-    record = train(study, key, PROCESS_STARTED)
+    ending = threading.Event()
+    signal.signal(signal.SIGUSR1, lambda *_: ending.set())  # by which a scheduler warns that time is running out
+    record = train(study, key, PROCESS_STARTED, ending=ending)
     accuracy = "unknown" if record.final_test_accuracy is None else f"{record.final_test_accuracy:.4f}"
     print(f"{key.directory}: {record.outcome}, test accuracy {accuracy}")
 

@@ -16,12 +16,12 @@ def main(arguments: argparse.Namespace) -> None:
     choose_engine(study.engine)
     import numpy as np
 
-    from pipeline import datasets, engine, training  # the engine takes seconds to import
+    from pipeline import building, datasets, engine  # the engine takes seconds to import
 
     data = datasets.load(benchmark.dataset, benchmark.split)
     engine.set_tf32(variant.tf32)
-    model, _ = training.build_model(benchmark, variant.policy, data.num_classes, data.num_channels, seed=0)
-    training.compile_model(
+    model, _ = building.build_model(benchmark, variant.policy, data.num_classes, data.num_channels, seed=0)
+    building.compile_model(
         model, benchmark.model_copy(update={"steps_per_execution": 1}), variant.loss_scale, variant.jit_compile
     )
     rows = np.arange(arguments.batch_size) % len(data.train.labels)

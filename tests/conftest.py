@@ -143,8 +143,10 @@ def make_record(key: RunKey, **changes) -> RunRecord:
         "final_test_loss": 0.5,
         "final_test_accuracy": 0.9,
         "initial_weights_sha256": f"{key.benchmark}{key.seed}",
+        "final_weights_sha256": None,
         "data_sha256": "d",
         "resumed": False,
+        "excluded_epochs": [1],
         "started_at": "2026-01-01T00:00:00+00:00",
         "timing_fault": None,
         "disturbance": {
@@ -188,6 +190,7 @@ def epoch_records(*train_seconds: float) -> list[EpochRecord]:
     return [
         EpochRecord(
             epoch=index + 1,
+            since_start=index + 1,
             train_seconds=seconds,
             validation_seconds=0.1,
             train_loss=1.0,
@@ -213,6 +216,7 @@ def write_small_run(root: Path, record: RunRecord, *train_seconds: float) -> Run
         "num_epochs": len(train_seconds),
         "first_epoch_seconds": train_seconds[0] if train_seconds else None,
         "steady_epoch_seconds": median(train_seconds[1:]) if len(train_seconds) > 1 else None,
+        "excluded_epochs": [1] if train_seconds else [],
     }
     record, right = record.model_copy(update=times), correct(record)
     write_run(root, record, epoch_records(*train_seconds), np.zeros(len(right), np.int64), (~right).astype(np.int64))

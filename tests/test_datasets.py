@@ -5,8 +5,8 @@ import pytest
 import tensorflow_datasets as tfds
 
 from pipeline import datasets
+from pipeline.benchmark import Split
 from pipeline.errors import InputError
-from pipeline.study import Split
 
 SPLIT = Split(num_train_examples=40, num_validation_examples=10, shuffle_seed=7)
 

@@ -14,9 +14,9 @@ from pipeline import engine
 import keras
 
 from pipeline import exponents, numerics, optimizer_trials
+from pipeline.benchmark import Benchmark
 from pipeline.datasets import Dataset, Examples
 from pipeline.facts import POLICIES, TRIALS, fact_names
-from pipeline.study import Benchmark
 from stages import numerics as stage
 
 RECIPE = Benchmark.model_validate(benchmark(units=16))

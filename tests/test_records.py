@@ -114,7 +114,7 @@ def test_times_that_are_not_those_of_the_record_are_refused(tmp_path, make_recor
     rows = path.read_text().splitlines()
     for index, value in enumerate(seconds, start=1):
         cells = rows[index].split(",")
-        rows[index] = ",".join([cells[0], str(value), *cells[2:]])
+        rows[index] = ",".join([*cells[:2], str(value), *cells[3:]])
     path.write_text("\n".join(rows) + "\n")
     with pytest.raises(
         InputError, match=r"epochs\.csv is damaged \((its times are not|train_seconds must be positive)"

@@ -9,12 +9,13 @@ import pytest
 import tensorflow as tf
 from conftest import ENGINE, benchmark, small_study
 
-from pipeline import datasets, loops, training
+from pipeline import building, datasets, evaluation, loops, training
+from pipeline.benchmark import Benchmark
 from pipeline.clock import EpochClock
 from pipeline.errors import InputError
 from pipeline.progress import ProgressLine
 from pipeline.records import RunRecord, read_epochs, read_record
-from pipeline.study import Benchmark, RunKey
+from pipeline.study import RunKey
 from pipeline.variant import Unscaled
 
 DESIGNED_FIELDS = """schema_version, benchmark, variant, seed, campaign, outcome, engine, policy, compute_dtype,
@@ -23,7 +24,8 @@ batch_size, image_size, num_parameters,
 num_train_examples, num_validation_examples, num_test_examples, num_epochs, steps_per_epoch, startup_seconds,
 first_epoch_seconds, steady_epoch_seconds, images_per_second, peak_memory_bytes, peak_memory_kind, weights_bytes,
 skipped_steps, final_loss_scale, final_train_loss, final_validation_accuracy, final_test_loss, final_test_accuracy,
-initial_weights_sha256, data_sha256, resumed, started_at, timing_fault, disturbance, environment"""
+initial_weights_sha256, final_weights_sha256, data_sha256, resumed, excluded_epochs,
+started_at, timing_fault, disturbance, environment"""
 
 
 def study_with(policy: str, variant: dict | None = None, **recipe):
@@ -211,7 +213,7 @@ def test_out_of_memory_is_an_outcome(workspace, monkeypatch):
         def fit(self, *arguments, **options):
             np.empty(2**55)
 
-    real = training.build_model
+    real = building.build_model
 
     def build(*arguments, **options):
         model, digest = real(*arguments, **options)
@@ -223,7 +225,7 @@ def test_out_of_memory_is_an_outcome(workspace, monkeypatch):
 
 
 def test_the_clock_leaves_validation_out(workspace, monkeypatch):
-    real = training.score
+    real = evaluation.score
 
     def slow(*arguments):
         time.sleep(0.4)
@@ -238,7 +240,7 @@ def test_the_clock_leaves_validation_out(workspace, monkeypatch):
 
 def test_overflow_skips_the_step_and_halves_the_scale():
     """At a scale of 2³⁰ the gradients overflow float16: the step must leave no trace but half the scale."""
-    model, _ = training.build_model(Benchmark.model_validate(benchmark(units=16)), "mixed_float16", 10, 1, seed=0)
+    model, _ = building.build_model(Benchmark.model_validate(benchmark(units=16)), "mixed_float16", 10, 1, seed=0)
     optimizer = keras.optimizers.LossScaleOptimizer(keras.optimizers.Adam(), initial_scale=2.0**30)
     model.compile(optimizer, "sparse_categorical_crossentropy", jit_compile=False)
     before = model.get_weights()
@@ -252,16 +254,16 @@ def test_overflow_skips_the_step_and_halves_the_scale():
 def test_the_score_is_what_keras_evaluates(workspace):
     data = datasets.load("mnist", small_study().benchmarks["wide"].split, workspace / "data")
     recipe = Benchmark.model_validate(benchmark(units=16))
-    model, _ = training.build_model(recipe, "float32", 10, 1, seed=0)
-    training.compile_model(model, recipe, Unscaled(mode="none"), jit_compile=False)
-    loss, accuracy, predicted = training.score(model, data.test, batch_size=16)
+    model, _ = building.build_model(recipe, "float32", 10, 1, seed=0)
+    building.compile_model(model, recipe, Unscaled(mode="none"), jit_compile=False)
+    loss, accuracy, predicted = evaluation.score(model, data.test, batch_size=16)
     expected = model.evaluate(data.test.images, data.test.labels, batch_size=16, verbose=0)
     np.testing.assert_allclose([loss, accuracy], expected, rtol=1e-5)
     assert predicted.shape == (20,)
 
 
 def test_a_model_that_ignores_its_policy_is_refused(workspace, monkeypatch):
-    real = training.build_model
+    real = building.build_model
     monkeypatch.setattr(training, "build_model", lambda recipe, _policy, *rest: real(recipe, "float32", *rest))
     with pytest.raises(InputError, match=r"compute='bfloat16'.*under mixed_bfloat16: .*compute='float32'"):
         train(study_with("mixed_bfloat16"), workspace)
@@ -282,9 +284,9 @@ def test_fit_receives_the_batches_in_their_order(workspace):
             return batch
 
     recipe = Benchmark.model_validate(benchmark(units=16))
-    model, _ = training.build_model(recipe, "float32", 10, 1, seed=0)
-    training.compile_model(model, recipe, Unscaled(mode="none"), jit_compile=ENGINE == "jax")
-    loops.fit(model, Spy(data.train, 16, seed=5), 2, [])
+    model, _ = building.build_model(recipe, "float32", 10, 1, seed=0)
+    building.compile_model(model, recipe, Unscaled(mode="none"), jit_compile=ENGINE == "jax")
+    loops.fit(model, Spy(data.train, 16, seed=5), range(2), [])
     plain = ShuffledBatches(data.train, 16, seed=5)
     expected = []
     for epoch in range(2):

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 from keras import layers
 
-from pipeline.study import Benchmark
+from pipeline.benchmark import Benchmark
 
 
 def build(benchmark: Benchmark, num_classes: int, num_channels: int, seed: int = 0) -> keras.Model:

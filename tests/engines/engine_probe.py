@@ -6,6 +6,7 @@ process has one engine.
 
 import json
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -21,7 +22,7 @@ else:
 
 from conftest import benchmark, small_study
 
-from pipeline import datasets, engine, training
+from pipeline import building, datasets, engine, training
 from pipeline.batches import ShuffledBatches
 from pipeline.study import RunKey
 from pipeline.variant import Unscaled
@@ -37,8 +38,8 @@ def losses(folder: Path) -> object:
         recipe = small_study(benchmarks={"wide": benchmark(units=16, **changes), "narrow": benchmark(units=8)})
         recipe = recipe.benchmarks["wide"]
         data = datasets.load("mnist", recipe.split, folder / "data")
-        model, digest = training.build_model(recipe, "float32", data.num_classes, data.num_channels, seed=3)
-        training.compile_model(model, recipe, Unscaled(mode="none"), jit_compile=engine.COMPILES_SHAPES)
+        model, digest = building.build_model(recipe, "float32", data.num_classes, data.num_channels, seed=3)
+        building.compile_model(model, recipe, Unscaled(mode="none"), jit_compile=engine.COMPILES_SHAPES)
         batches = ShuffledBatches(data.train, recipe.batch_size, seed=3)
         steps = [float(model.train_on_batch(*batches[0])[0])]
         for _ in range(2):
@@ -77,6 +78,32 @@ def odd_validation_set(folder: Path) -> object:
 
 def mixed_on_two_devices(folder: Path) -> object:
     return devices(folder, 2, "mixed")
+
+
+def killed(folder: Path, number: int, epoch: int) -> object:
+    """A run that is killed in the middle of `epoch`, or, where that is 0, not at all.
+
+    Its loss scale doubles in every epoch, its batch norm has moving averages.
+    """
+    recipe = {"model": EFFICIENTNET, "image_size": 32, "num_epochs": 4} if number == 0 else {"num_epochs": 4}
+    mixed = {"policy": "mixed_float16", "batch_multiplier": 1, "loss_scale": {"mode": "dynamic", "growth_steps": 3}}
+    study = small_study(
+        compilation_cache=engine.NAME == "jax",
+        benchmarks={"wide": benchmark(units=16, **recipe), "narrow": benchmark(units=8)},
+        variants={
+            "float32": {"policy": "float32", "batch_multiplier": 1},
+            "mixed": mixed | {"loop": "custom" if number == 2 else "fit"},
+        },
+    )
+    trained = training.ProgressLine.on_train_batch_end
+
+    def kill(line: object, batch: int, logs: object = None) -> None:
+        trained(line, batch, logs)
+        if line._epoch + 1 == epoch and batch == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    training.ProgressLine.on_train_batch_end = kill
+    return training.train(study, RunKey("wide", "mixed", 0), time.perf_counter(), folder).model_dump()
 
 
 def compilations(folder: Path) -> object:

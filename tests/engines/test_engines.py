@@ -47,9 +47,10 @@ def test_jax_passes_the_tests_of_training_and_numerics():
             "range_as",
             "growth_period",
             "dtypes_under",
+            "random_state",
         ),
     ]
-    files = ["tests/test_training.py", "tests/test_numerics.py"]
+    files = ["tests/test_training.py", "tests/test_numerics.py", "tests/test_checkpoint.py"]
     done = start("jax", "-m", "pytest", "-q", "-p", "no:cacheprovider", *files, "-k", " or ".join(chosen))
     assert " passed" in done.stdout
     assert " skipped," not in done.stdout

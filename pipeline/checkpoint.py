@@ -1,0 +1,101 @@
+"""Checkpoints: with them a run whose process was ended goes on after its last whole epoch, and ends with the same bits.
+
+They lie outside the run's folder, because DVC removes that before it runs a stage.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import sys
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import keras
+import numpy as np
+
+from pipeline.records import Disturbance, EpochRecord
+from pipeline.study import RunKey
+
+ROOT = Path(".cache/checkpoints")
+
+
+class Progress(NamedTuple):
+    """What a run has behind it."""
+
+    epochs: list[EpochRecord]
+    disturbance: Disturbance | None
+
+
+class Checkpoint:
+    """The checkpoint of one run under `root`, as of its last whole epoch.
+
+    Args:
+        determinants: everything that decides what the run computes and how fast, ready for JSON. A checkpoint that
+            was saved under others is not found, and goes when the run is finished.
+    """
+
+    def __init__(self, root: Path, key: RunKey, determinants: dict[str, Any]) -> None:
+        text = json.dumps(determinants | {"source": _source_digest()}, sort_keys=True)
+        self._folder = root / f"{key.benchmark}-{key.variant}-{key.seed}"
+        self._path = self._folder / f"{hashlib.sha256(text.encode()).hexdigest()}.npz"
+
+    def save(self, model: keras.Model, progress: Progress) -> None:
+        """Keeps the variables of `model` and its optimizer, random state and loss scale among them, in one step."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        partial = self._path.with_suffix(".partial")
+        text = json.dumps(
+            {
+                "epochs": [epoch.model_dump() for epoch in progress.epochs],
+                "disturbance": progress.disturbance and progress.disturbance.model_dump(),
+            }
+        )
+        # As bytes: NumPy's files know no bfloat16.
+        arrays = [_array(variable).tobytes() for variable in _variables(model)]
+        with partial.open("wb") as file:
+            np.savez(file, *(np.frombuffer(array, np.uint8) for array in arrays), progress=np.array(text))
+            file.flush()
+            os.fsync(file.fileno())  # or a machine that loses its power leaves a whole name on half a file
+        partial.replace(self._path)
+
+    def restore(self, model: keras.Model) -> Progress:
+        """Sets the variables of `model` and its optimizer to those of the checkpoint, where there is a sound one."""
+        try:
+            with self._path.open("rb") as file, np.load(file) as saved:
+                read = json.loads(str(saved["progress"]))
+                variables = _variables(model)
+                arrays = [saved[f"arr_{index}"] for index in range(len(variables))]
+        except FileNotFoundError:
+            return Progress([], None)
+        except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile) as error:
+            print(f"{self._path} is damaged ({error}); the run starts anew.", file=sys.stderr)
+            return Progress([], None)
+        for variable, array in zip(variables, arrays, strict=True):
+            now = _array(variable)
+            variable.assign(np.frombuffer(array.tobytes(), now.dtype).reshape(now.shape))
+        return Progress(
+            [EpochRecord.model_validate(epoch) for epoch in read["epochs"]],
+            Disturbance.model_validate(read["disturbance"]),
+        )
+
+    def remove(self) -> None:
+        """Removes what was kept of the run, now that it is finished."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _variables(model: keras.Model) -> Sequence[keras.Variable]:
+    return [*model.trainable_variables, *model.non_trainable_variables, *model.optimizer.variables]
+
+
+def _array(variable: keras.Variable) -> np.ndarray:
+    return np.asarray(keras.ops.convert_to_numpy(variable))
+
+
+def _source_digest() -> str:
+    """Of this package's source, which decides what a run computes as much as its configuration does."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()

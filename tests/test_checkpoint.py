@@ -1,0 +1,142 @@
+"""What a checkpoint is found by, and what becomes of one that can't be used."""
+
+import threading
+import time
+
+import keras
+import numpy as np
+import pytest
+from conftest import ENGINE, benchmark, small_study
+
+from pipeline import checkpoint, training
+from pipeline.checkpoint import Checkpoint
+from pipeline.errors import UnfinishedRunError
+from pipeline.records import Disturbance, read_epochs
+from pipeline.study import RunKey
+
+KEY = RunKey("wide", "float32", 0)
+QUIET = Disturbance(**dict.fromkeys(Disturbance.model_fields))
+
+
+def study(**changes):
+    recipe = benchmark(units=16, num_epochs=3)
+    return small_study(benchmarks={"wide": recipe, "narrow": benchmark(units=8)}, **changes)
+
+
+def train(workspace, ending: bool = False, **changes):
+    event = threading.Event()
+    if ending:
+        event.set()
+    return training.train(study(**changes), KEY, time.perf_counter(), workspace, event)
+
+
+def saved(workspace):
+    return sorted((workspace / ".cache" / "checkpoints").rglob("*"))
+
+
+def test_a_run_that_is_told_to_end_does_so_after_its_epoch_and_goes_on_later(workspace):
+    for epoch in (1, 2):
+        with pytest.raises(UnfinishedRunError, match=f"runs/wide/float32/seed-0 has epoch {epoch} of 3 behind it"):
+            train(workspace, ending=True)
+    assert not (workspace / "runs").exists()
+    record = train(workspace, ending=True)  # the last epoch ends the run anyway
+    assert (record.outcome, record.resumed, record.excluded_epochs) == ("completed", True, [1, 2, 3])
+    assert record.steady_epoch_seconds is None
+    assert [epoch.since_start for epoch in read_epochs(record, workspace)] == [1, 1, 1]
+    assert not saved(workspace)
+
+
+@pytest.mark.parametrize(
+    "change", ["campaign", "recipe", "machine", "code"], ids=lambda change: f"another {change} starts anew"
+)
+def test_a_checkpoint_counts_for_what_it_was_saved_under_alone(workspace, monkeypatch, change):
+    with pytest.raises(UnfinishedRunError):
+        train(workspace, ending=True)
+    changes = {}
+    if change == "campaign":
+        changes = {"campaign": "second"}
+    elif change == "recipe":
+        recipe = benchmark(units=16, num_epochs=3, optimizer={"name": "adam", "learning_rate": 0.002})
+        changes = {"benchmarks": {"wide": recipe, "narrow": benchmark(units=8)}}
+    elif change == "machine":
+        monkeypatch.setattr("pipeline.environment.cpu_model", lambda: "Another CPU")
+    else:
+        monkeypatch.setattr(checkpoint, "_source_digest", lambda: "other")
+    event = threading.Event()
+    record = training.train(
+        small_study(**({"benchmarks": study().model_dump()["benchmarks"]} | changes)),
+        KEY,
+        time.perf_counter(),
+        workspace,
+        event,
+    )
+    assert (record.resumed, record.excluded_epochs) == (False, [1])
+    assert not saved(workspace)
+
+
+@pytest.mark.parametrize("size", [0, 100, 3000])
+def test_half_a_checkpoint_is_named_and_starts_anew(workspace, capsys, size):
+    with pytest.raises(UnfinishedRunError):
+        train(workspace, ending=True)
+    (path,) = (path for path in saved(workspace) if path.suffix == ".npz")
+    path.write_bytes(path.read_bytes()[:size])
+    record = train(workspace)
+    assert not record.resumed
+    assert f"{path} is damaged" in capsys.readouterr().err
+
+
+def test_a_write_that_is_ended_in_its_middle_leaves_the_checkpoint_before_it(workspace, monkeypatch):
+    with pytest.raises(UnfinishedRunError):
+        train(workspace, ending=True)
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(2)])
+    model.compile("adam")
+    kept = Checkpoint(workspace / checkpoint.ROOT, KEY, {})
+    kept.save(model, checkpoint.Progress([], QUIET))
+    before = {path: path.read_bytes() for path in saved(workspace) if path.is_file()}
+
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("numpy.savez", full)
+    with pytest.raises(OSError, match="No space left"):
+        kept.save(model, checkpoint.Progress([], QUIET))
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_random_state_goes_on_where_it_was(workspace):
+    """Dropout draws from a state that belongs to the model: the same mask must not come twice."""
+    keras.utils.set_random_seed(0)
+    model = keras.Sequential([keras.Input((64,)), keras.layers.Dropout(0.5), keras.layers.Dense(2)])
+    model.compile("adam", loss="mse", jit_compile=ENGINE == "jax")
+    model.optimizer.build(model.trainable_variables)
+    images, targets = np.ones((8, 64), np.float32), np.ones((8, 2), np.float32)
+    kept = Checkpoint(workspace / checkpoint.ROOT, KEY, {})
+    model.train_on_batch(images, targets)
+    kept.save(model, checkpoint.Progress([], QUIET))
+    first = [float(model.train_on_batch(images, targets)) for _ in range(3)]
+    kept.restore(model)
+    assert [float(model.train_on_batch(images, targets)) for _ in range(3)] == first
+    kept.restore(model)
+    model.layers[0].seed_generator.state.assign([1, 1])
+    assert [float(model.train_on_batch(images, targets)) for _ in range(3)] != first
+
+
+def test_of_two_processes_the_worse_disturbance_counts():
+    first = QUIET.model_copy(update={"other_cpu_share": 0.3, "num_thermal_events": 2, "gpu_throttle_reasons": ["heat"]})
+    second = QUIET.model_copy(
+        update={
+            "other_cpu_share": 0.1,
+            "num_thermal_events": 1,
+            "gpu_throttle_reasons": ["power cap"],
+            "min_gpu_clock_mhz": 900,
+        }
+    )
+    assert first.worst(second) == QUIET.model_copy(
+        update={
+            "other_cpu_share": 0.3,
+            "num_thermal_events": 3,
+            "gpu_throttle_reasons": ["heat", "power cap"],
+            "min_gpu_clock_mhz": 900,
+        }
+    )
+    assert first.worst(None) == first
