@@ -1,0 +1,87 @@
+"""What a campaign costs its head: finding what is missing, and collecting, once every run is in the shared cache.
+
+On made-up runs. Prints one JSON line a size.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from bench.scaling import REPOSITORY, write_study
+
+PLAN = """
+from pathlib import Path
+from pipeline.cluster import missing_stages
+from pipeline.study import load_study
+stages = [key.stage for key in load_study().runs()]
+print("missing:", len(missing_stages(stages, Path(), remote=False, restore={restore})))
+"""
+
+
+def write_project(folder: Path, num_runs: int) -> None:
+    """A repository in `folder` whose cache holds `num_runs` runs that nobody trained."""
+    for name in _output("git", "ls-files", cwd=REPOSITORY).splitlines():
+        if name != "dvc.lock" and not name.startswith("docs/"):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(REPOSITORY / name, folder / name)
+    study = write_study(folder, num_runs)
+    for benchmark in study.benchmarks:
+        path = folder / "inputs" / f"{benchmark}.json"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("{}\n")
+    for dataset in study.datasets:
+        path = folder / "data" / dataset / "dataset.json"
+        path.parent.mkdir(parents=True)
+        path.write_text("{}\n")
+    _output("git", "init", "--quiet", cwd=folder)
+    _output("dvc", "commit", "--quiet", "--force", "download", "inputs", "train", cwd=folder)
+
+
+def measure(folder: Path, num_runs: int) -> dict[str, float | int]:
+    """Seconds of a new process each: to find that no run is missing, to fetch all, and to see that nothing changed."""
+    write_project(folder, num_runs)
+    for name in ("runs", "data", "inputs"):
+        shutil.rmtree(folder / name)
+    (folder / "dvc.lock").unlink()
+    _output("dvc", "repro", "--quiet", "inputs", cwd=folder)
+    planning, printed = _timed(sys.executable, "-c", PLAN.format(restore=False), cwd=folder)
+    collecting, _ = _timed(sys.executable, "-c", PLAN.format(restore=True), cwd=folder)
+    nothing, status = _timed("dvc", "status", "train", cwd=folder)
+    found = len(list((folder / "runs").glob("*/*/*/record.json")))
+    if (printed.strip(), found) != ("missing: 0", num_runs) or "up to date" not in status:
+        raise RuntimeError(f"{printed.strip()}, {found} of {num_runs} collected; {status}")
+    return {
+        "num_runs": num_runs,
+        "planning_seconds": planning,
+        "collecting_seconds": collecting,
+        "checking_seconds": nothing,
+    }
+
+
+def _timed(*command: str, cwd: Path) -> tuple[float, str]:
+    started = time.perf_counter()
+    printed = _output(*command, cwd=cwd)
+    return round(time.perf_counter() - started, 2), printed
+
+
+def _output(*command: str, cwd: Path) -> str:
+    environment = os.environ | {"PYTHONPATH": str(cwd)}
+    return subprocess.run(command, cwd=cwd, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.campaigns", description=__doc__)
+    parser.add_argument("--num-runs", type=int, nargs="+", default=[10, 100, 1000], help="multiples of 10, then of 100")
+    for num_runs in parser.parse_args().num_runs:
+        with tempfile.TemporaryDirectory() as folder:
+            print(json.dumps({"bench": "campaigns"} | measure(Path(folder), num_runs)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
