@@ -80,7 +80,10 @@ def _make(name: str, root: Path, clone: Path, remote: bool) -> None:
         if "origin" in run("git", "remote", folder=root).split():
             address = run("git", "remote", "get-url", "origin", folder=root).strip()
             run("git", "remote", "set-url", "origin", address, folder=clone)
-        run("dvc", "push", "--quiet", "--run-cache", "--allow-missing", folder=root)  # fails here without such a remote
+        try:
+            run("dvc", "config", "core.remote", folder=clone)
+        except InputError:
+            raise InputError("DVC has no default remote to meet at: dvc remote add --default NAME ADDRESS") from None
     else:
         cache = run("dvc", "cache", "dir", folder=root).strip() or ".dvc/cache"
         run("dvc", "cache", "dir", "--local", str(root / cache), folder=clone)

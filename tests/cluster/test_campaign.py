@@ -249,7 +249,7 @@ def test_a_dirty_tree_no_slurm_and_no_remote_are_refused(project, tmp_path):
     (tmp_path / "site.yaml").write_text(yaml.safe_dump(SITE | {"meeting_place": "remote"}))
     refused = campaign(project, "c9", tmp_path / "site.yaml")
     assert refused.returncode == 2
-    assert "dvc push" in refused.stderr
+    assert "DVC has no default remote to meet at: dvc remote add --default" in refused.stderr
     assert not (project / ".campaigns" / "c9" / "collector").exists()
 
 
@@ -261,7 +261,7 @@ def campaign_without_slurm(project: Path, programs: Path) -> subprocess.Complete
 
 @pytest.fixture
 def far_project(project, tmp_path) -> Path:
-    """A clone of the first commit with two seeds, whose origin is a bare repository and whose DVC remote is a folder."""
+    """A clone of the first commit, with two seeds; its origin is a bare repository, its DVC remote a folder."""
     origin, clone = tmp_path / "origin.git", tmp_path / "project"
     first = output("git", "-C", str(project), "rev-list", "--max-parents=0", "main")
     git(tmp_path, "init", "--quiet", "--bare", "--initial-branch=main", str(origin))
