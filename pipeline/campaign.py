@@ -39,7 +39,7 @@ def prepare(name: str, root: Path, remote: bool) -> Path:
     """
     folder = (root / CAMPAIGNS / name).absolute()
     folder.mkdir(parents=True, exist_ok=True)
-    with _alone(folder.parent / "lock"), tempfile.TemporaryDirectory(prefix="partial-", dir=folder) as partial:
+    with _alone(folder.parent / ".lock"), tempfile.TemporaryDirectory(prefix="partial-", dir=folder) as partial:
         collector = folder / COLLECTOR
         if not collector.exists():
             _make(name, root.absolute(), Path(partial, COLLECTOR), remote)

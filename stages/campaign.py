@@ -10,10 +10,10 @@ from pathlib import Path
 from pipeline import campaign
 from pipeline.campaign import CAMPAIGNS, COLLECTOR, STAGES, write_stages
 from pipeline.cluster import Site, missing_stages, shared_stages
-from pipeline.configuration import read
+from pipeline.configuration import read, validate
 from pipeline.errors import InputError
 from pipeline.history import LEDGER, check_baseline
-from pipeline.study import PARAMS, load_study
+from pipeline.study import PARAMS, Study, load_study
 from stages import run
 
 SITE = Path("cluster/slurm/site.yaml")
@@ -22,6 +22,7 @@ SITE = Path("cluster/slurm/site.yaml")
 def main(arguments: argparse.Namespace) -> None:
     site = read(Site, arguments.site)
     study = load_study()  # a faulty study submits nothing
+    validate(Study, study.model_dump(mode="json") | {"campaign": arguments.campaign}, "the study with this --campaign")
     check_baseline(study)
     remote = (arguments.meeting_place or site.meeting_place) == "remote"
     if arguments.prepare:

@@ -38,13 +38,19 @@ def main(arguments: argparse.Namespace) -> None:
 
 def _collect(study: Study, folder: Path, wait_seconds: float) -> int:
     STATUS.unlink(missing_ok=True)
+    submitted = folder / "site.yaml"  # by Slurm; who starts jobs elsewhere does it again, too
     missing = _still_missing(study, folder, wait_seconds)
     if missing:
-        reason = f"{len(missing)} stages did not finish: {', '.join(missing)}. Submit them: make campaign CAMPAIGN="
+        again = f"Submit them: make campaign CAMPAIGN={study.campaign}"
+        if not submitted.exists():
+            again = f"Start them again, as jobs campaign-run-{study.campaign} and campaign-collect-{study.campaign}"
+        reason = f"{len(missing)} stages did not finish: {', '.join(missing)}. {again}"
         STATUS.parent.mkdir(exist_ok=True)
-        write_status({"exit_code": TOO_LITTLE, "reasons": [reason + study.campaign]})
+        write_status({"exit_code": TOO_LITTLE, "reasons": [reason]})
         return TOO_LITTLE
     subprocess.run(["dvc", "repro", "--quiet"], check=True)
+    if (folder / REMOTE).exists():
+        subprocess.run(["dvc", "push", "--quiet"], check=True)  # results, of whoever reads the branch
     exit_code = subprocess.run([sys.executable, "-m", "stages.drift"], check=False).returncode
     shutil.copy("results/report.html", folder / "report.html")
     subprocess.run(["git", "add", "--all"], check=True)
@@ -53,7 +59,6 @@ def _collect(study: Study, folder: Path, wait_seconds: float) -> int:
     # Empty where it was collected before.
     subprocess.run(["git", "commit", "--quiet", "--allow-empty", "--message", message], check=True)
     subprocess.run(["git", "push", "--quiet", "origin", f"HEAD:refs/heads/campaign/{study.campaign}"], check=True)
-    submitted = folder / "site.yaml"
     if exit_code == WARNING and submitted.exists() and not study.campaign.endswith(AGAIN):
         project = folder.parent.parent
         command = ["--campaign", study.campaign + AGAIN, "--site", str(submitted)]

@@ -72,7 +72,6 @@ def prepare(programs):
         values = yaml.safe_load((collector / "params.yaml").read_text())
         assert values["campaign"] == name
         assert git(collector, "branch", "--show-current") == f"campaign/{name}"
-        assert [path.name for path in collector.parent.glob("partial-*")] == []
         return values["seeds"]
 
     return prepare_one
@@ -106,6 +105,7 @@ def test_the_same_campaign_at_once_where_files_are_not_locked(checkout, prepare,
     monkeypatch.setattr(sys.modules[__name__], "REPOSITORY", f"{REPOSITORY}{os.pathsep}{tmp_path}")
     with ThreadPoolExecutor() as pool:
         assert list(pool.map(lambda _: prepare(checkout, "a"), range(3))) == [[0, 1, 2]] * 3
+    assert [path.name for path in (checkout / ".campaigns" / "a").iterdir()] == ["collector"]
 
 
 def test_clones_without_a_common_file_system_meet_at_their_origin(checkout, prepare, tmp_path):
@@ -150,6 +150,46 @@ def test_a_push_that_is_refused_is_told_and_leaves_nothing(checkout, prepare):
     assert [path.name for path in (checkout / ".campaigns" / "a").iterdir()] == []
     hook.unlink()
     assert prepare(checkout, "a") == [0, 1, 2]
+
+
+@pytest.fixture
+def command(checkout, programs):
+    """`python -m stages.campaign --prepare` in the checkout; machines meet at a remote."""
+
+    def run_command(name: str) -> subprocess.CompletedProcess[str]:
+        search = f"{programs}{os.pathsep}{os.environ['PATH']}"
+        environment = os.environ | IDENTITY | {"PATH": search, "PYTHONPATH": str(REPOSITORY)}
+        command = [sys.executable, "-m", "stages.campaign", "--prepare", "--meeting-place", "remote"]
+        command += ["--campaign", name, "--site", str(REPOSITORY / "cluster" / "slurm" / "site.yaml")]
+        return subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True, check=False)
+
+    return run_command
+
+
+def test_the_command_lists_every_stage_and_may_be_repeated(checkout, command):
+    folder = checkout / ".campaigns" / "c1"
+    for _ in range(2):
+        done = command("c1")
+        assert done.stdout == f"20 stages: {folder / 'stages.txt'}\n", done.stderr
+    assert len((folder / "stages.txt").read_text().splitlines()) == 18 + 2
+    assert git(checkout, "log", "--format=%s", "campaign/c1").splitlines()[0] == "Campaign c1: seeds [0, 1, 2]"
+
+
+def test_a_name_that_is_none_is_refused_before_anything_is_pushed(checkout, command):
+    done = command("No Name")
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+    assert "campaign" in done.stderr
+    assert git(checkout, "branch", "--list", "campaign/*") == ""
+
+
+def test_the_command_refuses_a_baseline_of_another_class_of_machine(checkout, command):
+    pinned(checkout / "history", devices=2, runtime="cpu", engine="tensorflow")
+    git(checkout, "add", "--all")
+    git(checkout, "commit", "--quiet", "-m", "baseline")
+    done = command("c1")
+    assert done.returncode == 2
+    assert "error: the baseline, old, is of engine tensorflow, runtime cpu, devices 2; the study is of" in done.stderr
+    assert not (checkout / ".campaigns").exists()
 
 
 def test_the_list_of_stages_is_replaced_as_a_whole(tmp_path):

@@ -294,3 +294,9 @@ def test_machines_meet_at_a_dvc_remote(far_project, tmp_path):
     assert not (far_project / ".dvc" / "cache" / "runs").exists()  # what the runs left is at the remote only
     assert list((tmp_path / "remote" / "runs").rglob("*"))
     assert "campaign r1 is complete" in campaign(far_project, "r1").stdout
+
+    reader = tmp_path / "reader"  # somebody elsewhere, who may read the origin and the remote
+    git(tmp_path, "clone", "--quiet", "--branch=campaign/r1", str(tmp_path / "origin.git"), str(reader))
+    output("dvc", "--cd", str(reader), "pull", "--quiet", "results/report.html")
+    report = (far_project / ".campaigns" / "r1" / "report.html").read_bytes()
+    assert (reader / "results" / "report.html").read_bytes() == report
