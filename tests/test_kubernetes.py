@@ -1,6 +1,7 @@
 """The manifests, as kustomize renders them: they fit Kubernetes' schemas, the study, and each other."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -141,3 +142,21 @@ def test_the_meeting_place_is_a_volume_or_a_remote_with_credentials():
             volumes = {volume["name"]: volume for volume in pod(cron_job)["volumes"]}
             assert kind in volumes["workspace"]
             assert volumes["credentials"]["secret"]["optional"] is optional
+
+
+@pytest.mark.parametrize(
+    ("job", "campaign"),
+    [
+        ("campaign-run-29412180", "2025-12-03-0300"),
+        ("campaign-collect-29412180", "2025-12-03-0300"),
+        ("prefixed-campaign-collect-29412180", "2025-12-03-0300"),
+        ("campaign-run-first", "first"),
+        ("campaign-collect-2026-12-01-0300", "2026-12-01-0300"),
+    ],
+)
+def test_both_jobs_give_the_campaign_one_name(job, campaign):
+    """The scheduled minute is 03:00 UTC of December 3. The script says which folder it does not find."""
+    environment = {"PATH": os.environ["PATH"], "JOB_NAME": job, "WAIT_SECONDS": "0", "TZ": "Asia/Tokyo"}
+    command = ["bash", str(MANIFESTS / "base" / "campaign.sh"), "collect"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert f"/workspace/checkout/.campaigns/{campaign}/collector: No such file" in done.stderr
