@@ -81,7 +81,7 @@ def _make(name: str, root: Path, clone: Path, remote: bool) -> None:
             address = run("git", "remote", "get-url", "origin", folder=root).strip()
             run("git", "remote", "set-url", "origin", address, folder=clone)
         try:
-            run("dvc", "config", "core.remote", folder=clone)
+            run("dvc", "remote", "default", folder=clone)
         except InputError:
             raise InputError("DVC has no default remote to meet at: dvc remote add --default NAME ADDRESS") from None
     else:

@@ -3,6 +3,7 @@
 #   JOB_NAME       ends in the scheduled minute, the same for both jobs of a schedule, whatever a clock says when a pod
 #                  starts; or in the campaign's name, where somebody made the job
 #   MEETING_PLACE  shared_cache or remote
+#   GIT_URL, WAIT_SECONDS and the rest are in campaign.env
 set -euo pipefail
 checkout=/workspace/checkout
 name=${JOB_NAME#*campaign-run-}
@@ -35,13 +36,13 @@ case $1 in
     exec bash "$folder/collector/cluster/slurm/run.sh" "$folder"
     ;;
   collect)
-    wait_seconds=$WAIT_SECONDS
+    left_seconds=$WAIT_SECONDS
     if [ -n "$scheduled_seconds" ]; then
-      wait_seconds=$((scheduled_seconds + WAIT_SECONDS - $(date +%s))) # also for a pod in place of one that was lost
+      left_seconds=$((scheduled_seconds + WAIT_SECONDS - $(date +%s))) # also for a pod in place of one that was lost
     fi
     cd "$folder/collector"
     status=0
-    PYTHONPATH=$PWD python -m stages.collect --folder "$folder" --wait "$wait_seconds" || status=$?
+    PYTHONPATH=$PWD python -m stages.collect --folder "$folder" --wait "$left_seconds" || status=$?
     if [ "$MEETING_PLACE" = shared_cache ] && ! git -C "$checkout" push --quiet origin "campaign/$name"; then
       echo "note: the branch campaign/$name is in $checkout, and can't be pushed to $GIT_URL"
     fi
