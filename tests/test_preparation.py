@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from pipeline.cluster import Site
 from pipeline.configuration import read
 from pipeline.errors import InputError
 from pipeline.history import append, check_baseline, entry, pin
+from stages import collect
 
 DVC = """#!/bin/sh
 echo "$*" >> "$PWD/.dvc/called"
@@ -205,6 +207,18 @@ def test_an_element_beyond_the_list_is_a_fault_of_the_input(tmp_path, variable):
     environment = {"PATH": os.environ["PATH"], variable: "2"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (2, f"error: {tmp_path}/stages.txt has no line 3\n")
+
+
+def test_the_collector_waits_for_what_is_missing_and_no_longer_than_it_may(tmp_path, monkeypatch):
+    answers = [["one", "two"], ["two"], []]
+    monkeypatch.setattr(collect, "missing_stages", lambda *_: answers.pop(0))
+    monkeypatch.setattr(collect, "POLL_SECONDS", 0.01)
+    assert collect._still_missing(small_study(), tmp_path, 60.0) == []
+    monkeypatch.setattr(collect, "missing_stages", lambda *_: ["two"])
+    started = time.monotonic()
+    assert collect._still_missing(small_study(), tmp_path, 0.1) == ["two"]
+    assert 0.1 <= time.monotonic() - started < 5
+    assert collect._still_missing(small_study(), tmp_path, -60.0) == ["two"]  # the scheduled time is long over
 
 
 def pinned(ledger: Path, **changes: object) -> None:

@@ -136,9 +136,10 @@ def test_the_pods_of_a_campaign(cluster):
     beyond = cluster.start("campaign-run", JOB_COMPLETION_INDEX="4")
     assert (beyond.returncode, "has no line 5" in beyond.stderr) == (2, True)
 
-    collected = cluster.start("campaign-collect", WAIT_SECONDS="60")
-    assert collected.returncode == 30, collected.stdout + collected.stderr
-    assert "has no baseline" in collected.stdout
+    for _ in range(2):  # the second one in place of a pod that was lost at the very end
+        collected = cluster.start("campaign-collect")
+        assert collected.returncode == 30, collected.stdout + collected.stderr
+        assert "has no baseline" in collected.stdout
     origin = cluster.folder / "origin.git"
     show = ("git", "-c", "safe.directory=*", "-C", origin, "show")
     ledger = json.loads(output(*show, f"campaign/{CAMPAIGN}:history/{CAMPAIGN}.json"))
