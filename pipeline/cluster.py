@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from pydantic import Field, PositiveInt
 
 from pipeline.configuration import Section
+from pipeline.errors import InputError
 from pipeline.study import Study
 
 
@@ -39,6 +40,14 @@ class Site(Section):
             "mem": self.memory,
         }
         return [f"--{name}={value}" for name, value in named.items() if value is not None]
+
+    def check(self, study: Study) -> None:
+        """Returns if a job of this site has what the study asks for. Raises `InputError` that says what is missing."""
+        if study.runtime == "cuda" and self.gpus < study.devices:
+            raise InputError(
+                f"gpus: {self.gpus} a job, and the study (runtime cuda, devices {study.devices}) trains on "
+                f"{study.devices}. Ask for as many in the site's file, or change the study"
+            )
 
 
 def shared_stages(study: Study) -> list[str]:

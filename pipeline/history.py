@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pipeline.errors import InputError
 from pipeline.pairing import device
@@ -37,7 +37,11 @@ class CampaignRun(BaseModel):
 
 
 class CampaignEntry(BaseModel):
-    """A campaign: what it was made on, and each run that finished, of `num_planned`."""
+    """A campaign: what it was made on, and each run that finished, of `num_planned`.
+
+    `made_for` is the class of machine the study asks for, which is known before anything is run; it is in the series by
+    the study's hash.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -46,6 +50,7 @@ class CampaignEntry(BaseModel):
     profile: str
     started_at: str
     made_on: dict[str, str]
+    made_for: dict[str, str] = Field(default_factory=dict)
     num_planned: int
     runs: list[CampaignRun]
 
@@ -75,6 +80,7 @@ def entry(study: Study, records: Mapping[RunKey, RunRecord]) -> CampaignEntry:
         profile=study.profile,
         started_at=min(record.started_at for record in records.values()),
         made_on=_made_on(study, environment),
+        made_for=_made_for(study),
         num_planned=len(study.runs()),
         runs=[
             CampaignRun(
@@ -104,6 +110,32 @@ def _made_on(study: Study, environment: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
+def _made_for(study: Study) -> dict[str, str]:
+    return {"engine": study.engine, "runtime": study.runtime, "devices": str(study.devices)}
+
+
+def check_baseline(study: Study, ledger: Path = LEDGER) -> None:
+    """Returns if a campaign of the study can be compared with what is pinned, as far as that is known before its runs.
+
+    Another device or driver shows in the runs only, and opens a new series.
+
+    Raises:
+        InputError: campaigns are pinned, and all of them are of another engine, runtime or number of devices.
+    """
+    asked = _made_for(study)
+    known = [_read(ledger / f"{name}.json") for names in _pinned(ledger).values() for name in names]
+    if known and all(old.made_for not in ({}, asked) for old in known):
+        raise InputError(
+            f"the baseline, {known[-1].campaign}, is of {_words(known[-1].made_for)}; the study is of {_words(asked)}: "
+            f"nothing would be compared. Pin a new baseline (take the old one out of {ledger / BASELINE}, commit, "
+            "repeat the study, then python -m stages.pin), or use another branch"
+        )
+
+
+def _words(made_for: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in made_for.items())
+
+
 def append(new: CampaignEntry, ledger: Path = LEDGER) -> Path:
     """Writes the entry, and returns its file. The same entry again is no fault.
 
@@ -130,10 +162,15 @@ def read_ledger(ledger: Path = LEDGER) -> list[CampaignEntry]:
 
 def read_baseline(series: str, ledger: Path = LEDGER) -> list[CampaignEntry]:
     """The campaigns that are the baseline of a series, as `baseline.json` names them; none where it names none."""
+    return [_read(ledger / f"{name}.json") for name in _pinned(ledger).get(series, [])]
+
+
+def _pinned(ledger: Path) -> dict[str, list[str]]:
+    """Series → the names of the campaigns that are its baseline."""
     path = ledger / BASELINE
     try:
         names = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        return [_read(ledger / f"{name}.json") for name in names.get(series, [])]
+        return {series: list(campaigns) for series, campaigns in names.items()}
     except (ValueError, AttributeError, TypeError):
         raise InputError(f"{path} is damaged: it must give a list of campaigns by series. See git log {path}") from None
 
@@ -148,10 +185,8 @@ def pin(campaigns: Sequence[str], ledger: Path = LEDGER) -> str:
     series = {found.series for found in entries}
     if len(series) != 1:
         raise InputError(f"{', '.join(campaigns)} are of {len(series)} series and can't be one baseline")
-    path = ledger / BASELINE
-    pinned = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    pinned[entries[0].series] = list(campaigns)
-    path.write_text(json.dumps(pinned, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    pinned = _pinned(ledger) | {entries[0].series: list(campaigns)}
+    (ledger / BASELINE).write_text(json.dumps(pinned, indent=2, sort_keys=True) + "\n", encoding="utf-8")
     return entries[0].series
 
 

@@ -1,6 +1,6 @@
 """Compare, judge, report and look for drift, once a campaign's jobs have ended. Trains nothing.
 
-The exit status is that of `stages.drift`; a warning submits the campaign once more, on fresh seeds.
+The exit status is that of `stages.drift`; on Slurm, a warning submits the campaign once more, on fresh seeds.
 """
 
 import argparse
@@ -9,22 +9,25 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from pipeline.alarm import TOO_LITTLE, WARNING
+from pipeline.campaign import REMOTE
 from pipeline.cluster import missing_stages, shared_stages
 from pipeline.status import STATUS, write_status
 from pipeline.study import Study, load_study
 from stages import run
 
 AGAIN = "-again"
+POLL_SECONDS = 120
 
 
 def main(arguments: argparse.Namespace) -> None:
     study = load_study()
     exit_code = 1
     try:
-        exit_code = _collect(study, arguments.folder)
+        exit_code = _collect(study, arguments.folder, arguments.wait)
     finally:
         if not STATUS.exists():
             STATUS.parent.mkdir(exist_ok=True)
@@ -33,31 +36,51 @@ def main(arguments: argparse.Namespace) -> None:
     sys.exit(exit_code)
 
 
-def _collect(study: Study, folder: Path) -> int:
+def _collect(study: Study, folder: Path, wait_seconds: float) -> int:
     STATUS.unlink(missing_ok=True)
-    missing = missing_stages(shared_stages(study), Path(), (folder / "remote").exists())
+    submitted = folder / "site.yaml"  # by Slurm; who starts jobs elsewhere does it again, too
+    missing = _still_missing(study, folder, wait_seconds)
     if missing:
-        reason = f"{len(missing)} stages did not finish: {', '.join(missing)}. Submit them: make campaign CAMPAIGN="
+        again = f"Submit them: make campaign CAMPAIGN={study.campaign}"
+        if not submitted.exists():
+            again = f"Start them again, as jobs campaign-run-{study.campaign} and campaign-collect-{study.campaign}"
+        reason = f"{len(missing)} stages did not finish: {', '.join(missing)}. {again}"
         STATUS.parent.mkdir(exist_ok=True)
-        write_status({"exit_code": TOO_LITTLE, "reasons": [reason + study.campaign]})
+        write_status({"exit_code": TOO_LITTLE, "reasons": [reason]})
         return TOO_LITTLE
     subprocess.run(["dvc", "repro", "--quiet"], check=True)
+    if (folder / REMOTE).exists():
+        subprocess.run(["dvc", "push", "--quiet"], check=True)  # results, of whoever reads the branch
     exit_code = subprocess.run([sys.executable, "-m", "stages.drift"], check=False).returncode
     shutil.copy("results/report.html", folder / "report.html")
     subprocess.run(["git", "add", "--all"], check=True)
     headline = json.loads(STATUS.read_text(encoding="utf-8"))["exit_code"]
     message = f"Campaign {study.campaign}: exit status {headline}"
-    subprocess.run(["git", "commit", "--quiet", "--message", message], check=True)
+    # Empty where it was collected before.
+    subprocess.run(["git", "commit", "--quiet", "--allow-empty", "--message", message], check=True)
     subprocess.run(["git", "push", "--quiet", "origin", f"HEAD:refs/heads/campaign/{study.campaign}"], check=True)
-    if exit_code == WARNING and not study.campaign.endswith(AGAIN):
+    if exit_code == WARNING and submitted.exists() and not study.campaign.endswith(AGAIN):
         project = folder.parent.parent
-        command = ["--campaign", study.campaign + AGAIN, "--site", str(folder / "site.yaml")]
+        command = ["--campaign", study.campaign + AGAIN, "--site", str(submitted)]
         environment = os.environ | {"PYTHONPATH": str(project)}
         subprocess.run([sys.executable, "-m", "stages.campaign", *command], cwd=project, env=environment, check=True)
     return exit_code
 
 
+def _still_missing(study: Study, folder: Path, wait_seconds: float) -> list[str]:
+    """The stages that no machine has finished, once none is left or the time is over."""
+    deadline = time.monotonic() + wait_seconds
+    while True:
+        missing = missing_stages(shared_stages(study), Path(), (folder / REMOTE).exists(), restore=True)
+        left_seconds = deadline - time.monotonic()
+        if not missing or left_seconds <= 0:
+            return missing
+        print(f"{len(missing)} stages are missing; {left_seconds / 60:.0f} minutes left", flush=True)
+        time.sleep(min(POLL_SECONDS, left_seconds))
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m stages.collect", description=__doc__)
     parser.add_argument("--folder", type=Path, required=True, help="the campaign's")
+    parser.add_argument("--wait", type=float, default=0, metavar="SECONDS", help="for what is missing, at most")
     run(main, parser)

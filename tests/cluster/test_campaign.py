@@ -166,7 +166,7 @@ def test_a_campaign_survives_a_requeue_and_a_lost_run(project):
     assert status["reasons"] == [
         "1 stages did not finish: train@3-small_dense-mixed. Submit them: make campaign CAMPAIGN=c1"
     ]
-    assert not output("git", "-C", str(project), "branch", "--list", "campaign/*")
+    assert not output("git", "-C", str(project), "ls-tree", "campaign/c1", "history")  # the branch is there, with seeds
 
     assert "1 of 10 stages are missing" in campaign(project, "c1").stdout
     status = finish(project, "c1")
@@ -250,7 +250,7 @@ def test_a_dirty_tree_no_slurm_and_no_remote_are_refused(project, tmp_path):
     (tmp_path / "site.yaml").write_text(yaml.safe_dump(SITE | {"meeting_place": "remote"}))
     refused = campaign(project, "c9", tmp_path / "site.yaml")
     assert refused.returncode == 2
-    assert "dvc push" in refused.stderr
+    assert "DVC has no default remote to meet at: dvc remote add --default" in refused.stderr
     assert not (project / ".campaigns" / "c9" / "collector").exists()
 
 
@@ -258,3 +258,46 @@ def campaign_without_slurm(project: Path, programs: Path) -> subprocess.Complete
     command = [sys.executable, "-m", "stages.campaign", "--campaign", "c9", "--site", str(project.parent / "site.yaml")]
     environment = {"PATH": str(programs), "PYTHONPATH": str(project), "HOME": str(programs)}
     return subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def far_project(project, tmp_path) -> Path:
+    """A clone of the first commit, with two seeds; its origin is a bare repository, its DVC remote a folder."""
+    origin, clone = tmp_path / "origin.git", tmp_path / "project"
+    first = output("git", "-C", str(project), "rev-list", "--max-parents=0", "main")
+    git(tmp_path, "init", "--quiet", "--bare", "--initial-branch=main", str(origin))
+    git(project, "push", "--quiet", str(origin), f"{first}:refs/heads/main")
+    git(tmp_path, "clone", "--quiet", str(origin), str(clone))
+    (clone / "params.yaml").write_text(yaml.safe_dump(STUDY | {"seeds": [0, 1]}))
+    output("dvc", "--cd", str(clone), "remote", "add", "--quiet", "--default", "meeting", str(tmp_path / "remote"))
+    git(clone, "commit", "--quiet", "--all", "-m", "two seeds, and where machines meet")
+    (tmp_path / "tfds").symlink_to(project.parent / "tfds")
+    (tmp_path / "site.yaml").write_text(yaml.safe_dump(SITE | {"meeting_place": "remote"}))
+    return clone
+
+
+@pytest.mark.usefixtures("slurm")
+def test_machines_meet_at_a_dvc_remote(far_project, tmp_path):
+    """Four runs in clones that share no cache; data and runs travel through the remote, the branch to the origin."""
+    done = campaign(far_project, "r1")
+    assert "6 of 6 stages are missing" in done.stdout, done.stderr
+    status = finish(far_project, "r1")
+    assert status["runs"] == {"completed": 4}
+    assert status["exit_code"] == 30
+    assert "has no baseline" in status["reasons"][0]
+    assert (
+        len(
+            json.loads(output("git", "-C", str(tmp_path / "origin.git"), "show", "campaign/r1:history/r1.json"))["runs"]
+        )
+        == 4
+    )
+    assert not output("git", "-C", str(far_project), "branch", "--list", "campaign/*")
+    assert not (far_project / ".dvc" / "cache" / "runs").exists()  # what the runs left is at the remote only
+    assert list((tmp_path / "remote" / "runs").rglob("*"))
+    assert "campaign r1 is complete" in campaign(far_project, "r1").stdout
+
+    reader = tmp_path / "reader"  # somebody elsewhere, who may read the origin and the remote
+    git(tmp_path, "clone", "--quiet", "--branch=campaign/r1", str(tmp_path / "origin.git"), str(reader))
+    output("dvc", "--cd", str(reader), "pull", "--quiet", "results/report.html")
+    report = (far_project / ".campaigns" / "r1" / "report.html").read_bytes()
+    assert (reader / "results" / "report.html").read_bytes() == report

@@ -1,0 +1,256 @@
+"""Campaigns made ready by several processes at once: one clone, seeds that nobody else has. Real git, and no DVC."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import yaml
+from conftest import REPOSITORY, planned_record, small_study
+
+from pipeline.campaign import LATEST, write_stages
+from pipeline.cluster import Site
+from pipeline.configuration import read
+from pipeline.errors import InputError
+from pipeline.history import append, check_baseline, entry, pin
+from stages import collect
+
+DVC = """#!/bin/sh
+echo "$*" >> "$PWD/.dvc/called"
+case "$1 $2" in
+  "cache dir") echo .dvc/cache ;;
+  repro*) sleep 0.3; mkdir -p data; echo made > data/made ;;
+esac
+"""
+IDENTITY = {f"GIT_{role}_{what}": "t" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("bin")
+    (folder / "dvc").write_text(DVC)
+    (folder / "dvc").chmod(0o755)
+    return folder
+
+
+@pytest.fixture
+def checkout(tmp_path) -> Path:
+    """A repository with a study of three seeds and nothing else."""
+    folder = tmp_path / "checkout"
+    (folder / ".dvc").mkdir(parents=True)
+    (folder / ".dvc" / "config").write_text("")
+    (folder / ".gitignore").write_text("/.campaigns/\n/.dvc/config.local\n/.dvc/called\n/data/\n")
+    (folder / "params.yaml").write_text(yaml.safe_dump(small_study().model_dump(mode="json")))
+    git(folder, "init", "--quiet", "--initial-branch=main")
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "-m", "state")
+    return folder
+
+
+def git(folder: Path, *arguments: str) -> str:
+    command = ["git", *arguments]
+    done = subprocess.run(command, cwd=folder, env=os.environ | IDENTITY, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def prepare(programs):
+    """Makes a campaign ready in a process of its own; returns its seeds."""
+
+    def prepare_one(checkout: Path, name: str, remote: bool = False) -> list[int]:
+        program = "import sys; from pathlib import Path; from pipeline.campaign import prepare; "
+        program += "print(prepare(sys.argv[1], Path(), sys.argv[2] == 'remote'))"
+        search = f"{programs}{os.pathsep}{os.environ['PATH']}"
+        environment = os.environ | IDENTITY | {"PATH": search, "PYTHONPATH": str(REPOSITORY)}
+        command = [sys.executable, "-c", program, name, "remote" if remote else "shared_cache"]
+        done = subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise InputError(done.stderr)
+        collector = Path(done.stdout.strip()) / "collector"
+        values = yaml.safe_load((collector / "params.yaml").read_text())
+        assert values["campaign"] == name
+        assert git(collector, "branch", "--show-current") == f"campaign/{name}"
+        return values["seeds"]
+
+    return prepare_one
+
+
+def test_campaigns_of_different_names_at_once_have_different_seeds(checkout, prepare):
+    names = ["a", "b", "c", "d"]
+    with ThreadPoolExecutor() as pool:
+        seeds = list(pool.map(lambda name: prepare(checkout, name), names))
+    assert sorted(seeds) == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11]]
+    assert sorted(git(checkout, "branch", "--format=%(refname:short)").split()) == [
+        *(f"campaign/{name}" for name in names),
+        "main",
+    ]
+
+
+def test_the_same_campaign_at_once_is_made_once(checkout, prepare):
+    with ThreadPoolExecutor() as pool:
+        assert list(pool.map(lambda _: prepare(checkout, "a"), range(4))) == [[0, 1, 2]] * 4
+    called = (checkout / ".campaigns" / "a" / "collector" / ".dvc" / "called").read_text().splitlines()
+    assert called.count("repro --quiet download inputs") == 1
+    head = git(checkout, "rev-parse", "campaign/a")
+    assert git(checkout / ".campaigns" / "a" / "collector", "rev-parse", "HEAD") == head
+
+
+def test_the_same_campaign_at_once_where_files_are_not_locked(checkout, prepare, tmp_path, monkeypatch):
+    """Without locks, both make it; who renames second discards what it made."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import fcntl\ndef lockf(*_):\n    raise OSError(95, 'not supported')\nfcntl.lockf = lockf\n"
+    )
+    monkeypatch.setattr(sys.modules[__name__], "REPOSITORY", f"{REPOSITORY}{os.pathsep}{tmp_path}")
+    with ThreadPoolExecutor() as pool:
+        assert list(pool.map(lambda _: prepare(checkout, "a"), range(3))) == [[0, 1, 2]] * 3
+    assert [path.name for path in (checkout / ".campaigns" / "a").iterdir()] == ["collector"]
+
+
+def test_clones_without_a_common_file_system_meet_at_their_origin(checkout, prepare, tmp_path):
+    origin = tmp_path / "origin.git"
+    git(tmp_path, "clone", "--quiet", "--bare", str(checkout), str(origin))
+    clones = [tmp_path / name for name in ("one", "two", "three", "four")]
+    for clone in clones:
+        git(tmp_path, "clone", "--quiet", str(origin), str(clone))
+    with ThreadPoolExecutor() as pool:
+        seeds = list(pool.map(lambda clone, name: prepare(clone, name, True), clones, ["a", "a", "b", "b"]))
+    assert seeds[0] == seeds[1]
+    assert seeds[2] == seeds[3]
+    assert sorted([seeds[0], seeds[2]]) == [[0, 1, 2], [3, 4, 5]]
+    assert (clones[0] / ".campaigns" / "a" / "remote").exists()
+    latest = git(origin, "show", f"{LATEST}:params.yaml")
+    assert yaml.safe_load(latest)["seeds"] == [3, 4, 5]
+
+
+def test_without_an_origin_the_checkout_is_the_origin(checkout, prepare):
+    assert prepare(checkout, "a", True) == [0, 1, 2]
+    assert git(checkout, "show", "campaign/a:params.yaml")
+
+
+def test_seeds_of_ledgers_on_branches_are_not_taken_again(checkout, prepare):
+    study = small_study(campaign="old", seeds=[40, 41, 42])
+    records = {key: planned_record(key, campaign="old") for key in study.runs()}
+    git(checkout, "switch", "--quiet", "--create", "campaign/old")
+    append(entry(study, records), checkout / "history")
+    git(checkout, "add", "--all")
+    git(checkout, "commit", "--quiet", "-m", "old")
+    git(checkout, "switch", "--quiet", "main")
+    assert prepare(checkout, "new") == [43, 44, 45]
+    assert (checkout / ".campaigns" / "new" / "collector" / "history" / "old.json").exists()
+
+
+def test_a_push_that_is_refused_is_told_and_leaves_nothing(checkout, prepare):
+    hook = checkout / ".git" / "hooks" / "pre-receive"
+    hook.write_text("#!/bin/sh\necho no campaigns here >&2\nexit 1\n")
+    hook.chmod(0o755)
+    with pytest.raises(InputError, match="no campaigns here"):
+        prepare(checkout, "a")
+    assert [path.name for path in (checkout / ".campaigns" / "a").iterdir()] == []
+    hook.unlink()
+    assert prepare(checkout, "a") == [0, 1, 2]
+
+
+@pytest.fixture
+def command(checkout, programs):
+    """`python -m stages.campaign --prepare` in the checkout; machines meet at a remote."""
+
+    def run_command(name: str) -> subprocess.CompletedProcess[str]:
+        search = f"{programs}{os.pathsep}{os.environ['PATH']}"
+        environment = os.environ | IDENTITY | {"PATH": search, "PYTHONPATH": str(REPOSITORY)}
+        command = [sys.executable, "-m", "stages.campaign", "--prepare", "--meeting-place", "remote"]
+        command += ["--campaign", name, "--site", str(REPOSITORY / "cluster" / "slurm" / "site.yaml")]
+        return subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True, check=False)
+
+    return run_command
+
+
+def test_the_command_lists_every_stage_and_may_be_repeated(checkout, command):
+    folder = checkout / ".campaigns" / "c1"
+    for _ in range(2):
+        done = command("c1")
+        assert done.stdout == f"20 stages: {folder / 'stages.txt'}\n", done.stderr
+    assert len((folder / "stages.txt").read_text().splitlines()) == 18 + 2
+    assert git(checkout, "log", "--format=%s", "campaign/c1").splitlines()[0] == "Campaign c1: seeds [0, 1, 2]"
+
+
+def test_a_name_that_is_none_is_refused_before_anything_is_pushed(checkout, command):
+    done = command("No Name")
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+    assert "campaign" in done.stderr
+    assert git(checkout, "branch", "--list", "campaign/*") == ""
+
+
+def test_the_command_refuses_a_baseline_of_another_class_of_machine(checkout, command):
+    pinned(checkout / "history", devices=2, runtime="cpu", engine="tensorflow")
+    git(checkout, "add", "--all")
+    git(checkout, "commit", "--quiet", "-m", "baseline")
+    done = command("c1")
+    assert done.returncode == 2
+    assert "error: the baseline, old, is of engine tensorflow, runtime cpu, devices 2; the study is of" in done.stderr
+    assert not (checkout / ".campaigns").exists()
+
+
+def test_the_list_of_stages_is_replaced_as_a_whole(tmp_path):
+    write_stages(tmp_path, ["one", "two"])
+    write_stages(tmp_path, ["three"])
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"stages.txt": "three\n"}
+
+
+@pytest.mark.parametrize("variable", ["SLURM_ARRAY_TASK_ID", "JOB_COMPLETION_INDEX"])
+def test_an_element_beyond_the_list_is_a_fault_of_the_input(tmp_path, variable):
+    write_stages(tmp_path, ["one", "two"])
+    command = ["bash", str(REPOSITORY / "cluster" / "slurm" / "run.sh"), str(tmp_path)]
+    environment = {"PATH": os.environ["PATH"], variable: "2"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, f"error: {tmp_path}/stages.txt has no line 3\n")
+
+
+def test_the_collector_waits_for_what_is_missing_and_no_longer_than_it_may(tmp_path, monkeypatch):
+    answers = [["one", "two"], ["two"], []]
+    monkeypatch.setattr(collect, "missing_stages", lambda *_: answers.pop(0))
+    monkeypatch.setattr(collect, "POLL_SECONDS", 0.01)
+    assert collect._still_missing(small_study(), tmp_path, 60.0) == []
+    monkeypatch.setattr(collect, "missing_stages", lambda *_: ["two"])
+    started = time.monotonic()
+    assert collect._still_missing(small_study(), tmp_path, 0.1) == ["two"]
+    assert 0.1 <= time.monotonic() - started < 5
+    assert collect._still_missing(small_study(), tmp_path, -60.0) == ["two"]  # the scheduled time is long over
+
+
+def pinned(ledger: Path, **changes: object) -> None:
+    study = small_study(campaign="old", **changes)
+    append(entry(study, {key: planned_record(key, study, campaign="old") for key in study.runs()}), ledger)
+    pin(["old"], ledger)
+
+
+def test_a_baseline_of_another_class_of_machine_is_refused(tmp_path):
+    check_baseline(small_study(), tmp_path)  # nothing is pinned
+    pinned(tmp_path)
+    check_baseline(small_study(seeds=[7, 8, 9]), tmp_path)
+    other = small_study().model_copy(update={"runtime": "cuda", "devices": 4})
+    with pytest.raises(InputError, match="runtime cuda, devices 4: nothing would be compared") as refused:
+        check_baseline(other, tmp_path)
+    assert "the baseline, old, is of engine" in str(refused.value)
+    assert "Pin a new baseline" in str(refused.value)
+
+
+def test_a_baseline_of_before_this_was_noted_is_not_refused(tmp_path):
+    pinned(tmp_path)
+    path = tmp_path / "old.json"
+    values = json.loads(path.read_text())
+    del values["made_for"]
+    path.write_text(json.dumps(values))
+    check_baseline(small_study().model_copy(update={"devices": 4}), tmp_path)
+
+
+def test_a_study_for_gpus_needs_a_site_that_asks_for_them():
+    site = read(Site, REPOSITORY / "cluster" / "slurm" / "site.yaml")
+    site.check(small_study())
+    study = small_study().model_copy(update={"runtime": "cuda", "devices": 2})
+    with pytest.raises(InputError, match="gpus: 0 a job, and the study"):
+        site.check(study)
+    site.model_copy(update={"gpus": 2}).check(study)
