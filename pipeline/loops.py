@@ -16,8 +16,11 @@ Loop = Callable[[keras.Model, ShuffledBatches, int, Sequence[keras.callbacks.Cal
 def fit(
     model: keras.Model, batches: ShuffledBatches, num_epochs: int, callbacks: Sequence[keras.callbacks.Callback]
 ) -> None:
-    order = keras.callbacks.LambdaCallback(on_epoch_begin=lambda epoch, _: batches.begin_epoch(epoch))
-    model.fit(batches, epochs=num_epochs, shuffle=False, verbose=0, callbacks=[order, *callbacks])
+    first = keras.callbacks.LambdaCallback(  # the callbacks after it get the same `logs`
+        on_epoch_begin=lambda epoch, _: batches.begin_epoch(epoch),
+        on_epoch_end=lambda _, logs: engine.average_epoch(model, logs),
+    )
+    model.fit(batches, epochs=num_epochs, shuffle=False, verbose=0, callbacks=[first, *callbacks])
 
 
 def custom(

@@ -207,6 +207,7 @@ def compile_model(model: keras.Model, benchmark: Benchmark, loss_scale: LossScal
         steps_per_execution=benchmark.steps_per_execution,
     )
     model.optimizer.build(model.trainable_variables)
+    engine.share_gradients(model)
 
 
 def whole_batches(num_examples: int, batch_size: int) -> np.ndarray:
