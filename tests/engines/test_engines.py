@@ -7,6 +7,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -149,6 +150,28 @@ def test_several_processes_agree_on_batch_norms_averages(workspace):
     """Of float16 layers before a float32 one, on TensorFlow, where each process has averages of its own."""
     first, second = two_processes("tensorflow", "batch_norm", workspace)
     assert first == second
+
+
+def test_what_several_processes_on_tensorflow_cannot_do_is_refused(monkeypatch):
+    from pipeline.engine import collective, on_tensorflow
+
+    monkeypatch.setattr(collective, "_strategy", SimpleNamespace(num_replicas_in_sync=2))
+    for model, message in (
+        (SimpleNamespace(jit_compile=True), "jit_compile: several processes on TensorFlow train without XLA"),
+        (SimpleNamespace(jit_compile=False, steps_per_execution=4), "steps_per_execution: must be 1"),
+    ):
+        with pytest.raises(InputError, match=message):
+            collective.share_gradients(model)
+    with (
+        pytest.raises(InputError, match="devices: 4 asked for, and 2 processes have one each"),
+        on_tensorflow.data_parallel(4),
+    ):
+        pass
+    monkeypatch.setenv(
+        "TF_CONFIG", '{"cluster": {"ps": ["a:1"], "worker": ["b:1"]}, "task": {"type": "ps", "index": 0}}'
+    )
+    with pytest.raises(InputError, match="TF_CONFIG: every process must be a worker"):
+        collective.join_processes()
 
 
 @pytest.mark.parametrize("engine", ENGINES)
