@@ -7,6 +7,7 @@ equal share of every batch; gradients are summed before the optimizer sees them,
 
 import faulthandler
 import os
+import signal
 from typing import Any
 
 import tensorflow as tf
@@ -61,6 +62,7 @@ def join_processes() -> tuple[int, int]:
     faulthandler.dump_traceback_later(processes.PATIENCE_SECONDS, exit=True)
     _strategy = tf.distribute.MultiWorkerMirroredStrategy(cluster)
     faulthandler.cancel_dump_traceback_later()
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # TensorFlow has caught it to take note of it, and to go on
     return index, len(addresses)
 
 
