@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 
-from pipeline import engine  # noqa: F401  first: it quietens the engine before Keras imports it
+from pipeline import engine  # first: it quietens the engine before Keras imports it
 
 # isort: split
 import keras
@@ -65,3 +65,4 @@ def compile_model(model: keras.Model, benchmark: Benchmark, loss_scale: LossScal
         steps_per_execution=benchmark.steps_per_execution,
     )
     model.optimizer.build(model.trainable_variables)
+    engine.share_gradients(model)

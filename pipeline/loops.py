@@ -16,14 +16,17 @@ Loop = Callable[[keras.Model, ShuffledBatches, range, Sequence[keras.callbacks.C
 def fit(
     model: keras.Model, batches: ShuffledBatches, epochs: range, callbacks: Sequence[keras.callbacks.Callback]
 ) -> None:
-    order = keras.callbacks.LambdaCallback(on_epoch_begin=lambda epoch, _: batches.begin_epoch(epoch))
+    first = keras.callbacks.LambdaCallback(  # the callbacks after it get the same `logs`
+        on_epoch_begin=lambda epoch, _: batches.begin_epoch(epoch),
+        on_epoch_end=lambda _, logs: engine.average_epoch(model, logs),
+    )
     model.fit(
         batches,
         initial_epoch=epochs.start,
         epochs=epochs.stop,
         shuffle=False,
         verbose=0,
-        callbacks=[order, *callbacks],
+        callbacks=[first, *callbacks],
     )
 
 

@@ -64,7 +64,7 @@ class Study(Section):
     campaign: Campaign  # names a repetition: another name trains everything anew, the same name nothing
     engine: Literal["tensorflow", "jax"]
     runtime: Literal["cpu", "cuda", "tpu"]  # the locked packages that train: requirements/<runtime>.txt
-    devices: PositiveInt  # of one machine; each takes its share of every batch
+    devices: PositiveInt  # of all processes of a run; each takes its share of every batch
     seeds: Annotated[list[Seed], Field(min_length=1)]
     datasets: Annotated[list[Name], Field(min_length=1)]
     benchmarks: Annotated[dict[Name, Benchmark], Field(min_length=1)]

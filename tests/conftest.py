@@ -9,6 +9,7 @@ from statistics import median
 
 import numpy as np
 import pytest
+from cluster.small_slurm import slurm  # noqa: F401  a fixture for all of tests/cluster
 
 from pipeline.records import EpochRecord, RunRecord, write_run
 from pipeline.study import RunKey, Study

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from pipeline.engine import processes
 from pipeline.engine.quiet import silent_stderr
 from pipeline.errors import InputError
 
@@ -30,11 +31,22 @@ def join_processes() -> tuple[int, int]:
 
     Slurm's tasks of a job step are found by JAX; elsewhere the environment variables KERAS_DISTRIBUTION_JOB_ADDRESSES,
     …_NUM_PROCESSES and …_PROCESS_ID tell, as Keras documents them. Before anything else is asked of JAX.
+
+    Raises:
+        InputError: the machine of the first process can't be found.
     """
-    if int(os.environ.get("SLURM_STEP_NUM_TASKS", "1")) > 1:
-        jax.distributed.initialize()
+    if processes.are_slurm_tasks():
+        first = processes.slurm_hosts()[0]
+        processes.expect([first], os.environ["SLURM_PROCID"], os.environ["SLURM_STEP_NUM_TASKS"])
+        jax.distributed.initialize(initialization_timeout=processes.PATIENCE_SECONDS)
     elif "KERAS_DISTRIBUTION_NUM_PROCESSES" in os.environ:
-        keras.distribution.initialize()
+        first, index, count = (
+            os.environ[f"KERAS_DISTRIBUTION_{name}"] for name in ("JOB_ADDRESSES", "PROCESS_ID", "NUM_PROCESSES")
+        )
+        first = first.partition(",")[0]
+        processes.expect([first], index, count)
+        # What Keras would call, with a patience of our own.
+        jax.distributed.initialize(first, int(count), int(index), initialization_timeout=processes.PATIENCE_SECONDS)
     return jax.process_index(), jax.process_count()
 
 
@@ -101,6 +113,14 @@ def data_parallel(num_devices: int) -> Iterator[None]:
         yield
     finally:
         keras.distribution.set_distribution(None)
+
+
+def share_gradients(model: Any) -> None:
+    """XLA sums the gradients of all devices, wherever they are."""
+
+
+def average_epoch(model: Any, logs: dict[str, Any]) -> None:
+    """Metrics and moving averages are those of the whole batch from the start."""
 
 
 def predict(model: Any, images: np.ndarray, batch_size: int) -> np.ndarray:

@@ -1,7 +1,6 @@
 """TensorFlow underneath Keras."""
 
 import contextlib
-import os
 import resource
 import sys
 from collections.abc import Callable, Iterator
@@ -17,21 +16,18 @@ with silent_stderr():
     import tensorflow as tf
 
     tf.config.list_physical_devices()
+
+    from pipeline.engine import collective
 tf.get_logger().setLevel("ERROR")  # it advises against tracing, which we do on purpose and outside the clock
 
 
 COMPILES_SHAPES = False
 
-
-def join_processes() -> tuple[int, int]:
-    """Which of the processes of one run this is, and how many there are: Keras 3.15 trains in one, on TensorFlow.
-
-    Raises:
-        InputError: a launcher started several.
-    """
-    if "TF_CONFIG" in os.environ or int(os.environ.get("SLURM_STEP_NUM_TASKS", "1")) > 1:
-        raise InputError("engine: Keras 3.15 can't fit under MultiWorkerMirroredStrategy; several processes need jax.")
-    return 0, 1
+# What differs where a run has several processes.
+join_processes = collective.join_processes
+synchronise = collective.synchronise
+share_gradients = collective.share_gradients
+average_epoch = collective.average_epoch
 
 
 def version() -> dict[str, str]:
@@ -44,15 +40,10 @@ def set_tf32(enabled: bool) -> None:
     tf.config.experimental.enable_tensor_float_32_execution(enabled)
 
 
-def synchronise() -> None:
-    """Returns when every device has finished what it was given."""
-    tf.test.experimental.sync_devices()
-
-
 def accelerators() -> list[dict[str, str]]:
     """Kind, name and compute capability of each GPU, as the engine sees them."""
     found = []
-    for device in tf.config.list_physical_devices("GPU"):
+    for device in tf.config.get_visible_devices("GPU"):
         details = tf.config.experimental.get_device_details(device)
         capability = ".".join(str(part) for part in details.get("compute_capability", ()))
         name = details.get("device_name", device.name)
@@ -69,8 +60,13 @@ def data_parallel(num_devices: int) -> Iterator[None]:
     """What is built and trained inside is so on `num_devices` devices, a share of each batch on each.
 
     Raises:
-        InputError: there are fewer.
+        InputError: there are fewer, or several processes have more or fewer, at one each.
     """
+    if (num_processes := collective.num_processes()) > 1:
+        if num_devices != num_processes:
+            raise InputError(f"devices: {num_devices} asked for, and {num_processes} processes have one each.")
+        yield  # each builds and trains its own model
+        return
     devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
     if num_devices > len(devices):
         raise InputError(f"devices: {num_devices} asked for, and TensorFlow sees {len(devices)} here.")

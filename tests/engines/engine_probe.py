@@ -64,6 +64,35 @@ def devices(folder: Path, number: int, variant: str = "float32", **changes) -> o
     return {"devices": record.devices, "losses": [record.final_train_loss, record.final_test_loss]}
 
 
+def scaled(folder: Path, number: int, exponent: int) -> object:
+    """A run under mixed_float16 on several devices, whose loss scale starts at 2 to the `exponent`."""
+    dynamic = {"mode": "dynamic", "initial": 2.0**exponent}
+    recipe = benchmark(units=16, num_epochs=4)
+    study = small_study(
+        devices=number,
+        variants={
+            "float32": {"policy": "float32", "batch_multiplier": 1},
+            "mixed": {"policy": "mixed_float16", "batch_multiplier": 1, "loss_scale": dynamic},
+        },
+        benchmarks={"wide": recipe, "narrow": recipe},
+    )
+    record = training.train(study, RunKey("wide", "mixed", 0), time.perf_counter(), folder)
+    return {"skipped_steps": record.skipped_steps, "losses": [record.final_train_loss, record.final_test_loss]}
+
+
+def batch_norm(folder: Path, number: int) -> object:
+    """A run of a convolutional network on several devices."""
+    recipe = benchmark(units=16, model=EFFICIENTNET, image_size=32, **GENTLE)
+    study = small_study(
+        devices=number,
+        variants={"float16": {"policy": "float16", "batch_multiplier": 1}},
+        benchmarks={"wide": recipe, "narrow": recipe},
+        comparison={"baseline": "float16", "num_warmup_epochs": 1, "margin_pp": {"wide": 1.0, "narrow": 1.0}},
+    )
+    record = training.train(study, RunKey("wide", "float16", 0), time.perf_counter(), folder)
+    return {"losses": [record.final_train_loss, record.final_test_loss]}
+
+
 def odd_validation_set(folder: Path) -> object:
     """Seven validation examples on four devices."""
     split = {"num_train_examples": 40, "num_validation_examples": 7}

@@ -1,0 +1,36 @@
+"""One run as two tasks of `srun`, on two nodes of a real Slurm."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from conftest import REPOSITORY
+
+PROBE = REPOSITORY / "tests" / "engines" / "engine_probe.py"
+
+
+def losses(engine: str, folder, number: int, *launcher: str) -> list:
+    """What each process reports of a run on `number` devices."""
+    environment = os.environ | {
+        "KERAS_BACKEND": engine,
+        "EMULATED_DEVICES": "1",
+        "PYTHONPATH": f"{REPOSITORY}:{REPOSITORY / 'tests'}",
+    }
+    command = [*launcher, sys.executable, str(PROBE), "devices", str(folder), str(number)]
+    done = subprocess.run(
+        command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return [json.loads(line)["losses"] for line in done.stdout.splitlines() if line.startswith("{")]
+
+
+@pytest.mark.usefixtures("slurm")
+@pytest.mark.parametrize("engine", ["tensorflow", "jax"])
+def test_two_tasks_on_two_nodes_train_as_one_process(workspace, engine):
+    (one,) = losses(engine, workspace, 1)
+    first, second = losses(engine, workspace, 2, "srun", "--nodes=2", "--ntasks=2")
+    assert first == second == pytest.approx(one, rel=1e-5)
+    record = workspace / "runs" / "wide" / "float32" / "seed-0" / "record.json"
+    assert json.loads(record.read_text())["devices"] == 2
