@@ -1,5 +1,6 @@
 """A real Slurm of two nodes on this machine: a fixture, which `tests/conftest.py` takes in."""
 
+import contextlib
 import os
 import shutil
 import socket
@@ -12,7 +13,7 @@ import pytest
 CONFIGURATION = """
 ClusterName=test
 SlurmctldHost={host}
-SlurmctldPort=16817
+SlurmctldPort={ports[0]}
 SlurmUser=root
 AuthType=auth/munge
 ProctrackType=proctrack/linuxproc
@@ -29,7 +30,8 @@ SlurmctldPidFile={folder}/slurmctld.pid
 SlurmdPidFile={folder}/slurmd-%n.pid
 SlurmctldLogFile={folder}/slurmctld.log
 SlurmdLogFile={folder}/slurmd-%n.log
-NodeName=node[1-2] NodeHostname={host} Port=[17001-17002] CPUs=1 RealMemory=4000
+NodeName=node1 NodeHostname={host} Port={ports[1]} CPUs=1 RealMemory=4000
+NodeName=node2 NodeHostname={host} Port={ports[2]} CPUs=1 RealMemory=4000
 PartitionName=test Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
 
@@ -47,7 +49,7 @@ def slurm(tmp_path_factory):
         if name not in hosts.read_text().split():
             hosts.write_text(hosts.read_text() + f"127.0.0.1 {name}\n")
     (folder / "state").mkdir()
-    (folder / "slurm.conf").write_text(CONFIGURATION.format(folder=folder, host=host))
+    (folder / "slurm.conf").write_text(CONFIGURATION.format(folder=folder, host=host, ports=_free_ports(3)))
     if subprocess.run(["pgrep", "munged"], capture_output=True, check=False).returncode:
         Path("/run/munge").mkdir(exist_ok=True)
         shutil.chown("/run/munge", "munge")
@@ -64,6 +66,15 @@ def slurm(tmp_path_factory):
     for pid in folder.glob("*.pid"):
         os.kill(int(pid.read_text()), 15)
     del os.environ["SLURM_CONF"]
+
+
+def _free_ports(count: int) -> list[int]:
+    """Ports that nobody listens on: with fixed ones, a second Slurm on this machine would meet the first."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for free in sockets:
+            free.bind(("", 0))
+        return [free.getsockname()[1] for free in sockets]
 
 
 def _states() -> str:
