@@ -60,8 +60,10 @@ class Benchmark(Section):
     num_epochs: PositiveInt
     steps_per_execution: PositiveInt = 1
 
-    def faults_on_several_devices(self, num_devices: int, variants: Iterable[Variant]) -> Iterator[str]:
-        """A message for each batch there will be that `num_devices` can't share evenly."""
+    def faults_on_several_devices(self, engine: str, num_devices: int, variants: Iterable[Variant]) -> Iterator[str]:
+        """What several devices can't run, batches among it that they can't share evenly; each begins with the field."""
+        if engine == "tensorflow" and num_devices > 1 and self.steps_per_execution > 1:
+            yield "steps_per_execution: must be 1 on several devices, where TensorFlow fails on more."
         sizes = [("evaluation_batch_size", self.evaluation_batch_size)]
         for batch_size in {self.batch_size * variant.batch_multiplier for variant in variants}:
             sizes += [

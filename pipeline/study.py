@@ -158,7 +158,9 @@ class Study(Section):
         for name, benchmark in self.benchmarks.items():
             faults += [
                 f"benchmarks.{name}.{fault}"
-                for fault in benchmark.faults_on_several_devices(self.devices, self.variants_of(name).values())
+                for fault in benchmark.faults_on_several_devices(
+                    self.engine, self.devices, self.variants_of(name).values()
+                )
             ]
         return faults
 

@@ -1,5 +1,6 @@
 """The manifests, as kustomize renders them: they fit Kubernetes' schemas, the study, and each other."""
 
+import hashlib
 import json
 import os
 import re
@@ -25,12 +26,35 @@ OLDEST = "1.29"  # whose Indexed Jobs have backoffLimitPerIndex
 MANIFESTS = REPOSITORY / "cluster" / "kubernetes"
 
 
+RENDERED = Path(__file__).parent / "rendered"  # beside the tests, because not every machine has a kustomize
+
+
 @cache
 def rendered(overlay: str, place: str) -> list[dict]:
-    """The objects of an overlay with a meeting place, which is a line in its file."""
+    """The objects of an overlay with a meeting place, which is a line in its file.
+
+    Kept ones stand for those manifests alone whose digest they name. UPDATE_MANIFESTS=1 renders them anew.
+    """
+    kept, digest = RENDERED / f"{overlay}-{place}.yaml", manifests_digest()
     program = next((found for name in ("kustomize", "kubectl") if (found := shutil.which(name))), None)
-    if program is None:
-        pytest.skip("neither kustomize nor kubectl is there to render the manifests")
+    if program:
+        objects = render(program, overlay, place)
+        if os.environ.get("UPDATE_MANIFESTS"):
+            kept.write_text(f"# of manifests {digest}\n" + yaml.safe_dump_all(objects))
+    text = kept.read_text()
+    assert text.partition("\n")[0].split()[-1] == digest, "render them anew: UPDATE_MANIFESTS=1"
+    assert program is None or list(yaml.safe_load_all(text)) == objects
+    return list(yaml.safe_load_all(text))
+
+
+def manifests_digest() -> str:
+    digest = hashlib.sha256()
+    for path in sorted(path for path in MANIFESTS.rglob("*") if path.is_file()):
+        digest.update(str(path.relative_to(MANIFESTS)).encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def render(program: str, overlay: str, place: str) -> list[dict]:
     verb = "build" if program.endswith("kustomize") else "kustomize"
     with TemporaryDirectory() as folder:
         copy = Path(folder, "kubernetes")

@@ -182,6 +182,10 @@ def test_a_crash_of_keras_on_several_devices_is_refused_with_its_reference():
     }
     values["comparison"]["further_pairs"] = []
     assert fault(values).count("keras #21366") == 1
+    assert "steps_per_execution" not in fault(values)
+    values["benchmarks"]["mnist_dense"]["steps_per_execution"] = 2
+    assert "benchmarks.mnist_dense.steps_per_execution: must be 1 on several devices" in fault(values)
+    values["benchmarks"]["mnist_dense"]["steps_per_execution"] = 1
     values["variants"]["odd"]["jit_compile"] = False
     Study.model_validate(values)
 
