@@ -76,12 +76,17 @@ def missing_stages(stages: Sequence[str], root: Path, remote: bool, restore: boo
         for name in stages:
             stage = known[name]
             stage.save_deps()
-            try:
-                repo.stage_cache.restore(stage, pull=remote, dry=not (remote or restore))
-            except RunCacheNotFoundError:
-                missing.append(name)
+            # First the run that dvc.lock names, if it does. Where that is damaged, another machine may have made it anew.
+            for forget in (False, True):
+                if forget:
+                    for out in stage.outs:
+                        out.clear()
+                with contextlib.suppress(RunCacheNotFoundError):
+                    repo.stage_cache.restore(stage, pull=remote, dry=not (remote or restore))
+                    finished.append(stage)
+                    break
             else:
-                finished.append(stage)
+                missing.append(name)
         if restore:
             for stage in finished:
                 stage.save(run_cache=False)

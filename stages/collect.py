@@ -10,13 +10,16 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
+
+import yaml
 
 from pipeline.alarm import TOO_LITTLE, WARNING
 from pipeline.campaign import REMOTE
 from pipeline.cluster import missing_stages, shared_stages
 from pipeline.status import STATUS, write_status
-from pipeline.study import Study, load_study
+from pipeline.study import PARAMS, Study, load_study
 from stages import run
 
 AGAIN = "-again"
@@ -45,6 +48,8 @@ def _collect(study: Study, folder: Path, wait_seconds: float) -> int:
         if not submitted.exists():
             again = f"Start them again, as jobs campaign-run-{study.campaign} and campaign-collect-{study.campaign}"
         reason = f"{len(missing)} stages did not finish: {', '.join(missing)}. {again}"
+        if whole := _report_whole_seeds(study, missing, folder):
+            reason += f". The report is on seeds {', '.join(map(str, whole))} alone"
         STATUS.parent.mkdir(exist_ok=True)
         write_status({"exit_code": TOO_LITTLE, "reasons": [reason]})
         return TOO_LITTLE
@@ -65,6 +70,22 @@ def _collect(study: Study, folder: Path, wait_seconds: float) -> int:
         environment = os.environ | {"PYTHONPATH": str(project)}
         subprocess.run([sys.executable, "-m", "stages.campaign", *command], cwd=project, env=environment, check=True)
     return exit_code
+
+
+def _report_whole_seeds(study: Study, missing: Sequence[str], folder: Path) -> list[int]:
+    """Reports on the seeds all of whose runs are there, and enters nothing. Returns those seeds."""
+    broken = {key.seed for key in study.runs() if key.stage in missing}
+    whole = [seed for seed in study.seeds if seed not in broken]
+    if not whole or any(not stage.startswith("train@") for stage in missing):
+        return []
+    text = PARAMS.read_text(encoding="utf-8")
+    try:
+        PARAMS.write_text(yaml.safe_dump(yaml.safe_load(text) | {"seeds": whole}, sort_keys=False), encoding="utf-8")
+        subprocess.run(["dvc", "repro", "--quiet"], check=True)
+    finally:
+        PARAMS.write_text(text, encoding="utf-8")
+    shutil.copy("results/report.html", folder / "report.html")
+    return whole
 
 
 def _still_missing(study: Study, folder: Path, wait_seconds: float) -> list[str]:

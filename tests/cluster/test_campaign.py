@@ -5,115 +5,40 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 import yaml
-from conftest import REPOSITORY, benchmark
-from integration.test_pipeline import git, write_fake_tfds
+from cluster.campaigns import SITE, STUDY, campaign, finish, output, wait_for
+from integration.test_pipeline import git
 
-STUDY = {
-    "profile": "small",
-    "description": "for tests",
-    "campaign": "first",
-    "engine": "tensorflow",
-    "runtime": "cpu",
-    "devices": 1,
-    "compilation_cache": False,
-    "tensorboard": False,
-    "seeds": [0, 1, 2, 3],
-    "datasets": ["mnist"],
-    "benchmarks": {"small_dense": benchmark(units=8, image_size=28, num_epochs=4)},
-    "variants": {
-        "float32": {"policy": "float32", "batch_multiplier": 1},
-        "mixed": {"policy": "mixed_bfloat16", "batch_multiplier": 1},
-    },
-    "comparison": {"baseline": "float32", "num_warmup_epochs": 1, "margin_pp": {"small_dense": 1.0}},
-}
-SITE = {
-    "meeting_place": "shared_cache",
-    "partition": "test",
-    "account": None,
-    "time_limit": "00:10:00",
-    "warning_seconds": 60,
-    "cpus": 1,
-    "gpus": 0,
-    "memory": "1800M",
-    "max_jobs": 2,
-}
+from cluster import campaigns
 
-
-@pytest.fixture(scope="module")
-def project(tmp_path_factory) -> Path:
-    """A clone of the project with a small study, nothing of it run."""
-    folder = tmp_path_factory.mktemp("campaigns") / "project"
-    tracked = subprocess.run(
-        ["git", "ls-files", "-co", "--exclude-standard"], cwd=REPOSITORY, capture_output=True, check=True
-    )
-    for name in tracked.stdout.decode().splitlines():
-        if name != "dvc.lock" and not name.startswith("docs/") and (REPOSITORY / name).is_file():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(REPOSITORY / name, folder / name)
-    (folder / "params.yaml").write_text(yaml.safe_dump(STUDY))
-    (folder.parent / "site.yaml").write_text(yaml.safe_dump(SITE))
-    git(folder, "init", "--quiet", "--initial-branch=main")
-    for name, value in (("user.name", "t"), ("user.email", "t@example.org")):
-        git(folder, "config", name, value)
-    git(folder, "add", "-A")
-    git(folder, "commit", "--quiet", "-m", "state")
-    write_fake_tfds(folder.parent / "tfds")
-    return folder
-
-
-def output(*command: str) -> str:
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-
-
-def wait_for(condition, seconds: float) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, output("squeue")
-        time.sleep(0.5)
-
-
-def campaign(project: Path, name: str, site: Path | None = None, **variables: str) -> subprocess.CompletedProcess[str]:
-    identity = {f"GIT_{role}_{what}": "t" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-    environment = os.environ | identity | {"PYTHONPATH": str(project), "TFDS_DATA_DIR": str(project.parent / "tfds")}
-    environment["PATH"] = str(Path(sys.executable).parent) + os.pathsep + os.environ["PATH"]
-    command = [sys.executable, "-m", "stages.campaign", "--campaign", name]
-    command += ["--site", str(site or project.parent / "site.yaml")]
-    return subprocess.run(
-        command, cwd=project, env=environment | variables, capture_output=True, text=True, check=False
-    )
-
-
-def finish(project: Path, name: str, seconds: float = 400) -> dict:
-    """The status of a campaign, once no job is left; its logs where there is none."""
-    wait_for(lambda: not output("squeue", "--noheader"), seconds)
-    folder = project / ".campaigns" / name
-    logs = "\n".join(path.read_text()[-1500:] for path in folder.glob("logs/*"))
-    assert (folder / "status.json").exists(), logs
-    status = json.loads((folder / "status.json").read_text())
-    assert status["exit_code"] not in (1, 2), logs
-    return status
+project = campaigns.project
 
 
 @pytest.mark.usefixtures("slurm")
-def test_a_campaign_survives_a_requeue_and_a_lost_run(project):
-    """Of eight runs one is killed in the middle and requeued, another cancelled; then what is missing is submitted."""
+def test_a_campaign_survives_a_requeue_a_warning_and_a_lost_run(project):
+    """Of eight runs one is killed in its middle and requeued, one is warned that its time is running out, and one is
+    cancelled. Then what is missing is submitted.
+    """
     done = campaign(project, "c1")
     assert "10 of 10 stages are missing" in done.stdout, done.stderr
     job = done.stdout.split("job ")[1].split()[0]
-    wait_for(lambda: output("squeue", "--noheader", f"--job={job}_0", "--format=%T") == "RUNNING", 120)
-    time.sleep(4)
-    output("scontrol", "requeue", f"{job}_0")
     output("scancel", f"{job}_7")
+    wait_for(lambda: in_its_middle(project, "float32"), 120)
+    output("scontrol", "requeue", f"{job}_0")
+    wait_for(lambda: in_its_middle(project, "mixed"), 120)
+    output("scancel", "--signal=USR1", "--batch", f"{job}_1")  # as Slurm does before the time limit
     status = finish(project, "c1")
     assert status["exit_code"] == 30
     assert status["reasons"] == [
-        "1 stages did not finish: train@3-small_dense-mixed. Submit them: make campaign CAMPAIGN=c1"
+        "1 stages did not finish: train@3-small_dense-mixed. Submit them: make campaign CAMPAIGN=c1. "
+        "The report is on seeds 0, 1, 2 alone"
     ]
+    folder = project / ".campaigns" / "c1"
+    assert "2 variants, seeds 0, 1, 2: 6 runs" in (folder / "report.html").read_text()
+    assert "interrupted: runs/small_dense/mixed/seed-0 has epoch" in (folder / "logs" / f"{job}_1.log").read_text()
     assert not output("git", "-C", str(project), "ls-tree", "campaign/c1", "history")  # the branch is there, with seeds
 
     assert "1 of 10 stages are missing" in campaign(project, "c1").stdout
@@ -121,10 +46,19 @@ def test_a_campaign_survives_a_requeue_and_a_lost_run(project):
     assert status["exit_code"] == 30
     assert "has no baseline" in status["reasons"][0]
     assert status["runs"] == {"completed": 8}
-    assert (project / ".campaigns" / "c1" / "report.html").stat().st_size > 10_000
+    assert (folder / "report.html").stat().st_size > 10_000
+    records = [json.loads(path.read_text()) for path in (folder / "collector" / "runs").rglob("record.json")]
+    assert {record["variant"] for record in records if record["resumed"]} == {"float32", "mixed"}
+    assert {record["seed"] for record in records if record["resumed"]} == {0}
+    assert not list((folder / "checkpoints").rglob("*.npz"))
     ledger = output("git", "-C", str(project), "show", "campaign/c1:history/c1.json")
     assert len(json.loads(ledger)["runs"]) == 8
     assert output("git", "-C", str(project), "status", "--porcelain") == ""
+
+
+def in_its_middle(project: Path, variant: str) -> bool:
+    """Whether the run of the first seed has finished an epoch, and not its last."""
+    return bool(list((project / ".campaigns" / "c1" / "checkpoints").glob(f"small_dense-{variant}-0/*.npz")))
 
 
 @pytest.mark.usefixtures("slurm")

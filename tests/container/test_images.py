@@ -22,6 +22,7 @@ import pytest
 import yaml
 from conftest import REPOSITORY, benchmark
 from integration.test_pipeline import write_fake_tfds
+from projects import copy_tree
 
 TARGETS = ("cpu", "cuda", "tpu")
 MAX_GIGABYTES = {"cpu": 2.6, "cuda": 7.8, "tpu": 3.8}
@@ -184,10 +185,7 @@ def tfds(place) -> Path:
 def project(place) -> Path:
     """A git repository of this tree with a small study, committed, of a user who is not root."""
     folder = place / "project"
-    for name in output("git", "ls-files", "-co", "--exclude-standard").splitlines():
-        if name != "dvc.lock" and (REPOSITORY / name).is_file():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(REPOSITORY / name, folder / name)
+    copy_tree(folder)
     (folder / "conf" / "base.yaml").write_text(yaml.safe_dump(STUDY))
     for profile in (PROFILE, TPU_PROFILE):
         text = "# @package _global_\n" + yaml.safe_dump(profile)

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -15,7 +14,8 @@ import numpy as np
 import pytest
 import tensorflow_datasets as tfds
 import yaml
-from conftest import REPOSITORY, benchmark
+from conftest import benchmark
+from projects import copy_tree
 
 STUDY = {
     "campaign": "first",
@@ -79,13 +79,7 @@ def environment(tmp_path_factory) -> dict[str, str]:
 def finished(tmp_path_factory, environment) -> Path:
     """A clone of the project with a small study that has been run once."""
     folder = tmp_path_factory.mktemp("clone") / "project"
-    tracked = subprocess.run(
-        ["git", "ls-files", "-co", "--exclude-standard"], cwd=REPOSITORY, capture_output=True, check=True
-    )
-    for name in tracked.stdout.decode().splitlines():
-        if name != "dvc.lock" and (REPOSITORY / name).is_file():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(REPOSITORY / name, folder / name)
+    copy_tree(folder)
     (folder / "conf" / "base.yaml").write_text(yaml.safe_dump(STUDY))
     (folder / "conf" / "profile" / "quick.yaml").write_text("# @package _global_\n" + yaml.safe_dump(PROFILE))
     (folder / "params.yaml").write_text(yaml.safe_dump(STUDY | PROFILE))

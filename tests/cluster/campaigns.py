@@ -1,0 +1,96 @@
+"""A small study and the commands of campaigns, for the tests of this folder."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+from conftest import benchmark
+from integration.test_pipeline import git, write_fake_tfds
+from projects import IDENTITY, copy_tree
+
+STUDY = {
+    "profile": "small",
+    "description": "for tests",
+    "campaign": "first",
+    "engine": "tensorflow",
+    "runtime": "cpu",
+    "devices": 1,
+    "compilation_cache": False,
+    "tensorboard": False,
+    "seeds": [0, 1, 2, 3],
+    "datasets": ["mnist"],
+    "benchmarks": {"small_dense": benchmark(units=8, image_size=28, num_epochs=25)},
+    "variants": {
+        "float32": {"policy": "float32", "batch_multiplier": 1},
+        "mixed": {"policy": "mixed_bfloat16", "batch_multiplier": 1},
+    },
+    "comparison": {"baseline": "float32", "num_warmup_epochs": 1, "margin_pp": {"small_dense": 1.0}},
+}
+SITE = {
+    "meeting_place": "shared_cache",
+    "partition": "test",
+    "account": None,
+    "time_limit": "00:10:00",
+    "warning_seconds": 60,
+    "cpus": 1,
+    "gpus": 0,
+    "memory": "1800M",
+    "max_jobs": 2,
+}
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory) -> Path:
+    """A clone of the project with a small study, nothing of it run."""
+    folder = tmp_path_factory.mktemp("campaigns") / "project"
+    copy_tree(folder, without=("docs/",))
+    (folder / "params.yaml").write_text(yaml.safe_dump(STUDY))
+    (folder.parent / "site.yaml").write_text(yaml.safe_dump(SITE))
+    git(folder, "init", "--quiet", "--initial-branch=main")
+    for name, value in (("user.name", "t"), ("user.email", "t@example.org")):
+        git(folder, "config", name, value)
+    git(folder, "add", "-A")
+    git(folder, "commit", "--quiet", "-m", "state")
+    write_fake_tfds(folder.parent / "tfds")
+    return folder
+
+
+def output(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def wait_for(condition, seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, output("squeue")
+        time.sleep(0.1)
+
+
+def campaign(project: Path, name: str, site: Path | None = None, **variables: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "stages.campaign", "--campaign", name]
+    command += ["--site", str(site or project.parent / "site.yaml")]
+    return subprocess.run(
+        command, cwd=project, env=surroundings(project) | variables, capture_output=True, text=True, check=False
+    )
+
+
+def surroundings(project: Path) -> dict[str, str]:
+    """The environment of who starts a campaign of `project`."""
+    environment = os.environ | IDENTITY | {"PYTHONPATH": str(project), "TFDS_DATA_DIR": str(project.parent / "tfds")}
+    return environment | {"PATH": str(Path(sys.executable).parent) + os.pathsep + os.environ["PATH"]}
+
+
+def finish(project: Path, name: str, seconds: float = 400) -> dict:
+    """The status of a campaign, once no job is left; its logs where there is none."""
+    wait_for(lambda: not output("squeue", "--noheader"), seconds)
+    folder = project / ".campaigns" / name
+    logs = "\n".join(path.read_text()[-1500:] for path in folder.glob("logs/*"))
+    assert (folder / "status.json").exists(), logs
+    status = json.loads((folder / "status.json").read_text())
+    assert status["exit_code"] not in (1, 2), logs
+    return status
