@@ -37,13 +37,18 @@ PartitionName=test Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
 
 
+def install(program: str, *packages: str) -> None:
+    """Installs Debian's packages where the program is missing."""
+    if shutil.which(program) is None:
+        subprocess.run(["apt-get", "update", "-qq"], check=True, capture_output=True)
+        command = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", *packages]
+        subprocess.run(command, check=True, capture_output=True)
+
+
 @pytest.fixture(scope="session")
 def slurm(tmp_path_factory):
     """Slurm's controller and two nodes on this machine, installed where it is missing."""
-    if shutil.which("slurmctld") is None:
-        subprocess.run(["apt-get", "update", "-qq"], check=True)
-        command = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", "slurm-wlm", "munge"]
-        subprocess.run(command, check=True, capture_output=True)
+    install("slurmctld", "slurm-wlm", "munge")
     folder, host = tmp_path_factory.mktemp("slurm"), socket.gethostname().partition(".")[0]
     hosts = Path("/etc/hosts")
     for name in (host, "node1", "node2"):  # a name of a node must have an address, or its tasks don't find each other

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 import yaml
 from cluster.campaigns import STUDY, surroundings
+from cluster.small_slurm import install
 from integration.test_pipeline import git
 
 from cluster import campaigns
@@ -193,9 +194,7 @@ def test_a_remote_that_is_gone_loses_nothing_that_is_finished(small, tmp_path):
 
 def test_a_clock_that_is_off_by_a_day_changes_nothing(small):
     """An element whose clock is a day ahead finishes a run; one a day behind another. Both are found."""
-    if shutil.which("faketime") is None:
-        subprocess.run(["apt-get", "update", "-qq"], check=True, capture_output=True)
-        subprocess.run(["apt-get", "install", "-y", "-qq", "faketime"], check=True, capture_output=True)
+    install("faketime", "faketime")
     library = next(Path("/usr/lib").rglob("libfaketimeMT.so.1"))
     folder = prepare(small)
     for index, offset in enumerate(("+1d", "-1d")):

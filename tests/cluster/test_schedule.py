@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from cluster.campaigns import output, surroundings, wait_for
+from cluster.small_slurm import install
 from conftest import REPOSITORY
 
 from cluster import campaigns
@@ -52,14 +53,14 @@ def scrontab(tmp_path_factory) -> str:
     """Slurm's scrontab. Debian leaves it out: there it is built from the source of the same version."""
     if found := shutil.which("scrontab"):
         return found
+    install("gcc", "gcc", "libc6-dev")
+    install("curl", "curl")
     folder = tmp_path_factory.mktemp("source")
     version = output("dpkg-query", "--show", "--showformat=${source:Version}", "slurm-client")
     (address,) = re.findall("'(.*)/slurm-client_", output("apt-get", "download", "--print-uris", "slurm-client"))
     archive = f"slurm-wlm_{version.rpartition('-')[0]}.orig.tar.gz"
     subprocess.run(["curl", "--fail", "--silent", "--show-error", "-O", f"{address}/{archive}"], cwd=folder, check=True)
     subprocess.run(["tar", "--extract", "--strip-components=1", "--file", archive], cwd=folder, check=True)
-    if shutil.which("gcc") is None:
-        subprocess.run(["apt-get", "install", "-y", "-qq", "gcc", "libc6-dev"], check=True, capture_output=True)
     subprocess.run(
         ["./configure", "--quiet", "--disable-dependency-tracking"], cwd=folder, check=True, capture_output=True
     )
@@ -92,8 +93,7 @@ def test_the_scrontab_line_fires(scheduled, scrontab, tmp_path):
 @pytest.mark.usefixtures("slurm")
 def test_the_crontab_line_fires(scheduled):
     """By Debian's cron, which gives a job nearly no environment."""
-    if shutil.which("cron") is None:
-        subprocess.run(["apt-get", "install", "-y", "-qq", "cron"], check=True, capture_output=True)
+    install("cron", "cron")
     environment = surroundings(scheduled)
     names = ("PATH", "SLURM_CONF", "TFDS_DATA_DIR", *(name for name in environment if name.startswith("GIT_")))
     settings = "".join(f"{name}={environment[name]}\n" for name in names)
@@ -111,8 +111,7 @@ def test_the_crontab_line_fires(scheduled):
 
 
 def test_systemd_understands_the_timer(tmp_path):
-    if shutil.which("systemd-analyze") is None:
-        subprocess.run(["apt-get", "install", "-y", "-qq", "systemd"], check=True, capture_output=True)
+    install("systemd-analyze", "systemd")
     units = re.findall(
         r"^    # (campaign\.(?:timer|service))\n((?:    .*\n|\n)+?)(?=\n\S|    # campaign)", PAGE, re.MULTILINE
     )
