@@ -22,6 +22,7 @@ def test_a_campaign_survives_a_requeue_a_warning_and_a_lost_run(project):
     """Of eight runs one is killed in its middle and requeued, one is warned that its time is running out, and one is
     cancelled. Then what is missing is submitted.
     """
+    folder = project / ".campaigns" / "c1"
     done = campaign(project, "c1")
     assert "10 of 10 stages are missing" in done.stdout, done.stderr
     job = done.stdout.split("job ")[1].split()[0]
@@ -29,14 +30,17 @@ def test_a_campaign_survives_a_requeue_a_warning_and_a_lost_run(project):
     wait_for(lambda: in_its_middle(project, "float32"), 120)
     output("scontrol", "requeue", f"{job}_0")
     wait_for(lambda: in_its_middle(project, "mixed"), 120)
-    output("scancel", "--signal=USR1", "--batch", f"{job}_1")  # as Slurm does before the time limit
+    # As Slurm does before the time limit. It tries again until the job is no longer queued anew, and then fails.
+    warning = subprocess.Popen(["scancel", "--signal=USR1", "--batch", f"{job}_1"], stderr=subprocess.DEVNULL)
+    wait_for(lambda: "interrupted:" in (folder / "logs" / f"{job}_1.log").read_text(), 60)
+    warning.terminate()
+    warning.wait()
     status = finish(project, "c1")
     assert status["exit_code"] == 30
     assert status["reasons"] == [
         "1 stages did not finish: train@3-small_dense-mixed. Submit them: make campaign CAMPAIGN=c1. "
         "The report is on seeds 0, 1, 2 alone"
     ]
-    folder = project / ".campaigns" / "c1"
     assert "2 variants, seeds 0, 1, 2: 6 runs" in (folder / "report.html").read_text()
     assert "interrupted: runs/small_dense/mixed/seed-0 has epoch" in (folder / "logs" / f"{job}_1.log").read_text()
     assert not output("git", "-C", str(project), "ls-tree", "campaign/c1", "history")  # the branch is there, with seeds
