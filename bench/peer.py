@@ -127,7 +127,7 @@ def from_pipeline(settings: dict[str, Any]) -> tuple[Any, ...]:
         (size, size, channels),
         num_classes,
         steps_per_epoch,
-        {"x": batches, "steps_per_epoch": steps_per_epoch},
+        {"x": batches, "steps_per_epoch": steps_per_epoch, "shuffle": False},
         validation,
         {"x": test.batch(settings["evaluation_batch_size"]).map(prepare)},
     )

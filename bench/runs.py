@@ -44,7 +44,7 @@ FULL_SIZE = {
     "evaluation_batch_size": 16,
     "model": {"name": "efficientnet", "number": 0},
 }
-SMALL = {"split": {"num_train_examples": 480, "num_validation_examples": 120, "shuffle_seed": 42}, "num_epochs": 2}
+SMALL = {"split": {"num_train_examples": 480, "num_validation_examples": 120, "shuffle_seed": 42}}
 
 
 class Run(NamedTuple):
