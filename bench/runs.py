@@ -112,25 +112,22 @@ def measure_benchmark(
                 theirs[variant, peer].append(_peers(folder, settings))
                 if theirs[variant, peer][-1].trained != ours[variant][-1].trained:
                     raise RuntimeError(f"{benchmark} {variant}: the peer has not trained the same")
-    size = study.benchmarks[benchmark].image_size
-    rows = []
+    size, rows = study.benchmarks[benchmark].image_size, []
     for (variant, peer), runs in theirs.items():
-        where = {"benchmark": benchmark, "image_size": size, "variant": variant}
-        both = ours[variant], runs
-
-        def row(name: str, unit: str, field: str, both: Any = both, **options: Any) -> dict[str, Any]:
-            return figure(name, unit, *([getattr(run, field) for run in side] for side in both), **options)
-
-        shared = where | {"of": PEERS[peer]}
+        where = {"benchmark": benchmark, "image_size": size, "variant": variant, "of": PEERS[peer]}
         if variant == variants[0] and size != FULL_SIZE["image_size"]:
-            rows.append(row("overhead", "seconds", "overhead_seconds", target=OVERHEAD_TARGET, **shared))
+            rows.append(_figure("overhead", "seconds", ours[variant], runs, target=OVERHEAD_TARGET, **where))
             target = MEMORY_TARGETS.get(benchmark)
-            rows.append(row("peak_memory", "peak_resident_bytes", "peak_resident_bytes", target=target, **shared))
-        target = SPEED_TARGETS[benchmark, size]
-        rows.append(
-            row("throughput", "images_per_second", "images_per_second", better="higher", target=target, **shared)
-        )
+            rows.append(_figure("peak_memory", "peak_resident_bytes", ours[variant], runs, target=target, **where))
+        speed = {"better": "higher", "target": SPEED_TARGETS[benchmark, size]}
+        rows.append(_figure("throughput", "images_per_second", ours[variant], runs, **speed, **where))
     return rows
+
+
+def _figure(name: str, unit: str, ours: Sequence[Run], theirs: Sequence[Run], **options: Any) -> dict[str, Any]:
+    field = "overhead_seconds" if name == "overhead" else unit
+    values = ([getattr(run, field) for run in side] for side in (ours, theirs))
+    return figure(name, unit, *values, **options)
 
 
 def peer_settings(study: Study, benchmark: str, variant: str, peer: str, num_test_examples: int) -> dict[str, Any]:
@@ -158,7 +155,8 @@ def _ours(folder: Path, key: RunKey) -> Run:
 
 def _peers(folder: Path, settings: Mapping[str, Any]) -> Run:
     cost = measure(sys.executable, "-m", "bench.peer", json.dumps(settings), cwd=folder)
-    measured = json.loads(cost.printed.splitlines()[-1])
+    # The engine may still write a warning while it ends.
+    measured = json.loads(next(line for line in reversed(cost.printed.splitlines()) if line.startswith("{")))
     return Run(
         overhead(cost.seconds, measured["train_seconds"], measured["validation_seconds"]),
         measured["num_images_per_epoch"] / median(measured["train_seconds"][1:]),
