@@ -68,10 +68,11 @@ publish: .venv/ready ## pack the finished study for a reviewer: results/crate.zi
 site: .venv/ready ## build the site of the studies under docs/reports; ADDRESS=… for its feed
 	@python -m stages.site $(if $(ADDRESS),--address $(ADDRESS))
 
-bench: .venv/ready ## simulate how often intervals hold and alarms are false, and measure what comparing costs
+bench: .venv/ready ## simulate how often intervals hold and alarms are false; measure costs beside a peer's, JSON in the last line
 	@python -m bench.intervals
 	@python -m bench.drift
 	@python -m bench.scaling
+	@python -m bench.costs
 
 params: .venv/ready ## compose params.yaml anew from conf/
 	@python -m stages.compose

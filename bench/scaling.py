@@ -19,6 +19,24 @@ from pipeline.study import RunKey, Study, load_study
 
 REPOSITORY = Path(__file__).parent.parent
 NUM_EXAMPLES = 10_000  # of the test set, as in MNIST and CIFAR-100
+# Of a machine that there is not, with all that a report prints.
+ENVIRONMENT = {
+    "python": "3",
+    "operating_system": "none",
+    "machine": "none",
+    "cpu": "none",
+    "cpu_features": [],
+    "num_cpus": 1,
+    "memory_bytes": 2**30,
+    "accelerators": [],
+    "driver": None,
+    "packages": {},
+    "runtime": "cpu",
+    "lock_sha256": "same",
+    "image": None,
+    "git_commit": None,
+    "load_average": 0.0,
+}
 
 
 def write_study(folder: Path, num_runs: int) -> Study:
@@ -72,7 +90,6 @@ def _record(study: Study, key: RunKey, epochs: Sequence[EpochRecord], accuracy: 
     fields: dict[str, object] = dict.fromkeys(RunRecord.model_fields)
     fields |= {name: 0 for name, field in RunRecord.model_fields.items() if field.annotation in (int, float, bool)}
     fields |= {name: "same" for name, field in RunRecord.model_fields.items() if field.annotation is str}
-    environment = {"accelerators": [], "cpu": "none", "num_cpus": 1, "lock_sha256": "same"}
     return RunRecord.model_validate(
         fields
         | {"schema_version": RunRecord.model_fields["schema_version"].default}
@@ -87,7 +104,7 @@ def _record(study: Study, key: RunKey, epochs: Sequence[EpochRecord], accuracy: 
         | {"first_epoch_seconds": epochs[0].train_seconds}
         | {"steady_epoch_seconds": median(epoch.train_seconds for epoch in epochs[1:])}
         | {"excluded_epochs": [1]}
-        | {"disturbance": dict.fromkeys(Disturbance.model_fields), "environment": environment}
+        | {"disturbance": dict.fromkeys(Disturbance.model_fields), "environment": ENVIRONMENT}
     )
 
 

@@ -76,7 +76,7 @@ def missing_stages(stages: Sequence[str], root: Path, remote: bool, restore: boo
         for name in stages:
             stage = known[name]
             stage.save_deps()
-            # First the run that dvc.lock names, if it does. Where that is damaged, another machine may have made it anew.
+            # First the run that dvc.lock names, if any. Where that is damaged, another machine may have made it anew.
             for forget in (False, True):
                 if forget:
                     for out in stage.outs:

@@ -1,9 +1,15 @@
-"""What the project promises of its intervals and of the cost of comparing."""
+"""What the project promises of its intervals and of the cost of comparing; how costs are measured beside a peer's."""
+
+import json
+import sys
+from argparse import Namespace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from conftest import benchmark, small_study
 
-from bench import intervals, scaling
+from bench import costs, figures, intervals, processes, runs, scaling
 
 
 @pytest.mark.parametrize("num_seeds", intervals.NUM_SEEDS)
@@ -31,3 +37,159 @@ def test_a_thousand_runs_compare_in_20_seconds_and_500_megabytes(tmp_path):
     cost = scaling.measure(tmp_path, 1000)
     assert cost["seconds"] < 20
     assert cost["peak_resident_bytes"] < 500e6
+
+
+def row(ratio: float, better: str = "lower", name: str = "overhead", **where) -> dict:
+    return figures.figure(name, "seconds", [ratio * 4, ratio * 8], [4.0, 8.0], of="a peer", better=better, **where)
+
+
+def test_a_figure_is_a_ratio_of_medians_with_its_peer_and_its_target():
+    assert figures.figure(
+        "overhead", "seconds", [3.0, 1.0, 2.0], [4.0, 4.0, 8.0], of="p", target=0.5, benchmark="b"
+    ) == {
+        "name": "overhead",
+        "benchmark": "b",
+        "peer": "p",
+        "better": "lower",
+        "ours_seconds": 2.0,
+        "peer_seconds": 4.0,
+        "ratio": 0.5,
+        "ratio_low": 0.25,
+        "ratio_high": 0.75,
+        "repeats": 3,
+        "target": 0.5,
+        "met": True,
+    }
+    faster = figures.figure("throughput", "images_per_second", [9.0], [10.0], of="p", better="higher", target=1.0)
+    assert not faster["met"]
+    assert faster["ratio_low"] == faster["ratio_high"] == 0.9
+    limited = figures.within(row(1.5), 5.0)
+    assert (limited["ours_seconds"], limited["met"]) == (9.0, False)
+    assert "MISSED" in figures.line(limited)
+
+
+@pytest.mark.parametrize(
+    ("better", "ratio", "is_worse"),
+    [
+        ("lower", 1.25, False),
+        ("lower", 1.26, True),
+        ("lower", 0.5, False),
+        ("higher", 0.8, False),
+        ("higher", 0.79, True),
+        ("higher", 2.0, False),
+    ],
+)
+def test_a_ratio_is_worse_than_the_baselines_by_more_than_a_quarter(better, ratio, is_worse):
+    baseline = figures.ratios([row(1.0, better, benchmark="b"), row(0.1, better, benchmark="c")])
+    found = list(figures.worse([row(ratio, better, benchmark="b")], baseline))
+    assert [line.startswith("WORSE overhead b: ratio") for line in found] == [True] * is_worse
+
+
+def test_what_is_kept_has_no_seconds_and_a_figure_without_a_baseline_is_named():
+    kept = figures.ratios([figures.within(row(1.0, num_runs=10), 1.0)])
+    assert "seconds" not in json.dumps(kept)
+    found = list(figures.worse([row(1.0, num_runs=100)], kept))
+    assert [line.startswith("NOT COMPARED overhead 100 runs") for line in found] == [True]
+    with pytest.raises(ValueError, match="schema_version"):
+        list(figures.worse([], {"schema_version": 0}))
+
+
+def test_the_kept_baseline_has_a_ratio_for_each_figure_of_a_light_run():
+    kept = json.loads(costs.BASELINE.read_text())
+    assert kept["schema_version"] == figures.SCHEMA_VERSION
+    assert all(figure["ratio"] > 0 and figure["better"] in ("lower", "higher") for figure in kept["figures"])
+    assert {figure["name"] for figure in kept["figures"]} == {
+        "overhead",
+        "peak_memory",
+        "no_op",
+        "one_change",
+        "comparing",
+    }
+
+
+def test_the_last_line_is_json(monkeypatch, capsys, tmp_path):
+    rows = [row(9.0, benchmark="mnist_dense"), row(1.0, name="no_op", num_runs=10)]
+    monkeypatch.setattr(costs, "_light", lambda: iter(rows))
+    costs.main(Namespace(light=True, parts=["runs"], num_runs=[10], store=tmp_path / "kept.json"))
+    *_, last = capsys.readouterr().out.splitlines()
+    result = json.loads(last)
+    assert result.keys() == {"schema_version", "machine", "figures", "not_measured"}
+    assert result["figures"] == rows
+    assert {"num_cpus", "load_average", "packages"} <= result["machine"].keys()
+    assert all(gap.keys() == {"name", "reason"} for gap in result["not_measured"])
+    kept = json.loads((tmp_path / "kept.json").read_text())
+    assert len(kept["figures"]) == len(kept["worse"]) == 2
+
+
+def test_overhead_is_all_but_steady_epochs():
+    # 20 s, of which 3 epochs of 2 + 1 s; the first one took 3 s and 2 s longer.
+    assert runs.overhead(20.0, [5.0, 2.0, 2.0], [3.0, 1.0, 1.0]) == 20.0 - 9.0
+
+
+def test_a_process_leaves_its_own_peak_behind_however_it_ends(tmp_path):
+    fill = "import os; held = b'1' * 200_000_000; "
+    for ending in ("", "os._exit(0)"):
+        cost = processes.measure(sys.executable, "-c", fill + ending, cwd=tmp_path)
+        assert 200e6 < cost.peak_resident_bytes < 300e6
+    large = bytearray(b"1") * 400_000_000  # of the parent, which is none of the child's business
+    cost = processes.measure(sys.executable, "-c", "print(1)", cwd=tmp_path)
+    assert cost.peak_resident_bytes < 100e6 < len(large)
+    assert (cost.printed, cost.seconds > 0) == ("1\n", True)
+    with pytest.raises(RuntimeError, match="ended with 3:\nbroken"):
+        processes.measure(sys.executable, "-c", "print('broken'); raise SystemExit(3)", cwd=tmp_path)
+
+
+@pytest.mark.parametrize("peer_input", ["pipeline", "arrays"])
+def test_the_peer_trains_the_same(peer_input, monkeypatch):
+    """Parameters, batch size, epochs and steps, on made-up examples."""
+    import keras
+    import tensorflow as tf
+    import tensorflow_datasets as tfds
+
+    from bench import peer
+    from pipeline.building import build_model
+
+    recipe = benchmark(16, num_epochs=3)
+    study = small_study(benchmarks={"wide": recipe, "narrow": recipe})
+    model, _ = build_model(study.benchmarks["wide"], "mixed_bfloat16", 10, 1, seed=0)
+    settings = runs.peer_settings(study, "wide", "mixed_2x", peer_input, num_test_examples=20)
+    whole = tf.zeros((50, 8, 8, 1), tf.uint8), tf.zeros(50, tf.int64)
+    read = whole if peer_input == "arrays" else tf.data.Dataset.from_tensor_slices(whole)
+    features = {"image": whole[0][0], "label": SimpleNamespace(num_classes=10)}
+    info = SimpleNamespace(features=features, splits={"train": SimpleNamespace(num_examples=50)})
+    monkeypatch.setattr(tfds, "load", lambda *_, **__: ((read, read), info))
+    try:
+        done = peer.train(settings)
+    finally:
+        keras.config.set_dtype_policy("float32")
+    assert done["num_parameters"] == model.count_params()
+    assert (done["batch_size"], done["num_epochs"], done["steps_per_epoch"]) == (32, 3, 2)
+    assert len(done["train_seconds"]) == len(done["validation_seconds"]) == 3
+    assert done["num_images_per_epoch"] == (40 if peer_input == "arrays" else 64)
+    json.dumps(done)
+
+
+def test_a_run_s_figures_are_of_the_first_variant_and_speed_of_all(monkeypatch, tmp_path):
+    study = runs.quick_study({runs.CIFAR: runs.SMALL})
+    monkeypatch.setattr(runs, "_ours", lambda *_: runs.Run(1.0, 100.0, 700, (1, 2, 3, 4)))
+    monkeypatch.setattr(runs, "_peers", lambda *_: runs.Run(2.0, 50.0, 1000, (1, 2, 3, 4)))
+    rows = runs.measure_benchmark(tmp_path, study, runs.CIFAR, runs.VARIANTS, 2)
+    found = [(row["name"], row["variant"], row["ratio"], row["met"]) for row in rows]
+    assert found[:2] == [("overhead", "float32", 0.5, True), ("peak_memory", "float32", 0.7, True)]
+    assert found[2:] == [("throughput", variant, 2.0, True) for variant in runs.VARIANTS]
+    monkeypatch.setattr(runs, "_peers", lambda *_: runs.Run(2.0, 50.0, 1000, (1, 2, 3, 5)))
+    with pytest.raises(RuntimeError, match="not trained the same"):
+        runs.measure_benchmark(tmp_path, study, runs.CIFAR, ["float32"], 1)
+    full_size = runs.quick_study({runs.CIFAR: runs.FULL_SIZE}).benchmarks[runs.CIFAR]
+    assert (full_size.image_size, full_size.model.depth) == (224, None)
+
+
+def test_the_peer_builds_the_same_efficientnet():
+    from bench import peer
+    from pipeline.building import build_model
+
+    study = runs.quick_study()
+    model, _ = build_model(study.benchmarks[runs.CIFAR], "float32", 100, 3, seed=0)
+    settings = runs.peer_settings(study, runs.CIFAR, "float32", "pipeline", num_test_examples=20)
+    network = peer.build(settings["model"], (32, 32, 3), 100)
+    assert network.count_params() == model.count_params() > 1e6

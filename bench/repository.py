@@ -1,0 +1,98 @@
+"""What a repository of many finished runs costs: a `dvc repro` with nothing or one thing to do, and comparing anew.
+
+On made-up runs. `dvc repro` with nothing to do is measured against `dvc status`, which looks at the same files and says
+so. The one change is a margin of accuracy: every run stays, statistics, verdicts and report are made anew; its peer is
+the three commands of those stages themselves. They, in turn, are measured against a script that reads the same files
+and prints a mean a variant.
+"""
+
+import json
+import re
+import sys
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from bench.campaigns import write_project
+from bench.figures import figure, within
+from bench.processes import interleaved, measure
+from pipeline.facts import fact_names
+from pipeline.study import load_study
+
+NO_OP_TARGET_SECONDS = {10: 1.0, 1000: 17.0}
+STAGES = ("compare", "judge", "report")
+READ = """
+import csv, json
+from collections import defaultdict
+from pathlib import Path
+import numpy as np
+accuracies, seconds = defaultdict(list), defaultdict(list)
+for path in sorted(Path("runs").glob("*/*/*/record.json")):
+    record = json.loads(path.read_text())
+    with (path.parent / "epochs.csv").open() as file:
+        epochs = list(csv.DictReader(file))
+    with np.load(path.parent / "predictions.npz") as arrays:
+        right = arrays["labels"] == arrays["predicted"]
+    name = record["benchmark"], record["variant"]
+    accuracies[name].append(right.mean())
+    seconds[name].append(np.median([float(epoch["train_seconds"]) for epoch in epochs[1:]]))
+for name in accuracies:
+    print(*name, np.mean(accuracies[name]), np.mean(seconds[name]))
+"""
+
+
+def prepare(folder: Path, num_runs: int) -> float:
+    """A repository in `folder` in which every stage is finished and nothing was trained.
+
+    Returns the seconds of comparing, judging and reporting in it.
+    """
+    write_project(folder, num_runs)
+    benchmarks = load_study(folder / "params.yaml").benchmarks
+    numerics = {"facts": dict.fromkeys(fact_names(benchmarks), 1), "models": {}, "gradients": {}, "trials": []}
+    results = folder / "results"
+    results.mkdir()
+    (results / "numerics.json").write_text(json.dumps({"schema_version": 1} | numerics), encoding="utf-8")
+    (results / "ceilings.json").write_text(json.dumps({"schema_version": 1, "largest_batch": {}}), encoding="utf-8")
+    (results / "layers.csv").write_text("layer\n", encoding="utf-8")
+    seconds = _conclude(folder)
+    measure("dvc", "commit", "--quiet", "--force", cwd=folder, source=folder)
+    return seconds
+
+
+def measure_repository(folder: Path, num_runs: int, repeats: int, num_changes: int) -> list[dict[str, Any]]:
+    """The figures of a new repository in `folder`: `repeats` turns with no change, `num_changes` with one."""
+    bare = [prepare(folder, num_runs)]
+    repro, status = ("dvc", "repro", "--quiet"), ("dvc", "status", "--quiet")
+    no_op = [
+        [cost.seconds for cost in costs] for costs in interleaved(repeats, repro, status, cwd=folder, source=folder)
+    ]
+    whole, reading = [], []
+    for number in range(num_changes):
+        if number:
+            bare.append(_conclude(folder))
+        _change(folder, number)
+        whole.append(measure(*repro, cwd=folder, source=folder).seconds)
+        # Three times, because it takes a tenth of a second.
+        readings, *_ = interleaved(3, (sys.executable, "-c", READ), cwd=folder, source=folder)
+        reading.append(median(cost.seconds for cost in readings))
+    row = figure("no_op", "seconds", *no_op, of="dvc status", num_runs=num_runs)
+    if num_runs in NO_OP_TARGET_SECONDS:
+        row = within(row, NO_OP_TARGET_SECONDS[num_runs])
+    return [
+        row,
+        figure("one_change", "seconds", whole, bare, of="compare, judge and report without DVC", num_runs=num_runs),
+        figure("comparing", "seconds", bare, reading, of="a script that reads the same files", num_runs=num_runs),
+    ]
+
+
+def _conclude(folder: Path) -> float:
+    """Seconds of comparing, judging and reporting, in a process each."""
+    return sum(measure(sys.executable, "-m", f"stages.{stage}", cwd=folder, source=folder).seconds for stage in STAGES)
+
+
+def _change(folder: Path, number: int) -> None:
+    path = folder / "params.yaml"
+    text, num_changed = re.subn(r"(?<=benchmark_0: )0\.\d+", f"0.{3 + number}", path.read_text(encoding="utf-8"))
+    if num_changed != 1:
+        raise RuntimeError(f"{path} does not have one margin of benchmark_0 but {num_changed}")
+    path.write_text(text, encoding="utf-8")

@@ -1,0 +1,165 @@
+"""What a run costs beside a plain script's: overhead, images per second, peak memory.
+
+Overhead is what a process takes besides steady epochs, the same of both sides:
+
+    seconds of the process, from its start to its end
+    - seconds of training and of validation, summed over all epochs
+    + what the first epoch took longer than a later one, in training and in validation
+
+It holds the imports, start-up, data, tracing, and the test set at the end. The first epoch's excess is part of it
+because the sides trace at different times: ours traces prediction before the first epoch, Keras in the first
+validation; there, too, the plain script reads its data. `Times` of `bench.peer` cuts epochs as `pipeline.clock` does.
+"""
+
+import hashlib
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+import numpy as np
+import yaml
+
+from bench.figures import figure
+from bench.processes import REPOSITORY, measure
+from pipeline.records import read_epochs, read_record
+from pipeline.study import RunKey, Study, load_study
+
+PEERS = {
+    "pipeline": "a plain Keras script on tf.data, as the CIFAR-100 notebook",
+    "arrays": "a plain Keras script on float32 arrays, as the MNIST notebook",
+}
+VARIANTS = ("float32", "float32_2x", "mixed_float16", "mixed_float16_2x")
+MNIST, CIFAR = "mnist_dense", "cifar100_efficientnet_b0"
+OVERHEAD_TARGET = 0.5
+MEMORY_TARGETS = {CIFAR: 0.7}
+SPEED_TARGETS = {(MNIST, 28): 1.0, (CIFAR, 32): 1.25, (CIFAR, 224): 1.0}
+# A CPU trains 6 images of 224 × 224 a second: two or four steps an epoch have to do.
+FULL_SIZE = {
+    "image_size": 224,
+    "split": {"num_train_examples": 64, "num_validation_examples": 16, "shuffle_seed": 42},
+    "batch_size": 16,
+    "evaluation_batch_size": 16,
+    "model": {"name": "efficientnet", "number": 0},
+}
+SMALL = {"split": {"num_train_examples": 480, "num_validation_examples": 120, "shuffle_seed": 42}}
+
+
+class Run(NamedTuple):
+    overhead_seconds: float
+    images_per_second: float
+    peak_resident_bytes: int
+    trained: tuple[int, int, int, int]  # parameters, batch size, epochs, steps an epoch
+
+
+def overhead(seconds: float, train_seconds: Sequence[float], validation_seconds: Sequence[float]) -> float:
+    """As the head of this module defines it; both sequences have an entry an epoch, two at least."""
+    excess = sum(first - median(later) for first, *later in (train_seconds, validation_seconds))
+    return seconds - sum(train_seconds) - sum(validation_seconds) + excess
+
+
+def quick_study(changes: Mapping[str, Mapping[str, Any]] | None = None) -> Study:
+    """The project's study, with `changes` to benchmarks by name."""
+    values = load_study(REPOSITORY / "params.yaml").model_dump(mode="json")
+    for name, change in (changes or {}).items():
+        values["benchmarks"][name] |= change
+    return Study.model_validate(values | {"seeds": [0]})
+
+
+def prepare(folder: Path, study: Study, num_test_examples: int | None = None) -> None:
+    """The arrays of `study` under `folder`, from TFDS; only the first `num_test_examples` of each test set."""
+    (folder / "params.yaml").write_text(yaml.safe_dump(study.model_dump(mode="json")), encoding="utf-8")
+    (folder / "requirements").symlink_to(REPOSITORY / "requirements")
+    for dataset in study.datasets:
+        measure(sys.executable, "-m", "stages.download", "--dataset", dataset, cwd=folder)
+        if num_test_examples:
+            _cut(folder / "data" / dataset, num_test_examples)
+
+
+def _cut(folder: Path, num_test_examples: int) -> None:
+    description = json.loads((folder / "dataset.json").read_text(encoding="utf-8"))
+    for name in ("test_images", "test_labels"):
+        array = np.ascontiguousarray(np.load(folder / f"{name}.npy")[:num_test_examples])
+        np.save(folder / f"{name}.npy", array)
+        description["sha256"][name] = hashlib.sha256(array.data).hexdigest()
+    (folder / "dataset.json").write_text(json.dumps(description), encoding="utf-8")
+
+
+def measure_benchmark(
+    folder: Path,
+    study: Study,
+    benchmark: str,
+    variants: Sequence[str],
+    repeats: int,
+    num_test_examples: int = 10_000,
+    peers: Sequence[str] = tuple(PEERS),
+) -> list[dict[str, Any]]:
+    """The figures of `benchmark` in the folder that `prepare` made: speed of every variant, the rest of the first.
+
+    In each turn every variant runs once on every side.
+    """
+    if benchmark != MNIST:  # whose notebook alone trains on arrays
+        peers = ("pipeline",)
+    ours: dict[str, list[Run]] = {variant: [] for variant in variants}
+    theirs: dict[tuple[str, str], list[Run]] = {(variant, peer): [] for variant in variants for peer in peers}
+    for _ in range(repeats):
+        for variant in variants:
+            ours[variant].append(_ours(folder, RunKey(benchmark, variant, 0)))
+            for peer in peers:
+                settings = peer_settings(study, benchmark, variant, peer, num_test_examples)
+                theirs[variant, peer].append(_peers(folder, settings))
+                if theirs[variant, peer][-1].trained != ours[variant][-1].trained:
+                    raise RuntimeError(f"{benchmark} {variant}: the peer has not trained the same")
+    size, rows = study.benchmarks[benchmark].image_size, []
+    for (variant, peer), runs in theirs.items():
+        where = {"benchmark": benchmark, "image_size": size, "variant": variant, "of": PEERS[peer]}
+        if variant == variants[0] and size != FULL_SIZE["image_size"]:
+            rows.append(_figure("overhead", "seconds", ours[variant], runs, target=OVERHEAD_TARGET, **where))
+            target = MEMORY_TARGETS.get(benchmark)
+            rows.append(_figure("peak_memory", "peak_resident_bytes", ours[variant], runs, target=target, **where))
+        speed = {"better": "higher", "target": SPEED_TARGETS[benchmark, size]}
+        rows.append(_figure("throughput", "images_per_second", ours[variant], runs, **speed, **where))
+    return rows
+
+
+def _figure(name: str, unit: str, ours: Sequence[Run], theirs: Sequence[Run], **options: Any) -> dict[str, Any]:
+    field = "overhead_seconds" if name == "overhead" else unit
+    values = ([getattr(run, field) for run in side] for side in (ours, theirs))
+    return figure(name, unit, *values, **options)
+
+
+def peer_settings(study: Study, benchmark: str, variant: str, peer: str, num_test_examples: int) -> dict[str, Any]:
+    """What `bench.peer` takes to train what `stages.train` does."""
+    recipe, chosen = study.benchmarks[benchmark], study.variants[variant]
+    decided = {"policy": chosen.policy, "batch_size": recipe.batch_size * chosen.batch_multiplier, "seed": 0}
+    return recipe.model_dump(mode="json") | decided | {"input": peer, "num_test_examples": num_test_examples}
+
+
+def _ours(folder: Path, key: RunKey) -> Run:
+    arguments = ("--benchmark", key.benchmark, "--variant", key.variant, "--seed", str(key.seed))
+    cost = measure(sys.executable, "-m", "stages.train", *arguments, cwd=folder)
+    record = read_record(key, folder)
+    epochs = read_epochs(record, folder)
+    train_seconds, validation_seconds = zip(
+        *((epoch.train_seconds, epoch.validation_seconds) for epoch in epochs), strict=True
+    )
+    return Run(
+        overhead(cost.seconds, train_seconds, validation_seconds),
+        record.images_per_second or 0.0,
+        cost.peak_resident_bytes or 0,
+        (record.num_parameters, record.batch_size, record.num_epochs, record.steps_per_epoch),
+    )
+
+
+def _peers(folder: Path, settings: Mapping[str, Any]) -> Run:
+    cost = measure(sys.executable, "-m", "bench.peer", json.dumps(settings), cwd=folder)
+    # The engine may still write a warning while it ends.
+    measured = json.loads(next(line for line in reversed(cost.printed.splitlines()) if line.startswith("{")))
+    return Run(
+        overhead(cost.seconds, measured["train_seconds"], measured["validation_seconds"]),
+        measured["num_images_per_epoch"] / median(measured["train_seconds"][1:]),
+        cost.peak_resident_bytes or 0,
+        tuple(measured[name] for name in ("num_parameters", "batch_size", "num_epochs", "steps_per_epoch")),
+    )
