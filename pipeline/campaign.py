@@ -7,6 +7,7 @@ branch and the last seeds given out are pushed together, or not at all, and who 
 import contextlib
 import fcntl
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -17,7 +18,7 @@ import yaml
 
 from pipeline.errors import InputError
 from pipeline.history import LEDGER, read_ledger
-from pipeline.study import PARAMS
+from pipeline.study import PARAMS, Study, load_study
 
 CAMPAIGNS = Path(".campaigns")
 COLLECTOR = "collector"
@@ -53,6 +54,12 @@ def prepare(name: str, root: Path, remote: bool) -> Path:
     return folder
 
 
+def load_committed_study(collector: Path) -> Study:
+    """The campaign's study as it was committed: a collector that was ended may have left another in its place."""
+    run("git", "checkout", "--quiet", "HEAD", "--", str(PARAMS), folder=collector)
+    return load_study(collector / PARAMS)
+
+
 def write_stages(folder: Path, stages: list[str]) -> None:
     """Writes the list that run.sh counts in, whole or not at all: several pods write the same one."""
     with tempfile.NamedTemporaryFile("w", dir=folder, delete=False, encoding="utf-8") as file:
@@ -81,9 +88,11 @@ def _make(name: str, root: Path, clone: Path, remote: bool) -> None:
             address = run("git", "remote", "get-url", "origin", folder=root).strip()
             run("git", "remote", "set-url", "origin", address, folder=clone)
         try:
-            run("dvc", "remote", "default", folder=clone)
+            default = run("dvc", "remote", "default", folder=clone).strip()
         except InputError:
             raise InputError("DVC has no default remote to meet at: dvc remote add --default NAME ADDRESS") from None
+        if re.search(rf"^{re.escape(default)}\s+https?:", run("dvc", "remote", "list", folder=clone), re.MULTILINE):
+            raise InputError(f"DVC shares no runs over HTTP, which the remote {default} speaks. Meet at another one")
     else:
         cache = run("dvc", "cache", "dir", folder=root).strip() or ".dvc/cache"
         run("dvc", "cache", "dir", "--local", str(root / cache), folder=clone)

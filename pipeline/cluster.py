@@ -28,6 +28,7 @@ class Site(Section):
     gpus: Annotated[int, Field(ge=0)]
     memory: str
     max_jobs: PositiveInt
+    mail: str | None
 
     def options(self) -> list[str]:
         """The options of sbatch for a job of this site."""

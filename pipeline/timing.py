@@ -39,12 +39,10 @@ def slope_percent(epochs: Sequence[EpochRecord], num_warmup_epochs: int) -> floa
 def seconds_to_accuracy(epochs: Sequence[EpochRecord], target_accuracy: float) -> float | None:
     """Training seconds, the first epoch's among them, to the end of the first epoch that validates at the target.
 
-    `target_accuracy` in [0, 1]; None where no epoch does, or only one after a resumption, which costs a second start.
+    `target_accuracy` in [0, 1]; None where no epoch does. A resumed run pays for its second start.
     """
     seconds = 0.0
     for epoch in epochs:
-        if epoch.since_start < epoch.epoch:
-            return None
         seconds += epoch.train_seconds
         if epoch.validation_accuracy >= target_accuracy:
             return seconds

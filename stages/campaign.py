@@ -8,12 +8,12 @@ import shutil
 from pathlib import Path
 
 from pipeline import campaign
-from pipeline.campaign import CAMPAIGNS, COLLECTOR, STAGES, write_stages
+from pipeline.campaign import CAMPAIGNS, COLLECTOR, STAGES, load_committed_study, write_stages
 from pipeline.cluster import Site, missing_stages, shared_stages
 from pipeline.configuration import read, validate
 from pipeline.errors import InputError
 from pipeline.history import LEDGER, check_baseline
-from pipeline.study import PARAMS, Study, load_study
+from pipeline.study import Study, load_study
 from stages import run
 
 SITE = Path("cluster/slurm/site.yaml")
@@ -31,10 +31,14 @@ def main(arguments: argparse.Namespace) -> None:
     site.check(study)
     if shutil.which("sbatch") is None:
         raise InputError("sbatch is not on the path: submit from a machine of the Slurm cluster")
+    if queued := campaign.run("squeue", "--noheader", "--format=%A", f"--name={arguments.campaign}").split():
+        raise InputError(
+            f"campaign {arguments.campaign} has jobs in the queue: {', '.join(sorted(set(queued)))}. Wait for them"
+        )
     folder = _prepare(arguments.campaign, remote)
     if arguments.site.absolute() != folder / "site.yaml":
         shutil.copy(arguments.site, folder / "site.yaml")
-    stages = shared_stages(load_study(folder / COLLECTOR / PARAMS))
+    stages = shared_stages(load_committed_study(folder / COLLECTOR))
     missing = missing_stages(stages, folder / COLLECTOR, remote)
     if not missing and (folder / COLLECTOR / LEDGER / f"{arguments.campaign}.json").exists():
         print(f"campaign {arguments.campaign} is complete: {folder / 'status.json'}")
@@ -52,14 +56,15 @@ def main(arguments: argparse.Namespace) -> None:
         )
         dependency = [f"--dependency=afterany:{array}"]
         print(f"{len(missing)} of {len(stages)} stages are missing: job {array}")
-    collect = _submit(folder, "collect.sh", *dependency, *site.model_copy(update={"gpus": 0}).options())
+    mail = [f"--mail-user={site.mail}", "--mail-type=FAIL"] if site.mail else []
+    collect = _submit(folder, "collect.sh", *dependency, *mail, *site.model_copy(update={"gpus": 0}).options())
     print(f"job {collect} collects them: {folder / 'status.json'}")
 
 
 def _prepare_only(name: str, remote: bool) -> None:
     """The campaign for jobs that somebody else starts, one for each stage; a stage that is not missing ends at once."""
     folder = _prepare(name, remote)
-    stages = shared_stages(load_study(folder / COLLECTOR / PARAMS))
+    stages = shared_stages(load_committed_study(folder / COLLECTOR))
     write_stages(folder, stages)
     if remote:  # to ask would fetch every run
         print(f"{len(stages)} stages: {folder / STAGES}")

@@ -16,10 +16,12 @@ from pathlib import Path
 import yaml
 
 from pipeline.alarm import TOO_LITTLE, WARNING
-from pipeline.campaign import REMOTE
+from pipeline.campaign import REMOTE, load_committed_study
+from pipeline.campaign import run as run_command
 from pipeline.cluster import missing_stages, shared_stages
+from pipeline.errors import InputError
 from pipeline.status import STATUS, write_status
-from pipeline.study import PARAMS, Study, load_study
+from pipeline.study import PARAMS, Study
 from stages import run
 
 AGAIN = "-again"
@@ -27,15 +29,18 @@ POLL_SECONDS = 120
 
 
 def main(arguments: argparse.Namespace) -> None:
-    study = load_study()
-    exit_code = 1
+    status = arguments.folder / "status.json"
+    status.unlink(missing_ok=True)  # nobody should take the last one for this one
     try:
-        exit_code = _collect(study, arguments.folder, arguments.wait)
+        exit_code = _collect(load_committed_study(Path()), arguments.folder, arguments.wait)
+    except Exception as error:
+        STATUS.parent.mkdir(exist_ok=True)
+        exit_code = 2 if isinstance(error, InputError) else 1
+        write_status({"exit_code": exit_code, "reasons": [f"the collector failed: {error}"]})
+        raise
     finally:
-        if not STATUS.exists():
-            STATUS.parent.mkdir(exist_ok=True)
-            write_status({"exit_code": exit_code, "reasons": [f"the collector failed: {arguments.folder / 'logs'}"]})
-        shutil.copy(STATUS, arguments.folder / "status.json")
+        if STATUS.exists():
+            shutil.copy(STATUS, status)
     sys.exit(exit_code)
 
 
@@ -53,7 +58,7 @@ def _collect(study: Study, folder: Path, wait_seconds: float) -> int:
         STATUS.parent.mkdir(exist_ok=True)
         write_status({"exit_code": TOO_LITTLE, "reasons": [reason]})
         return TOO_LITTLE
-    subprocess.run(["dvc", "repro", "--quiet"], check=True)
+    run_command("dvc", "repro", "--quiet")
     if (folder / REMOTE).exists():
         subprocess.run(["dvc", "push", "--quiet"], check=True)  # results, of whoever reads the branch
     exit_code = subprocess.run([sys.executable, "-m", "stages.drift"], check=False).returncode
@@ -81,9 +86,13 @@ def _report_whole_seeds(study: Study, missing: Sequence[str], folder: Path) -> l
     text = PARAMS.read_text(encoding="utf-8")
     try:
         PARAMS.write_text(yaml.safe_dump(yaml.safe_load(text) | {"seeds": whole}, sort_keys=False), encoding="utf-8")
-        subprocess.run(["dvc", "repro", "--quiet"], check=True)
+        done = subprocess.run(
+            ["dvc", "repro", "--quiet"], check=False
+        )  # what is missing is said, whatever comes of this
     finally:
         PARAMS.write_text(text, encoding="utf-8")
+    if done.returncode:
+        return []
     shutil.copy("results/report.html", folder / "report.html")
     return whole
 

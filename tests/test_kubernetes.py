@@ -175,6 +175,7 @@ def test_the_meeting_place_is_a_volume_or_a_remote_with_credentials():
         ("campaign-collect-29412180", "2025-12-03-0300"),
         ("prefixed-campaign-collect-29412180", "2025-12-03-0300"),
         ("campaign-run-first", "first"),
+        ("campaign-run-20261201", "20261201"),
         ("campaign-collect-2026-12-01-0300", "2026-12-01-0300"),
     ],
 )

@@ -13,6 +13,7 @@ from conftest import benchmark
 from integration.test_pipeline import git, write_fake_tfds
 from projects import IDENTITY, copy_tree
 
+NUM_EPOCHS = 60  # long enough to be interrupted
 STUDY = {
     "profile": "small",
     "description": "for tests",
@@ -24,7 +25,7 @@ STUDY = {
     "tensorboard": False,
     "seeds": [0, 1, 2, 3],
     "datasets": ["mnist"],
-    "benchmarks": {"small_dense": benchmark(units=8, image_size=28, num_epochs=25)},
+    "benchmarks": {"small_dense": benchmark(units=8, image_size=28, num_epochs=NUM_EPOCHS)},
     "variants": {
         "float32": {"policy": "float32", "batch_multiplier": 1},
         "mixed": {"policy": "mixed_bfloat16", "batch_multiplier": 1},
@@ -41,6 +42,7 @@ SITE = {
     "gpus": 0,
     "memory": "1800M",
     "max_jobs": 2,
+    "mail": None,
 }
 
 

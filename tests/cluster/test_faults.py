@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from cluster.campaigns import STUDY, surroundings
+from cluster.campaigns import NUM_EPOCHS, STUDY, surroundings
 from cluster.small_slurm import install
 from integration.test_pipeline import git
 
@@ -69,7 +69,7 @@ def missing(folder: Path, remote: bool = False) -> list[str]:
     for key in load_study(collector / "params.yaml").runs():
         if key.stage not in lost:
             record = read_record(key, collector)
-            assert len(read_epochs(record, collector)) == 25
+            assert len(read_epochs(record, collector)) == NUM_EPOCHS
             assert len(read_correct(record, collector)) == 20
     return lost
 
@@ -98,6 +98,7 @@ def test_a_machine_that_vanishes_at_any_moment_leaves_a_whole_run_or_none(small)
     assert num_kills >= 3
     assert process.returncode == 0
     assert missing(folder) == RUNS[1:]
+    assert read_record(RunKey("small_dense", "float32", 0), folder / "collector").resumed
 
 
 def test_half_a_file_in_the_cache_is_not_read(small):
@@ -182,7 +183,7 @@ def test_a_remote_that_is_gone_loses_nothing_that_is_finished(small, tmp_path):
     remote.write_text("")  # neither a folder nor to be made one
     printed = process.communicate()[0]
     assert process.returncode != 0
-    assert printed.count("epoch 25/25") == 1
+    assert printed.count(f"epoch {NUM_EPOCHS}/{NUM_EPOCHS}") == 1
 
     remote.unlink()
     away.rename(remote)

@@ -100,6 +100,7 @@ def test_the_crontab_line_fires(scheduled):
     with tempfile.NamedTemporaryFile("w", suffix="crontab") as file:
         file.write(f"{settings}{EVERY_MINUTE} {documented_line(scheduled)}\n")
         file.flush()
+        before = subprocess.run(["crontab", "-l"], capture_output=True, text=True, check=False).stdout
         subprocess.run(["crontab", file.name], check=True)
     running = subprocess.Popen(["cron", "-f"])
     try:
@@ -107,7 +108,7 @@ def test_the_crontab_line_fires(scheduled):
     finally:
         running.terminate()
         running.wait()
-        subprocess.run(["crontab", "-r"], check=True)
+        subprocess.run(["crontab", "-"], input=before, text=True, check=True)
 
 
 def test_systemd_understands_the_timer(tmp_path):

@@ -9,7 +9,7 @@ checkout=/workspace/checkout
 name=${JOB_NAME#*campaign-run-}
 name=${name#*campaign-collect-}
 scheduled_seconds=
-if [[ $name =~ ^[0-9]{8}$ ]]; then
+if [[ $name =~ ^[0-9]{8}$ ]] && ((10#$name > 28000000)); then # since 2023; 20261201 is a name that somebody chose
   scheduled_seconds=$((10#$name * 60))
   name=$(date --utc --date="@$scheduled_seconds" +%Y-%m-%d-%H%M)
 fi
