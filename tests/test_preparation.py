@@ -211,10 +211,10 @@ def test_an_element_beyond_the_list_is_a_fault_of_the_input(tmp_path, variable):
 
 def test_the_collector_waits_for_what_is_missing_and_no_longer_than_it_may(tmp_path, monkeypatch):
     answers = [["one", "two"], ["two"], []]
-    monkeypatch.setattr(collect, "missing_stages", lambda *_: answers.pop(0))
+    monkeypatch.setattr(collect, "missing_stages", lambda *_, **__: answers.pop(0))
     monkeypatch.setattr(collect, "POLL_SECONDS", 0.01)
     assert collect._still_missing(small_study(), tmp_path, 60.0) == []
-    monkeypatch.setattr(collect, "missing_stages", lambda *_: ["two"])
+    monkeypatch.setattr(collect, "missing_stages", lambda *_, **__: ["two"])
     started = time.monotonic()
     assert collect._still_missing(small_study(), tmp_path, 0.1) == ["two"]
     assert 0.1 <= time.monotonic() - started < 5
