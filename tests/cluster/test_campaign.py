@@ -122,6 +122,7 @@ def test_a_site_with_faults_submits_nothing(project, tmp_path, change, message):
     assert not (project / ".campaigns" / "c9").exists()
 
 
+@pytest.mark.usefixtures("slurm")
 def test_a_dirty_tree_no_slurm_and_no_remote_are_refused(project, tmp_path):
     (project / "stray").write_text("")
     try:
@@ -160,6 +161,35 @@ def far_project(project, tmp_path) -> Path:
     (tmp_path / "tfds").symlink_to(project.parent / "tfds")
     (tmp_path / "site.yaml").write_text(yaml.safe_dump(SITE | {"meeting_place": "remote"}))
     return clone
+
+
+@pytest.mark.usefixtures("slurm")
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("/proc/nowhere", "dvc push"),
+        ("http://localhost:9", "DVC shares no runs over HTTP, which the remote meeting speaks"),
+    ],
+)
+def test_a_remote_that_cannot_be_reached_submits_nothing(far_project, address, message):
+    output("dvc", "--cd", str(far_project), "remote", "modify", "meeting", "url", address)
+    git(far_project, "commit", "--quiet", "--all", "-m", "elsewhere")
+    refused = campaign(far_project, "r1")
+    assert (refused.returncode, "Traceback" in refused.stderr) == (2, False)
+    assert message in refused.stderr
+    assert output("squeue", "--noheader") == ""
+
+
+@pytest.mark.usefixtures("slurm")
+def test_a_campaign_whose_jobs_are_queued_is_not_submitted_again(project):
+    output("sbatch", "--hold", "--job-name=held", "--wrap", "true")
+    try:
+        refused = campaign(project, "held")
+        assert refused.returncode == 2
+        assert "jobs of held are in the queue" in refused.stderr
+        assert not (project / ".campaigns" / "held").exists()
+    finally:
+        output("scancel", "--name=held")
 
 
 @pytest.mark.usefixtures("slurm")
