@@ -186,7 +186,7 @@ def test_a_campaign_whose_jobs_are_queued_is_not_submitted_again(project):
     try:
         refused = campaign(project, "held")
         assert refused.returncode == 2
-        assert "jobs of held are in the queue" in refused.stderr
+        assert "campaign held has jobs in the queue: " in refused.stderr
         assert not (project / ".campaigns" / "held").exists()
     finally:
         output("scancel", "--name=held")
