@@ -14,6 +14,8 @@ from integration.test_pipeline import git
 
 from cluster import campaigns
 
+DVC = (sys.executable, "-m", "dvc")  # there need not be one on the path
+
 project = campaigns.project
 
 
@@ -156,7 +158,7 @@ def far_project(project, tmp_path) -> Path:
     git(project, "push", "--quiet", str(origin), f"{first}:refs/heads/main")
     git(tmp_path, "clone", "--quiet", str(origin), str(clone))
     (clone / "params.yaml").write_text(yaml.safe_dump(STUDY | {"seeds": [0, 1]}))
-    output("dvc", "--cd", str(clone), "remote", "add", "--quiet", "--default", "meeting", str(tmp_path / "remote"))
+    output(*DVC, "--cd", str(clone), "remote", "add", "--quiet", "--default", "meeting", str(tmp_path / "remote"))
     git(clone, "commit", "--quiet", "--all", "-m", "two seeds, and where machines meet")
     (tmp_path / "tfds").symlink_to(project.parent / "tfds")
     (tmp_path / "site.yaml").write_text(yaml.safe_dump(SITE | {"meeting_place": "remote"}))
@@ -172,7 +174,7 @@ def far_project(project, tmp_path) -> Path:
     ],
 )
 def test_a_remote_that_cannot_be_reached_submits_nothing(far_project, address, message):
-    output("dvc", "--cd", str(far_project), "remote", "modify", "meeting", "url", address)
+    output(*DVC, "--cd", str(far_project), "remote", "modify", "meeting", "url", address)
     git(far_project, "commit", "--quiet", "--all", "-m", "elsewhere")
     refused = campaign(far_project, "r1")
     assert (refused.returncode, "Traceback" in refused.stderr) == (2, False)
@@ -214,6 +216,6 @@ def test_machines_meet_at_a_dvc_remote(far_project, tmp_path):
 
     reader = tmp_path / "reader"  # somebody elsewhere, who may read the origin and the remote
     git(tmp_path, "clone", "--quiet", "--branch=campaign/r1", str(tmp_path / "origin.git"), str(reader))
-    output("dvc", "--cd", str(reader), "pull", "--quiet", "results/report.html")
+    output(*DVC, "--cd", str(reader), "pull", "--quiet", "results/report.html")
     report = (far_project / ".campaigns" / "r1" / "report.html").read_bytes()
     assert (reader / "results" / "report.html").read_bytes() == report
