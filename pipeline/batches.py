@@ -1,4 +1,4 @@
-"""Batches in an order that depends on the seed and the epoch alone, the same on every engine."""
+"""Batches: for training in an order that depends on the seed and the epoch alone, the same on every engine."""
 
 import math
 
@@ -37,3 +37,22 @@ class ShuffledBatches(keras.utils.PyDataset):
         Called by the training loop: Keras tells a data set of epochs too, but more often on one engine than another.
         """
         self._order = np.random.default_rng((self._seed, epoch)).permutation(len(self._examples.labels))
+
+
+class WholeBatches(keras.utils.PyDataset):
+    """Images in their order, a whole batch each time: the last image is repeated until the last batch is full.
+
+    XLA compiles for one shape, and several devices share a batch evenly.
+    """
+
+    def __init__(self, images: np.ndarray, batch_size: int) -> None:
+        super().__init__()
+        self._images = images
+        self._batch_size = batch_size
+
+    def __len__(self) -> int:
+        return math.ceil(len(self._images) / self._batch_size)
+
+    def __getitem__(self, index: int) -> np.ndarray:
+        rows = np.arange(index * self._batch_size, (index + 1) * self._batch_size)
+        return self._images[np.minimum(rows, len(self._images) - 1)]

@@ -21,7 +21,7 @@ def fit(
         on_epoch_end=lambda _, logs: engine.average_epoch(model, logs),
     )
     model.fit(
-        batches,
+        engine.feed(batches),
         initial_epoch=epochs.start,
         epochs=epochs.stop,
         shuffle=False,

@@ -13,7 +13,7 @@ from pipeline import engine  # first: it quietens the engine before Keras import
 import numpy as np
 
 from pipeline import datasets, environment
-from pipeline.batches import ShuffledBatches
+from pipeline.batches import ShuffledBatches, WholeBatches
 from pipeline.building import build_model, compile_model, weights_digest
 from pipeline.checkpoint import ROOT as CHECKPOINTS
 from pipeline.checkpoint import Checkpoint, Progress
@@ -21,7 +21,7 @@ from pipeline.clock import EpochClock
 from pipeline.disturbance import Watch, timing_fault
 from pipeline.epoch_log import EpochLog
 from pipeline.errors import InputError, UnfinishedRunError
-from pipeline.evaluation import score, whole_batches
+from pipeline.evaluation import score
 from pipeline.loops import LOOPS
 from pipeline.precision import expected_dtypes, loss_scale_now, observed_dtypes
 from pipeline.progress import ProgressLine
@@ -80,8 +80,8 @@ def _train(
     # A first prediction traces it here, outside every timed window, and shows the output's real dtype.
     # XLA compiles for one shape: there it has to be the one of validation.
     num_first = evaluation_batch_size if engine.COMPILES_SHAPES else study.devices
-    first = data.validation.images[whole_batches(len(data.validation.labels), num_first)[:num_first]]
-    dtypes = observed_dtypes(model, str(engine.predict(model, first, num_first).dtype))
+    first = WholeBatches(data.validation.images[:num_first], num_first)
+    dtypes = observed_dtypes(model, str(engine.predict(model, first).dtype))
     if dtypes != expected_dtypes(variant.policy):
         raise InputError(
             f"{key.benchmark} must have {expected_dtypes(variant.policy)} under {variant.policy}: {dtypes}"

@@ -36,13 +36,15 @@ def main(arguments: argparse.Namespace) -> None:
     if installed not in (None, study.runtime):
         raise InputError(f"runtime: the study wants {study.runtime}, and the packages here are those of {installed}.")
     choose_engine(study.engine)
-    from pipeline.training import train  # the engine takes seconds to import
+    from pipeline import engine  # which takes seconds to import
+    from pipeline.training import train
 
     ending = threading.Event()
     signal.signal(signal.SIGUSR1, lambda *_: ending.set())  # by which a scheduler warns that time is running out
     record = train(study, key, PROCESS_STARTED, ending=ending)
     accuracy = "unknown" if record.final_test_accuracy is None else f"{record.final_test_accuracy:.4f}"
     print(f"{key.directory}: {record.outcome}, test accuracy {accuracy}")
+    engine.end_process()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 import numpy as np
 
-from pipeline.batches import ShuffledBatches
+from pipeline import engine
+from pipeline.batches import ShuffledBatches, WholeBatches
 from pipeline.datasets import Examples
 
 EXAMPLES = Examples(np.arange(10, dtype=np.uint8)[:, None, None, None], np.arange(10))
@@ -31,3 +32,22 @@ def test_the_order_depends_on_seed_and_epoch_alone():
     assert epochs == [epoch(again, number) for number in range(3)], "the batch size must not change the order"
     assert epochs[0] != epochs[1]
     assert epochs[0] != epoch(ShuffledBatches(EXAMPLES, 4, seed=4))
+
+
+def test_the_engine_is_fed_each_epochs_order():
+    batches = ShuffledBatches(EXAMPLES, 4, seed=0)
+    fed = engine.feed(batches)
+    for number in (0, 1, 2):
+        expected = epoch(batches, number)
+        pairs = [fed[index] for index in range(len(fed))] if fed is batches else list(fed)
+        assert [int(label) for _, labels in pairs for label in labels] == expected
+        assert [int(image[0, 0, 0]) for images, _ in pairs for image in images] == expected
+
+
+def test_the_last_whole_batch_is_filled_up_with_the_last_image():
+    batches = WholeBatches(EXAMPLES.images, 4)
+    assert [batches[index].ravel().tolist() for index in range(len(batches))] == [
+        [0, 1, 2, 3],
+        [4, 5, 6, 7],
+        [8, 9, 9, 9],
+    ]

@@ -8,12 +8,12 @@ import resource
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from pipeline.engine import processes
-from pipeline.engine.quiet import silent_stderr
+from pipeline.engine.loading import silent_stderr
 from pipeline.errors import InputError
 
 with silent_stderr():
@@ -53,6 +53,11 @@ def join_processes() -> tuple[int, int]:
 def version() -> dict[str, str]:
     """The engine's packages and their versions."""
     return {"jax": jax.__version__, "jaxlib": importlib.metadata.version("jaxlib")}
+
+
+def end_process() -> NoReturn:
+    """Ends this process; JAX takes its leave of other processes on the way."""
+    sys.exit()
 
 
 def set_tf32(enabled: bool) -> None:
@@ -123,19 +128,23 @@ def average_epoch(model: Any, logs: dict[str, Any]) -> None:
     """Metrics and moving averages are those of the whole batch from the start."""
 
 
-def predict(model: Any, images: np.ndarray, batch_size: int) -> np.ndarray:
-    """What `model` makes of images (N, ...), N a multiple of `batch_size`: (N, ...).
+def feed(batches: Any) -> Any:
+    """What Keras reads `batches` from: the PyDataset itself."""
+    return batches
+
+
+def predict(model: Any, batches: Any) -> np.ndarray:
+    """What `model` makes of `batches`, a PyDataset of images (N, ...), all in one array.
 
     Keras can't fetch what is spread over processes. Each of several computes all of it, from its copy of the weights.
     """
     if jax.process_count() == 1:
-        return np.asarray(model.predict(images, batch_size=batch_size, verbose=0))
+        return np.asarray(model.predict(batches, verbose=0))
     weights = [
         [variable.value.addressable_data(0) for variable in part]
         for part in (model.trainable_variables, model.non_trainable_variables)
     ]
-    batches = np.split(images, range(batch_size, len(images), batch_size))
-    return np.concatenate([_predict_alone(model, *weights, batch) for batch in batches])
+    return np.concatenate([_predict_alone(model, *weights, batches[index]) for index in range(len(batches))])
 
 
 @functools.partial(jax.jit, static_argnums=0)

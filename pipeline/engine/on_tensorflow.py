@@ -1,18 +1,21 @@
 """TensorFlow underneath Keras."""
 
 import contextlib
+import os
 import resource
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
-from pipeline.engine.quiet import silent_stderr
+from pipeline.engine.loading import silent_stderr, without
 from pipeline.errors import InputError
 
-with silent_stderr():
+# TensorFlow Lite, and Keras's plots and adapters of data: a second of imports and 200 MB that no run needs.
+with silent_stderr(), without("IPython", "jax", "matplotlib", "pandas", "pyarrow", "torch"):
+    import keras  # noqa: F401
     import tensorflow as tf
 
     tf.config.list_physical_devices()
@@ -33,6 +36,18 @@ average_epoch = collective.average_epoch
 def version() -> dict[str, str]:
     """The engine's packages and their versions."""
     return {"tensorflow": tf.__version__}
+
+
+def end_process() -> NoReturn:
+    """Ends this process without taking TensorFlow down piece by piece, for which it would take a second.
+
+    Nothing waits to be written but what Python holds back. Of several processes each takes its leave of the others.
+    """
+    if collective.num_processes() > 1:
+        sys.exit()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
 
 
 def set_tf32(enabled: bool) -> None:
@@ -77,9 +92,29 @@ def data_parallel(num_devices: int) -> Iterator[None]:
         yield
 
 
-def predict(model: Any, images: np.ndarray, batch_size: int) -> np.ndarray:
-    """What `model` makes of images (N, ...): (N, ...)."""
-    return np.asarray(model.predict(images, batch_size=batch_size, verbose=0))
+def feed(batches: Any) -> Any:
+    """What Keras reads `batches` from, a PyDataset of arrays or of tuples of them, in its order.
+
+    Given a PyDataset itself, Keras makes a generator of it, and TensorFlow's generators tell the C library to hand back
+    all memory it can: every large tensor of a step is then mapped anew, for half as much time again on a CPU. The
+    length of a batch stays open, so that none but the first is traced.
+    """
+    first = batches[0]
+    arrays = first if isinstance(first, tuple) else (first,)
+
+    def batch(index: Any) -> Any:
+        tensors = tf.numpy_function(lambda index: batches[int(index)], [index], [array.dtype for array in arrays])
+        tensors = [
+            tf.ensure_shape(tensor, (None, *array.shape[1:])) for tensor, array in zip(tensors, arrays, strict=True)
+        ]
+        return tuple(tensors) if isinstance(first, tuple) else tensors[0]
+
+    return tf.data.Dataset.range(len(batches)).map(batch).prefetch(tf.data.AUTOTUNE)
+
+
+def predict(model: Any, batches: Any) -> np.ndarray:
+    """What `model` makes of `batches`, a PyDataset of images (N, ...), all in one array."""
+    return np.asarray(model.predict(feed(batches), verbose=0))
 
 
 def gradient_step(model: Any) -> tuple[Callable[..., Any], Callable[[], None]]:
