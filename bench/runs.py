@@ -42,7 +42,7 @@ FULL_SIZE = {
     "split": {"num_train_examples": 64, "num_validation_examples": 16, "shuffle_seed": 42},
     "batch_size": 16,
     "evaluation_batch_size": 16,
-    "model": {"name": "efficientnet", "number": 0},
+    "model": {"name": "efficientnet", "number": 0, "source": "pipeline/models/efficientnet.py"},
 }
 SMALL = {"split": {"num_train_examples": 480, "num_validation_examples": 120, "shuffle_seed": 42}}
 

@@ -1,12 +1,18 @@
 """What is trained: a data set, a model and a recipe."""
 
-from collections.abc import Iterable, Iterator
-from typing import Annotated, Literal
+import math
+import re
+from collections.abc import Collection, Iterable, Iterator
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import AfterValidator, Discriminator, Field, JsonValue, PositiveFloat, PositiveInt, Tag
+from pydantic_core import PydanticCustomError
 
 from pipeline.configuration import Name, NonNegativeInt, Section
+from pipeline.recipe import Augmentation, LearningRateRule, Metric, Optimizer
 from pipeline.variant import Variant
+
+IMPORTABLE = re.compile(r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*$")
 
 
 class Split(Section):
@@ -23,6 +29,7 @@ class Split(Section):
 class Dense(Section):
     name: Literal["dense"]
     units: PositiveInt
+    source: Literal["pipeline/models/dense.py"]
 
 
 class EfficientNet(Section):
@@ -34,31 +41,97 @@ class EfficientNet(Section):
     depth: PositiveFloat | None = None
     squeeze_excite: Literal["transformed", "textbook"] = "transformed"
     batch_norm_momentum: Annotated[float, Field(gt=0, lt=1)] = 0.99
+    source: Literal["pipeline/models/efficientnet.py"]
 
 
-Model = Annotated[Dense | EfficientNet, Field(discriminator="name")]
+class Application(Section):
+    """`keras.applications:<function>`, with random weights and a head of our own; `arguments` go to the function."""
+
+    name: Annotated[str, Field(pattern=r"^keras\.applications:[A-Za-z]\w*$")]
+    arguments: dict[str, JsonValue] = Field(default_factory=dict)
+    source: Literal["pipeline/models/application.py"]
 
 
-class Optimizer(Section):
-    name: Literal["adam", "rmsprop"]
-    learning_rate: PositiveFloat
+def _importable(name: str) -> str:
+    if not IMPORTABLE.match(name):
+        raise PydanticCustomError(
+            "model", "must be dense, efficientnet, keras.applications:<function>, or <module>:<function> of your own"
+        )
+    return name
+
+
+class Imported(Section):
+    """`<module>:<function>` of the user's, called with a `pipeline.models.ModelSpec`, which carries `arguments`.
+
+    `source` is the file or folder that holds the module, from this project's folder on. What is changed there trains
+    anew. The folder around it is put on the path that modules are imported from.
+    """
+
+    name: Annotated[str, AfterValidator(_importable)]
+    arguments: dict[str, JsonValue] = Field(default_factory=dict)
+    source: Annotated[str, Field(min_length=1)]
+
+    @property
+    def module(self) -> str:
+        return self.name.partition(":")[0]
+
+    @property
+    def function(self) -> str:
+        return self.name.partition(":")[2]
+
+
+def _kind_of_model(model: Any) -> str:
+    name = model.get("name") if isinstance(model, dict) else getattr(model, "name", None)
+    if name in ("dense", "efficientnet"):
+        return "Dense" if name == "dense" else "EfficientNet"
+    return "Application" if str(name).startswith("keras.applications:") else "Imported"
+
+
+Model = Annotated[
+    Annotated[Dense, Tag("Dense")]
+    | Annotated[EfficientNet, Tag("EfficientNet")]
+    | Annotated[Application, Tag("Application")]
+    | Annotated[Imported, Tag("Imported")],
+    Discriminator(_kind_of_model),
+]
 
 
 class Benchmark(Section):
     """A data set, a model and a recipe. `batch_size` is the batch size B of the baseline.
 
-    Every variant evaluates at the same `evaluation_batch_size`.
+    Every variant evaluates at the same `evaluation_batch_size`. With `steps_per_epoch` an epoch is the first so many
+    batches of each order, for every variant the same number. `metrics` are measured on the test set besides accuracy.
     """
 
     dataset: Name
     split: Split
     image_size: PositiveInt
     model: Model
+    augmentation: list[Augmentation] = Field(default_factory=list)
     optimizer: Optimizer
+    learning_rate_rule: LearningRateRule = LearningRateRule()
     batch_size: PositiveInt
     evaluation_batch_size: PositiveInt
     num_epochs: PositiveInt
+    steps_per_epoch: PositiveInt | None = None
     steps_per_execution: PositiveInt = 1
+    metrics: list[Metric] = Field(default_factory=list)
+
+    def num_steps(self, batch_multiplier: int) -> int:
+        """The steps of an epoch of a variant; the last batch may be smaller."""
+        return self.steps_per_epoch or math.ceil(self.split.num_train_examples / (self.batch_size * batch_multiplier))
+
+    def faults(self, batch_multipliers: Collection[int]) -> Iterator[str]:
+        """What can't be trained with these multiples of the batch; each begins with the field."""
+        if self.steps_per_epoch:
+            wanted = self.steps_per_epoch * self.batch_size * max(batch_multipliers)
+            if wanted > self.split.num_train_examples:
+                yield (
+                    f"steps_per_epoch: {self.steps_per_epoch} steps of {self.batch_size * max(batch_multipliers)} "
+                    f"images are more than the {self.split.num_train_examples} training examples."
+                )
+        if self.learning_rate_rule.num_warmup_epochs >= self.num_epochs:
+            yield f"learning_rate_rule.num_warmup_epochs: must leave an epoch of the {self.num_epochs}."
 
     def faults_on_several_devices(self, engine: str, num_devices: int, variants: Iterable[Variant]) -> Iterator[str]:
         """What several devices can't run, batches among it that they can't share evenly; each begins with the field."""

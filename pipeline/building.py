@@ -1,7 +1,9 @@
 """A benchmark's model, built under a policy and compiled as its recipe says."""
 
 import hashlib
-from collections.abc import Sequence
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pipeline import engine  # first: it quietens the engine before Keras imports it
 
@@ -11,10 +13,10 @@ import numpy as np
 
 from pipeline import models
 from pipeline.benchmark import Benchmark
+from pipeline.errors import InputError
 from pipeline.precision import expected_dtypes, scaled
-from pipeline.variant import LossScale
-
-OPTIMIZERS = {"adam": keras.optimizers.Adam, "rmsprop": keras.optimizers.RMSprop}
+from pipeline.recipe import OURS
+from pipeline.variant import Variant
 
 
 def build_model(
@@ -50,19 +52,58 @@ def weights_digest(weights: Sequence[np.ndarray]) -> str:
     return digest.hexdigest()
 
 
-def compile_model(model: keras.Model, benchmark: Benchmark, loss_scale: LossScale, jit_compile: bool) -> None:
-    """Compiles `model` as the recipe says, with every variable in place before the first step.
+def compile_model(model: keras.Model, benchmark: Benchmark, variant: Variant) -> None:
+    """Compiles `model` as recipe and variant say, with every variable in place before the first step.
 
     Keras traces the training function a second time when its first call creates variables.
+
+    Raises:
+        InputError: the optimizer does not take the arguments that the recipe has for it.
     """
-    optimizer = OPTIMIZERS[benchmark.optimizer.name](learning_rate=benchmark.optimizer.learning_rate)
+    recipe = benchmark.optimizer
+    learning_rate = _learning_rate(benchmark, variant.batch_multiplier)
+    optimizer = make_optimizer(recipe.name, learning_rate, recipe.arguments)
     model.compile(
-        optimizer=scaled(optimizer, loss_scale),
+        optimizer=scaled(optimizer, variant.loss_scale),
         auto_scale_loss=False,
         loss="sparse_categorical_crossentropy",
         metrics=[keras.metrics.SparseCategoricalAccuracy(name="accuracy")],
-        jit_compile=jit_compile,
+        jit_compile=variant.jit_compile,
         steps_per_execution=benchmark.steps_per_execution,
     )
     model.optimizer.build(model.trainable_variables)
     engine.share_gradients(model)
+
+
+def make_optimizer(name: str, learning_rate: Any, arguments: Mapping[str, Any]) -> keras.optimizers.Optimizer:
+    """Keras's optimizer `name`, as `keras.optimizers.get` spells it, with a learning rate or a schedule of it.
+
+    Raises:
+        InputError: it does not take `arguments`; the text names those that it takes.
+    """
+    kind = type(keras.optimizers.get(name))
+    parameters = inspect.signature(kind).parameters
+    known = sorted(key for key, value in parameters.items() if key not in OURS and value.kind is not value.VAR_KEYWORD)
+    if unknown := sorted(set(arguments) - set(known)):
+        raise InputError(f"optimizer.arguments: {name} takes no {', '.join(unknown)}. It takes: {', '.join(known)}")
+    try:
+        return kind(learning_rate=learning_rate, **arguments)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"optimizer.arguments: {name} refuses {dict(arguments)}: {error}") from None
+
+
+def _learning_rate(benchmark: Benchmark, batch_multiplier: int) -> Any:
+    """The learning rate of a variant as the recipe's rule makes it: a number, or a schedule of it over the steps."""
+    rule, rate = benchmark.learning_rate_rule, benchmark.optimizer.learning_rate
+    if rule.scaling == "linear":
+        rate *= batch_multiplier
+    num_steps = benchmark.num_steps(batch_multiplier)
+    num_warmup = rule.num_warmup_epochs * num_steps
+    if rule.decay == "cosine":
+        start = {"initial_learning_rate": 0.0, "warmup_target": rate, "warmup_steps": num_warmup}
+        start = start if num_warmup else {"initial_learning_rate": rate}
+        num_decaying = benchmark.num_epochs * num_steps - num_warmup
+        return keras.optimizers.schedules.CosineDecay(decay_steps=num_decaying, **start)
+    if num_warmup:
+        return keras.optimizers.schedules.PolynomialDecay(0.0, num_warmup, end_learning_rate=rate)
+    return rate

@@ -8,9 +8,10 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, PositiveFloat, model_validator
 
-from pipeline.benchmark import Benchmark, Dense, EfficientNet, Optimizer, Split
+from pipeline.benchmark import Benchmark, Dense, EfficientNet, Split
 from pipeline.configuration import Name, Section, read
 from pipeline.facts import TRIALS, fact_names
+from pipeline.recipe import Optimizer
 from pipeline.records import Outcome
 from pipeline.variant import PolicyName, Variant
 

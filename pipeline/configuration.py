@@ -82,25 +82,28 @@ def _describe(model: type[BaseModel], fault: Any) -> list[str]:
         hint = f"Did you mean '{nearest[0]}'?" if nearest else f"Known keys: {', '.join(sorted(known))}."
         return [f"{where}: unknown key. {hint}"]
     if fault["type"] == "missing":
-        return [f"{where}: missing."]
+        only = known.get(str(location[-1]), {}).get("const")
+        return [f"{where}: missing; it is {only!r}." if only else f"{where}: missing."]
     message = str(fault["msg"]).removeprefix("Value error, ")
     if fault["type"] == "value_error":
         return message.split("\n")
     return [f"{where}: {message}. Received: {fault['input']!r}"]
 
 
-def _walk(model: type[BaseModel], location: tuple[Any, ...]) -> tuple[list[str], list[str]]:
-    """The key path of a fault as it stands in the file, and the keys that are allowed around its last part.
+def _walk(model: type[BaseModel], location: tuple[Any, ...]) -> tuple[list[str], dict[str, Any]]:
+    """The key path of a fault as it stands in the file, and the schemas of the keys allowed around its last part.
 
     pydantic's own path also names the member of a union that was chosen; the JSON schema tells which parts those are.
     """
     schema = model.model_json_schema()
     node: dict[str, Any] = schema
     path: list[str] = []
-    known: list[str] = []
+    known: dict[str, Any] = {}
     for part in location:
-        known = list(node.get("properties", {}))
+        known = node.get("properties", {})
         tags = node.get("discriminator", {}).get("mapping", {})
+        if not tags:  # chosen by a function: the tags are the names of the members
+            tags = {member["$ref"].rsplit("/", 1)[-1]: member["$ref"] for member in node.get("oneOf", ())}
         if part in tags:
             node = {"$ref": tags[part]}
         elif part != "[key]":

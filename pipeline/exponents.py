@@ -13,7 +13,7 @@ from pipeline import building, engine
 from pipeline.batches import ShuffledBatches
 from pipeline.benchmark import Benchmark
 from pipeline.datasets import Dataset
-from pipeline.variant import Unscaled
+from pipeline.variant import Variant
 
 LOWEST, HIGHEST = -60, 20
 NUM_STEPS_BEFORE = 10  # so that it is not the first step of all
@@ -26,7 +26,8 @@ def gradient_exponents(benchmark: Benchmark, data: Dataset, loss_scale: float, s
     at the ends. Shares are of the gradients that are not zero in float32.
     """
     model, _ = building.build_model(benchmark, "float32", data.num_classes, data.num_channels, seed)
-    building.compile_model(model, benchmark, Unscaled(mode="none"), jit_compile=engine.COMPILES_SHAPES)
+    plain = Variant(policy="float32", batch_multiplier=1, jit_compile=engine.COMPILES_SHAPES)
+    building.compile_model(model, benchmark, plain)
     batches = ShuffledBatches(data.train, benchmark.batch_size, seed)
     for step in range(NUM_STEPS_BEFORE):
         model.train_on_batch(*batches[step % max(1, len(batches) - 1)])

@@ -22,7 +22,7 @@ def run_trials(benchmark: Benchmark, data: Dataset, seeds: Sequence[int]) -> lis
     The model is the dense one with 64 units. Accuracies, in [0, 1], are on the validation examples; `num_trained`
     counts the seeds at which a trial comes within 5 percentage points of its float32 twin.
     """
-    recipe = benchmark.model_copy(update={"model": Dense(name="dense", units=UNITS)})
+    recipe = benchmark.model_copy(update={"model": Dense(name="dense", units=UNITS, source="pipeline/models/dense.py")})
     starts = [building.build_model(recipe, "float32", data.num_classes, data.num_channels, seed)[0] for seed in seeds]
     weights = [model.get_weights() for model in starts]
     twins: dict[tuple[str, str], list[float]] = {}
@@ -46,7 +46,7 @@ def _accuracies(
 ) -> list[float]:
     """The trial at every seed, with one model that is set back each time, because tracing costs more than training."""
     model, _ = building.build_model(benchmark, trial.policy, data.num_classes, data.num_channels, seed=0)
-    optimizer = building.OPTIMIZERS[trial.optimizer](learning_rate=0.001, **trial.options)
+    optimizer = building.make_optimizer(trial.optimizer, 0.001, trial.options)
     # Whatever Keras does to the loss by itself: nothing under a pure policy, a dynamic scale under mixed_float16.
     model.compile(optimizer, "sparse_categorical_crossentropy", jit_compile=engine.COMPILES_SHAPES)
     model.optimizer.build(model.trainable_variables)

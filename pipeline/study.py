@@ -12,6 +12,7 @@ from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
 from pipeline.benchmark import Benchmark
 from pipeline.configuration import Campaign, Name, NonNegativeInt, Section, read
+from pipeline.dataset_source import DatasetSource
 from pipeline.variant import Variant
 
 Seed = Annotated[int, Field(ge=0, lt=2**32)]  # what NumPy takes
@@ -66,7 +67,7 @@ class Study(Section):
     runtime: Literal["cpu", "cuda", "tpu"]  # the locked packages that train: requirements/<runtime>.txt
     devices: PositiveInt  # of all processes of a run; each takes its share of every batch
     seeds: Annotated[list[Seed], Field(min_length=1)]
-    datasets: Annotated[list[Name], Field(min_length=1)]
+    datasets: Annotated[dict[Name, DatasetSource], Field(min_length=1)]
     benchmarks: Annotated[dict[Name, Benchmark], Field(min_length=1)]
     variants: Annotated[dict[Name, Variant], Field(min_length=1)]
     comparison: Comparison
@@ -79,8 +80,7 @@ class Study(Section):
     @model_validator(mode="after")
     def _parts_agree(self) -> Self:
         faults = []
-        for field, counts in (("seeds", Counter(self.seeds)), ("datasets", Counter(self.datasets))):
-            faults += [f"{field}: {name!r} stands twice." for name, count in counts.items() if count > 1]
+        faults += [f"seeds: {seed!r} stands twice." for seed, count in Counter(self.seeds).items() if count > 1]
         for name, benchmark in self.benchmarks.items():
             if benchmark.dataset not in self.datasets:
                 faults.append(
@@ -94,6 +94,8 @@ class Study(Section):
                         f"benchmarks.{name}.batch_size: {benchmark.batch_size} × {variant.batch_multiplier} of variant "
                         f"{variant_name} is more than the {benchmark.split.num_train_examples} training examples."
                     )
+            multipliers = [variant.batch_multiplier for variant in self.variants_of(name).values()]
+            faults += [f"benchmarks.{name}.{fault}" for fault in benchmark.faults(multipliers)]
             if self.comparison.num_warmup_epochs >= benchmark.num_epochs:
                 faults.append(
                     f"comparison.num_warmup_epochs: must leave an epoch of the {benchmark.num_epochs} of {name}. "

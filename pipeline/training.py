@@ -75,7 +75,7 @@ def _train(
     model, initial_weights_sha256 = build_model(
         benchmark, variant.policy, data.num_classes, data.num_channels, key.seed
     )
-    compile_model(model, benchmark, variant.loss_scale, variant.jit_compile)
+    compile_model(model, benchmark, variant)
     initial_loss_scale = loss_scale_now(model.optimizer)
     # A first prediction traces it here, outside every timed window, and shows the output's real dtype.
     # XLA compiles for one shape: there it has to be the one of validation.

@@ -21,9 +21,7 @@ def main(arguments: argparse.Namespace) -> None:
     data = datasets.load(benchmark.dataset, benchmark.split)
     engine.set_tf32(variant.tf32)
     model, _ = building.build_model(benchmark, variant.policy, data.num_classes, data.num_channels, seed=0)
-    building.compile_model(
-        model, benchmark.model_copy(update={"steps_per_execution": 1}), variant.loss_scale, variant.jit_compile
-    )
+    building.compile_model(model, benchmark.model_copy(update={"steps_per_execution": 1}), variant)
     rows = np.arange(arguments.batch_size) % len(data.train.labels)
     try:
         for _ in range(2):

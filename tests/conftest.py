@@ -28,7 +28,7 @@ def small_study(**changes) -> Study:
         "runtime": "tpu" if ENGINE == "jax" else "cpu",
         "devices": 1,
         "seeds": [0, 1, 2],
-        "datasets": ["mnist"],
+        "datasets": {"mnist": {"tfds": "mnist"}},
         "benchmarks": {
             "wide": benchmark(units=16),
             "narrow": benchmark(units=8),
@@ -53,7 +53,7 @@ def benchmark(units: int, **changes) -> dict:
         "dataset": "mnist",
         "split": {"num_train_examples": 40, "num_validation_examples": 10, "shuffle_seed": 7},
         "image_size": 8,
-        "model": {"name": "dense", "units": units},
+        "model": {"name": "dense", "units": units, "source": "pipeline/models/dense.py"},
         "optimizer": {"name": "adam", "learning_rate": 0.01},
         "batch_size": 16,
         "evaluation_batch_size": 8,

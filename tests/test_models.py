@@ -14,7 +14,8 @@ from pipeline.models.efficientnet import round_filters
 from conftest import benchmark  # isort: skip
 
 DENSE = Benchmark.model_validate(benchmark(units=16))
-EFFICIENTNET = Benchmark.model_validate(benchmark(units=16) | {"model": {"name": "efficientnet"}, "image_size": 32})
+FAMILY = EfficientNet(name="efficientnet", source="pipeline/models/efficientnet.py")
+EFFICIENTNET = Benchmark.model_validate(benchmark(units=16) | {"model": FAMILY.model_dump(), "image_size": 32})
 
 
 def conv(kernel, channels, filters):
@@ -63,14 +64,14 @@ def test_the_family_has_the_parameters_of_its_layers(number, table, squeeze_exci
             total += block(channels, filters, kernel, expansion)
             channels = filters
     total += conv(1, channels, 1280) + batch_norm(1280) + 1280 * 100 + 100
-    model = EfficientNet(name="efficientnet", number=number, squeeze_excite=squeeze_excite)
+    model = FAMILY.model_copy(update={"number": number, "squeeze_excite": squeeze_excite})
     assert models.build(EFFICIENTNET.model_copy(update={"model": model}), 100, 3).count_params() == total
     if number == 0:
         assert total == 4199856
 
 
 def test_the_largest_of_the_family_can_be_built():
-    model = EfficientNet(name="efficientnet", number=7)
+    model = FAMILY.model_copy(update={"number": 7})
     network = models.build(EFFICIENTNET.model_copy(update={"model": model}), 100, 3)
     assert network.count_params() > 60e6
 
@@ -79,7 +80,7 @@ def test_both_forms_of_squeeze_excite_compute_the_same():
     images = np.random.default_rng(0).integers(0, 256, (2, 32, 32, 3)).astype(np.uint8)
     outputs, weights = [], None
     for form in ("transformed", "textbook"):
-        chosen = EfficientNet(name="efficientnet", depth=0.1, squeeze_excite=form)
+        chosen = FAMILY.model_copy(update={"depth": 0.1, "squeeze_excite": form})
         model, _ = build_model(EFFICIENTNET.model_copy(update={"model": chosen}), "float32", 100, 3, seed=0)
         weights = weights or model.get_weights()
         model.set_weights([old.reshape(new.shape) for old, new in zip(weights, model.get_weights(), strict=True)])
@@ -100,7 +101,7 @@ def test_filters_are_rounded_to_eights_and_never_down_by_more_than_a_tenth(filte
 
 @pytest.mark.parametrize(("width", "depth"), [(1.0, 1.0), (1.1, 1.2)])
 def test_the_spatial_size_falls_by_32_and_depth_adds_blocks(width, depth):
-    scaled = EFFICIENTNET.model_copy(update={"model": EfficientNet(name="efficientnet", width=width, depth=depth)})
+    scaled = EFFICIENTNET.model_copy(update={"model": FAMILY.model_copy(update={"width": width, "depth": depth})})
     network = models.build(scaled, 100, 3).layers[-1]
     depthwise = [layer for layer in network.layers if type(layer).__name__ == "DepthwiseConv2D"]
     assert len(depthwise) == (16 if depth == 1.0 else 1 + 3 + 3 + 4 + 4 + 5 + 2)

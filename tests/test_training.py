@@ -16,7 +16,7 @@ from pipeline.errors import InputError
 from pipeline.progress import ProgressLine
 from pipeline.records import RunRecord, read_epochs, read_record
 from pipeline.study import RunKey
-from pipeline.variant import Unscaled
+from pipeline.variant import Variant
 
 DESIGNED_FIELDS = """schema_version, benchmark, variant, seed, campaign, outcome, engine, policy, compute_dtype,
 variable_dtype, output_dtype, tf32, jit_compile, devices, loop, loss_scale, initial_loss_scale, overflow,
@@ -255,7 +255,7 @@ def test_the_score_is_what_keras_evaluates(workspace):
     data = datasets.load("mnist", small_study().benchmarks["wide"].split, workspace / "data")
     recipe = Benchmark.model_validate(benchmark(units=16))
     model, _ = building.build_model(recipe, "float32", 10, 1, seed=0)
-    building.compile_model(model, recipe, Unscaled(mode="none"), jit_compile=False)
+    building.compile_model(model, recipe, Variant(policy="float32", batch_multiplier=1))
     loss, accuracy, predicted = evaluation.score(model, data.test, batch_size=16)
     expected = model.evaluate(data.test.images, data.test.labels, batch_size=16, verbose=0)
     np.testing.assert_allclose([loss, accuracy], expected, rtol=1e-5)
@@ -285,7 +285,7 @@ def test_fit_receives_the_batches_in_their_order(workspace):
 
     recipe = Benchmark.model_validate(benchmark(units=16))
     model, _ = building.build_model(recipe, "float32", 10, 1, seed=0)
-    building.compile_model(model, recipe, Unscaled(mode="none"), jit_compile=ENGINE == "jax")
+    building.compile_model(model, recipe, Variant(policy="float32", batch_multiplier=1, jit_compile=ENGINE == "jax"))
     loops.fit(model, Spy(data.train, 16, seed=5), range(2), [])
     plain = ShuffledBatches(data.train, 16, seed=5)
     expected = []

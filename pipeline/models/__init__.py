@@ -1,4 +1,4 @@
-"""The models a benchmark can name, one module each with a `build` function."""
+"""The models a benchmark can name, and what all of them have in common."""
 
 import importlib
 import math
@@ -7,27 +7,61 @@ import keras
 import numpy as np
 from keras import layers
 
-from pipeline.benchmark import Benchmark
+from pipeline.benchmark import Application, Benchmark, Imported
+from pipeline.models import imported
+from pipeline.models.imported import ModelSpec
+from pipeline.recipe import Augmentation
+
+__all__ = ["ModelSpec", "build"]
 
 
 def build(benchmark: Benchmark, num_classes: int, num_channels: int, seed: int = 0) -> keras.Model:
     """The benchmark's model: uint8 images (N, h, w, C) of any size to float32 probabilities (N, num_classes).
 
-    Its first weights depend on the seed alone, not on the engine.
+    The first weights of our own models depend on the seed alone, not on the engine. Others come from their own
+    initialisers, and depend on `keras.utils.set_random_seed` and the engine.
 
-    Images are scaled to [0, 1] and resized to `image_size` inside the model, in float32 whatever the policy, so that
-    bytes travel to the device and the compiled step does the rest.
+    Images are scaled to [0, 1], resized to `image_size` and, in training, augmented inside the model, in float32
+    whatever the policy, so that bytes travel to the device and the compiled step does the rest.
+
+    Raises:
+        InputError: the model can't be imported or built, or does not fit the images and classes.
     """
-    arguments = benchmark.model.model_dump(exclude={"name"})
     image_shape = (benchmark.image_size, benchmark.image_size, num_channels)
-    network = importlib.import_module(f"pipeline.models.{benchmark.model.name}").build(
-        num_classes=num_classes, image_shape=image_shape, **arguments
-    )
-    _draw_kernels(network, np.random.default_rng(seed))
+    network = _network(benchmark, ModelSpec(image_shape, num_classes, seed, getattr(benchmark.model, "arguments", {})))
     images = keras.Input((None, None, num_channels), dtype="uint8", name="images")
     x = layers.Rescaling(1 / 255, dtype="float32")(images)
     x = layers.Resizing(benchmark.image_size, benchmark.image_size, interpolation="bilinear", dtype="float32")(x)
+    for index, augmentation in enumerate(benchmark.augmentation):
+        x = _augmentation(augmentation, int(np.random.default_rng((seed, index)).integers(2**31)))(x)
     return keras.Model(images, network(x), name=network.name)
+
+
+def _network(benchmark: Benchmark, spec: ModelSpec) -> keras.Model:
+    model = benchmark.model
+    if isinstance(model, Imported):
+        return imported.build(model, spec)
+    # By name, because a run depends on the source of its own model alone, which the inputs stage digests.
+    kind = "application" if isinstance(model, Application) else model.name
+    if isinstance(model, Application):
+        arguments = {"name": model.name.partition(":")[2], **model.arguments}
+    else:
+        arguments = model.model_dump(exclude={"name", "source"})
+    network = importlib.import_module(f"pipeline.models.{kind}").build(
+        num_classes=spec.num_classes, image_shape=spec.image_shape, **arguments
+    )
+    if not isinstance(model, Application):
+        _draw_kernels(network, np.random.default_rng(spec.seed))
+    return network
+
+
+def _augmentation(augmentation: Augmentation, seed: int) -> keras.layers.Layer:
+    """A layer that changes images (N, H, W, C) in [0, 1] in training, and lets them through otherwise."""
+    arguments = augmentation.model_dump(exclude={"name"})
+    if augmentation.name in ("random_contrast", "random_brightness"):
+        arguments["value_range"] = (0.0, 1.0)
+    kind = getattr(layers, "".join(word.title() for word in augmentation.name.split("_")))
+    return kind(seed=seed, dtype="float32", name=augmentation.name, **arguments)
 
 
 def _draw_kernels(network: keras.Model, generator: np.random.Generator) -> None:

@@ -24,7 +24,7 @@ STUDY = {
     "compilation_cache": False,
     "tensorboard": False,
     "seeds": [0, 1, 2, 3],
-    "datasets": ["mnist"],
+    "datasets": {"mnist": {"tfds": "mnist"}},
     "benchmarks": {"small_dense": benchmark(units=8, image_size=28, num_epochs=NUM_EPOCHS)},
     "variants": {
         "float32": {"policy": "float32", "batch_multiplier": 1},

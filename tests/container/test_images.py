@@ -40,7 +40,7 @@ STUDY = {
     "devices": 1,
     "compilation_cache": False,
     "tensorboard": False,
-    "datasets": ["mnist"],
+    "datasets": {"mnist": {"tfds": "mnist"}},
     "benchmarks": {"small_dense": benchmark(units=8, image_size=28, num_epochs=3)},
     "variants": {
         "float32": {"policy": "float32", "batch_multiplier": 1},

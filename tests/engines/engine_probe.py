@@ -25,9 +25,15 @@ from conftest import benchmark, small_study
 from pipeline import building, datasets, engine, training
 from pipeline.batches import ShuffledBatches
 from pipeline.study import RunKey
-from pipeline.variant import Unscaled
+from pipeline.variant import Variant
 
-EFFICIENTNET = {"name": "efficientnet", "number": 0, "depth": 0.1, "batch_norm_momentum": 0.8}
+EFFICIENTNET = {
+    "name": "efficientnet",
+    "number": 0,
+    "depth": 0.1,
+    "batch_norm_momentum": 0.8,
+    "source": "pipeline/models/efficientnet.py",
+}
 GENTLE = {"optimizer": {"name": "adam", "learning_rate": 1e-5}}
 
 
@@ -39,7 +45,8 @@ def losses(folder: Path) -> object:
         recipe = recipe.benchmarks["wide"]
         data = datasets.load("mnist", recipe.split, folder / "data")
         model, digest = building.build_model(recipe, "float32", data.num_classes, data.num_channels, seed=3)
-        building.compile_model(model, recipe, Unscaled(mode="none"), jit_compile=engine.COMPILES_SHAPES)
+        plain = Variant(policy="float32", batch_multiplier=1, jit_compile=engine.COMPILES_SHAPES)
+        building.compile_model(model, recipe, plain)
         batches = ShuffledBatches(data.train, recipe.batch_size, seed=3)
         steps = [float(model.train_on_batch(*batches[0])[0])]
         for _ in range(2):

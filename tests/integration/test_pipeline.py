@@ -17,6 +17,7 @@ import yaml
 from conftest import benchmark
 from projects import copy_tree
 
+EFFICIENTNET = {"name": "efficientnet", "depth": 0.1, "source": "pipeline/models/efficientnet.py"}
 STUDY = {
     "campaign": "first",
     "engine": "tensorflow",
@@ -24,11 +25,11 @@ STUDY = {
     "devices": 1,
     "compilation_cache": False,
     "tensorboard": False,
-    "datasets": ["mnist", "cifar100"],
+    "datasets": {"mnist": {"tfds": "mnist"}, "cifar100": {"tfds": "cifar100"}},
     "benchmarks": {
         "small_dense": benchmark(units=8, image_size=28, num_epochs=40),
         "small_efficientnet": benchmark(units=8, image_size=32, num_epochs=2, dataset="cifar100")
-        | {"model": {"name": "efficientnet", "depth": 0.1}},
+        | {"model": EFFICIENTNET},
     },
     "variants": {
         "float32": {"policy": "float32", "batch_multiplier": 1},
