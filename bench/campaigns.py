@@ -39,17 +39,18 @@ def write_project(folder: Path, num_runs: int) -> None:
         path = folder / "data" / dataset / "dataset.json"
         path.parent.mkdir(parents=True)
         path.write_text("{}\n")
+    _output(sys.executable, "-m", "stages.code", cwd=folder)
     _output("git", "init", "--quiet", cwd=folder)
-    _output("dvc", "commit", "--quiet", "--force", "download", "inputs", "train", cwd=folder)
+    _output("dvc", "commit", "--quiet", "--force", "download", "inputs", "code", "train", cwd=folder)
 
 
 def measure(folder: Path, num_runs: int) -> dict[str, float | int]:
     """Seconds of a new process each: to find that no run is missing, to fetch all, and to see that nothing changed."""
     write_project(folder, num_runs)
-    for name in ("runs", "data", "inputs"):
+    for name in ("runs", "data", "inputs", "code"):
         shutil.rmtree(folder / name)
     (folder / "dvc.lock").unlink()
-    _output("dvc", "repro", "--quiet", "inputs", cwd=folder)
+    _output("dvc", "repro", "--quiet", "inputs", "code", cwd=folder)
     planning, printed = _timed(sys.executable, "-c", PLAN.format(restore=False), cwd=folder)
     collecting, _ = _timed(sys.executable, "-c", PLAN.format(restore=True), cwd=folder)
     nothing, status = _timed("dvc", "status", "train", cwd=folder)

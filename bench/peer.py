@@ -92,7 +92,7 @@ def build(model: dict[str, Any], image_shape: tuple[int, int, int], num_classes:
     module = importlib.util.module_from_spec(specification)
     sys.modules[module.__name__] = module  # where dataclasses look their module up
     specification.loader.exec_module(module)
-    arguments = {name: value for name, value in model.items() if name != "name"}
+    arguments = {name: value for name, value in model.items() if name not in ("name", "source")}
     return module.build(num_classes=num_classes, image_shape=image_shape, **arguments)
 
 

@@ -24,7 +24,7 @@ import yaml
 
 from bench.figures import figure
 from bench.processes import REPOSITORY, measure
-from pipeline.records import read_epochs, read_record
+from pipeline.finished_runs import read_epochs, read_record
 from pipeline.study import RunKey, Study, load_study
 
 PEERS = {

@@ -52,10 +52,13 @@ class Checkpoint:
                 "disturbance": progress.disturbance and progress.disturbance.model_dump(),
             }
         )
-        # As bytes: NumPy's files know no bfloat16.
-        arrays = [_array(variable).tobytes() for variable in _variables(model)]
         with partial.open("wb") as file:
-            np.savez(file, *(np.frombuffer(array, np.uint8) for array in arrays), progress=np.array(text))
+            # As np.savez writes it, but a variable at a time: no second copy of the model. As bytes: NumPy's files know
+            # no bfloat16.
+            with zipfile.ZipFile(file, "w") as archive:
+                _write(archive, "progress", np.array(text))
+                for index, variable in enumerate(_variables(model)):
+                    _write(archive, f"arr_{index}", np.frombuffer(_array(variable).tobytes(), np.uint8))
             file.flush()
             os.fsync(file.fileno())  # or a machine that loses its power leaves a whole name on half a file
         partial.replace(self._path)
@@ -87,6 +90,11 @@ class Checkpoint:
 
 def _variables(model: keras.Model) -> Sequence[keras.Variable]:
     return [*model.trainable_variables, *model.non_trainable_variables, *model.optimizer.variables]
+
+
+def _write(archive: zipfile.ZipFile, name: str, array: np.ndarray) -> None:
+    with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+        np.lib.format.write_array(file, array)
 
 
 def _array(variable: keras.Variable) -> np.ndarray:

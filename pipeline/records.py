@@ -5,18 +5,15 @@ A run is finished when its folder exists: the files are written beside it and th
 
 import csv
 import json
-import math
 import shutil
-import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any, Literal, Self
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, model_validator
 
-from pipeline.errors import InputError
 from pipeline.study import RunKey
 
 Outcome = Literal["completed", "diverged", "out_of_memory"]
@@ -191,71 +188,3 @@ def epoch_times(epochs: Sequence[EpochRecord]) -> tuple[float | None, float | No
     steady = [epoch.train_seconds for epoch in epochs if epoch.since_start > 1]
     excluded = [epoch.epoch for epoch in epochs if epoch.since_start == 1]
     return epochs[0].train_seconds if epochs else None, median(steady) if steady else None, excluded
-
-
-def read_record(key: RunKey, root: Path = Path()) -> RunRecord:
-    """The record of a finished run. Raises `InputError` that says how to make the run again."""
-    path = root / key.directory / "record.json"
-    try:
-        record = RunRecord.model_validate_json(path.read_bytes())
-    except FileNotFoundError:
-        raise _missing(path, key) from None
-    except ValidationError as error:
-        raise _damaged(path, key, error.errors()[0]["msg"]) from None
-    if record.key != key:
-        raise _damaged(path, key, f"it is the record of {record.key.directory}")
-    return record
-
-
-def read_epochs(record: RunRecord, root: Path = Path()) -> list[EpochRecord]:
-    """The epochs of a finished run, in order.
-
-    Raises `InputError` that says how to make the run again, also where they are not those of the record.
-    """
-    path = root / record.key.directory / "epochs.csv"
-    try:
-        with path.open(newline="", encoding="utf-8") as file:
-            rows = list(csv.DictReader(file))
-        epochs = [EpochRecord.model_validate({name: value or None for name, value in row.items()}) for row in rows]
-    except FileNotFoundError:
-        raise _missing(path, record.key) from None
-    except ValidationError as error:
-        fault = error.errors()[0]
-        raise _damaged(path, record.key, f"{fault['loc'][0]}: {fault['msg']}. Received: {fault['input']!r}") from None
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise _damaged(path, record.key, str(error).splitlines()[0]) from None
-    if [epoch.epoch for epoch in epochs] != list(range(1, record.num_epochs + 1)):
-        raise _damaged(path, record.key, f"it must have epochs 1 to {record.num_epochs}")
-    if not all(math.isfinite(epoch.train_seconds) and epoch.train_seconds > 0 for epoch in epochs):
-        raise _damaged(path, record.key, "train_seconds must be positive")
-    if epoch_times(epochs) != (record.first_epoch_seconds, record.steady_epoch_seconds, record.excluded_epochs):
-        raise _damaged(path, record.key, "its times are not those of the record")
-    return epochs
-
-
-def read_correct(record: RunRecord, root: Path = Path()) -> np.ndarray:
-    """Which test examples a finished run got right, bool (num_test_examples,) in data set order; empty if it failed.
-
-    Raises `InputError` that says how to make the run again, also where they are not the record's accuracy.
-    """
-    path = root / record.key.directory / "predictions.npz"
-    try:
-        with path.open("rb") as file, np.load(file) as arrays:
-            labels, predicted = arrays["labels"], arrays["predicted"]
-    except FileNotFoundError:
-        raise _missing(path, record.key) from None
-    except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile):
-        raise _damaged(path, record.key, "it does not hold labels and predicted") from None
-    if record.final_test_accuracy is None:
-        return np.empty(0, bool)
-    if labels.shape != predicted.shape or not math.isclose((labels == predicted).mean(), record.final_test_accuracy):
-        raise _damaged(path, record.key, f"its accuracy is not the {record.final_test_accuracy} of the record")
-    return np.asarray(labels == predicted)
-
-
-def _missing(path: Path, key: RunKey) -> InputError:
-    return InputError(f"{path} is missing. Make the run: dvc repro {key.stage}")
-
-
-def _damaged(path: Path, key: RunKey, reason: str) -> InputError:
-    return InputError(f"{path} is damaged ({reason}). Make the run again: dvc repro --force --single-item {key.stage}")

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pipeline.blocks import Run, compare
-from pipeline.records import EpochRecord, read_correct, read_epochs, read_record
+from pipeline.finished_runs import read_correct, read_epochs, read_record
+from pipeline.records import EpochRecord
 from pipeline.study import RunKey, load_study
 from pipeline.summary import summarise, table
 from pipeline.timing import steady_epoch_seconds

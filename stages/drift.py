@@ -10,9 +10,10 @@ from typing import NoReturn
 
 from pipeline.alarm import TOO_LITTLE, judge
 from pipeline.errors import InputError
+from pipeline.finished_runs import read_record
 from pipeline.history import append, entry, read_baseline, read_ledger
 from pipeline.pairing import check_comparable
-from pipeline.records import RunRecord, read_record
+from pipeline.records import RunRecord
 from pipeline.results import load_results
 from pipeline.status import status, write_status
 from pipeline.study import RunKey, Study, load_study

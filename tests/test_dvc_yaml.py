@@ -37,16 +37,23 @@ def dependencies(stage: dict) -> set[str]:
     return {path for path in stage.get("do", stage)["deps"] if path.endswith(".py") and "${" not in path}
 
 
-@pytest.mark.parametrize("name", STAGES)
+@pytest.mark.parametrize("name", STAGES.keys() - {"code", "train"})
 def test_the_code_of_a_stage_is_what_it_imports(name):
     code = closure(Path("stages", f"{name}.py"))
     assert dependencies(STAGES[name]) == code, "the deps in dvc.yaml, then what is imported"
 
 
+def test_a_run_depends_on_the_code_of_training_by_its_digests():
+    code = closure(Path("stages", "train.py")) | closure(Path("stages", "code.py"))
+    assert dependencies(STAGES["code"]) == code, "the deps in dvc.yaml, then what is imported"
+    assert STAGES["train"]["deps"] == ["code/train.json", "inputs/${item.benchmark}.json"]
+    assert STAGES["code"]["outs"] == ["code/train.json"]
+
+
 @pytest.mark.parametrize("file", ["requirements/${runtime}.txt", "Dockerfile"])
 def test_only_what_imports_the_engine_depends_on_its_packages_and_image(file):
     depending = {name for name, stage in STAGES.items() if file in stage.get("do", stage)["deps"]}
-    assert depending == {"train", "numerics", "ceilings"}
+    assert depending == {"code", "numerics", "ceilings"}
 
 
 def test_the_matrix_runs_the_seeds_outermost():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from conftest import epoch_records, write_small_run
 
-from pipeline import records
+from pipeline import finished_runs
 from pipeline.errors import InputError
 from pipeline.study import RunKey
 
@@ -13,8 +13,8 @@ KEY = RunKey("wide", "float32", 0)
 
 def test_a_run_is_read_as_it_was_written(tmp_path, make_record):
     record = write_small_run(tmp_path, make_record(KEY), 3.0, 2.0, 1.0)
-    assert records.read_record(KEY, tmp_path) == record
-    assert records.read_epochs(record, tmp_path) == epoch_records(3.0, 2.0, 1.0)
+    assert finished_runs.read_record(KEY, tmp_path) == record
+    assert finished_runs.read_epochs(record, tmp_path) == epoch_records(3.0, 2.0, 1.0)
 
 
 def test_a_kill_while_writing_leaves_no_run(tmp_path, make_record, monkeypatch):
@@ -26,7 +26,7 @@ def test_a_kill_while_writing_leaves_no_run(tmp_path, make_record, monkeypatch):
         write_small_run(tmp_path, make_record(KEY), 1.0)
     assert not (tmp_path / KEY.directory).exists()
     with pytest.raises(InputError, match=r"record\.json is missing\. Make the run: dvc repro train@0-wide-float32"):
-        records.read_record(KEY, tmp_path)
+        finished_runs.read_record(KEY, tmp_path)
     monkeypatch.undo()
     write_small_run(tmp_path, make_record(KEY), 1.0)
     assert [path.name for path in (tmp_path / KEY.directory).parent.iterdir()] == ["seed-0"]
@@ -38,7 +38,7 @@ def test_a_truncated_record_is_named_with_the_command_that_rebuilds_it(tmp_path,
     path = tmp_path / KEY.directory / "record.json"
     path.write_bytes(path.read_bytes()[:keep])
     with pytest.raises(InputError) as caught:
-        records.read_record(KEY, tmp_path)
+        finished_runs.read_record(KEY, tmp_path)
     assert str(path) in str(caught.value)
     assert "dvc repro --force --single-item train@0-wide-float32" in str(caught.value)
 
@@ -53,7 +53,7 @@ def test_a_record_without_a_field_is_damaged(tmp_path, make_record, field):
         del values[field]
     path.write_text(json.dumps(values))
     with pytest.raises(InputError, match="is damaged"):
-        records.read_record(KEY, tmp_path)
+        finished_runs.read_record(KEY, tmp_path)
 
 
 @pytest.mark.parametrize("keep", [0, 20, -60, "whole lines"])
@@ -63,7 +63,7 @@ def test_truncated_epochs_are_named(tmp_path, make_record, keep):
     text = path.read_text()
     path.write_text("".join(text.splitlines(keepends=True)[:-1]) if keep == "whole lines" else text[:keep])
     with pytest.raises(InputError, match=r"epochs\.csv is damaged"):
-        records.read_epochs(record, tmp_path)
+        finished_runs.read_epochs(record, tmp_path)
 
 
 def test_a_record_in_the_place_of_another_is_refused(tmp_path, make_record):
@@ -71,7 +71,7 @@ def test_a_record_in_the_place_of_another_is_refused(tmp_path, make_record):
     other = RunKey("wide", "float32", 1)
     (tmp_path / KEY.directory).rename(tmp_path / other.directory)
     with pytest.raises(InputError, match=r"it is the record of runs/wide/float32/seed-0"):
-        records.read_record(other, tmp_path)
+        finished_runs.read_record(other, tmp_path)
 
 
 def test_a_completed_run_without_an_accuracy_is_damaged(tmp_path, make_record):
@@ -79,16 +79,16 @@ def test_a_completed_run_without_an_accuracy_is_damaged(tmp_path, make_record):
     path = tmp_path / KEY.directory / "record.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"final_test_accuracy": None}))
     with pytest.raises(InputError, match=r"is damaged .*a completed run without final_test_accuracy"):
-        records.read_record(KEY, tmp_path)
+        finished_runs.read_record(KEY, tmp_path)
 
 
 def test_predictions_say_which_examples_were_right(tmp_path, make_record):
     record = make_record(KEY, final_test_accuracy=0.25)
     write_small_run(tmp_path, record, 1.0)
-    right = records.read_correct(record, tmp_path)
+    right = finished_runs.read_correct(record, tmp_path)
     assert (right.dtype, right.shape, right.sum()) == (bool, (100,), 25)
     failed = make_record(KEY, outcome="diverged", final_test_accuracy=None)
-    assert records.read_correct(failed, tmp_path).shape == (0,)
+    assert finished_runs.read_correct(failed, tmp_path).shape == (0,)
 
 
 @pytest.mark.parametrize("keep", [0, 30, -10])
@@ -97,13 +97,13 @@ def test_damaged_predictions_are_named(tmp_path, make_record, keep):
     path = tmp_path / KEY.directory / "predictions.npz"
     path.write_bytes(path.read_bytes()[:keep])
     with pytest.raises(InputError, match=r"predictions\.npz is damaged .*train@0-wide-float32"):
-        records.read_correct(make_record(KEY), tmp_path)
+        finished_runs.read_correct(make_record(KEY), tmp_path)
 
 
 def test_predictions_that_are_not_those_of_the_record_are_refused(tmp_path, make_record):
     write_small_run(tmp_path, make_record(KEY), 1.0)
     with pytest.raises(InputError, match=r"its accuracy is not the 0\.5 of the record"):
-        records.read_correct(make_record(KEY, final_test_accuracy=0.5), tmp_path)
+        finished_runs.read_correct(make_record(KEY, final_test_accuracy=0.5), tmp_path)
 
 
 @pytest.mark.parametrize("seconds", [(0.3, 2.0, 1.0), (3.0, 0.2, 0.1), (3.0, -2.0, 1.0), (3.0, float("nan"), 1.0)])
@@ -119,12 +119,12 @@ def test_times_that_are_not_those_of_the_record_are_refused(tmp_path, make_recor
     with pytest.raises(
         InputError, match=r"epochs\.csv is damaged \((its times are not|train_seconds must be positive)"
     ):
-        records.read_epochs(record, tmp_path)
+        finished_runs.read_epochs(record, tmp_path)
 
 
 def test_missing_parts_are_missing_and_not_damaged(tmp_path, make_record):
     record = write_small_run(tmp_path, make_record(KEY), 3.0, 2.0)
-    for name, read in (("epochs.csv", records.read_epochs), ("predictions.npz", records.read_correct)):
+    for name, read in (("epochs.csv", finished_runs.read_epochs), ("predictions.npz", finished_runs.read_correct)):
         (tmp_path / KEY.directory / name).unlink()
         with pytest.raises(InputError, match=rf"{name} is missing\. Make the run: dvc repro train@0-wide-float32"):
             read(record, tmp_path)

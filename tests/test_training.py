@@ -13,8 +13,9 @@ from pipeline import building, datasets, evaluation, loops, training
 from pipeline.benchmark import Benchmark
 from pipeline.clock import EpochClock
 from pipeline.errors import InputError
+from pipeline.finished_runs import read_epochs, read_record
 from pipeline.progress import ProgressLine
-from pipeline.records import RunRecord, read_epochs, read_record
+from pipeline.records import RunRecord
 from pipeline.study import RunKey
 from pipeline.variant import Variant
 

@@ -23,6 +23,8 @@ with silent_stderr():
     with contextlib.suppress(ModuleNotFoundError):
         import tensorflow  # noqa: F401  which Keras imports where it is installed
 
+from pipeline.engine.activations import activation_gradients  # noqa: F401  once JAX is loaded in silence
+
 COMPILES_SHAPES = True  # every function is compiled anew for each shape, and none runs uncompiled
 
 
@@ -207,41 +209,6 @@ def apply_step(optimizer: Any, variable: Any) -> Any:
         _assign(optimizer.variables, optimizer_values)
 
     return apply
-
-
-def activation_gradients(network: Any, images: Any, labels: Any, loss: Any) -> list[Any]:
-    """Gradients of the loss with respect to the output of every layer of a Keras model, as NumPy arrays.
-
-    Args:
-        network: its outputs are those of its layers, the last of them the probabilities.
-        images: what `network` takes, (N, ...).
-        labels: integer (N,).
-        loss: takes labels and probabilities, returns a scalar.
-    """
-    layers = [output._keras_history.operation for output in network.outputs[:-1]]
-
-    def perturbed(perturbations: Sequence[Any]) -> Any:
-        """The loss, where something is added to the output of each layer: its derivative there is what we want."""
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(keras.StatelessScope())  # batch norm's new averages are not kept
-            for layer, perturbation in zip(layers, perturbations, strict=True):
-                stack.enter_context(_added_to_output(layer, perturbation))
-            return loss(labels, network(images, training=True)[-1])
-
-    with keras.StatelessScope():
-        shapes = jax.eval_shape(lambda: network(images, training=True)[:-1])
-    gradients = jax.jit(jax.grad(perturbed))([jax.numpy.zeros(shape.shape, shape.dtype) for shape in shapes])
-    return [np.asarray(gradient) for gradient in gradients]
-
-
-@contextlib.contextmanager
-def _added_to_output(layer: Any, perturbation: Any) -> Iterator[None]:
-    call = layer.call
-    layer.call = lambda *arguments, **options: call(*arguments, **options) + perturbation
-    try:
-        yield
-    finally:
-        layer.call = call
 
 
 def _scaled(optimizer: Any, optimizer_values: Any, loss: Any) -> Any:

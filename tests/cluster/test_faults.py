@@ -20,7 +20,7 @@ from cluster.small_slurm import install
 from integration.test_pipeline import git
 
 from cluster import campaigns
-from pipeline.records import read_correct, read_epochs, read_record
+from pipeline.finished_runs import read_correct, read_epochs, read_record
 from pipeline.study import RunKey, load_study
 
 project = campaigns.project

@@ -87,7 +87,7 @@ def finished(tmp_path_factory, environment) -> Path:
     git(folder, "init", "--quiet")
     commit(folder)
     done = dvc(folder, environment, "repro")
-    assert len(RUNNING.findall(done)) == 2 + 2 + 4 + 5, done
+    assert len(RUNNING.findall(done)) == 2 + 2 + 1 + 4 + 5, done
     commit(folder)
     return folder
 
@@ -202,7 +202,7 @@ def test_another_image_retrains_and_another_readme_does_not(clone, environment):
     append(clone / "requirements" / "cuda.txt")
     assert would_run(clone, environment, "train") == set()
     append(clone / "Dockerfile")
-    assert would_run(clone, environment, "train") == DENSE_RUNS | EFFICIENTNET_RUNS
+    assert would_run_with_this_code(clone, environment) == DENSE_RUNS | EFFICIENTNET_RUNS
 
 
 def test_a_newer_runtime_package_retrains_and_a_newer_linter_does_not(clone, environment):
@@ -210,7 +210,21 @@ def test_a_newer_runtime_package_retrains_and_a_newer_linter_does_not(clone, env
         append(clone / "requirements" / name)
     assert would_run(clone, environment, "train") == set()
     append(clone / "requirements" / "cpu.txt")
-    assert would_run(clone, environment, "train") == DENSE_RUNS | EFFICIENTNET_RUNS
+    assert would_run_with_this_code(clone, environment) == DENSE_RUNS | EFFICIENTNET_RUNS
+
+
+def test_edited_code_of_training_retrains(clone, environment):
+    append(clone / "pipeline" / "clock.py")
+    assert "code" in would_run(clone, environment, "train")
+    assert would_run_with_this_code(clone, environment) == DENSE_RUNS | EFFICIENTNET_RUNS
+
+
+def would_run_with_this_code(clone: Path, environment: dict[str, str]) -> set[str]:
+    dvc(clone, environment, "repro", "code")
+    found = would_run(clone, environment, "train")
+    git(clone, "checkout", "--", "dvc.lock")
+    dvc(clone, environment, "checkout", "code", "--force")
+    return found
 
 
 def test_dvc_shows_something_useful(clone, environment):

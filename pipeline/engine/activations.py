@@ -1,0 +1,44 @@
+"""Gradients of activations on JAX, which differentiates by what a function takes, not by what it computes between."""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import jax
+import keras
+import numpy as np
+
+
+def activation_gradients(network: Any, images: Any, labels: Any, loss: Any) -> list[Any]:
+    """Gradients of the loss with respect to the output of every layer of a Keras model, as NumPy arrays.
+
+    Args:
+        network: its outputs are those of its layers, the last of them the probabilities.
+        images: what `network` takes, (N, ...).
+        labels: integer (N,).
+        loss: takes labels and probabilities, returns a scalar.
+    """
+    layers = [output._keras_history.operation for output in network.outputs[:-1]]
+
+    def perturbed(perturbations: Sequence[Any]) -> Any:
+        """The loss, where something is added to the output of each layer: its derivative there is what we want."""
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(keras.StatelessScope())  # batch norm's new averages are not kept
+            for layer, perturbation in zip(layers, perturbations, strict=True):
+                stack.enter_context(_added_to_output(layer, perturbation))
+            return loss(labels, network(images, training=True)[-1])
+
+    with keras.StatelessScope():
+        shapes = jax.eval_shape(lambda: network(images, training=True)[:-1])
+    gradients = jax.jit(jax.grad(perturbed))([jax.numpy.zeros(shape.shape, shape.dtype) for shape in shapes])
+    return [np.asarray(gradient) for gradient in gradients]
+
+
+@contextlib.contextmanager
+def _added_to_output(layer: Any, perturbation: Any) -> Iterator[None]:
+    call = layer.call
+    layer.call = lambda *arguments, **options: call(*arguments, **options) + perturbation
+    try:
+        yield
+    finally:
+        layer.call = call
