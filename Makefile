@@ -68,11 +68,15 @@ publish: .venv/ready ## pack the finished study for a reviewer: results/crate.zi
 site: .venv/ready ## build the site of the studies under docs/reports; ADDRESS=… for its feed
 	@python -m stages.site $(if $(ADDRESS),--address $(ADDRESS))
 
-bench: .venv/ready ## simulate how often intervals hold and alarms are false; measure costs beside a peer's, JSON in the last line
+bench: .venv/ready ## simulate how often intervals hold and alarms are false, measure costs beside a peer's; DEVICE=gpu: how full it is
+ifneq ($(DEVICE),)
+	@python -m bench.device --device $(DEVICE) --engine $(if $(filter tpu,$(ENGINE)),jax,tensorflow)
+else
 	@python -m bench.intervals
 	@python -m bench.drift
 	@python -m bench.scaling
 	@python -m bench.costs
+endif
 
 params: .venv/ready ## compose params.yaml anew from conf/
 	@python -m stages.compose

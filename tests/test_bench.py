@@ -1,15 +1,19 @@
 """What the project promises of its intervals and of the cost of comparing; how costs are measured beside a peer's."""
 
 import json
+import subprocess
 import sys
 from argparse import Namespace
 from types import SimpleNamespace
 
+import keras
 import numpy as np
 import pytest
 from conftest import benchmark, small_study
 
 from bench import costs, figures, intervals, processes, runs, scaling
+from bench.device import forward_flops
+from pipeline.hardware import gpus
 
 
 @pytest.mark.parametrize("num_seeds", intervals.NUM_SEEDS)
@@ -193,3 +197,21 @@ def test_the_peer_builds_the_same_efficientnet():
     settings = runs.peer_settings(study, runs.CIFAR, "float32", "pipeline", num_test_examples=20)
     network = peer.build(settings["model"], (32, 32, 3), 100)
     assert network.count_params() == model.count_params() > 1e6
+
+
+def test_the_products_of_a_model_are_counted_by_hand():
+    """3 × 3 kernels from 2 to 4 channels at 6 × 6 places, depthwise ones, a dense layer; two operations a product."""
+    images = keras.Input((8, 8, 2))
+    x = keras.layers.Conv2D(4, 3)(images)
+    x = keras.layers.DepthwiseConv2D(3, padding="same")(x)
+    x = keras.layers.GlobalAveragePooling2D()(x)
+    model = keras.Model(images, keras.layers.Dense(10)(x))
+    assert forward_flops(model) == 2 * (36 * 9 * 2 * 4 + 36 * 9 * 4 + 4 * 10)
+
+
+def test_how_full_a_gpu_is_needs_one():
+    if gpus():
+        pytest.skip("there is one")
+    done = subprocess.run([sys.executable, "-m", "bench.device", "--device", "gpu"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "NVIDIA's driver shows none here" in done.stderr
