@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Collection, Iterable, Iterator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Discriminator, Field, JsonValue, PositiveFloat, PositiveInt, Tag
 from pydantic_core import PydanticCustomError
@@ -116,6 +116,10 @@ class Benchmark(Section):
     steps_per_epoch: PositiveInt | None = None
     steps_per_execution: PositiveInt = 1
     metrics: list[Metric] = Field(default_factory=list)
+
+    def with_dense_model(self, units: int) -> Self:
+        """The same, but for the model: for what does not depend on it."""
+        return self.model_copy(update={"model": Dense(name="dense", units=units, source="pipeline/models/dense.py")})
 
     def num_steps(self, batch_multiplier: int) -> int:
         """The steps of an epoch of a variant; the last batch may be smaller."""
