@@ -96,7 +96,7 @@ def _record(study: Study, key: RunKey, epochs: Sequence[EpochRecord], accuracy: 
         | key._asdict()
         | {"outcome": "completed", "loop": variant.loop, "loss_scale": variant.loss_scale.mode}
         | {"overflow": "step taken", "campaign": study.campaign, "engine": study.engine, "devices": study.devices}
-        | {"policy": variant.policy}
+        | {"policy": variant.policy, "test_metrics": {}}
         | {"batch_size": benchmark.batch_size * variant.batch_multiplier, "image_size": benchmark.image_size}
         | {"num_train_examples": benchmark.split.num_train_examples}
         | {"num_validation_examples": benchmark.split.num_validation_examples}

@@ -5,7 +5,7 @@ import math
 import keras
 import numpy as np
 
-from pipeline.datasets import Examples
+from pipeline.datasets import Examples, ImagesOnDisk
 
 
 class ShuffledBatches(keras.utils.PyDataset):
@@ -13,18 +13,27 @@ class ShuffledBatches(keras.utils.PyDataset):
 
     Args:
         process: which of the processes of the run this is, and how many there are: each gets a share of every batch.
+        num_steps: an epoch ends after so many batches of the permutation, where it has more.
     """
 
-    def __init__(self, examples: Examples, batch_size: int, seed: int, process: tuple[int, int] = (0, 1)) -> None:
+    def __init__(
+        self,
+        examples: Examples,
+        batch_size: int,
+        seed: int,
+        process: tuple[int, int] = (0, 1),
+        num_steps: int | None = None,
+    ) -> None:
         super().__init__()
         self._examples = examples
         self._batch_size = batch_size
         self._seed = seed
         self._process = process
+        self.num_examples = len(examples.labels) if num_steps is None else num_steps * batch_size
         self.begin_epoch(0)
 
     def __len__(self) -> int:
-        return math.ceil(len(self._examples.labels) / self._batch_size)
+        return math.ceil(self.num_examples / self._batch_size)
 
     def __getitem__(self, index: int) -> tuple[np.ndarray, np.ndarray]:
         first, step = self._process
@@ -45,7 +54,7 @@ class WholeBatches(keras.utils.PyDataset):
     XLA compiles for one shape, and several devices share a batch evenly.
     """
 
-    def __init__(self, images: np.ndarray, batch_size: int) -> None:
+    def __init__(self, images: np.ndarray | ImagesOnDisk, batch_size: int) -> None:
         super().__init__()
         self._images = images
         self._batch_size = batch_size

@@ -2,14 +2,15 @@
 
 import math
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Discriminator, Field, JsonValue, PositiveFloat, PositiveInt, Tag
 from pydantic_core import PydanticCustomError
 
 from pipeline.configuration import Name, NonNegativeInt, Section
-from pipeline.recipe import Augmentation, LearningRateRule, Metric, Optimizer
+from pipeline.recipe import AFFINE, Augmentation, LearningRateRule, Metric, Optimizer
 from pipeline.variant import Variant
 
 IMPORTABLE = re.compile(r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*$")
@@ -117,19 +118,28 @@ class Benchmark(Section):
     steps_per_execution: PositiveInt = 1
     metrics: list[Metric] = Field(default_factory=list)
 
+    def with_dense_model(self, units: int) -> Self:
+        """The same, but for the model: for what does not depend on it."""
+        return self.model_copy(update={"model": Dense(name="dense", units=units, source="pipeline/models/dense.py")})
+
     def num_steps(self, batch_multiplier: int) -> int:
         """The steps of an epoch of a variant; the last batch may be smaller."""
         return self.steps_per_epoch or math.ceil(self.split.num_train_examples / (self.batch_size * batch_multiplier))
 
-    def faults(self, batch_multipliers: Collection[int]) -> Iterator[str]:
-        """What can't be trained with these multiples of the batch; each begins with the field."""
-        if self.steps_per_epoch:
-            wanted = self.steps_per_epoch * self.batch_size * max(batch_multipliers)
-            if wanted > self.split.num_train_examples:
-                yield (
-                    f"steps_per_epoch: {self.steps_per_epoch} steps of {self.batch_size * max(batch_multipliers)} "
-                    f"images are more than the {self.split.num_train_examples} training examples."
-                )
+    def faults(self, engine: str, variants: Collection[Variant]) -> Iterator[str]:
+        """What can't be trained in these variants; each begins with the field."""
+        largest = self.batch_size * max((variant.batch_multiplier for variant in variants), default=1)
+        if self.steps_per_epoch and self.steps_per_epoch * largest > self.split.num_train_examples:
+            yield (
+                f"steps_per_epoch: {self.steps_per_epoch} steps of {largest} images are more than the "
+                f"{self.split.num_train_examples} training examples."
+            )
+        if engine == "tensorflow" and any(variant.jit_compile for variant in variants):
+            for name in [each.name for each in self.augmentation if each.name in AFFINE]:
+                yield f"augmentation: {name} can't be compiled with XLA on TensorFlow, as a variant of it would be."
+        for metric, count in Counter(self.metrics).items():
+            if count > 1:
+                yield f"metrics: {metric!r} stands twice."
         if self.learning_rate_rule.num_warmup_epochs >= self.num_epochs:
             yield f"learning_rate_rule.num_warmup_epochs: must leave an epoch of the {self.num_epochs}."
 

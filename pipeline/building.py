@@ -60,6 +60,8 @@ def compile_model(model: keras.Model, benchmark: Benchmark, variant: Variant) ->
     Raises:
         InputError: the optimizer does not take the arguments that the recipe has for it.
     """
+    if variant.jit_compile:
+        check_compiles(model)
     recipe = benchmark.optimizer
     learning_rate = _learning_rate(benchmark, variant.batch_multiplier)
     optimizer = make_optimizer(recipe.name, learning_rate, recipe.arguments)
@@ -75,13 +77,22 @@ def compile_model(model: keras.Model, benchmark: Benchmark, variant: Variant) ->
     engine.share_gradients(model)
 
 
+def check_compiles(model: keras.Model) -> None:
+    """Raises `InputError` where XLA can't compile a layer: Keras would train without XLA, and only warn."""
+    layers = [layer.name for layer in model._flatten_layers() if not layer.supports_jit]
+    if layers:
+        raise InputError(
+            f"jit_compile: XLA can't compile {', '.join(layers)}. Leave these layers out, or the variants with XLA."
+        )
+
+
 def make_optimizer(name: str, learning_rate: Any, arguments: Mapping[str, Any]) -> keras.optimizers.Optimizer:
-    """Keras's optimizer `name`, as `keras.optimizers.get` spells it, with a learning rate or a schedule of it.
+    """Keras's optimizer whose class is called `name`, whatever the case, with a learning rate or a schedule of it.
 
     Raises:
         InputError: it does not take `arguments`; the text names those that it takes.
     """
-    kind = type(keras.optimizers.get(name))
+    kind = {key.lower(): value for key, value in vars(keras.optimizers).items()}[name]
     parameters = inspect.signature(kind).parameters
     known = sorted(key for key, value in parameters.items() if key not in OURS and value.kind is not value.VAR_KEYWORD)
     if unknown := sorted(set(arguments) - set(known)):

@@ -8,7 +8,6 @@ from typing import Any
 import keras
 
 from pipeline import engine
-from pipeline.datasets import Examples
 from pipeline.precision import loss_scale_now
 from pipeline.records import EpochRecord
 
@@ -20,7 +19,7 @@ class EpochClock(keras.callbacks.Callback):
     compiles like the first of all: `since_start` tells them.
 
     Args:
-        examples: the training examples of an epoch.
+        num_examples: trained on in an epoch.
         validate: returns loss and accuracy in [0, 1] on the validation set.
         on_epoch: told of each epoch as it ends.
         earlier: epochs that another process has trained.
@@ -28,7 +27,7 @@ class EpochClock(keras.callbacks.Callback):
 
     def __init__(
         self,
-        examples: Examples,
+        num_examples: int,
         validate: Callable[[], tuple[float, float]],
         on_epoch: Callable[[EpochRecord], None],
         earlier: Sequence[EpochRecord] = (),
@@ -36,7 +35,7 @@ class EpochClock(keras.callbacks.Callback):
         super().__init__()
         self.epochs = list(earlier)
         self.diverged = False
-        self._num_examples = len(examples.labels)
+        self._num_examples = num_examples
         self._validate = validate
         self._on_epoch = on_epoch
         self._num_earlier = len(earlier)

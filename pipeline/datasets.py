@@ -1,11 +1,10 @@
-"""Data sets: from TFDS to arrays on disk, and from there into training, validation and test."""
+"""Data sets: from arrays on disk into training, validation and test, in memory or read from disk as they are needed."""
 
 import hashlib
 import json
-import logging
-import shutil
+import os
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,13 +13,42 @@ from pipeline.errors import InputError
 
 ROOT = Path("data")
 ARRAYS = ("train_images", "train_labels", "test_images", "test_labels")
+IN_MEMORY_SHARE = 0.25  # of this machine's memory; images that take more of it stay on disk
+PIECE_BYTES = 2**24
+
+
+class ImagesOnDisk:
+    """Rows of a memory-mapped array of images (N, H, W, C), read as they are asked for.
+
+    It is indexed as an array is, by a slice or by integers (n,), and returns an array.
+    """
+
+    def __init__(self, array: np.ndarray, rows: np.ndarray) -> None:
+        self._array = array
+        self._rows = rows
+        self.shape = (len(rows), *array.shape[1:])
+        self.dtype = array.dtype
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, index: slice | np.ndarray) -> np.ndarray:
+        rows = self._rows[index]
+        order = np.argsort(rows, kind="stable")  # a disk reads forwards faster
+        images = np.empty((len(rows), *self.shape[1:]), self.dtype)
+        images[order] = self._array[rows[order]]
+        return images
 
 
 class Examples(NamedTuple):
     """Images (N, H, W, C) in uint8 and integer labels (N,)."""
 
-    images: np.ndarray
+    images: np.ndarray | ImagesOnDisk
     labels: np.ndarray
+
+    @property
+    def in_memory(self) -> bool:
+        return isinstance(self.images, np.ndarray)
 
 
 class Dataset(NamedTuple):
@@ -35,59 +63,12 @@ class Dataset(NamedTuple):
         return int(self.train.images.shape[-1])
 
 
-def download(name: str, root: Path = ROOT) -> Path:
-    """Writes `root/name`: one array a file and `dataset.json`, all of it or nothing. Returns the folder.
-
-    Example order is that of TFDS without shuffling. TFDS looks in `TFDS_DATA_DIR` before it asks the network.
-
-    Raises:
-        InputError: TFDS has neither a prepared data set nor a way to fetch it; the text says what to put where.
-    """
-    directory, partial = root / name, root / f"{name}.partial"
-    arrays, description = _read_tfds(name)
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    for array_name, array in arrays.items():
-        np.save(partial / f"{array_name}.npy", array)
-    description["sha256"] = {array_name: _sha256(array) for array_name, array in arrays.items()}
-    (partial / "dataset.json").write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
-    shutil.rmtree(directory, ignore_errors=True)
-    partial.replace(directory)
-    return directory
-
-
-def _read_tfds(name: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    import tensorflow_datasets as tfds  # only preparing data needs it
-
-    logging.getLogger("urllib3").setLevel(logging.ERROR)  # one line a retry, for minutes, where there is no network
-    try:
-        builder = tfds.builder(name)
-        builder.download_and_prepare()
-    except Exception as error:  # TFDS raises whatever its network, file system and archive libraries raise
-        reason = str(error).strip().splitlines() or [type(error).__name__]
-        raise InputError(
-            f"Data set '{name}' could not be fetched: {reason[0][:300]}\n"
-            f"Either connect this machine to the network, or set TFDS_DATA_DIR to a folder that holds the data set as "
-            f"TFDS prepares it ({name}/<version>/ with dataset_info.json and its tfrecord files), copied from a "
-            f"machine where `python -m stages.download --dataset {name}` has run (there in ~/tensorflow_datasets)."
-        ) from None
-    arrays = {}
-    for split in ("train", "test"):
-        batches = tfds.as_numpy(builder.as_dataset(split=split, batch_size=1000, as_supervised=True))
-        images, labels = zip(*batches, strict=True)
-        arrays[f"{split}_images"], arrays[f"{split}_labels"] = np.concatenate(images), np.concatenate(labels)
-    description = {
-        "name": builder.info.full_name,
-        "num_train_examples": len(arrays["train_labels"]),
-        "num_test_examples": len(arrays["test_labels"]),
-        "image_shape": list(arrays["train_images"].shape[1:]),
-        "classes": builder.info.features["label"].names,
-    }
-    return arrays, description
-
-
-def load(name: str, split: Split, root: Path = ROOT) -> Dataset:
+def load(name: str, split: Split, root: Path = ROOT, max_bytes_in_memory: int | None = None) -> Dataset:
     """The data set cut as `split` says; the test set whole.
+
+    Args:
+        max_bytes_in_memory: where the images of the three parts take more, they stay on disk; by default a quarter of
+            this machine's memory. Batches are the same either way.
 
     Raises:
         InputError: a file is missing or its content does not have the recorded SHA-256, or the split asks for more
@@ -97,14 +78,15 @@ def load(name: str, split: Split, root: Path = ROOT) -> Dataset:
     remedy = f"Prepare it again with: dvc repro --force --single-item download@{name}"
     try:
         description = json.loads((directory / "dataset.json").read_text(encoding="utf-8"))
-        arrays = {array_name: np.load(directory / f"{array_name}.npy") for array_name in ARRAYS}
+        arrays = {array_name: np.load(directory / f"{array_name}.npy", mmap_mode="r") for array_name in ARRAYS}
     except FileNotFoundError as error:
         raise InputError(f"{error.filename} is missing. {remedy}") from None
     except (ValueError, EOFError, OSError) as error:
         raise InputError(f"A file of {directory} is damaged: {error}. {remedy}") from None
     for array_name, array in arrays.items():
-        if _sha256(array) != description["sha256"][array_name]:
-            raise InputError(f"{directory / array_name}.npy is not the file that was prepared. {remedy}")
+        path = directory / f"{array_name}.npy"
+        if _sha256(path, array.offset) != description["sha256"][array_name]:
+            raise InputError(f"{path} is not the file that was prepared. {remedy}")
 
     wanted = split.num_train_examples + split.num_validation_examples
     available = len(arrays["train_labels"])
@@ -113,20 +95,36 @@ def load(name: str, split: Split, root: Path = ROOT) -> Dataset:
     order = np.arange(available)
     if split.shuffle_seed is not None:
         order = np.random.default_rng(split.shuffle_seed).permutation(available)
-    train, validation = order[: split.num_train_examples], order[available - split.num_validation_examples :]
+    rows = {
+        "train": order[: split.num_train_examples],
+        "validation": order[available - split.num_validation_examples :],
+        "test": np.arange(len(arrays["test_labels"])),
+    }
+    if max_bytes_in_memory is None:
+        max_bytes_in_memory = int(IN_MEMORY_SHARE * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    num_bytes = sum(map(len, rows.values())) * arrays["train_images"][0].nbytes
 
-    def examples(part: str, rows: np.ndarray | slice) -> Examples:
-        return Examples(arrays[f"{part}_images"][rows], arrays[f"{part}_labels"][rows])
+    def examples(part: str) -> Examples:
+        prefix = "test" if part == "test" else "train"
+        images, labels = arrays[f"{prefix}_images"], arrays[f"{prefix}_labels"][rows[part]]
+        fits = num_bytes <= max_bytes_in_memory
+        return Examples(images[rows[part]] if fits else ImagesOnDisk(images, rows[part]), labels)
 
     digest = hashlib.sha256("".join(description["sha256"][array_name] for array_name in ARRAYS).encode())
     return Dataset(
-        train=examples("train", train),
-        validation=examples("train", validation),
-        test=examples("test", slice(None)),
+        train=examples("train"),
+        validation=examples("validation"),
+        test=examples("test"),
         num_classes=len(description["classes"]),
         sha256=digest.hexdigest(),
     )
 
 
-def _sha256(array: np.ndarray) -> str:
-    return hashlib.sha256(np.ascontiguousarray(array).data).hexdigest()
+def _sha256(path: Path, offset: int) -> str:
+    """Of the array that begins at `offset` of the file."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        file.seek(offset)
+        while piece := file.read(PIECE_BYTES):
+            digest.update(piece)
+    return digest.hexdigest()

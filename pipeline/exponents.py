@@ -4,6 +4,7 @@ After Micikevicius et al., Mixed Precision Training (arXiv 1710.03740), figure 3
 activation gradients, with the part that float16 flushes to zero, without and with a loss scale.
 """
 
+from collections import Counter
 from typing import Any
 
 import keras
@@ -13,6 +14,7 @@ from pipeline import building, engine
 from pipeline.batches import ShuffledBatches
 from pipeline.benchmark import Benchmark
 from pipeline.datasets import Dataset
+from pipeline.facts import TYPES
 from pipeline.variant import Variant
 
 LOWEST, HIGHEST = -60, 20
@@ -35,9 +37,9 @@ def gradient_exponents(benchmark: Benchmark, data: Dataset, loss_scale: float, s
 
     network = model.layers[-1]
     inputs = keras.Model(model.inputs, network.input if len(model.layers) == 1 else model.layers[-2].output)
-    outputs = [layer.output for layer in network.layers if not isinstance(layer, keras.layers.InputLayer)]
+    hidden = _hidden(network)
     gradients = engine.activation_gradients(
-        keras.Model(network.inputs, outputs),
+        keras.Model(network.inputs, [*hidden, *network.outputs]),
         inputs([images]),
         labels,
         lambda labels, probabilities: keras.ops.mean(
@@ -57,6 +59,18 @@ def gradient_exponents(benchmark: Benchmark, data: Dataset, loss_scale: float, s
         "flushed_share_scaled": _flushed(nonzero * np.float32(loss_scale)),
         "overflow_share_scaled": float(np.isinf(_to_float16(nonzero * np.float32(loss_scale))).mean()),
     }
+
+
+def _hidden(network: keras.Model) -> list[Any]:
+    """The output of every layer but the last, where that is one tensor; not of layers called twice."""
+    nodes = [node for depth in network._nodes_by_depth.values() for node in depth]  # `layers` tell of one call each
+    calls = Counter(node.operation for node in nodes)
+    tensors = [
+        node.output_tensors[0]
+        for node in nodes
+        if not node.is_input and calls[node.operation] == len(node.output_tensors) == 1
+    ]
+    return [tensor for tensor in tensors if tensor.dtype in TYPES and tensor is not network.outputs[0]]
 
 
 def _flushed(values: np.ndarray) -> float:

@@ -8,7 +8,7 @@ import keras
 import numpy as np
 
 from pipeline import building, engine
-from pipeline.benchmark import Benchmark
+from pipeline.benchmark import Benchmark, Imported
 from pipeline.facts import POLICIES, TYPES
 from pipeline.precision import expected_dtypes, loss_scale_now, observed_dtypes
 
@@ -56,8 +56,13 @@ def _largest(dtype: str) -> float:
 
 
 def policy_facts(benchmark: Benchmark, num_classes: int, num_channels: int) -> Facts:
-    """Dtypes of a model's computations, variables and output under each policy, and what Keras does to its loss."""
+    """Dtypes of a model's computations, variables and output under each policy, and what Keras does to its loss.
+
+    Of a model of our own: they tell of policies, not of models.
+    """
     facts: Facts = {}
+    if isinstance(benchmark.model, Imported):  # whose layers need not follow the policy, and may be slow to build
+        benchmark = benchmark.with_dense_model(units=64)
     for policy in POLICIES:
         model, _ = building.build_model(benchmark, policy, num_classes, num_channels, seed=0)
         image = np.zeros((1, benchmark.image_size, benchmark.image_size, num_channels), np.uint8)
@@ -113,7 +118,9 @@ def layer_rows(name: str, benchmark: Benchmark, num_classes: int, num_channels: 
                     "kind": type(layer).__name__,
                     "compute_dtype": str(layer.compute_dtype),
                     "variable_dtype": "+".join(sorted({str(weight.dtype) for weight in layer.weights})) or "none",
-                    "output_dtype": str(layer.output.dtype),
+                    "output_dtype": "+".join(
+                        sorted({str(tensor.dtype) for tensor in keras.tree.flatten(layer.output)})
+                    ),
                 }
             )
     return rows

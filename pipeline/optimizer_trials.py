@@ -7,7 +7,7 @@ import keras
 import numpy as np
 
 from pipeline import building, engine, evaluation
-from pipeline.benchmark import Benchmark, Dense
+from pipeline.benchmark import Benchmark
 from pipeline.datasets import Dataset
 from pipeline.facts import TRIALS, Trial
 
@@ -22,7 +22,7 @@ def run_trials(benchmark: Benchmark, data: Dataset, seeds: Sequence[int]) -> lis
     The model is the dense one with 64 units. Accuracies, in [0, 1], are on the validation examples; `num_trained`
     counts the seeds at which a trial comes within 5 percentage points of its float32 twin.
     """
-    recipe = benchmark.model_copy(update={"model": Dense(name="dense", units=UNITS, source="pipeline/models/dense.py")})
+    recipe = benchmark.with_dense_model(UNITS)
     starts = [building.build_model(recipe, "float32", data.num_classes, data.num_channels, seed)[0] for seed in seeds]
     weights = [model.get_weights() for model in starts]
     twins: dict[tuple[str, str], list[float]] = {}

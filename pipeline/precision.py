@@ -4,7 +4,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import keras
+import numpy as np
 
+from pipeline.benchmark import Benchmark, Imported
+from pipeline.errors import InputError
 from pipeline.variant import LossScale
 
 
@@ -31,6 +34,31 @@ def observed_dtypes(model: keras.Model, output_dtype: str) -> Dtypes:
         variable="+".join(sorted({str(weight.dtype) for layer in layers for weight in layer.trainable_weights})),
         output=output_dtype,
     )
+
+
+def check_model(name: str, benchmark: Benchmark, policy: str, dtypes: Dtypes, probabilities: np.ndarray) -> None:
+    """Refuses a model that is not what its policy says, or gives no probabilities (N, num_classes).
+
+    A model of the user's may keep some layers in float32, the last one among them, as long as others follow the policy.
+
+    Raises:
+        InputError: the dtypes are others, or rows don't sum to one.
+    """
+    expected = expected_dtypes(policy)
+    fits = dtypes == expected
+    if isinstance(benchmark.model, Imported):
+        fits = all(expected[i] in dtypes[i].split("+") for i in range(2)) and dtypes.output == expected.output
+    if not fits:
+        raise InputError(
+            f"{name} must have {expected} under {policy}: {dtypes}. Layers follow Keras's global policy; "
+            "give none but the last a dtype of its own."
+        )
+    one = bool((probabilities >= 0).all()) and np.allclose(probabilities.sum(axis=1), 1, atol=1e-2)
+    if isinstance(benchmark.model, Imported) and np.isfinite(probabilities).all() and not one:
+        raise InputError(
+            f"{name} must return probabilities, at least 0 and 1 in sum: end with a softmax in float32. "
+            f"Received: {np.array2string(probabilities[0], precision=3, threshold=6)}"
+        )
 
 
 def scaled(optimizer: keras.optimizers.Optimizer, loss_scale: LossScale) -> keras.optimizers.Optimizer:

@@ -7,7 +7,6 @@ import keras
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from pipeline.datasets import Examples
 from pipeline.records import EpochRecord
 
 
@@ -19,12 +18,12 @@ class ProgressLine(keras.callbacks.Callback):
 
     async_safe = True
 
-    def __init__(self, title: str, num_epochs: int, examples: Examples) -> None:
+    def __init__(self, title: str, num_epochs: int, num_examples: int) -> None:
         super().__init__()
         self._console = Console()
         self._title = title
         self._num_epochs = num_epochs
-        self._num_examples = len(examples.labels)
+        self._num_examples = num_examples
         self._begun = 0.0
         self._line = Progress(
             TextColumn("{task.description}"),

@@ -88,4 +88,6 @@ Augmentation = Annotated[
     Field(discriminator="name"),
 ]
 
+AFFINE = ("random_translation", "random_rotation", "random_zoom")  # TensorFlow has these without XLA alone
+
 Metric = Literal["top_5_accuracy", "macro_f1", "balanced_accuracy"]

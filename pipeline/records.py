@@ -86,6 +86,7 @@ class RunRecord(BaseModel):
     `steady_epoch_seconds` is the median training time, validation apart, of all epochs but `excluded_epochs`: the
     first, and where the run was `resumed` the first after that, because they trace and compile.
     `overflow` says what becomes of a step whose gradients are not finite: only a dynamic loss scale skips it.
+    `test_metrics` has what the recipe measures besides accuracy, by name; it is empty where the run has no end.
     `timing_fault` says why the times of this run can't be used, where they can't.
     """
 
@@ -130,6 +131,7 @@ class RunRecord(BaseModel):
     final_validation_accuracy: float | None
     final_test_loss: float | None
     final_test_accuracy: float | None
+    test_metrics: dict[str, float]
     initial_weights_sha256: str
     final_weights_sha256: str | None
     data_sha256: str

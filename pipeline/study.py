@@ -94,8 +94,8 @@ class Study(Section):
                         f"benchmarks.{name}.batch_size: {benchmark.batch_size} × {variant.batch_multiplier} of variant "
                         f"{variant_name} is more than the {benchmark.split.num_train_examples} training examples."
                     )
-            multipliers = [variant.batch_multiplier for variant in self.variants_of(name).values()]
-            faults += [f"benchmarks.{name}.{fault}" for fault in benchmark.faults(multipliers)]
+            of_variants = benchmark.faults(self.engine, self.variants_of(name).values())
+            faults += [f"benchmarks.{name}.{fault}" for fault in of_variants]
             if self.comparison.num_warmup_epochs >= benchmark.num_epochs:
                 faults.append(
                     f"comparison.num_warmup_epochs: must leave an epoch of the {benchmark.num_epochs} of {name}. "

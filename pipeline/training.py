@@ -12,18 +12,20 @@ from pipeline import engine  # first: it quietens the engine before Keras import
 # isort: split
 import numpy as np
 
-from pipeline import datasets, environment
+from pipeline import datasets, environment, user_code
 from pipeline.batches import ShuffledBatches, WholeBatches
+from pipeline.benchmark import Imported
 from pipeline.building import build_model, compile_model, weights_digest
 from pipeline.checkpoint import ROOT as CHECKPOINTS
 from pipeline.checkpoint import Checkpoint, Progress
 from pipeline.clock import EpochClock
 from pipeline.disturbance import Watch, timing_fault
 from pipeline.epoch_log import EpochLog
-from pipeline.errors import InputError, UnfinishedRunError
-from pipeline.evaluation import score
+from pipeline.errors import UnfinishedRunError
+from pipeline.evaluation import judge, probabilities_of, score
 from pipeline.loops import LOOPS
-from pipeline.precision import expected_dtypes, loss_scale_now, observed_dtypes
+from pipeline.metrics import measure
+from pipeline.precision import check_model, loss_scale_now, observed_dtypes
 from pipeline.progress import ProgressLine
 from pipeline.records import EpochRecord, Outcome, RunRecord, epoch_times, write_run
 from pipeline.study import RunKey, Study
@@ -80,24 +82,27 @@ def _train(
     # A first prediction traces it here, outside every timed window, and shows the output's real dtype.
     # XLA compiles for one shape: there it has to be the one of validation.
     num_first = evaluation_batch_size if engine.COMPILES_SHAPES else study.devices
-    first = WholeBatches(data.validation.images[:num_first], num_first)
-    dtypes = observed_dtypes(model, str(engine.predict(model, first).dtype))
-    if dtypes != expected_dtypes(variant.policy):
-        raise InputError(
-            f"{key.benchmark} must have {expected_dtypes(variant.policy)} under {variant.policy}: {dtypes}"
-        )
+    probabilities = engine.predict(model, WholeBatches(data.validation.images[:num_first], num_first))
+    dtypes = observed_dtypes(model, str(probabilities.dtype))
+    check_model(key.benchmark, benchmark, variant.policy, dtypes, probabilities)
+    labels = data.validation.labels[:num_first]
+    measure(benchmark.metrics, probabilities[: len(labels)], labels)  # what can't be measured is refused now
 
     # Now, because a model that ran out of memory on JAX has no values any more.
     num_parameters, weights_bytes = model.count_params(), sum(weight.nbytes for weight in model.get_weights())
 
-    batches = ShuffledBatches(data.train, batch_size, key.seed, process)
-    progress = ProgressLine(f"{key.benchmark} {key.variant} seed {key.seed}", benchmark.num_epochs, data.train)
+    batches = ShuffledBatches(data.train, batch_size, key.seed, process, benchmark.steps_per_epoch)
+    progress = ProgressLine(
+        f"{key.benchmark} {key.variant} seed {key.seed}", benchmark.num_epochs, batches.num_examples
+    )
     surroundings = environment.describe(study.runtime)
     watch = Watch(has_gpu=bool(surroundings["accelerators"]))
     log = EpochLog(model) if study.tensorboard else None
     checkpoint = None
     if process == (0, 1):  # of several, each would have to find the same epoch
         inputs = {"data": data.sha256, "initial_weights": initial_weights_sha256}
+        if isinstance(benchmark.model, Imported):
+            inputs["model"] = user_code.digest(Path(benchmark.model.source))
         checkpoint = Checkpoint(root / CHECKPOINTS, key, determinants(study, key, surroundings) | inputs)
     earlier = checkpoint.restore(model) if checkpoint else Progress([], None)
 
@@ -112,9 +117,13 @@ def _train(
                 raise UnfinishedRunError(f"{key.directory} has epoch {epoch.epoch} of {benchmark.num_epochs} behind it")
 
     clock = EpochClock(
-        data.train, lambda: score(model, data.validation, evaluation_batch_size)[:2], after_epoch, earlier.epochs
+        batches.num_examples,
+        lambda: score(model, data.validation, evaluation_batch_size)[:2],
+        after_epoch,
+        earlier.epochs,
     )
     test_loss = test_accuracy = None
+    test_metrics: dict[str, float] = {}
     predicted = np.empty(0, np.int64)
     outcome: Outcome = "completed"
     startup_seconds = time.perf_counter() - process_started
@@ -131,7 +140,9 @@ def _train(
     if clock.diverged:
         outcome = "diverged"
     if outcome == "completed":
-        test_loss, test_accuracy, predicted = score(model, data.test, evaluation_batch_size)
+        probabilities = probabilities_of(model, data.test, evaluation_batch_size)
+        test_loss, test_accuracy, predicted = judge(probabilities, data.test.labels)
+        test_metrics = measure(benchmark.metrics, probabilities, data.test.labels)
     last = epochs[-1] if epochs and outcome == "completed" else None
     first_epoch_seconds, steady_epoch_seconds, excluded_epochs = epoch_times(epochs)
     record = RunRecord(
@@ -163,7 +174,7 @@ def _train(
         startup_seconds=startup_seconds,
         first_epoch_seconds=first_epoch_seconds,
         steady_epoch_seconds=steady_epoch_seconds,
-        images_per_second=len(data.train.labels) / steady_epoch_seconds if steady_epoch_seconds else None,
+        images_per_second=batches.num_examples / steady_epoch_seconds if steady_epoch_seconds else None,
         peak_memory_bytes=peak_memory_bytes,
         peak_memory_kind=peak_memory_kind,
         weights_bytes=weights_bytes,
@@ -173,6 +184,7 @@ def _train(
         final_validation_accuracy=last.validation_accuracy if last else None,
         final_test_loss=test_loss,
         final_test_accuracy=test_accuracy,
+        test_metrics=test_metrics,
         initial_weights_sha256=initial_weights_sha256,
         final_weights_sha256=weights_digest(model.get_weights()) if outcome == "completed" else None,
         data_sha256=data.sha256,

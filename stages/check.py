@@ -1,12 +1,15 @@
 """Check params.yaml and claims.yaml whole, before anything runs."""
 
 import argparse
+from pathlib import Path
 
+from pipeline import user_code
 from pipeline.acceleration import device_of, speed
+from pipeline.benchmark import Imported
 from pipeline.claims import load_claims
 from pipeline.errors import InputError
 from pipeline.hardware import Hardware, this_machine
-from pipeline.study import Study, load_study
+from pipeline.study import PARAMS, Study, load_study
 from stages import run
 
 MADE_FOR = {"cpu": "cpu", "cuda": "nvidia_gpu", "tpu": "tpu"}
@@ -14,7 +17,7 @@ MADE_FOR = {"cpu": "cpu", "cuda": "nvidia_gpu", "tpu": "tpu"}
 
 def main(arguments: argparse.Namespace) -> None:
     messages = []
-    for load in (load_study, load_claims):
+    for load in (load_study, load_claims, check_own_code):
         try:
             load()
         except InputError as error:
@@ -25,6 +28,24 @@ def main(arguments: argparse.Namespace) -> None:
     print(device(arguments.runtime or study.runtime, hardware))
     for warning in slow_choices(study, hardware):
         print(f"note: {warning}")
+
+
+def check_own_code() -> None:
+    """Refuses what is wrong with the user's own modules, as far as it shows without running them."""
+    messages = []
+    try:
+        study = load_study()
+    except InputError:
+        return  # which is reported by itself
+    for name, benchmark in study.benchmarks.items():
+        model = benchmark.model
+        if isinstance(model, Imported):
+            try:
+                user_code.check_function(model.module, model.function, Path(model.source))
+            except InputError as error:
+                messages.append(f"{PARAMS}: benchmarks.{name}.model: {error}")
+    if messages:
+        raise InputError("\n".join(messages))
 
 
 def device(runtime: str, hardware: Hardware) -> str:

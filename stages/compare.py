@@ -31,10 +31,12 @@ def main(_: argparse.Namespace) -> None:
         if stable not in environments:
             environments.append(stable)
     _write_json(RESULTS / "environments.json", environments)
+    metrics = sorted({name for record in records.values() for name in record.test_metrics})
     _write_csv(
         RESULTS / "runs.csv",
         [
-            run.record.model_dump(exclude={"environment", "disturbance"})
+            run.record.model_dump(exclude={"environment", "disturbance", "test_metrics"})
+            | {name: run.record.test_metrics.get(name) for name in metrics}
             | run.record.disturbance.model_dump()
             | {"gpu_throttle_reasons": ", ".join(run.record.disturbance.gpu_throttle_reasons or [])}
             | {"steady_epoch_seconds": steady_epoch_seconds(run.epochs, study.comparison.num_warmup_epochs)}

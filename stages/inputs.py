@@ -1,12 +1,12 @@
 """Name what the runs of a benchmark read: digests of its data and of its model's source."""
 
 import argparse
-import hashlib
 import json
 from pathlib import Path
 
 from pipeline.errors import InputError
 from pipeline.study import load_study
+from pipeline.user_code import digest
 from stages import run
 
 
@@ -20,9 +20,8 @@ def main(arguments: argparse.Namespace) -> None:
     except (OSError, ValueError):
         remedy = f"dvc repro --force --single-item download@{benchmark.dataset}"
         raise InputError(f"data/{benchmark.dataset} is missing or damaged. Prepare it: {remedy}") from None
-    source = Path("pipeline", "models", f"{benchmark.model.name}.py").read_bytes()
     inputs = {"dataset": dataset["name"], "data_sha256": dataset["sha256"]}
-    inputs |= {"model": benchmark.model.name, "model_sha256": hashlib.sha256(source).hexdigest()}
+    inputs |= {"model": benchmark.model.name, "model_sha256": digest(Path(benchmark.model.source))}
     path = Path("inputs", f"{arguments.benchmark}.json")
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(inputs, indent=2) + "\n", encoding="utf-8")

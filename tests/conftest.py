@@ -143,6 +143,7 @@ def make_record(key: RunKey, **changes) -> RunRecord:
         "final_validation_accuracy": 0.9,
         "final_test_loss": 0.5,
         "final_test_accuracy": 0.9,
+        "test_metrics": {},
         "initial_weights_sha256": f"{key.benchmark}{key.seed}",
         "final_weights_sha256": None,
         "data_sha256": "d",

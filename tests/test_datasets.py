@@ -1,43 +1,11 @@
-import json
-
 import numpy as np
 import pytest
-import tensorflow_datasets as tfds
 
 from pipeline import datasets
 from pipeline.benchmark import Split
 from pipeline.errors import InputError
 
 SPLIT = Split(num_train_examples=40, num_validation_examples=10, shuffle_seed=7)
-
-
-def test_download_writes_what_load_reads(tmp_path):
-    with tfds.testing.mock_data(num_examples=60):
-        folder = datasets.download("mnist", tmp_path)
-    description = json.loads((folder / "dataset.json").read_text())
-    assert description["name"].startswith("mnist/3")
-    assert description["image_shape"] == [28, 28, 1]
-    assert len(description["classes"]) == 10
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["mnist"]
-
-    data = datasets.load("mnist", SPLIT, tmp_path)
-    assert data.train.images.shape == (40, 28, 28, 1)
-    assert data.validation.images.shape == (10, 28, 28, 1)
-    assert data.test.images.shape == (60, 28, 28, 1)
-    assert data.train.images.dtype == np.uint8
-    assert np.issubdtype(data.train.labels.dtype, np.integer)
-
-
-def test_without_network_the_message_says_what_to_put_where(tmp_path, monkeypatch):
-    """A folder that is not writable fails in TFDS at once, as a missing route does after its retries."""
-    (tmp_path / "file").touch()
-    monkeypatch.setattr(tfds.core.constants, "DATA_DIR", str(tmp_path / "file" / "data"))
-    monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path / "file" / "data"))
-    with pytest.raises(InputError) as caught:
-        datasets.download("mnist", tmp_path / "out")
-    for word in ("'mnist'", "TFDS_DATA_DIR", "mnist/<version>/"):
-        assert word in str(caught.value)
-    assert not (tmp_path / "out").exists()
 
 
 def test_split_takes_from_the_front_and_holds_out_from_behind(workspace):
@@ -82,3 +50,30 @@ def test_a_flipped_bit_is_found(workspace):
     path.write_bytes(content)
     with pytest.raises(InputError, match=r"test_images\.npy is not the file that was prepared"):
         datasets.load("mnist", SPLIT, workspace / "data")
+
+
+def test_what_does_not_fit_into_memory_is_read_from_disk_and_is_the_same(workspace):
+    """60 + 20 images of 64 bytes, 40 + 10 + 20 of them taken."""
+    memory, disk = (
+        datasets.load("mnist", SPLIT, workspace / "data", max_bytes_in_memory=70 * 64 - on_disk) for on_disk in (0, 1)
+    )
+    for part in ("train", "validation", "test"):
+        near, far = getattr(memory, part), getattr(disk, part)
+        assert (near.in_memory, far.in_memory) == (True, False)
+        assert np.array_equal(near.labels, far.labels)
+        assert (near.images.shape, near.images.dtype, len(near.images)) == (
+            far.images.shape,
+            far.images.dtype,
+            len(far.images),
+        )
+        rows = np.random.default_rng(1).integers(0, len(near.labels), 30)  # some twice
+        assert np.array_equal(near.images[rows], far.images[rows])
+        assert np.array_equal(near.images[3:8], far.images[3:8])
+        assert isinstance(far.images[rows], np.ndarray)
+        assert not isinstance(near.images, np.memmap)
+    assert memory.sha256 == disk.sha256
+    assert disk.num_channels == 1
+
+
+def test_by_default_a_small_set_is_in_memory(workspace):
+    assert datasets.load("mnist", SPLIT, workspace / "data").train.in_memory

@@ -25,7 +25,7 @@ batch_size, image_size, num_parameters,
 num_train_examples, num_validation_examples, num_test_examples, num_epochs, steps_per_epoch, startup_seconds,
 first_epoch_seconds, steady_epoch_seconds, images_per_second, peak_memory_bytes, peak_memory_kind, weights_bytes,
 skipped_steps, final_loss_scale, final_train_loss, final_validation_accuracy, final_test_loss, final_test_accuracy,
-initial_weights_sha256, final_weights_sha256, data_sha256, resumed, excluded_epochs,
+test_metrics, initial_weights_sha256, final_weights_sha256, data_sha256, resumed, excluded_epochs,
 started_at, timing_fault, disturbance, environment"""
 
 
@@ -170,11 +170,10 @@ def test_a_step_that_runs_out_of_memory_leaves_a_record(workspace, monkeypatch, 
     assert record.weights_bytes == 4 * record.num_parameters
 
 
-def test_no_callback_of_ours_makes_keras_wait_for_every_step(workspace):
+def test_no_callback_of_ours_makes_keras_wait_for_every_step():
     """It fetches the loss of every step where a callback might read it; on TensorFlow it always does."""
-    data = datasets.load("mnist", small_study().benchmarks["wide"].split, workspace / "data")
-    clock = EpochClock(data.train, lambda: (0.0, 0.0), lambda _: None)
-    ours, none = [clock, ProgressLine("", 1, data.train)], []
+    clock = EpochClock(40, lambda: (0.0, 0.0), lambda _: None)
+    ours, none = [clock, ProgressLine("", 1, 40)], []
     waits = [not keras.callbacks.CallbackList(callbacks)._async_train for callbacks in (ours, none)]
     assert waits == ([False, False] if ENGINE == "jax" else [True, True])
 

@@ -61,7 +61,10 @@ def _augmentation(augmentation: Augmentation, seed: int) -> keras.layers.Layer:
     if augmentation.name in ("random_contrast", "random_brightness"):
         arguments["value_range"] = (0.0, 1.0)
     kind = getattr(layers, "".join(word.title() for word in augmentation.name.split("_")))
-    return kind(seed=seed, dtype="float32", name=augmentation.name, **arguments)
+    layer = kind(seed=seed, dtype="float32", name=augmentation.name, **arguments)
+    if keras.backend.backend() == "jax":
+        layer.supports_jit = True  # Keras says no for TensorFlow's sake, whose affine transformation XLA lacks
+    return layer
 
 
 def _draw_kernels(network: keras.Model, generator: np.random.Generator) -> None:

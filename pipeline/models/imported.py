@@ -57,7 +57,7 @@ def build(model: Imported, spec: ModelSpec) -> keras.Model:
     except Exception as error:  # whatever the user's code raises
         raise InputError(f"{model.name} failed for {spec}: {type(error).__name__}: {error}") from error
     _check(model.name, network, spec)
-    return network
+    return keras.Model(network.inputs, network.outputs, name=network.name)  # a Sequential becomes functional
 
 
 def _check(name: str, network: Any, spec: ModelSpec) -> None:

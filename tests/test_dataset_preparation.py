@@ -1,0 +1,270 @@
+"""Data sets as TFDS keeps them, in all shapes a user may have: written to arrays, or refused with the reason."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow_datasets as tfds
+
+from pipeline import datasets
+from pipeline.benchmark import Split
+from pipeline.configuration import validate
+from pipeline.dataset_source import DatasetSource
+from pipeline.errors import InputError
+from pipeline.preparation import prepare
+
+GREY = tfds.features.Image(shape=(6, 6, 1))
+TWO = tfds.features.ClassLabel(names=["cat", "dog"])
+BUILDER = '''
+import numpy as np
+import tensorflow_datasets as tfds
+
+class Spots(tfds.core.GeneratorBasedBuilder):
+    """Noise in two classes."""
+
+    VERSION = tfds.core.Version("1.0.0")
+
+    def _info(self):
+        features = {"image": tfds.features.Image(shape=(6, 6, 3)), "label": tfds.features.ClassLabel(names=["a", "b"])}
+        return tfds.core.DatasetInfo(
+            builder=self, features=tfds.features.FeaturesDict(features), supervised_keys=("image", "label"),
+        )
+
+    def _split_generators(self, dl_manager):
+        return {"train": self._generate_examples(50)}
+
+    def _generate_examples(self, count):
+        rng = np.random.default_rng(0)
+        for index in range(count):
+            yield index, {"image": rng.integers(0, 256, (6, 6, 3), np.uint8), "label": index % 2}
+'''
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    """Writes a data set `own` under TFDS_DATA_DIR: 12 training and 4 test examples."""
+    monkeypatch.setattr(tfds.core.constants, "DATA_DIR", str(tmp_path / "tfds"))
+    monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path / "tfds"))
+
+    def write(image, label, values, names=("image", "label")):
+        def examples(count):
+            rng = np.random.default_rng(count)
+            return [
+                (
+                    index,
+                    {
+                        names[0]: values(rng, index),
+                        names[1]: index % label.num_classes if isinstance(label, tfds.features.ClassLabel) else 0,
+                    },
+                )
+                for index in range(count)
+            ]
+
+        tfds.dataset_builders.store_as_tfds_dataset(
+            name="own",
+            version="1.0.0",
+            data_dir=tmp_path / "tfds",
+            features=tfds.features.FeaturesDict({names[0]: image, names[1]: label}),
+            split_datasets={"train": examples(12), "test": examples(4)},
+        )
+        return tmp_path / "data"
+
+    return write
+
+
+def grey(rng, _):
+    return rng.integers(0, 256, (6, 6, 1), np.uint8)
+
+
+def ragged(rng, index):
+    return rng.integers(0, 256, (6, 6 + index % 3, 3), np.uint8)
+
+
+def floats(scale):
+    return lambda rng, _: (scale * rng.random((6, 6, 1))).astype(np.float32)
+
+
+def own(**changes) -> DatasetSource:
+    return DatasetSource(tfds="own", **changes)
+
+
+def refusal(root, **changes) -> str:
+    with pytest.raises(InputError) as caught:
+        prepare("mine", own(**changes), root)
+    assert not (root / "mine").exists()
+    return str(caught.value)
+
+
+def test_without_network_the_message_says_what_to_put_where(tmp_path, monkeypatch):
+    """A folder that is not writable fails in TFDS at once, as a missing route does after its retries."""
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(tfds.core.constants, "DATA_DIR", str(tmp_path / "file" / "data"))
+    monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path / "file" / "data"))
+    with pytest.raises(InputError) as caught:
+        prepare("digits", DatasetSource(tfds="mnist"), tmp_path / "out")
+    for word in ("'mnist'", "TFDS_DATA_DIR", "mnist/<version>/", "--dataset digits"):
+        assert word in str(caught.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_name_that_tfds_does_not_know_is_named(tmp_path):
+    with pytest.raises(InputError, match="Data set 'no_such_thing' could not be fetched: "):
+        prepare("mine", DatasetSource(tfds="no_such_thing"), tmp_path)
+
+
+def test_images_are_written_as_tfds_has_them(store):
+    """In several pieces, as a large set is."""
+    root = store(GREY, TWO, grey)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pipeline.preparation.BATCH_BYTES", 5 * 4 * 36)
+        prepare("mine", own(), root)
+    expected = [example["image"] for example in tfds.as_numpy(tfds.builder("own").as_dataset(split="train"))]
+    assert np.array_equal(np.load(root / "mine" / "train_images.npy"), expected)
+    assert datasets.load("mine", Split(num_train_examples=10, num_validation_examples=2), root).num_classes == 2
+
+
+def test_splits_are_cut_as_tfds_writes_it(store):
+    root = store(GREY, TWO, grey)
+    prepare("mine", own(train="train[:75%]", test="train[75%:]"), root)
+    description = json.loads((root / "mine" / "dataset.json").read_text())
+    assert (description["num_train_examples"], description["num_test_examples"]) == (9, 3)
+    whole = [example["label"] for example in tfds.as_numpy(tfds.builder("own").as_dataset(split="train"))]
+    parts = [np.load(root / "mine" / f"{part}_labels.npy") for part in ("train", "test")]
+    assert np.array_equal(np.concatenate(parts), whole)
+
+
+def test_images_of_several_sizes_are_refused_or_resized(store):
+    root = store(tfds.features.Image(shape=(None, None, 3)), TWO, ragged)
+    assert "datasets.mine.train: images have several sizes, (6, " in refusal(root)
+    prepare("mine", own(image_size=5), root)
+    images = np.load(root / "mine" / "train_images.npy")
+    assert (images.shape, images.dtype) == ((12, 5, 5, 3), np.uint8)
+
+
+def test_float_images_become_bytes_or_are_refused(store):
+    image = tfds.features.Tensor(shape=(6, 6, 1), dtype=np.float32)
+    root = store(image, TWO, floats(1.0))
+    prepare("mine", own(), root)
+    rows = tfds.as_numpy(tfds.builder("own").as_dataset(split="train"))
+    expected = np.stack([np.rint(row["image"] * 255) for row in rows])
+    assert np.array_equal(np.load(root / "mine" / "train_images.npy"), expected)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (floats(255.0), r"float images must lie in [0, 1]. Received: 0."),
+        (floats(np.nan), "float images must lie in [0, 1]. Received: nan to nan"),
+    ],
+)
+def test_float_images_out_of_range_are_refused(store, values, message):
+    root = store(tfds.features.Tensor(shape=(6, 6, 1), dtype=np.float32), TWO, values)
+    assert f"datasets.mine.train: {message}" in refusal(root)
+
+
+@pytest.mark.parametrize(
+    ("image", "label", "values", "message"),
+    [
+        (
+            tfds.features.Image(shape=(6, 6, 1), dtype=np.uint16),
+            TWO,
+            lambda rng, _: rng.integers(0, 999, (6, 6, 1), np.uint16),
+            "image must be uint8, or a float in [0, 1]. Received: uint16",
+        ),
+        (
+            tfds.features.Tensor(shape=(36,), dtype=np.uint8),
+            TWO,
+            lambda rng, _: rng.integers(0, 256, 36, np.uint8),
+            "image must be an image of height, width and channels.",
+        ),
+        (GREY, tfds.features.Scalar(dtype=np.int64), grey, "label must be a ClassLabel"),
+    ],
+)
+def test_what_is_no_image_in_classes_is_refused(store, image, label, values, message):
+    assert message in refusal(store(image, label, values))
+
+
+def test_a_single_class_is_refused(store):
+    root = store(GREY, tfds.features.ClassLabel(num_classes=1), lambda rng, index: grey(rng, index))
+    assert "datasets.mine.label: label must have two classes or more. Received: 1" in refusal(root)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"test": "validation"}, "datasets.mine.test: own has splits train, test. Unknown split 'validation'"),
+        ({"test": "train[50%:]"}, "datasets.mine: 'train' and 'train[50%:]' have examples in common."),
+        ({"test": "test[:0]"}, "datasets.mine.test: 'test[:0]' has no example."),
+        ({"image": "image", "label": "kind"}, "datasets.mine.label: must be one of image, label. Received: 'kind'"),
+    ],
+)
+def test_splits_and_features_that_are_not_there_are_refused(store, changes, message):
+    assert message in refusal(store(GREY, TWO, grey), **changes)
+
+
+def test_features_of_other_names_are_to_be_named(store):
+    root = store(GREY, TWO, grey, ("picture", "kind"))
+    message = "own does not say which of its features are image and label. Name both, of kind, picture."
+    assert message in refusal(root)
+    assert (prepare("mine", own(image="picture", label="kind"), root) / "test_images.npy").exists()
+
+
+@pytest.mark.usefixtures("store")
+def test_a_builder_of_ones_own_is_registered_by_its_module(tmp_path):
+    (tmp_path / "spots_builder.py").write_text(BUILDER)
+    source = DatasetSource(
+        tfds="spots",
+        module="spots_builder",
+        source=str(tmp_path / "spots_builder.py"),
+        train="train[:40]",
+        test="train[40:]",
+    )
+    folder = prepare("mine", source, tmp_path / "data")
+    assert json.loads((folder / "dataset.json").read_text())["name"] == "spots/1.0.0"
+    assert np.load(folder / "train_images.npy").shape == (40, 6, 6, 3)
+
+
+@pytest.mark.usefixtures("store")
+def test_a_builder_that_fails_is_named(tmp_path):
+    text = BUILDER.replace("Spots", "Stains").replace("index % 2", "index % 5")
+    (tmp_path / "stains_builder.py").write_text(text)
+    source = DatasetSource(tfds="stains", module="stains_builder", source=str(tmp_path / "stains_builder.py"))
+    with pytest.raises(InputError) as caught:
+        prepare("mine", source, tmp_path / "data")
+    first, second = str(caught.value).split("\n")
+    assert first.startswith("Data set 'stains' could not be fetched: Failed to encode example: … ")
+    assert first.endswith("Class label 2 greater than configured num_classes 2")
+    assert second.startswith("Its builder is in stains_builder, which ")
+
+
+def test_labels_beyond_the_classes_are_refused(store, tmp_path):
+    """Files written with three classes, whose description was changed to two."""
+    root = store(GREY, tfds.features.ClassLabel(names=["a", "b", "c"]), grey)
+    folder = tmp_path / "tfds" / "own" / "1.0.0"
+    features = json.loads((folder / "features.json").read_text())
+    features["featuresDict"]["features"]["label"]["classLabel"]["numClasses"] = "2"
+    (folder / "features.json").write_text(json.dumps(features))
+    (folder / "label.labels.txt").write_text("a\nb\n")
+    message = "datasets.mine.train: labels must be 0 to 1, one for each class. Received: 0 to 2"
+    assert message in refusal(root)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"tfds": "../mnist"}, "tfds: String should match pattern"),
+        ({"tfds": "mnist", "module": "spots"}, "datasets (mnist): module and source stand together, or neither does."),
+        ({"tfds": "mnist", "label": "label"}, "datasets (mnist): image and label stand together, or neither does."),
+        ({"tfds": "mnist", "test": "train"}, "datasets (mnist): train and test are the same, 'train'."),
+        ({"tfds": "mnist", "image_size": 0}, "image_size: Input should be greater than 0"),
+    ],
+)
+def test_a_source_that_makes_no_sense_is_refused_at_the_door(values, message):
+    with pytest.raises(InputError) as caught:
+        validate(DatasetSource, values, "params.yaml")
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["mnist", "mnist:3.0.1", "mnist_corrupted/shot_noise", "cifar10_1/v4:1.1.0"])
+def test_names_are_written_as_tfds_writes_them(name):
+    assert validate(DatasetSource, {"tfds": name}, "params.yaml").tfds == name

@@ -1,0 +1,296 @@
+"""Models that the project does not have: functions of the user's, and Keras's own networks."""
+
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from conftest import REPOSITORY, benchmark, small_study
+
+from pipeline import building, engine, training, user_code
+from pipeline.benchmark import Benchmark
+from pipeline.configuration import validate
+from pipeline.errors import InputError
+from pipeline.records import read_record
+from pipeline.study import RunKey, Study
+
+MODELS = """
+import keras
+from keras import layers
+
+def build(spec):
+    images = keras.Input(spec.image_shape)
+    x = layers.Dense(spec.arguments.get("units", 4), activation="relu")(layers.Flatten()(images))
+    return keras.Model(images, layers.Dense(spec.num_classes, activation="softmax", dtype="float32")(x))
+
+def sequential(spec):
+    return keras.Sequential([
+        keras.Input(spec.image_shape), layers.Flatten(), layers.Dropout(0.5), layers.Dense(8),
+        layers.Dense(spec.num_classes, activation="softmax", dtype="float32"),
+    ])
+
+def transformer(spec):
+    # Calls a layer twice, has one with two outputs, and a model in place of a layer.
+    height, width, channels = spec.image_shape
+    images = keras.Input(spec.image_shape)
+    x = layers.Reshape((height, width * channels))(images)
+    twice = layers.Dense(width * channels)
+    x = twice(twice(x))
+    attended, _ = layers.MultiHeadAttention(2, 4)(x, x, return_attention_scores=True)
+    x = layers.LayerNormalization()(x + attended)
+    head = keras.Sequential([keras.Input(x.shape[1:]), layers.Dense(8, activation="relu"), layers.Flatten()])
+    return keras.Model(images, layers.Dense(spec.num_classes, activation="softmax", dtype="float32")(head(x)))
+
+def two_arguments(spec, more): ...
+def no_argument(): ...
+def nothing(spec): return None
+def broken(spec): return 1 / 0
+def three_classes(spec): return dense(spec, 3, "float32", "softmax")
+def half(spec): return dense(spec, spec.num_classes, None, "softmax")
+def logits(spec): return dense(spec, spec.num_classes, "float32", None)
+def all_float32(spec):
+    keras.config.set_dtype_policy("float32")
+    return dense(spec, spec.num_classes, "float32", "softmax")
+
+def dense(spec, units, dtype, activation):
+    images = keras.Input(spec.image_shape)
+    x = layers.Dense(4)(layers.Flatten()(images))
+    return keras.Model(images, layers.Dense(units, activation=activation, dtype=dtype)(x))
+
+def other_images(spec):
+    images = keras.Input((3, 3, 1))
+    return keras.Model(images, layers.Dense(spec.num_classes, dtype="float32")(layers.Flatten()(images)))
+
+class Subclass(keras.Model):
+    def call(self, images):
+        return images
+
+def subclassed(spec): return Subclass()
+"""
+
+
+@pytest.fixture
+def own(tmp_path_factory):
+    """A package outside the project, under a name that no other test imported; returns what a benchmark says of it."""
+    folder = tmp_path_factory.mktemp("outside")
+    package = folder / f"own_{folder.name}"
+    package.mkdir()
+    (package / "networks.py").write_text(MODELS)
+    path = sys.path.copy()
+    yield lambda function, **arguments: {
+        "name": f"{package.name}.networks:{function}",
+        "source": str(package),
+        "arguments": arguments,
+    }
+    sys.path[:] = path
+
+
+def recipe(model, **changes) -> Benchmark:
+    return Benchmark.model_validate(benchmark(units=8) | {"model": model} | changes)
+
+
+def build(model, policy="mixed_bfloat16", seed=0, **changes):
+    return building.build_model(recipe(model, **changes), policy, num_classes=10, num_channels=1, seed=seed)
+
+
+def application(name, **arguments):
+    return {"name": f"keras.applications:{name}", "source": "pipeline/models/application.py", "arguments": arguments}
+
+
+def run(model, workspace, **changes):
+    study = small_study(
+        benchmarks={"wide": benchmark(units=8, model=model, **changes)},
+        variants={"mixed": {"policy": "mixed_bfloat16", "batch_multiplier": 1}},
+        comparison={"baseline": "mixed", "num_warmup_epochs": 1, "margin_pp": {"wide": 1.0}},
+    )
+    return training.train(study, RunKey("wide", "mixed", 0), time.perf_counter(), workspace)
+
+
+@pytest.mark.parametrize("function", ["build", "sequential", "transformer"])
+def test_a_function_of_ones_own_is_trained(own, workspace, function):
+    record = run(own(function), workspace, num_epochs=4, metrics=["top_5_accuracy", "macro_f1", "balanced_accuracy"])
+    assert record.outcome == "completed"
+    assert record.compute_dtype == "bfloat16+float32"
+    assert record.test_metrics.keys() == {"top_5_accuracy", "macro_f1", "balanced_accuracy"}
+    assert record.test_metrics["top_5_accuracy"] > record.final_test_accuracy
+    assert record.test_metrics["balanced_accuracy"] == pytest.approx(record.final_test_accuracy)  # two of each class
+    assert read_record(record.key, workspace) == record
+
+
+def test_it_gets_what_the_study_says(own):
+    model, _ = build(own("build", units=7))
+    assert model.count_params() == 64 * 7 + 7 + 7 * 10 + 10
+
+
+def test_its_weights_depend_on_the_seed_and_not_on_the_policy(own):
+    digests = {build(own("transformer"), policy, seed=3)[1] for policy in ("float32", "mixed_float16", "bfloat16")}
+    assert len(digests) == 1
+    assert build(own("transformer"), seed=4)[1] not in digests
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        ("two_arguments", "must take one argument, a ModelSpec. Received: (spec, more)"),
+        ("no_argument", "must take one argument, a ModelSpec. Received: ()"),
+        ("absent", "networks.py has no function absent, which own_"),
+        ("nothing", "must return a keras.Model. Received: NoneType"),
+        ("broken", "ZeroDivisionError: division by zero"),
+        ("three_classes", "must return probabilities of shape (None, 10). Received: (None, 3)"),
+        ("half", 'must return float32: give its last layer dtype="float32". Received: bfloat16'),
+        ("other_images", "must take images of shape (None, 8, 8, 1). Received: (None, 3, 3, 1)"),
+        ("subclassed", "must return a functional or Sequential model with a keras.Input. Received: Subclass"),
+    ],
+)
+def test_what_does_not_fit_is_named_when_it_is_built(own, function, message):
+    with pytest.raises(InputError) as caught:
+        build(own(function))
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (
+            "logits",
+            "wide must return probabilities, at least 0 and 1 in sum: end with a softmax in float32. Received: [",
+        ),
+        ("all_float32", "wide must have Dtypes(compute='bfloat16', variable='float32', output='float32')"),
+    ],
+)
+def test_what_shows_in_a_prediction_is_refused_before_training(own, workspace, function, message):
+    with pytest.raises(InputError) as caught:
+        run(own(function), workspace)
+    assert message in str(caught.value)
+    assert not (workspace / "runs").exists()
+
+
+def test_a_module_that_cannot_be_imported_is_named_with_its_reason(own, tmp_path):
+    model = own("build") | {"name": "no_such_package.networks:build"}
+    with pytest.raises(InputError, match=r"can't be imported from .*: ModuleNotFoundError: No module named 'no_such_"):
+        build(model)
+    with pytest.raises(InputError, match=r"nowhere does not exist\. `source` is the file or folder"):
+        build(model | {"source": str(tmp_path / "nowhere")})
+
+
+def test_a_module_beside_its_source_is_refused(own):
+    """Its changes would train nothing anew."""
+    with pytest.raises(InputError, match=r"textwrap is .*textwrap\.py, which does not lie in "):
+        build(own("build") | {"name": "textwrap:dedent"})
+
+
+def test_importing_leaves_nothing_in_the_source(own):
+    """What Python compiles would look like a change of it."""
+    model = own("build")
+    build(model)
+    assert [path.name for path in Path(model["source"]).rglob("*")] == ["networks.py"]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "size"),
+    [
+        ("MobileNetV2", {"alpha": 0.35}, 32),
+        ("ResNet50V2", {}, 8),
+        ("EfficientNetB0", {}, 32),
+        ("MobileNetV3Small", {}, 32),
+    ],
+)
+def test_networks_of_keras_get_a_head_for_our_classes(name, arguments, size):
+    model, _ = build(application(name, **arguments), image_size=size)
+    probabilities = engine.predict(model, np.zeros((2, 8, 8, 1), np.uint8), 2)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-5)
+    assert model.output.dtype == "float32"
+    scales = [layer.scale for layer in model.layers[-1].layers if type(layer).__name__ == "Rescaling"]
+    assert scales[:2] == ([255.0, 1 / 255.0] if name == "EfficientNetB0" else [])  # its own would darken images again
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        ("ResNet51", {}, "keras.applications has no ResNet51. It has: ConvNeXtBase, "),
+        ("resnet", {}, "keras.applications has no resnet. It has: "),
+        ("MobileNetV2", {"alfa": 1}, "keras.applications:MobileNetV2 takes no alfa here. It takes: alpha"),
+        ("MobileNetV2", {"weights": "imagenet"}, "keras.applications:MobileNetV2 takes no weights here."),
+        ("InceptionV3", {}, "keras.applications:InceptionV3 can't be built for images of (8, 8, 1): "),
+    ],
+)
+def test_what_keras_does_not_have_or_refuses_is_named(name, arguments, message):
+    with pytest.raises(InputError) as caught:
+        build(application(name, **arguments))
+    assert message in str(caught.value)
+
+
+def test_the_digest_is_of_names_and_contents_and_not_of_what_python_compiled(own):
+    source = Path(own("build")["source"])
+    digests = [user_code.digest(source)]
+    (source / "__pycache__").mkdir()
+    (source / "__pycache__" / "networks.pyc").touch()
+    assert user_code.digest(source) == digests[0]
+    for change in (
+        lambda: (source / "sizes.json").write_text("{}"),
+        lambda: (source / "sizes.json").write_text("[]"),
+        lambda: (source / "sizes.json").rename(source / "widths.json"),
+    ):
+        change()
+        digests.append(user_code.digest(source))
+    assert len(set(digests)) == 4
+    assert user_code.digest(source / "networks.py") not in digests
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ({"name": "dens", "units": 3}, "benchmarks.wide.model.name: must be dense, efficientnet, keras.applications:"),
+        ({"name": "dense", "units": 3}, "benchmarks.wide.model.source: missing; it is 'pipeline/models/dense.py'"),
+        ({"name": "dense", "units": 0, "source": "x"}, "benchmarks.wide.model.units: Input should be greater than 0"),
+        ({"name": "a.b:c"}, "benchmarks.wide.model.source: missing."),
+        ({"name": "a.b:c", "source": "x", "argument": {}}, "model.argument: unknown key. Did you mean 'arguments'?"),
+        ({"units": 3}, "benchmarks.wide.model.name: missing"),
+        ("dense", "benchmarks.wide.model"),
+    ],
+)
+def test_a_model_that_makes_no_sense_is_refused_at_the_door(model, message):
+    values = small_study().model_dump(mode="json")
+    values["benchmarks"]["wide"]["model"] = model
+    with pytest.raises(InputError) as caught:
+        validate(Study, values, "params.yaml")
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ({"function": "two_arguments"}, "two_arguments must take one argument, a ModelSpec. Received: spec, more"),
+        ({"function": "no_argument"}, "no_argument must take one argument, a ModelSpec. Received: "),
+        ({"module": "net"}, ".net can't be imported from"),
+        ({"source": "nowhere"}, "nowhere does not exist."),
+    ],
+)
+def test_the_first_step_sees_what_shows_without_an_engine(own, tmp_path, model, message):
+    good = own("build")
+    package = good["name"].partition(".")[0]
+    values = small_study().model_dump(mode="json")
+    values["benchmarks"]["wide"]["model"] = good
+    values["benchmarks"]["narrow"]["model"] = {
+        "name": f"{package}.{model.get('module', 'networks')}:{model.get('function', 'build')}",
+        "source": model.get("source", good["source"]),
+    }
+    (tmp_path / "params.yaml").write_text(yaml.safe_dump(values))
+    shutil.copy(REPOSITORY / "claims.yaml", tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "stages.check"],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    fault = next(line for line in done.stderr.splitlines() if "benchmarks." in line)
+    assert (done.returncode, fault.startswith("error: params.yaml: benchmarks.narrow.model: ")) == (2, True)
+    assert message in fault
+    assert "Traceback" not in done.stderr
+    assert "keras" not in done.stderr

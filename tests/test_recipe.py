@@ -1,0 +1,220 @@
+"""Optimizers, learning rates and augmentation by the numbers they give; metrics against a count by hand."""
+
+import keras
+import numpy as np
+import pytest
+from conftest import ENGINE, benchmark, small_study
+
+from pipeline import building, datasets, models
+from pipeline.batches import ShuffledBatches
+from pipeline.benchmark import Benchmark
+from pipeline.configuration import validate
+from pipeline.errors import InputError
+from pipeline.evaluation import score
+from pipeline.metrics import balanced_accuracy, macro_f1, measure, top_5_accuracy
+from pipeline.study import Study
+from pipeline.variant import Variant
+
+PLAIN = Variant(policy="float32", batch_multiplier=1, jit_compile=ENGINE == "jax")
+DOUBLE = PLAIN.model_copy(update={"batch_multiplier": 2})
+AUGMENTATIONS = [
+    {"name": "random_flip"},
+    {"name": "random_translation", "height_factor": 0.2, "width_factor": 0.2},
+    {"name": "random_rotation", "factor": 0.1},
+    {"name": "random_zoom", "height_factor": 0.2},
+    {"name": "random_contrast", "factor": 0.5},
+    {"name": "random_brightness", "factor": 0.5},
+]
+
+
+def recipe(**changes) -> Benchmark:
+    return Benchmark.model_validate(benchmark(units=8) | changes)
+
+
+def compiled(variant=PLAIN, seed=0, **changes) -> keras.Model:
+    chosen = recipe(**changes)
+    model, _ = building.build_model(chosen, variant.policy, 10, 1, seed)
+    building.compile_model(model, chosen, variant)
+    return model
+
+
+def rates(variant=PLAIN, **changes) -> list[float]:
+    """The learning rate of every step: 40 examples in batches of 16 or 32, for four epochs."""
+    optimizer = compiled(variant, num_epochs=4, **changes).optimizer
+    found = []
+    for step in range(4 * 3 // variant.batch_multiplier):
+        optimizer.iterations.assign(step)
+        found.append(float(keras.ops.convert_to_numpy(optimizer.learning_rate)))
+    return found
+
+
+@pytest.mark.parametrize("name", ["adam", "adamw", "sgd", "rmsprop", "nadam", "lion", "adagrad", "lamb", "adafactor"])
+def test_every_optimizer_of_keras_takes_a_step(name):
+    model = compiled(optimizer={"name": name, "learning_rate": 0.25})
+    assert type(model.optimizer).__name__.lower() == name
+    before = model.get_weights()
+    model.train_on_batch(np.full((16, 8, 8, 1), 99, np.uint8), np.arange(16) % 10)
+    assert any((old != new).any() for old, new in zip(before, model.get_weights(), strict=True))
+
+
+def test_arguments_reach_the_optimizer():
+    arguments = {"momentum": 0.9, "nesterov": True, "weight_decay": 0.01}
+    optimizer = compiled(optimizer={"name": "sgd", "learning_rate": 0.1, "arguments": arguments}).optimizer
+    assert (optimizer.momentum, optimizer.nesterov, optimizer.weight_decay) == (0.9, True, 0.01)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"momentun": 0.9}, "optimizer.arguments: sgd takes no momentun. It takes: clipnorm, "),
+        ({"momentum": 7}, "optimizer.arguments: sgd refuses {'momentum': 7}: "),
+    ],
+)
+def test_arguments_that_an_optimizer_does_not_take_are_named(arguments, message):
+    with pytest.raises(InputError) as caught:
+        compiled(optimizer={"name": "sgd", "learning_rate": 0.1, "arguments": arguments})
+    assert message in str(caught.value)
+
+
+def test_without_a_rule_the_learning_rate_is_constant_and_the_same_at_every_batch():
+    assert rates() == pytest.approx([0.01] * 12)
+    assert rates(DOUBLE) == pytest.approx([0.01] * 6)
+    assert rates(DOUBLE, learning_rate_rule={"scaling": "linear"}) == pytest.approx([0.02] * 6)
+
+
+def test_a_warm_up_rises_from_zero_by_steps():
+    expected = [0, 0.01 / 3, 0.02 / 3] + [0.01] * 9
+    assert rates(learning_rate_rule={"num_warmup_epochs": 1}) == pytest.approx(expected)
+    expected = [0, 0.01] + [0.02] * 4  # two steps an epoch
+    rule = {"num_warmup_epochs": 1, "scaling": "linear"}
+    assert rates(DOUBLE, learning_rate_rule=rule) == pytest.approx(expected)
+
+
+def test_a_cosine_falls_to_zero_at_the_end():
+    expected = [0.005 * (1 + np.cos(np.pi * step / 12)) for step in range(12)]
+    assert rates(learning_rate_rule={"decay": "cosine"}) == pytest.approx(expected, abs=1e-8)
+    after = [0.005 * (1 + np.cos(np.pi * step / 9)) for step in range(9)]
+    rule = {"decay": "cosine", "num_warmup_epochs": 1}
+    assert rates(learning_rate_rule=rule) == pytest.approx([0, 0.01 / 3, 0.02 / 3, *after], abs=1e-8)
+
+
+@pytest.mark.parametrize("augmentation", AUGMENTATIONS, ids=lambda a: a["name"])
+def test_augmentation_changes_images_in_training_alone_and_keeps_their_range(augmentation):
+    images = np.random.default_rng(0).integers(0, 256, (6, 8, 8, 1)).astype(np.uint8)
+    model = models.build(recipe(augmentation=[augmentation]), 10, 1, seed=3)
+    until = keras.Model(model.inputs, model.get_layer(augmentation["name"]).output)
+    plain = np.asarray(keras.ops.convert_to_numpy(until([images], training=False)))
+    np.testing.assert_allclose(plain, images / 255, atol=1e-6)
+    augmented = keras.ops.convert_to_numpy(until([images], training=True))
+    assert augmented.dtype == np.float32
+    assert not np.allclose(augmented, plain)
+    assert augmented.min() >= 0
+    assert augmented.max() <= 1 + 1e-6
+
+
+def weights_after_steps(seed: int, **changes) -> list[np.ndarray]:
+    model = compiled(seed=seed, **changes)
+    images = np.random.default_rng(0).integers(0, 256, (16, 8, 8, 1)).astype(np.uint8)
+    for _ in range(3):
+        model.train_on_batch(images, np.arange(16) % 10)
+    return model.get_weights()
+
+
+@pytest.mark.skipif(ENGINE == "jax", reason="JAX compiles them")
+def test_what_tensorflow_cannot_compile_is_refused_at_the_door_and_in_models_of_ones_own():
+    values = small_study().model_dump(mode="json")
+    values["benchmarks"]["narrow"]["augmentation"] = AUGMENTATIONS[2:4]
+    validate(Study, values, "params.yaml")
+    values["variants"]["float32_2x"]["jit_compile"] = True
+    with pytest.raises(InputError) as caught:
+        validate(Study, values, "params.yaml")
+    for name in ("random_rotation", "random_zoom"):
+        assert f"benchmarks.narrow.augmentation: {name} can't be compiled with XLA on TensorFlow" in str(caught.value)
+    with pytest.raises(InputError, match="XLA can't compile random_rotation, random_zoom"):
+        compiled(Variant(policy="float32", batch_multiplier=1, jit_compile=True), augmentation=AUGMENTATIONS[2:4])
+
+
+def test_augmentation_depends_on_the_seed_of_the_run():
+    kept = [{"name": "random_flip"}, {"name": "random_translation", "height_factor": 0.2, "width_factor": 0.2}]
+    first, again, none = (weights_after_steps(0, augmentation=chosen) for chosen in (kept, kept, []))
+    for one, two in zip(first, again, strict=True):
+        assert np.array_equal(one, two)
+    assert not np.array_equal(first[0], none[0])
+
+
+def test_an_epoch_of_so_many_steps_takes_the_first_batches_of_its_order(workspace):
+    data = datasets.load("mnist", recipe().split, workspace / "data")
+    whole, short = (ShuffledBatches(data.train, 8, seed=1, num_steps=steps) for steps in (None, 3))
+    assert (len(whole), len(short), whole.num_examples, short.num_examples) == (5, 3, 40, 24)
+    for epoch in range(2):
+        for batches in (whole, short):
+            batches.begin_epoch(epoch)
+        for index in range(3):
+            assert np.array_equal(whole[index][0], short[index][0])
+
+
+def test_images_on_disk_train_and_score_to_the_same_bits(workspace):
+    """Batches come in the same order and with the same content."""
+    weights, scores = [], []
+    for limit in (10**9, 0):
+        data = datasets.load("mnist", recipe().split, workspace / "data", max_bytes_in_memory=limit)
+        model = compiled()
+        batches = ShuffledBatches(data.train, 16, seed=5)
+        for index in range(len(batches)):
+            model.train_on_batch(*batches[index])
+        weights.append(model.get_weights())
+        scores.append(score(model, data.test, 4))
+        assert data.train.in_memory == bool(limit)
+    for near, far in zip(*weights, strict=True):
+        assert np.array_equal(near, far)
+    assert scores[0][:2] == scores[1][:2]
+    assert np.array_equal(scores[0][2], scores[1][2])
+
+
+def test_metrics_count_what_they_say():
+    """Four examples in three classes, predicted 0, 0, 1, 1; the third class has none and is never predicted."""
+    probabilities = np.array([[0.8, 0.2, 0], [0.6, 0.4, 0], [0.3, 0.7, 0], [0.1, 0.9, 0]])
+    labels = np.array([0, 1, 1, 1])
+    assert balanced_accuracy(probabilities, labels) == pytest.approx((1 + 2 / 3) / 2)
+    assert macro_f1(probabilities, labels) == pytest.approx((2 / 3 + 4 / 5) / 2)
+
+
+def test_top_5_accuracy_counts_the_five_most_probable():
+    probabilities = np.tile([0.3, 0.2, 0.15, 0.12, 0.11, 0.08, 0.04], (7, 1))
+    assert top_5_accuracy(probabilities, np.arange(7)) == pytest.approx(5 / 7)
+    with pytest.raises(InputError, match="top_5_accuracy is always 1 with 5 classes"):
+        measure(["top_5_accuracy"], np.full((4, 5), 0.2), np.zeros(4, int))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"optimizer": {"name": "adan", "learning_rate": 0.1}}, "benchmarks.wide.optimizer.name: "),
+        (
+            {"optimizer": {"name": "adam", "learning_rate": 0.1, "arguments": {"loss_scale_factor": 2}}},
+            "benchmarks.wide.optimizer.arguments: loss_scale_factor can't stand here",
+        ),
+        ({"learning_rate_rule": {"scaling": "square"}}, "benchmarks.wide.learning_rate_rule.scaling: "),
+        (
+            {"learning_rate_rule": {"num_warmup_epochs": 2}},
+            "benchmarks.wide.learning_rate_rule.num_warmup_epochs: must leave an epoch of the 2.",
+        ),
+        ({"augmentation": [{"name": "random_flop"}]}, "benchmarks.wide.augmentation.0"),
+        (
+            {"augmentation": [{"name": "random_rotation", "facto": 0.1}]},
+            "benchmarks.wide.augmentation.0.facto: unknown key. Did you mean 'factor'?",
+        ),
+        (
+            {"steps_per_epoch": 2},
+            "benchmarks.wide.steps_per_epoch: 2 steps of 32 images are more than the 40 training examples.",
+        ),
+        ({"metrics": ["top_1"]}, "benchmarks.wide.metrics.0: "),
+        ({"metrics": ["macro_f1", "macro_f1"]}, "benchmarks.wide.metrics: 'macro_f1' stands twice."),
+    ],
+)
+def test_a_recipe_that_makes_no_sense_is_refused_at_the_door(changes, message):
+    values = small_study().model_dump(mode="json")
+    values["benchmarks"]["wide"] |= changes
+    with pytest.raises(InputError) as caught:
+        validate(Study, values, "params.yaml")
+    assert message in str(caught.value)
