@@ -31,26 +31,25 @@ def write_project(folder: Path, num_runs: int) -> None:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(REPOSITORY / name, folder / name)
     study = write_study(folder, num_runs)
-    for benchmark in study.benchmarks:
-        path = folder / "inputs" / f"{benchmark}.json"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text("{}\n")
-    for dataset in study.datasets:
-        path = folder / "data" / dataset / "dataset.json"
-        path.parent.mkdir(parents=True)
-        path.write_text("{}\n")
-    _output(sys.executable, "-m", "stages.code", cwd=folder)
+    for path in (
+        *(Path("inputs", "benchmarks", f"{name}.json") for name in study.benchmarks),
+        *(Path("inputs", "variants", f"{name}.json") for name in study.variants),
+        Path("inputs", "code.json"),
+        *(Path("data", name, "dataset.json") for name in study.datasets),
+    ):
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text("{}\n")
     _output("git", "init", "--quiet", cwd=folder)
-    _output("dvc", "commit", "--quiet", "--force", "download", "inputs", "code", "train", cwd=folder)
+    _output("dvc", "commit", "--quiet", "--force", "download", "inputs", "variants", "code", "train", cwd=folder)
 
 
 def measure(folder: Path, num_runs: int) -> dict[str, float | int]:
     """Seconds of a new process each: to find that no run is missing, to fetch all, and to see that nothing changed."""
     write_project(folder, num_runs)
-    for name in ("runs", "data", "inputs", "code"):
+    for name in ("runs", "data", "inputs"):
         shutil.rmtree(folder / name)
     (folder / "dvc.lock").unlink()
-    _output("dvc", "repro", "--quiet", "inputs", "code", cwd=folder)
+    _output("dvc", "repro", "--quiet", "inputs", "variants", "code", cwd=folder)
     planning, printed = _timed(sys.executable, "-c", PLAN.format(restore=False), cwd=folder)
     collecting, _ = _timed(sys.executable, "-c", PLAN.format(restore=True), cwd=folder)
     nothing, status = _timed("dvc", "status", "train", cwd=folder)

@@ -97,9 +97,19 @@ def _make(name: str, root: Path, clone: Path, remote: bool) -> None:
         cache = run("dvc", "cache", "dir", folder=root).strip() or ".dvc/cache"
         run("dvc", "cache", "dir", "--local", str(root / cache), folder=clone)
     _claim(name, clone)
-    run("dvc", "repro", "--quiet", *(["--pull"] if remote else []), "download", "inputs", "code", folder=clone)
+    run(
+        "dvc",
+        "repro",
+        "--quiet",
+        *(["--pull"] if remote else []),
+        "download",
+        "inputs",
+        "variants",
+        "code",
+        folder=clone,
+    )
     if remote:
-        run("dvc", "push", "--quiet", "--run-cache", "download", "inputs", "code", folder=clone)
+        run("dvc", "push", "--quiet", "--run-cache", "download", "inputs", "variants", "code", folder=clone)
     if run("git", "status", "--porcelain", folder=clone):
         _commit(clone, f"Campaign {name}: data")
 

@@ -1,4 +1,4 @@
-"""Name the code and the packages that train: a digest of every file that the `code` stage of dvc.yaml depends on."""
+"""Name what is the same for every run: what the study says of all, and digests of the code and packages that train."""
 
 import argparse
 import hashlib
@@ -10,15 +10,18 @@ import yaml
 from pipeline.study import load_study
 from stages import run
 
+SETTINGS = {"campaign", "compilation_cache", "devices", "engine", "runtime", "tensorboard"}
+
 
 def main(_: argparse.Namespace) -> None:
-    runtime = load_study().runtime
+    study = load_study()
     files = yaml.safe_load(Path("dvc.yaml").read_text(encoding="utf-8"))["stages"]["code"]["deps"]
-    files = [file.replace("${runtime}", runtime) for file in files]
+    files = [file.replace("${runtime}", study.runtime) for file in files]
     digests = {file: hashlib.sha256(Path(file).read_bytes()).hexdigest() for file in files}
-    path = Path("code", "train.json")
+    path = Path("inputs", "code.json")
     path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(digests, indent=2) + "\n", encoding="utf-8")
+    text = json.dumps({"study": study.model_dump(mode="json", include=SETTINGS), "sha256": digests}, indent=2)
+    path.write_text(text + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Name what the runs of a benchmark read: digests of its data and of its model's source."""
+"""Name what the runs of a benchmark depend on: its recipe, and digests of its data and of its model's source."""
 
 import argparse
 import json
@@ -21,9 +21,9 @@ def main(arguments: argparse.Namespace) -> None:
         remedy = f"dvc repro --force --single-item download@{benchmark.dataset}"
         raise InputError(f"data/{benchmark.dataset} is missing or damaged. Prepare it: {remedy}") from None
     inputs = {"dataset": dataset["name"], "data_sha256": dataset["sha256"]}
-    inputs |= {"model": benchmark.model.name, "model_sha256": digest(Path(benchmark.model.source))}
-    path = Path("inputs", f"{arguments.benchmark}.json")
-    path.parent.mkdir(exist_ok=True)
+    inputs |= {"model_sha256": digest(Path(benchmark.model.source)), "recipe": benchmark.model_dump(mode="json")}
+    path = Path("inputs", "benchmarks", f"{arguments.benchmark}.json")
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(inputs, indent=2) + "\n", encoding="utf-8")
 
 

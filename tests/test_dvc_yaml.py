@@ -7,6 +7,9 @@ import pytest
 import yaml
 from conftest import REPOSITORY
 
+from pipeline.study import Study
+from stages.code import SETTINGS
+
 STAGES = yaml.safe_load((REPOSITORY / "dvc.yaml").read_text())["stages"]
 
 
@@ -46,8 +49,20 @@ def test_the_code_of_a_stage_is_what_it_imports(name):
 def test_a_run_depends_on_the_code_of_training_by_its_digests():
     code = closure(Path("stages", "train.py")) | closure(Path("stages", "code.py"))
     assert dependencies(STAGES["code"]) == code, "the deps in dvc.yaml, then what is imported"
-    assert STAGES["train"]["deps"] == ["code/train.json", "inputs/${item.benchmark}.json"]
-    assert STAGES["code"]["outs"] == ["code/train.json"]
+    assert STAGES["train"]["deps"] == [
+        "inputs/benchmarks/${item.benchmark}.json",
+        "inputs/code.json",
+        "inputs/variants/${item.variant}.json",
+    ]
+
+
+def test_what_the_study_says_of_every_run_is_all_that_it_says_of_no_part():
+    """A field of the study that decides a run must be known to the stages on whose files runs depend."""
+    of_parts = {"benchmarks", "datasets", "seeds", "variants"}
+    of_words_and_comparison = {"comparison", "deviations", "description", "profile"}
+    assert set(STAGES["code"]["params"]) == SETTINGS == Study.model_fields.keys() - of_parts - of_words_and_comparison
+    assert STAGES["inputs"]["do"]["params"] == ["benchmarks.${key}"]
+    assert STAGES["variants"]["do"]["params"] == ["variants.${key}"]
 
 
 @pytest.mark.parametrize("file", ["requirements/${runtime}.txt", "Dockerfile"])

@@ -94,7 +94,7 @@ def test_the_same_campaign_at_once_is_made_once(checkout, prepare):
     with ThreadPoolExecutor() as pool:
         assert list(pool.map(lambda _: prepare(checkout, "a"), range(4))) == [[0, 1, 2]] * 4
     called = (checkout / ".campaigns" / "a" / "collector" / ".dvc" / "called").read_text().splitlines()
-    assert called.count("repro --quiet download inputs code") == 1
+    assert called.count("repro --quiet download inputs variants code") == 1
     head = git(checkout, "rev-parse", "campaign/a")
     assert git(checkout / ".campaigns" / "a" / "collector", "rev-parse", "HEAD") == head
 
