@@ -1,5 +1,6 @@
 """Small studies and fake data. Nothing here needs a network or an accelerator."""
 
+import gc
 import hashlib
 import json
 import os
@@ -16,6 +17,13 @@ from pipeline.study import RunKey, Study
 
 ENGINE = os.environ.get("KERAS_BACKEND", "tensorflow")  # tests/engines/test_engines.py runs some tests on the other one
 REPOSITORY = Path(__file__).parent.parent
+
+
+def pytest_collection_finish() -> None:
+    """Holds back from garbage collection what was imported: statsmodels collects at every correction for several tests,
+    and would search all of TensorFlow each time.
+    """
+    gc.freeze()
 
 
 def small_study(**changes) -> Study:
