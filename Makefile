@@ -16,6 +16,7 @@ SETTINGS += engine=$(if $(filter tpu,$(ENGINE)),jax,tensorflow)
 endif
 LOCKS := requirements/$(ENGINE).txt requirements/workflow.txt requirements/development.txt
 TARGET ?= $(ENGINE)
+TESTS =
 
 export PATH := $(abspath $(BIN)):$(PATH)
 export PYTHONPATH := $(CURDIR)
@@ -53,8 +54,9 @@ campaign: .venv/ready ## repeat the study on a Slurm cluster; CAMPAIGN=name, SIT
 plan: .venv/ready ## say how many seeds the margins of the last study need
 	@python -m stages.plan
 
-test: .venv/ready ## run the tests, on fake data and without network
-	@python -m pytest
+# Two workers of 1 GB each on two CPUs; more than four would wait for the longest group of tests.
+test: .venv/ready ## run the tests, on fake data and without network; TESTS=tests/engines for others
+	@python -m pytest --numprocesses=logical --maxprocesses=4 $(TESTS)
 
 lint: .venv/ready ## check format, style, types and the direction of imports
 	@ruff format --check .

@@ -1,5 +1,6 @@
 """Small studies and fake data. Nothing here needs a network or an accelerator."""
 
+import gc
 import hashlib
 import json
 import os
@@ -10,12 +11,46 @@ from statistics import median
 import numpy as np
 import pytest
 from cluster.small_slurm import slurm  # noqa: F401  a fixture for all of tests/cluster
+from xdist.scheduler import LoadScopeScheduling
 
 from pipeline.records import EpochRecord, RunRecord, write_run
 from pipeline.study import RunKey, Study
 
 ENGINE = os.environ.get("KERAS_BACKEND", "tensorflow")  # tests/engines/test_engines.py runs some tests on the other one
 REPOSITORY = Path(__file__).parent.parent
+
+
+# Tests of what takes long to make, or is there once on a machine: one worker runs them, one after the other.
+TOGETHER = {
+    "a finished project": ("tests/integration/",),
+    "a rendered report": (
+        "tests/test_reporting.py",
+        "tests/test_publishing.py",
+        "tests/test_history.py",
+        "tests/browser/",
+    ),
+    "Docker": ("tests/container/",),
+    "Slurm": ("tests/cluster/test_campaign.py", "tests/cluster/test_schedule.py", "tests/cluster/test_srun.py"),
+}
+
+
+class Scheduling(LoadScopeScheduling):
+    """Hands the largest groups to the workers first, then the other tests one by one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return next((group for group, files in TOGETHER.items() if nodeid.startswith(files)), nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist 3.8, whose --dist=loadgroup has no effect with pytest 9.2
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Scheduling:
+    return Scheduling(config, log)
+
+
+def pytest_collection_finish() -> None:
+    """Holds back from garbage collection what was imported: statsmodels collects at every correction for several tests,
+    and would search all of TensorFlow each time.
+    """
+    gc.freeze()
 
 
 def small_study(**changes) -> Study:

@@ -1,20 +1,86 @@
-"""Copies of this project with a study of their own, for tests that run it as its users do."""
+"""Copies of this project with a small study and fake data sets, for tests that run it as its users do."""
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
 
-from conftest import REPOSITORY
+import numpy as np
+import tensorflow_datasets as tfds
+import yaml
+from conftest import REPOSITORY, benchmark
 
 IDENTITY = {f"GIT_{role}_{what}": "t" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+PROFILE = {"profile": "quick", "description": "for tests", "seeds": [0]}
+
+
+def dense_study(num_epochs: int) -> dict:
+    """A dense model on MNIST in two precisions: what `params.yaml` says, but for its profile."""
+    return {
+        "campaign": "first",
+        "engine": "tensorflow",
+        "runtime": "cpu",
+        "devices": 1,
+        "compilation_cache": False,
+        "tensorboard": False,
+        "datasets": {"mnist": {"tfds": "mnist"}},
+        "benchmarks": {"small_dense": benchmark(units=8, image_size=28, num_epochs=num_epochs)},
+        "variants": {
+            "float32": {"policy": "float32", "batch_multiplier": 1},
+            "mixed": {"policy": "mixed_bfloat16", "batch_multiplier": 1},
+        },
+        "comparison": {"baseline": "float32", "num_warmup_epochs": 1, "margin_pp": {"small_dense": 1.0}},
+    }
+
+
+def make_project(folder: Path, study: dict, *profiles: dict, without: tuple[str, ...] = ()) -> None:
+    """A git repository of this working tree, committed, whose study is this one with the first of these profiles."""
+    copy_tree(folder, without=without)
+    (folder / "conf" / "base.yaml").write_text(yaml.safe_dump(study))
+    for profile in profiles:
+        text = "# @package _global_\n" + yaml.safe_dump(profile)
+        (folder / "conf" / "profile" / f"{profile['profile']}.yaml").write_text(text)
+    (folder / "params.yaml").write_text(yaml.safe_dump(study | profiles[0]))
+    git(folder, "init", "--quiet", "--initial-branch=main")
+    commit(folder)
 
 
 def copy_tree(folder: Path, *, without: tuple[str, ...] = ()) -> None:
     """This working tree but for dvc.lock, what git ignores, and what begins with one of `without`."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-co", "--exclude-standard"], cwd=REPOSITORY, capture_output=True, text=True, check=True
-    )
-    for name in listed.stdout.splitlines():
+    for name in git(REPOSITORY, "ls-files", "-co", "--exclude-standard").splitlines():
         if name != "dvc.lock" and not name.startswith(without) and (REPOSITORY / name).is_file():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(REPOSITORY / name, folder / name)
+
+
+def git(folder: Path, *arguments: str) -> str:
+    command = ["git", *arguments]
+    done = subprocess.run(command, cwd=folder, env=os.environ | IDENTITY, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def commit(folder: Path) -> None:
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "--allow-empty", "-m", "state")
+
+
+def write_fake_tfds(root: Path) -> None:
+    """MNIST and CIFAR-100 as TFDS prepares them, 60 training and 20 test images of noise each."""
+    rng = np.random.default_rng(0)
+    for name in ("mnist", "cifar100"):
+        real = tfds.builder_cls(name)(data_dir=root)
+        image = real.info.features["image"]
+        classes = real.info.features["label"].num_classes
+
+        def examples(count, shape=image.shape, classes=classes, coarse=name == "cifar100"):
+            for index in range(count):
+                extra = {"id": str(index), "coarse_label": index % 20} if coarse else {}
+                yield index, {"image": rng.integers(0, 256, shape, np.uint8), "label": index % classes} | extra
+
+        tfds.dataset_builders.store_as_tfds_dataset(
+            name=name,
+            version=str(real.version),
+            data_dir=root,
+            features=real.info.features,
+            split_datasets={"train": list(examples(60)), "test": list(examples(20))},
+        )

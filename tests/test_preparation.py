@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 from conftest import REPOSITORY, planned_record, small_study
+from projects import IDENTITY, git
 
 from pipeline.campaign import LATEST, write_stages
 from pipeline.cluster import Site
@@ -26,7 +27,6 @@ case "$1 $2" in
   repro*) sleep 0.3; mkdir -p data; echo made > data/made ;;
 esac
 """
-IDENTITY = {f"GIT_{role}_{what}": "t" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 
 
 @pytest.fixture(scope="module")
@@ -49,12 +49,6 @@ def checkout(tmp_path) -> Path:
     git(folder, "add", "--all")
     git(folder, "commit", "--quiet", "-m", "state")
     return folder
-
-
-def git(folder: Path, *arguments: str) -> str:
-    command = ["git", *arguments]
-    done = subprocess.run(command, cwd=folder, env=os.environ | IDENTITY, capture_output=True, text=True, check=True)
-    return done.stdout.strip()
 
 
 @pytest.fixture

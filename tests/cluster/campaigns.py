@@ -9,29 +9,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from conftest import benchmark
-from integration.test_pipeline import git, write_fake_tfds
-from projects import IDENTITY, copy_tree
+from projects import IDENTITY, PROFILE, dense_study, git, make_project, write_fake_tfds
 
 NUM_EPOCHS = 60  # long enough to be interrupted
-STUDY = {
-    "profile": "small",
-    "description": "for tests",
-    "campaign": "first",
-    "engine": "tensorflow",
-    "runtime": "cpu",
-    "devices": 1,
-    "compilation_cache": False,
-    "tensorboard": False,
-    "seeds": [0, 1, 2, 3],
-    "datasets": {"mnist": {"tfds": "mnist"}},
-    "benchmarks": {"small_dense": benchmark(units=8, image_size=28, num_epochs=NUM_EPOCHS)},
-    "variants": {
-        "float32": {"policy": "float32", "batch_multiplier": 1},
-        "mixed": {"policy": "mixed_bfloat16", "batch_multiplier": 1},
-    },
-    "comparison": {"baseline": "float32", "num_warmup_epochs": 1, "margin_pp": {"small_dense": 1.0}},
-}
+FOUR_SEEDS = PROFILE | {"seeds": [0, 1, 2, 3]}
+STUDY = dense_study(NUM_EPOCHS) | FOUR_SEEDS
 SITE = {
     "meeting_place": "shared_cache",
     "partition": "test",
@@ -50,14 +32,10 @@ SITE = {
 def project(tmp_path_factory) -> Path:
     """A clone of the project with a small study, nothing of it run."""
     folder = tmp_path_factory.mktemp("campaigns") / "project"
-    copy_tree(folder, without=("docs/",))
-    (folder / "params.yaml").write_text(yaml.safe_dump(STUDY))
+    make_project(folder, dense_study(NUM_EPOCHS), FOUR_SEEDS, without=("docs/",))
     (folder.parent / "site.yaml").write_text(yaml.safe_dump(SITE))
-    git(folder, "init", "--quiet", "--initial-branch=main")
     for name, value in (("user.name", "t"), ("user.email", "t@example.org")):
         git(folder, "config", name, value)
-    git(folder, "add", "-A")
-    git(folder, "commit", "--quiet", "-m", "state")
     write_fake_tfds(folder.parent / "tfds")
     return folder
 
@@ -87,7 +65,7 @@ def surroundings(project: Path) -> dict[str, str]:
     return environment | {"PATH": str(Path(sys.executable).parent) + os.pathsep + os.environ["PATH"]}
 
 
-def finish(project: Path, name: str, seconds: float = 400) -> dict:
+def finish(project: Path, name: str, seconds: float = 900) -> dict:
     """The status of a campaign, once no job is left; its logs where there is none."""
     wait_for(lambda: not output("squeue", "--noheader"), seconds)
     folder = project / ".campaigns" / name

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from debian import install
 
 CONFIGURATION = """
 ClusterName=test
@@ -35,14 +36,6 @@ NodeName=node1 NodeHostname={host} Port={ports[1]} CPUs=1 RealMemory=4000
 NodeName=node2 NodeHostname={host} Port={ports[2]} CPUs=1 RealMemory=4000
 PartitionName=test Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
-
-
-def install(program: str, *packages: str) -> None:
-    """Installs Debian's packages where the program is missing."""
-    if shutil.which(program) is None:
-        subprocess.run(["apt-get", "update", "-qq"], check=True, capture_output=True)
-        command = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", *packages]
-        subprocess.run(command, check=True, capture_output=True)
 
 
 @pytest.fixture(scope="session")

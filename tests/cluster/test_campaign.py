@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 from cluster.campaigns import SITE, STUDY, campaign, finish, output, wait_for
-from integration.test_pipeline import git
+from projects import git
 
 from cluster import campaigns
 
@@ -29,9 +29,9 @@ def test_a_campaign_survives_a_requeue_a_warning_and_a_lost_run(project):
     assert "10 of 10 stages are missing" in done.stdout, done.stderr
     job = done.stdout.split("job ")[1].split()[0]
     output("scancel", f"{job}_7")
-    wait_for(lambda: in_its_middle(project, "float32"), 120)
+    wait_for(lambda: in_its_middle(project, "float32"), 300)
     output("scontrol", "requeue", f"{job}_0")
-    wait_for(lambda: in_its_middle(project, "mixed"), 120)
+    wait_for(lambda: in_its_middle(project, "mixed"), 300)
     # As Slurm does before the time limit. It tries again until the job is no longer queued anew, and then fails.
     warning = subprocess.Popen(["scancel", "--signal=USR1", "--batch", f"{job}_1"], stderr=subprocess.DEVNULL)
     wait_for(lambda: "interrupted:" in (folder / "logs" / f"{job}_1.log").read_text(), 60)
@@ -93,7 +93,7 @@ def test_drift_is_confirmed_by_a_second_campaign_on_fresh_seeds(project):
     first = json.loads((project / ".campaigns" / "c2" / "status.json").read_text())
     assert first["exit_code"] == 10
     assert any("for the first time" in finding for finding in first["findings"])
-    wait_for((project / ".campaigns" / "c2-again" / "status.json").exists, 400)
+    wait_for((project / ".campaigns" / "c2-again" / "status.json").exists, 900)
     again = finish(project, "c2-again")
     assert again["exit_code"] == 20
     assert any("for the second time, on other seeds" in finding for finding in again["findings"])

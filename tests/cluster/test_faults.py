@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 import yaml
 from cluster.campaigns import NUM_EPOCHS, STUDY, surroundings
-from cluster.small_slurm import install
-from integration.test_pipeline import git
+from debian import install
+from projects import git
 
 from cluster import campaigns
 from pipeline.finished_runs import read_correct, read_epochs, read_record
@@ -98,7 +98,7 @@ def test_a_machine_that_vanishes_at_any_moment_leaves_a_whole_run_or_none(small)
         except subprocess.TimeoutExpired:
             kill(process)
             assert missing(folder) in (RUNS, RUNS[1:])
-            seconds += 1.3
+            seconds *= 1.25
         else:
             break
     assert process.returncode == 0

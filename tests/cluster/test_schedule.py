@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from cluster.campaigns import output, surroundings, wait_for
-from cluster.small_slurm import install
 from conftest import REPOSITORY
+from debian import install
 
 from cluster import campaigns
 

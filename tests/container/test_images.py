@@ -19,10 +19,9 @@ from pathlib import Path
 
 import certifi
 import pytest
-import yaml
-from conftest import REPOSITORY, benchmark
-from integration.test_pipeline import write_fake_tfds
-from projects import copy_tree
+from conftest import REPOSITORY
+from debian import fetch, install
+from projects import PROFILE, commit, dense_study, make_project, write_fake_tfds
 
 TARGETS = ("cpu", "cuda", "tpu")
 MAX_GIGABYTES = {"cpu": 2.6, "cuda": 7.8, "tpu": 3.8}
@@ -33,22 +32,7 @@ MARKER = "# a certificate authority of the tests"
 SETTINGS = ("MAKEFLAGS", "MAKELEVEL", "ENGINE", "PROFILE", "TARGET", "IMAGE", "PYTHONPATH", "PYTHONWARNINGS")
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name not in SETTINGS}
 
-STUDY = {
-    "campaign": "first",
-    "engine": "tensorflow",
-    "runtime": "cpu",
-    "devices": 1,
-    "compilation_cache": False,
-    "tensorboard": False,
-    "datasets": {"mnist": {"tfds": "mnist"}},
-    "benchmarks": {"small_dense": benchmark(units=8, image_size=28, num_epochs=3)},
-    "variants": {
-        "float32": {"policy": "float32", "batch_multiplier": 1},
-        "mixed": {"policy": "mixed_bfloat16", "batch_multiplier": 1},
-    },
-    "comparison": {"baseline": "float32", "num_warmup_epochs": 1, "margin_pp": {"small_dense": 1.0}},
-}
-PROFILE = {"profile": "quick", "description": "for tests", "seeds": [0]}
+STUDY = dense_study(num_epochs=3)
 COMPILED = {name: variant | {"jit_compile": True} for name, variant in STUDY["variants"].items()}
 TPU_PROFILE = PROFILE | {"profile": "tpu", "engine": "jax", "runtime": "tpu", "variants": COMPILED}
 
@@ -105,8 +89,7 @@ def answers(client: str) -> bool:
 def docker(tmp_path_factory) -> Iterator[str]:
     """A Docker client whose daemon answers."""
     if not docker_client() or not shutil.which("dockerd"):
-        run("apt-get", "update", "-qq")
-        run("apt-get", "install", "-qq", "--no-install-recommends", "docker.io", "iptables")
+        fetch("docker.io", "iptables")
     client = docker_client()
     assert client, "there is no Docker client that can build: apt-get install docker.io docker-buildx"
     if answers(client):
@@ -129,9 +112,7 @@ def base(docker) -> str:
         return name
     name = "mixed-precision-base:bookworm"
     if subprocess.run([docker, "image", "inspect", name], capture_output=True, check=False).returncode:
-        if not shutil.which("debootstrap"):
-            run("apt-get", "update", "-qq")
-            run("apt-get", "install", "-qq", "debootstrap")
+        install("debootstrap", "debootstrap", "debian-archive-keyring")
         run("container/base.sh", name, DOCKER=docker)
     return name
 
@@ -185,24 +166,9 @@ def tfds(place) -> Path:
 def project(place) -> Path:
     """A git repository of this tree with a small study, committed, of a user who is not root."""
     folder = place / "project"
-    copy_tree(folder)
-    (folder / "conf" / "base.yaml").write_text(yaml.safe_dump(STUDY))
-    for profile in (PROFILE, TPU_PROFILE):
-        text = "# @package _global_\n" + yaml.safe_dump(profile)
-        (folder / "conf" / "profile" / f"{profile['profile']}.yaml").write_text(text)
-    (folder / "params.yaml").write_text(yaml.safe_dump(STUDY | PROFILE))
-    run("git", "init", "--quiet", folder=folder)
-    commit(folder)
+    make_project(folder, STUDY, PROFILE, TPU_PROFILE)
     give_away(place)
     return folder
-
-
-def commit(folder: Path) -> None:
-    run("git", "add", "-A", folder=folder)
-    run(
-        *("git", "-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "--quiet", "-m", "state"),
-        folder=folder,
-    )
 
 
 def give_away(folder: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import test_images
+from projects import commit
 from test_images import output, run
 from test_kubernetes import cron_jobs, pod, rendered
 
@@ -106,7 +107,7 @@ def cluster(request, docker, image, project, tfds) -> Cluster:
         text = (clone / ".dvc" / "config").read_text().replace("[core]\n", "[core]\n    remote = meeting\n")
         (clone / ".dvc" / "config").write_text(text)
         offered["remote"] = f"{folder / 'remote'}:/remote"
-        test_images.commit(clone)
+        commit(clone)
     output("git", "clone", "--quiet", "--bare", clone, origin, folder=folder)
     user = pod(cron_jobs("cpu", request.param)["campaign-run"])["securityContext"]["runAsUser"]
     for path in (origin, *origin.rglob("*"), folder / "remote"):

@@ -11,61 +11,19 @@ import time
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pytest
-import tensorflow_datasets as tfds
 import yaml
 from conftest import benchmark
-from projects import copy_tree
+from projects import PROFILE, commit, dense_study, git, make_project, write_fake_tfds
 
-EFFICIENTNET = {"name": "efficientnet", "depth": 0.1, "source": "pipeline/models/efficientnet.py"}
-STUDY = {
-    "campaign": "first",
-    "engine": "tensorflow",
-    "runtime": "cpu",
-    "devices": 1,
-    "compilation_cache": False,
-    "tensorboard": False,
-    "datasets": {"mnist": {"tfds": "mnist"}, "cifar100": {"tfds": "cifar100"}},
-    "benchmarks": {
-        "small_dense": benchmark(units=8, image_size=28, num_epochs=40),
-        "small_efficientnet": benchmark(units=8, image_size=32, num_epochs=2, dataset="cifar100")
-        | {"model": EFFICIENTNET},
-    },
-    "variants": {
-        "float32": {"policy": "float32", "batch_multiplier": 1},
-        "mixed": {"policy": "mixed_bfloat16", "batch_multiplier": 1, "benchmarks": ["small_dense"]},
-    },
-    "comparison": {
-        "baseline": "float32",
-        "num_warmup_epochs": 1,
-        "margin_pp": {"small_dense": 1.0, "small_efficientnet": 1.0},
-    },
+STUDY = dense_study(num_epochs=40)
+STUDY["datasets"]["cifar100"] = {"tfds": "cifar100"}
+STUDY["benchmarks"]["small_efficientnet"] = benchmark(units=8, image_size=32, num_epochs=2, dataset="cifar100") | {
+    "model": {"name": "efficientnet", "depth": 0.1, "source": "pipeline/models/efficientnet.py"}
 }
-PROFILE = {"profile": "small", "description": "for tests", "seeds": [0]}
+STUDY["variants"]["mixed"]["benchmarks"] = ["small_dense"]
+STUDY["comparison"]["margin_pp"]["small_efficientnet"] = 1.0
 RUNNING = re.compile(r"^Running stage '([^']+)'", re.MULTILINE)
-
-
-def write_fake_tfds(root: Path) -> None:
-    """MNIST and CIFAR-100 as TFDS prepares them, 60 training and 20 test images of noise each."""
-    rng = np.random.default_rng(0)
-    for name in ("mnist", "cifar100"):
-        real = tfds.builder_cls(name)(data_dir=root)
-        image = real.info.features["image"]
-        classes = real.info.features["label"].num_classes
-
-        def examples(count, shape=image.shape, classes=classes, coarse=name == "cifar100"):
-            for index in range(count):
-                extra = {"id": str(index), "coarse_label": index % 20} if coarse else {}
-                yield index, {"image": rng.integers(0, 256, shape, np.uint8), "label": index % classes} | extra
-
-        tfds.dataset_builders.store_as_tfds_dataset(
-            name=name,
-            version=str(real.version),
-            data_dir=root,
-            features=real.info.features,
-            split_datasets={"train": list(examples(60)), "test": list(examples(20))},
-        )
 
 
 @pytest.fixture(scope="module")
@@ -81,12 +39,7 @@ def environment(tmp_path_factory) -> dict[str, str]:
 def finished(tmp_path_factory, environment) -> Path:
     """A clone of the project with a small study that has been run once."""
     folder = tmp_path_factory.mktemp("clone") / "project"
-    copy_tree(folder)
-    (folder / "conf" / "base.yaml").write_text(yaml.safe_dump(STUDY))
-    (folder / "conf" / "profile" / "quick.yaml").write_text("# @package _global_\n" + yaml.safe_dump(PROFILE))
-    (folder / "params.yaml").write_text(yaml.safe_dump(STUDY | PROFILE))
-    git(folder, "init", "--quiet")
-    commit(folder)
+    make_project(folder, STUDY, PROFILE)
     done = dvc(folder, environment, "repro")
     assert len(RUNNING.findall(done)) == 2 + 2 + 2 + 1 + 4 + 5, done
     commit(folder)
@@ -103,16 +56,6 @@ def clone(finished, tmp_path) -> Path:
     git(finished, "clean", "--quiet", "-fd")
     shutil.rmtree(finished / "inputs")
     shutil.copytree(kept, finished / "inputs")
-
-
-def git(folder: Path, *arguments: str) -> None:
-    identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
-    subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True)
-
-
-def commit(folder: Path) -> None:
-    git(folder, "add", "-A")
-    git(folder, "commit", "--quiet", "--allow-empty", "-m", "state")
 
 
 def dvc(folder: Path, environment: dict[str, str], *arguments: str) -> str:
@@ -243,7 +186,8 @@ def test_an_experiment_changes_a_single_value(clone, environment):
     output = dvc(clone, environment, "exp", "run", "-S", "comparison.num_warmup_epochs=0")
     assert not [name for name in RUNNING.findall(output) if name.startswith("train")]
     assert yaml.safe_load((clone / "params.yaml").read_text())["comparison"]["num_warmup_epochs"] == 0
-    dvc(clone, environment, "exp", "run", "-S", "comparison.num_warmup_epochs=1")
+    git(clone, "checkout", "--", ".")
+    dvc(clone, environment, "checkout", "--force")
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
