@@ -31,7 +31,7 @@ def main(_: argparse.Namespace) -> None:
         if stable not in environments:
             environments.append(stable)
     _write_json(RESULTS / "environments.json", environments)
-    metrics = sorted({name for record in records.values() for name in record.test_metrics})
+    metrics = sorted({name for benchmark in study.benchmarks.values() for name in benchmark.metrics})
     _write_csv(
         RESULTS / "runs.csv",
         [

@@ -1,0 +1,94 @@
+"""A study of one's own beside the sources' claims: its own are judged and shown, and theirs say why they are not."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from conftest import REPOSITORY, benchmark, planned_record, small_study, write_small_run
+from test_reporting import numerics, stage
+
+SOURCE = {"title": "Our hope", "hardware": "this machine"}
+COMMON = {"source": "OURS", "published": "–", "needs": {"hardware": "anything"}, "benchmark": "mine"}
+CLAIMS = [
+    COMMON | {"id": "faster", "statement": "Faster.", "kind": "speedup", "candidate": "mixed_float16", "at_least": 1.5},
+    COMMON | {"id": "as-good", "statement": "As good.", "kind": "same_accuracy", "candidate": "mixed_float16"},
+    COMMON
+    | {"id": "at-scale", "statement": "At scale.", "kind": "memory", "candidate": "mixed_float16", "at_most": 0.9}
+    | {"needs": {"hardware": "anything", "recipe": {"model.name": "our.net:build", "steps_per_epoch": 4}}},
+]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("own")
+    study = small_study(
+        seeds=[0, 1, 2, 3],
+        benchmarks={
+            "mine": benchmark(
+                units=8,
+                model={"name": "our.net:build", "source": "/elsewhere/our", "arguments": {"depth": 2}},
+                optimizer={"name": "sgd", "learning_rate": 0.1, "arguments": {"momentum": 0.9}},
+                learning_rate_rule={"scaling": "linear", "decay": "cosine", "num_warmup_epochs": 1},
+                augmentation=[{"name": "random_flip"}],
+                metrics=["macro_f1", "top_5_accuracy"],
+                steps_per_epoch=1,
+            )
+        },
+        variants={
+            "float32": {"policy": "float32", "batch_multiplier": 1},
+            "mixed_float16": {"policy": "mixed_float16", "batch_multiplier": 1},
+        },
+        comparison={"baseline": "float32", "num_warmup_epochs": 1, "margin_pp": {"mine": 1.0}},
+    )
+    (folder / "params.yaml").write_text(yaml.safe_dump(study.model_dump(mode="json")))
+    claims = yaml.safe_load((REPOSITORY / "claims.yaml").read_text())
+    claims["sources"]["OURS"] = SOURCE
+    claims["benchmarks"].append("mine")
+    claims["claims"] += CLAIMS
+    (folder / "claims.yaml").write_text(yaml.safe_dump(claims))
+    (folder / "report").symlink_to(REPOSITORY / "report")
+    (folder / "results").mkdir()
+    found = numerics(study)
+    found["trials"] = []  # as where no benchmark has the dense model
+    (folder / "results" / "numerics.json").write_text(json.dumps(found))
+    (folder / "results" / "ceilings.json").write_text(json.dumps({"schema_version": 1, "largest_batch": {}}))
+    for key in study.runs():
+        seconds = (1.0 if key.variant == "float32" else 0.5) * (1 + 0.01 * key.seed)
+        record = planned_record(
+            key, study, final_test_accuracy=0.9, test_metrics={"macro_f1": 0.876, "top_5_accuracy": 1}
+        )
+        write_small_run(folder, record, 9.0, seconds)
+    for name in ("compare", "judge", "report", "summary"):
+        done = stage(folder, name)
+        assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_claims_of_ones_own_are_judged(finished):
+    verdicts = {row["id"]: row for row in json.loads((finished / "results" / "verdicts.json").read_text())}
+    assert len(verdicts) == 49 + len(CLAIMS)
+    assert (verdicts["faster"]["verdict"], verdicts["faster"]["measured"]) == ("reproduced", "2.00× [2.00, 2.00]")
+    assert verdicts["as-good"]["verdict"] == "reproduced"
+    assert verdicts["at-scale"]["verdict"] == "not testable here"
+    assert verdicts["at-scale"]["reason"] == "steps_per_epoch is 1 in this study, 4 in the source"
+    theirs = verdicts["s1-faster-on-16-bit-hardware"]
+    assert theirs["verdict"] == "not testable here"
+
+
+def test_the_report_shows_them_and_the_whole_recipe(finished):
+    html = (finished / "results" / "report.html").read_text()
+    for text in (
+        "Our hope",
+        "As good.",
+        "model our.net:build",
+        "random flip,",
+        "sgd at 0.1, momentum 0.9, times the multiple of the batch, warm-up of 1 epoch, cosine decay,",
+        "2 epochs of 1 steps",
+        "Other metrics of the test set",
+        "<th>macro f1, %</th><th>top 5 accuracy, %</th>",
+        "87.60 ± 0.00",
+    ):
+        assert text in html, text
+    assert "What the sources published" not in html  # nothing of this benchmark
+    assert "The baseline is run again last" not in html
