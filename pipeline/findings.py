@@ -35,7 +35,7 @@ REMEDIES: dict[Rule, Remedy] = {
     ),
     "softmax_dtype": Remedy(
         "fault",
-        'Give dtype="float32" to the softmax itself. A cast after it brings back neither digits nor small probabilities.',
+        'Give dtype="float32" to the softmax itself. A cast after it brings no digits back.',
     ),
     "batch_norm_variables": Remedy(
         "fault",
@@ -59,8 +59,8 @@ REMEDIES: dict[Rule, Remedy] = {
     ),
     "optimizer_constant": Remedy(
         "fault",
-        "Use a mixed_ policy, under which the optimizer works in float32; or an epsilon of 1e-4 and more for float16, a "
-        "beta_2 of 0.99 and less for bfloat16.",
+        "Use a mixed_ policy, under which the optimizer works in float32; or an epsilon of at least 1e-4 for float16, "
+        "a beta_2 of at most 0.99 for bfloat16.",
     ),
     "float16_range": Remedy(
         "fault",
@@ -69,20 +69,20 @@ REMEDIES: dict[Rule, Remedy] = {
     ),
     "not_finite": Remedy(
         "fault",
-        "Compute that layer in float32 (cast its input, cast the result back): a number on the way to its result leaves "
-        "the type's range.",
+        "Compute that layer in float32 (cast its input, cast the result back): a number on the way to its result "
+        "leaves the type's range.",
     ),
     "gradient_underflow": Remedy(
         "warning",
-        "Shorten or normalise the path from the loss (residual connections, another activation), or use mixed_bfloat16, "
-        "which has the range of float32.",
+        "Shorten or normalise the path from the loss (residual connections, another activation), or use "
+        "mixed_bfloat16, which has the range of float32.",
     ),
     "narrow_shapes": Remedy("note", "Round them up to a multiple: narrower blocks of the matrix units stay empty."),
 }
 
 
 class Finding(BaseModel):
-    """One thing that is wrong with a model under a policy; `layers` in the order of computation, empty for the whole."""
+    """One thing that is wrong with a model under a policy; `layers` in the order of calls, empty for the whole."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -79,12 +79,16 @@ def _every_call_told_to(calls: list[Call]) -> Iterator[None]:
         keras.layers.Layer.__call__ = original
 
 
-def _survives_zeros(original: Callable[..., Any], layer: keras.layers.Layer, arguments: Any, options: Any) -> bool | None:
+def _survives_zeros(
+    original: Callable[..., Any], layer: keras.layers.Layer, arguments: Any, options: Any
+) -> bool | None:
     def zeros(value: Any) -> Any:
         return keras.ops.zeros_like(value[:2]) if _is_float(value) else value
 
     try:
-        outputs = original(layer, *keras.tree.map_structure(zeros, arguments), **keras.tree.map_structure(zeros, options))
+        outputs = original(
+            layer, *keras.tree.map_structure(zeros, arguments), **keras.tree.map_structure(zeros, options)
+        )
     except Exception:  # a layer of anyone's, given what it may not expect; its true inputs it has survived
         return None
     floats = [output for output in keras.tree.flatten(outputs) if _is_float(output)]

@@ -69,9 +69,7 @@ def transformer() -> keras.Model:
 
 def application(name: str) -> keras.Model:
     def body(x):
-        return getattr(keras.applications, name)(
-            weights=None, include_top=False, pooling="avg", input_tensor=x
-        ).output
+        return getattr(keras.applications, name)(weights=None, include_top=False, pooling="avg", input_tensor=x).output
 
     return model(body)
 
@@ -191,7 +189,8 @@ PLANTED = {
         "vanishing_epsilon", "norm", lambda: model(chain(lambda: layers.UnitNormalization(name="norm"))),
     ),
     "activations of a million": (
-        "float16_range", "large", lambda: model(chain(lambda: layers.Rescaling(1e6, name="large"), layers.LayerNormalization)),
+        "float16_range", "large",
+        lambda: model(chain(lambda: layers.Rescaling(1e6, name="large"), layers.LayerNormalization)),
     ),
     "sum of squares beyond the range": (
         "not_finite", "length",
