@@ -12,7 +12,7 @@ from pipeline.acceleration import device_of, speed
 from pipeline.benchmark import Benchmark
 from pipeline.findings import Examination, Finding
 from pipeline.hardware import Hardware
-from pipeline.pilot import Pilot, Trial
+from pipeline.pilot import HOPELESS, Pilot, Trial
 from pipeline.proposal import ASSUMED_SPREAD_PP
 from pipeline.statistics import Ratio
 from pipeline.study import Study
@@ -147,6 +147,8 @@ def _policy_sentence(best: Row | None, candidates: Sequence[Row]) -> str:
         return f"Stay with float32: no 16-bit policy is fit for this model as it is ({why}); see what to watch."
     ratio = best.speedup
     what = f"{best.policy} runs at {describe_ratio(ratio)} the speed of float32 at batch {best.batch_size}"
+    if ratio.low is None and (ratio.ratio or 0.0) < 1:
+        return f"Stay with float32: {what}, too slow for a second look."
     if ratio.low is None or ratio.high is None:
         return f"Stay with float32 until more is known: {what}."
     if ratio.low > 1:
@@ -192,6 +194,8 @@ def _watch(
         yield f"Other work took {other:.0%} of the CPU time: ask again on a quiet machine."
     if any(row.peak_memory_kind == "resident_set" for row in rows):
         yield "Memory is that of the whole process, engine and data included; a largest batch is not measured on a CPU."
+    if brief := [row.variant for row in rows if row.outcome == "completed" and row.speedup.low is None]:
+        yield f"No interval, and no further turns, for what takes {HOPELESS:g} times as long: {', '.join(brief)}."
     turns = f"{len(pilot.trials[0].blocks)} turns"
     over = (
         f"{turns} of one process each, and know nothing of other processes"

@@ -1,5 +1,6 @@
 """A pilot: short blocks of training of every variant, in turns, each variant in a process of its own."""
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
@@ -14,10 +15,11 @@ from pipeline.worker import Block, Train
 
 BLOCK_SECONDS = 1.0  # of the baseline; long beside what it costs to begin one
 MAX_TURNS = 20
+HOPELESS = 3.0  # times the seconds of the baseline; further turns would be spent on what is settled
 
 
 class Trial(BaseModel):
-    """A variant's blocks, one a turn. It has no more turns once one has not ended well."""
+    """A variant's blocks, one a turn. After one that failed, or was hopelessly slow, it has no more."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -59,8 +61,9 @@ def measure(
 ) -> Pilot:
     """Trains the variants in turns, the order moved on by one each turn, until another turn would pass the budget.
 
-    There are at least as many turns as an interval needs. Of the blocks of a turn only their ratios count, so that a
-    machine that slows down slows all.
+    There are at least as many turns as an interval needs. A variant that fails has no more, nor has one that takes
+    `HOPELESS` times the seconds of the baseline. Of the blocks of a turn only their ratios count, so that a machine
+    that slows down slows all.
 
     Args:
         start: starts the process of a variant. The first is the baseline.
@@ -98,14 +101,17 @@ def measure(
             say("not enough memory for a process of each variant at once: every block has a new one")
             workers.clear()
             stack.close()
-        turn = 0
-        turn_seconds = 0.0
+        turn, turn_seconds = 0, 0.0
+        settled: set[str] = set()
         while turn < MIN_BLOCKS or (turn < MAX_TURNS and time.monotonic() - started + turn_seconds <= budget_seconds):
             turn_started = time.monotonic()
             place = turn % len(variants)
             for variant in [*variants[place:], *variants[:place]]:
-                if not blocks[variant] or blocks[variant][-1].seconds is not None:
+                if variant not in settled:
                     blocks[variant].append(train(variant, num_images))
+            seconds = {variant: found[-1].seconds for variant, found in blocks.items()}
+            limit = HOPELESS * (seconds[variants[0]] or math.inf)
+            settled = {variant for variant in variants if (seconds[variant] or math.inf) > limit}
             turn_seconds, turn = time.monotonic() - turn_started, turn + 1
             if turn in (1, MIN_BLOCKS) or not turn % 5:
                 say(f"turn {turn}, {num_images:,} images of each variant: {time.monotonic() - started:.0f} s")

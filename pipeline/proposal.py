@@ -32,7 +32,7 @@ def num_seeds(margin_pp: float, num_candidates: int) -> int | None:
 
 
 def propose(
-    model: str,
+    model: dict[str, Any],
     dataset: str,
     origin: DatasetSource,
     description: dict[str, Any],
@@ -40,14 +40,12 @@ def propose(
     *,
     runtime: str,
     image_size: int | None = None,
-    source: str | None = None,
-    arguments: dict[str, Any] | None = None,
     margin_pp: float = 1.0,
 ) -> dict[str, Any]:
     """The values of `params.yaml` of a study of float32 and both mixed policies at B and 2B.
 
     Args:
-        model: as `model.name` of a study; `source` and `arguments` too.
+        model: the `model` of the study, as `model_values` makes it.
         dataset: the name it has in the study, and under data/.
         description: the content of the data set's `dataset.json`.
         runtime: the locked packages that train.
@@ -63,7 +61,7 @@ def propose(
             f"{dataset} leaves beside {num_validation} for validation. Received: {batch_size}"
         )
     engine = "jax" if runtime == "tpu" else "tensorflow"
-    name = study_name(f"{dataset} {model.rpartition(':')[2]}")
+    name = study_name(f"{dataset} {model['name'].rpartition(':')[2]}")
     policies = {
         policy if multiplier == 1 else f"{policy}_2x": {
             "policy": policy,
@@ -92,7 +90,7 @@ def propose(
                     "shuffle_seed": 0,
                 },
                 "image_size": image_size or description["image_shape"][0],
-                "model": _model(model, source, arguments or {}, runtime),
+                "model": model,
                 "optimizer": {"name": "adam", "learning_rate": 0.001},
                 "batch_size": batch_size,
                 "evaluation_batch_size": min(256, num_validation),
@@ -109,22 +107,24 @@ def propose(
             "further_pairs": [],
         },
         "profile": "advised",
-        "description": f"Is mixed precision worth it for {model} on {origin.tfds}?",
+        "description": f"Is mixed precision worth it for {model['name']} on {origin.tfds}?",
         "seeds": list(range(seeds or 3)),
     }
-    validate(Study, values, f"MODEL={model} DATASET={dataset} BATCH={batch_size}")
+    validate(Study, values, f"MODEL={model['name']} DATASET={dataset} BATCH={batch_size}")
     return values
 
 
-def _model(name: str, source: str | None, arguments: dict[str, Any], runtime: str) -> dict[str, Any]:
-    """The study's `model`, with the sizes that the sources' models have here unless `arguments` say otherwise."""
+def model_values(name: str, source: str | None, arguments: dict[str, Any], runtime: str) -> dict[str, Any]:
+    """The `model` of a study, with the sizes that the sources' models have here unless `arguments` say otherwise.
+
+    `source` is the file or folder of a model of one's own, by default the one beside this project.
+    """
     if name in ("dense", "efficientnet"):
         usual = {"units": 64 if runtime == "cpu" else 4096} if name == "dense" else {}
         return {"name": name, **usual, **arguments, "source": f"pipeline/models/{name}.py"}
     if name.startswith("keras.applications:"):
         return {"name": name, "arguments": arguments, "source": "pipeline/models/application.py"}
     if source is None:
-        # The package or module beside this project, where it usually is.
         module = Path(name.partition(":")[0].partition(".")[0])
         source = str(module if module.is_dir() else module.with_suffix(".py"))
     return {"name": name, "arguments": arguments, "source": source}

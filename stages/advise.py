@@ -11,7 +11,6 @@ from typing import Any
 
 from pipeline import user_code
 from pipeline.advice import Advice, advise
-from pipeline.benchmark import Imported
 from pipeline.ceiling import largest_batch
 from pipeline.configuration import validate
 from pipeline.dataset_source import DatasetSource
@@ -20,7 +19,7 @@ from pipeline.findings import Examination
 from pipeline.hardware import Hardware, this_machine
 from pipeline.image import installed_runtime
 from pipeline.pilot import measure
-from pipeline.proposal import POLICIES, propose, read_description, study_name, write_study
+from pipeline.proposal import POLICIES, model_values, propose, read_description, study_name, write_study
 from pipeline.study import Study, load_study
 from pipeline.wording import describe_ratio
 from pipeline.worker import message, worker
@@ -34,31 +33,34 @@ ROW = "  {:<18} {:>7} {:>12} {:>20} {:>10} {:>8} {:>14}"
 def main(arguments: argparse.Namespace) -> None:
     started = time.monotonic()
     hardware = this_machine()
-    dataset, origin = _dataset(arguments.dataset)
+    known = load_study().datasets
+    runtime = installed_runtime() or "cpu"
+    model = model_values(arguments.model, arguments.source, arguments.arguments or {}, runtime)
+    if ":" in arguments.model and not arguments.model.startswith("keras.applications:"):
+        module, _, function = arguments.model.partition(":")
+        user_code.check_function(module, function, Path(model["source"]))
+    dataset = arguments.dataset if arguments.dataset in known else study_name(arguments.dataset)
+    tfds = {"tfds": arguments.dataset}
+    origin = known.get(dataset) or validate(DatasetSource, tfds, f"--dataset {arguments.dataset}")
     description = read_description(dataset)
     if description is None:
         print(f"preparing {dataset}", flush=True)
-        _call("stages.download", "--dataset", dataset, "--tfds", origin.tfds)
+        _call("stages.download", "--dataset", dataset, *(() if dataset in known else ("--tfds", origin.tfds)))
         description = read_description(dataset) or {}
     values = propose(
-        arguments.model,
+        model,
         dataset,
         origin,
         description,
         arguments.batch,
-        runtime=installed_runtime() or "cpu",
+        runtime=runtime,
         image_size=arguments.image_size,
-        source=arguments.source,
-        arguments=arguments.arguments,
         margin_pp=arguments.margin_pp,
     )
     ((name, benchmark),) = values["benchmarks"].items()
     folder = (arguments.out or ROOT) / name
     write_study(values, folder / "params.yaml")
     study = load_study(folder / "params.yaml")
-    model = study.benchmarks[name].model
-    if isinstance(model, Imported):
-        user_code.check_function(model.module, model.function, Path(model.source))
     print(f"{name} on {hardware.name}: {', '.join(POLICIES)} at batch {arguments.batch} and twice that")
     common = ["--study", str(folder / "params.yaml"), "--benchmark", name]
     _call("stages.examine", *common, "--out", str(folder / "health.jsonl"))
@@ -77,14 +79,6 @@ def main(arguments: argparse.Namespace) -> None:
     (folder / "advice.json").write_text(advice.model_dump_json(indent=2) + "\n", encoding="utf-8")
     (folder / "health.jsonl").unlink()
     _show(advice, folder, time.monotonic() - started)
-
-
-def _dataset(name: str) -> tuple[str, DatasetSource]:
-    """The data set of that name in params.yaml, or one of TFDS."""
-    known = load_study().datasets
-    if name in known:
-        return name, known[name]
-    return study_name(name), validate(DatasetSource, {"tfds": name}, f"--dataset {name}")
 
 
 def _call(*command: str) -> None:

@@ -1,8 +1,8 @@
 """Look for what makes a benchmark's model unfit for 16 bits, with a few real images; needs seconds."""
 
 import argparse
-from functools import partial
 from pathlib import Path
+from typing import Any
 
 from pipeline.acceleration import channel_multiple
 from pipeline.errors import InputError
@@ -22,22 +22,29 @@ def main(arguments: argparse.Namespace) -> None:
     choose_engine(study.engine)
     import numpy as np
 
-    from pipeline import building, datasets, health  # the engine takes seconds to import
+    from pipeline import building, datasets, engine, health  # the engine takes seconds to import
+    from pipeline.precision import check_model, observed_dtypes
 
     data = datasets.load(benchmark.dataset, benchmark.split)
     rows = np.arange(NUM_IMAGES) * len(data.train.labels) // NUM_IMAGES  # from all over, should they be sorted
 
-    def build(policy: str):  # type: ignore[no-untyped-def]
-        return building.build_model(benchmark, policy, data.num_classes, data.num_channels, seed=0)[0]
+    images, labels = data.train.images[rows], data.train.labels[rows]
+    built: dict[str, Any] = {}
 
-    policies = {variant.policy: None for variant in study.variants_of(arguments.benchmark).values()}
-    look = partial(health.examine, build, images=data.train.images[rows], labels=data.train.labels[rows])
-    found = [
-        look(policy=policy, batch_size=benchmark.batch_size, multiple=channel_multiple(this_machine()))
-        for policy in policies
-    ]
-    for seen in found:
-        print(f"{seen.policy}: " + (describe(seen) if seen.findings else "nothing found"))
+    def build(policy: str) -> Any:
+        built[policy], _ = building.build_model(benchmark, policy, data.num_classes, data.num_channels, seed=0)
+        return built[policy]
+
+    found = []
+    for policy in dict.fromkeys(variant.policy for variant in study.variants_of(arguments.benchmark).values()):
+        multiple = channel_multiple(this_machine())
+        seen = health.examine(build, policy, images, labels, benchmark.batch_size, multiple)
+        print(f"{policy}: " + (describe(seen) if seen.findings else "nothing found"), flush=True)
+        found.append(seen)
+        # What training would refuse is refused here.
+        probabilities = np.asarray(engine.predict(built[policy], images, NUM_IMAGES))
+        dtypes = observed_dtypes(built[policy], str(probabilities.dtype))
+        check_model(arguments.benchmark, benchmark, policy, dtypes, probabilities)
     if arguments.out:
         lines = "".join(seen.model_dump_json() + "\n" for seen in found)
         arguments.out.write_text(lines, encoding="utf-8")

@@ -24,12 +24,13 @@ from stages import advise as stage
 
 GPU = Hardware("nvidia_gpu", "Example GPU", 9.0)
 OLD_CPU = Hardware("cpu", "Example CPU", cpu_features=("avx2",))
+DENSE = {"name": "dense", "units": 8, "source": "pipeline/models/dense.py"}
 MNIST = {"num_train_examples": 60000, "image_shape": [28, 28, 1]}
 WIGGLE = (1.01, 0.99, 1.0)  # the same for all variants of a turn: ratios have no spread
 
 
 def study(**changes) -> Study:
-    values = propose("dense", "mnist", DatasetSource(tfds="mnist"), MNIST, 128, runtime="cpu", **changes)
+    values = propose(DENSE, "mnist", DatasetSource(tfds="mnist"), MNIST, 128, runtime="cpu", **changes)
     return Study.model_validate(values)
 
 
@@ -37,7 +38,9 @@ def pilot(changes=None, **seconds: float) -> Pilot:
     """Three turns of 1000 images; `seconds` by variant, one where it is not named."""
     blocks = {
         variant: [
-            Block(outcome="completed", seconds=seconds.get(variant, 1.0) * wiggle, peak_memory_bytes=2**30, num_steps=50)
+            Block(
+                outcome="completed", seconds=seconds.get(variant, 1.0) * wiggle, peak_memory_bytes=2**30, num_steps=50
+            )
             for wiggle in WIGGLE
         ]
         for variant in study().variants
@@ -60,7 +63,9 @@ FASTER = {"mixed_float16": 0.5, "mixed_float16_2x": 0.4, "mixed_bfloat16": 0.8, 
 def test_the_faster_policy_and_the_faster_batch():
     found = advice(pilot(**FASTER))
     assert (found.policy, found.batch_size) == ("mixed_float16", 256)
-    assert found.verdict[0].startswith("Use mixed_float16: mixed_float16 runs at 2.00× [2.00, 2.00] the speed of float32")
+    assert found.verdict[0].startswith(
+        "Use mixed_float16: mixed_float16 runs at 2.00× [2.00, 2.00] the speed of float32"
+    )
     assert "256 rather than 128 gives 1.25× [1.25, 1.25]" in found.verdict[1]
     row = next(row for row in found.rows if row.variant == "mixed_float16")
     assert row.images_per_second == pytest.approx(2000, rel=1e-3)
@@ -106,19 +111,40 @@ def test_where_no_16_bit_policy_trains():
     assert "no 16-bit policy is fit" in advice(pilot(diverged)).verdict[0]
 
 
+def test_what_is_hopelessly_slow_needs_no_interval():
+    slow = {name: [Block(outcome="completed", seconds=5.0)] for name in study().variants if "16" in name}
+    found = advice(pilot(slow))
+    assert "0.20× no interval the speed of float32 at batch 128, too slow for a second look" in found.verdict[0]
+    assert any(
+        line.startswith("No interval, and no further turns, for what takes 3 times as long") for line in found.watch
+    )
+
+
 def test_what_to_watch():
     skipping = [Block(outcome="completed", seconds=1.0, num_steps=40, skipped_steps=9, other_cpu_share=0.5)] * 3
-    noisy = {variant: skipping for variant in study().variants}
+    noisy = dict.fromkeys(study().variants, skipping)
     watch = advice(pilot(noisy), hardware=OLD_CPU).watch
     assert "mixed_float16: 9 of 40 steps were skipped because gradients overflowed." in watch
     assert "Other work took 50% of the CPU time: ask again on a quiet machine." in watch
     assert sum("emulates" in line for line in watch) == 2
-    assert not [line for line in advice(pilot()).watch if "Other work" in line or "emulates" in line or "skipped" in line]
+    assert not [
+        line for line in advice(pilot()).watch if "Other work" in line or "emulates" in line or "skipped" in line
+    ]
 
 
 def test_the_seeds_are_those_of_the_plan():
     """Two runs whose accuracies vary by 0.5 pp differ by 0.71; `make plan` says as much for five candidates."""
-    command = [sys.executable, "-m", "stages.plan", "--spread-pp", "0.707107", "--margin-pp", "1", "--num-candidates", "5"]
+    command = [
+        sys.executable,
+        "-m",
+        "stages.plan",
+        "--spread-pp",
+        "0.707107",
+        "--margin-pp",
+        "1",
+        "--num-candidates",
+        "5",
+    ]
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True)
     assert int(done.stdout.splitlines()[-1].split()[-2]) == len(study().seeds) == advice(pilot()).num_seeds
     assert len(study(margin_pp=2.0).seeds) < len(study().seeds) < len(study(margin_pp=0.5).seeds)
