@@ -57,6 +57,8 @@ def gradient_sizes(model: keras.Model, images: np.ndarray, labels: np.ndarray) -
     network = model.layers[-1] if isinstance(model.layers[-1], keras.Model) else model
     if network is not model and len(model.layers) > 1:
         images = keras.Model(model.inputs, model.layers[-2].output)([images])
+    if isinstance(network, keras.Sequential):  # which has no graph to name outputs of
+        network = keras.Model(network.inputs, network.outputs)
     (probabilities,) = network.outputs
     gradients = engine.activation_gradients(
         keras.Model(network.inputs, [*_hidden(network), probabilities]),
