@@ -26,7 +26,7 @@ export LD_LIBRARY_PATH := $(subst $(SPACE),:,$(wildcard $(abspath .venv)/lib/pyt
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help repro study campaign plan publish site test lint bench params lock image repro-in-container
+.PHONY: help repro study campaign plan advise publish site test lint bench params lock image repro-in-container
 
 help: ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -52,6 +52,11 @@ campaign: .venv/ready ## repeat the study on a Slurm cluster; CAMPAIGN=name, SIT
 
 plan: .venv/ready ## say how many seeds the margins of the last study need
 	@python -m stages.plan
+
+advise: .venv/ready ## say whether mixed precision is worth it for MODEL=… on DATASET=… at BATCH=…, within BUDGET=180 seconds
+	@python -m stages.advise $(if $(MODEL),--model '$(MODEL)') $(if $(DATASET),--dataset '$(DATASET)') \
+	  $(if $(BATCH),--batch $(BATCH)) $(if $(BUDGET),--budget $(BUDGET)) $(if $(SOURCE),--source '$(SOURCE)') \
+	  $(if $(ARGUMENTS),--arguments '$(ARGUMENTS)')
 
 test: .venv/ready ## run the tests, on fake data and without network
 	@python -m pytest
