@@ -20,14 +20,16 @@ def main(arguments: argparse.Namespace) -> None:
         raise InputError(f"--benchmark: must be one of {', '.join(study.benchmarks)}. Received: {arguments.benchmark}")
     benchmark = study.benchmarks[arguments.benchmark]
     choose_engine(study.engine)
+    from pipeline import building, datasets, health  # the engine takes seconds to import; before Keras
+
+    # isort: split
+    import keras
     import numpy as np
 
-    from pipeline import building, datasets, engine, health  # the engine takes seconds to import
     from pipeline.precision import check_model, observed_dtypes
 
     data = datasets.load(benchmark.dataset, benchmark.split)
     rows = np.arange(NUM_IMAGES) * len(data.train.labels) // NUM_IMAGES  # from all over, should they be sorted
-
     images, labels = data.train.images[rows], data.train.labels[rows]
     built: dict[str, Any] = {}
 
@@ -35,14 +37,15 @@ def main(arguments: argparse.Namespace) -> None:
         built[policy], _ = building.build_model(benchmark, policy, data.num_classes, data.num_channels, seed=0)
         return built[policy]
 
+    multiple = channel_multiple(this_machine())
+    check = health.HealthCheck(build, images, labels, benchmark.batch_size, multiple)
     found = []
     for policy in dict.fromkeys(variant.policy for variant in study.variants_of(arguments.benchmark).values()):
-        multiple = channel_multiple(this_machine())
-        seen = health.examine(build, policy, images, labels, benchmark.batch_size, multiple)
-        print(f"{policy}: " + (describe(seen) if seen.findings else "nothing found"), flush=True)
+        seen = check.examine(policy)
+        print(describe(seen), flush=True)
         found.append(seen)
         # What training would refuse is refused here.
-        probabilities = np.asarray(engine.predict(built[policy], images, NUM_IMAGES))
+        probabilities = keras.ops.convert_to_numpy(built[policy](images))
         dtypes = observed_dtypes(built[policy], str(probabilities.dtype))
         check_model(arguments.benchmark, benchmark, policy, dtypes, probabilities)
     if arguments.out:
@@ -51,8 +54,13 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def describe(seen: Examination) -> str:
-    """The findings, one a line, each with its remedy."""
-    return "".join(
+    """What was found, a line each with its remedy, and how near the model is to float16's limits."""
+    text = f"{seen.policy}: {len(seen.findings) or 'nothing'} found; activations reach {seen.largest_activation:.3g}"
+    if seen.flushed_share is not None and seen.flushed_share_scaled is not None:
+        text += (
+            f"; float16 loses {seen.flushed_share:.2%} of the gradients, {seen.flushed_share_scaled:.2%} once scaled"
+        )
+    return text + "".join(
         f"\n  {finding.severity}, {', '.join(finding.layers) or 'the model'}: {finding.what}. {finding.remedy}"
         for finding in seen.findings
     )

@@ -13,7 +13,7 @@ from keras import layers, ops
 
 from pipeline.errors import InputError
 from pipeline.findings import REMEDIES
-from pipeline.health import examine
+from pipeline.health import HealthCheck
 from pipeline.models import dense, efficientnet
 
 NUM_IMAGES, NUM_CLASSES = 16, 10
@@ -45,8 +45,12 @@ def model(body: Body, head: Body | None = None) -> keras.Model:
     return keras.Model(inputs, outputs)
 
 
+def check(make: Callable[[], keras.Model], **arguments) -> HealthCheck:
+    return HealthCheck(under(make), IMAGES, LABELS, **arguments)
+
+
 def found(make: Callable[[], keras.Model], policy: str, **arguments) -> list[str]:
-    return [finding.rule for finding in examine(under(make), policy, IMAGES, LABELS, **arguments).findings]
+    return [finding.rule for finding in check(make, **arguments).examine(policy).findings]
 
 
 def pooled(x):
@@ -85,8 +89,9 @@ HEALTHY = {
 
 @pytest.mark.parametrize("name", HEALTHY)
 def test_a_healthy_model_has_no_finding(name):
+    health = check(HEALTHY[name], batch_size=128, multiple=8)
     for policy in POLICIES:
-        seen = examine(under(HEALTHY[name]), policy, IMAGES, LABELS, batch_size=128, multiple=8)
+        seen = health.examine(policy)
         assert seen.findings == []
         assert 0 < seen.largest_activation < 100
         assert (seen.flushed_share is not None) == (policy == "mixed_float16")
@@ -206,12 +211,13 @@ PLANTED = {
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_planted_fault_is_found_and_nothing_else(name):
     rule, layer, make = PLANTED[name]
-    (finding,) = examine(under(make), "mixed_float16", IMAGES, LABELS, multiple=8).findings
+    health = check(make, multiple=8)
+    (finding,) = health.examine("mixed_float16").findings
     assert finding.rule == rule
     if layer:
         assert layer in finding.layers
     if rule != "batch_norm_variables":  # 16 bits whatever the policy
-        assert found(make, "float32") == []
+        assert health.examine("float32").findings == []
 
 
 def test_no_rule_is_without_a_planted_fault():
@@ -252,4 +258,4 @@ def test_models_that_change_with_the_policy_are_refused():
 
     for layer, what in ((layers.LayerNormalization, "weights"), (layers.ReLU, "layers")):
         with pytest.raises(InputError, match=f"the same {what} under mixed_float16 as under float32"):
-            examine(under(with_further(layer)), "mixed_float16", IMAGES, LABELS)
+            found(with_further(layer), "mixed_float16")
