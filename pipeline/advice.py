@@ -65,8 +65,19 @@ class Advice(BaseModel):
     pilot: Pilot
 
 
+def worth_a_study(study: Study, pilot: Pilot) -> list[str]:
+    """The policies but for those that failed, or were hopelessly slow, at batch B."""
+    turns = len(pilot.trials[0].blocks)
+    return [
+        variant.policy
+        for name, variant in study.variants.items()
+        if variant.batch_multiplier == 1 and len(pilot.find(name).seconds) == turns
+    ]
+
+
 def advise(
     study: Study,
+    proposed: Study,
     pilot: Pilot,
     health: Sequence[Examination],
     hardware: Hardware,
@@ -75,6 +86,7 @@ def advise(
     """The verdict of a `pilot` of the one benchmark of `study`, as data and in words.
 
     Args:
+        proposed: the study that would answer the rest.
         largest_batches: by policy, where they were measured.
     """
     ((name, benchmark),) = study.benchmarks.items()
@@ -88,9 +100,9 @@ def advise(
     doubled, batch_sentence = _doubling(policy, rows, pilot)
     batch_size = benchmark.batch_size * (2 if doubled else 1)
     margin_pp = study.comparison.margin_pp[name]
-    known = [row.images_per_second for row in rows if row.images_per_second]
-    images = benchmark.split.num_train_examples * benchmark.num_epochs * len(study.seeds)
-    seeds = count_seeds(len(study.seeds))
+    rates = [row.images_per_second for row in rows if row.variant in proposed.variants]
+    images = benchmark.split.num_train_examples * benchmark.num_epochs * len(proposed.seeds)
+    seeds = count_seeds(len(proposed.seeds))
     return Advice(
         benchmark=name,
         device=f"{hardware.name} ({device_of(hardware).name})",
@@ -103,8 +115,8 @@ def advise(
             f"every variant, if accuracies vary by {ASSUMED_SPREAD_PP:g} pp from seed to seed, which is assumed.",
         ],
         watch=[*_watch(study, rows, pilot, health, hardware)],
-        num_seeds=len(study.seeds),
-        study_seconds=sum(images / rate for rate in known) if len(known) == len(rows) else None,
+        num_seeds=len(proposed.seeds),
+        study_seconds=None if None in rates else sum(images / rate for rate in rates if rate),
         rows=rows,
         health=list(health),
         pilot=pilot,
@@ -184,7 +196,11 @@ def _watch(
             yield f"{row.variant}: {row.outcome.replace('_', ' ')} at batch {row.batch_size}."
         if row.skipped_steps > USUAL_SKIPPED_STEPS:
             steps = pilot.find(row.variant).blocks[-1].num_steps
-            yield f"{row.variant}: {row.skipped_steps} of {steps} steps were skipped because gradients overflowed."
+            scale = pilot.find(row.variant).blocks[-1].loss_scale or 1.0
+            yield (
+                f"{row.variant}: gradients overflowed in {row.skipped_steps} of {steps} steps, which were skipped, "
+                f"until the loss scale was {scale:g}. That happens at the start; it must not go on."
+            )
     for policy in {variant.policy: None for variant in study.variants.values()}:
         if speed(policy, False, hardware) == "emulated":
             yield f"This device emulates {policy.removeprefix('mixed_')}: a gain of speed is not to be expected of it."
@@ -195,7 +211,7 @@ def _watch(
     if any(row.peak_memory_kind == "resident_set" for row in rows):
         yield "Memory is that of the whole process, engine and data included; a largest batch is not measured on a CPU."
     if brief := [row.variant for row in rows if row.outcome == "completed" and row.speedup.low is None]:
-        yield f"No interval, and no further turns, for what takes {HOPELESS:g} times as long: {', '.join(brief)}."
+        yield f"No interval, and no place in the study, for what takes {HOPELESS:g} times as long: {', '.join(brief)}."
     turns = f"{len(pilot.trials[0].blocks)} turns"
     over = (
         f"{turns} of one process each, and know nothing of other processes"

@@ -61,7 +61,8 @@ def measure(
 ) -> Pilot:
     """Trains the variants in turns, the order moved on by one each turn, until another turn would pass the budget.
 
-    There are at least as many turns as an interval needs. A variant that fails has no more, nor has one that takes
+    There are at least as many turns as an interval needs; where processes are kept and a turn costs little, as many as
+    variants, so that each has been in every place. A variant that fails has no more, nor has one that takes
     `HOPELESS` times the seconds of the baseline. Of the blocks of a turn only their ratios count, so that a machine
     that slows down slows all.
 
@@ -103,7 +104,8 @@ def measure(
             stack.close()
         turn, turn_seconds = 0, 0.0
         settled: set[str] = set()
-        while turn < MIN_BLOCKS or (turn < MAX_TURNS and time.monotonic() - started + turn_seconds <= budget_seconds):
+        least = max(MIN_BLOCKS, len(variants)) if keep_processes else MIN_BLOCKS
+        while turn < least or (turn < MAX_TURNS and time.monotonic() - started + turn_seconds <= budget_seconds):
             turn_started = time.monotonic()
             place = turn % len(variants)
             for variant in [*variants[place:], *variants[:place]]:
@@ -113,7 +115,7 @@ def measure(
             limit = HOPELESS * (seconds[variants[0]] or math.inf)
             settled = {variant for variant in variants if (seconds[variant] or math.inf) > limit}
             turn_seconds, turn = time.monotonic() - turn_started, turn + 1
-            if turn in (1, MIN_BLOCKS) or not turn % 5:
+            if turn == 1 or not turn % 5:
                 say(f"turn {turn}, {num_images:,} images of each variant: {time.monotonic() - started:.0f} s")
     return Pilot(
         num_images=num_images,

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +42,9 @@ def propose(
     runtime: str,
     image_size: int | None = None,
     margin_pp: float = 1.0,
+    policies: Sequence[str] = POLICIES,
 ) -> dict[str, Any]:
-    """The values of `params.yaml` of a study of float32 and both mixed policies at B and 2B.
+    """The values of `params.yaml` of a study of `policies` at B and 2B.
 
     Args:
         model: the `model` of the study, as `model_values` makes it.
@@ -62,17 +64,17 @@ def propose(
         )
     engine = "jax" if runtime == "tpu" else "tensorflow"
     name = study_name(f"{dataset} {model['name'].rpartition(':')[2]}")
-    policies = {
+    variants = {
         policy if multiplier == 1 else f"{policy}_2x": {
             "policy": policy,
             "batch_multiplier": multiplier,
             "tf32": False,
             "jit_compile": engine == "jax",
         }
-        for policy in POLICIES
+        for policy in policies
         for multiplier in (1, 2)
     }
-    seeds = num_seeds(margin_pp, len(policies) - 1)
+    seeds = num_seeds(margin_pp, len(variants) - 1)
     values = {
         "campaign": "first",
         "engine": engine,
@@ -98,7 +100,7 @@ def propose(
                 "steps_per_execution": 1,
             }
         },
-        "variants": policies,
+        "variants": variants,
         "comparison": {
             "baseline": "float32",
             "num_warmup_epochs": 1,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import user_code
-from pipeline.advice import Advice, advise
+from pipeline.advice import Advice, advise, worth_a_study
 from pipeline.ceiling import largest_batch
 from pipeline.configuration import validate
 from pipeline.dataset_source import DatasetSource
@@ -47,7 +47,8 @@ def main(arguments: argparse.Namespace) -> None:
         print(f"preparing {dataset}", flush=True)
         _call("stages.download", "--dataset", dataset, *(() if dataset in known else ("--tfds", origin.tfds)))
         description = read_description(dataset) or {}
-    values = propose(
+    proposal = partial(
+        propose,
         model,
         dataset,
         origin,
@@ -57,6 +58,7 @@ def main(arguments: argparse.Namespace) -> None:
         image_size=arguments.image_size,
         margin_pp=arguments.margin_pp,
     )
+    values = proposal()
     ((name, benchmark),) = values["benchmarks"].items()
     folder = (arguments.out or ROOT) / name
     write_study(values, folder / "params.yaml")
@@ -75,7 +77,9 @@ def main(arguments: argparse.Namespace) -> None:
         keep_processes=hardware.kind == "cpu" or study.runtime == "cpu",
         say=partial(print, flush=True),
     )
-    advice = advise(study, pilot, health, hardware, _largest_batches(study, folder, hardware))
+    largest = _largest_batches(study, folder, hardware)
+    write_study(proposal(policies=worth_a_study(study, pilot)), folder / "params.yaml")
+    advice = advise(study, load_study(folder / "params.yaml"), pilot, health, hardware, largest)
     (folder / "advice.json").write_text(advice.model_dump_json(indent=2) + "\n", encoding="utf-8")
     (folder / "health.jsonl").unlink()
     _show(advice, folder, time.monotonic() - started)
