@@ -27,7 +27,7 @@ export LD_LIBRARY_PATH := $(subst $(SPACE),:,$(wildcard $(abspath .venv)/lib/pyt
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help repro study campaign plan publish site test lint bench params lock image repro-in-container
+.PHONY: help repro study campaign plan advise publish site test lint bench params lock image repro-in-container
 
 help: ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -54,6 +54,11 @@ campaign: .venv/ready ## repeat the study on a Slurm cluster; CAMPAIGN=name, SIT
 plan: .venv/ready ## say how many seeds the margins of the last study need
 	@python -m stages.plan
 
+advise: .venv/ready ## say whether mixed precision is worth it for MODEL=… on DATASET=… at BATCH=…, within BUDGET=180 seconds
+	@python -m stages.advise $(if $(MODEL),--model '$(MODEL)') $(if $(DATASET),--dataset '$(DATASET)') \
+	  $(if $(BATCH),--batch $(BATCH)) $(if $(BUDGET),--budget $(BUDGET)) $(if $(SOURCE),--source '$(SOURCE)') \
+	  $(if $(ARGUMENTS),--arguments '$(ARGUMENTS)')
+
 # Two workers of 1 GB each on two CPUs; more than four would wait for the longest group of tests.
 test: .venv/ready ## run the tests, on fake data and without network; TESTS=tests/engines for others
 	@python -m pytest --numprocesses=logical --maxprocesses=4 $(TESTS)
@@ -70,8 +75,10 @@ publish: .venv/ready ## pack the finished study for a reviewer: results/crate.zi
 site: .venv/ready ## build the site of the studies under docs/reports; ADDRESS=… for its feed
 	@python -m stages.site $(if $(ADDRESS),--address $(ADDRESS))
 
-bench: .venv/ready ## simulate how often intervals hold and alarms are false, measure costs beside a peer's; DEVICE=gpu: how full it is
-ifneq ($(DEVICE),)
+bench: .venv/ready ## intervals and alarms by simulation, costs beside a peer's; LIGHT=file.json for a few, DEVICE=gpu how full it is
+ifneq ($(LIGHT),)
+	@mkdir -p $(dir $(LIGHT)) && python -m bench.costs --light --store $(LIGHT)
+else ifneq ($(DEVICE),)
 	@python -m bench.device --device $(DEVICE) --engine $(if $(filter tpu,$(ENGINE)),jax,tensorflow)
 else
 	@python -m bench.intervals

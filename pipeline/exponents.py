@@ -33,20 +33,7 @@ def gradient_exponents(benchmark: Benchmark, data: Dataset, loss_scale: float, s
     batches = ShuffledBatches(data.train, benchmark.batch_size, seed)
     for step in range(NUM_STEPS_BEFORE):
         model.train_on_batch(*batches[step % max(1, len(batches) - 1)])
-    images, labels = batches[0]
-
-    network = model.layers[-1]
-    inputs = keras.Model(model.inputs, network.input if len(model.layers) == 1 else model.layers[-2].output)
-    hidden = _hidden(network)
-    gradients = engine.activation_gradients(
-        keras.Model(network.inputs, [*hidden, *network.outputs]),
-        inputs([images]),
-        labels,
-        lambda labels, probabilities: keras.ops.mean(
-            keras.losses.sparse_categorical_crossentropy(labels, probabilities)
-        ),
-    )
-    sizes = np.abs(np.concatenate([gradient.ravel() for gradient in gradients]))
+    sizes = gradient_sizes(model, *batches[0])
     nonzero = sizes[sizes > 0]
     exponents = np.clip(np.floor(np.log2(nonzero)).astype(int), LOWEST, HIGHEST)
     return {
@@ -55,10 +42,34 @@ def gradient_exponents(benchmark: Benchmark, data: Dataset, loss_scale: float, s
         "exponents": list(range(LOWEST, HIGHEST + 1)),
         "counts": np.bincount(exponents - LOWEST, minlength=HIGHEST - LOWEST + 1).tolist(),
         "loss_scale": loss_scale,
-        "flushed_share": _flushed(nonzero),
-        "flushed_share_scaled": _flushed(nonzero * np.float32(loss_scale)),
+        "flushed_share": flushed_share(nonzero),
+        "flushed_share_scaled": flushed_share(nonzero * np.float32(loss_scale)),
         "overflow_share_scaled": float(np.isinf(_to_float16(nonzero * np.float32(loss_scale))).mean()),
     }
+
+
+def gradient_sizes(model: keras.Model, images: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Absolute gradients of the mean loss with respect to the output of every layer, joined: (num_gradients,).
+
+    `model` is functional, from images to probabilities; where its last layer is a model itself, the layers are those
+    of that one.
+    """
+    network = model.layers[-1] if isinstance(model.layers[-1], keras.Model) else model
+    if network is not model and len(model.layers) > 1:
+        images = keras.Model(model.inputs, model.layers[-2].output)([images])
+    if isinstance(network, keras.Sequential):  # which has no graph to name outputs of
+        network = keras.Model(network.inputs, network.outputs)
+    (probabilities,) = network.outputs
+    gradients = engine.activation_gradients(
+        keras.Model(network.inputs, [*_hidden(network), probabilities]),
+        keras.ops.cast(images, network.inputs[0].dtype),
+        labels,
+        lambda labels, probabilities: keras.ops.mean(
+            keras.losses.sparse_categorical_crossentropy(labels, probabilities)
+        ),
+    )
+    sizes: np.ndarray = np.abs(np.concatenate([gradient.ravel() for gradient in gradients]))
+    return sizes
 
 
 def _hidden(network: keras.Model) -> list[Any]:
@@ -73,7 +84,7 @@ def _hidden(network: keras.Model) -> list[Any]:
     return [tensor for tensor in tensors if tensor.dtype in TYPES and tensor is not network.outputs[0]]
 
 
-def _flushed(values: np.ndarray) -> float:
+def flushed_share(values: np.ndarray) -> float:
     """The share of values > 0 that float16 rounds to zero."""
     return float((_to_float16(values) == 0).mean())
 

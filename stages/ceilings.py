@@ -10,16 +10,17 @@ from pathlib import Path
 from pipeline.ceiling import largest_batch
 from pipeline.errors import InputError
 from pipeline.hardware import this_machine
-from pipeline.study import load_study
+from pipeline.study import PARAMS, load_study
 from stages import run
 from stages.try_batch import DOES_NOT_FIT
 
 RESULTS = Path("results")
 
 
-def fits(benchmark: str, variant: str, batch_size: int) -> bool:
+def fits(benchmark: str, variant: str, batch_size: int, study: Path = PARAMS) -> bool:
     """Whether two training steps at `batch_size` fit. Raises `InputError` where they fail for another reason."""
     command = [sys.executable, "-m", "stages.try_batch", "--benchmark", benchmark, "--variant", variant]
+    command += ["--study", str(study)]
     done = subprocess.run(
         [*command, "--batch-size", str(batch_size)], capture_output=True, text=True, errors="replace", check=False
     )

@@ -2,23 +2,28 @@
 
 import argparse
 
+from pipeline.configuration import validate
+from pipeline.dataset_source import DatasetSource
 from pipeline.errors import InputError
 from pipeline.study import load_study
 from stages import choose_engine, run
 
 
 def main(arguments: argparse.Namespace) -> None:
-    study = load_study()  # a faulty study starts nothing, not even a download
-    if arguments.dataset not in study.datasets:
-        raise InputError(f"--dataset: must be one of {', '.join(study.datasets)}. Received: {arguments.dataset}")
+    known = load_study().datasets  # a faulty study starts nothing, not even a download
+    if arguments.tfds:
+        known = {arguments.dataset: validate(DatasetSource, {"tfds": arguments.tfds}, f"--tfds {arguments.tfds}")}
+    if arguments.dataset not in known:
+        raise InputError(f"--dataset: must be one of {', '.join(known)}. Received: {arguments.dataset}")
     choose_engine("tensorflow")  # which TFDS reads its files with, whatever trains
     import pipeline.engine  # noqa: F401  without its chatter
     from pipeline.preparation import prepare
 
-    print(f"{prepare(arguments.dataset, study.datasets[arguments.dataset])} is ready")
+    print(f"{prepare(arguments.dataset, known[arguments.dataset])} is ready")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m stages.download", description=__doc__)
     parser.add_argument("--dataset", required=True, help="a data set of params.yaml")
+    parser.add_argument("--tfds", help="prepare this one of TFDS by the name of --dataset, whatever params.yaml has")
     run(main, parser)

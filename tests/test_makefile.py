@@ -96,5 +96,13 @@ def test_the_loader_finds_the_cuda_libraries_of_the_environment(folder):
     assert make(folder, "show", "ENGINE=cuda").strip() == ":".join(map(str, libraries))
 
 
+def test_advice_is_asked_for_in_variables(folder):
+    line = planned(folder, "advise", "MODEL=mine:build", "DATASET=mnist", "BATCH=64", 'ARGUMENTS={"units": 8}')
+    words = line.replace("\\\n", " ").splitlines()[-1].split()
+    assert " ".join(words).endswith(
+        """stages.advise --model 'mine:build' --dataset 'mnist' --batch 64 --arguments '{"units": 8}'"""
+    )
+
+
 def test_another_engine_is_refused(folder):
     assert "ENGINE is cpu, cuda or tpu, not 'gpu'" in planned(folder, "study", "ENGINE=gpu")

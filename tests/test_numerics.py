@@ -112,8 +112,8 @@ def test_gradients_by_hand():
 def test_what_float16_flushes():
     """Half of the smallest subnormal, 2⁻²⁵, rounds to zero; anything above it does not."""
     values = np.array([2.0**-26, 2.0**-25, 2.0**-25 * 1.01, 2.0**-24, 1.0], np.float32)
-    assert exponents._flushed(values) == pytest.approx(2 / 5)
-    assert exponents._flushed(values * 8) == 0
+    assert exponents.flushed_share(values) == pytest.approx(2 / 5)
+    assert exponents.flushed_share(values * 8) == 0
 
 
 def test_the_histogram_of_a_real_step(data):

@@ -1,0 +1,170 @@
+"""Should you turn mixed precision on for your model, on this machine, and double the batch? Minutes, not hours."""
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pipeline import user_code
+from pipeline.advice import Advice, advise, worth_a_study
+from pipeline.ceiling import largest_batch
+from pipeline.configuration import validate
+from pipeline.dataset_source import DatasetSource
+from pipeline.errors import InputError
+from pipeline.findings import Examination
+from pipeline.hardware import Hardware, this_machine
+from pipeline.image import installed_runtime
+from pipeline.pilot import measure
+from pipeline.proposal import POLICIES, model_values, propose, read_description, study_name, write_study
+from pipeline.study import Study, load_study
+from pipeline.wording import describe_ratio
+from pipeline.worker import message, worker
+from stages import run
+from stages.ceilings import fits
+
+ROOT = Path("advice")
+ROW = "  {:<18} {:>7} {:>12} {:>20} {:>10} {:>8} {:>14}"
+
+
+def main(arguments: argparse.Namespace) -> None:
+    started = time.monotonic()
+    hardware = this_machine()
+    known = load_study().datasets
+    runtime = installed_runtime() or "cpu"
+    model = model_values(arguments.model, arguments.source, arguments.arguments or {}, runtime)
+    if ":" in arguments.model and not arguments.model.startswith("keras.applications:"):
+        module, _, function = arguments.model.partition(":")
+        user_code.check_function(module, function, Path(model["source"]))
+    dataset = arguments.dataset if arguments.dataset in known else study_name(arguments.dataset)
+    tfds = {"tfds": arguments.dataset}
+    origin = known.get(dataset) or validate(DatasetSource, tfds, f"--dataset {arguments.dataset}")
+    description = read_description(dataset)
+    if description is None:
+        print(f"preparing {dataset}", flush=True)
+        _call("stages.download", "--dataset", dataset, *(() if dataset in known else ("--tfds", origin.tfds)))
+        description = read_description(dataset) or {}
+    proposal = partial(
+        propose,
+        model,
+        dataset,
+        origin,
+        description,
+        arguments.batch,
+        runtime=runtime,
+        image_size=arguments.image_size,
+        margin_pp=arguments.margin_pp,
+    )
+    values = proposal()
+    ((name, benchmark),) = values["benchmarks"].items()
+    folder = (arguments.out or ROOT) / name
+    write_study(values, folder / "params.yaml")
+    study = load_study(folder / "params.yaml")
+    print(f"{name} on {hardware.name}: {', '.join(POLICIES)} at batch {arguments.batch} and twice that")
+    common = ["--study", str(folder / "params.yaml"), "--benchmark", name]
+    _call("stages.examine", *common, "--out", str(folder / "health.jsonl"))
+    lines = (folder / "health.jsonl").read_text(encoding="utf-8").splitlines()
+    health = [Examination.model_validate_json(line) for line in lines]
+    pilot = measure(
+        lambda variant: worker(["stages.pilot", *common, "--variant", variant]),
+        list(study.variants),
+        2 * arguments.batch,
+        benchmark["split"]["num_train_examples"],
+        max(0.0, arguments.budget - (time.monotonic() - started)),
+        keep_processes=hardware.kind == "cpu" or study.runtime == "cpu",
+        say=partial(print, flush=True),
+    )
+    largest = _largest_batches(study, folder, hardware)
+    write_study(proposal(policies=worth_a_study(study, pilot)), folder / "params.yaml")
+    advice = advise(study, load_study(folder / "params.yaml"), pilot, health, hardware, largest)
+    (folder / "advice.json").write_text(advice.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    (folder / "health.jsonl").unlink()
+    _show(advice, folder, time.monotonic() - started)
+
+
+def _call(*command: str) -> None:
+    """Runs a stage in a process of its own, whose engine takes no memory from the pilot's."""
+    done = subprocess.run(
+        [sys.executable, "-m", *command], stderr=subprocess.PIPE, text=True, errors="replace", check=False
+    )
+    if done.returncode:
+        raise InputError(message(done.stderr))
+
+
+def _largest_batches(study: Study, folder: Path, hardware: Hardware) -> dict[str, int | None]:
+    """By policy; empty on a CPU, which has no memory of its own to fill."""
+    if hardware.kind == "cpu" or study.runtime == "cpu":
+        return {}
+    ((name, benchmark),) = study.benchmarks.items()
+    return {
+        variant.policy: largest_batch(partial(fits, name, key, study=folder / "params.yaml"), benchmark.batch_size)
+        for key, variant in study.variants.items()
+        if variant.batch_multiplier == 1
+    }
+
+
+def _show(advice: Advice, folder: Path, spent_seconds: float) -> None:
+    print()
+    for sentence in advice.verdict:
+        print(sentence)
+    print()
+    print(ROW.format("", "batch", "images/s", "speed of float32", "memory", "skipped", "largest batch"))
+    for row in advice.rows:
+        memory = "unknown" if row.memory_ratio is None else f"{row.memory_ratio:.2f}×"
+        speed = "1" if row is advice.rows[0] else describe_ratio(row.speedup)
+        rate = row.outcome if row.images_per_second is None else f"{row.images_per_second:,.0f}"
+        largest = "not measured" if row.largest_batch is None else f"{row.largest_batch:,}"
+        print(ROW.format(row.variant, row.batch_size, rate, speed, memory, row.skipped_steps, largest))
+    print()
+    for line in advice.watch:
+        print(f"note: {line}")
+    print(f"{spent_seconds:.0f} s. As data: {folder / 'advice.json'}")
+    cost = "" if advice.study_seconds is None else f", about {advice.study_seconds / 3600:.1f} hours here"
+    print(
+        f"What answers the rest, {advice.num_seeds} seeds{cost}: cp {folder / 'params.yaml'} params.yaml && make repro"
+    )
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"must be a whole number above 0. Received: {text}")
+    return int(text)
+
+
+def _margin(text: str) -> float:
+    if not 0 < float(text) < 100:
+        raise argparse.ArgumentTypeError(f"must be percentage points between 0 and 100. Received: {text}")
+    return float(text)
+
+
+def _mapping(text: str) -> dict[str, Any]:
+    try:
+        values = json.loads(text)
+    except ValueError:
+        values = None
+    if not isinstance(values, dict):
+        raise argparse.ArgumentTypeError(f'must be a JSON object such as {{"alpha": 0.5}}. Received: {text}')
+    return values
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="python -m stages.advise", description=__doc__)
+    parser.add_argument(
+        "--model", required=True, help="dense, efficientnet, keras.applications:ResNet50V2, or my_package.models:build"
+    )
+    parser.add_argument(
+        "--dataset", required=True, help="a data set of params.yaml, or any of TFDS with image and label"
+    )
+    parser.add_argument("--batch", type=_positive, default=128, help="the batch size B you train with (128)")
+    parser.add_argument(
+        "--budget", type=_positive, default=180, help="seconds to spend (180); three turns are made anyway"
+    )
+    parser.add_argument("--source", help="the file or folder of a model of your own; by default beside this project")
+    parser.add_argument("--arguments", type=_mapping, help="of the model, as in '{\"alpha\": 0.5}'")
+    parser.add_argument("--image-size", type=_positive, help="by default that of the data set")
+    parser.add_argument("--margin-pp", type=_margin, default=1.0, help="what counts as the same accuracy (1)")
+    parser.add_argument("--out", type=Path, help="folder of what is written (advice)")
+    run(main, parser)

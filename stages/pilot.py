@@ -1,0 +1,28 @@
+"""Train one variant of a study in blocks: reads numbers of images, a line each, and answers in JSON."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from pipeline.study import load_study
+from stages import choose_engine, run
+
+
+def main(arguments: argparse.Namespace) -> None:
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a model of anyone's prints is no answer
+    study = load_study(arguments.study)
+    choose_engine(study.engine)
+    from pipeline.pilot_training import train_blocks  # the engine takes seconds to import
+
+    for block in train_blocks(study, arguments.benchmark, arguments.variant, map(int, sys.stdin)):
+        print(block.model_dump_json(), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="python -m stages.pilot", description=__doc__)
+    parser.add_argument("--study", required=True, type=Path, help="a file such as params.yaml")
+    parser.add_argument("--benchmark", required=True, help="a benchmark of it")
+    parser.add_argument("--variant", required=True, help="a variant of it")
+    run(main, parser)

@@ -1,0 +1,247 @@
+"""The verdict of a pilot: on made-up times whose answer is known, and asked for as a user does."""
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+
+import pytest
+import yaml
+from conftest import REPOSITORY
+
+from pipeline import proposal
+from pipeline.advice import advise, worth_a_study
+from pipeline.dataset_source import DatasetSource
+from pipeline.errors import InputError
+from pipeline.findings import Examination, Finding
+from pipeline.hardware import Hardware
+from pipeline.pilot import Pilot, Trial
+from pipeline.proposal import propose
+from pipeline.study import Study, load_study
+from pipeline.worker import Block
+from stages import advise as stage
+
+GPU = Hardware("nvidia_gpu", "Example GPU", 9.0)
+OLD_CPU = Hardware("cpu", "Example CPU", cpu_features=("avx2",))
+DENSE = {"name": "dense", "units": 8, "source": "pipeline/models/dense.py"}
+MNIST = {"num_train_examples": 60000, "image_shape": [28, 28, 1]}
+WIGGLE = (1.01, 0.99, 1.0)  # the same for all variants of a turn: ratios have no spread
+
+
+def study(**changes) -> Study:
+    values = propose(DENSE, "mnist", DatasetSource(tfds="mnist"), MNIST, 128, runtime="cpu", **changes)
+    return Study.model_validate(values)
+
+
+def pilot(changes=None, **seconds: float) -> Pilot:
+    """Three turns of 1000 images; `seconds` by variant, one where it is not named."""
+    blocks = {
+        variant: [
+            Block(
+                outcome="completed", seconds=seconds.get(variant, 1.0) * wiggle, peak_memory_bytes=2**30, num_steps=50
+            )
+            for wiggle in WIGGLE
+        ]
+        for variant in study().variants
+    }
+    return Pilot(
+        num_images=1000,
+        keeps_processes=True,
+        spent_seconds=10.0,
+        trials=[Trial(variant=variant, blocks=found) for variant, found in (blocks | (changes or {})).items()],
+    )
+
+
+def advice(found: Pilot, health=(), hardware=GPU, largest=None):
+    proposed = study(policies=worth_a_study(study(), found))
+    return advise(study(), proposed, found, health, hardware, largest or {})
+
+
+FASTER = {"mixed_float16": 0.5, "mixed_float16_2x": 0.4, "mixed_bfloat16": 0.8, "mixed_bfloat16_2x": 0.8}
+
+
+def test_the_faster_policy_and_the_faster_batch():
+    found = advice(pilot(**FASTER))
+    assert (found.policy, found.batch_size) == ("mixed_float16", 256)
+    assert found.verdict[0].startswith(
+        "Use mixed_float16: mixed_float16 runs at 2.00× [2.00, 2.00] the speed of float32"
+    )
+    assert "256 rather than 128 gives 1.25× [1.25, 1.25]" in found.verdict[1]
+    row = next(row for row in found.rows if row.variant == "mixed_float16")
+    assert row.images_per_second == pytest.approx(2000, rel=1e-3)
+    assert row.memory_ratio == 1
+
+
+def test_without_a_gain_nothing_is_turned_on():
+    found = advice(pilot(mixed_float16=1.25, mixed_bfloat16=2.0, float32_2x=1.1))
+    assert (found.policy, found.batch_size) == ("float32", 128)
+    assert "Stay with float32: mixed_float16 runs at 0.80× [0.80, 0.80]" in found.verdict[0]
+    assert "Keep batch 128: twice the batch is slower" in found.verdict[1]
+
+
+def test_an_interval_that_holds_one_is_no_gain():
+    uneven = [Block(outcome="completed", seconds=seconds) for seconds in (0.5, 1.5, 0.9)]
+    found = advice(pilot({"mixed_float16": uneven}, mixed_bfloat16=2.0))
+    assert found.policy == "float32"
+    assert "no gain is shown, mixed_float16" in found.verdict[0]
+    assert "brings no gain that shows" in found.verdict[1]
+
+
+def test_a_batch_that_does_not_fit_is_not_advised():
+    found = advice(pilot({"mixed_float16_2x": [Block(outcome="out_of_memory")]}, **FASTER))
+    assert (found.policy, found.batch_size) == ("mixed_float16", 128)
+    assert "Keep batch 128: under mixed_float16, 256 does not fit into memory." in found.verdict[1]
+    assert "mixed_float16_2x: out of memory at batch 256." in found.watch
+    assert found.study_seconds is None  # of what was not measured
+
+
+def test_a_faulty_policy_is_not_advised_however_fast():
+    fault = Finding(rule="float16_range", layers=["a", "b", "c", "d"], what="activations reach 1e+06")
+    seen = Examination(
+        policy="mixed_float16", findings=[fault], largest_activation=1e6, flushed_share=0, flushed_share_scaled=0
+    )
+    found = advice(pilot(**FASTER), [seen])
+    assert found.policy == "mixed_bfloat16"
+    (line,) = [line for line in found.watch if line.startswith("fault")]
+    assert line.startswith("fault under mixed_float16, a, b, c and 1 more: activations reach 1e+06. Scale images")
+
+
+def test_where_no_16_bit_policy_trains():
+    diverged = {name: [Block(outcome="diverged")] for name in ("mixed_float16", "mixed_bfloat16")}
+    assert "no 16-bit policy is fit" in advice(pilot(diverged)).verdict[0]
+
+
+def test_what_is_hopelessly_slow_needs_no_interval():
+    slow = {name: [Block(outcome="completed", seconds=5.0)] for name in study().variants if "16" in name}
+    found = advice(pilot(slow))
+    assert "0.20× no interval the speed of float32 at batch 128, too slow for a second look" in found.verdict[0]
+    assert any(
+        line.startswith("No interval, and no place in the study, for what takes 3 times") for line in found.watch
+    )
+    assert worth_a_study(study(), pilot(slow)) == ["float32"]
+    assert found.num_seeds < len(study().seeds)  # fewer candidates ask for less
+
+
+def test_what_to_watch():
+    skipping = [Block(outcome="completed", seconds=1.0, num_steps=40, skipped_steps=9, other_cpu_share=0.5)] * 3
+    noisy = dict.fromkeys(study().variants, skipping)
+    watch = advice(pilot(noisy), hardware=OLD_CPU).watch
+    assert any(line.startswith("mixed_float16: gradients overflowed in 9 of 40 steps") for line in watch)
+    assert "Other work took 50% of the CPU time: ask again on a quiet machine." in watch
+    assert sum("emulates" in line for line in watch) == 2
+    assert not [
+        line for line in advice(pilot()).watch if "Other work" in line or "emulates" in line or "overflowed" in line
+    ]
+
+
+def test_the_seeds_are_those_of_the_plan():
+    """Two runs whose accuracies vary by 0.5 pp differ by 0.71; `make plan` says as much for five candidates."""
+    command = [
+        sys.executable,
+        "-m",
+        "stages.plan",
+        "--spread-pp",
+        "0.707107",
+        "--margin-pp",
+        "1",
+        "--num-candidates",
+        "5",
+    ]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    assert int(done.stdout.splitlines()[-1].split()[-2]) == len(study().seeds) == advice(pilot()).num_seeds
+    assert len(study(margin_pp=2.0).seeds) < len(study().seeds) < len(study(margin_pp=0.5).seeds)
+
+
+@pytest.fixture
+def project(workspace, monkeypatch):
+    """A folder with a study and a tiny prepared data set, mnist, of 8 × 8 images."""
+    shutil.copy(REPOSITORY / "params.yaml", workspace)
+    path = workspace / "data" / "mnist" / "dataset.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"num_train_examples": 60, "image_shape": [8, 8, 1]}))
+    monkeypatch.chdir(workspace)
+    monkeypatch.setenv("PYTHONPATH", str(REPOSITORY))
+    return workspace
+
+
+def ask(**changes):
+    usual = {"model": "dense", "dataset": "mnist", "batch": 8, "budget": 1, "source": None, "arguments": None}
+    usual |= {"image_size": None, "margin_pp": 1.0, "out": None}
+    stage.main(argparse.Namespace(**(usual | changes)))
+
+
+def test_asked_for_as_a_user_does(project, monkeypatch, capsys):
+    """A real pilot of two policies on a model of one's own, from the question to a study that can be run."""
+    monkeypatch.setattr(proposal, "POLICIES", ("float32", "mixed_bfloat16"))
+    (project / "mine.py").write_text(OWN_MODEL)
+    ask(model="mine:build", arguments={"units": 8})
+    folder = project / "advice" / "mnist_build"
+    found = json.loads((folder / "advice.json").read_text())
+    blocks = [trial["blocks"] for trial in found["pilot"]["trials"]]
+    assert len(blocks) == len(blocks[0]) == 4  # as many turns as variants
+    assert {block["outcome"] for trial in blocks for block in trial} == {"completed"}
+    assert all(row["images_per_second"] > 0 and row["peak_memory_bytes"] > 10**8 for row in found["rows"])
+    assert all(seen["findings"] == [] for seen in found["health"])
+    printed = capsys.readouterr().out
+    assert "cp advice/mnist_build/params.yaml params.yaml && make repro" in printed
+    assert "mixed_bfloat16_2x" in printed
+    proposed = load_study(folder / "params.yaml")
+    assert proposed.benchmarks["mnist_build"].model.source == "mine.py"
+    assert {"float32", "float32_2x"} <= set(proposed.variants)
+    assert yaml.safe_load((folder / "params.yaml").read_text())["benchmarks"]["mnist_build"]["batch_size"] == 8
+
+
+OWN_MODEL = """
+import keras
+
+print("what a module says when it is imported is no answer of a pilot")
+
+
+def build(spec):
+    return keras.Sequential([
+        keras.Input(spec.image_shape),
+        keras.layers.Flatten(),
+        keras.layers.Dense(spec.arguments["units"], activation="relu"),
+        keras.layers.Dense(spec.num_classes),
+        keras.layers.Activation("softmax", dtype="float32"),
+    ])
+"""
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"batch": 40}, "--batch: twice the batch must be at most the 54 training examples"),
+        ({"model": "lost:build"}, "lost.py does not exist"),
+        ({"model": "nonsense"}, "model"),
+        ({"model": "faulty:two"}, "must take one argument, a ModelSpec. Received: a, b"),
+        ({"model": "dense", "arguments": {"unit": 8}}, "unknown key. Did you mean 'units'?"),
+        ({"dataset": "Not A Name"}, "--dataset Not A Name: 1 fault"),
+    ],
+)
+def test_bad_input_starts_nothing(project, changes, words):
+    (project / "faulty.py").write_text("def two(a, b): ...\n")
+    with pytest.raises(InputError) as raised:
+        ask(**changes)
+    assert words in str(raised.value)
+    assert not list(project.glob("advice/*/advice.json"))
+
+
+def test_a_model_that_cannot_be_built_is_named_before_training(project):
+    (project / "mine.py").write_text(OWN_MODEL.replace('dtype="float32"', 'dtype="float16"'))
+    command = [sys.executable, "-m", "stages.advise", "--model", "mine:build", "--dataset", "mnist", "--batch", "8"]
+    done = subprocess.run([*command, "--arguments", '{"units": 8}'], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert 'mine:build must return float32: give its last layer dtype="float32"' in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "turn" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--batch", "0"], ["--budget", "soon"], ["--arguments", "[1]"], ["--margin-pp", "-1"]]
+)
+def test_bad_arguments_are_refused(arguments):
+    command = [sys.executable, "-m", "stages.advise", "--model", "dense", "--dataset", "mnist", *arguments]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert f"Received: {arguments[1]}" in done.stderr
