@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -109,13 +110,13 @@ def _record(study: Study, key: RunKey, epochs: Sequence[EpochRecord], accuracy: 
 
 
 def measure(folder: Path, num_runs: int) -> dict[str, float | int]:
-    """Seconds and peak resident bytes of comparing `num_runs` runs, start of the process included."""
+    """Seconds, of them on a CPU, and peak resident bytes of comparing `num_runs` runs, start of the process included."""
     write_study(folder, num_runs)
     # The kernel hands a parent's peak on to its children's resource usage; the process's own status starts anew.
     compare = (
         "import runpy; runpy.run_module('stages.compare', run_name='__main__'); print(open('/proc/self/status').read())"
     )
-    started = time.perf_counter()
+    used, started = _cpu_seconds(), time.perf_counter()
     done = subprocess.run(
         [sys.executable, "-c", compare],
         cwd=folder,
@@ -126,7 +127,17 @@ def measure(folder: Path, num_runs: int) -> dict[str, float | int]:
     )
     seconds = time.perf_counter() - started
     kibibytes = next(int(line.split()[1]) for line in done.stdout.splitlines() if line.startswith("VmHWM"))
-    return {"num_runs": num_runs, "seconds": round(seconds, 2), "peak_resident_bytes": kibibytes * 1024}
+    return {
+        "num_runs": num_runs,
+        "seconds": round(seconds, 2),
+        "cpu_seconds": round(_cpu_seconds() - used, 2),
+        "peak_resident_bytes": kibibytes * 1024,
+    }
+
+
+def _cpu_seconds() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def main() -> None:

@@ -39,7 +39,7 @@ def test_the_second_opinion_is_on_the_careful_side():
 
 def test_a_thousand_runs_compare_in_20_seconds_and_500_megabytes(tmp_path):
     cost = scaling.measure(tmp_path, 1000)
-    assert cost["seconds"] < 20
+    assert cost["cpu_seconds"] < 20  # of which other work on the machine takes nothing
     assert cost["peak_resident_bytes"] < 500e6
 
 
