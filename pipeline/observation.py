@@ -31,7 +31,7 @@ def observe(model: keras.Model, images: np.ndarray) -> tuple[list[Call], np.ndar
     Also returns the model's output, in its own dtype. Batch norm's averages move: the model is one to throw away.
     """
     calls: list[Call] = []
-    with _every_call_told_to(calls):
+    with _every_call_told_to(calls), np.errstate(over="ignore"):  # which is looked for, and no cause for a warning
         output = model(images, training=True)
     return calls, keras.ops.convert_to_numpy(output)
 

@@ -58,7 +58,7 @@ def main(arguments: argparse.Namespace) -> None:
         image_size=arguments.image_size,
         margin_pp=arguments.margin_pp,
     )
-    values = proposal()
+    values = proposal(policies=POLICIES)
     ((name, benchmark),) = values["benchmarks"].items()
     folder = (arguments.out or ROOT) / name
     write_study(values, folder / "params.yaml")
