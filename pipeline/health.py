@@ -69,7 +69,7 @@ class HealthCheck:
             *health_rules.gradients(flushed_scaled, scale),
         ]
         if self._multiple and compute != "float32":
-            findings += health_rules.shapes(calls, self._multiple, self._images.shape[-1])
+            findings += health_rules.shapes(calls, self._multiple, self._images.shape[-1], self._batch_size)
         return Examination(
             policy=policy,
             findings=findings,

@@ -123,11 +123,13 @@ def gradients(flushed_share: float | None, scale: float) -> Iterator[Finding]:
         yield Finding(rule="gradient_underflow", layers=[], what=what)
 
 
-def shapes(calls: Sequence[Call], multiple: int, num_channels: int) -> Iterator[Finding]:
-    """Matrix layers with widths off the multiples, where they have a part in the multiplications worth naming.
+def shapes(calls: Sequence[Call], multiple: int, num_channels: int, batch_size: int) -> Iterator[Finding]:
+    """Batches and matrix layers off the multiples; layers where their part in the multiplications is worth naming.
 
     Nobody can choose the `num_channels` of the images.
     """
+    if batch_size % multiple:
+        yield Finding(rule="narrow_shapes", layers=[], what=f"a batch of {batch_size} is no multiple of {multiple}")
     narrow: dict[str, tuple[int, int]] = {}
     work = {True: 0.0, False: 0.0}
     for call in calls:

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import user_code
-from pipeline.advice import Advice, advise, worth_a_study
+from pipeline.advice import Advice
+from pipeline.advising import advise, worth_a_study
 from pipeline.ceiling import largest_batch
 from pipeline.configuration import validate
 from pipeline.dataset_source import DatasetSource

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from conftest import REPOSITORY
 
-from pipeline.advice import advise, worth_a_study
+from pipeline.advising import advise, worth_a_study
 from pipeline.dataset_source import DatasetSource
 from pipeline.errors import InputError
 from pipeline.findings import Examination, Finding

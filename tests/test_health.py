@@ -250,6 +250,8 @@ def test_what_bfloat16_can_take_is_not_reported():
 
 def test_widths_matter_only_where_the_device_gains():
     assert found(PLANTED["63 units"][2], "mixed_float16") == []
+    assert found(HEALTHY["dense"], "mixed_float16", batch_size=100) == []
+    assert found(HEALTHY["dense"], "mixed_float16", batch_size=100, multiple=8) == ["narrow_shapes"]
 
 
 def test_models_that_change_with_the_policy_are_refused():
