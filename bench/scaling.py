@@ -110,7 +110,7 @@ def _record(study: Study, key: RunKey, epochs: Sequence[EpochRecord], accuracy: 
 
 
 def measure(folder: Path, num_runs: int) -> dict[str, float | int]:
-    """Seconds, of them on a CPU, and peak resident bytes of comparing `num_runs` runs, start of the process included."""
+    """Seconds, CPU seconds and peak resident bytes of comparing `num_runs` runs, start of the process included."""
     write_study(folder, num_runs)
     # The kernel hands a parent's peak on to its children's resource usage; the process's own status starts anew.
     compare = (
