@@ -1,0 +1,93 @@
+"""The page docs/your-own-model.md, run as it is written but for the number of seeds, and what follows an edit."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import REPOSITORY
+from projects import copy_tree, write_fake_tfds
+
+RUNNING = re.compile(r"^Running stage '([^']+)'", re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory) -> dict[str, str]:
+    folder = tmp_path_factory.mktemp("tfds")
+    write_fake_tfds(folder, ["mnist", "cifar10"], num_train=2500, num_test=100)
+    kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONWARNINGS")}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return kept | {"PATH": path, "TFDS_DATA_DIR": str(folder)}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory, environment) -> Path:
+    folder = tmp_path_factory.mktemp("own") / "project"
+    copy_tree(folder)
+    subprocess.run(["git", "init", "--quiet"], cwd=folder, check=True)
+    page = (REPOSITORY / "docs" / "your-own-model.md").read_text()
+    for block in re.findall(r"^```sh\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
+        one_seed = block.replace("seeds: [0, 1, 2]", "seeds: [0]")
+        packages_are_here = re.sub("^make repro$", "make --no-print-directory study", one_seed, flags=re.MULTILINE)
+        packages_are_here = re.sub(
+            "^make publish TO=", "python -m stages.publish --to ", packages_are_here, flags=re.MULTILINE
+        )
+        run(folder, environment | {"PYTHONPATH": str(folder)}, "bash", "-e", "-c", packages_are_here)
+    return folder
+
+
+def run(folder: Path, environment: dict[str, str], *command: str) -> str:
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def would_train(folder: Path, environment: dict[str, str]) -> set[str]:
+    run(folder, environment, "dvc", "repro", "inputs")
+    return set(RUNNING.findall(run(folder, environment, "dvc", "repro", "--dry", "train")))
+
+
+def test_every_run_is_made_and_the_report_is_published(finished):
+    records = [json.loads(path.read_text()) for path in sorted(finished.glob("runs/*/*/*/record.json"))]
+    assert len(records) == 3 * 2 + 2
+    assert {record["outcome"] for record in records} == {"completed"}
+    metrics = {record["benchmark"]: list(record["test_metrics"]) for record in records}
+    assert metrics == {
+        "cifar10_mobilenet": ["top_5_accuracy"],
+        "mnist_rows": [],
+        "shapes_convolution": ["macro_f1"],
+    }
+    verdicts = json.loads((finished / "results" / "verdicts.json").read_text())
+    assert [verdict["id"] for verdict in verdicts] == ["mixed-is-faster", "double-batch-is-as-good"]
+    published = finished / "docs" / "reports" / "mine"
+    html = (published / "report.html").read_text()
+    for text in ("keras.applications:MobileNet", "networks.rows:build", "shapes.network:build", "What we expect"):
+        assert text in html
+    assert (published / "crate.zip").exists()
+
+
+def test_the_shapes_are_learned(finished):
+    """The only ones of the three that are not noise here."""
+    record = json.loads((finished / "runs/shapes_convolution/float32/seed-0/record.json").read_text())
+    assert record["final_test_accuracy"] > 0.5
+    assert record["data_sha256"]
+
+
+def test_a_second_repro_runs_nothing(finished, environment):
+    assert not RUNNING.findall(run(finished, environment, "dvc", "repro"))
+
+
+@pytest.mark.parametrize(
+    ("file", "benchmark"), [("networks/rows.py", "mnist_rows"), ("../shapes/network.py", "shapes_convolution")]
+)
+def test_an_edited_model_trains_its_own_benchmark_anew(finished, environment, file, benchmark):
+    path = finished / file
+    text = path.read_text()
+    path.write_text(text + "\n# edited\n")
+    variants = ("float32", "float32_2x", "mixed_float16", "mixed_float16_2x")  # a matrix is a full product
+    assert would_train(finished, environment) == {f"train@0-{benchmark}-{variant}" for variant in variants}
+    path.write_text(text)
+    assert would_train(finished, environment) == set()
