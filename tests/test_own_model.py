@@ -12,10 +12,11 @@ import yaml
 from conftest import REPOSITORY, benchmark, small_study
 
 from pipeline import building, engine, training, user_code
+from pipeline.batches import WholeBatches
 from pipeline.benchmark import Benchmark
 from pipeline.configuration import validate
 from pipeline.errors import InputError
-from pipeline.records import read_record
+from pipeline.finished_runs import read_record
 from pipeline.study import RunKey, Study
 
 MODELS = """
@@ -201,7 +202,7 @@ def test_importing_leaves_nothing_in_the_source(own):
 )
 def test_networks_of_keras_get_a_head_for_our_classes(name, arguments, size):
     model, _ = build(application(name, **arguments), image_size=size)
-    probabilities = engine.predict(model, np.zeros((2, 8, 8, 1), np.uint8), 2)
+    probabilities = engine.predict(model, WholeBatches(np.zeros((2, 8, 8, 1), np.uint8), 2))
     np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-5)
     assert model.output.dtype == "float32"
     scales = [layer.scale for layer in model.layers[-1].layers if type(layer).__name__ == "Rescaling"]

@@ -293,3 +293,11 @@ def test_fit_receives_the_batches_in_their_order(workspace):
         plain.begin_epoch(epoch)
         expected += [plain[index][1].tolist() for index in range(3)]
     assert seen[-6:] == expected, "what Keras reads before that is a look at shapes"
+
+
+def test_a_run_whose_images_stay_on_disk_ends_with_the_same_weights(workspace, monkeypatch):
+    near = train(study_with("mixed_bfloat16", num_epochs=2), workspace)
+    monkeypatch.setattr(datasets, "IN_MEMORY_SHARE", 0.0)
+    far = train(study_with("mixed_bfloat16", num_epochs=2), workspace)
+    assert near.final_weights_sha256 == far.final_weights_sha256
+    assert (near.final_test_loss, near.final_test_accuracy) == (far.final_test_loss, far.final_test_accuracy)
