@@ -69,11 +69,11 @@ def _light() -> Iterator[dict[str, Any]]:
         study = runs.quick_study({runs.CIFAR: runs.SMALL})
         runs.prepare(Path(name), study, num_test)
         for benchmark in study.benchmarks:
-            for row in runs.measure_benchmark(Path(name), study, benchmark, ["float32"], 2, num_test, ["pipeline"]):
+            for row in runs.measure_benchmark(Path(name), study, benchmark, ["float32"], 1, num_test, ["pipeline"]):
                 if row["name"] != "throughput":  # of epochs as short as these, it is chance
                     yield row
     with tempfile.TemporaryDirectory() as name:
-        yield from repository.measure_repository(Path(name), 10, repeats=3, num_changes=1)
+        yield from repository.measure_repository(Path(name), 10, repeats=2, num_changes=1)
 
 
 def machine() -> dict[str, Any]:
