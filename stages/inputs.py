@@ -1,13 +1,17 @@
-"""Name what the runs of a benchmark depend on: its recipe, and digests of its data and of its model's source."""
+"""Name what the runs of a benchmark depend on: its recipe, and digests of its data and of its model's source.
+
+A model that can't be trained is refused here, before anything is.
+"""
 
 import argparse
 import json
 from pathlib import Path
 
+from pipeline.benchmark import Application, Imported
 from pipeline.errors import InputError
 from pipeline.study import load_study
 from pipeline.user_code import digest
-from stages import run
+from stages import choose_engine, run
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -20,7 +24,14 @@ def main(arguments: argparse.Namespace) -> None:
     except (OSError, ValueError):
         remedy = f"dvc repro --force --single-item download@{benchmark.dataset}"
         raise InputError(f"data/{benchmark.dataset} is missing or damaged. Prepare it: {remedy}") from None
+    if isinstance(benchmark.model, Application | Imported) or benchmark.optimizer.arguments:  # others can't be wrong
+        choose_engine(study.engine)
+        from pipeline import fitting  # the engine takes seconds to import
+
+        fitting.check(study, arguments.benchmark, tuple(dataset["image_shape"]), len(dataset["classes"]))
     inputs = {"dataset": dataset["name"], "data_sha256": dataset["sha256"]}
+    if chosen := study.datasets[benchmark.dataset].model_dump(mode="json", exclude_defaults=True, exclude={"tfds"}):
+        inputs["dataset_source"] = chosen  # which features and splits: other labels may have the same numbers
     inputs |= {"model_sha256": digest(Path(benchmark.model.source)), "recipe": benchmark.model_dump(mode="json")}
     path = Path("inputs", "benchmarks", f"{arguments.benchmark}.json")
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -118,6 +118,7 @@ def write_data(root: Path) -> None:
         np.save(folder / f"{name}.npy", array)
     description = {
         "name": "mnist/0.0.0",
+        "image_shape": [8, 8, 1],
         "classes": [str(label) for label in range(10)],
         "sha256": {name: hashlib.sha256(array.data).hexdigest() for name, array in arrays.items()},
     }

@@ -61,7 +61,7 @@ def test_what_the_study_says_of_every_run_is_all_that_it_says_of_no_part():
     of_parts = {"benchmarks", "datasets", "seeds", "variants"}
     of_words_and_comparison = {"comparison", "deviations", "description", "profile"}
     assert set(STAGES["code"]["params"]) == SETTINGS == Study.model_fields.keys() - of_parts - of_words_and_comparison
-    assert STAGES["inputs"]["do"]["params"] == ["benchmarks.${key}"]
+    assert {"benchmarks.${key}", "datasets.${item.dataset}"} <= set(STAGES["inputs"]["do"]["params"])
     assert STAGES["variants"]["do"]["params"] == ["variants.${key}"]
 
 
@@ -69,6 +69,13 @@ def test_what_the_study_says_of_every_run_is_all_that_it_says_of_no_part():
 def test_only_what_imports_the_engine_depends_on_its_packages_and_image(file):
     depending = {name for name, stage in STAGES.items() if file in stage.get("do", stage)["deps"]}
     assert depending == {"code", "numerics", "ceilings"}
+
+
+def test_every_model_has_been_built_before_any_run_trains():
+    """A run waits for its variant's file, and that one for all benchmarks, whose models are built on the way."""
+    assert "inputs/benchmarks" in STAGES["variants"]["do"]["deps"]
+    assert "pipeline/fitting.py" in STAGES["inputs"]["do"]["deps"]
+    assert {"engine", "variants"} <= set(STAGES["inputs"]["do"]["params"])
 
 
 def test_the_matrix_runs_the_seeds_outermost():

@@ -1,0 +1,86 @@
+"""What can't be trained is refused by the stage before training, in one message."""
+
+import json
+import sys
+from argparse import Namespace
+
+import pytest
+import yaml
+from conftest import benchmark, small_study
+
+from pipeline.errors import InputError
+from stages import inputs
+
+BUILD = """
+import keras
+{imports}
+
+def build(spec):
+    return keras.Sequential([
+        keras.Input(spec.image_shape),
+        keras.layers.Flatten(),
+        keras.layers.Dense({classes}),
+        keras.layers.Activation("softmax", dtype={dtype}),
+    ])
+"""
+GOOD = BUILD.format(imports="", classes="spec.num_classes", dtype='"float32"')
+OWN = {"model": {"name": "{module}:build", "source": "{module}.py"}}
+RESNET = {"model": {"name": "keras.applications:ResNet51", "source": "pipeline/models/application.py"}}
+NAMED = {
+    "model": {
+        "name": "keras.applications:MobileNet",
+        "arguments": {"name": "VGG16", "alpha": 0.25},
+        "source": "pipeline/models/application.py",
+    }
+}
+ADAM = {"optimizer": {"name": "adam", "learning_rate": 0.1, "arguments": {"momentumm": 1}}}
+
+
+@pytest.fixture
+def say(workspace, monkeypatch):
+    """Runs the stage on a benchmark with these changes, and code of one's own in a module of a name never used."""
+    monkeypatch.chdir(workspace)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+
+    def run(module: str, changes: dict, code: str = GOOD, **files: str) -> dict:
+        for name, text in {module: code, **files}.items():
+            (workspace / f"{name}.py").write_text(text)
+        values = json.loads(json.dumps(benchmark(units=8) | changes).replace("{module}", module))
+        study = small_study().model_dump(mode="json", exclude_defaults=True)
+        (workspace / "params.yaml").write_text(
+            yaml.safe_dump(study | {"benchmarks": study["benchmarks"] | {"wide": values}})
+        )
+        inputs.main(Namespace(benchmark="wide"))
+        return json.loads((workspace / "inputs" / "benchmarks" / "wide.json").read_text())
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("module", "changes", "code", "words"),
+    [
+        ("fit_dtype", OWN, GOOD.replace('"float32"', "None"), "must return float32"),
+        ("fit_classes", OWN, BUILD.format(imports="", classes="3", dtype='"float32"'), "return probabilities of shape"),
+        ("fit_name", {"model": {"name": "{module}:godo", "source": "{module}.py"}}, GOOD, "has no function godo"),
+        ("fit_exit", OWN, "raise SystemExit(0)", "fit_exit:build ends the process when it is imported or called"),
+        ("fit_raise", OWN, "1 / 0", "fit_raise can't be imported from fit_raise.py: ZeroDivisionError"),
+        ("fit_alone", RESNET, GOOD, "keras.applications has no ResNet51"),
+        ("fit_alone", NAMED, GOOD, "model.arguments: name can't stand here"),
+        ("fit_alone", ADAM, GOOD, "adam takes no momentumm"),
+    ],
+)
+def test_what_cannot_be_trained_is_named(say, module, changes, code, words):
+    with pytest.raises(InputError, match=words):
+        say(module, changes, code)
+
+
+def test_a_module_beside_the_source_is_refused(say):
+    code = BUILD.format(imports="import fit_blocks", classes="spec.num_classes", dtype='"float32"')
+    with pytest.raises(InputError, match=r"imports fit_blocks.py, beside fit_net.py"):
+        say("fit_net", OWN, code, fit_blocks="")
+
+
+def test_a_good_model_passes_and_the_features_of_its_data_are_named(say):
+    found = say("fit_good", OWN)
+    assert found["recipe"]["model"]["name"] == "fit_good:build"
+    assert "dataset_source" not in found
