@@ -52,7 +52,7 @@ def gradient_sizes(model: keras.Model, images: np.ndarray, labels: np.ndarray) -
     """Absolute gradients of the mean loss with respect to the output of every layer, joined: (num_gradients,).
 
     `model` is functional, from images to probabilities; where its last layer is a model itself, the layers are those
-    of that one.
+    of that one. Of a network that is one layer, it is the gradient with respect to the probabilities.
     """
     network = model.layers[-1] if isinstance(model.layers[-1], keras.Model) else model
     if network is not model and len(model.layers) > 1:
@@ -60,8 +60,11 @@ def gradient_sizes(model: keras.Model, images: np.ndarray, labels: np.ndarray) -
     if isinstance(network, keras.Sequential):  # which has no graph to name outputs of
         network = keras.Model(network.inputs, network.outputs)
     (probabilities,) = network.outputs
+    hidden = _hidden(network)
+    if not hidden:  # the product hides the softmax from Keras's loss, which would go around it
+        hidden, probabilities = [probabilities], keras.layers.Rescaling(1.0, dtype="float32")(probabilities)
     gradients = engine.activation_gradients(
-        keras.Model(network.inputs, [*_hidden(network), probabilities]),
+        keras.Model(network.inputs, [*hidden, probabilities]),
         keras.ops.cast(images, network.inputs[0].dtype),
         labels,
         lambda labels, probabilities: keras.ops.mean(

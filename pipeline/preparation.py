@@ -51,6 +51,8 @@ def prepare(name: str, source: DatasetSource, root: Path = ROOT) -> Path:
     for part, split in (("train", source.train), ("test", source.test)):
         batches = _batches(f"{where}.{part}", builder, split, features, source.image_size)
         shapes.append(_write(partial, part, counts[part], batches, digests))
+    if len(found := np.unique(np.load(partial / "train_labels.npy"))) < 2:
+        raise InputError(f"{where}.train: every example is of class {found[0]}; there must be two classes or more.")
     if shapes[0] != shapes[1]:
         raise InputError(f"{where}: images of {source.train} are {shapes[0]}, those of {source.test} {shapes[1]}.")
     description = {

@@ -37,9 +37,16 @@ def check_own_code() -> None:
         study = load_study()
     except InputError:
         return  # which is reported by itself
+    folders: dict[str, Path] = {}  # around the source of each top-level module
     for name, benchmark in study.benchmarks.items():
         model = benchmark.model
         if isinstance(model, Imported):
+            around = Path(model.source).resolve().parent
+            if (other := folders.setdefault(model.module.partition(".")[0], around)) != around:
+                messages.append(
+                    f"{PARAMS}: benchmarks.{name}.model: {model.module} is in {around}, and another benchmark's module "
+                    f"of that name in {other}. One process reads both: give them names of their own."
+                )
             try:
                 user_code.check_function(model.module, model.function, Path(model.source))
             except InputError as error:

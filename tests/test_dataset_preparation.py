@@ -189,6 +189,11 @@ def test_a_single_class_is_refused(store):
     assert "datasets.mine.label: label must have two classes or more. Received: 1" in refusal(root)
 
 
+def test_examples_of_one_class_alone_are_refused(store):
+    root = store(GREY, TWO, grey)
+    assert "datasets.mine.train: every example is of class" in refusal(root, train="train[:1]")
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -126,6 +126,14 @@ def test_the_histogram_of_a_real_step(data):
     assert again == found
 
 
+def test_a_network_of_one_layer_has_the_gradients_of_its_probabilities():
+    """The mean of -log(p / Σp) over two images, where p is a half: -1/2 at the true class, 1/2 at the other."""
+    inputs = keras.Input((2,))
+    model = keras.Model(inputs, keras.layers.Dense(2, activation="softmax", kernel_initializer="zeros")(inputs))
+    sizes = exponents.gradient_sizes(model, np.ones((2, 2), np.float32), np.array([0, 1]))
+    np.testing.assert_allclose(sizes, [0.5] * 4, atol=1e-6)
+
+
 def test_trials_find_a_known_failure_and_its_repair(data, monkeypatch):
     """In bfloat16 Keras's beta_2 of Adam, 0.999, rounds to 1: the weights never move."""
     monkeypatch.setattr(optimizer_trials, "NUM_EPOCHS", 20)

@@ -269,6 +269,7 @@ def test_a_model_that_makes_no_sense_is_refused_at_the_door(model, message):
         ({"function": "no_argument"}, "no_argument must take one argument, a ModelSpec. Received: "),
         ({"module": "net"}, ".net can't be imported from"),
         ({"source": "nowhere"}, "nowhere does not exist."),
+        ({"elsewhere": True}, "another benchmark's module of that name in"),
     ],
 )
 def test_the_first_step_sees_what_shows_without_an_engine(own, tmp_path, model, message):
@@ -280,6 +281,9 @@ def test_the_first_step_sees_what_shows_without_an_engine(own, tmp_path, model, 
         "name": f"{package}.{model.get('module', 'networks')}:{model.get('function', 'build')}",
         "source": model.get("source", good["source"]),
     }
+    if "elsewhere" in model:
+        source = Path(good["source"])
+        values["benchmarks"]["narrow"]["model"]["source"] = str(shutil.copytree(source, tmp_path / "two" / source.name))
     (tmp_path / "params.yaml").write_text(yaml.safe_dump(values))
     shutil.copy(REPOSITORY / "claims.yaml", tmp_path)
     done = subprocess.run(
@@ -291,7 +295,8 @@ def test_the_first_step_sees_what_shows_without_an_engine(own, tmp_path, model, 
         check=False,
     )
     fault = next(line for line in done.stderr.splitlines() if "benchmarks." in line)
-    assert (done.returncode, fault.startswith("error: params.yaml: benchmarks.narrow.model: ")) == (2, True)
+    which = "wide" if "elsewhere" in model else "narrow"  # of two, the later one
+    assert (done.returncode, fault.startswith(f"error: params.yaml: benchmarks.{which}.model: ")) == (2, True)
     assert message in fault
     assert "Traceback" not in done.stderr
     assert "keras" not in done.stderr
