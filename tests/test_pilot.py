@@ -103,6 +103,37 @@ def test_without_a_baseline_there_is_no_pilot(outcome, words):
         pilot(Trainers({"float32": outcome}))
 
 
+def scripted(blocks: dict[str, list[Block]]) -> Trainers:
+    """Trainers of whom some answer with the blocks that are given here, in this order, and after the last with none."""
+    trainers = Trainers()
+    start = trainers.start
+
+    @contextlib.contextmanager
+    def start_scripted(variant):
+        with start(variant) as train:
+            yield lambda num_images: blocks[variant].pop(0) if variant in blocks else train(num_images)
+
+    trainers.start = start_scripted
+    return trainers
+
+
+@pytest.mark.parametrize(
+    ("outcome", "words"), [("out_of_memory", "does not fit into memory"), ("diverged", "loss that is not finite")]
+)
+def test_a_baseline_that_fails_later_ends_the_pilot(outcome, words):
+    well = Block(outcome="completed", seconds=1.0)
+    with pytest.raises(InputError, match=f"float32, the baseline, .*{words} in turn 2. Try a smaller batch"):
+        pilot(scripted({"float32": [well, well, Block(outcome=outcome)]}))
+
+
+def test_a_slow_turn_of_the_baseline_brings_back_no_hopeless_variant():
+    seconds = {"float32": [0.128, 1.0, 3.0, 1.0], "mixed": [3.1, 3.1, 3.1]}
+    blocks = {
+        variant: [Block(outcome="completed", seconds=value) for value in values] for variant, values in seconds.items()
+    }
+    assert pilot(scripted(blocks)).find("mixed").seconds == [3.1]
+
+
 @pytest.fixture
 def module(tmp_path, monkeypatch):
     """A function that writes a module and returns its name."""
