@@ -61,10 +61,9 @@ def measure(
 ) -> Pilot:
     """Trains the variants in turns, the order moved on by one each turn, until another turn would pass the budget.
 
-    There are at least as many turns as an interval needs; where processes are kept and a turn costs little, as many as
-    variants, so that each has been in every place. A variant that fails, or once takes `HOPELESS` times the seconds
-    of the baseline, has no more turns. Of the blocks of a turn only their ratios count, so that a machine that slows
-    down slows all.
+    There are at least `MIN_BLOCKS` turns, whatever they cost, because fewer give no interval. A variant that fails, or
+    once takes `HOPELESS` times the seconds of the baseline, has no more turns. Of the blocks of a turn only their
+    ratios count, so that a machine that slows down slows all.
 
     Args:
         start: starts the process of a variant. The first is the baseline.
@@ -102,8 +101,7 @@ def measure(
             stack.close()
         turn, turn_seconds = 0, 0.0
         settled: set[str] = set()
-        least = max(MIN_BLOCKS, len(variants)) if keep_processes else MIN_BLOCKS
-        while turn < least or (turn < MAX_TURNS and time.monotonic() - started + turn_seconds <= budget_seconds):
+        while turn < MIN_BLOCKS or (turn < MAX_TURNS and time.monotonic() - started + turn_seconds <= budget_seconds):
             turn_started = time.monotonic()
             place = turn % len(variants)
             for variant in [*variants[place:], *variants[:place]]:

@@ -21,6 +21,7 @@ from pipeline.hardware import Hardware, this_machine
 from pipeline.image import installed_runtime
 from pipeline.pilot import measure
 from pipeline.proposal import POLICIES, model_values, propose, read_description, study_name, write_study
+from pipeline.statistics import MIN_BLOCKS
 from pipeline.study import Study, load_study
 from pipeline.wording import describe_ratio
 from pipeline.worker import message, worker
@@ -161,7 +162,11 @@ if __name__ == "__main__":
     )
     parser.add_argument("--batch", type=_positive, default=128, help="the batch size B you train with (128)")
     parser.add_argument(
-        "--budget", type=_positive, default=180, help="seconds to spend (180); three turns are made anyway"
+        "--budget",
+        type=_positive,
+        default=180,
+        help=f"seconds to spend (180); {MIN_BLOCKS} turns of every variant are made anyway, and as many as there are "
+        "variants put each in every place of a turn",
     )
     parser.add_argument("--source", help="the file or folder of a model of your own; by default beside this project")
     parser.add_argument("--arguments", type=_mapping, help="of the model, as in '{\"alpha\": 0.5}'")

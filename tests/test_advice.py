@@ -177,7 +177,7 @@ def test_asked_for_as_a_user_does(project, monkeypatch, capsys):
     folder = project / "advice" / "mnist_build"
     found = json.loads((folder / "advice.json").read_text())
     blocks = [trial["blocks"] for trial in found["pilot"]["trials"]]
-    assert len(blocks) == len(blocks[0]) == 4  # as many turns as variants
+    assert [len(each) for each in blocks] == [3] * 4  # a second is not enough for a fourth turn
     assert {block["outcome"] for trial in blocks for block in trial} == {"completed"}
     assert all(row["images_per_second"] > 0 and row["peak_memory_bytes"] > 10**8 for row in found["rows"])
     assert all(seen["findings"] == [] for seen in found["health"])

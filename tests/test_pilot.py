@@ -35,8 +35,8 @@ class Trainers:
         yield train
 
 
-def pilot(trainers, *, num_available=10_000, budget_seconds=0.0, keep_processes=True):
-    return measure(trainers.start, VARIANTS, 64, num_available, budget_seconds, keep_processes, say=lambda _: None)
+def pilot(trainers, *, variants=VARIANTS, num_available=10_000, budget_seconds=0.0, keep_processes=True):
+    return measure(trainers.start, variants, 64, num_available, budget_seconds, keep_processes, say=lambda _: None)
 
 
 def test_turns_are_interleaved_and_begin_with_another_variant_each():
@@ -60,6 +60,11 @@ def test_blocks_take_a_second_of_the_baseline_in_whole_batches_of_what_there_is(
 
 def test_the_budget_allows_for_more_turns_up_to_a_limit():
     assert len(pilot(Trainers(), budget_seconds=60).trials[0].blocks) == MAX_TURNS
+
+
+def test_a_spent_budget_ends_the_pilot_after_three_turns_however_many_variants_there_are():
+    found = pilot(Trainers(), variants=[*VARIANTS, "mixed_2x", "other", "other_2x"])
+    assert [len(trial.blocks) for trial in found.trials] == [MIN_BLOCKS] * 6
 
 
 def test_every_block_may_have_a_process_of_its_own():
