@@ -208,6 +208,43 @@ PLANTED = {
 }  # fmt: skip
 
 
+def convolutions(*dtypes: str | None) -> Body:
+    def body(x):
+        for index, dtype in enumerate(dtypes):
+            x = layers.Conv2D(8, 3, dtype=dtype, name=f"convolution_{index}")(x)
+        return layers.GlobalAveragePooling2D(dtype=dtypes[-1])(x)
+
+    return body
+
+
+def float32_head(x):
+    return layers.Dense(NUM_CLASSES, activation="softmax", dtype="float32")(x)
+
+
+@pytest.mark.parametrize(
+    ("dtypes", "head", "named"),
+    [
+        (["float32"] * 4 + [None], float32_head, [0, 1, 2, 3]),
+        (["float32"] * 4, None, [0, 1, 2, 3]),  # only the head follows
+        ([None] + ["float32"] * 4, float32_head, [1, 2, 3, 4]),
+        ([None] * 4, float32_head, []),
+    ],
+)
+def test_kernels_before_and_after_what_follows_the_policy_are_found_but_for_the_head(dtypes, head, named):
+    findings = check(lambda: model(convolutions(*dtypes), head)).examine("mixed_float16").findings
+    assert [finding.rule for finding in findings] == ["own_dtype"] * bool(named)
+    assert [name for finding in findings for name in finding.layers] == [f"convolution_{index}" for index in named]
+
+
+def test_a_kernel_is_found_in_a_layer_with_another_inside():
+    def stubborn(x):
+        activation = layers.ReLU(dtype="float32")
+        return chain()(layers.Conv2D(8, 3, dtype="float32", activation=activation, name="stubborn")(x))
+
+    (finding,) = check(lambda: model(stubborn)).examine("mixed_float16").findings
+    assert (finding.rule, finding.layers) == ("own_dtype", ["stubborn"])
+
+
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_planted_fault_is_found_and_nothing_else(name):
     rule, layer, make = PLANTED[name]
