@@ -1,9 +1,14 @@
 """The health check: each planted fault is found, and nothing else; healthy models have none."""
 
+import argparse
+import json
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
+from conftest import small_study
 
 from pipeline import engine  # noqa: F401  first: it quietens the engine before Keras imports it
 
@@ -15,6 +20,7 @@ from pipeline.errors import InputError
 from pipeline.findings import REMEDIES
 from pipeline.health import HealthCheck
 from pipeline.models import dense, efficientnet
+from stages import examine
 
 NUM_IMAGES, NUM_CLASSES = 16, 10
 POLICIES = ("float32", "mixed_float16", "mixed_bfloat16")
@@ -298,3 +304,15 @@ def test_models_that_change_with_the_policy_are_refused():
     for layer, what in ((layers.LayerNormalization, "weights"), (layers.ReLU, "layers")):
         with pytest.raises(InputError, match=f"the same {what} under mixed_float16 as under float32"):
             found(with_further(layer), "mixed_float16")
+
+
+def test_examine_looks_at_the_optimizer_of_the_recipe(workspace, monkeypatch, capsys):
+    variants = {name: {"policy": name, "batch_multiplier": 1} for name in ("float32", "float16", "mixed_float16")}
+    study = small_study(variants=variants).model_dump(mode="json")
+    (workspace / "params.yaml").write_text(yaml.safe_dump(study))
+    monkeypatch.chdir(workspace)
+    examine.main(argparse.Namespace(study=Path("params.yaml"), benchmark="wide", out=Path("health.jsonl")))
+    seen = [json.loads(line) for line in Path("health.jsonl").read_text().splitlines()]
+    found = {each["policy"]: [finding["rule"] for finding in each["findings"]] for each in seen}
+    assert found == {"float32": [], "float16": ["optimizer_constant"], "mixed_float16": []}
+    assert "Adam: epsilon 1e-07 is below 6.1e-05" in capsys.readouterr().out
