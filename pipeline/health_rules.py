@@ -52,26 +52,37 @@ def batch_norm(calls: Sequence[Call]) -> Iterator[Finding]:
 
 
 def dtypes(calls: Sequence[Call], compute: str) -> Iterator[Finding]:
-    """Layers that leave the policy between the first and the last that follow it.
+    """Layers that leave the policy between the first and the last that follow it, and elsewhere those with a kernel.
 
-    What comes before is preprocessing, what comes after the head, and what is around such a layer does as it does.
+    Other layers before are preprocessing, after they are the head, as is the last kernel. What is around a layer that
+    leaves the policy does as it does.
     """
     follows = [(call.layer.compute_dtype, call.dtype) == (compute, compute) for call in calls]
     if True not in follows:
         yield Finding(rule="own_dtype", layers=[], what=f"no layer computes in {compute}")
         return
+    amid = range(follows.index(True), len(follows) - follows[::-1].index(True))
+    kernels = [index for index in range(len(calls)) if _has_kernel(calls, index)]
     found: dict[tuple[Rule, str], list[str]] = {}
-    for index in range(follows.index(True), len(follows) - follows[::-1].index(True)):
+    for index in sorted({*amid, *kernels[:-1]}):
         call = calls[index]
-        if follows[index] or not all(follows[index - call.num_inside : index]):
-            continue
         own = call.layer.compute_dtype
+        is_itself = all(follows[index - call.num_inside : index]) or (own != compute and index in kernels)
+        if follows[index] or not is_itself:
+            continue
         if own != compute:
             found.setdefault(("own_dtype", f"computes in {own}, whatever the policy"), []).append(call.name)
         else:
             found.setdefault(("returned_dtype", f"returns {call.dtype} under {compute}"), []).append(call.name)
     for (rule, what), layers in found.items():
         yield Finding(rule=rule, layers=layers, what=what)
+
+
+def _has_kernel(calls: Sequence[Call], index: int) -> bool:
+    """Whether a layer multiplies by a kernel of its own, and not only by those of the layers inside it."""
+    call = calls[index]
+    inside = {id(weight) for inner in calls[index - call.num_inside : index] for weight in inner.layer.weights}
+    return any("kernel" in weight.name and id(weight) not in inside for weight in call.layer.weights)
 
 
 def zeros(calls: Sequence[Call], wide: Sequence[Call], values: Sequence[Finding]) -> Iterator[Finding]:

@@ -61,10 +61,9 @@ def measure(
 ) -> Pilot:
     """Trains the variants in turns, the order moved on by one each turn, until another turn would pass the budget.
 
-    There are at least as many turns as an interval needs; where processes are kept and a turn costs little, as many as
-    variants, so that each has been in every place. A variant that fails has no more, nor has one that takes
-    `HOPELESS` times the seconds of the baseline. Of the blocks of a turn only their ratios count, so that a machine
-    that slows down slows all.
+    There are at least `MIN_BLOCKS` turns, whatever they cost, because fewer give no interval. A variant that fails, or
+    once takes `HOPELESS` times the seconds of the baseline, has no more turns. Of the blocks of a turn only their
+    ratios count, so that a machine that slows down slows all.
 
     Args:
         start: starts the process of a variant. The first is the baseline.
@@ -74,7 +73,7 @@ def measure(
             block has a new one.
 
     Raises:
-        InputError: the baseline does not train, or a process fails.
+        InputError: the baseline does not train, or does so no longer, or a process fails.
     """
     started = time.monotonic()
     blocks: dict[str, list[Block]] = {variant: [] for variant in variants}
@@ -91,10 +90,8 @@ def measure(
 
         smallest = batch_size * min(2, num_available // batch_size)
         first = train(variants[0], smallest)
-        if first.seconds is None:
-            reason = {"out_of_memory": "does not fit into memory", "diverged": "has a loss that is not finite"}
-            raise InputError(f"{variants[0]}, the baseline, {reason[first.outcome]}. Try a smaller batch.")
-        num_images = round(BLOCK_SECONDS / first.seconds * smallest / batch_size) * batch_size
+        first_seconds = _seconds_of_baseline(variants[0], first, turn=None)
+        num_images = round(BLOCK_SECONDS / first_seconds * smallest / batch_size) * batch_size
         num_images = min(max(num_images, smallest), num_available // batch_size * batch_size)
         needed = 1.5 * (first.peak_memory_bytes or 0) * (len(variants) - 1)
         if keep_processes and needed > psutil.virtual_memory().available:
@@ -104,16 +101,14 @@ def measure(
             stack.close()
         turn, turn_seconds = 0, 0.0
         settled: set[str] = set()
-        least = max(MIN_BLOCKS, len(variants)) if keep_processes else MIN_BLOCKS
-        while turn < least or (turn < MAX_TURNS and time.monotonic() - started + turn_seconds <= budget_seconds):
+        while turn < MIN_BLOCKS or (turn < MAX_TURNS and time.monotonic() - started + turn_seconds <= budget_seconds):
             turn_started = time.monotonic()
             place = turn % len(variants)
             for variant in [*variants[place:], *variants[:place]]:
                 if variant not in settled:
                     blocks[variant].append(train(variant, num_images))
-            seconds = {variant: found[-1].seconds for variant, found in blocks.items()}
-            limit = HOPELESS * (seconds[variants[0]] or math.inf)
-            settled = {variant for variant in variants if (seconds[variant] or math.inf) > limit}
+            limit = HOPELESS * _seconds_of_baseline(variants[0], blocks[variants[0]][-1], turn + 1)
+            settled |= {variant for variant in variants if (blocks[variant][-1].seconds or math.inf) > limit}
             turn_seconds, turn = time.monotonic() - turn_started, turn + 1
             if turn == 1 or not turn % 5:
                 say(f"turn {turn}, {num_images:,} images of each variant: {time.monotonic() - started:.0f} s")
@@ -123,3 +118,12 @@ def measure(
         spent_seconds=time.monotonic() - started,
         trials=[Trial(variant=variant, blocks=found) for variant, found in blocks.items()],
     )
+
+
+def _seconds_of_baseline(variant: str, block: Block, turn: int | None) -> float:
+    """Those of its `block`, trained in `turn` or before the first; without them nothing can be compared."""
+    if block.seconds is None:
+        reason = {"out_of_memory": "does not fit into memory", "diverged": "has a loss that is not finite"}
+        when = f" in turn {turn}" if turn else ""
+        raise InputError(f"{variant}, the baseline, {reason[block.outcome]}{when}. Try a smaller batch.")
+    return block.seconds

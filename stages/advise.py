@@ -21,6 +21,7 @@ from pipeline.hardware import Hardware, this_machine
 from pipeline.image import installed_runtime
 from pipeline.pilot import measure
 from pipeline.proposal import POLICIES, model_values, propose, read_description, study_name, write_study
+from pipeline.statistics import MIN_BLOCKS
 from pipeline.study import Study, load_study
 from pipeline.wording import describe_ratio
 from pipeline.worker import message, worker
@@ -43,11 +44,7 @@ def main(arguments: argparse.Namespace) -> None:
     dataset = arguments.dataset if arguments.dataset in known else study_name(arguments.dataset)
     tfds = {"tfds": arguments.dataset}
     origin = known.get(dataset) or validate(DatasetSource, tfds, f"--dataset {arguments.dataset}")
-    description = read_description(dataset)
-    if description is None:
-        print(f"preparing {dataset}", flush=True)
-        _call("stages.download", "--dataset", dataset, *(() if dataset in known else ("--tfds", origin.tfds)))
-        description = read_description(dataset) or {}
+    description = prepared(dataset, origin, in_study=dataset in known)
     proposal = partial(
         propose,
         model,
@@ -84,6 +81,34 @@ def main(arguments: argparse.Namespace) -> None:
     (folder / "advice.json").write_text(advice.model_dump_json(indent=2) + "\n", encoding="utf-8")
     (folder / "health.jsonl").unlink()
     _show(advice, folder, time.monotonic() - started)
+
+
+def prepared(dataset: str, origin: DatasetSource, *, in_study: bool) -> dict[str, Any]:
+    """`dataset.json` of data/`dataset`, which is prepared anew unless it is known to come from `origin` as it is now.
+
+    DVC knows that of a data set of the study; of what this function prepared, a note under advice/ does.
+    """
+    note = ROOT / f"{dataset}.prepared.json"
+    source = origin.model_dump()
+    noted = note.read_text(encoding="utf-8") if note.exists() else None
+    found = read_description(dataset)
+    if found and (noted == _note(source, found) or (in_study and _is_current(f"download@{dataset}"))):
+        return found
+    print(f"preparing {dataset}", flush=True)
+    _call("stages.download", "--dataset", dataset, *(() if in_study else ("--tfds", origin.tfds)))
+    found = read_description(dataset) or {}
+    note.parent.mkdir(parents=True, exist_ok=True)
+    note.write_text(_note(source, found), encoding="utf-8")
+    return found
+
+
+def _note(source: dict[str, Any], description: dict[str, Any]) -> str:
+    return json.dumps({"source": source, "prepared": description}, indent=2) + "\n"
+
+
+def _is_current(stage: str) -> bool:
+    """Whether DVC has run `stage` with the code and parameters of now, and its output is what it left."""
+    return not subprocess.run([sys.executable, "-m", "dvc", "status", "-q", stage], capture_output=True).returncode
 
 
 def _call(*command: str) -> None:
@@ -161,7 +186,11 @@ if __name__ == "__main__":
     )
     parser.add_argument("--batch", type=_positive, default=128, help="the batch size B you train with (128)")
     parser.add_argument(
-        "--budget", type=_positive, default=180, help="seconds to spend (180); three turns are made anyway"
+        "--budget",
+        type=_positive,
+        default=180,
+        help=f"seconds to spend (180); {MIN_BLOCKS} turns of every variant are made anyway, and as many as there are "
+        "variants put each in every place of a turn",
     )
     parser.add_argument("--source", help="the file or folder of a model of your own; by default beside this project")
     parser.add_argument("--arguments", type=_mapping, help="of the model, as in '{\"alpha\": 0.5}'")

@@ -2,13 +2,16 @@
 
 import argparse
 import json
+import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import yaml
 from conftest import REPOSITORY
+from projects import PROFILE, dense_study, make_project, write_fake_tfds
 
 from pipeline.advising import advise, worth_a_study
 from pipeline.dataset_source import DatasetSource
@@ -157,7 +160,11 @@ def project(workspace, monkeypatch):
     """A folder with a study and a tiny prepared data set, mnist, of 8 × 8 images."""
     shutil.copy(REPOSITORY / "params.yaml", workspace)
     path = workspace / "data" / "mnist" / "dataset.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"num_train_examples": 60, "image_shape": [8, 8, 1]}))
+    description = json.loads(path.read_text()) | {"num_train_examples": 60, "image_shape": [8, 8, 1]}
+    path.write_text(json.dumps(description))
+    (workspace / "advice").mkdir()
+    note = stage._note(load_study().datasets["mnist"].model_dump(), description)
+    (workspace / "advice" / "mnist.prepared.json").write_text(note)
     monkeypatch.chdir(workspace)
     monkeypatch.setenv("PYTHONPATH", str(REPOSITORY))
     return workspace
@@ -177,7 +184,7 @@ def test_asked_for_as_a_user_does(project, monkeypatch, capsys):
     folder = project / "advice" / "mnist_build"
     found = json.loads((folder / "advice.json").read_text())
     blocks = [trial["blocks"] for trial in found["pilot"]["trials"]]
-    assert len(blocks) == len(blocks[0]) == 4  # as many turns as variants
+    assert [len(each) for each in blocks] == [3] * 4  # a second is not enough for a fourth turn
     assert {block["outcome"] for trial in blocks for block in trial} == {"completed"}
     assert all(row["images_per_second"] > 0 and row["peak_memory_bytes"] > 10**8 for row in found["rows"])
     assert all(seen["findings"] == [] for seen in found["health"])
@@ -188,6 +195,30 @@ def test_asked_for_as_a_user_does(project, monkeypatch, capsys):
     assert proposed.benchmarks["mnist_build"].model.source == "mine.py"
     assert {"float32", "float32_2x"} <= set(proposed.variants)
     assert yaml.safe_load((folder / "params.yaml").read_text())["benchmarks"]["mnist_build"]["batch_size"] == 8
+
+
+def test_data_are_prepared_again_where_they_come_from_another_source(tmp_path, monkeypatch, capsys):
+    values = dense_study(num_epochs=2)
+    make_project(tmp_path / "project", values, PROFILE)
+    write_fake_tfds(tmp_path / "tfds", names=["mnist"])
+    monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path / "tfds"))
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+    monkeypatch.delenv("PYTHONPATH", raising=False)  # the copy's own modules
+    monkeypatch.chdir(tmp_path / "project")
+    subprocess.run([sys.executable, "-m", "dvc", "repro", "--quiet", "download@mnist"], check=True)
+
+    def ready(**changes) -> tuple[int, bool]:
+        """How many examples data/mnist has for the study with that source, and whether they had to be prepared."""
+        source = {"tfds": "mnist"} | changes
+        Path("params.yaml").write_text(yaml.safe_dump(values | PROFILE | {"datasets": {"mnist": source}}))
+        found = stage.prepared("mnist", DatasetSource(**source), in_study=True)
+        return found["num_train_examples"], capsys.readouterr().out == "preparing mnist\n"
+
+    assert ready() == (60, False)  # by DVC
+    assert ready(train="train[:50%]") == (30, True)
+    assert ready(train="train[:50%]") == (30, False)
+    assert ready() == (60, True)
+    assert ready() == (60, False)
 
 
 OWN_MODEL = """

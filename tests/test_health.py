@@ -1,9 +1,14 @@
 """The health check: each planted fault is found, and nothing else; healthy models have none."""
 
+import argparse
+import json
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
+from conftest import small_study
 
 from pipeline import engine  # noqa: F401  first: it quietens the engine before Keras imports it
 
@@ -15,6 +20,7 @@ from pipeline.errors import InputError
 from pipeline.findings import REMEDIES
 from pipeline.health import HealthCheck
 from pipeline.models import dense, efficientnet
+from stages import examine
 
 NUM_IMAGES, NUM_CLASSES = 16, 10
 POLICIES = ("float32", "mixed_float16", "mixed_bfloat16")
@@ -208,6 +214,43 @@ PLANTED = {
 }  # fmt: skip
 
 
+def convolutions(*dtypes: str | None) -> Body:
+    def body(x):
+        for index, dtype in enumerate(dtypes):
+            x = layers.Conv2D(8, 3, dtype=dtype, name=f"convolution_{index}")(x)
+        return layers.GlobalAveragePooling2D(dtype=dtypes[-1])(x)
+
+    return body
+
+
+def float32_head(x):
+    return layers.Dense(NUM_CLASSES, activation="softmax", dtype="float32")(x)
+
+
+@pytest.mark.parametrize(
+    ("dtypes", "head", "named"),
+    [
+        (["float32"] * 4 + [None], float32_head, [0, 1, 2, 3]),
+        (["float32"] * 4, None, [0, 1, 2, 3]),  # only the head follows
+        ([None] + ["float32"] * 4, float32_head, [1, 2, 3, 4]),
+        ([None] * 4, float32_head, []),
+    ],
+)
+def test_kernels_before_and_after_what_follows_the_policy_are_found_but_for_the_head(dtypes, head, named):
+    findings = check(lambda: model(convolutions(*dtypes), head)).examine("mixed_float16").findings
+    assert [finding.rule for finding in findings] == ["own_dtype"] * bool(named)
+    assert [name for finding in findings for name in finding.layers] == [f"convolution_{index}" for index in named]
+
+
+def test_a_kernel_is_found_in_a_layer_with_another_inside():
+    def stubborn(x):
+        activation = layers.ReLU(dtype="float32")
+        return chain()(layers.Conv2D(8, 3, dtype="float32", activation=activation, name="stubborn")(x))
+
+    (finding,) = check(lambda: model(stubborn)).examine("mixed_float16").findings
+    assert (finding.rule, finding.layers) == ("own_dtype", ["stubborn"])
+
+
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_planted_fault_is_found_and_nothing_else(name):
     rule, layer, make = PLANTED[name]
@@ -261,3 +304,15 @@ def test_models_that_change_with_the_policy_are_refused():
     for layer, what in ((layers.LayerNormalization, "weights"), (layers.ReLU, "layers")):
         with pytest.raises(InputError, match=f"the same {what} under mixed_float16 as under float32"):
             found(with_further(layer), "mixed_float16")
+
+
+def test_examine_looks_at_the_optimizer_of_the_recipe(workspace, monkeypatch, capsys):
+    variants = {name: {"policy": name, "batch_multiplier": 1} for name in ("float32", "float16", "mixed_float16")}
+    study = small_study(variants=variants).model_dump(mode="json")
+    (workspace / "params.yaml").write_text(yaml.safe_dump(study))
+    monkeypatch.chdir(workspace)
+    examine.main(argparse.Namespace(study=Path("params.yaml"), benchmark="wide", out=Path("health.jsonl")))
+    seen = [json.loads(line) for line in Path("health.jsonl").read_text().splitlines()]
+    found = {each["policy"]: [finding["rule"] for finding in each["findings"]] for each in seen}
+    assert found == {"float32": [], "float16": ["optimizer_constant"], "mixed_float16": []}
+    assert "Adam: epsilon 1e-07 is below 6.1e-05" in capsys.readouterr().out

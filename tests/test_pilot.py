@@ -35,8 +35,8 @@ class Trainers:
         yield train
 
 
-def pilot(trainers, *, num_available=10_000, budget_seconds=0.0, keep_processes=True):
-    return measure(trainers.start, VARIANTS, 64, num_available, budget_seconds, keep_processes, say=lambda _: None)
+def pilot(trainers, *, variants=VARIANTS, num_available=10_000, budget_seconds=0.0, keep_processes=True):
+    return measure(trainers.start, variants, 64, num_available, budget_seconds, keep_processes, say=lambda _: None)
 
 
 def test_turns_are_interleaved_and_begin_with_another_variant_each():
@@ -60,6 +60,11 @@ def test_blocks_take_a_second_of_the_baseline_in_whole_batches_of_what_there_is(
 
 def test_the_budget_allows_for_more_turns_up_to_a_limit():
     assert len(pilot(Trainers(), budget_seconds=60).trials[0].blocks) == MAX_TURNS
+
+
+def test_a_spent_budget_ends_the_pilot_after_three_turns_however_many_variants_there_are():
+    found = pilot(Trainers(), variants=[*VARIANTS, "mixed_2x", "other", "other_2x"])
+    assert [len(trial.blocks) for trial in found.trials] == [MIN_BLOCKS] * 6
 
 
 def test_every_block_may_have_a_process_of_its_own():
@@ -101,6 +106,37 @@ def test_a_variant_that_is_hopelessly_slow_has_no_more_turns():
 def test_without_a_baseline_there_is_no_pilot(outcome, words):
     with pytest.raises(InputError, match=f"float32, the baseline, .*{words}. Try a smaller batch"):
         pilot(Trainers({"float32": outcome}))
+
+
+def scripted(blocks: dict[str, list[Block]]) -> Trainers:
+    """Trainers of whom some answer with the blocks that are given here, in this order, and after the last with none."""
+    trainers = Trainers()
+    start = trainers.start
+
+    @contextlib.contextmanager
+    def start_scripted(variant):
+        with start(variant) as train:
+            yield lambda num_images: blocks[variant].pop(0) if variant in blocks else train(num_images)
+
+    trainers.start = start_scripted
+    return trainers
+
+
+@pytest.mark.parametrize(
+    ("outcome", "words"), [("out_of_memory", "does not fit into memory"), ("diverged", "loss that is not finite")]
+)
+def test_a_baseline_that_fails_later_ends_the_pilot(outcome, words):
+    well = Block(outcome="completed", seconds=1.0)
+    with pytest.raises(InputError, match=f"float32, the baseline, .*{words} in turn 2. Try a smaller batch"):
+        pilot(scripted({"float32": [well, well, Block(outcome=outcome)]}))
+
+
+def test_a_slow_turn_of_the_baseline_brings_back_no_hopeless_variant():
+    seconds = {"float32": [0.128, 1.0, 3.0, 1.0], "mixed": [3.1, 3.1, 3.1]}
+    blocks = {
+        variant: [Block(outcome="completed", seconds=value) for value in values] for variant, values in seconds.items()
+    }
+    assert pilot(scripted(blocks)).find("mixed").seconds == [3.1]
 
 
 @pytest.fixture
