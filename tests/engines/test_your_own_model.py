@@ -46,7 +46,7 @@ def run(folder: Path, environment: dict[str, str], *command: str) -> str:
 
 
 def would_train(folder: Path, environment: dict[str, str]) -> set[str]:
-    run(folder, environment, "dvc", "repro", "inputs")
+    run(folder, environment, "dvc", "repro", "inputs", "variants", "code")
     return set(RUNNING.findall(run(folder, environment, "dvc", "repro", "--dry", "train")))
 
 
