@@ -548,5 +548,6 @@ def test_a_folder_without_git(clone, ready):
 
 
 def test_a_folder_of_data_that_is_not_there(clone, ready):
-    message = refused("container/run.sh", "cpu", folder=clone, TFDS_DATA_DIR="/nonexistent", **ready)
-    assert "TFDS_DATA_DIR=/nonexistent is no folder" in message
+    nowhere = clone / "nowhere"
+    message = refused("container/run.sh", "cpu", folder=clone, TFDS_DATA_DIR=str(nowhere), **ready)
+    assert f"TFDS_DATA_DIR={nowhere} is no folder" in message
