@@ -23,6 +23,7 @@ REPOSITORY = Path(__file__).parent.parent
 # Tests of what takes long to make, or is there once on a machine: one worker runs them, one after the other.
 TOGETHER = {
     "a finished project": ("tests/integration/",),
+    "a finished project with own models": ("tests/engines/test_your_own_model.py",),
     "a rendered report": (
         "tests/test_reporting.py",
         "tests/test_publishing.py",
