@@ -99,7 +99,7 @@ def build(model: dict[str, Any], image_shape: tuple[int, int, int], num_classes:
 def from_pipeline(settings: dict[str, Any]) -> tuple[Any, ...]:
     (train, test), info = tfds.load(
         settings["dataset"],
-        split=["train", f"test[:{settings['num_test_examples']}]"],
+        split=["train", "test"],
         as_supervised=True,
         with_info=True,
     )
@@ -137,7 +137,7 @@ def from_arrays(settings: dict[str, Any]) -> tuple[Any, ...]:
     """For images that are used at the size and in the order they have."""
     ((images, labels), test), info = tfds.load(
         settings["dataset"],
-        split=["train", f"test[:{settings['num_test_examples']}]"],
+        split=["train", "test"],
         as_supervised=True,
         batch_size=-1,
         with_info=True,

@@ -6,6 +6,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 REPOSITORY = Path(__file__).parent.parent
@@ -20,8 +21,10 @@ class Cost(NamedTuple):
     printed: str
 
 
-def measure(*command: str, cwd: Path, source: Path = REPOSITORY) -> Cost:
-    """Runs `command` in `cwd`, with the packages under `source`.
+def measure(
+    *command: str, cwd: Path, source: Path = REPOSITORY, variables: Mapping[str, str] = MappingProxyType({})
+) -> Cost:
+    """Runs `command` in `cwd`, with the packages under `source` and these environment variables besides ours.
 
     Raises:
         RuntimeError: it failed; the text ends with what it wrote.
@@ -31,7 +34,7 @@ def measure(*command: str, cwd: Path, source: Path = REPOSITORY) -> Cost:
         with subprocess.Popen(
             command,
             cwd=cwd,
-            env=_environment(os.environ, Path(name), source),
+            env=_environment({**os.environ, **variables}, Path(name), source),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -11,19 +11,18 @@ because the sides trace at different times: ours traces prediction before the fi
 validation; there, too, the plain script reads its data. `Times` of `bench.peer` cuts epochs as `pipeline.clock` does.
 """
 
-import hashlib
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-import numpy as np
 import yaml
 
 from bench.figures import figure
-from bench.processes import REPOSITORY, measure
+from bench.processes import REPOSITORY, Cost, measure
 from pipeline.finished_runs import read_epochs, read_record
 from pipeline.study import RunKey, Study, load_study
 
@@ -44,7 +43,10 @@ FULL_SIZE = {
     "evaluation_batch_size": 16,
     "model": {"name": "efficientnet", "number": 0, "source": "pipeline/models/efficientnet.py"},
 }
-SMALL = {"split": {"num_train_examples": 480, "num_validation_examples": 120, "shuffle_seed": 42}}
+SMALL: dict[str, dict[str, Any]] = {
+    MNIST: {"split": {"num_train_examples": 17_000, "num_validation_examples": 3_000, "shuffle_seed": None}},
+    CIFAR: {"split": {"num_train_examples": 480, "num_validation_examples": 120, "shuffle_seed": 42}},
+}
 
 
 class Run(NamedTuple):
@@ -68,23 +70,24 @@ def quick_study(changes: Mapping[str, Mapping[str, Any]] | None = None) -> Study
     return Study.model_validate(values | {"seeds": [0]})
 
 
-def prepare(folder: Path, study: Study, num_test_examples: int | None = None) -> None:
-    """The arrays of `study` under `folder`, from TFDS; only the first `num_test_examples` of each test set."""
+def prepare(folder: Path, study: Study, num_fake_examples: tuple[int, int] | None = None) -> None:
+    """The arrays of `study` under `folder`, from TFDS; or so many training and test examples of noise."""
     (folder / "params.yaml").write_text(yaml.safe_dump(study.model_dump(mode="json")), encoding="utf-8")
     (folder / "requirements").symlink_to(REPOSITORY / "requirements")
+    if num_fake_examples:
+        from bench.fake_datasets import write_fake_tfds
+
+        write_fake_tfds(folder / "tfds", [dataset.tfds for dataset in study.datasets.values()], *num_fake_examples)
     for dataset in study.datasets:
-        measure(sys.executable, "-m", "stages.download", "--dataset", dataset, cwd=folder)
-        if num_test_examples:
-            _cut(folder / "data" / dataset, num_test_examples)
+        _run(folder, "stages.download", "--dataset", dataset)
 
 
-def _cut(folder: Path, num_test_examples: int) -> None:
-    description = json.loads((folder / "dataset.json").read_text(encoding="utf-8"))
-    for name in ("test_images", "test_labels"):
-        array = np.ascontiguousarray(np.load(folder / f"{name}.npy")[:num_test_examples])
-        np.save(folder / f"{name}.npy", array)
-        description["sha256"][name] = hashlib.sha256(array.data).hexdigest()
-    (folder / "dataset.json").write_text(json.dumps(description), encoding="utf-8")
+def _run(folder: Path, *module: str) -> Cost:
+    """The fake data sets of `folder` if it has some, else the user's, whose path may start where the user is."""
+    fake, users = folder / "tfds", os.environ.get("TFDS_DATA_DIR")
+    data = fake if fake.exists() else users and Path(users).expanduser().absolute()
+    variables = {"TFDS_DATA_DIR": str(data)} if data else {}
+    return measure(sys.executable, "-m", *module, cwd=folder, variables=variables)
 
 
 def measure_benchmark(
@@ -93,7 +96,6 @@ def measure_benchmark(
     benchmark: str,
     variants: Sequence[str],
     repeats: int,
-    num_test_examples: int = 10_000,
     peers: Sequence[str] = tuple(PEERS),
 ) -> list[dict[str, Any]]:
     """The figures of `benchmark` in the folder that `prepare` made: speed of every variant, the rest of the first.
@@ -108,7 +110,7 @@ def measure_benchmark(
         for variant in variants:
             ours[variant].append(_ours(folder, RunKey(benchmark, variant, 0)))
             for peer in peers:
-                settings = peer_settings(study, benchmark, variant, peer, num_test_examples)
+                settings = peer_settings(study, benchmark, variant, peer)
                 theirs[variant, peer].append(_peers(folder, settings))
                 if theirs[variant, peer][-1].trained != ours[variant][-1].trained:
                     raise RuntimeError(f"{benchmark} {variant}: the peer has not trained the same")
@@ -130,16 +132,16 @@ def _figure(name: str, unit: str, ours: Sequence[Run], theirs: Sequence[Run], **
     return figure(name, unit, *values, **options)
 
 
-def peer_settings(study: Study, benchmark: str, variant: str, peer: str, num_test_examples: int) -> dict[str, Any]:
+def peer_settings(study: Study, benchmark: str, variant: str, peer: str) -> dict[str, Any]:
     """What `bench.peer` takes to train what `stages.train` does."""
     recipe, chosen = study.benchmarks[benchmark], study.variants[variant]
     decided = {"policy": chosen.policy, "batch_size": recipe.batch_size * chosen.batch_multiplier, "seed": 0}
-    return recipe.model_dump(mode="json") | decided | {"input": peer, "num_test_examples": num_test_examples}
+    return recipe.model_dump(mode="json") | decided | {"input": peer}
 
 
 def _ours(folder: Path, key: RunKey) -> Run:
     arguments = ("--benchmark", key.benchmark, "--variant", key.variant, "--seed", str(key.seed))
-    cost = measure(sys.executable, "-m", "stages.train", *arguments, cwd=folder)
+    cost = _run(folder, "stages.train", *arguments)
     record = read_record(key, folder)
     epochs = read_epochs(record, folder)
     train_seconds, validation_seconds = zip(
@@ -154,7 +156,7 @@ def _ours(folder: Path, key: RunKey) -> Run:
 
 
 def _peers(folder: Path, settings: Mapping[str, Any]) -> Run:
-    cost = measure(sys.executable, "-m", "bench.peer", json.dumps(settings), cwd=folder)
+    cost = _run(folder, "bench.peer", json.dumps(settings))
     # The engine may still write a warning while it ends.
     measured = json.loads(next(line for line in reversed(cost.printed.splitlines()) if line.startswith("{")))
     return Run(

@@ -3,11 +3,8 @@
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-import tensorflow_datasets as tfds
 import yaml
 from conftest import REPOSITORY, benchmark
 
@@ -63,28 +60,3 @@ def git(folder: Path, *arguments: str) -> str:
 def commit(folder: Path) -> None:
     git(folder, "add", "--all")
     git(folder, "commit", "--quiet", "--allow-empty", "-m", "state")
-
-
-def write_fake_tfds(
-    root: Path, names: Sequence[str] = ("mnist", "cifar100"), num_train: int = 60, num_test: int = 20
-) -> None:
-    """Data sets of TFDS as it prepares them, with images of noise; `names` are mnist, cifar10 and cifar100."""
-    rng = np.random.default_rng(0)
-    for name in names:
-        real = tfds.builder_cls(name)(data_dir=root)
-        image = real.info.features["image"]
-        classes = real.info.features["label"].num_classes
-
-        def examples(count, shape=image.shape, classes=classes, name=name):
-            for index in range(count):
-                extra = {"id": f"train_{index}"} if name != "mnist" else {}
-                extra |= {"coarse_label": index % 20} if name == "cifar100" else {}
-                yield index, {"image": rng.integers(0, 256, shape, np.uint8), "label": index % classes} | extra
-
-        tfds.dataset_builders.store_as_tfds_dataset(
-            name=name,
-            version=str(real.version),
-            data_dir=root,
-            features=real.info.features,
-            split_datasets={"train": list(examples(num_train)), "test": list(examples(num_test))},
-        )

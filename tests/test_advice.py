@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 import yaml
 from conftest import REPOSITORY
-from projects import PROFILE, dense_study, make_project, write_fake_tfds
+from projects import PROFILE, dense_study, make_project
 
+from bench.fake_datasets import write_fake_tfds
 from pipeline.advising import advise, worth_a_study
 from pipeline.dataset_source import DatasetSource
 from pipeline.errors import InputError

@@ -156,7 +156,7 @@ def test_the_peer_trains_the_same(peer_input, monkeypatch):
     recipe = benchmark(16, num_epochs=3)
     study = small_study(benchmarks={"wide": recipe, "narrow": recipe})
     model, _ = build_model(study.benchmarks["wide"], "mixed_bfloat16", 10, 1, seed=0)
-    settings = runs.peer_settings(study, "wide", "mixed_2x", peer_input, num_test_examples=20)
+    settings = runs.peer_settings(study, "wide", "mixed_2x", peer_input)
     whole = tf.zeros((50, 8, 8, 1), tf.uint8), tf.zeros(50, tf.int64)
     read = whole if peer_input == "arrays" else tf.data.Dataset.from_tensor_slices(whole)
     features = {"image": whole[0][0], "label": SimpleNamespace(num_classes=10)}
@@ -174,7 +174,7 @@ def test_the_peer_trains_the_same(peer_input, monkeypatch):
 
 
 def test_a_run_s_figures_are_of_the_first_variant_and_speed_of_all(monkeypatch, tmp_path):
-    study = runs.quick_study({runs.CIFAR: runs.SMALL})
+    study = runs.quick_study(runs.SMALL)
     monkeypatch.setattr(runs, "_ours", lambda *_: runs.Run(1.0, 100.0, 700, (1, 2, 3, 4)))
     monkeypatch.setattr(runs, "_peers", lambda *_: runs.Run(2.0, 50.0, 1000, (1, 2, 3, 4)))
     rows = runs.measure_benchmark(tmp_path, study, runs.CIFAR, runs.VARIANTS, 2)
@@ -194,7 +194,7 @@ def test_the_peer_builds_the_same_efficientnet():
 
     study = runs.quick_study()
     model, _ = build_model(study.benchmarks[runs.CIFAR], "float32", 100, 3, seed=0)
-    settings = runs.peer_settings(study, runs.CIFAR, "float32", "pipeline", num_test_examples=20)
+    settings = runs.peer_settings(study, runs.CIFAR, "float32", "pipeline")
     network = peer.build(settings["model"], (32, 32, 3), 100)
     assert network.count_params() == model.count_params() > 1e6
 

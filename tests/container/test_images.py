@@ -21,7 +21,9 @@ import certifi
 import pytest
 from conftest import REPOSITORY
 from debian import fetch, install
-from projects import PROFILE, commit, dense_study, make_project, write_fake_tfds
+from projects import PROFILE, commit, dense_study, make_project
+
+from bench.fake_datasets import write_fake_tfds
 
 TARGETS = ("cpu", "cuda", "tpu")
 MAX_GIGABYTES = {"cpu": 2.6, "cuda": 7.8, "tpu": 3.8}

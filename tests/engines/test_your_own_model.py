@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 from conftest import REPOSITORY
-from projects import copy_tree, write_fake_tfds
+from projects import copy_tree
+
+from bench.fake_datasets import write_fake_tfds
 
 RUNNING = re.compile(r"^Running stage '([^']+)'", re.MULTILINE)
 

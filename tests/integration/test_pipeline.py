@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 import yaml
 from conftest import benchmark
-from projects import PROFILE, commit, dense_study, git, make_project, write_fake_tfds
+from projects import PROFILE, commit, dense_study, git, make_project
+
+from bench.fake_datasets import write_fake_tfds
 
 STUDY = dense_study(num_epochs=40)
 STUDY["datasets"]["cifar100"] = {"tfds": "cifar100"}
