@@ -4,6 +4,7 @@ import ast
 import hashlib
 import importlib
 import importlib.util
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -64,14 +65,28 @@ def check_function(module: str, function: str, source: Path) -> None:
 
 
 def digest(source: Path) -> str:
-    """The SHA-256 of every file in `source`, their names and contents; what Python compiled is left out."""
+    """The SHA-256 of every file in `source`, their names and contents, also behind links to folders.
+
+    What is hidden (`.git`) and what Python compiled is left out.
+    """
     _check_exists(source)
     found = hashlib.sha256()
-    for path in [source] if source.is_file() else sorted(source.rglob("*")):
-        if path.is_file() and "__pycache__" not in path.parts:
-            found.update(f"{path.relative_to(source.parent)} {path.stat().st_size}\n".encode())
-            found.update(path.read_bytes())
+    for path in [source] if source.is_file() else sorted(_files(source)):
+        found.update(f"{path.relative_to(source.parent)} {path.stat().st_size}\n".encode())
+        found.update(path.read_bytes())
     return found.hexdigest()
+
+
+def _files(source: Path) -> Iterator[Path]:
+    entered: set[Path] = set()  # a link may lead back
+    for name, folders, files in os.walk(source, followlinks=True):
+        entered.add(Path(name).resolve())
+        folders[:] = [
+            folder
+            for folder in sorted(folders)
+            if not folder.startswith(".") and folder != "__pycache__" and Path(name, folder).resolve() not in entered
+        ]
+        yield from (Path(name, file) for file in files if not file.startswith(".") and Path(name, file).is_file())
 
 
 def _check_exists(source: Path) -> None:

@@ -62,7 +62,7 @@ def test_what_the_study_says_of_every_run_is_all_that_it_says_of_no_part():
     of_words_and_comparison = {"comparison", "deviations", "description", "profile"}
     assert set(STAGES["code"]["params"]) == SETTINGS == Study.model_fields.keys() - of_parts - of_words_and_comparison
     assert {"benchmarks.${key}", "datasets.${item.dataset}"} <= set(STAGES["inputs"]["do"]["params"])
-    assert STAGES["variants"]["do"]["params"] == ["variants.${key}"]
+    assert STAGES["variants"]["params"] == ["variants"]
 
 
 @pytest.mark.parametrize("file", ["requirements/${runtime}.txt", "Dockerfile"])
@@ -73,7 +73,7 @@ def test_only_what_imports_the_engine_depends_on_its_packages_and_image(file):
 
 def test_every_model_has_been_built_before_any_run_trains():
     """A run waits for its variant's file, and that one for all benchmarks, whose models are built on the way."""
-    assert "inputs/benchmarks" in STAGES["variants"]["do"]["deps"]
+    assert "inputs/benchmarks" in STAGES["variants"]["deps"]
     assert "pipeline/fitting.py" in STAGES["inputs"]["do"]["deps"]
     assert {"engine", "variants"} <= set(STAGES["inputs"]["do"]["params"])
 

@@ -242,6 +242,21 @@ def test_the_digest_is_of_names_and_contents_and_not_of_what_python_compiled(own
     assert user_code.digest(source / "networks.py") not in digests
 
 
+def test_the_digest_looks_behind_links_and_not_at_what_is_hidden(own, tmp_path):
+    source, elsewhere = Path(own("build")["source"]), tmp_path / "elsewhere"
+    before = user_code.digest(source)
+    (source / ".git").mkdir()
+    (source / ".git" / "HEAD").touch()
+    assert user_code.digest(source) == before
+    elsewhere.mkdir()
+    (elsewhere / "blocks.py").touch()
+    (elsewhere / "back").symlink_to(source)
+    (source / "shared").symlink_to(elsewhere)
+    linked = user_code.digest(source)
+    (elsewhere / "blocks.py").write_text("WIDTH = 3")
+    assert len({before, linked, user_code.digest(source)}) == 3
+
+
 @pytest.mark.parametrize(
     ("model", "message"),
     [

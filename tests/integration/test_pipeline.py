@@ -43,7 +43,7 @@ def finished(tmp_path_factory, environment) -> Path:
     folder = tmp_path_factory.mktemp("clone") / "project"
     make_project(folder, STUDY, PROFILE)
     done = dvc(folder, environment, "repro")
-    assert len(RUNNING.findall(done)) == 2 + 2 + 2 + 1 + 4 + 5, done
+    assert len(RUNNING.findall(done)) == 2 + 2 + 1 + 1 + 4 + 5, done
     commit(folder)
     return folder
 
