@@ -7,7 +7,7 @@ PROFILE ?=
 # composed anew with it.
 STUDY := $(if $(PROFILE),conf/profile/$(PROFILE).yaml conf/base.yaml,params.yaml)
 RUNTIME := $(or $(shell sed -n 's/^runtime: *//p' $(wildcard $(STUDY)) | head -n 1),cpu)
-ENGINE ?= $(RUNTIME)
+ENGINE ?= $(if $(filter gpu,$(DEVICE)),cuda,$(RUNTIME))
 $(if $(filter cpu cuda tpu,$(ENGINE)),,$(error ENGINE is cpu, cuda or tpu, not '$(ENGINE)'))
 SETTINGS := $(PROFILE:%=profile=%)
 ifneq ($(ENGINE),$(RUNTIME))
@@ -27,7 +27,7 @@ export LD_LIBRARY_PATH := $(subst $(SPACE),:,$(wildcard $(abspath .venv)/lib/pyt
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help repro study campaign plan advise publish site test lint bench params lock image repro-in-container
+.PHONY: help repro study campaign plan advise publish site test lint bench bench-device params lock image repro-in-container
 
 help: ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -75,17 +75,21 @@ publish: .venv/ready ## pack the finished study for a reviewer: results/crate.zi
 site: .venv/ready ## build the site of the studies under docs/reports; ADDRESS=… for its feed
 	@python -m stages.site $(if $(ADDRESS),--address $(ADDRESS))
 
-bench: .venv/ready ## intervals and alarms by simulation, costs beside a peer's; LIGHT=file.json for a few, DEVICE=gpu how full it is
+bench: .venv/ready ## intervals and alarms by simulation, costs beside a script's (hours); LIGHT=file.json a few; DEVICE=gpu how full it is
 ifneq ($(LIGHT),)
 	@mkdir -p $(dir $(LIGHT)) && python -m bench.costs --light --store $(LIGHT)
 else ifneq ($(DEVICE),)
-	@python -m bench.device --device $(DEVICE) --engine $(if $(filter tpu,$(ENGINE)),jax,tensorflow)
+	@$(MAKE) --no-print-directory bench-device
 else
 	@python -m bench.intervals
 	@python -m bench.drift
 	@python -m bench.scaling
 	@python -m bench.costs
 endif
+
+# What `bench DEVICE=…` runs once the packages are there, whose libraries the loader then finds.
+bench-device:
+	@python -m bench.device --device $(DEVICE) --engine $(if $(filter tpu,$(ENGINE)),jax,tensorflow)
 
 params: .venv/ready ## compose params.yaml anew from conf/
 	@python -m stages.compose

@@ -5,14 +5,12 @@ On made-up runs. Prints one JSON line a size.
 
 import argparse
 import json
-import os
 import shutil
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
+from bench import processes
 from bench.scaling import REPOSITORY, write_study
 
 PLAN = """
@@ -26,7 +24,7 @@ print("missing:", len(missing_stages(stages, Path(), remote=False, restore={rest
 
 def write_project(folder: Path, num_runs: int) -> None:
     """A repository in `folder` whose cache holds `num_runs` runs that nobody trained."""
-    for name in _output("git", "ls-files", cwd=REPOSITORY).splitlines():
+    for name in processes.measure("git", "ls-files", cwd=REPOSITORY).printed.splitlines():
         if name != "dvc.lock" and not name.startswith("docs/"):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(REPOSITORY / name, folder / name)
@@ -39,8 +37,9 @@ def write_project(folder: Path, num_runs: int) -> None:
     ):
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text("{}\n")
-    _output("git", "init", "--quiet", cwd=folder)
-    _output("dvc", "commit", "--quiet", "--force", "download", "inputs", "variants", "code", "train", cwd=folder)
+    processes.measure("git", "init", "--quiet", cwd=folder)
+    stages = ("download", "inputs", "variants", "code", "train")
+    processes.measure("dvc", "commit", "--quiet", "--force", *stages, cwd=folder, source=folder)
 
 
 def measure(folder: Path, num_runs: int) -> dict[str, float | int]:
@@ -49,30 +48,24 @@ def measure(folder: Path, num_runs: int) -> dict[str, float | int]:
     for name in ("runs", "data", "inputs"):
         shutil.rmtree(folder / name)
     (folder / "dvc.lock").unlink()
-    _output("dvc", "repro", "--quiet", "inputs", "variants", "code", cwd=folder)
-    planning, printed = _timed(sys.executable, "-c", PLAN.format(restore=False), cwd=folder)
-    collecting, _ = _timed(sys.executable, "-c", PLAN.format(restore=True), cwd=folder)
-    nothing, status = _timed("dvc", "status", "train", cwd=folder)
+    processes.measure("dvc", "repro", "--quiet", "inputs", "variants", "code", cwd=folder, source=folder)
+    planning, collecting, nothing = (
+        processes.measure(*command, cwd=folder, source=folder)
+        for command in (
+            (sys.executable, "-c", PLAN.format(restore=False)),
+            (sys.executable, "-c", PLAN.format(restore=True)),
+            ("dvc", "status", "train"),
+        )
+    )
     found = len(list((folder / "runs").glob("*/*/*/record.json")))
-    if (printed.strip(), found) != ("missing: 0", num_runs) or "up to date" not in status:
-        raise RuntimeError(f"{printed.strip()}, {found} of {num_runs} collected; {status}")
+    if "missing: 0" not in planning.printed or found != num_runs or "up to date" not in nothing.printed:
+        raise RuntimeError(f"{planning.printed}{found} of {num_runs} collected; {nothing.printed}")
     return {
         "num_runs": num_runs,
-        "planning_seconds": planning,
-        "collecting_seconds": collecting,
-        "checking_seconds": nothing,
+        "planning_seconds": round(planning.seconds, 2),
+        "collecting_seconds": round(collecting.seconds, 2),
+        "checking_seconds": round(nothing.seconds, 2),
     }
-
-
-def _timed(*command: str, cwd: Path) -> tuple[float, str]:
-    started = time.perf_counter()
-    printed = _output(*command, cwd=cwd)
-    return round(time.perf_counter() - started, 2), printed
-
-
-def _output(*command: str, cwd: Path) -> str:
-    environment = os.environ | {"PYTHONPATH": str(cwd)}
-    return subprocess.run(command, cwd=cwd, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ import json
 import os
 import platform
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,8 @@ def main(arguments: argparse.Namespace) -> None:
     if arguments.store:
         arguments.store.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
     result = {"schema_version": SCHEMA_VERSION, "machine": surroundings, "figures": rows}
+    if arguments.light:
+        result["worse"] = kept["worse"]
     print(json.dumps(result | {"not_measured": not_measured(arguments)}, ensure_ascii=False))
 
 
@@ -68,7 +70,7 @@ def _light() -> Iterator[dict[str, Any]]:
         for benchmark in study.benchmarks:
             for row in runs.measure_benchmark(Path(name), study, benchmark, ["float32"], 2, ["pipeline"]):
                 if row["name"] != "throughput":  # of epochs as short as these, it is chance
-                    yield row
+                    yield {name: row[name] for name in row if name not in ("target", "met")}  # of the whole data sets
     with tempfile.TemporaryDirectory() as name:
         yield from repository.measure_repository(Path(name), 10, repeats=2, num_changes=1)
 
@@ -96,26 +98,26 @@ def _versions(*packages: str) -> Iterator[tuple[str, str]]:
 
 def not_measured(arguments: argparse.Namespace) -> list[dict[str, str]]:
     """What a full run has and this one has not, and why."""
-    reasons: dict[str, str] = {}
-    if not gpus():
-        reasons["gpu: overhead, throughput and memory"] = "no GPU here"
-    if arguments.light:
-        reasons["throughput"] = "too short to tell in a light run"
-    missing: Mapping[str, bool] = {
+    parts: dict[str, bool] = {
+        "overhead, throughput and memory on the whole data sets": "runs" in arguments.parts,
         f"throughput at {runs.FULL_SIZE['image_size']} × {runs.FULL_SIZE['image_size']}": "full_size"
         in arguments.parts,
-        **{f"no_op, one_change and comparing at {num_runs} runs": num_runs in arguments.num_runs for num_runs in SIZES},
     }
-    return [{"name": name, "reason": reason} for name, reason in reasons.items()] + [
-        {"name": name, "reason": "takes long; not asked for"} for name, measured in missing.items() if not measured
-    ]
+    for num_runs in SIZES:
+        measured = "repository" in arguments.parts and num_runs in arguments.num_runs
+        parts[f"no_op, one_change and comparing at {num_runs} runs"] = measured
+    if arguments.light:
+        parts = dict.fromkeys(parts, False) | {f"no_op, one_change and comparing at {SIZES[0]} runs": True}
+    missing = {name: "takes long; not asked for" for name, measured in parts.items() if not measured}
+    missing["a GPU's throughput and memory"] = "python -m bench.device measures them" if gpus() else "no GPU here"
+    return [{"name": name, "reason": reason} for name, reason in missing.items()]
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m bench.costs", description=__doc__)
     parser.add_argument("--light", action="store_true", help="a small selection, compared with bench/baseline.json")
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=["runs", "repository"], help="what to measure")
-    parser.add_argument("--num-runs", nargs="+", type=int, choices=SIZES, default=[10, 100], help="repository sizes")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="what to measure")
+    parser.add_argument("--num-runs", nargs="+", type=int, choices=SIZES, default=SIZES, help="repository sizes")
     parser.add_argument("--repeats", type=int, default=3, help="turns")
     parser.add_argument("--store", type=Path, metavar="FILE", help="where to keep the ratios, without any seconds")
     main(parser.parse_args())

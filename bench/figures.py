@@ -55,7 +55,7 @@ def ratios(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def worse(rows: Sequence[Mapping[str, Any]], baseline: Mapping[str, Any]) -> Iterator[str]:
-    """A line for each figure whose ratio is more than `TOLERANCE` worse than the one kept, or that nothing is kept of.
+    """A line for each figure whose ratio is more than `TOLERANCE` worse than the one kept, or that only one side has.
 
     Raises:
         ValueError: `baseline` has another schema.
@@ -71,6 +71,10 @@ def worse(rows: Sequence[Mapping[str, Any]], baseline: Mapping[str, Any]) -> Ite
         change = row["ratio"] / before if row["better"] == "lower" else before / row["ratio"]
         if change > 1 + TOLERANCE:
             yield f"WORSE {title(row)}: ratio {row['ratio']:.3f}, was {before:.3f}"
+    measured = {_key(row) for row in rows}
+    for row in baseline["figures"]:
+        if _key(row) not in measured:
+            yield f"NOT COMPARED {title(row)}: only the baseline has it"
 
 
 def title(row: Mapping[str, Any]) -> str:

@@ -50,6 +50,7 @@ def train(settings: dict[str, Any]) -> dict[str, Any]:
     """Trains and evaluates; `settings` are a benchmark of a study, and `policy`, `batch_size`, `seed` and `input`."""
     keras.utils.set_random_seed(settings["seed"])
     keras.config.set_dtype_policy(settings["policy"])
+    tf.config.experimental.enable_tensor_float_32_execution(settings["tf32"])
     load = from_arrays if settings["input"] == "arrays" else from_pipeline
     image_shape, num_classes, steps_per_epoch, training, validation, test = load(settings)
     model = build(settings["model"], image_shape, num_classes)

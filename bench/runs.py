@@ -20,11 +20,13 @@ from statistics import median
 from typing import Any, NamedTuple
 
 import yaml
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
 
 from bench.figures import figure
 from bench.processes import REPOSITORY, Cost, measure
 from pipeline.finished_runs import read_epochs, read_record
-from pipeline.study import RunKey, Study, load_study
+from pipeline.study import RunKey, Study
 
 PEERS = {
     "pipeline": "a plain Keras script on tf.data, as the CIFAR-100 notebook",
@@ -62,9 +64,16 @@ def overhead(seconds: float, train_seconds: Sequence[float], validation_seconds:
     return seconds - sum(train_seconds) - sum(validation_seconds) + excess
 
 
+def composed(profile: str) -> Study:
+    """The study of that profile, whatever params.yaml says."""
+    with initialize_config_dir(str(REPOSITORY / "conf"), version_base=None):
+        values = compose("config", overrides=[f"profile={profile}"])
+    return Study.model_validate(OmegaConf.to_container(values, resolve=True))
+
+
 def quick_study(changes: Mapping[str, Mapping[str, Any]] | None = None) -> Study:
-    """The project's study, with `changes` to benchmarks by name."""
-    values = load_study(REPOSITORY / "params.yaml").model_dump(mode="json")
+    """One seed of the profile `quick`, with `changes` to benchmarks by name."""
+    values = composed("quick").model_dump(mode="json")
     for name, change in (changes or {}).items():
         values["benchmarks"][name] |= change
     return Study.model_validate(values | {"seeds": [0]})
@@ -120,7 +129,8 @@ def measure_benchmark(
         if variant == variants[0] and size != FULL_SIZE["image_size"]:
             rows.append(_figure("overhead", "seconds", ours[variant], runs, target=OVERHEAD_TARGET, **where))
             target = MEMORY_TARGETS.get(benchmark)
-            rows.append(_figure("peak_memory", "peak_resident_bytes", ours[variant], runs, target=target, **where))
+            if all(run.peak_resident_bytes for run in runs):  # the kernel does not say it everywhere
+                rows.append(_figure("peak_memory", "peak_resident_bytes", ours[variant], runs, target=target, **where))
         speed = {"better": "higher", "target": SPEED_TARGETS[benchmark, size]}
         rows.append(_figure("throughput", "images_per_second", ours[variant], runs, **speed, **where))
     return rows
@@ -136,6 +146,7 @@ def peer_settings(study: Study, benchmark: str, variant: str, peer: str) -> dict
     """What `bench.peer` takes to train what `stages.train` does."""
     recipe, chosen = study.benchmarks[benchmark], study.variants[variant]
     decided = {"policy": chosen.policy, "batch_size": recipe.batch_size * chosen.batch_multiplier, "seed": 0}
+    decided["tf32"] = chosen.tf32
     return recipe.model_dump(mode="json") | decided | {"input": peer}
 
 

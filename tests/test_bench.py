@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from conftest import benchmark, small_study
 
-from bench import costs, figures, intervals, processes, runs, scaling
+from bench import costs, device, figures, intervals, processes, runs, scaling
 from bench.device import forward_flops
 from pipeline.hardware import gpus
 
@@ -85,15 +85,19 @@ def test_a_figure_is_a_ratio_of_medians_with_its_peer_and_its_target():
 )
 def test_a_ratio_is_worse_than_the_baselines_by_more_than_a_quarter(better, ratio, is_worse):
     baseline = figures.ratios([row(1.0, better, benchmark="b"), row(0.1, better, benchmark="c")])
-    found = list(figures.worse([row(ratio, better, benchmark="b")], baseline))
+    *found, last = figures.worse([row(ratio, better, benchmark="b")], baseline)
     assert [line.startswith("WORSE overhead b: ratio") for line in found] == [True] * is_worse
+    assert last == "NOT COMPARED overhead c: only the baseline has it"
 
 
 def test_what_is_kept_has_no_seconds_and_a_figure_without_a_baseline_is_named():
     kept = figures.ratios([figures.within(row(1.0, num_runs=10), 1.0)])
     assert "seconds" not in json.dumps(kept)
     found = list(figures.worse([row(1.0, num_runs=100)], kept))
-    assert [line.startswith("NOT COMPARED overhead 100 runs") for line in found] == [True]
+    assert [
+        line.startswith(f"NOT COMPARED overhead {num_runs} runs")
+        for num_runs, line in zip((100, 10), found, strict=True)
+    ]
     with pytest.raises(ValueError, match="schema_version"):
         list(figures.worse([], {"schema_version": 0}))
 
@@ -117,12 +121,13 @@ def test_the_last_line_is_json(monkeypatch, capsys, tmp_path):
     costs.main(Namespace(light=True, parts=["runs"], num_runs=[10], store=tmp_path / "kept.json"))
     *_, last = capsys.readouterr().out.splitlines()
     result = json.loads(last)
-    assert result.keys() == {"schema_version", "machine", "figures", "not_measured"}
+    assert result.keys() == {"schema_version", "machine", "figures", "worse", "not_measured"}
     assert result["figures"] == rows
     assert {"num_cpus", "load_average", "packages"} <= result["machine"].keys()
     assert all(gap.keys() == {"name", "reason"} for gap in result["not_measured"])
     kept = json.loads((tmp_path / "kept.json").read_text())
-    assert len(kept["figures"]) == len(kept["worse"]) == 2
+    assert len(kept["figures"]) == 2
+    assert kept["worse"] == result["worse"]
 
 
 def test_overhead_is_all_but_steady_epochs():
@@ -207,6 +212,33 @@ def test_the_products_of_a_model_are_counted_by_hand():
     x = keras.layers.GlobalAveragePooling2D()(x)
     model = keras.Model(images, keras.layers.Dense(10)(x))
     assert forward_flops(model) == 2 * (36 * 9 * 2 * 4 + 36 * 9 * 4 + 4 * 10)
+
+
+def test_how_full_this_machine_is():
+    """In half a second: a few epochs of MNIST, and as many on a batch that lies ready."""
+    settings = {"name": runs.MNIST, "variant": "float32", "device": "cpu", "engine": "tensorflow", "seconds": 0.5}
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.device", "--measure", json.dumps(settings)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert (found["batch_size"], found["image_size"]) == (8192, 28)
+    assert 1 <= found["steps"] <= 48000 / 8192 + 1
+    assert found["flops_per_second"] == pytest.approx(
+        3 * 2 * 64 * (784 + 64 + 10) * found["images_per_second"], rel=0.1
+    )
+    assert found["input_bound_share"] < 1
+    assert found["compile_seconds"] > 0
+    assert found["share_of_peak"] is found["joules_per_epoch"] is None or gpus()
+
+
+@pytest.mark.parametrize("name", ["NVIDIA A100-SXM4-80GB", "Tesla V100-SXM2-16GB", "NVIDIA H200"])
+def test_a_gpu_is_found_in_the_table_of_peaks(monkeypatch, name):
+    monkeypatch.setattr(device, "gpus", lambda: [SimpleNamespace(name=name)])
+    study = runs.composed("paper")
+    peaks = [device._peak(study.variants[variant]) for variant in ("float32", "tf32", "mixed_float16")]
+    assert peaks[0] < peaks[2]
+    assert peaks[1] is None or peaks[0] < peaks[1] < peaks[2]
 
 
 def test_how_full_a_gpu_is_needs_one():
