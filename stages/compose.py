@@ -2,6 +2,7 @@
 
 import argparse
 import shutil
+from itertools import chain, count
 from pathlib import Path
 
 from pipeline.errors import InputError
@@ -24,11 +25,18 @@ def main(arguments: argparse.Namespace) -> None:
         compose_and_dump(str(partial), str(CONF.absolute()), None, "config", "", arguments.settings)
         load_study(partial)
         if PARAMS.exists() and PARAMS.read_bytes() != partial.read_bytes():
-            shutil.copyfile(PARAMS, "params.before.yaml")
-            print("params.yaml is composed anew from conf/; what was there is in params.before.yaml")
+            print(f"params.yaml is composed anew from conf/; what was there is in {_keep(PARAMS)}")
         partial.replace(PARAMS)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def _keep(params: Path) -> Path:
+    """The copy of `params` beside it: one that has been made before, or a new one that overwrites none."""
+    names = chain(["params.before.yaml"], (f"params.before-{number}.yaml" for number in count(2)))
+    copies = map(params.with_name, names)
+    copy = next(copy for copy in copies if not copy.exists() or copy.read_bytes() == params.read_bytes())
+    return Path(shutil.copyfile(params, copy))
 
 
 if __name__ == "__main__":

@@ -402,6 +402,11 @@ def test_what_was_there_is_kept_where_a_study_is_composed(tmp_path):
     assert load_study(tmp_path / "params.yaml").profile == "paper"
     assert (tmp_path / "params.before.yaml").read_text() == "mine: 1\n"
     assert compose(tmp_path, "profile=paper").stdout == ""
+    for _ in range(2):
+        (tmp_path / "params.yaml").write_text("mine: 2\n")
+        assert "what was there is in params.before-2.yaml" in compose(tmp_path, "profile=paper").stdout
+    kept = [(tmp_path / f"params.before{number}.yaml").read_text() for number in ("", "-2")]
+    assert kept == ["mine: 1\n", "mine: 2\n"]
 
 
 def compose(folder: Path, *settings: str) -> subprocess.CompletedProcess[str]:
