@@ -1,6 +1,6 @@
-"""What a campaign costs its head: finding what is missing, and collecting, once every run is in the shared cache.
+"""Measure the cost of a campaign's head: find missing runs, and collect, once every run is in the shared cache.
 
-On made-up runs. Prints one JSON line a size.
+The runs are made up. Print one JSON line a size.
 """
 
 import argparse
@@ -15,15 +15,15 @@ from bench.scaling import REPOSITORY, write_study
 
 PLAN = """
 from pathlib import Path
-from pipeline.cluster import missing_stages
-from pipeline.study import load_study
+from pipeline.campaign.cluster import missing_stages
+from pipeline.study.schema import load_study
 stages = [key.stage for key in load_study().runs()]
 print("missing:", len(missing_stages(stages, Path(), remote=False, restore={restore})))
 """
 
 
 def write_project(folder: Path, num_runs: int) -> None:
-    """A repository in `folder` whose cache holds `num_runs` runs that nobody trained."""
+    """Make a repository in `folder` whose cache holds `num_runs` runs that nobody trained."""
     for name in processes.measure("git", "ls-files", cwd=REPOSITORY).printed.splitlines():
         if name != "dvc.lock" and not name.startswith("docs/"):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -43,7 +43,7 @@ def write_project(folder: Path, num_runs: int) -> None:
 
 
 def measure(folder: Path, num_runs: int) -> dict[str, float | int]:
-    """Seconds of a new process each: to find that no run is missing, to fetch all, and to see that nothing changed."""
+    """Return the seconds of new processes: find that no run is missing, fetch all, and see that nothing changed."""
     write_project(folder, num_runs)
     for name in ("runs", "data", "inputs"):
         shutil.rmtree(folder / name)

@@ -1,4 +1,4 @@
-"""What the epoch clock itself adds to the time it measures: one wait for a device that has nothing to do.
+"""Measure what the epoch clock itself adds to a time: one wait for a device that has nothing to do.
 
 The clock starts after such a wait and stops after another, so that one of them lies inside. Prints JSON.
 """
@@ -9,11 +9,11 @@ import time
 from statistics import median
 from typing import Any
 
-from stages import choose_engine
+from pipeline.machine.engine_choice import choose_engine
 
 
 def measure(repeats: int) -> dict[str, Any]:
-    """Seconds of a wait, and of two looks at the time: medians, and the 99th percentile of waits."""
+    """Return the seconds of a wait, and of two looks at the time: medians, and the 99th percentile of waits."""
     from pipeline import engine  # which takes seconds to import
 
     engine.synchronise()

@@ -1,4 +1,4 @@
-"""What the project costs beside doing without it. Prints a line a figure, and all of them as JSON in the last line.
+"""Measure the project's costs beside doing without it. Print a line a figure, and all as JSON in the last line.
 
 Each figure is a ratio to a stated peer that was measured in the same invocation, in turns. With --light it is a small
 selection, in under three minutes on two cores, compared with ratios that were kept.
@@ -17,7 +17,7 @@ from typing import Any
 
 from bench import repository, runs
 from bench.figures import SCHEMA_VERSION, line, ratios, worse
-from pipeline.hardware import cpu_features, cpu_model, gpus
+from pipeline.machine.hardware import cpu_features, cpu_model, gpus
 
 PARTS = ("runs", "repository", "full_size")
 SIZES = (10, 100, 1000)
@@ -76,7 +76,7 @@ def _light() -> Iterator[dict[str, Any]]:
 
 
 def machine() -> dict[str, Any]:
-    """What the figures were measured on, and how busy it was before."""
+    """Describe the machine of the figures, and how busy it was before."""
     return {
         "cpu": cpu_model(),
         "cpu_features": cpu_features(),
@@ -97,7 +97,7 @@ def _versions(*packages: str) -> Iterator[tuple[str, str]]:
 
 
 def not_measured(arguments: argparse.Namespace) -> list[dict[str, str]]:
-    """What a full run has and this one has not, and why."""
+    """List what a full run has and this one has not, and why."""
     parts: dict[str, bool] = {
         "overhead, throughput and memory on the whole data sets": "runs" in arguments.parts,
         f"throughput at {runs.FULL_SIZE['image_size']} × {runs.FULL_SIZE['image_size']}": "full_size"
@@ -118,6 +118,6 @@ if __name__ == "__main__":
     parser.add_argument("--light", action="store_true", help="a small selection, compared with bench/baseline.json")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="what to measure")
     parser.add_argument("--num-runs", nargs="+", type=int, choices=SIZES, default=SIZES, help="repository sizes")
-    parser.add_argument("--repeats", type=int, default=3, help="turns")
+    parser.add_argument("--repeats", type=int, default=4, help="turns; in every other one ours runs last")
     parser.add_argument("--store", type=Path, metavar="FILE", help="where to keep the ratios, without any seconds")
     main(parser.parse_args())

@@ -1,4 +1,4 @@
-"""How often the rule for scheduled repetitions raises a false alarm, and how often it sees a true one, simulated.
+"""Simulate how often the rule for scheduled repetitions raises a false alarm, and how often it sees a true change.
 
 One quantity, normal: it varies from seed to seed (standard deviation 1) and from campaign to campaign (`between`).
 Prints one JSON line a row: the share of simulated histories with a warning at a given campaign, and with drift that its
@@ -10,13 +10,13 @@ import json
 
 import numpy as np
 
-from pipeline.drift import shift
+from pipeline.statistics.drift import shift
 
 
 def rates(
     rng: np.random.Generator, num_seeds: int, num_pinned: int, between: float, moved: float, num_histories: int
 ) -> dict[str, float]:
-    """Shares of histories in which the campaign leaves the band, and in which its repetition does so again.
+    """Return the shares of histories in which the campaign leaves the band, and in which its repetition does so again.
 
     Args:
         num_pinned: campaigns that are the baseline.

@@ -1,4 +1,4 @@
-"""Data sets of TFDS with images of noise, for what needs their shapes and no network."""
+"""Fake data sets of TFDS with images of noise, for code that needs their shapes and no network."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +11,7 @@ import tensorflow_datasets as tfds
 def write_fake_tfds(
     root: Path, names: Sequence[str] = ("mnist", "cifar100"), num_train: int = 60, num_test: int = 20
 ) -> None:
-    """What TFDS finds when `TFDS_DATA_DIR` is `root`; `names` are mnist, cifar10 and cifar100."""
+    """Write what TFDS finds when `TFDS_DATA_DIR` is `root`; `names` are mnist, cifar10 and cifar100."""
     rng = np.random.default_rng(0)
     for name in names:
         real = tfds.builder_cls(name)(data_dir=root)

@@ -1,4 +1,4 @@
-"""A figure: the ratio of what we take to what a stated peer takes, and how ratios are compared with those kept."""
+"""Compute a figure, the ratio of our cost to that of a stated peer, and compare ratios with those kept."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
@@ -22,7 +22,7 @@ def figure(
     target: float | None = None,
     **where: str | int,
 ) -> dict[str, Any]:
-    """One figure from interleaved repeats, in turn order: medians, their ratio, and the range of the turns' ratios.
+    """Compute one figure from interleaved repeats, in turn order: medians, their ratio, and the range of the ratios.
 
     Args:
         unit: what the values end in: seconds, images_per_second, peak_resident_bytes.
@@ -44,18 +44,18 @@ def figure(
 
 
 def within(row: dict[str, Any], target_seconds: float) -> dict[str, Any]:
-    """`row` with a limit on our own seconds, which the ratio says nothing of."""
+    """Add to `row` a limit on our own seconds, about which the ratio says nothing."""
     return row | {"target_seconds": target_seconds, "met": row["ours_seconds"] <= target_seconds}
 
 
 def ratios(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What is kept of figures to compare others with: no seconds, which are another machine's."""
+    """Keep what later figures are compared with: no seconds, which are another machine's."""
     kept = [{name: row[name] for name in (*KEY, "better", "ratio") if name in row} for row in rows]
     return {"schema_version": SCHEMA_VERSION, "figures": kept}
 
 
 def worse(rows: Sequence[Mapping[str, Any]], baseline: Mapping[str, Any]) -> Iterator[str]:
-    """A line for each figure whose ratio is more than `TOLERANCE` worse than the one kept, or that only one side has.
+    """List each figure whose ratio is more than `TOLERANCE` worse than the one kept, or that only one side has.
 
     Raises:
         ValueError: `baseline` has another schema.
@@ -78,13 +78,13 @@ def worse(rows: Sequence[Mapping[str, Any]], baseline: Mapping[str, Any]) -> Ite
 
 
 def title(row: Mapping[str, Any]) -> str:
-    """What is measured, without the peer."""
+    """Name what is measured, without the peer."""
     shown = {"image_size": "{0} × {0}", "num_runs": "{} runs"}
     return " ".join(shown.get(name, "{}").format(row[name]) for name in KEY[:-1] if name in row)
 
 
 def line(row: Mapping[str, Any]) -> str:
-    """A figure for people."""
+    """Write a figure for people."""
     ours, peer = (next((name, row[name]) for name in row if name.startswith(side)) for side in ("ours_", "peer_"))
     unit = ours[0].removeprefix("ours_").replace("_", " ")
     limit = f"{'≤' if row['better'] == 'lower' else '≥'} {row['target']}" if "target" in row else ""

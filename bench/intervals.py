@@ -1,4 +1,4 @@
-"""How often each interval holds the truth, and each test errs, in simulated studies. Prints one JSON line a row."""
+"""Simulate how often each interval holds the truth, and each test errs. Print one JSON line a row."""
 
 import argparse
 import json
@@ -10,9 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.random import Generator
 
-from pipeline import statistics
-from pipeline.bootstrap import CrossedBootstrap
-from pipeline.equivalence import num_seeds_needed, power, tost_p_value
+from pipeline.statistics import intervals
+from pipeline.statistics.equivalence import num_seeds_needed, power, tost_p_value
 
 NUM_SEEDS = (3, 5, 10)
 SPEEDUPS = {"baseline": 1.0, "batch": 1.3, "precision": 1.7, "both": 2.6}  # in the order in which they run
@@ -21,7 +20,7 @@ MARGIN_PP = 1.0
 
 
 class World(NamedTuple):
-    """How times vary: standard deviations of logarithms, and the chance that something makes a run 30 % slower."""
+    """Say how times vary: standard deviations of logarithms, and the chance that something makes a run 30 % slower."""
 
     block: float = 0.15  # from seed to seed, shared by all variants of a seed
     drift: float = 0.02  # of the machine, a random walk from run to run
@@ -31,7 +30,7 @@ class World(NamedTuple):
 
 
 def log_speedups(rng: Generator, world: World, num_seeds: int, num_epochs: int = 4) -> dict[str, np.ndarray]:
-    """Simulated log(seconds of the baseline / seconds of a variant), (num_seeds,) each.
+    """Simulate log(seconds of the baseline / seconds of a variant), (num_seeds,) each.
 
     A run's seconds are the median of `num_epochs` log-normal epochs, as in a comparison.
     """
@@ -45,19 +44,22 @@ def log_speedups(rng: Generator, world: World, num_seeds: int, num_epochs: int =
 
 
 def percentile_bootstrap(rng: Generator, values: np.ndarray, num_draws: int = 999) -> tuple[float, float]:
-    """The 95 % percentile interval of the mean of values (n,): the alternative that is not used for speed."""
+    """Return the 95 % percentile interval of the mean of values (n,).
+
+    It is the alternative that is not used for speed.
+    """
     means = values[rng.integers(len(values), size=(num_draws, len(values)))].mean(axis=1)
     low, high = np.percentile(means, [2.5, 97.5])
     return float(low), float(high)
 
 
 def speed(rng: Generator, world: World, num_seeds: int, num_studies: int) -> dict[str, float]:
-    """Share of simulated studies whose interval holds the truth, for each interval of speed."""
+    """Return the share of simulated studies whose interval holds the truth, for each interval of speed."""
     held: Counter[str] = Counter()
     for _ in range(num_studies):
         logs, new = log_speedups(rng, world, num_seeds), log_speedups(rng, world, 1)["both"][0]
-        speedup = statistics.ratio(logs["both"])
-        interaction = statistics.ratio(logs["both"] - logs["precision"] - logs["batch"])
+        speedup = intervals.ratio(logs["both"])
+        interaction = intervals.ratio(logs["both"] - logs["precision"] - logs["batch"])
         bootstrap = percentile_bootstrap(rng, logs["both"])
         held["speedup"] += _holds(_log(speedup.low), TRUTH["speedup"], _log(speedup.high))
         held["interaction"] += _holds(_log(interaction.low), TRUTH["interaction"], _log(interaction.high))
@@ -67,11 +69,11 @@ def speed(rng: Generator, world: World, num_seeds: int, num_studies: int) -> dic
 
 
 def accuracy(rng: Generator, num_seeds: int, num_studies: int, spread_pp: float = 0.7) -> dict[str, float]:
-    """Coverage of the accuracy difference's intervals, and how often TOST errs and finds, at a margin of 1 pp."""
+    """Return the coverage of the accuracy difference's intervals, and TOST's errors and finds, at a margin of 1 pp."""
     counts: Counter[str] = Counter()
     for _ in range(num_studies):
         noise = rng.normal(0, spread_pp, num_seeds)
-        difference = statistics.difference(noise - 0.4)
+        difference = intervals.difference(noise - 0.4)
         counts["difference, 95 %"] += _holds(difference.low95, -0.4, difference.high95)
         counts["difference, 90 %"] += _holds(difference.low90, -0.4, difference.high90)
         counts["false equivalent at the margin"] += (tost_p_value(noise + MARGIN_PP, MARGIN_PP) or 0.0) < 0.05
@@ -80,23 +82,8 @@ def accuracy(rng: Generator, num_seeds: int, num_studies: int, spread_pp: float 
     return shares | {"the same, as planned": power(spread_pp, MARGIN_PP, num_seeds)}
 
 
-def crossed(rng: Generator, num_seeds: int, num_studies: int, num_examples: int = 1000) -> float:
-    """Coverage of the crossed bootstrap: each study draws seeds, and test examples of differing difficulty, anew."""
-    bootstrap, held = CrossedBootstrap(num_examples), 0
-    for _ in range(num_studies):
-        difficulty = rng.normal(0, 1.5, num_examples)
-
-        def right(advantage: float, difficulty: np.ndarray = difficulty) -> np.ndarray:
-            skill = advantage + rng.normal(0, 0.05, (num_seeds, 1))
-            return rng.random((num_seeds, num_examples)) < 1 / (1 + np.exp(difficulty - skill))
-
-        low, high = bootstrap.interval(right(0.0).astype(np.int8) - right(0.0))
-        held += low <= 0 <= high
-    return held / num_studies
-
-
 def planning(rng: Generator, num_studies: int) -> Iterator[dict[str, float]]:
-    """Seeds that the plan asks for, and how often that many do establish the margin."""
+    """Return the seeds that the plan asks for, and how often that many do establish the margin."""
     for spread_pp in (0.35, 0.5 * math.sqrt(2), math.sqrt(2)):
         num_seeds = num_seeds_needed(spread_pp, MARGIN_PP) or 0
         found = sum(
@@ -128,7 +115,6 @@ def main() -> None:
     show("log-normal times with drift", lambda n: speed(rng, World(), n, num_studies))
     show("and one run in ten 30 % slower", lambda n: speed(rng, World(straggler=0.1), n, num_studies))
     show("accuracy", lambda n: accuracy(rng, n, num_studies))
-    show("crossed bootstrap", lambda n: {"difference": crossed(rng, n, num_studies // 10)})
     for row in planning(rng, num_studies):
         print(json.dumps({"bench": "planning"} | row), flush=True)
 

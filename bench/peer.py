@@ -1,7 +1,7 @@
-"""One run as the notebooks do it: the peer that `stages.train` is measured against.
+"""Train one run as the notebooks do it: the peer that `stages.train` is measured against.
 
 A plain script on Keras and TFDS, on the same prepared files, with the same model, recipe and number of epochs. It takes
-what decides a run as JSON and prints what it measured as JSON, last of all.
+the settings of a run as JSON and prints its measurements as JSON, last of all.
 
 `input` says which notebooks it follows. "pipeline" is the CIFAR-100 notebook's: a `tf.data` pipeline that is shuffled
 and cut once, cached, repeated, shuffled, batched, resized and rescaled. "arrays" is the MNIST notebook's: arrays in
@@ -25,7 +25,7 @@ MODELS = Path(__file__).parent.parent / "pipeline" / "models"
 
 
 class Times(keras.callbacks.Callback):
-    """Seconds of training and of validation of each epoch, as the project's own clock cuts them."""
+    """Time the training and the validation of each epoch, as the project's own clock cuts them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -47,7 +47,7 @@ class Times(keras.callbacks.Callback):
 
 
 def train(settings: dict[str, Any]) -> dict[str, Any]:
-    """Trains and evaluates; `settings` are a benchmark of a study, and `policy`, `batch_size`, `seed` and `input`."""
+    """Train and evaluate; `settings` are a benchmark of a study, and `policy`, `batch_size`, `seed` and `input`."""
     keras.utils.set_random_seed(settings["seed"])
     keras.config.set_dtype_policy(settings["policy"])
     tf.config.experimental.enable_tensor_float_32_execution(settings["tf32"])
@@ -86,7 +86,7 @@ def train(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def build(model: dict[str, Any], image_shape: tuple[int, int, int], num_classes: int) -> keras.Model:
-    """The project's network, from its file alone: a notebook would not import the rest of the package."""
+    """Build the project's network, from its file alone: a notebook would not import the rest of the package."""
     specification = importlib.util.spec_from_file_location(f"network_{model['name']}", MODELS / f"{model['name']}.py")
     if specification is None or specification.loader is None:
         raise FileNotFoundError(model["name"])
@@ -135,7 +135,7 @@ def from_pipeline(settings: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def from_arrays(settings: dict[str, Any]) -> tuple[Any, ...]:
-    """For images that are used at the size and in the order they have."""
+    """Serve images that are used at the size and in the order they have."""
     ((images, labels), test), info = tfds.load(
         settings["dataset"],
         split=["train", "test"],

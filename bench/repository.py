@@ -1,9 +1,9 @@
-"""What a repository of many finished runs costs: a `dvc repro` with nothing or one thing to do, and comparing anew.
+"""Measure a repository of many finished runs: `dvc repro` with nothing or one thing to do, and comparing.
 
-On made-up runs. `dvc repro` with nothing to do is measured against `dvc status`, which looks at the same files and says
-so. The one change is a margin of accuracy: every run stays, statistics, verdicts and report are made anew; its peer is
-the three commands of those stages themselves. They, in turn, are measured against a script that reads the same files
-and prints a mean a variant.
+The runs are made up. `dvc repro` with nothing to do is measured against `dvc status`, which looks at the same files
+and says so. The one change is a margin of accuracy: every run stays; statistics, verdicts and report are made again.
+Its peer is the three commands of those stages themselves. They, in turn, are measured against a script that reads the
+same files and prints a mean a variant.
 """
 
 import json
@@ -15,9 +15,9 @@ from typing import Any
 
 from bench.campaigns import write_project
 from bench.figures import figure, within
-from bench.processes import interleaved, measure
-from pipeline.facts import fact_names
-from pipeline.study import load_study
+from bench.processes import in_turn, interleaved, measure
+from pipeline.numerics.facts import fact_names
+from pipeline.study.schema import load_study
 
 NO_OP_TARGET_SECONDS = {10: 1.0, 1000: 17.0}
 STAGES = ("compare", "judge", "report")
@@ -43,7 +43,7 @@ for name in accuracies:
 
 
 def prepare(folder: Path, num_runs: int) -> float:
-    """A repository in `folder` in which every stage is finished and nothing was trained.
+    """Make a repository in `folder` in which every stage is finished and nothing was trained.
 
     Returns the seconds of comparing, judging and reporting in it.
     """
@@ -62,21 +62,28 @@ def prepare(folder: Path, num_runs: int) -> float:
 
 
 def measure_repository(folder: Path, num_runs: int, repeats: int, num_changes: int) -> list[dict[str, Any]]:
-    """The figures of a new repository in `folder`: `repeats` turns with no change, `num_changes` with one."""
-    bare = [prepare(folder, num_runs)]
+    """Measure a new repository in `folder`: `repeats` turns with no change, `num_changes` with one."""
+    bare = [prepare(folder, num_runs)]  # the first turn's
     repro, status = ("dvc", "repro", "--quiet"), ("dvc", "status", "--quiet")
     no_op = [
         [cost.seconds for cost in costs] for costs in interleaved(repeats, repro, status, cwd=folder, source=folder)
     ]
-    whole, reading = [], []
-    for number in range(num_changes):
-        if number:
-            bare.append(_conclude(folder))
-        _change(folder, number)
+    whole: list[float] = []
+    reading: list[float] = []
+
+    def change() -> None:
+        _change(folder, len(whole))
         whole.append(measure(*repro, cwd=folder, source=folder).seconds)
+
+    def read() -> None:
         # Three times, because it takes a tenth of a second.
         readings, *_ = interleaved(3, (sys.executable, "-c", READ), cwd=folder, source=folder)
         reading.append(median(cost.seconds for cost in readings))
+
+    for number in range(num_changes):
+        sides = [change, read] if number == 0 else [lambda: bare.append(_conclude(folder)), change, read]
+        for side in in_turn(number, sides):
+            side()
     row = figure("no_op", "seconds", *no_op, of="dvc status", num_runs=num_runs)
     if num_runs in NO_OP_TARGET_SECONDS:
         row = within(row, NO_OP_TARGET_SECONDS[num_runs])
@@ -88,7 +95,7 @@ def measure_repository(folder: Path, num_runs: int, repeats: int, num_changes: i
 
 
 def _conclude(folder: Path) -> float:
-    """Seconds of comparing, judging and reporting, in a process each."""
+    """Return the seconds of comparing, judging and reporting, in a process each."""
     return sum(measure(sys.executable, "-m", f"stages.{stage}", cwd=folder, source=folder).seconds for stage in STAGES)
 
 

@@ -1,4 +1,4 @@
-"""What a run costs beside a plain script's: overhead, images per second, peak memory.
+"""Measure a run beside a plain script's: overhead, images per second, peak memory.
 
 Overhead is what a process takes besides steady epochs, the same of both sides:
 
@@ -8,7 +8,8 @@ Overhead is what a process takes besides steady epochs, the same of both sides:
 
 It holds the imports, start-up, data, tracing, and the test set at the end. The first epoch's excess is part of it
 because the sides trace at different times: ours traces prediction before the first epoch, Keras in the first
-validation; there, too, the plain script reads its data. `Times` of `bench.peer` cuts epochs as `pipeline.clock` does.
+validation; there, too, the plain script reads its data. `Times` of `bench.peer` cuts epochs as
+`pipeline.training.clock` does.
 """
 
 import json
@@ -19,15 +20,16 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-import yaml
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
 from bench.figures import figure
-from bench.processes import REPOSITORY, Cost, measure
-from pipeline.finished_runs import read_epochs, read_record
-from pipeline.study import RunKey, Study
+from bench.processes import REPOSITORY, Cost, in_turn, measure
+from pipeline.comparison.finished_runs import read_epochs, read_record
+from pipeline.files import yaml_files
+from pipeline.study.schema import RunKey, Study
 
+OURS = "ours"
 PEERS = {
     "pipeline": "a plain Keras script on tf.data, as the CIFAR-100 notebook",
     "arrays": "a plain Keras script on float32 arrays, as the MNIST notebook",
@@ -59,20 +61,23 @@ class Run(NamedTuple):
 
 
 def overhead(seconds: float, train_seconds: Sequence[float], validation_seconds: Sequence[float]) -> float:
-    """As the head of this module defines it; both sequences have an entry an epoch, two at least."""
+    """Return the overhead as the head of this module defines it.
+
+    Both sequences have an entry an epoch, two at least.
+    """
     excess = sum(first - median(later) for first, *later in (train_seconds, validation_seconds))
     return seconds - sum(train_seconds) - sum(validation_seconds) + excess
 
 
 def composed(profile: str) -> Study:
-    """The study of that profile, whatever params.yaml says."""
+    """Return the study of that profile, whatever params.yaml says."""
     with initialize_config_dir(str(REPOSITORY / "conf"), version_base=None):
         values = compose("config", overrides=[f"profile={profile}"])
     return Study.model_validate(OmegaConf.to_container(values, resolve=True))
 
 
 def quick_study(changes: Mapping[str, Mapping[str, Any]] | None = None) -> Study:
-    """One seed of the profile `quick`, with `changes` to benchmarks by name."""
+    """Return one seed of the profile `quick`, with `changes` to benchmarks by name."""
     values = composed("quick").model_dump(mode="json")
     for name, change in (changes or {}).items():
         values["benchmarks"][name] |= change
@@ -80,8 +85,8 @@ def quick_study(changes: Mapping[str, Mapping[str, Any]] | None = None) -> Study
 
 
 def prepare(folder: Path, study: Study, num_fake_examples: tuple[int, int] | None = None) -> None:
-    """The arrays of `study` under `folder`, from TFDS; or so many training and test examples of noise."""
-    (folder / "params.yaml").write_text(yaml.safe_dump(study.model_dump(mode="json")), encoding="utf-8")
+    """Write the arrays of `study` under `folder`, from TFDS; or so many training and test examples of noise."""
+    (folder / "params.yaml").write_text(yaml_files.dump(study.model_dump(mode="json")), encoding="utf-8")
     (folder / "requirements").symlink_to(REPOSITORY / "requirements")
     if num_fake_examples:
         from bench.fake_datasets import write_fake_tfds
@@ -92,7 +97,10 @@ def prepare(folder: Path, study: Study, num_fake_examples: tuple[int, int] | Non
 
 
 def _run(folder: Path, *module: str) -> Cost:
-    """The fake data sets of `folder` if it has some, else the user's, whose path may start where the user is."""
+    """Run with the fake data sets of `folder` if it has some, else with the user's.
+
+    Their path may start where the user is.
+    """
     fake, users = folder / "tfds", os.environ.get("TFDS_DATA_DIR")
     data = fake if fake.exists() else users and Path(users).expanduser().absolute()
     variables = {"TFDS_DATA_DIR": str(data)} if data else {}
@@ -107,30 +115,31 @@ def measure_benchmark(
     repeats: int,
     peers: Sequence[str] = tuple(PEERS),
 ) -> list[dict[str, Any]]:
-    """The figures of `benchmark` in the folder that `prepare` made: speed of every variant, the rest of the first.
+    """Measure `benchmark` in the folder that `prepare` made: speed of every variant, the rest of the first.
 
-    In each turn every variant runs once on every side.
+    In each turn every variant runs once on every side, in every other turn on ours last.
     """
     if benchmark != MNIST:  # whose notebook alone trains on arrays
         peers = ("pipeline",)
     ours: dict[str, list[Run]] = {variant: [] for variant in variants}
     theirs: dict[tuple[str, str], list[Run]] = {(variant, peer): [] for variant in variants for peer in peers}
-    for _ in range(repeats):
+    for turn in range(repeats):
         for variant in variants:
-            ours[variant].append(_ours(folder, RunKey(benchmark, variant, 0)))
-            for peer in peers:
-                settings = peer_settings(study, benchmark, variant, peer)
-                theirs[variant, peer].append(_peers(folder, settings))
-                if theirs[variant, peer][-1].trained != ours[variant][-1].trained:
-                    raise RuntimeError(f"{benchmark} {variant}: the peer has not trained the same")
+            for side in in_turn(turn, [OURS, *peers]):
+                if side == OURS:
+                    ours[variant].append(_ours(folder, RunKey(benchmark, variant, 0)))
+                else:
+                    settings = peer_settings(study, benchmark, variant, side)
+                    theirs[variant, side].append(_peers(folder, settings))
+            if any(theirs[variant, peer][-1].trained != ours[variant][-1].trained for peer in peers):
+                raise RuntimeError(f"{benchmark} {variant}: the peer has not trained the same")
     size, rows = study.benchmarks[benchmark].image_size, []
     for (variant, peer), runs in theirs.items():
         where = {"benchmark": benchmark, "image_size": size, "variant": variant, "of": PEERS[peer]}
         if variant == variants[0] and size != FULL_SIZE["image_size"]:
             rows.append(_figure("overhead", "seconds", ours[variant], runs, target=OVERHEAD_TARGET, **where))
             target = MEMORY_TARGETS.get(benchmark)
-            if all(run.peak_resident_bytes for run in runs):  # the kernel does not say it everywhere
-                rows.append(_figure("peak_memory", "peak_resident_bytes", ours[variant], runs, target=target, **where))
+            rows.append(_figure("peak_memory", "peak_resident_bytes", ours[variant], runs, target=target, **where))
         speed = {"better": "higher", "target": SPEED_TARGETS[benchmark, size]}
         rows.append(_figure("throughput", "images_per_second", ours[variant], runs, **speed, **where))
     return rows
@@ -143,7 +152,7 @@ def _figure(name: str, unit: str, ours: Sequence[Run], theirs: Sequence[Run], **
 
 
 def peer_settings(study: Study, benchmark: str, variant: str, peer: str) -> dict[str, Any]:
-    """What `bench.peer` takes to train what `stages.train` does."""
+    """Return the settings with which `bench.peer` trains what `stages.train` does."""
     recipe, chosen = study.benchmarks[benchmark], study.variants[variant]
     decided = {"policy": chosen.policy, "batch_size": recipe.batch_size * chosen.batch_multiplier, "seed": 0}
     decided["tf32"] = chosen.tf32
@@ -161,8 +170,8 @@ def _ours(folder: Path, key: RunKey) -> Run:
     return Run(
         overhead(cost.seconds, train_seconds, validation_seconds),
         record.images_per_second or 0.0,
-        cost.peak_resident_bytes or 0,
-        (record.num_parameters, record.batch_size, record.num_epochs, record.steps_per_epoch),
+        cost.peak_resident_bytes,
+        (record.num_parameters or 0, record.planned.batch_size, record.num_epochs, record.planned.steps_per_epoch),
     )
 
 
@@ -173,6 +182,6 @@ def _peers(folder: Path, settings: Mapping[str, Any]) -> Run:
     return Run(
         overhead(cost.seconds, measured["train_seconds"], measured["validation_seconds"]),
         measured["num_images_per_epoch"] / median(measured["train_seconds"][1:]),
-        cost.peak_resident_bytes or 0,
+        cost.peak_resident_bytes,
         tuple(measured[name] for name in ("num_parameters", "batch_size", "num_epochs", "steps_per_epoch")),
     )

@@ -1,22 +1,22 @@
-"""What comparing costs: time and memory of `stages.compare` on made-up studies. Prints one JSON line a size."""
+"""Measure comparing: time and memory of `stages.compare` on made-up studies. Print one JSON line a size."""
 
 import argparse
 import json
-import os
 import resource
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
 import numpy as np
-import yaml
 
-from pipeline.records import Disturbance, EpochRecord, RunRecord, write_run
-from pipeline.study import RunKey, Study, load_study
+from bench import processes
+from pipeline.files import yaml_files
+from pipeline.records.planned import planned
+from pipeline.records.schema import Disturbance, EpochRecord, RunRecord
+from pipeline.records.writing import write_run
+from pipeline.study.schema import RunKey, Study, load_study
 
 REPOSITORY = Path(__file__).parent.parent
 NUM_EXAMPLES = 10_000  # of the test set, as in MNIST and CIFAR-100
@@ -32,6 +32,7 @@ ENVIRONMENT = {
     "accelerators": [],
     "driver": None,
     "packages": {},
+    "kernels": "none",
     "runtime": "cpu",
     "lock_sha256": "same",
     "image": None,
@@ -41,7 +42,7 @@ ENVIRONMENT = {
 
 
 def write_study(folder: Path, num_runs: int) -> Study:
-    """Finished runs of a study of 10 benchmarks (one for fewer than 100 runs) × 10 variants under `folder`.
+    """Write finished runs of a study of 10 benchmarks (one for fewer than 100 runs) × 10 variants under `folder`.
 
     `num_runs` is a multiple of 10, and of 100 from there on.
     """
@@ -59,7 +60,7 @@ def write_study(folder: Path, num_runs: int) -> Study:
         | {"variants": variants, "deviations": {}}
         | {"comparison": {"baseline": "float32_1x", "num_warmup_epochs": 1, "margin_pp": dict.fromkeys(names, 0.2)}}
     )
-    (folder / "params.yaml").write_text(yaml.safe_dump(study.model_dump(mode="json")), encoding="utf-8")
+    (folder / "params.yaml").write_text(yaml_files.dump(study.model_dump(mode="json")), encoding="utf-8")
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 10, NUM_EXAMPLES)
     for key in study.runs():
@@ -87,7 +88,6 @@ def _epoch(number: int, seconds: float) -> EpochRecord:
 
 
 def _record(study: Study, key: RunKey, epochs: Sequence[EpochRecord], accuracy: float) -> RunRecord:
-    benchmark, variant = study.benchmarks[key.benchmark], study.variants[key.variant]
     fields: dict[str, object] = dict.fromkeys(RunRecord.model_fields)
     fields |= {name: 0 for name, field in RunRecord.model_fields.items() if field.annotation in (int, float, bool)}
     fields |= {name: "same" for name, field in RunRecord.model_fields.items() if field.annotation is str}
@@ -95,43 +95,31 @@ def _record(study: Study, key: RunKey, epochs: Sequence[EpochRecord], accuracy: 
         fields
         | {"schema_version": RunRecord.model_fields["schema_version"].default}
         | key._asdict()
-        | {"outcome": "completed", "loop": variant.loop, "loss_scale": variant.loss_scale.mode}
-        | {"overflow": "step taken", "campaign": study.campaign, "engine": study.engine, "devices": study.devices}
-        | {"policy": variant.policy, "test_metrics": {}}
-        | {"batch_size": benchmark.batch_size * variant.batch_multiplier, "image_size": benchmark.image_size}
-        | {"num_train_examples": benchmark.split.num_train_examples}
-        | {"num_validation_examples": benchmark.split.num_validation_examples}
+        | {"outcome": "completed", "planned": planned(study, key), "overflow": "step taken", "test_metrics": {}}
+        | {"num_test_examples": NUM_EXAMPLES}
         | {"final_test_accuracy": accuracy, "num_epochs": len(epochs)}
         | {"first_epoch_seconds": epochs[0].train_seconds}
-        | {"steady_epoch_seconds": median(epoch.train_seconds for epoch in epochs[1:])}
+        | {"steady_epoch_seconds": (steady := median(epoch.train_seconds for epoch in epochs[1:]))}
+        | {"images_per_second": planned(study, key).num_train_examples / steady, "final_loss_scale": None}
+        | {"final_train_loss": epochs[-1].train_loss, "final_validation_accuracy": epochs[-1].validation_accuracy}
+        | {"skipped_steps": epochs[-1].skipped_steps, "max_run_seconds": None}
+        | {"run_seconds": sum(epoch.train_seconds + epoch.validation_seconds for epoch in epochs)}
+        | {"started_at": "2026-01-01T00:00:00+00:00"}
         | {"excluded_epochs": [1]}
         | {"disturbance": dict.fromkeys(Disturbance.model_fields), "environment": ENVIRONMENT}
     )
 
 
 def measure(folder: Path, num_runs: int) -> dict[str, float | int]:
-    """Seconds, CPU seconds and peak resident bytes of comparing `num_runs` runs, start of the process included."""
+    """Return seconds, CPU seconds and peak bytes of a process that compares `num_runs` runs, from its start."""
     write_study(folder, num_runs)
-    # The kernel hands a parent's peak on to its children's resource usage; the process's own status starts anew.
-    compare = (
-        "import runpy; runpy.run_module('stages.compare', run_name='__main__'); print(open('/proc/self/status').read())"
-    )
-    used, started = _cpu_seconds(), time.perf_counter()
-    done = subprocess.run(
-        [sys.executable, "-c", compare],
-        cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    seconds = time.perf_counter() - started
-    kibibytes = next(int(line.split()[1]) for line in done.stdout.splitlines() if line.startswith("VmHWM"))
+    used = _cpu_seconds()
+    cost = processes.measure(sys.executable, "-m", "stages.compare", cwd=folder)
     return {
         "num_runs": num_runs,
-        "seconds": round(seconds, 2),
+        "seconds": round(cost.seconds, 2),
         "cpu_seconds": round(_cpu_seconds() - used, 2),
-        "peak_resident_bytes": kibibytes * 1024,
+        "peak_resident_bytes": cost.peak_resident_bytes,
     }
 
 
