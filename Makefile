@@ -3,20 +3,24 @@ PYTHON ?= python3
 BIN := .venv/bin
 PROFILE ?=
 
-# What trains: cpu, cuda or tpu. Without a word it is what the study says; where another is asked for, the study is
-# composed anew with it.
-STUDY := $(if $(PROFILE),conf/profile/$(PROFILE).yaml conf/base.yaml,params.yaml)
-RUNTIME := $(or $(shell sed -n 's/^runtime: *//p' $(wildcard $(STUDY)) | head -n 1),cpu)
+# PATH, PYTHONPATH and LD_LIBRARY_PATH would take such a folder for two.
+$(if $(findstring :,$(CURDIR)),$(error a path with a colon can't be searched for programs or modules: rename $(CURDIR)))
+
+# What trains: cpu, cuda or tpu. Without a word it is what the study says, which only Python reads as DVC does; where
+# another is asked for, the study is ported to it.
+ANSWER := $(shell $(BIN)/python -m stages.runtime $(if $(PROFILE),--profile '$(PROFILE)') 2>/dev/null)
+RUNTIME := $(or $(filter cpu cuda tpu,$(ANSWER)),$(shell cat .venv/ready 2>/dev/null),cpu)
 ENGINE ?= $(if $(filter gpu,$(DEVICE)),cuda,$(RUNTIME))
 $(if $(filter cpu cuda tpu,$(ENGINE)),,$(error ENGINE is cpu, cuda or tpu, not '$(ENGINE)'))
-SETTINGS := $(PROFILE:%=profile=%)
-ifneq ($(ENGINE),$(RUNTIME))
-SETTINGS := $(or $(SETTINGS),$(if $(filter tpu,$(ENGINE)),profile=tpu)) runtime=$(ENGINE)
-SETTINGS += engine=$(if $(filter tpu,$(ENGINE)),jax,tensorflow)
-endif
+SETTINGS := $(strip $(PROFILE:%=profile=%) $(if $(filter-out $(RUNTIME),$(ENGINE)),--runtime $(ENGINE)))
 LOCKS := requirements/$(ENGINE).txt requirements/workflow.txt requirements/development.txt
-TARGET ?= $(ENGINE)
+TARGET ?= $(if $(ANSWER),$(ENGINE))
 TESTS =
+
+# On a fresh machine Python can't be asked yet. Make makes what it includes, then starts again.
+ifeq ($(ANSWER)$(filter help image repro-in-container study bench-device,$(or $(MAKECMDGOALS),help)),)
+include .venv/parser
+endif
 
 export PATH := $(abspath $(BIN)):$(PATH)
 export PYTHONPATH := $(CURDIR)
@@ -39,7 +43,7 @@ repro: .venv/ready ## run the study and write its report; PROFILE=paper for the 
 study:
 	@$(if $(SETTINGS),python -m stages.compose $(strip $(SETTINGS)))
 	@python -m stages.check
-	@dvc repro --quiet
+	@python -m stages.repro
 	@python -m stages.summary
 
 image: ## build the container image of TARGET=cpu, cuda or tpu; needs Docker
@@ -48,8 +52,8 @@ image: ## build the container image of TARGET=cpu, cuda or tpu; needs Docker
 repro-in-container: ## run the study inside the image of TARGET; see docs/containers.md
 	@container/run.sh $(TARGET)
 
-campaign: .venv/ready ## repeat the study on a Slurm cluster; CAMPAIGN=name, SITE=file; see docs/on-your-cluster.md
-	@python -m stages.campaign $(if $(CAMPAIGN),--campaign $(CAMPAIGN)) $(if $(SITE),--site $(SITE))
+campaign: .venv/ready ## repeat the study on a Slurm cluster; CAMPAIGN=name, CLUSTER=file; see docs/on-your-cluster.md
+	@python -m stages.campaign $(if $(CAMPAIGN),--campaign $(CAMPAIGN)) $(if $(CLUSTER),--cluster $(CLUSTER))
 
 plan: .venv/ready ## say how many seeds the margins of the last study need
 	@python -m stages.plan
@@ -91,11 +95,11 @@ endif
 bench-device:
 	@python -m bench.device --device $(DEVICE) --engine $(if $(filter tpu,$(ENGINE)),jax,tensorflow)
 
-params: .venv/ready ## compose params.yaml anew from conf/
+params: .venv/ready ## compose params.yaml from conf/
 	@python -m stages.compose
 
-lock: .venv/ready ## resolve requirements/*.in anew into hashed locks
-	@cd requirements && for name in uv cpu cuda tpu workflow development; do \
+lock: .venv/ready ## resolve requirements/*.in into hashed locks, with the newest versions
+	@cd requirements && for name in cpu cuda tpu uv workflow development; do \
 	  uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
 	    --custom-compile-command "make lock" --output-file $$name.txt $$name.in || exit; \
 	done
@@ -104,10 +108,15 @@ lock: .venv/ready ## resolve requirements/*.in anew into hashed locks
 ifneq ($(shell cat .venv/ready 2>/dev/null),$(ENGINE))
 .PHONY: .venv/ready
 endif
-.venv/ready: requirements/uv.txt $(LOCKS)
-	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14) and "error: needs Python 3.11 to 3.13; name one: make PYTHON=python3.12 …")'
-	@echo "setting up .venv from the hashed locks ($(ENGINE))"
-	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.txt
+.venv/ready: .venv/parser $(LOCKS)
+	@echo "installing the hashed locks ($(ENGINE))"
 	@VIRTUAL_ENV=.venv $(BIN)/uv pip sync --quiet --compile-bytecode --require-hashes $(LOCKS)
 	@echo $(ENGINE) > $@
+
+# An empty file: .venv can read a study, and install the rest.
+.venv/parser: requirements/uv.txt
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14) and "error: needs Python 3.11 to 3.13; name one: make PYTHON=python3.12 …")'
+	@echo "setting up .venv"
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.txt
+	@touch $@

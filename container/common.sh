@@ -1,4 +1,4 @@
-# What build.sh and run.sh share: which image, and whether it can be had. They are called as SCRIPT cpu|cuda|tpu.
+# Tell build.sh and run.sh which image is meant, and whether it can be had. They are called as SCRIPT cpu|cuda|tpu.
 # shellcheck shell=bash
 # DOCKER names another client, IMAGE another image.
 
@@ -8,6 +8,7 @@ fail() {
 }
 
 cd -P "$(dirname "$0")/.."
+case $PWD in *:*) fail "Docker splits paths at colons; rename $PWD" ;; esac
 target=${1:-}
 case $target in
   cpu | cuda | tpu) ;;

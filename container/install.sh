@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the locked packages of a target into /opt/venv, while an image is built.
+# Install the locked packages of a target into /opt/venv, while an image is built.
 set -euo pipefail
 target=$1
 unset SSL_CERT_FILE # which is not there yet

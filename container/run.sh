@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the study, or a command, in the image of a target, on this checkout, as the user who calls:
+# Run the study, or a command, in the image of a target, on this checkout, as the user who calls:
 #   container/run.sh cpu|cuda|tpu [command…], or make repro-in-container TARGET=… [PROFILE=…]
 #   TFDS_DATA_DIR   prepared data sets, read only; without it ~/tensorflow_datasets, as outside
 #   CA_CERTIFICATE  file of a private certificate authority, for downloads
@@ -9,6 +9,12 @@ set -euo pipefail
 source "$(dirname "$0")/common.sh"
 shift
 workspace=$PWD
+
+# mount FOLDER [ro]: at the path it has here, so that what git and DVC have noted down holds inside as well.
+mount() {
+  case $1 in *:*) fail "Docker splits paths at colons; rename $1, or use another folder" ;; esac
+  options+=(--volume "$1:$1${2:+:$2}")
+}
 
 [ "$(stat --format %u .)" = "$(id -u)" ] ||
   fail "$workspace belongs to $(stat --format %U .) and you are $(id -un 2>/dev/null || id -u);" \
@@ -23,27 +29,27 @@ git_folder=$(git rev-parse --path-format=absolute --git-common-dir 2>/dev/null) 
   echo "note: $image was built from a tree with uncommitted changes; the records say so"
 
 digest='{{if .RepoDigests}}{{index .RepoDigests 0}}{{else}}{{.Id}}{{end}}'
-# Every folder keeps its path, so that what git and DVC have noted down holds inside as well.
 options=(
   --rm --init --read-only --tmpfs /tmp --shm-size 1g
   --user "$(id -u):$(id -g)"
-  --volume "$workspace:$workspace" --workdir "$workspace"
+  --workdir "$workspace"
   --env "IMAGE_DIGEST=$("$docker" image inspect --format "$digest" "$image")"
   --env TINI_KILL_PROCESS_GROUP=1 # an interrupt reaches every process inside
   --env JAX_PLATFORMS --env XLA_FLAGS --env CUDA_VISIBLE_DEVICES
 )
+mount "$workspace"
 if [ -t 0 ] && [ -t 1 ]; then
   options+=(--interactive --tty)
 fi
 if [ "$git_folder" != "$workspace/.git" ]; then # a worktree
-  options+=(--volume "$git_folder:$git_folder")
+  mount "$git_folder"
 fi
 for file in .dvc/config.local .dvc/config; do
   cache=$(sed -n '/^\[cache\]/,/^\[/s/^ *dir *= *//p' "$file" 2>/dev/null) || true
   if [ -n "$cache" ]; then
     cache=$(cd .dvc && realpath --canonicalize-missing "$cache")
     mkdir -p "$cache"
-    options+=(--volume "$cache:$cache")
+    mount "$cache"
     break
   fi
 done
@@ -52,17 +58,17 @@ if [ -n "${TFDS_DATA_DIR:-}" ]; then
     data=
   [ -d "$data" ] ||
     fail "TFDS_DATA_DIR=$TFDS_DATA_DIR is no folder; name the one that holds the prepared data sets, or unset it"
-  options+=(--volume "$data:$data:ro")
+  mount "$data" ro
 else
   data=$HOME/tensorflow_datasets
   mkdir -p "$data"
-  options+=(--volume "$data:$data")
+  mount "$data"
 fi
 options+=(--env "TFDS_DATA_DIR=$data")
 if [ -n "${CA_CERTIFICATE:-}" ]; then
   certificate=$(realpath --canonicalize-existing "$CA_CERTIFICATE" 2>/dev/null) ||
     fail "CA_CERTIFICATE=$CA_CERTIFICATE can't be read; name a PEM file"
-  options+=(--volume "$certificate:$certificate:ro")
+  mount "$certificate" ro
   options+=(--env "SSL_CERT_FILE=$certificate" --env "REQUESTS_CA_BUNDLE=$certificate")
 fi
 

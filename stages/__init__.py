@@ -1,28 +1,43 @@
-"""The commands DVC runs. Each parses its arguments and calls the library."""
+"""Hold the commands that DVC and make run. Each parses its arguments and calls the library."""
 
-import argparse
-import errno
 import os
 import sys
+
+# `python -m` puts the working directory first on the path of imports. Where that is another folder than the project's,
+# say the one that an archive was unpacked into, nothing is imported from it, beginning with the next lines.
+if sys.path[:1] == [os.getcwd()] and not os.path.samefile(os.getcwd(), os.path.join(os.path.dirname(__file__), "..")):
+    del sys.path[0]
+
+# isort: split
+import argparse
+import errno
+import io
 from collections.abc import Callable
+from pathlib import Path
 
 from pipeline.errors import InputError, UnfinishedRunError
+from pipeline.files.characters import escape_deceptive
 
 
-def choose_engine(name: str) -> None:
-    """Makes `name` the engine of this process; before the first import of `pipeline.engine`."""
-    os.environ["KERAS_BACKEND"] = name
+def check_folder(folder: Path) -> None:
+    """Refuse a folder whose path PATH, PYTHONPATH and LD_LIBRARY_PATH would take for two."""
+    if ":" in str(folder):
+        raise InputError(f"{folder}: a path with a colon can't be searched for programs or modules. Rename the folder")
 
 
 def run(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentParser) -> None:
-    """Calls `main` with the parsed arguments; a fault of the input ends in its message and exit status 2.
+    """Call `main` with the parsed arguments; end a fault of the input in its message and exit status 2.
 
-    So does a full disk, in 1: finished runs are whole, and the same command goes on from there.
+    A full disk ends in exit status 1: finished runs are whole, and the same command goes on from there.
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # × and − are printed as what they are, or escaped
+            stream.reconfigure(errors="backslashreplace")
     try:
+        check_folder(Path.cwd())
         main(parser.parse_args())
     except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {escape_deceptive(str(error))}", file=sys.stderr)
         sys.exit(2)
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):

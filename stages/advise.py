@@ -1,4 +1,4 @@
-"""Should you turn mixed precision on for your model, on this machine, and double the batch? Minutes, not hours."""
+"""Advise whether to turn mixed precision on for your model, on this machine, and double the batch: in minutes."""
 
 import argparse
 import json
@@ -9,27 +9,27 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pipeline import user_code
-from pipeline.advice import Advice
-from pipeline.advising import advise, worth_a_study
-from pipeline.ceiling import largest_batch
-from pipeline.configuration import validate
-from pipeline.dataset_source import DatasetSource
+from pipeline.advice.advising import advise, worth_a_study
+from pipeline.advice.proposal import ADVISED_POLICIES, find_description, model_values, propose, study_name, write_study
+from pipeline.advice.schema import Advice
+from pipeline.comparison.wording import describe_ratio
 from pipeline.errors import InputError
-from pipeline.findings import Examination
-from pipeline.hardware import Hardware, this_machine
-from pipeline.image import installed_runtime
-from pipeline.pilot import measure
-from pipeline.proposal import POLICIES, model_values, propose, read_description, study_name, write_study
-from pipeline.statistics import MIN_BLOCKS
-from pipeline.study import Study, load_study
-from pipeline.wording import describe_ratio
-from pipeline.worker import message, worker
+from pipeline.health.findings import Examination
+from pipeline.machine.hardware import Hardware, this_machine
+from pipeline.machine.image import installed_runtime
+from pipeline.numerics.ceiling import largest_batch
+from pipeline.speed.pilot import run_pilot
+from pipeline.speed.worker import message, worker
+from pipeline.statistics.intervals import MIN_BLOCKS
+from pipeline.study import user_code
+from pipeline.study.configuration import validate
+from pipeline.study.dataset_source import DatasetSource
+from pipeline.study.schema import Study, load_study
 from stages import run
 from stages.ceilings import fits
 
-ROOT = Path("advice")
-ROW = "  {:<18} {:>7} {:>12} {:>20} {:>10} {:>8} {:>14}"
+ADVICE = Path("advice")
+ADVICE_ROW = "  {:<18} {:>7} {:>12} {:>20} {:>10} {:>8} {:>14}"
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -56,17 +56,17 @@ def main(arguments: argparse.Namespace) -> None:
         image_size=arguments.image_size,
         margin_pp=arguments.margin_pp,
     )
-    values = proposal(policies=POLICIES)
+    values = proposal(policies=ADVISED_POLICIES)
     ((name, benchmark),) = values["benchmarks"].items()
-    folder = (arguments.out or ROOT) / name
+    folder = (arguments.out or ADVICE) / name
     write_study(values, folder / "params.yaml")
     study = load_study(folder / "params.yaml")
-    print(f"{name} on {hardware.name}: {', '.join(POLICIES)} at batch {arguments.batch} and twice that")
+    print(f"{name} on {hardware.name}: {', '.join(ADVISED_POLICIES)} at batch {arguments.batch} and twice that")
     common = ["--study", str(folder / "params.yaml"), "--benchmark", name]
     _call("stages.examine", *common, "--out", str(folder / "health.jsonl"))
     lines = (folder / "health.jsonl").read_text(encoding="utf-8").splitlines()
     health = [Examination.model_validate_json(line) for line in lines]
-    pilot = measure(
+    pilot = run_pilot(
         lambda variant: worker(["stages.pilot", *common, "--variant", variant]),
         list(study.variants),
         2 * arguments.batch,
@@ -84,19 +84,21 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def prepared(dataset: str, origin: DatasetSource, *, in_study: bool) -> dict[str, Any]:
-    """`dataset.json` of data/`dataset`, which is prepared anew unless it is known to come from `origin` as it is now.
+    """Return `dataset.json` of data/`dataset`.
 
-    DVC knows that of a data set of the study; of what this function prepared, a note under advice/ does.
+    Prepare the data again unless they are known to come from `origin` as it is now.
+
+    DVC knows it of a data set of the study. A note under advice/ tells it of data that this function prepared.
     """
-    note = ROOT / f"{dataset}.prepared.json"
+    note = ADVICE / f"{dataset}.prepared.json"
     source = origin.model_dump()
     noted = note.read_text(encoding="utf-8") if note.exists() else None
-    found = read_description(dataset)
+    found = find_description(dataset)
     if found and (noted == _note(source, found) or (in_study and _is_current(f"download@{dataset}"))):
         return found
     print(f"preparing {dataset}", flush=True)
     _call("stages.download", "--dataset", dataset, *(() if in_study else ("--tfds", origin.tfds)))
-    found = read_description(dataset) or {}
+    found = find_description(dataset) or {}
     note.parent.mkdir(parents=True, exist_ok=True)
     note.write_text(_note(source, found), encoding="utf-8")
     return found
@@ -107,12 +109,12 @@ def _note(source: dict[str, Any], description: dict[str, Any]) -> str:
 
 
 def _is_current(stage: str) -> bool:
-    """Whether DVC has run `stage` with the code and parameters of now, and its output is what it left."""
+    """Return whether DVC has run `stage` with today's code and parameters, and its output is as it left it."""
     return not subprocess.run([sys.executable, "-m", "dvc", "status", "-q", stage], capture_output=True).returncode
 
 
 def _call(*command: str) -> None:
-    """Runs a stage in a process of its own, whose engine takes no memory from the pilot's."""
+    """Run a stage in a process of its own, whose engine takes no memory from the pilot's."""
     done = subprocess.run(
         [sys.executable, "-m", *command], stderr=subprocess.PIPE, text=True, errors="replace", check=False
     )
@@ -121,7 +123,7 @@ def _call(*command: str) -> None:
 
 
 def _largest_batches(study: Study, folder: Path, hardware: Hardware) -> dict[str, int | None]:
-    """By policy; empty on a CPU, which has no memory of its own to fill."""
+    """Return the largest batch by policy; nothing on a CPU, which has no memory of its own to fill."""
     if hardware.kind == "cpu" or study.runtime == "cpu":
         return {}
     ((name, benchmark),) = study.benchmarks.items()
@@ -137,13 +139,13 @@ def _show(advice: Advice, folder: Path, spent_seconds: float) -> None:
     for sentence in advice.verdict:
         print(sentence)
     print()
-    print(ROW.format("", "batch", "images/s", "speed of float32", "memory", "skipped", "largest batch"))
+    print(ADVICE_ROW.format("", "batch", "images/s", "speed of float32", "memory", "skipped", "largest batch"))
     for row in advice.rows:
         memory = "unknown" if row.memory_ratio is None else f"{row.memory_ratio:.2f}×"
         speed = "1" if row is advice.rows[0] else describe_ratio(row.speedup)
         rate = row.outcome if row.images_per_second is None else f"{row.images_per_second:,.0f}"
         largest = "not measured" if row.largest_batch is None else f"{row.largest_batch:,}"
-        print(ROW.format(row.variant, row.batch_size, rate, speed, memory, row.skipped_steps, largest))
+        print(ADVICE_ROW.format(row.variant, row.batch_size, rate, speed, memory, row.skipped_steps, largest))
     print()
     for line in advice.watch:
         print(f"note: {line}")

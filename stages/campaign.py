@@ -1,5 +1,7 @@
-"""Repeat the study on a Slurm cluster: a job for each run, and one that collects them. The same name again submits what
-is missing. With --prepare, only make the campaign ready: several machines may, at once.
+"""Repeat the study on a Slurm cluster: a job for each run, and one that collects them.
+
+Give the same name again to submit what is missing. With --prepare, only make the campaign ready; several machines may
+do so at once.
 """
 
 import argparse
@@ -7,37 +9,44 @@ import datetime
 import shutil
 from pathlib import Path
 
-from pipeline import campaign
-from pipeline.campaign import CAMPAIGNS, COLLECTOR, STAGES, load_committed_study, write_stages
-from pipeline.cluster import Site, missing_stages, shared_stages
-from pipeline.configuration import read, validate
+from pipeline.campaign.cluster import Cluster, missing_stages, shared_stages
+from pipeline.campaign.fan_out import (
+    CAMPAIGNS,
+    COLLECTOR,
+    STAGES_FILE,
+    load_committed_study,
+    prepare_campaign,
+    run_command,
+    write_stages,
+)
+from pipeline.campaign.history import LEDGER, check_baseline
 from pipeline.errors import InputError
-from pipeline.history import LEDGER, check_baseline
-from pipeline.study import Study, load_study
+from pipeline.study.configuration import read, validate
+from pipeline.study.schema import Study, load_study
 from stages import run
 
-SITE = Path("cluster/slurm/site.yaml")
+CLUSTER = Path("cluster/slurm/cluster.yaml")
 
 
 def main(arguments: argparse.Namespace) -> None:
-    site = read(Site, arguments.site)
+    cluster = read(Cluster, arguments.cluster)
     study = load_study()  # a faulty study submits nothing
     validate(Study, study.model_dump(mode="json") | {"campaign": arguments.campaign}, "the study with this --campaign")
     check_baseline(study)
-    remote = (arguments.meeting_place or site.meeting_place) == "remote"
+    remote = (arguments.meeting_place or cluster.meeting_place) == "remote"
     if arguments.prepare:
         _prepare_only(arguments.campaign, remote)
         return
-    site.check(study)
+    cluster.check(study)
     if shutil.which("sbatch") is None:
         raise InputError("sbatch is not on the path: submit from a machine of the Slurm cluster")
-    if queued := campaign.run("squeue", "--noheader", "--format=%A", f"--name={arguments.campaign}").split():
+    if queued := run_command("squeue", "--noheader", "--format=%A", f"--name={arguments.campaign}").split():
         raise InputError(
             f"campaign {arguments.campaign} has jobs in the queue: {', '.join(sorted(set(queued)))}. Wait for them"
         )
     folder = _prepare(arguments.campaign, remote)
-    if arguments.site.absolute() != folder / "site.yaml":
-        shutil.copy(arguments.site, folder / "site.yaml")
+    if arguments.cluster.absolute() != folder / "cluster.yaml":
+        shutil.copy(arguments.cluster, folder / "cluster.yaml")
     stages = shared_stages(load_committed_study(folder / COLLECTOR))
     missing = missing_stages(stages, folder / COLLECTOR, remote)
     if not missing and (folder / COLLECTOR / LEDGER / f"{arguments.campaign}.json").exists():
@@ -49,51 +58,56 @@ def main(arguments: argparse.Namespace) -> None:
         array = _submit(
             folder,
             "run.sh",
-            f"--array=0-{len(missing) - 1}%{site.max_jobs}",
+            f"--array=0-{len(missing) - 1}%{cluster.max_jobs}",
             "--requeue",
-            f"--signal=B:USR1@{site.warning_seconds}",
-            *site.options(),
+            f"--signal=B:USR1@{cluster.warning_seconds}",
+            *cluster.options(),
         )
         dependency = [f"--dependency=afterany:{array}"]
         print(f"{len(missing)} of {len(stages)} stages are missing: job {array}")
-    mail = [f"--mail-user={site.mail}", "--mail-type=FAIL"] if site.mail else []
-    collect = _submit(folder, "collect.sh", *dependency, *mail, *site.model_copy(update={"gpus": 0}).options())
+    mail = [f"--mail-user={cluster.mail}", "--mail-type=FAIL"] if cluster.mail else []
+    collect = _submit(folder, "collect.sh", *dependency, *mail, *cluster.model_copy(update={"gpus": 0}).options())
     print(f"job {collect} collects them: {folder / 'status.json'}")
 
 
 def _prepare_only(name: str, remote: bool) -> None:
-    """The campaign for jobs that somebody else starts, one for each stage; a stage that is not missing ends at once."""
+    """Prepare the campaign for jobs that somebody else starts, one a stage.
+
+    A stage that is not missing ends at once.
+    """
     folder = _prepare(name, remote)
     stages = shared_stages(load_committed_study(folder / COLLECTOR))
     write_stages(folder, stages)
     if remote:  # to ask would fetch every run
-        print(f"{len(stages)} stages: {folder / STAGES}")
+        print(f"{len(stages)} stages: {folder / STAGES_FILE}")
     else:
         missing = missing_stages(stages, folder / COLLECTOR, remote)
-        print(f"{len(missing)} of {len(stages)} stages are missing: {folder / STAGES}")
+        print(f"{len(missing)} of {len(stages)} stages are missing: {folder / STAGES_FILE}")
 
 
 def _prepare(name: str, remote: bool) -> Path:
-    if not (CAMPAIGNS / name / COLLECTOR).exists() and (dirty := campaign.run("git", "status", "--porcelain")):
+    if not (CAMPAIGNS / name / COLLECTOR).exists() and (dirty := run_command("git", "status", "--porcelain")):
         raise InputError(f"the tree differs from its last commit ({dirty.splitlines()[0].strip()} …): commit first")
-    return campaign.prepare(name, Path(), remote)
+    return prepare_campaign(name, Path(), remote)
 
 
 def _submit(folder: Path, script: str, *options: str) -> str:
-    """Hands a script to Slurm; returns the job's number."""
+    """Hand a script to Slurm; return the job's number."""
     logs = folder / "logs"
     logs.mkdir(exist_ok=True)
     name = "%A_%a" if script == "run.sh" else "%j"
     fixed = ["--parsable", f"--job-name={folder.name}", f"--output={logs}/{name}.log", "--open-mode=append"]
     command = [str(Path("cluster", "slurm", script).absolute()), str(folder)]
-    return campaign.run("sbatch", *fixed, *options, *command).strip().partition(";")[0]
+    return run_command("sbatch", *fixed, *options, *command).strip().partition(";")[0]
 
 
 if __name__ == "__main__":
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     parser = argparse.ArgumentParser(prog="python -m stages.campaign", description=__doc__)
     parser.add_argument("--campaign", default=today, help="its name; without one, today's date")
-    parser.add_argument("--site", type=Path, default=SITE, help=f"what the cluster wants of a job (default {SITE})")
+    parser.add_argument(
+        "--cluster", type=Path, default=CLUSTER, help=f"its file: the options of a job (default {CLUSTER})"
+    )
     parser.add_argument("--prepare", action="store_true", help="submit nothing, and print how much is missing")
-    parser.add_argument("--meeting-place", choices=["shared_cache", "remote"], help="in place of the site's")
+    parser.add_argument("--meeting-place", choices=["shared_cache", "remote"], help="in place of the cluster's")
     run(main, parser)

@@ -7,18 +7,18 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from pipeline.ceiling import largest_batch
 from pipeline.errors import InputError
-from pipeline.hardware import this_machine
-from pipeline.study import PARAMS, load_study
+from pipeline.machine.hardware import this_machine
+from pipeline.numerics.ceiling import largest_batch
+from pipeline.study.schema import PARAMS, load_study
 from stages import run
 from stages.try_batch import DOES_NOT_FIT
 
-RESULTS = Path("results")
+CEILINGS = Path("results/ceilings.json")
 
 
 def fits(benchmark: str, variant: str, batch_size: int, study: Path = PARAMS) -> bool:
-    """Whether two training steps at `batch_size` fit. Raises `InputError` where they fail for another reason."""
+    """Return whether two training steps at `batch_size` fit. Raise `InputError` if they fail for another reason."""
     command = [sys.executable, "-m", "stages.try_batch", "--benchmark", benchmark, "--variant", variant]
     command += ["--study", str(study)]
     done = subprocess.run(
@@ -44,9 +44,9 @@ def main(_: argparse.Namespace) -> None:
                 policy: largest_batch(partial(fits, name, variant), benchmark.batch_size)
                 for policy, variant in variants.items()
             }
-    RESULTS.mkdir(exist_ok=True)
+    CEILINGS.parent.mkdir(exist_ok=True)
     values = {"schema_version": 1, "largest_batch": found}
-    (RESULTS / "ceilings.json").write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
+    CEILINGS.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

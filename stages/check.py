@@ -1,17 +1,19 @@
 """Check params.yaml and claims.yaml whole, before anything runs."""
 
 import argparse
+import os
 from pathlib import Path
 
-from pipeline import user_code
-from pipeline.acceleration import device_of, speed
-from pipeline.benchmark import Imported
-from pipeline.claims import load_claims
+from pipeline.claims.acceleration import speed
+from pipeline.claims.schema import load_claims
 from pipeline.errors import InputError
-from pipeline.hardware import Hardware, this_machine
-from pipeline.study import PARAMS, Study, load_study
+from pipeline.machine.hardware import Hardware, this_machine
+from pipeline.study import user_code
+from pipeline.study.benchmark import Imported
+from pipeline.study.schema import PARAMS, Study, load_study
 from stages import run
 
+MADE = ("data", "inputs", "runs", "results")  # folders that DVC writes: what makes one can't depend on it
 MADE_FOR = {"cpu": "cpu", "cuda": "nvidia_gpu", "tpu": "tpu"}
 
 
@@ -25,13 +27,13 @@ def main(arguments: argparse.Namespace) -> None:
     if messages:
         raise InputError("\n".join(messages))
     study, hardware = load_study(), this_machine()
-    print(device(arguments.runtime or study.runtime, hardware))
+    print(describe_device(arguments.runtime or study.runtime, hardware))
     for warning in slow_choices(study, hardware):
         print(f"note: {warning}")
 
 
 def check_own_code() -> None:
-    """Refuses what is wrong with the user's own modules, as far as it shows without running them."""
+    """Refuse faults of the user's own modules, as far as they show without running them."""
     messages = []
     try:
         study = load_study()
@@ -41,7 +43,13 @@ def check_own_code() -> None:
     for name, benchmark in study.benchmarks.items():
         model = benchmark.model
         if isinstance(model, Imported):
-            around = Path(model.source).resolve().parent
+            source = Path(os.path.realpath(model.source))
+            if made := [name for name in MADE if Path(name).absolute().is_relative_to(source)]:
+                messages.append(
+                    f"{PARAMS}: benchmarks.{name}.model.source: {model.source} holds {made[0]}/, which the study "
+                    "makes. Give your code a folder of its own."
+                )
+            around = source.parent
             if (other := folders.setdefault(model.module.partition(".")[0], around)) != around:
                 messages.append(
                     f"{PARAMS}: benchmarks.{name}.model: {model.module} is in {around}, and another benchmark's module "
@@ -55,8 +63,8 @@ def check_own_code() -> None:
         raise InputError("\n".join(messages))
 
 
-def device(runtime: str, hardware: Hardware) -> str:
-    """What trains the study here, and what to do where that is not what its packages are made for."""
+def describe_device(runtime: str, hardware: Hardware) -> str:
+    """Say what trains the study here, and what to do if its packages are made for something else."""
     if hardware.kind == MADE_FOR[runtime]:
         return f"trains on {hardware.name}"
     if hardware.kind == "cpu":
@@ -68,14 +76,14 @@ def device(runtime: str, hardware: Hardware) -> str:
 
 
 def slow_choices(study: Study, hardware: Hardware) -> list[str]:
-    """What of the study this machine can run and does not run fast."""
+    """Name the choices of the study that this machine can run, but not fast."""
     slow: dict[str, list[str]] = {}
     for name, variant in study.variants.items():
         if (how := speed(variant.policy, variant.tf32, hardware)) in ("emulated", "no"):
             what = "TF32" if variant.tf32 else variant.policy.removeprefix("mixed_")
-            slow.setdefault(f"{what} is {'emulated' if how == 'emulated' else 'not there'}", []).append(name)
-    device = device_of(hardware).name
-    return [f"on this machine ({device}) {what}; do not expect speed of {', '.join(n)}" for what, n in slow.items()]
+            there = "not computed in hardware" if how == "emulated" else "not there"
+            slow.setdefault(f"{what} is {there}", []).append(name)
+    return [f"{what} on this machine: do not expect speed of {', '.join(names)}" for what, names in slow.items()]
 
 
 if __name__ == "__main__":

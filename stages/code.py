@@ -1,13 +1,12 @@
 """Name what is the same for every run: what the study says of all, and digests of the code and packages that train."""
 
 import argparse
-import hashlib
 import json
 from pathlib import Path
 
-import yaml
-
-from pipeline.study import load_study
+from pipeline.files import yaml_files
+from pipeline.study.schema import load_study
+from pipeline.study.user_code import digest
 from stages import run
 
 SETTINGS = {"campaign", "compilation_cache", "devices", "engine", "runtime", "tensorboard"}
@@ -15,9 +14,9 @@ SETTINGS = {"campaign", "compilation_cache", "devices", "engine", "runtime", "te
 
 def main(_: argparse.Namespace) -> None:
     study = load_study()
-    files = yaml.safe_load(Path("dvc.yaml").read_text(encoding="utf-8"))["stages"]["code"]["deps"]
+    files = yaml_files.load(Path("dvc.yaml"))["stages"]["code"]["deps"]
     files = [file.replace("${runtime}", study.runtime) for file in files]
-    digests = {file: hashlib.sha256(Path(file).read_bytes()).hexdigest() for file in files}
+    digests = {file: digest(Path(file)) for file in files}
     path = Path("inputs", "code.json")
     path.parent.mkdir(exist_ok=True)
     text = json.dumps({"study": study.model_dump(mode="json", include=SETTINGS), "sha256": digests}, indent=2)

@@ -13,18 +13,16 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-import yaml
-
-from pipeline.alarm import TOO_LITTLE, WARNING
-from pipeline.campaign import REMOTE, load_committed_study
-from pipeline.campaign import run as run_command
-from pipeline.cluster import missing_stages, shared_stages
+from pipeline.campaign.alarm import TOO_LITTLE, WARNING
+from pipeline.campaign.cluster import missing_stages, shared_stages
+from pipeline.campaign.fan_out import REMOTE, load_committed_study, run_command
 from pipeline.errors import InputError
-from pipeline.status import STATUS, write_status
-from pipeline.study import PARAMS, Study
+from pipeline.files import yaml_files
+from pipeline.report.status import STATUS, write_status
+from pipeline.study.schema import PARAMS, Study
 from stages import run
 
-AGAIN = "-again"
+REPEAT_SUFFIX = "-again"
 POLL_SECONDS = 120
 
 
@@ -46,7 +44,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 def _collect(study: Study, folder: Path, wait_seconds: float) -> int:
     STATUS.unlink(missing_ok=True)
-    submitted = folder / "site.yaml"  # by Slurm; who starts jobs elsewhere does it again, too
+    submitted = folder / "cluster.yaml"  # by Slurm; who starts jobs elsewhere does it again, too
     missing = _still_missing(study, folder, wait_seconds)
     if missing:
         again = f"Submit them: make campaign CAMPAIGN={study.campaign}"
@@ -69,23 +67,23 @@ def _collect(study: Study, folder: Path, wait_seconds: float) -> int:
     # Empty where it was collected before.
     subprocess.run(["git", "commit", "--quiet", "--allow-empty", "--message", message], check=True)
     subprocess.run(["git", "push", "--quiet", "origin", f"HEAD:refs/heads/campaign/{study.campaign}"], check=True)
-    if exit_code == WARNING and submitted.exists() and not study.campaign.endswith(AGAIN):
+    if exit_code == WARNING and submitted.exists() and not study.campaign.endswith(REPEAT_SUFFIX):
         project = folder.parent.parent
-        command = ["--campaign", study.campaign + AGAIN, "--site", str(submitted)]
+        command = ["--campaign", study.campaign + REPEAT_SUFFIX, "--cluster", str(submitted)]
         environment = os.environ | {"PYTHONPATH": str(project)}
         subprocess.run([sys.executable, "-m", "stages.campaign", *command], cwd=project, env=environment, check=True)
     return exit_code
 
 
 def _report_whole_seeds(study: Study, missing: Sequence[str], folder: Path) -> list[int]:
-    """Reports on the seeds all of whose runs are there, and enters nothing. Returns those seeds."""
+    """Report on the seeds whose runs are all there, and enter nothing. Return those seeds."""
     broken = {key.seed for key in study.runs() if key.stage in missing}
     whole = [seed for seed in study.seeds if seed not in broken]
     if not whole or any(not stage.startswith("train@") for stage in missing):
         return []
     text = PARAMS.read_text(encoding="utf-8")
     try:
-        PARAMS.write_text(yaml.safe_dump(yaml.safe_load(text) | {"seeds": whole}, sort_keys=False), encoding="utf-8")
+        PARAMS.write_text(yaml_files.dump(yaml_files.load(PARAMS) | {"seeds": whole}), encoding="utf-8")
         done = subprocess.run(
             ["dvc", "repro", "--quiet"], check=False
         )  # what is missing is said, whatever comes of this
@@ -98,7 +96,7 @@ def _report_whole_seeds(study: Study, missing: Sequence[str], folder: Path) -> l
 
 
 def _still_missing(study: Study, folder: Path, wait_seconds: float) -> list[str]:
-    """The stages that no machine has finished, once none is left or the time is over."""
+    """Return the stages that no machine has finished, once none is left or the time is over."""
     deadline = time.monotonic() + wait_seconds
     while True:
         missing = missing_stages(shared_stages(study), Path(), (folder / REMOTE).exists(), restore=True)

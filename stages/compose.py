@@ -1,4 +1,7 @@
-"""Compose params.yaml anew from conf/, with settings such as profile=paper; only where a valid study comes out."""
+"""Compose params.yaml from conf/, with settings such as profile=paper, if a valid study comes out.
+
+With --runtime and no settings, port the study that is in params.yaml to those packages, and compose nothing.
+"""
 
 import argparse
 import shutil
@@ -6,33 +9,49 @@ from itertools import chain, count
 from pathlib import Path
 
 from pipeline.errors import InputError
-from pipeline.study import PARAMS, load_study
+from pipeline.files.writing import whole
+from pipeline.files.yaml_files import read_yaml_text
+from pipeline.machine.locking import refuse_while_a_study_runs
+from pipeline.reproduction.porting import port
+from pipeline.study.schema import PARAMS, load_study
 from stages import run
 
 CONF = Path("conf")
+RUNTIMES = ("cpu", "cuda", "tpu")
 
 
 def main(arguments: argparse.Namespace) -> None:
+    refuse_while_a_study_runs()  # it would be another one from here on
+    with whole(PARAMS) as partial:
+        composed = bool(arguments.settings or not arguments.runtime)
+        if composed:
+            _compose(arguments.settings, partial)
+        said = ["is composed from conf/"] if composed else []
+        changes: list[str] = []
+        if arguments.runtime:
+            text, changes = port(read_yaml_text(partial if composed else PARAMS), arguments.runtime, str(PARAMS))
+            partial.write_text(text, encoding="utf-8")
+            said.append(f"is for ENGINE={arguments.runtime}")
+        if PARAMS.exists() and PARAMS.read_bytes() != partial.read_bytes():
+            print(f"{PARAMS} {' and '.join(said)}; what was there is in {_keep(PARAMS)}")
+            for change in changes:
+                print(f"  {change}")
+
+
+def _compose(settings: list[str], path: Path) -> None:
     from dvc.utils.hydra import compose_and_dump  # which takes a second to import
 
-    profiles = sorted(path.stem for path in (CONF / "profile").glob("*.yaml"))
-    for setting in arguments.settings:
+    profiles = sorted(profile.stem for profile in (CONF / "profile").glob("*.yaml"))
+    for setting in settings:
         field, _, value = setting.partition("=")
         if field == "profile" and value not in profiles:
             raise InputError(f"PROFILE is one of {', '.join(profiles)}. Received: {value}")
-    partial = Path("params.partial.yaml")
-    try:
-        compose_and_dump(str(partial), str(CONF.absolute()), None, "config", "", arguments.settings)
-        load_study(partial)
-        if PARAMS.exists() and PARAMS.read_bytes() != partial.read_bytes():
-            print(f"params.yaml is composed anew from conf/; what was there is in {_keep(PARAMS)}")
-        partial.replace(PARAMS)
-    finally:
-        partial.unlink(missing_ok=True)
+    compose_and_dump(str(path), str(CONF.absolute()), None, "config", "", settings)
+    load_study(path)
 
 
 def _keep(params: Path) -> Path:
-    """The copy of `params` beside it: one that has been made before, or a new one that overwrites none."""
+    """Keep a copy of `params` beside it: one that has been made before, or a new one that overwrites none."""
     names = chain(["params.before.yaml"], (f"params.before-{number}.yaml" for number in count(2)))
     copies = map(params.with_name, names)
     copy = next(copy for copy in copies if not copy.exists() or copy.read_bytes() == params.read_bytes())
@@ -42,4 +61,5 @@ def _keep(params: Path) -> Path:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m stages.compose", description=__doc__)
     parser.add_argument("settings", nargs="*", help="as Hydra takes them: profile=paper, seeds=[0,1]")
+    parser.add_argument("--runtime", choices=RUNTIMES, help="port the study to these packages, and change nothing else")
     run(main, parser)

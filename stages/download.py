@@ -2,11 +2,12 @@
 
 import argparse
 
-from pipeline.configuration import validate
-from pipeline.dataset_source import DatasetSource
 from pipeline.errors import InputError
-from pipeline.study import load_study
-from stages import choose_engine, run
+from pipeline.machine.engine_choice import choose_engine
+from pipeline.study.configuration import validate
+from pipeline.study.dataset_source import DatasetSource
+from pipeline.study.schema import load_study
+from stages import run
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -17,7 +18,7 @@ def main(arguments: argparse.Namespace) -> None:
         raise InputError(f"--dataset: must be one of {', '.join(known)}. Received: {arguments.dataset}")
     choose_engine("tensorflow")  # which TFDS reads its files with, whatever trains
     import pipeline.engine  # noqa: F401  without its chatter
-    from pipeline.preparation import prepare
+    from pipeline.data.preparation import prepare
 
     print(f"{prepare(arguments.dataset, known[arguments.dataset])} is ready")
 

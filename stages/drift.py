@@ -8,15 +8,15 @@ import argparse
 import sys
 from typing import NoReturn
 
-from pipeline.alarm import TOO_LITTLE, judge
+from pipeline.campaign.alarm import TOO_LITTLE, detect_drift
+from pipeline.campaign.history import append, entry, read_baseline, read_ledger
+from pipeline.claims.results import load_results
+from pipeline.comparison.finished_runs import read_epochs, read_record
+from pipeline.comparison.pairing import check_comparable
 from pipeline.errors import InputError
-from pipeline.finished_runs import read_record
-from pipeline.history import append, entry, read_baseline, read_ledger
-from pipeline.pairing import check_comparable
-from pipeline.records import RunRecord
-from pipeline.results import load_results
-from pipeline.status import status, write_status
-from pipeline.study import RunKey, Study, load_study
+from pipeline.records.schema import RunRecord
+from pipeline.report.status import status, write_status
+from pipeline.study.schema import RunKey, Study, load_study
 from stages import run
 
 
@@ -37,16 +37,16 @@ def _judge(study: Study) -> NoReturn:
         print(reason)
         sys.exit(TOO_LITTLE)
     check_comparable(study, records)
-    new = entry(study, records)
+    new = entry(study, records, {key: read_epochs(record) for key, record in records.items()})
     earlier = [old for old in read_ledger() if old.campaign != new.campaign and old.started_at <= new.started_at]
-    judgement = judge(new, earlier, read_baseline(new.series))
+    result = detect_drift(new, earlier, read_baseline(new.series))
     path = append(new)
-    findings = [str(finding) for finding in judgement.findings]
-    drift = {"series": new.series, "ledger": str(path), "findings": findings, "reasons": judgement.reasons}
-    write_status(status(load_results(), judgement.exit_code) | drift)
-    for line in findings + judgement.reasons or [f"nothing has changed since the baseline of series {new.series}"]:
+    findings = [str(finding) for finding in result.findings]
+    drift = {"series": new.series, "ledger": str(path), "findings": findings, "reasons": result.reasons}
+    write_status(status(load_results(), result.exit_code) | drift)
+    for line in findings + result.reasons or [f"nothing has changed since the baseline of series {new.series}"]:
         print(line)
-    sys.exit(judgement.exit_code)
+    sys.exit(result.exit_code)
 
 
 def _finished(study: Study) -> dict[RunKey, RunRecord]:

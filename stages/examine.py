@@ -1,15 +1,16 @@
-"""Look for what makes a benchmark's model unfit for 16 bits, with a few real images; needs seconds."""
+"""Look for what makes a benchmark's model unfit for 16 bits, with a few real images, in seconds."""
 
 import argparse
 from pathlib import Path
 from typing import Any
 
-from pipeline.acceleration import channel_multiple
+from pipeline.claims.acceleration import channel_multiple
 from pipeline.errors import InputError
-from pipeline.findings import Examination
-from pipeline.hardware import this_machine
-from pipeline.study import PARAMS, load_study
-from stages import choose_engine, run
+from pipeline.health.findings import Examination
+from pipeline.machine.engine_choice import choose_engine
+from pipeline.machine.hardware import this_machine
+from pipeline.study.schema import PARAMS, load_study
+from stages import run
 
 NUM_IMAGES = 32
 
@@ -19,16 +20,18 @@ def main(arguments: argparse.Namespace) -> None:
     if arguments.benchmark not in study.benchmarks:
         raise InputError(f"--benchmark: must be one of {', '.join(study.benchmarks)}. Received: {arguments.benchmark}")
     benchmark = study.benchmarks[arguments.benchmark]
-    choose_engine(study.engine)
-    from pipeline import building, datasets, health  # the engine takes seconds to import; before Keras
+    choose_engine(study.engine, [variant.policy for variant in study.variants.values()])
+    from pipeline.data import datasets
+    from pipeline.health.check import HealthCheck
+    from pipeline.training import building  # the engine takes seconds to import; before Keras
 
     # isort: split
     import keras
     import numpy as np
 
-    from pipeline.precision import check_model, observed_dtypes
+    from pipeline.training.precision import check_model, observed_dtypes
 
-    data = datasets.load(benchmark.dataset, benchmark.split)
+    data = datasets.load_dataset(benchmark.dataset, benchmark.split)
     rows = np.arange(NUM_IMAGES) * len(data.train.labels) // NUM_IMAGES  # from all over, should they be sorted
     images, labels = data.train.images[rows], data.train.labels[rows]
     variants = {variant.policy: variant for variant in study.variants_of(arguments.benchmark).values()}
@@ -41,11 +44,11 @@ def main(arguments: argparse.Namespace) -> None:
         return built[policy]
 
     multiple = channel_multiple(this_machine())
-    check = health.HealthCheck(build, images, labels, benchmark.batch_size, multiple)
+    health = HealthCheck(build, images, labels, benchmark.batch_size, multiple)
     found = []
     for policy in variants:
-        seen = check.examine(policy)
-        print(describe(seen), flush=True)
+        seen = health.examine(policy)
+        print(describe_examination(seen), flush=True)
         found.append(seen)
         # What training would refuse is refused here.
         probabilities = keras.ops.convert_to_numpy(built[policy](images))
@@ -56,8 +59,8 @@ def main(arguments: argparse.Namespace) -> None:
         arguments.out.write_text(lines, encoding="utf-8")
 
 
-def describe(seen: Examination) -> str:
-    """What was found, a line each with its remedy, and how near the model is to float16's limits."""
+def describe_examination(seen: Examination) -> str:
+    """Describe the findings, a line each with its remedy, and how near the model is to float16's limits."""
     text = f"{seen.policy}: {len(seen.findings) or 'nothing'} found; activations reach {seen.largest_activation:.3g}"
     if seen.flushed_share is not None and seen.flushed_share_scaled is not None:
         text += (

@@ -7,11 +7,13 @@ import argparse
 import json
 from pathlib import Path
 
-from pipeline.benchmark import Application, Imported
+from pipeline.data.description import read_description
 from pipeline.errors import InputError
-from pipeline.study import load_study
-from pipeline.user_code import digest
-from stages import choose_engine, run
+from pipeline.machine.engine_choice import choose_engine
+from pipeline.study.benchmark import Application, Imported
+from pipeline.study.schema import load_study
+from pipeline.study.user_code import digest
+from stages import run
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -19,17 +21,13 @@ def main(arguments: argparse.Namespace) -> None:
     if arguments.benchmark not in study.benchmarks:
         raise InputError(f"--benchmark: must be one of {', '.join(study.benchmarks)}. Received: {arguments.benchmark}")
     benchmark = study.benchmarks[arguments.benchmark]
-    try:
-        dataset = json.loads(Path("data", benchmark.dataset, "dataset.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        remedy = f"dvc repro --force --single-item download@{benchmark.dataset}"
-        raise InputError(f"data/{benchmark.dataset} is missing or damaged. Prepare it: {remedy}") from None
+    dataset = read_description(benchmark.dataset, Path("data"))
     if isinstance(benchmark.model, Application | Imported) or benchmark.optimizer.arguments:  # others can't be wrong
-        choose_engine(study.engine)
-        from pipeline import fitting  # the engine takes seconds to import
+        choose_engine(study.engine, [variant.policy for variant in study.variants.values()])
+        from pipeline.health import fitting  # the engine takes seconds to import
 
-        fitting.check(study, arguments.benchmark, tuple(dataset["image_shape"]), len(dataset["classes"]))
-    inputs = {"dataset": dataset["name"], "data_sha256": dataset["sha256"]}
+        fitting.check(study, arguments.benchmark, dataset.image_shape, len(dataset.classes))
+    inputs = {"dataset": dataset.name, "data_sha256": dataset.sha256.model_dump()}
     if chosen := study.datasets[benchmark.dataset].model_dump(mode="json", exclude_defaults=True, exclude={"tfds"}):
         inputs["dataset_source"] = chosen  # which features and splits: other labels may have the same numbers
     inputs |= {"model_sha256": digest(Path(benchmark.model.source)), "recipe": benchmark.model_dump(mode="json")}

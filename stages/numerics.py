@@ -1,4 +1,4 @@
-"""What 16-bit arithmetic does here: dtypes, range, loss scaling, sizes, gradients, 16-bit optimizers. Exact, seeded."""
+"""Find out what 16-bit arithmetic does here: dtypes, range, loss scaling, sizes, gradients, optimizers."""
 
 import argparse
 import csv
@@ -6,9 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pipeline.facts import POLICIES
-from pipeline.study import load_study
-from stages import choose_engine, run
+from pipeline.machine.engine_choice import choose_engine
+from pipeline.numerics.facts import POLICIES
+from pipeline.study.benchmark import Benchmark
+from pipeline.study.schema import load_study
+from stages import run
 
 RESULTS = Path("results")
 LOSS_SCALE = 2.0**15
@@ -16,38 +18,48 @@ LOSS_SCALE = 2.0**15
 
 def main(_: argparse.Namespace) -> None:
     study = load_study()
-    choose_engine(study.engine)
-    from pipeline import engine  # noqa: F401, I001  first, and late: it quietens the engine, which takes seconds to import
-    from pipeline import datasets, exponents, numerics, optimizer_trials
+    choose_engine(study.engine, POLICIES)
+    from pipeline import engine  # noqa: I001  first, and late: it quietens the engine, which takes seconds to import
+    from pipeline.data import datasets
+    from pipeline.numerics import exponents, arithmetic, optimizer_trials
 
     found: dict[str, Any] = {"schema_version": 1, "facts": {}, "models": {}, "gradients": {}, "trials": []}
     facts = found["facts"]
-    facts |= numerics.range_facts() | numerics.loss_scale_facts()
-    layers = []
-    for name, benchmark in study.benchmarks.items():
-        data = datasets.load(benchmark.dataset, benchmark.split)
+    facts |= arithmetic.range_facts() | arithmetic.loss_scale_facts()
+    layers: list[dict[str, str]] = []
+
+    def look_at(name: str, benchmark: Benchmark) -> None:
+        data = datasets.load_dataset(benchmark.dataset, benchmark.split)
         shape = (data.num_classes, data.num_channels)
         if not found["models"]:
-            facts |= numerics.policy_facts(benchmark, *shape)
-        model = found["models"][name] = numerics.model_facts(benchmark, *shape)
+            facts.update(arithmetic.policy_facts(benchmark, *shape))
+        model = found["models"][name] = arithmetic.model_facts(benchmark, *shape)
         sizes = model["sizes"]
         for policy in POLICIES:
             facts[f"weights_ratio.{name}.{policy}"] = sizes[policy]["weights_bytes"] / sizes["float32"]["weights_bytes"]
+        layers.extend(arithmetic.layer_rows(name, benchmark, *shape))
         gradients = found["gradients"][name] = exponents.gradient_exponents(benchmark, data, LOSS_SCALE)
         facts[f"gradients.{name}.some_flushed"] = gradients["flushed_share"] > 0
         facts[f"gradients.{name}.fewer_flushed_when_scaled"] = (
             gradients["flushed_share_scaled"] < gradients["flushed_share"]
         )
-        layers += numerics.layer_rows(name, benchmark, *shape)
         print(f"{name}: {gradients['flushed_share']:.2%} of the gradients are too small for float16 unscaled")
         if benchmark.model.name == "dense" and not found["trials"]:
             found["trials"] = optimizer_trials.run_trials(benchmark, data, optimizer_trials.SEEDS)
+
+    for name, benchmark in study.benchmarks.items():
+        try:
+            look_at(name, benchmark)
+        except Exception as error:
+            if not engine.is_out_of_memory(error):
+                raise
+            print(f"{name} does not fit into memory here: what 16 bits do to it stays unknown")
     for trial in found["trials"]:
         print(f"{trial['name']}: trains at {trial['num_trained']} of {trial['num_trials']} seeds")
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / "numerics.json").write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
     with (RESULTS / "layers.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(layers[0]))
+        writer = csv.DictWriter(file, arithmetic.LAYER_COLUMNS)
         writer.writeheader()
         writer.writerows(layers)
 

@@ -1,20 +1,21 @@
-"""Train one variant of a study in blocks: reads numbers of images, a line each, and answers in JSON."""
+"""Train one variant of a study in blocks: read numbers of images, a line each, and answer in JSON."""
 
 import argparse
 import os
 import sys
 from pathlib import Path
 
-from pipeline.study import load_study
-from stages import choose_engine, run
+from pipeline.machine.engine_choice import choose_engine
+from pipeline.study.schema import load_study
+from stages import run
 
 
 def main(arguments: argparse.Namespace) -> None:
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a model of anyone's prints is no answer
     study = load_study(arguments.study)
-    choose_engine(study.engine)
-    from pipeline.pilot_training import train_blocks  # the engine takes seconds to import
+    choose_engine(study.engine, [study.variants[arguments.variant].policy])
+    from pipeline.speed.pilot_training import train_blocks  # the engine takes seconds to import
 
     for block in train_blocks(study, arguments.benchmark, arguments.variant, map(int, sys.stdin)):
         print(block.model_dump_json(), file=answers, flush=True)

@@ -3,12 +3,12 @@
 import argparse
 from collections.abc import Callable
 
-from pipeline.equivalence import MAX_SEEDS, detectable_margin, num_seeds_needed, spread_limit
-from pipeline.results import read_comparison
-from pipeline.statistics import MIN_BLOCKS
+from pipeline.claims.results import read_comparison
+from pipeline.statistics.equivalence import MAX_SEEDS, detectable_margin, num_seeds_needed, spread_limit
+from pipeline.statistics.intervals import MIN_BLOCKS
 from stages import run
 
-ROW = "{:<26} {:<18} {:>5} {:>9} {:>9} {:>12} {:>8} {:>10}"
+PLAN_ROW = "{:<26} {:<18} {:>5} {:>9} {:>9} {:>12} {:>8} {:>10}"
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -21,7 +21,11 @@ def main(arguments: argparse.Namespace) -> None:
     for pair in pairs:
         spread, margin = pair.equivalence.spread_pp, arguments.margin_pp or pair.equivalence.margin_pp
         if spread is None:
-            print(ROW.format(pair.benchmark, pair.candidate, pair.num_seeds, "too few", f"±{margin:g}", "–", "–", "–"))
+            print(
+                PLAN_ROW.format(
+                    pair.benchmark, pair.candidate, pair.num_seeds, "too few", f"±{margin:g}", "–", "–", "–"
+                )
+            )
         else:
             _row(pair.benchmark, pair.candidate, pair.num_seeds, spread, margin, pair.equivalence.num_candidates)
 
@@ -29,14 +33,18 @@ def main(arguments: argparse.Namespace) -> None:
 def _header() -> None:
     print("Seeds that establish accuracy within ±margin by TOST at 5 %, with 80 % power, when nothing differs.")
     print("The cautious number allows for a spread as wide as 80 % confidence from these few seeds leaves it.\n")
-    print(ROW.format("benchmark", "candidate", "seeds", "spread pp", "margin pp", "can show pp", "needed", "cautious"))
+    print(
+        PLAN_ROW.format(
+            "benchmark", "candidate", "seeds", "spread pp", "margin pp", "can show pp", "needed", "cautious"
+        )
+    )
 
 
 def _row(benchmark: str, candidate: str, num_seeds: int, spread: float, margin: float, num_candidates: int) -> None:
     needed = [num_seeds_needed(value, margin, num_candidates) for value in (spread, spread_limit(spread, num_seeds))]
     can_show = f"±{detectable_margin(spread, num_seeds, num_candidates):.2g}"
     numbers = [str(number) if number else f"> {MAX_SEEDS}" for number in needed]
-    print(ROW.format(benchmark, candidate, num_seeds, f"{spread:.3g}", f"±{margin:g}", can_show, *numbers))
+    print(PLAN_ROW.format(benchmark, candidate, num_seeds, f"{spread:.3g}", f"±{margin:g}", can_show, *numbers))
 
 
 def _positive(text: str) -> float:

@@ -4,11 +4,13 @@ import argparse
 import shutil
 from pathlib import Path
 
+from pipeline.claims.results import load_results
 from pipeline.errors import InputError
-from pipeline.publishing import publish
-from pipeline.results import load_results
-from pipeline.site import FILES
-from pipeline.status import status, write_status
+from pipeline.files.writing import whole
+from pipeline.publication.publishing import publish
+from pipeline.publication.recomputing import recompute
+from pipeline.publication.site import FILES
+from pipeline.report.status import status, write_status
 from stages import run
 
 ARCHIVE = Path("results/crate.zip")
@@ -19,14 +21,26 @@ def main(arguments: argparse.Namespace) -> None:
     if not Path("results/report.html").is_file():
         raise InputError("results/report.html is missing. Make it with: dvc repro")
     write_status(status(results))
-    archive = publish(results, Path(), ARCHIVE)
+    with whole(ARCHIVE) as unchecked:
+        check_archive(publish(results, Path(), unchecked))
     if arguments.to:
         arguments.to.mkdir(parents=True, exist_ok=True)
         for name in FILES:
             source = Path(name) if name == "params.yaml" else Path("results", name)
             shutil.copyfile(source, arguments.to / name)
         print(f"{arguments.to} holds the published study")
-    print(f"{archive} ({archive.stat().st_size / 1e6:.1f} MB); check it: python -m stages.report --from {archive}")
+    print(f"{ARCHIVE} ({ARCHIVE.stat().st_size / 1e6:.1f} MB); check it: python -m stages.report --from {ARCHIVE}")
+
+
+def check_archive(archive: Path) -> None:
+    """Check what a reviewer will check. Raise `InputError` if the runs are not those that were compared."""
+    found = recompute(archive)
+    if found.differing:
+        differing = "\n".join(f"  {name}: {what}" for name, what in found.differing.items())
+        raise InputError(
+            f"nothing is published: the runs under runs/ are not those that the results are of.\n{differing}\n"
+            "Compare, judge and report again, then publish: dvc repro"
+        )
 
 
 if __name__ == "__main__":

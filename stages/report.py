@@ -1,58 +1,49 @@
 """Render the report on the finished study, or on one that was published, from its archive alone."""
 
 import argparse
-import os
-import subprocess
-import sys
-import tempfile
 from pathlib import Path
 
+import nbformat
+
+from pipeline.claims.results import load_results
 from pipeline.errors import InputError
-from pipeline.rendering import PROJECT, render
-from pipeline.results import load_results
+from pipeline.files.writing import write_whole
+from pipeline.report.rendering import execute, render
 from stages import run
 
 REPORT = Path("results/report.html")
+EXPLORABLE = Path("results/report.ipynb")  # the same to explore: every cell can be edited and run again
 
 
 def main(arguments: argparse.Namespace) -> None:
     if arguments.archive:
-        recompute(arguments.archive)
+        recompute_archive(arguments.archive)
         return
     load_results()  # faults of the input show here, with their remedy, not as a notebook's traceback
-    REPORT.write_text(render(Path()), encoding="utf-8")
-    print(f"{REPORT} is written")
+    notebook = execute(Path())
+    EXPLORABLE.write_text(nbformat.writes(notebook), encoding="utf-8")
+    REPORT.write_text(render(notebook), encoding="utf-8")
+    print(f"{REPORT} is written, and {EXPLORABLE} to explore")
 
 
-def recompute(archive: Path) -> None:
-    """Compares, judges and renders anew from the records in `archive`, and says whether the report is the same.
+def recompute_archive(archive: Path) -> None:
+    """Recompute the study in `archive` from its records, and say what agrees and what was taken as published.
 
     Raises:
-        InputError: the archive is not as it was published, or another report comes out.
+        InputError: the archive is damaged, or a recomputed file differs from the published one.
     """
-    from pipeline.publishing import unpack  # for the few who check, not for every study
+    from pipeline.publication.recomputing import recompute  # for the few who check, not for every study
 
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        unpack(archive, folder)
-        published = (folder / REPORT).read_text(encoding="utf-8")
-        for stage in ("compare", "judge"):
-            done = subprocess.run(
-                [sys.executable, "-m", f"stages.{stage}"],
-                cwd=folder,
-                env=os.environ | {"PYTHONPATH": str(PROJECT)},
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            if done.returncode:
-                raise InputError(f"{archive}: {stage} failed.\n{done.stderr.strip()}")
-        html = render(folder)
+    found = recompute(archive)
     target = archive.with_suffix(".html")
-    target.write_text(html, encoding="utf-8")
-    if html != published:
-        raise InputError(f"{target} is written, and it is not the report that was published in {archive}")
-    print(f"{target} is written, recomputed from the records: the same report, byte for byte")
+    write_whole(target, found.html)  # in place of a link, not through it
+    print(f"{target} is written, recomputed from the {found.num_runs} runs in {archive}")
+    print("recomputed, and as published: " + (", ".join(found.same) or "nothing"))
+    print("taken as published: " + "; ".join(found.taken))
+    if found.differing:
+        differing = "\n".join(f"  {name}: {what}" for name, what in found.differing.items())
+        raise InputError(f"{archive}: its records give other results than were published.\n{differing}")
+    print("nothing differs: the same report, byte for byte")
 
 
 if __name__ == "__main__":

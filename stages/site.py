@@ -3,14 +3,14 @@
 import argparse
 from pathlib import Path
 
-from pipeline.site import build, read_published
+from pipeline.publication.site import build_site, read_published
 from stages import run
 
 
 def main(arguments: argparse.Namespace) -> None:
     folders = sorted(path for path in arguments.reports.glob("*") if path.is_dir())
     published = [read_published(folder) for folder in folders]
-    build(published, arguments.site, arguments.address)
+    build_site(published, arguments.site, arguments.address)
     print(f"{arguments.site / 'index.html'}: {len(published)} published stud{'ies' if len(published) != 1 else 'y'}")
 
 

@@ -3,8 +3,9 @@
 import argparse
 from pathlib import Path
 
-from pipeline.results import load_results
-from pipeline.status import status, write_status
+from pipeline.claims.results import load_results
+from pipeline.files.characters import escape_deceptive
+from pipeline.report.status import status, write_status
 from stages import run
 
 
@@ -12,7 +13,7 @@ def main(_: argparse.Namespace) -> None:
     found = status(load_results())
     write_status(found)
     for benchmark, advice in found["advice"].items():
-        print(f"{benchmark}: {advice}")
+        print(f"{benchmark}: {escape_deceptive(advice)}")
     print("claims: " + ", ".join(f"{count} {verdict}" for verdict, count in found["verdicts"].items()))
     print("runs: " + ", ".join(f"{count} {outcome}" for outcome, count in found["runs"].items()))
     print(f"report: {Path(found['report']).resolve()}")

@@ -9,9 +9,12 @@ import signal  # noqa: E402
 import threading  # noqa: E402
 
 from pipeline.errors import InputError  # noqa: E402
-from pipeline.image import installed_runtime  # noqa: E402
-from pipeline.study import RunKey, load_study  # noqa: E402
-from stages import choose_engine, run  # noqa: E402
+from pipeline.machine.engine_choice import choose_engine  # noqa: E402
+from pipeline.machine.image import installed_runtime  # noqa: E402
+from pipeline.machine.job import end_with_it  # noqa: E402
+from pipeline.records.schema import RunRecord  # noqa: E402
+from pipeline.study.schema import RunKey, load_study  # noqa: E402
+from stages import run  # noqa: E402
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -35,16 +38,20 @@ def main(arguments: argparse.Namespace) -> None:
     installed = installed_runtime()
     if installed not in (None, study.runtime):
         raise InputError(f"runtime: the study wants {study.runtime}, and the packages here are those of {installed}.")
-    choose_engine(study.engine)
+    choose_engine(study.engine, [study.variants[key.variant].policy])
     from pipeline import engine  # which takes seconds to import
-    from pipeline.training import train
+    from pipeline.training.run import train
 
     ending = threading.Event()
     signal.signal(signal.SIGUSR1, lambda *_: ending.set())  # by which a scheduler warns that time is running out
-    record = train(study, key, PROCESS_STARTED, ending=ending)
-    accuracy = "unknown" if record.final_test_accuracy is None else f"{record.final_test_accuracy:.4f}"
-    print(f"{key.directory}: {record.outcome}, test accuracy {accuracy}")
+    train(study, key, PROCESS_STARTED, ending=ending, tell=tell)
     engine.end_process()
+
+
+def tell(record: RunRecord) -> None:
+    accuracy = "unknown" if record.final_test_accuracy is None else f"{record.final_test_accuracy:.4f}"
+    outcome = record.outcome.replace("_", " ")
+    print(f"{record.key.directory}: {outcome}, test accuracy {accuracy}")
 
 
 if __name__ == "__main__":
@@ -52,4 +59,5 @@ if __name__ == "__main__":
     parser.add_argument("--benchmark", required=True, help="a benchmark of params.yaml")
     parser.add_argument("--variant", required=True, help="a variant of params.yaml")
     parser.add_argument("--seed", required=True, type=int, help="a seed of params.yaml")
+    end_with_it("the same command goes on after the last whole epoch.")
     run(main, parser)

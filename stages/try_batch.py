@@ -4,8 +4,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from pipeline.study import PARAMS, load_study
-from stages import choose_engine, run
+from pipeline.machine.engine_choice import choose_engine
+from pipeline.study.schema import PARAMS, load_study
+from stages import run
 
 DOES_NOT_FIT = 3
 
@@ -14,12 +15,14 @@ def main(arguments: argparse.Namespace) -> None:
     study = load_study(arguments.study)
     benchmark = study.benchmarks[arguments.benchmark]
     variant = study.variants[arguments.variant]
-    choose_engine(study.engine)
+    choose_engine(study.engine, [variant.policy])
     import numpy as np
 
-    from pipeline import building, datasets, engine  # the engine takes seconds to import
+    from pipeline import engine
+    from pipeline.data import datasets
+    from pipeline.training import building  # the engine takes seconds to import
 
-    data = datasets.load(benchmark.dataset, benchmark.split)
+    data = datasets.load_dataset(benchmark.dataset, benchmark.split)
     engine.set_tf32(variant.tf32)
     model, _ = building.build_model(benchmark, variant.policy, data.num_classes, data.num_channels, seed=0)
     building.compile_model(model, benchmark.model_copy(update={"steps_per_execution": 1}), variant)

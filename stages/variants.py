@@ -4,7 +4,7 @@ import argparse
 import json
 from pathlib import Path
 
-from pipeline.study import load_study
+from pipeline.study.schema import load_study
 from stages import run
 
 

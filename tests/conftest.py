@@ -11,10 +11,13 @@ from statistics import median
 import numpy as np
 import pytest
 from cluster.small_slurm import slurm  # noqa: F401  a fixture for all of tests/cluster
+from nvml import driver  # noqa: F401  as above
 from xdist.scheduler import LoadScopeScheduling
 
-from pipeline.records import EpochRecord, RunRecord, write_run
-from pipeline.study import RunKey, Study
+from pipeline.records.planned import Planned, planned
+from pipeline.records.schema import EpochRecord, RunRecord
+from pipeline.records.writing import write_run
+from pipeline.study.schema import RunKey, Study
 
 ENGINE = os.environ.get("KERAS_BACKEND", "tensorflow")  # tests/engines/test_engines.py runs some tests on the other one
 REPOSITORY = Path(__file__).parent.parent
@@ -26,8 +29,10 @@ TOGETHER = {
     "a finished project with own models": ("tests/engines/test_your_own_model.py",),
     "a rendered report": (
         "tests/test_reporting.py",
+        "tests/test_archives.py",
         "tests/test_publishing.py",
         "tests/test_history.py",
+        "tests/test_vocabulary.py",
         "tests/browser/",
     ),
     "Docker": ("tests/container/",),
@@ -113,15 +118,20 @@ def write_data(root: Path) -> None:
             np.uint8
         )
         arrays[f"{part}_labels"] = labels
-    folder = root / "data" / "mnist"
+    write_arrays(root, "mnist", arrays, num_classes=10)
+
+
+def write_arrays(root: Path, name: str, arrays: dict[str, np.ndarray], num_classes: int) -> None:
+    """A prepared data set under `root`, as stages.download leaves it."""
+    folder = root / "data" / name
     folder.mkdir(parents=True)
-    for name, array in arrays.items():
-        np.save(folder / f"{name}.npy", array)
+    for array_name, array in arrays.items():
+        np.save(folder / f"{array_name}.npy", array)
     description = {
-        "name": "mnist/0.0.0",
-        "image_shape": [8, 8, 1],
-        "classes": [str(label) for label in range(10)],
-        "sha256": {name: hashlib.sha256(array.data).hexdigest() for name, array in arrays.items()},
+        "name": f"{name}/0.0.0",
+        "image_shape": list(arrays["train_images"].shape[1:]),
+        "classes": [str(label) for label in range(num_classes)],
+        "sha256": {array_name: hashlib.sha256(array.data).hexdigest() for array_name, array in arrays.items()},
     }
     (folder / "dataset.json").write_text(json.dumps(description))
 
@@ -137,6 +147,19 @@ def rendered(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def written_out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Results of the project's own study and claims, whose texts are as long as they get, without a report."""
+    from test_reporting import prepare_quick, stage
+
+    folder = tmp_path_factory.mktemp("written_out")
+    prepare_quick(folder)
+    for name in ("compare", "judge"):
+        done = stage(folder, name)
+        assert done.returncode == 0, done.stderr
+    return folder
+
+
 @pytest.fixture(name="make_record")
 def make_record_fixture() -> Callable[..., RunRecord]:
     return make_record
@@ -145,29 +168,18 @@ def make_record_fixture() -> Callable[..., RunRecord]:
 def make_record(key: RunKey, **changes) -> RunRecord:
     values = {
         **key._asdict(),
-        "campaign": "first",
         "outcome": "completed",
-        "engine": ENGINE,
-        "policy": "float32",
         "compute_dtype": "float32",
         "variable_dtype": "float32",
         "output_dtype": "float32",
-        "tf32": False,
-        "jit_compile": ENGINE == "jax",
-        "devices": 1,
-        "loop": "fit",
-        "loss_scale": "none",
         "initial_loss_scale": None,
         "overflow": "step taken",
-        "batch_size": 16,
-        "image_size": 8,
         "num_parameters": 100,
-        "num_train_examples": 40,
-        "num_validation_examples": 10,
         "num_test_examples": 100,
         "num_epochs": 3,
-        "steps_per_epoch": 3,
         "startup_seconds": 1.0,
+        "run_seconds": 10.0,
+        "max_run_seconds": None,
         "first_epoch_seconds": 2.0,
         "steady_epoch_seconds": 1.0,
         "images_per_second": 40.0,
@@ -207,6 +219,7 @@ def make_record(key: RunKey, **changes) -> RunRecord:
             "accelerators": [],
             "driver": None,
             "packages": {"keras": "3"},
+            "kernels": "Eigen",
             "runtime": "cpu",
             "lock_sha256": "l",
             "image": None,
@@ -214,18 +227,46 @@ def make_record(key: RunKey, **changes) -> RunRecord:
             "load_average": 0.1,
         },
     }
-    return RunRecord.model_validate(values | changes)
+    settings = {
+        "campaign": "first",
+        "engine": ENGINE,
+        "devices": 1,
+        "policy": "float32",
+        "tf32": False,
+        "jit_compile": ENGINE == "jax",
+        "loop": "fit",
+        "loss_scale": {"mode": "none"},
+        "batch_size": 16,
+        "image_size": 8,
+        "num_train_examples": 40,
+        "num_validation_examples": 10,
+        "num_epochs": changes.get("num_epochs", 3),
+        "steps_per_epoch": 3,
+    }
+    values |= {name: value for name, value in changes.items() if name == "num_epochs" or name not in settings}
+    values["planned"] = settings | {name: value for name, value in changes.items() if name in settings}
+    if values["outcome"] != "completed":  # it has no end
+        ends = ("final_train_loss", "final_validation_accuracy", "final_test_loss", "final_test_accuracy")
+        values |= {name: None for name in ends if name not in changes}
+    return RunRecord.model_validate(values)
 
 
 def planned_record(key: RunKey, study: Study | None = None, **changes) -> RunRecord:
-    """A record as the study says it should be, two epochs long."""
-    study = study or small_study()
-    benchmark, variant = study.benchmarks[key.benchmark], study.variants[key.variant]
-    planned = {"policy": variant.policy, "batch_size": benchmark.batch_size * variant.batch_multiplier}
-    return make_record(key, **(planned | {"num_epochs": benchmark.num_epochs} | changes))
+    """A record as the study says it should be, also where the run ended before its last epoch."""
+    plan = planned(study or small_study(), key)
+    record = make_record(key, **(plan.model_dump() | changes))
+    whole = record.planned.model_copy(update={"num_epochs": plan.num_epochs})
+    return record if record.outcome == "completed" else record.model_copy(update={"planned": whole})
 
 
-def epoch_records(*train_seconds: float) -> list[EpochRecord]:
+def changed(record: RunRecord, **changes) -> RunRecord:
+    """Return the record with other values, also of what was planned."""
+    settings = {name: value for name, value in changes.items() if name in Planned.model_fields and name != "num_epochs"}
+    others = {name: value for name, value in changes.items() if name not in settings}
+    return record.model_copy(update=others | {"planned": record.planned.model_copy(update=settings)})
+
+
+def epoch_records(*train_seconds: float, num_examples: int = 40) -> list[EpochRecord]:
     return [
         EpochRecord(
             epoch=index + 1,
@@ -238,7 +279,7 @@ def epoch_records(*train_seconds: float) -> list[EpochRecord]:
             validation_accuracy=0.5,
             loss_scale=None,
             skipped_steps=0,
-            images_per_second=40 / seconds,
+            images_per_second=num_examples / seconds,
         )
         for index, seconds in enumerate(train_seconds)
     ]
@@ -251,12 +292,23 @@ def correct(record: RunRecord) -> np.ndarray:
 
 def write_small_run(root: Path, record: RunRecord, *train_seconds: float) -> RunRecord:
     """Writes the run with these epochs and returns its record, whose times are those of the epochs."""
+    epochs = epoch_records(*train_seconds, num_examples=record.planned.num_train_examples)
+    steady = median(train_seconds[1:]) if len(train_seconds) > 1 else None
     times = {
-        "num_epochs": len(train_seconds),
-        "first_epoch_seconds": train_seconds[0] if train_seconds else None,
-        "steady_epoch_seconds": median(train_seconds[1:]) if len(train_seconds) > 1 else None,
-        "excluded_epochs": [1] if train_seconds else [],
+        "num_epochs": len(epochs),
+        "first_epoch_seconds": train_seconds[0] if epochs else None,
+        "steady_epoch_seconds": steady,
+        "excluded_epochs": [1] if epochs else [],
+        "images_per_second": record.planned.num_train_examples / steady if steady else None,
+        "skipped_steps": epochs[-1].skipped_steps if epochs else None,
+        "final_loss_scale": epochs[-1].loss_scale if epochs else None,
     }
-    record, right = record.model_copy(update=times), correct(record)
-    write_run(root, record, epoch_records(*train_seconds), np.zeros(len(right), np.int64), (~right).astype(np.int64))
+    labels, predicted = np.zeros(record.num_test_examples, np.int64), np.empty(0, np.int64)
+    if record.outcome == "completed" and epochs:
+        predicted = (~correct(record)).astype(np.int64)
+        ends = {"train_loss": record.final_train_loss, "validation_accuracy": record.final_validation_accuracy}
+        epochs[-1] = epochs[-1].model_copy(update=ends)
+        times["planned"] = record.planned.model_copy(update={"num_epochs": len(epochs)})
+    record = record.model_copy(update=times)
+    write_run(root, record, epochs, labels, predicted)
     return record

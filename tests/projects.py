@@ -3,12 +3,18 @@
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import yaml
 from conftest import REPOSITORY, benchmark
 
 IDENTITY = {f"GIT_{role}_{what}": "t" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+# For `make` and DVC in a project of `make_stub`, without what a `make test` above has set.
+STUB_ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))} | {
+    "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+    "PYTHONPATH": str(REPOSITORY),
+}
 PROFILE = {"profile": "quick", "description": "for tests", "seeds": [0]}
 
 
@@ -60,3 +66,16 @@ def git(folder: Path, *arguments: str) -> str:
 def commit(folder: Path) -> None:
     git(folder, "add", "--all")
     git(folder, "commit", "--quiet", "--allow-empty", "-m", "state")
+
+
+def make_stub(folder: Path, stages: dict) -> None:
+    """A folder in which `make study` runs a real DVC on these stages, which are none of ours; no git, no engine."""
+    for name in ("Makefile", "claims.yaml"):
+        shutil.copy(REPOSITORY / name, folder)
+    for name in ("requirements", "pipeline", "stages"):
+        (folder / name).symlink_to(REPOSITORY / name)
+    (folder / ".venv").symlink_to(sys.prefix)  # or make would set one up to ask what trains
+    (folder / "params.yaml").write_text(yaml.safe_dump(dense_study(num_epochs=2) | PROFILE))
+    (folder / "dvc.yaml").write_text(yaml.safe_dump({"stages": stages}))
+    (folder / ".dvc").mkdir()
+    (folder / ".dvc" / "config").write_text("[core]\n    no_scm = true\n    analytics = false\n")

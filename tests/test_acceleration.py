@@ -1,7 +1,7 @@
 import pytest
 
-from pipeline.acceleration import DEVICES, device_of, speed
-from pipeline.hardware import Hardware, has_tpu
+from pipeline.claims.acceleration import DEVICES, device_of, speed
+from pipeline.machine.hardware import Hardware, has_tpu
 
 
 def gpu(capability):

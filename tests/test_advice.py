@@ -14,15 +14,15 @@ from conftest import REPOSITORY
 from projects import PROFILE, dense_study, make_project
 
 from bench.fake_datasets import write_fake_tfds
-from pipeline.advising import advise, worth_a_study
-from pipeline.dataset_source import DatasetSource
+from pipeline.advice.advising import advise, worth_a_study
+from pipeline.advice.proposal import propose
 from pipeline.errors import InputError
-from pipeline.findings import Examination, Finding
-from pipeline.hardware import Hardware
-from pipeline.pilot import Pilot, Trial
-from pipeline.proposal import propose
-from pipeline.study import Study, load_study
-from pipeline.worker import Block
+from pipeline.health.findings import Examination, Finding
+from pipeline.machine.hardware import Hardware
+from pipeline.speed.pilot import Pilot, PilotTrial
+from pipeline.speed.worker import Block
+from pipeline.study.dataset_source import DatasetSource
+from pipeline.study.schema import Study, load_study
 from stages import advise as stage
 
 GPU = Hardware("nvidia_gpu", "Example GPU", 9.0)
@@ -52,7 +52,7 @@ def pilot(changes=None, **seconds: float) -> Pilot:
         num_images=1000,
         keeps_processes=True,
         spent_seconds=10.0,
-        trials=[Trial(variant=variant, blocks=found) for variant, found in (blocks | (changes or {})).items()],
+        trials=[PilotTrial(variant=variant, blocks=found) for variant, found in (blocks | (changes or {})).items()],
     )
 
 
@@ -118,7 +118,7 @@ def test_where_no_16_bit_policy_trains():
 def test_what_is_hopelessly_slow_needs_no_interval():
     slow = {name: [Block(outcome="completed", seconds=5.0)] for name in study().variants if "16" in name}
     found = advice(pilot(slow))
-    assert "0.20× no interval the speed of float32 at batch 128, too slow for a second look" in found.verdict[0]
+    assert "0.20× (no interval) the speed of float32 at batch 128, too slow for a second look" in found.verdict[0]
     assert any(
         line.startswith("No interval, and no place in the study, for what takes 3 times") for line in found.watch
     )
@@ -136,6 +136,14 @@ def test_what_to_watch():
     assert not [
         line for line in advice(pilot()).watch if "Other work" in line or "emulates" in line or "overflowed" in line
     ]
+
+
+def test_what_is_not_known_of_other_work_is_not_taken_for_none():
+    """Blocks that ran out of memory tell nothing of it."""
+    busy = [Block(outcome="completed", seconds=1.0, num_steps=40, other_cpu_share=0.5)] * 3
+    full = dict.fromkeys(study().variants, [Block(outcome="out_of_memory")] * 3)
+    watch = advice(pilot(full | {"float32": busy, "float32_2x": busy})).watch
+    assert "Other work took 50% of the CPU time: ask again on a quiet machine." in watch
 
 
 def test_the_seeds_are_those_of_the_plan():
@@ -179,7 +187,7 @@ def ask(**changes):
 
 def test_asked_for_as_a_user_does(project, monkeypatch, capsys):
     """A real pilot of two policies on a model of one's own, from the question to a study that can be run."""
-    monkeypatch.setattr(stage, "POLICIES", ("float32", "mixed_bfloat16"))
+    monkeypatch.setattr(stage, "ADVISED_POLICIES", ("float32", "mixed_bfloat16"))
     (project / "mine.py").write_text(OWN_MODEL)
     ask(model="mine:build", arguments={"units": 8})
     folder = project / "advice" / "mnist_build"

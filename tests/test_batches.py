@@ -1,8 +1,8 @@
 import numpy as np
 
 from pipeline import engine
-from pipeline.batches import ShuffledBatches, WholeBatches
-from pipeline.datasets import Examples
+from pipeline.data.batches import ShuffledBatches, WholeBatches
+from pipeline.data.datasets import Examples
 
 EXAMPLES = Examples(np.arange(10, dtype=np.uint8)[:, None, None, None], np.arange(10))
 

@@ -6,7 +6,7 @@ import pytest
 import yaml
 from conftest import REPOSITORY, small_study
 
-from pipeline.ceiling import HIGHEST, largest_batch
+from pipeline.numerics.ceiling import HIGHEST, largest_batch
 
 
 @pytest.mark.parametrize("limit", [1, 2, 7, 31, 32, 33, 100, 1000, 4097])

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from conftest import ENGINE, benchmark, small_study
 
-from pipeline import checkpoint, training
-from pipeline.checkpoint import Checkpoint
+from pipeline.comparison.finished_runs import read_epochs
 from pipeline.errors import UnfinishedRunError
-from pipeline.finished_runs import read_epochs
-from pipeline.records import Disturbance
-from pipeline.study import RunKey
+from pipeline.records.schema import Disturbance
+from pipeline.study.schema import RunKey
+from pipeline.training import checkpoint, run
+from pipeline.training.checkpoint import Checkpoint
 
 KEY = RunKey("wide", "float32", 0)
 QUIET = Disturbance(**dict.fromkeys(Disturbance.model_fields))
@@ -28,7 +28,7 @@ def train(workspace, ending: bool = False, **changes):
     event = threading.Event()
     if ending:
         event.set()
-    return training.train(study(**changes), KEY, time.perf_counter(), workspace, event)
+    return run.train(study(**changes), KEY, time.perf_counter(), workspace, event)
 
 
 def saved(workspace):
@@ -48,7 +48,9 @@ def test_a_run_that_is_told_to_end_does_so_after_its_epoch_and_goes_on_later(wor
 
 
 @pytest.mark.parametrize(
-    "change", ["campaign", "recipe", "machine", "code"], ids=lambda change: f"another {change} starts anew"
+    "change",
+    ["campaign", "recipe", "machine", "code"],
+    ids=lambda change: f"another {change} starts from the beginning",
 )
 def test_a_checkpoint_counts_for_what_it_was_saved_under_alone(workspace, monkeypatch, change):
     with pytest.raises(UnfinishedRunError):
@@ -60,11 +62,11 @@ def test_a_checkpoint_counts_for_what_it_was_saved_under_alone(workspace, monkey
         recipe = benchmark(units=16, num_epochs=3, optimizer={"name": "adam", "learning_rate": 0.002})
         changes = {"benchmarks": {"wide": recipe, "narrow": benchmark(units=8)}}
     elif change == "machine":
-        monkeypatch.setattr("pipeline.environment.cpu_model", lambda: "Another CPU")
+        monkeypatch.setattr("pipeline.machine.environment.cpu_model", lambda: "Another CPU")
     else:
-        monkeypatch.setattr(checkpoint, "_source_digest", lambda: "other")
+        monkeypatch.setattr(checkpoint, "digest", lambda _: "other")
     event = threading.Event()
-    record = training.train(
+    record = run.train(
         small_study(**({"benchmarks": study().model_dump()["benchmarks"]} | changes)),
         KEY,
         time.perf_counter(),
@@ -91,7 +93,7 @@ def test_a_write_that_is_ended_in_its_middle_leaves_the_checkpoint_before_it(wor
         train(workspace, ending=True)
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(2)])
     model.compile("adam")
-    kept = Checkpoint(workspace / checkpoint.ROOT, KEY, {})
+    kept = Checkpoint(workspace / checkpoint.CHECKPOINTS, KEY, {})
     kept.save(model, checkpoint.Progress([], QUIET))
     before = {path: path.read_bytes() for path in saved(workspace) if path.is_file()}
 
@@ -115,7 +117,7 @@ def test_random_state_goes_on_where_it_was(workspace):
     model.compile("adam", loss="mse", jit_compile=ENGINE == "jax")
     model.optimizer.build(model.trainable_variables)
     images, targets = np.ones((8, 64), np.float32), np.ones((8, 2), np.float32)
-    kept = Checkpoint(workspace / checkpoint.ROOT, KEY, {})
+    kept = Checkpoint(workspace / checkpoint.CHECKPOINTS, KEY, {})
     model.train_on_batch(images, targets)
     kept.save(model, checkpoint.Progress([], QUIET))
     first = [float(model.train_on_batch(images, targets)) for _ in range(3)]

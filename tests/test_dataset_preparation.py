@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 import tensorflow_datasets as tfds
 
-from pipeline import datasets
-from pipeline.benchmark import Split
-from pipeline.configuration import validate
-from pipeline.dataset_source import DatasetSource
+from pipeline.data import datasets
+from pipeline.data.preparation import prepare
 from pipeline.errors import InputError
-from pipeline.preparation import prepare
+from pipeline.files.characters import escape_deceptive
+from pipeline.study.benchmark import Split
+from pipeline.study.configuration import validate
+from pipeline.study.dataset_source import DatasetSource
 
 GREY = tfds.features.Image(shape=(6, 6, 1))
 TWO = tfds.features.ClassLabel(names=["cat", "dog"])
@@ -107,6 +108,15 @@ def test_without_network_the_message_says_what_to_put_where(tmp_path, monkeypatc
     assert not (tmp_path / "out").exists()
 
 
+def test_names_of_classes_show_as_what_they_are(store):
+    names = ["\u202ecat", "d\x1b[2Jog", "fox\u2066"]
+    root = store(GREY, tfds.features.ClassLabel(names=names), grey)
+    text = (prepare("mine", own(), root) / "dataset.json").read_text()
+    assert text == escape_deceptive(text)
+    assert "\\u202ecat" in text
+    assert json.loads(text)["classes"] == names
+
+
 def test_a_name_that_tfds_does_not_know_is_named(tmp_path):
     with pytest.raises(InputError, match="Data set 'no_such_thing' could not be fetched: "):
         prepare("mine", DatasetSource(tfds="no_such_thing"), tmp_path)
@@ -116,11 +126,11 @@ def test_images_are_written_as_tfds_has_them(store):
     """In several pieces, as a large set is."""
     root = store(GREY, TWO, grey)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pipeline.preparation.BATCH_BYTES", 5 * 4 * 36)
+        patch.setattr("pipeline.data.preparation.BATCH_BYTES", 5 * 4 * 36)
         prepare("mine", own(), root)
     expected = [example["image"] for example in tfds.as_numpy(tfds.builder("own").as_dataset(split="train"))]
     assert np.array_equal(np.load(root / "mine" / "train_images.npy"), expected)
-    assert datasets.load("mine", Split(num_train_examples=10, num_validation_examples=2), root).num_classes == 2
+    assert datasets.load_dataset("mine", Split(num_train_examples=10, num_validation_examples=2), root).num_classes == 2
 
 
 def test_splits_are_cut_as_tfds_writes_it(store):

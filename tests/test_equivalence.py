@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from pipeline import equivalence, statistics
+from pipeline.statistics import equivalence, intervals
 
 
 def outcome(differences, margin) -> str:
     return equivalence.outcome(
-        equivalence.equivalence(differences, margin).p_value, statistics.difference(differences).p_value
+        equivalence.equivalence(differences, margin).p_value, intervals.difference(differences).p_value
     )
 
 
@@ -47,7 +47,7 @@ def test_tost_at_5_percent_is_the_90_percent_interval_within_the_margin():
     rng = np.random.default_rng(2)
     for _ in range(200):
         values = rng.normal(rng.normal(0, 0.5), 0.6, 5)
-        interval = statistics.difference(values)
+        interval = intervals.difference(values)
         within = interval.low90 > -1.0 and interval.high90 < 1.0
         assert (equivalence.equivalence(values, 1.0).p_value < 0.05) == within
 

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 from conftest import correct, epoch_records, planned_record, small_study
 
-from pipeline.blocks import Run, compare
-from pipeline.headlines import advice, headlines
+from pipeline.comparison.blocks import Run, compare
+from pipeline.report.headlines import advice, headlines
 
 
 def results(mixed_seconds=(1.0, 1.0, 1.0), accuracies=(0.9, 0.9, 0.9), **changes) -> SimpleNamespace:

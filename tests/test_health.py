@@ -17,8 +17,8 @@ import keras
 from keras import layers, ops
 
 from pipeline.errors import InputError
-from pipeline.findings import REMEDIES
-from pipeline.health import HealthCheck
+from pipeline.health.check import HealthCheck
+from pipeline.health.findings import REMEDIES
 from pipeline.models import dense, efficientnet
 from stages import examine
 

@@ -1,5 +1,6 @@
 """Scheduled repetitions: the ledger, the band around the baseline, warning and confirmation."""
 
+import csv
 import json
 import math
 import shutil
@@ -9,28 +10,31 @@ import sys
 import numpy as np
 import pytest
 import yaml
-from conftest import REPOSITORY, planned_record, small_study, write_small_run
+from conftest import REPOSITORY, benchmark, epoch_records, planned_record, small_study, write_small_run
 from scipy import stats
 
 from bench.drift import rates
-from pipeline.alarm import DRIFT, FINE, INVALID, TOO_LITTLE, WARNING, judge
-from pipeline.drift import shift
+from pipeline.campaign.alarm import DRIFT, FINE, INVALID, TOO_LITTLE, WARNING, detect_drift
+from pipeline.campaign.history import append, entry, pin, read_baseline, read_ledger
+from pipeline.claims.results import load_results
 from pipeline.errors import InputError
-from pipeline.history import append, entry, pin, read_baseline, read_ledger
+from pipeline.report.reporting import _benchmark
+from pipeline.statistics.drift import shift
 
 
 def campaign(name, seeds=(0, 1, 2), accuracy=0.9, seconds=1.0, variant="mixed", environment=None, **changes):
     """A campaign of the small study; `accuracy` and `seconds` are those of one variant, of `wide`, by seed."""
     study = small_study(campaign=name, seeds=list(seeds))
-    records = {}
+    records, epochs = {}, {}
     for key in study.runs():
         offset = 0.001 * (key.seed % 3)
         chosen = (key.benchmark, key.variant) == ("wide", variant)
         values = {"final_test_accuracy": (accuracy if chosen else 0.9) + offset}
-        values["steady_epoch_seconds"] = (seconds if chosen else 1.0) * (1 + 0.01 * (key.seed % 3))
-        record = planned_record(key, campaign=name, started_at=f"2026-{name}", **(values | changes))
-        records[key] = record.model_copy(update={"environment": record.environment | (environment or {})})
-    return entry(study, records)
+        epochs[key] = epoch_records(9.0, (seconds if chosen else 1.0) * (1 + 0.01 * (key.seed % 3)))
+        record = planned_record(key, campaign=name, **(values | changes))
+        update = {"started_at": f"2026-{name}", "environment": record.environment | (environment or {})}
+        records[key] = record.model_copy(update=update)
+    return entry(study, records, epochs)
 
 
 def test_the_band_by_hand():
@@ -67,7 +71,7 @@ def test_false_alarms_are_as_rare_as_the_band_says():
 
 
 def test_nothing_changed():
-    judgement = judge(campaign("02", seeds=(3, 4, 5)), [campaign("01")], [campaign("01")])
+    judgement = detect_drift(campaign("02", seeds=(3, 4, 5)), [campaign("01")], [campaign("01")])
     assert judgement == (FINE, [], [])
 
 
@@ -83,25 +87,25 @@ def test_nothing_changed():
 def test_a_change_warns_and_is_confirmed_by_fresh_seeds_in_the_same_direction(changes, quantity, direction):
     baseline = campaign("01")
     first, again = campaign("02", (3, 4, 5), **changes), campaign("03", (6, 7, 8), **changes)
-    warned = judge(first, [baseline], [baseline])
+    warned = detect_drift(first, [baseline], [baseline])
     assert (warned.exit_code, len(warned.findings)) == (WARNING, 1)
     finding = warned.findings[0]
     assert (finding.benchmark, finding.variant, finding.quantity) == ("wide", "mixed", quantity)
     assert (finding.direction, finding.confirmed) == (direction, False)
-    confirmed = judge(again, [baseline, first], [baseline])
+    confirmed = detect_drift(again, [baseline, first], [baseline])
     assert (confirmed.exit_code, confirmed.findings[0].confirmed) == (DRIFT, True)
     assert "outside for the second time, on other seeds" in str(confirmed.findings[0])
 
 
 def test_the_same_seeds_again_or_the_other_direction_confirm_nothing():
     baseline, low = campaign("01"), campaign("02", (3, 4, 5), accuracy=0.8)
-    assert judge(campaign("03", (3, 4, 5), accuracy=0.8), [baseline, low], [baseline]).exit_code == WARNING
-    assert judge(campaign("03", (6, 7, 8), accuracy=0.99), [baseline, low], [baseline]).exit_code == WARNING
+    assert detect_drift(campaign("03", (3, 4, 5), accuracy=0.8), [baseline, low], [baseline]).exit_code == WARNING
+    assert detect_drift(campaign("03", (6, 7, 8), accuracy=0.99), [baseline, low], [baseline]).exit_code == WARNING
 
 
 def test_a_few_percent_of_time_are_negligible():
     baseline = campaign("01")
-    assert judge(campaign("02", (3, 4, 5), seconds=1.04), [baseline], [baseline]).exit_code == FINE
+    assert detect_drift(campaign("02", (3, 4, 5), seconds=1.04), [baseline], [baseline]).exit_code == FINE
 
 
 @pytest.mark.parametrize(
@@ -112,7 +116,7 @@ def test_other_hardware_or_software_is_another_series(environment, tmp_path):
     other = campaign("02", (3, 4, 5), accuracy=0.5, environment=environment)
     append(campaign("01"), tmp_path)
     pin(["01"], tmp_path)
-    judgement = judge(other, read_ledger(tmp_path), read_baseline(other.series, tmp_path))
+    judgement = detect_drift(other, read_ledger(tmp_path), read_baseline(other.series, tmp_path))
     assert judgement.exit_code == TOO_LITTLE
     assert judgement.reasons == [
         f"series {other.series} has no baseline: python -m stages.pin --campaign 02, and commit"
@@ -121,12 +125,12 @@ def test_other_hardware_or_software_is_another_series(environment, tmp_path):
 
 def test_failed_runs_and_times_that_do_not_count():
     baseline = campaign("01")
-    failed = campaign("02", (3, 4, 5), outcome="diverged", final_test_accuracy=None, steady_epoch_seconds=None)
-    assert judge(failed, [baseline], [baseline])[::2] == (TOO_LITTLE, ["0 of 18 runs completed"])
+    failed = campaign("02", (3, 4, 5), outcome="diverged", final_test_accuracy=None)
+    assert detect_drift(failed, [baseline], [baseline])[::2] == (TOO_LITTLE, ["0 of 18 runs completed"])
     disturbed = campaign("02", (3, 4, 5), timing_fault="1 other process on its GPU")
-    assert judge(disturbed, [baseline], [baseline]).exit_code == INVALID
+    assert detect_drift(disturbed, [baseline], [baseline]).exit_code == INVALID
     two = campaign("01", (0, 1))
-    assert "fewer than three seeds" in judge(campaign("02", (3, 4)), [two], [two]).reasons[0]
+    assert "fewer than three seeds" in detect_drift(campaign("02", (3, 4)), [two], [two]).reasons[0]
 
 
 def test_the_ledger_is_never_changed(tmp_path):
@@ -200,3 +204,49 @@ def test_a_fault_of_the_input_is_in_the_status_too(finished):
     status = json.loads((finished / "results" / "status.json").read_text())
     assert status["exit_code"] == 2
     assert "has policy float16, the study says float32" in status["reasons"][0]
+
+
+@pytest.fixture
+def compared(finished):
+    """The study with two warm-up epochs of four, compared again; of `mixed` at the first seed the loss diverged."""
+    study = small_study(
+        benchmarks={name: benchmark(units, num_epochs=4) for name, units in (("wide", 16), ("narrow", 8))},
+        comparison={"baseline": "float32", "num_warmup_epochs": 2, "margin_pp": {"wide": 1.0, "narrow": 1.0}},
+    )
+    (finished / "params.yaml").write_text(yaml.safe_dump(study.model_dump(mode="json")))
+    failed = {"outcome": "diverged", "final_test_accuracy": None}
+    for key in study.runs():
+        changes = failed if (key.variant, key.seed) == ("mixed", 0) else {}
+        write_small_run(finished, planned_record(key, study, **changes), 9.0, 4.0, 1.0, 1.5 + key.seed)
+    done = drift(finished, "compare")
+    assert done.returncode == 0, done.stderr
+    return finished
+
+
+def test_the_ledger_has_the_times_that_the_report_compares(compared):
+    drift(compared)
+    ledger = json.loads((compared / "history" / "first.json").read_text())
+    times = {}
+    for run in ledger["runs"]:
+        if run["epoch_seconds"] is not None:
+            times.setdefault((run["benchmark"], run["variant"]), []).append(math.log(run["epoch_seconds"]))
+    for variant in json.loads((compared / "results" / "comparison.json").read_text())["variants"]:
+        found = times[variant["benchmark"], variant["variant"]]
+        assert len(found) == variant["completed"]["count"]
+        assert math.exp(sum(found) / len(found)) == pytest.approx(variant["epoch_seconds"]["ratio"])
+
+
+def test_the_columns_of_a_run_agree_about_its_times(compared):
+    """40 images an epoch."""
+    with (compared / "results" / "runs.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["steady_epoch_seconds"] for row in rows} == {"1.25", "1.75", "2.25"}
+    for row in rows:
+        assert float(row["images_per_second"]) == pytest.approx(40 / float(row["steady_epoch_seconds"]))
+        assert row["excluded_epochs"] == "[1, 2]"
+
+
+def test_seconds_and_memory_in_the_report_are_of_completed_runs(compared):
+    shown = _benchmark(load_results(compared), "wide")["rows"]
+    counts = {row["variant"]: (len(row["seconds"]), len(row["memory"])) for row in shown}
+    assert counts == {"float32": (3, 3), "float32_2x": (3, 3), "mixed": (2, 2), "mixed_2x": (3, 3)}

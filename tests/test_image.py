@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from pipeline import image
+from pipeline.machine import image
 
 DESCRIPTION = {"target": "cpu", "base": "debian", "content_sha256": "c", "commit": None, "dirty": False}
 

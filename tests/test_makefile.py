@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,13 @@ def folder(tmp_path: Path) -> Path:
     (profiles / "paper.yaml").write_text("profile: paper\n")
     (profiles / "tpu.yaml").write_text("engine: jax\nruntime: tpu\n")
     shutil.copytree(REPOSITORY / "requirements", tmp_path / "requirements")
+    for name in ("pipeline", "stages"):
+        (tmp_path / name).symlink_to(REPOSITORY / name)
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    (tmp_path / ".venv" / "parser").touch()
     return tmp_path
 
 
@@ -45,19 +53,17 @@ def make(folder: Path, *arguments: str) -> str:
         ([], None),
         (["ENGINE=cpu"], None),
         (["PROFILE=paper"], "python -m stages.compose profile=paper"),
-        (["ENGINE=cuda"], "python -m stages.compose runtime=cuda engine=tensorflow"),
-        (
-            ["ENGINE=cuda", "PROFILE=paper"],
-            "python -m stages.compose profile=paper runtime=cuda engine=tensorflow",
-        ),
-        (["ENGINE=tpu"], "python -m stages.compose profile=tpu runtime=tpu engine=jax"),
+        (["ENGINE=cuda"], "python -m stages.compose --runtime cuda"),
+        (["ENGINE=cuda", "PROFILE=paper"], "python -m stages.compose profile=paper --runtime cuda"),
+        (["ENGINE=tpu"], "python -m stages.compose --runtime tpu"),
         (["PROFILE=tpu"], "python -m stages.compose profile=tpu"),
+        (["PROFILE=tpu", "ENGINE=cpu"], "python -m stages.compose profile=tpu --runtime cpu"),
     ],
 )
-def test_the_study_is_composed_anew_where_another_is_asked_for(folder, arguments, command):
+def test_the_study_is_composed_or_ported_where_another_is_asked_for(folder, arguments, command):
     lines = planned(folder, "study", *arguments).splitlines()
     assert [line for line in lines if "compose" in line] == ([command] if command else [])
-    assert lines[-3:] == ["python -m stages.check", "dvc repro --quiet", "python -m stages.summary"]
+    assert lines[-3:] == ["python -m stages.check", "python -m stages.repro", "python -m stages.summary"]
 
 
 @pytest.mark.parametrize(
@@ -77,11 +83,63 @@ def test_the_packages_are_those_of_what_trains(folder, arguments, lock):
 def test_a_study_that_says_what_trains_it_runs_as_it_is(folder):
     (folder / "params.yaml").write_text("engine: tensorflow\nruntime: cuda\n")
     assert "requirements/cuda.txt" in planned(folder, "repro")
-    assert "dvc repro --quiet" in planned(folder, "study", "ENGINE=cuda").splitlines()
+    assert "python -m stages.repro" in planned(folder, "study", "ENGINE=cuda").splitlines()
+
+
+@pytest.mark.parametrize(
+    ("params", "lock"),
+    [
+        ('runtime: "cuda"  # two of them\n', "cuda"),
+        ("'runtime': !!str tpu\n", "tpu"),
+        ("{engine: jax, runtime: tpu}\n", "tpu"),
+        ("description: |\n  so:\nruntime: cuda\nnotes: >\n  \n", "cuda"),
+        ("nested:\n  runtime: cuda\nruntime: tpu\n", "tpu"),
+    ],
+)
+def test_the_study_is_read_as_dvc_reads_it(folder, params, lock):
+    (folder / "params.yaml").write_text(params)
+    assert f"requirements/{lock}.txt requirements/workflow.txt" in planned(folder, "repro")
+
+
+@pytest.mark.parametrize("params", ["runtime: [", "runtime: 3\n", "runtime: vulkan\n", "- 1\n", ""])
+def test_a_faulty_study_exchanges_no_packages_and_is_left_to_check(folder, params):
+    (folder / "params.yaml").write_text(params)
+    (folder / ".venv" / "ready").write_text("cuda\n")
+    assert "python -m stages.check" in planned(folder, "study").splitlines()
+    assert "uv pip sync" not in planned(folder, "repro")
+
+
+def test_a_fresh_machine_gets_the_parser_before_it_is_asked_what_trains(folder, tmp_path):
+    """A machine whose Python can install nothing: make tries the parser first, and guesses nothing."""
+    shutil.rmtree(folder / ".venv")
+    no_venv = tmp_path / "python-without-venv"
+    no_venv.write_text("#!/bin/sh\nexit 3\n")
+    no_venv.chmod(0o755)
+    said = make(folder, "repro", f"PYTHON={no_venv}")
+    assert ".venv/parser" in said
+    assert "requirements/cpu.txt" not in said
+    assert "make: ***" in said
+    assert "build.sh \n" in planned(folder, "image", f"PYTHON={no_venv}")  # which asks for TARGET
+    assert "build.sh cuda\n" in planned(folder, "image", "TARGET=cuda", f"PYTHON={no_venv}")
+
+
+def test_a_folder_whose_path_cannot_be_searched_is_refused(folder):
+    there = folder / "a:b"
+    there.mkdir()
+    shutil.copy(REPOSITORY / "Makefile", there)
+    said = make(there, "help")
+    assert "a path with a colon can't be searched for programs or modules: rename" in said
+    assert "a:b" in said
+
+
+@pytest.mark.parametrize("script", ["build.sh", "run.sh"])
+def test_no_image_is_built_or_run_in_such_a_folder(tmp_path, script):
+    shutil.copytree(REPOSITORY / "container", tmp_path / "a:b" / "container")
+    done = subprocess.run([tmp_path / "a:b" / "container" / script, "cpu"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, f"error: Docker splits paths at colons; rename {tmp_path}/a:b\n")
 
 
 def test_packages_are_exchanged_only_for_another_engine(folder):
-    (folder / ".venv").mkdir()
     (folder / ".venv" / "ready").write_text("cpu\n")
     assert "uv pip sync" not in planned(folder, ".venv/ready")
     assert "uv pip sync" in planned(folder, ".venv/ready", "ENGINE=tpu")

@@ -7,9 +7,9 @@ from pipeline import engine  # noqa: F401  loads the engine quietly
 
 # isort: split
 from pipeline import models
-from pipeline.benchmark import Benchmark, EfficientNet
-from pipeline.building import build_model
 from pipeline.models.efficientnet import round_filters
+from pipeline.study.benchmark import Benchmark, EfficientNet
+from pipeline.training.building import build_model
 
 from conftest import benchmark  # isort: skip
 

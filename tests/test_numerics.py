@@ -13,10 +13,10 @@ from pipeline import engine
 # isort: split
 import keras
 
-from pipeline import exponents, numerics, optimizer_trials
-from pipeline.benchmark import Benchmark
-from pipeline.datasets import Dataset, Examples
-from pipeline.facts import POLICIES, TRIALS, fact_names
+from pipeline.data.datasets import Dataset, Examples
+from pipeline.numerics import arithmetic, exponents, optimizer_trials
+from pipeline.numerics.facts import POLICIES, TRIALS, fact_names
+from pipeline.study.benchmark import Benchmark
 from stages import numerics as stage
 
 RECIPE = Benchmark.model_validate(benchmark(units=16))
@@ -36,7 +36,7 @@ def data() -> Dataset:
 
 
 def test_range_as_the_formats_define_it():
-    facts = numerics.range_facts()
+    facts = arithmetic.range_facts()
     assert facts["largest.float16"] == 65504.0 == float(np.finfo(np.float16).max)
     assert facts["largest.float32"] == float(np.finfo(np.float32).max)
     assert facts["largest.bfloat16"] == (2 - 2**-7) * 2.0**127
@@ -52,18 +52,18 @@ def test_range_as_the_formats_define_it():
 
 
 def test_the_loss_scale_over_a_growth_period_and_an_overflow():
-    assert numerics.loss_scale_facts() == {
+    assert arithmetic.loss_scale_facts() == {
         "loss_scale.start": 32768.0,
         "loss_scale.growth_steps": 2000,
         "loss_scale.growth_factor": 2.0,
         "loss_scale.factor_at_overflow": 0.5,
         "loss_scale.overflow_is_skipped": True,
     }
-    assert numerics.loss_scale_facts(growth_steps=1999)["loss_scale.growth_steps"] == -1  # it would show
+    assert arithmetic.loss_scale_facts(growth_steps=1999)["loss_scale.growth_steps"] == -1  # it would show
 
 
 def test_dtypes_under_each_policy():
-    facts = numerics.policy_facts(RECIPE, 10, 1)
+    facts = arithmetic.policy_facts(RECIPE, 10, 1)
     for policy in POLICIES:
         narrow = policy.removeprefix("mixed_")
         assert facts[f"compute_dtype.{policy}"] == narrow
@@ -74,7 +74,7 @@ def test_dtypes_under_each_policy():
 
 def test_sizes_and_widths():
     """64 pixels → 16 → 16 → 10: only the last layer's ten outputs are no multiple of 8."""
-    facts = numerics.model_facts(RECIPE, 10, 1)
+    facts = arithmetic.model_facts(RECIPE, 10, 1)
     count = 64 * 16 + 16 + 16 * 16 + 16 + 16 * 10 + 10
     assert facts["num_parameters"] == count
     for policy in POLICIES:
@@ -86,7 +86,7 @@ def test_sizes_and_widths():
 
 
 def test_every_layer_is_listed_under_every_policy():
-    rows = numerics.layer_rows("wide", RECIPE, 10, 1)
+    rows = arithmetic.layer_rows("wide", RECIPE, 10, 1)
     kinds = [row["kind"] for row in rows if row["policy"] == "mixed_float16"]
     assert kinds == ["Rescaling", "Resizing", "Flatten", "Dense", "Dense", "Dense", "Activation"]
     dense = [row for row in rows if row["policy"] == "mixed_float16" and row["kind"] == "Dense"]

@@ -68,10 +68,13 @@ def finished(tmp_path_factory) -> Path:
 def test_claims_of_ones_own_are_judged(finished):
     verdicts = {row["id"]: row for row in json.loads((finished / "results" / "verdicts.json").read_text())}
     assert len(verdicts) == 49 + len(CLAIMS)
-    assert (verdicts["faster"]["verdict"], verdicts["faster"]["measured"]) == ("reproduced", "2.00× [2.00, 2.00]")
+    assert (verdicts["faster"]["verdict"], verdicts["faster"]["measured"]) == (
+        "reproduced",
+        "2.00× the speed of float32 [2.00, 2.00]",
+    )
     assert verdicts["as-good"]["verdict"] == "reproduced"
     assert verdicts["at-scale"]["verdict"] == "not testable here"
-    assert verdicts["at-scale"]["reason"] == "steps_per_epoch is 1 in this study, 4 in the source"
+    assert verdicts["at-scale"]["reason"] == "the number of steps an epoch is 1 in this study, 4 in the source"
     theirs = verdicts["s1-faster-on-16-bit-hardware"]
     assert theirs["verdict"] == "not testable here"
 
@@ -81,12 +84,12 @@ def test_the_report_shows_them_and_the_whole_recipe(finished):
     for text in (
         "Our hope",
         "As good.",
-        "model our.net:build",
+        "model <code>our.net:build</code>",
         "random flip,",
-        "sgd at 0.1, momentum 0.9, times the multiple of the batch, warm-up of 1 epoch, cosine decay,",
+        "SGD at 0.1, momentum 0.9, times the multiple of the batch, warm-up of 1 epoch, cosine decay,",
         "2 epochs of 1 steps",
         "Other metrics of the test set",
-        "<th>macro f1, %</th><th>top 5 accuracy, %</th>",
+        "<th>macro F₁, %</th><th>top-5 accuracy, %</th>",
         "87.60 ± 0.00",
     ):
         assert text in html, text

@@ -11,13 +11,15 @@ import pytest
 import yaml
 from conftest import REPOSITORY, benchmark, small_study
 
-from pipeline import building, engine, training, user_code
-from pipeline.batches import WholeBatches
-from pipeline.benchmark import Benchmark
-from pipeline.configuration import validate
+from pipeline import engine
+from pipeline.comparison.finished_runs import read_record
+from pipeline.data.batches import WholeBatches
 from pipeline.errors import InputError
-from pipeline.finished_runs import read_record
-from pipeline.study import RunKey, Study
+from pipeline.study import user_code
+from pipeline.study.benchmark import Benchmark
+from pipeline.study.configuration import validate
+from pipeline.study.schema import RunKey, Study
+from pipeline.training import building, run
 
 MODELS = """
 import keras
@@ -102,18 +104,20 @@ def application(name, **arguments):
     return {"name": f"keras.applications:{name}", "source": "pipeline/models/application.py", "arguments": arguments}
 
 
-def run(model, workspace, **changes):
+def train_own(model, workspace, **changes):
     study = small_study(
         benchmarks={"wide": benchmark(units=8, model=model, **changes)},
         variants={"mixed": {"policy": "mixed_bfloat16", "batch_multiplier": 1}},
         comparison={"baseline": "mixed", "num_warmup_epochs": 1, "margin_pp": {"wide": 1.0}},
     )
-    return training.train(study, RunKey("wide", "mixed", 0), time.perf_counter(), workspace)
+    return run.train(study, RunKey("wide", "mixed", 0), time.perf_counter(), workspace)
 
 
 @pytest.mark.parametrize("function", ["build", "sequential", "transformer"])
 def test_a_function_of_ones_own_is_trained(own, workspace, function):
-    record = run(own(function), workspace, num_epochs=4, metrics=["top_5_accuracy", "macro_f1", "balanced_accuracy"])
+    record = train_own(
+        own(function), workspace, num_epochs=4, metrics=["top_5_accuracy", "macro_f1", "balanced_accuracy"]
+    )
     assert record.outcome == "completed"
     assert record.compute_dtype == "bfloat16+float32"
     assert record.test_metrics.keys() == {"top_5_accuracy", "macro_f1", "balanced_accuracy"}
@@ -165,7 +169,7 @@ def test_what_does_not_fit_is_named_when_it_is_built(own, function, message):
 )
 def test_what_shows_in_a_prediction_is_refused_before_training(own, workspace, function, message):
     with pytest.raises(InputError) as caught:
-        run(own(function), workspace)
+        train_own(own(function), workspace)
     assert message in str(caught.value)
     assert not (workspace / "runs").exists()
 
@@ -179,7 +183,7 @@ def test_a_module_that_cannot_be_imported_is_named_with_its_reason(own, tmp_path
 
 
 def test_a_module_beside_its_source_is_refused(own):
-    """Its changes would train nothing anew."""
+    """Its changes would train nothing again."""
     with pytest.raises(InputError, match=r"textwrap is .*textwrap\.py, which does not lie in "):
         build(own("build") | {"name": "textwrap:dedent"})
 

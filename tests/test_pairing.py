@@ -1,9 +1,9 @@
 import pytest
-from conftest import planned_record, small_study
+from conftest import changed, planned_record, small_study
 
+from pipeline.comparison.pairing import check_comparable
 from pipeline.errors import InputError
-from pipeline.pairing import check_comparable
-from pipeline.study import RunKey
+from pipeline.study.schema import RunKey
 
 
 @pytest.fixture
@@ -79,6 +79,9 @@ def test_seeds_may_start_from_different_weights_and_benchmarks_use_different_dat
         ("devices", 2),
         ("policy", "float16"),
         ("tf32", True),
+        ("loop", "custom"),
+        ("image_size", 9),
+        ("steps_per_epoch", 9),
         ("batch_size", 999),
         ("num_train_examples", 7),
         ("num_epochs", 9),
@@ -86,16 +89,36 @@ def test_seeds_may_start_from_different_weights_and_benchmarks_use_different_dat
 )
 def test_a_run_that_is_not_what_the_study_says_is_refused(records, field, value):
     key = RunKey("wide", "mixed", 1)
-    records[key] = records[key].model_copy(update={field: value})
+    planned = records[key].planned.model_copy(update={field: value})
+    records[key] = records[key].model_copy(update={"planned": planned})
     message = refusal(records)
     assert message.startswith(f"runs/wide/mixed/seed-1 has {field} {value}, the study says ")
     assert message.endswith("Make it again: dvc repro --force --single-item train@1-wide-mixed")
 
 
+@pytest.mark.parametrize(
+    ("loss_scale", "words"),
+    [
+        ({"mode": "dynamic", "initial": 8.0}, "mode dynamic, initial 8.0, growth_steps 2000"),
+        ({"mode": "none"}, "mode none"),
+    ],
+)
+def test_a_run_with_another_loss_scale_than_the_study_says_is_refused(loss_scale, words):
+    variants = small_study().model_dump()["variants"]
+    variants["mixed"] |= {"policy": "mixed_float16", "loss_scale": {"mode": "dynamic", "initial": 4.0}}
+    study = small_study(variants=variants)
+    records = {key: planned_record(key, study) for key in study.runs()}
+    check_comparable(study, records)
+    key = RunKey("wide", "mixed", 1)
+    records[key] = planned_record(key, study, loss_scale=loss_scale)
+    with pytest.raises(InputError, match=f"seed-1 has loss_scale {words}, the study says mode dynamic, initial 4.0"):
+        check_comparable(study, records)
+
+
 def test_all_faults_are_named_at_once(records):
     for seed in range(3):
         key = RunKey("wide", "mixed", seed)
-        records[key] = records[key].model_copy(update={"initial_weights_sha256": "other", "policy": "float16"})
+        records[key] = changed(records[key], initial_weights_sha256="other", policy="float16")
     assert len(refusal(records).splitlines()) == 6
 
 

@@ -6,9 +6,9 @@ import textwrap
 import pytest
 
 from pipeline.errors import InputError
-from pipeline.pilot import MAX_TURNS, measure
-from pipeline.statistics import MIN_BLOCKS
-from pipeline.worker import Block, worker
+from pipeline.speed.pilot import MAX_TURNS, run_pilot
+from pipeline.speed.worker import Block, worker
+from pipeline.statistics.intervals import MIN_BLOCKS
 
 VARIANTS = ["float32", "float32_2x", "mixed"]
 
@@ -36,7 +36,7 @@ class Trainers:
 
 
 def pilot(trainers, *, variants=VARIANTS, num_available=10_000, budget_seconds=0.0, keep_processes=True):
-    return measure(trainers.start, variants, 64, num_available, budget_seconds, keep_processes, say=lambda _: None)
+    return run_pilot(trainers.start, variants, 64, num_available, budget_seconds, keep_processes, say=lambda _: None)
 
 
 def test_turns_are_interleaved_and_begin_with_another_variant_each():

@@ -2,7 +2,7 @@ import keras
 import numpy as np
 import pytest
 
-from pipeline.precision import Dtypes, expected_dtypes, observed_dtypes
+from pipeline.training.precision import Dtypes, expected_dtypes, observed_dtypes
 
 
 @pytest.mark.parametrize(

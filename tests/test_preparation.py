@@ -1,5 +1,6 @@
 """Campaigns made ready by several processes at once: one clone, seeds that nobody else has. Real git, and no DVC."""
 
+import hashlib
 import json
 import os
 import subprocess
@@ -13,13 +14,14 @@ import yaml
 from conftest import REPOSITORY, planned_record, small_study
 from projects import IDENTITY, git
 
-from pipeline.campaign import LATEST, write_stages
-from pipeline.cluster import Site
-from pipeline.configuration import read
+from pipeline.campaign.cluster import Cluster
+from pipeline.campaign.fan_out import MAX_SEED, campaign_seeds, write_stages
+from pipeline.campaign.history import append, check_baseline, entry, pin
 from pipeline.errors import InputError
-from pipeline.history import append, check_baseline, entry, pin
+from pipeline.study.configuration import read
 from stages import collect
 
+AGAIN = ("", collect.REPEAT_SUFFIX)
 DVC = """#!/bin/sh
 echo "$*" >> "$PWD/.dvc/called"
 case "$1 $2" in
@@ -56,8 +58,8 @@ def prepare(programs):
     """Makes a campaign ready in a process of its own; returns its seeds."""
 
     def prepare_one(checkout: Path, name: str, remote: bool = False) -> list[int]:
-        program = "import sys; from pathlib import Path; from pipeline.campaign import prepare; "
-        program += "print(prepare(sys.argv[1], Path(), sys.argv[2] == 'remote'))"
+        program = "import sys; from pathlib import Path; from pipeline.campaign.fan_out import prepare_campaign; "
+        program += "print(prepare_campaign(sys.argv[1], Path(), sys.argv[2] == 'remote'))"
         search = f"{programs}{os.pathsep}{os.environ['PATH']}"
         environment = os.environ | IDENTITY | {"PATH": search, "PYTHONPATH": str(REPOSITORY)}
         command = [sys.executable, "-c", program, name, "remote" if remote else "shared_cache"]
@@ -77,7 +79,8 @@ def test_campaigns_of_different_names_at_once_have_different_seeds(checkout, pre
     names = ["a", "b", "c", "d"]
     with ThreadPoolExecutor() as pool:
         seeds = list(pool.map(lambda name: prepare(checkout, name), names))
-    assert sorted(seeds) == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11]]
+    assert seeds == [campaign_seeds(name, 3, []) for name in names]
+    assert len({seed for found in seeds for seed in found}) == 12
     assert sorted(git(checkout, "branch", "--format=%(refname:short)").split()) == [
         *(f"campaign/{name}" for name in names),
         "main",
@@ -86,7 +89,7 @@ def test_campaigns_of_different_names_at_once_have_different_seeds(checkout, pre
 
 def test_the_same_campaign_at_once_is_made_once(checkout, prepare):
     with ThreadPoolExecutor() as pool:
-        assert list(pool.map(lambda _: prepare(checkout, "a"), range(4))) == [[0, 1, 2]] * 4
+        assert list(pool.map(lambda _: prepare(checkout, "a"), range(4))) == [campaign_seeds("a", 3, [])] * 4
     called = (checkout / ".campaigns" / "a" / "collector" / ".dvc" / "called").read_text().splitlines()
     assert called.count("repro --quiet download inputs variants code") == 1
     head = git(checkout, "rev-parse", "campaign/a")
@@ -100,7 +103,7 @@ def test_the_same_campaign_at_once_where_files_are_not_locked(checkout, prepare,
     )
     monkeypatch.setattr(sys.modules[__name__], "REPOSITORY", f"{REPOSITORY}{os.pathsep}{tmp_path}")
     with ThreadPoolExecutor() as pool:
-        assert list(pool.map(lambda _: prepare(checkout, "a"), range(3))) == [[0, 1, 2]] * 3
+        assert list(pool.map(lambda _: prepare(checkout, "a"), range(3))) == [campaign_seeds("a", 3, [])] * 3
     assert [path.name for path in (checkout / ".campaigns" / "a").iterdir()] == ["collector"]
 
 
@@ -112,28 +115,51 @@ def test_clones_without_a_common_file_system_meet_at_their_origin(checkout, prep
         git(tmp_path, "clone", "--quiet", str(origin), str(clone))
     with ThreadPoolExecutor() as pool:
         seeds = list(pool.map(lambda clone, name: prepare(clone, name, True), clones, ["a", "a", "b", "b"]))
-    assert seeds[0] == seeds[1]
-    assert seeds[2] == seeds[3]
-    assert sorted([seeds[0], seeds[2]]) == [[0, 1, 2], [3, 4, 5]]
+    assert seeds == [campaign_seeds(name, 3, []) for name in ("a", "a", "b", "b")]
     assert (clones[0] / ".campaigns" / "a" / "remote").exists()
-    latest = git(origin, "show", f"{LATEST}:params.yaml")
-    assert yaml.safe_load(latest)["seeds"] == [3, 4, 5]
+    heads = [git(clone / ".campaigns" / "a" / "collector", "rev-parse", "HEAD") for clone in clones[:2]]
+    assert heads == [git(origin, "rev-parse", "campaign/a")] * 2  # who came second took that commit
 
 
 def test_without_an_origin_the_checkout_is_the_origin(checkout, prepare):
-    assert prepare(checkout, "a", True) == [0, 1, 2]
+    assert prepare(checkout, "a", True) == campaign_seeds("a", 3, [])
     assert git(checkout, "show", "campaign/a:params.yaml")
 
 
+def ledger_entry(name: str, seeds: list[int]):
+    study = small_study(campaign=name, seeds=seeds)
+    records = {key: planned_record(key, campaign=name) for key in study.runs()}
+    return entry(study, records, {key: [] for key in records})
+
+
+def test_seeds_follow_from_the_name_alone():
+    assert campaign_seeds("2026-12-01", 3, []) == campaign_seeds("2026-12-01", 3, [])
+    first = int(hashlib.sha256(b"2026-12-01/0").hexdigest()[:8], 16) % (MAX_SEED - 3)
+    assert campaign_seeds("2026-12-01", 3, []) == [first, first + 1, first + 2]
+    assert campaign_seeds("2026-12-01", 5, [])[0] >= 0
+    days = [f"{year}-{month:02}-01{again}" for year in range(2026, 2046) for month in range(1, 13) for again in AGAIN]
+    seeds = [seed for day in days for seed in campaign_seeds(day, 5, [])]
+    assert len(set(seeds)) == len(seeds) == 20 * 12 * 2 * 5  # twenty years of monthly campaigns, each repeated
+    assert max(seeds) < MAX_SEED
+
+
+def test_seeds_of_an_earlier_campaign_are_not_taken_again_and_a_campaign_keeps_its_own():
+    first = campaign_seeds("new", 3, [])
+    earlier = ledger_entry("old", [first[2], first[2] + 1])
+    second = campaign_seeds("new", 3, [earlier])
+    assert not set(second) & earlier.seeds
+    assert campaign_seeds("new", 3, [earlier]) == second
+    assert campaign_seeds("new", 3, [earlier, ledger_entry("new", second)]) == second
+
+
 def test_seeds_of_ledgers_on_branches_are_not_taken_again(checkout, prepare):
-    study = small_study(campaign="old", seeds=[40, 41, 42])
-    records = {key: planned_record(key, campaign="old") for key in study.runs()}
+    taken = campaign_seeds("new", 3, [])
     git(checkout, "switch", "--quiet", "--create", "campaign/old")
-    append(entry(study, records), checkout / "history")
+    append(ledger_entry("old", taken), checkout / "history")
     git(checkout, "add", "--all")
     git(checkout, "commit", "--quiet", "-m", "old")
     git(checkout, "switch", "--quiet", "main")
-    assert prepare(checkout, "new") == [43, 44, 45]
+    assert not set(prepare(checkout, "new")) & set(taken)
     assert (checkout / ".campaigns" / "new" / "collector" / "history" / "old.json").exists()
 
 
@@ -145,7 +171,7 @@ def test_a_push_that_is_refused_is_told_and_leaves_nothing(checkout, prepare):
         prepare(checkout, "a")
     assert [path.name for path in (checkout / ".campaigns" / "a").iterdir()] == []
     hook.unlink()
-    assert prepare(checkout, "a") == [0, 1, 2]
+    assert prepare(checkout, "a") == campaign_seeds("a", 3, [])
 
 
 @pytest.fixture
@@ -156,7 +182,7 @@ def command(checkout, programs):
         search = f"{programs}{os.pathsep}{os.environ['PATH']}"
         environment = os.environ | IDENTITY | {"PATH": search, "PYTHONPATH": str(REPOSITORY)}
         command = [sys.executable, "-m", "stages.campaign", "--prepare", "--meeting-place", "remote"]
-        command += ["--campaign", name, "--site", str(REPOSITORY / "cluster" / "slurm" / "site.yaml")]
+        command += ["--campaign", name, "--cluster", str(REPOSITORY / "cluster" / "slurm" / "cluster.yaml")]
         return subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True, check=False)
 
     return run_command
@@ -168,7 +194,8 @@ def test_the_command_lists_every_stage_and_may_be_repeated(checkout, command):
         done = command("c1")
         assert done.stdout == f"20 stages: {folder / 'stages.txt'}\n", done.stderr
     assert len((folder / "stages.txt").read_text().splitlines()) == 18 + 2
-    assert git(checkout, "log", "--format=%s", "campaign/c1").splitlines()[0] == "Campaign c1: seeds [0, 1, 2]"
+    subject = git(checkout, "log", "--format=%s", "campaign/c1").splitlines()[0]
+    assert subject == f"Campaign c1: seeds {campaign_seeds('c1', 3, [])}"
 
 
 def test_a_name_that_is_none_is_refused_before_anything_is_pushed(checkout, command):
@@ -217,7 +244,8 @@ def test_the_collector_waits_for_what_is_missing_and_no_longer_than_it_may(tmp_p
 
 def pinned(ledger: Path, **changes: object) -> None:
     study = small_study(campaign="old", **changes)
-    append(entry(study, {key: planned_record(key, study, campaign="old") for key in study.runs()}), ledger)
+    records = {key: planned_record(key, study, campaign="old") for key in study.runs()}
+    append(entry(study, records, {key: [] for key in records}), ledger)
     pin(["old"], ledger)
 
 
@@ -242,9 +270,9 @@ def test_a_baseline_of_before_this_was_noted_is_not_refused(tmp_path):
 
 
 def test_a_study_for_gpus_needs_a_site_that_asks_for_them():
-    site = read(Site, REPOSITORY / "cluster" / "slurm" / "site.yaml")
-    site.check(small_study())
+    cluster = read(Cluster, REPOSITORY / "cluster" / "slurm" / "cluster.yaml")
+    cluster.check(small_study())
     study = small_study().model_copy(update={"runtime": "cuda", "devices": 2})
     with pytest.raises(InputError, match="gpus: 0 a job, and the study"):
-        site.check(study)
-    site.model_copy(update={"gpus": 2}).check(study)
+        cluster.check(study)
+    cluster.model_copy(update={"gpus": 2}).check(study)

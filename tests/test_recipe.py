@@ -5,15 +5,17 @@ import numpy as np
 import pytest
 from conftest import ENGINE, benchmark, small_study
 
-from pipeline import building, datasets, models
-from pipeline.batches import ShuffledBatches
-from pipeline.benchmark import Benchmark
-from pipeline.configuration import validate
+from pipeline import models
+from pipeline.data import datasets
+from pipeline.data.batches import ShuffledBatches
 from pipeline.errors import InputError
-from pipeline.evaluation import score
-from pipeline.metrics import balanced_accuracy, macro_f1, measure, top_5_accuracy
-from pipeline.study import Study
-from pipeline.variant import Variant
+from pipeline.study.benchmark import Benchmark
+from pipeline.study.configuration import validate
+from pipeline.study.schema import Study
+from pipeline.study.variant import Variant
+from pipeline.training import building
+from pipeline.training.evaluation import score
+from pipeline.training.metrics import balanced_accuracy, macro_f1, measure, top_5_accuracy
 
 PLAIN = Variant(policy="float32", batch_multiplier=1, jit_compile=ENGINE == "jax")
 DOUBLE = PLAIN.model_copy(update={"batch_multiplier": 2})
@@ -143,7 +145,7 @@ def test_augmentation_depends_on_the_seed_of_the_run():
 
 
 def test_an_epoch_of_so_many_steps_takes_the_first_batches_of_its_order(workspace):
-    data = datasets.load("mnist", recipe().split, workspace / "data")
+    data = datasets.load_dataset("mnist", recipe().split, workspace / "data")
     whole, short = (ShuffledBatches(data.train, 8, seed=1, num_steps=steps) for steps in (None, 3))
     assert (len(whole), len(short), whole.num_examples, short.num_examples) == (5, 3, 40, 24)
     for epoch in range(2):
@@ -157,7 +159,7 @@ def test_images_on_disk_train_and_score_to_the_same_bits(workspace):
     """Batches come in the same order and with the same content."""
     weights, scores = [], []
     for limit in (10**9, 0):
-        data = datasets.load("mnist", recipe().split, workspace / "data", max_bytes_in_memory=limit)
+        data = datasets.load_dataset("mnist", recipe().split, workspace / "data", max_bytes_in_memory=limit)
         model = compiled()
         batches = ShuffledBatches(data.train, 16, seed=5)
         for index in range(len(batches)):

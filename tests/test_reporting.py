@@ -10,15 +10,21 @@ import sys
 from argparse import Namespace
 from pathlib import Path
 
+import nbformat
 import pytest
 import yaml
 from conftest import REPOSITORY, planned_record, small_study, write_small_run
 
-from pipeline import figures, results
-from pipeline.acceleration import DEVICES
+from pipeline.claims import results
+from pipeline.claims.acceleration import DEVICES
+from pipeline.claims.schema import load_claims
 from pipeline.errors import InputError
-from pipeline.facts import POLICIES, TRIALS, fact_names
-from pipeline.study import RunKey
+from pipeline.files.characters import escape_deceptive
+from pipeline.numerics.facts import POLICIES, TRIALS, fact_names
+from pipeline.report import drawing, figures, reporting
+from pipeline.report.rendering import execute
+from pipeline.report.rendering import render as render_report
+from pipeline.study.schema import RunKey, load_study
 from stages import judge, report
 
 REMOTE = re.compile(
@@ -80,6 +86,32 @@ def prepare(tmp_path: Path) -> None:
     (tmp_path / "results" / "ceilings.json").write_text(json.dumps({"schema_version": 1, "largest_batch": {}}))
     for key in study.runs():
         write_small_run(tmp_path, planned_record(key, final_test_accuracy=0.9 + 0.01 * key.seed), 9.0, 1.5)
+
+
+def prepare_quick(folder: Path) -> None:
+    """The project's own study and claims, with made-up runs: some fail, and some times do not count."""
+    study, claims = load_study(REPOSITORY / "params.yaml"), load_claims(REPOSITORY / "claims.yaml")
+    for name in ("params.yaml", "claims.yaml"):
+        shutil.copyfile(REPOSITORY / name, folder / name)
+    (folder / "report").symlink_to(REPOSITORY / "report")
+    (folder / "results").mkdir()
+    found = numerics(study)
+    for claim in claims.claims:
+        found["facts"] |= getattr(claim, "quantities", {})
+    (folder / "results" / "numerics.json").write_text(json.dumps(found))
+    (folder / "results" / "ceilings.json").write_text(json.dumps({"schema_version": 1, "largest_batch": {}}))
+    endings = {"mixed_float16_fixed": "diverged", "mixed_float16_2x": "out_of_memory"}
+    for key in study.runs():
+        failed = key.seed == 2 and key.variant in endings
+        outcome = {"outcome": endings[key.variant]} if failed else {"final_test_accuracy": 0.9 + 0.01 * key.seed}
+        record = planned_record(key, study, **outcome)
+        record.environment["cpu_features"] = ["avx512_bf16", "avx512_fp16"]
+        if failed:
+            write_small_run(folder, record)
+            continue
+        fault = "1 other process on its GPU" if (key.variant, key.seed) == ("mixed_bfloat16", 1) else None
+        seconds = [9.0] + [1.5 + 0.1 * key.seed] * (record.num_epochs - 1)
+        write_small_run(folder, record.model_copy(update={"timing_fault": fault}), *seconds)
 
 
 def numerics(study) -> dict:
@@ -147,6 +179,18 @@ def test_the_report_is_one_file_that_loads_nothing(rendered):
     assert len(identifiers) == len(set(identifiers))
 
 
+def test_the_report_shows_what_would_turn_or_hide_its_words(rendered):
+    found = results.load_results(rendered)
+    environment = found.environments[0] | {
+        "cpu": "AMD \u202eCPYE\u202c <9654>\x1b[2J",
+        "packages": {"ke\u200bras": "3"},
+    }
+    text = reporting.parts(found._replace(environments=[environment]))("surroundings")
+    assert "AMD \\u202eCPYE\\u202c &lt;9654&gt;\\u001b[2J, 2 cores" in text
+    assert "ke\\u200bras</code> 3" in text
+    assert text == escape_deceptive(text)
+
+
 def test_the_device_table_tells_what_was_measured_from_what_was_not(rendered):
     """This study measured mixed_bfloat16 on a CPU: one cell of the row of this machine, and no other."""
     html = (rendered / "results" / "report.html").read_text()
@@ -160,6 +204,40 @@ def test_the_same_results_give_the_same_bytes(copied):
     assert render(copied) == (copied / "results" / "report.html").read_text()
 
 
+def test_the_executed_notebook_is_there_to_explore_and_the_same_again(rendered):
+    """Each benchmark's table is a data frame, there are charts, and the report is one cell of many."""
+    text = (rendered / "results" / "report.ipynb").read_text()
+    cells = {cell.id: cell for cell in nbformat.reads(text, as_version=4).cells}
+    tables = [output.data for output in cells["tables"].outputs if "text/html" in output.get("data", {})]
+    frames = [data["text/html"] for data in tables if 'class="dataframe"' in data["text/html"]]
+    assert len(frames) == len(small_study().benchmarks)
+    for html in frames:
+        assert "float32_2x" in html
+        assert "test accuracy, %" in html
+    for name in ("speedups", "curves"):
+        assert sum("image/png" in output.data for output in cells[name].outputs) == len(small_study().benchmarks)
+    assert 'class="dataframe"' in cells["claims"].outputs[-1].data["text/html"]
+    assert [name for name in cells if "<section>" in str(cells[name].get("outputs"))] == ["report"]
+    again = execute(rendered)
+    assert [cell.get("outputs") for cell in again.cells] == [cell.get("outputs") for cell in cells.values()]
+    assert render_report(again) == (rendered / "results" / "report.html").read_text()
+
+
+def test_the_executed_notebook_is_edited_and_run_again(copied):
+    """From the folder where it lies, as an editor runs it; what an edit prints is a number of the results."""
+    path = copied / "results" / "report.ipynb"
+    notebook = nbformat.read(path, as_version=4)
+    edit = "fast = tables['wide'].query('speedup >= 0')\nprint(len(fast), round(runs['final_test_accuracy'].mean(), 3))"
+    place = next(index for index, cell in enumerate(notebook.cells) if cell.id == "tables")
+    notebook.cells.insert(place + 1, nbformat.v4.new_code_cell(edit))
+    nbformat.write(notebook, path)
+    command = [sys.executable, "-m", "nbconvert", "--to", "notebook", "--execute", "--inplace", path.name]
+    subprocess.run(command, cwd=path.parent, check=True, capture_output=True)
+    edited = nbformat.read(path, as_version=4).cells[place + 1]
+    num_candidates = len(small_study().variants_of("wide")) - 1
+    assert edited.outputs[0].text == f"{num_candidates} 0.91\n"
+
+
 def test_the_status_has_the_headlines_and_the_counts(rendered):
     status = json.loads((rendered / "results" / "status.json").read_text())
     assert status["exit_code"] == 0
@@ -170,7 +248,7 @@ def test_the_status_has_the_headlines_and_the_counts(rendered):
         "mixed_2x, at double the batch",
         "float32_2x, at double the batch",
     ]
-    assert "1.00× [1.00, 1.00] the speed of float32" in status["headlines"]["wide"][0]
+    assert "1.00× the speed of float32 [1.00, 1.00]" in status["headlines"]["wide"][0]
     assert len(status["headlines"]["narrow"]) == 1
     assert status["advice"]["wide"].startswith("Stay with float32 until more is known: mixed runs at 1.00× its speed")
     done = stage(rendered, "summary")
@@ -195,9 +273,9 @@ def test_a_study_in_which_much_went_wrong_still_renders(copied):
     done = stage(copied, "compare")
     assert "runs/wide/mixed/seed-1: its times are left out, 1 other process on its GPU\n" in done.stdout
     assert "on a quiet machine: dvc repro --force --single-item train@1-wide-mixed\n" in done.stdout
-    html = render(copied)
+    html = re.sub("</?code>", "", render(copied))  # around the names
     for text in (
-        "3 runs out of memory",
+        "3 ran out of memory",
         "0 of 3",
         "mixed_2x, at double the batch: nothing to compare with float32; mixed_2x ran out of memory at 3 seeds",
         "seed 1: 1 other process on its GPU",
@@ -287,7 +365,7 @@ def test_the_arithmetic_is_in_the_report(rendered):
 
 
 def test_a_chart_repeats_and_escapes_its_labels():
-    series = figures.Series("<b>&</b>", "float32", True, [1.0, 2.0])
+    series = drawing.Series("<b>&</b>", "float32", True, [1.0, 2.0])
     first, again = (figures.by_variant("x", "y", "T", "u", [series]) for _ in range(2))
     assert first == again
     assert "<b>" not in first
@@ -296,6 +374,6 @@ def test_a_chart_repeats_and_escapes_its_labels():
 
 
 def test_a_row_without_values_leaves_its_place_empty():
-    empty = figures.Series("none", "mixed_float16", False, [])
+    empty = drawing.Series("none", "mixed_float16", False, [])
     assert "none" in figures.by_variant("x", "y", "T", "u", [empty])
     assert "none" in figures.speedups("x", [(empty, None, None, None)])

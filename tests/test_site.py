@@ -11,10 +11,11 @@ import pytest
 import yaml
 from conftest import REPOSITORY, correct, epoch_records, planned_record, small_study
 
-from pipeline.blocks import Run, compare
+from pipeline.comparison.blocks import Run, compare
 from pipeline.errors import InputError
-from pipeline.publishing import unpack
-from pipeline.site import FILES, build, read_published
+from pipeline.files.characters import escape_deceptive
+from pipeline.publication.archive import unpack
+from pipeline.publication.site import FILES, build_site, read_published
 
 ATOM = "{http://www.w3.org/2005/Atom}"
 
@@ -30,8 +31,10 @@ def write_published(folder: Path, campaign: str, finished_at: str, seconds: floa
     comparison = compare(study, runs)
     (folder / "comparison.json").write_text(comparison.model_dump_json())
     (folder / "params.yaml").write_text(yaml.safe_dump(study.model_dump(mode="json")))
-    (folder / "verdicts.json").write_text(json.dumps([{"id": "a", "verdict": "reproduced"}]))
-    status = {"advice": {"wide": "Stay <b>calm</b>."}, "device": "CPU & co", "finished_at": finished_at}
+    verdict = {"id": "a", "source": "S", "verdict": "reproduced", "reason": "", "published": "2×", "measured": None}
+    (folder / "verdicts.json").write_text(json.dumps([verdict]))
+    status = {"exit_code": 0, "advice": {"wide": "Stay <b>calm</b>."}, "headlines": {}, "verdicts": {}, "runs": {}}
+    status |= {"device": "CPU & co", "finished_at": finished_at, "report": "results/report.html"}
     (folder / "status.json").write_text(json.dumps(status))
     (folder / "report.html").write_text("<h1>report</h1>")
     (folder / "crate.zip").write_bytes(b"zip")
@@ -46,9 +49,20 @@ def reports(tmp_path) -> list[Path]:
     ]
 
 
+def test_a_site_shows_what_would_turn_its_words(reports, tmp_path):
+    status = json.loads((reports[2] / "status.json").read_text())
+    status |= {"device": "TPC\u202e", "advice": {"wide": "Stay\u2066 calm."}}
+    (reports[2] / "status.json").write_text(json.dumps(status))
+    build_site([read_published(folder) for folder in reports], tmp_path / "site", "https://example.org/mixed/")
+    for name in ("index.html", "feed.xml"):
+        text = (tmp_path / "site" / name).read_text()
+        assert "Stay\\u2066 calm." in text
+        assert text == escape_deceptive(text)
+
+
 def test_a_site_lists_every_study_latest_first(reports, tmp_path):
     site = tmp_path / "site"
-    build([read_published(folder) for folder in reports], site, "https://example.org/mixed/")
+    build_site([read_published(folder) for folder in reports], site, "https://example.org/mixed/")
     index = (site / "index.html").read_text()
     assert re.findall(r'<th scope="row"><a href="([^"]+)"', index) == [f"study-{n}/report.html" for n in (3, 2, 1)]
     assert "Stay &lt;b&gt;calm&lt;/b&gt;." in index
@@ -60,8 +74,24 @@ def test_a_site_lists_every_study_latest_first(reports, tmp_path):
         assert {path.name for path in (site / folder.name).iterdir()} == set(FILES)
 
 
+def test_a_site_takes_nothing_from_a_strangers_folder_but_the_study(reports, tmp_path):
+    """Links and other files are nobody's study; a folder with the name of a page would hide that page."""
+    folder = shutil.copytree(reports[0], tmp_path / "study")
+    (folder / "more").symlink_to("/etc")
+    (folder / "again").symlink_to(".")
+    build_site([read_published(folder)], tmp_path / "site", "https://example.org")
+    assert {path.name for path in (tmp_path / "site" / "study").iterdir()} == set(FILES)
+    page = folder.rename(tmp_path / "index.html")
+    with pytest.raises(InputError, match="the site has a page of that name"):
+        read_published(page)
+    (page / "report.html").unlink()
+    (page / "report.html").symlink_to("/etc/hostname")
+    with pytest.raises(InputError, match=r"report\.html missing"):
+        read_published(page)
+
+
 def test_the_history_has_a_chart_for_every_pair_and_a_row_for_every_campaign(reports, tmp_path):
-    build([read_published(folder) for folder in reports], tmp_path / "site", "https://example.org")
+    build_site([read_published(folder) for folder in reports], tmp_path / "site", "https://example.org")
     history = (tmp_path / "site" / "history.html").read_text()
     assert history.count("<svg ") == 3 * 4  # four pairs: speedup, accuracy, epoch time
     assert [history.count(f">2026-0{index}</a>") for index in (1, 2, 3)] == [4, 4, 4]
@@ -71,7 +101,7 @@ def test_the_history_has_a_chart_for_every_pair_and_a_row_for_every_campaign(rep
 
 
 def test_the_feed_is_atom(reports, tmp_path):
-    build([read_published(folder) for folder in reports], tmp_path / "site", "https://example.org/mixed")
+    build_site([read_published(folder) for folder in reports], tmp_path / "site", "https://example.org/mixed")
     feed = ElementTree.parse(tmp_path / "site" / "feed.xml").getroot()
     assert feed.tag == f"{ATOM}feed"
     entries = feed.findall(f"{ATOM}entry")
@@ -83,7 +113,7 @@ def test_the_feed_is_atom(reports, tmp_path):
 
 
 def test_the_badge_has_the_verdicts_of_the_latest(reports, tmp_path):
-    build([read_published(folder) for folder in reports], tmp_path / "site", "https://example.org")
+    build_site([read_published(folder) for folder in reports], tmp_path / "site", "https://example.org")
     badge = ElementTree.parse(tmp_path / "site" / "badge.svg").getroot()
     assert badge.get("aria-label") == "claims: 1 reproduced"
 
@@ -91,7 +121,7 @@ def test_the_badge_has_the_verdicts_of_the_latest(reports, tmp_path):
 def test_other_devices_and_profiles_are_other_series(reports, tmp_path):
     status = json.loads((reports[0] / "status.json").read_text())
     (reports[0] / "status.json").write_text(json.dumps(status | {"device": "H200"}))
-    build([read_published(folder) for folder in reports], tmp_path / "site", "https://example.org")
+    build_site([read_published(folder) for folder in reports], tmp_path / "site", "https://example.org")
     assert (tmp_path / "site" / "history.html").read_text().count("<svg ") == 3 * 4 * 2
 
 
@@ -106,15 +136,15 @@ def test_five_hundred_campaigns_build_in_a_minute(tmp_path):
         (folder / "status.json").write_text(json.dumps(status | {"finished_at": finished}))
         folders.append(folder)
     started = time.perf_counter()
-    build([read_published(folder) for folder in folders], tmp_path / "site", "https://example.org")
+    build_site([read_published(folder) for folder in folders], tmp_path / "site", "https://example.org")
     assert time.perf_counter() - started < 60
 
 
 def test_nothing_published_or_a_damaged_study_says_what_to_do(reports, tmp_path):
     with pytest.raises(InputError, match="no study is published yet"):
-        build([], tmp_path / "site", "https://example.org")
+        build_site([], tmp_path / "site", "https://example.org")
     (reports[0] / "comparison.json").write_text("{")
-    with pytest.raises(InputError, match=r"study-2 is damaged: .* make publish TO="):
+    with pytest.raises(InputError, match=r"study-2/comparison\.json is damaged .* make publish TO="):
         read_published(reports[0])
     (reports[1] / "crate.zip").unlink()
     with pytest.raises(InputError, match=r"study-1: crate\.zip missing"):
@@ -123,9 +153,10 @@ def test_nothing_published_or_a_damaged_study_says_what_to_do(reports, tmp_path)
 
 def test_the_projects_own_published_studies_make_a_site(tmp_path):
     folders = [path for path in (REPOSITORY / "docs" / "reports").iterdir() if path.is_dir()]
-    build([read_published(folder) for folder in folders], tmp_path / "site", "https://example.org")
+    build_site([read_published(folder) for folder in folders], tmp_path / "site", "https://example.org")
     for folder in folders:
-        unpack(folder / "crate.zip", tmp_path / folder.name)
-        assert (tmp_path / folder.name / "results" / "report.html").read_bytes() == (
-            folder / "report.html"
-        ).read_bytes()
+        unpacked = tmp_path / folder.name
+        unpack(folder / "crate.zip", unpacked)
+        for name in set(FILES) - {"crate.zip"}:
+            published = unpacked / ("" if name == "params.yaml" else "results") / name
+            assert published.read_bytes() == (folder / name).read_bytes(), name

@@ -8,14 +8,14 @@ import statsmodels.api as sm
 from scipy import stats
 from statsmodels.stats.weightstats import DescrStatsW
 
-from pipeline import statistics
+from pipeline.statistics import intervals
 
 T_975_2, T_95_2 = 4.302653, 2.919986  # Student's t with 2 degrees of freedom, from a printed table
 
 
 def test_ratio_by_hand():
     """Blocks 1, 2 and 4 times as fast: mean log 2, spread log 2, standard error log 2 / √3."""
-    result = statistics.ratio(np.log([1.0, 2.0, 4.0]))
+    result = intervals.ratio(np.log([1.0, 2.0, 4.0]))
     half, new_half = T_975_2 * math.log(2) / math.sqrt(3), T_975_2 * math.log(2) * math.sqrt(4 / 3)
     assert result.ratio == pytest.approx(2.0)
     assert (result.low, result.high) == pytest.approx((2 * math.exp(-half), 2 * math.exp(half)), rel=1e-6)
@@ -25,7 +25,7 @@ def test_ratio_by_hand():
 
 
 def test_difference_by_hand():
-    result = statistics.difference([-1.0, 0.0, 1.0])
+    result = intervals.difference([-1.0, 0.0, 1.0])
     error = 1 / math.sqrt(3)
     assert (result.mean, result.p_value) == (0.0, 1.0)
     assert result.high90 == pytest.approx(T_95_2 * error, rel=1e-6)
@@ -34,36 +34,36 @@ def test_difference_by_hand():
 
 def test_a_difference_that_happens_to_repeat_is_no_certainty_and_none_at_all_is():
     """Accuracies come in steps of one example."""
-    alike = statistics.difference([0.0, 0.0, 0.0])
+    alike = intervals.difference([0.0, 0.0, 0.0])
     assert (alike.p_value, alike.low95, alike.high95) == (1.0, 0.0, 0.0)
-    by_chance = statistics.difference([0.01, 0.01, 0.01])
+    by_chance = intervals.difference([0.01, 0.01, 0.01])
     assert (by_chance.mean, by_chance.p_value, by_chance.low95) == (pytest.approx(0.01), None, None)
-    assert statistics.difference([0.1 + 0.2, 0.3, 0.3]).p_value is None  # the same, but for rounding
+    assert intervals.difference([0.1 + 0.2, 0.3, 0.3]).p_value is None  # the same, but for rounding
 
 
 def test_a_memory_that_repeats_has_an_interval_of_one_point():
-    assert statistics.mean([2.0, 2.0, 2.0]) == statistics.Mean(mean=2.0, low=2.0, high=2.0, new_low=2.0, new_high=2.0)
+    assert intervals.mean([2.0, 2.0, 2.0]) == intervals.Mean(mean=2.0, low=2.0, high=2.0, new_low=2.0, new_high=2.0)
 
 
 @pytest.mark.parametrize("num_blocks", [0, 1, 2])
 def test_too_few_blocks_give_no_interval(num_blocks):
-    ratio = statistics.ratio(np.log([1.0, 2.0])[:num_blocks])
+    ratio = intervals.ratio(np.log([1.0, 2.0])[:num_blocks])
     assert (ratio.low, ratio.high, ratio.new_low, ratio.new_high) == (None,) * 4
     assert (ratio.ratio is None) == (num_blocks == 0)
-    difference = statistics.difference([0.5] * num_blocks)
+    difference = intervals.difference([0.5] * num_blocks)
     assert (difference.low95, difference.high90, difference.p_value) == (None,) * 3
 
 
 @pytest.mark.parametrize("num_blocks", [3, 5, 10])
 def test_means_and_differences_agree_with_other_implementations(num_blocks):
     values = np.random.default_rng(num_blocks).normal(0.3, 1.0, num_blocks)
-    result, zeros = statistics.difference(values), np.zeros(num_blocks)
+    result, zeros = intervals.difference(values), np.zeros(num_blocks)
     for confidence, low, high in ((0.90, result.low90, result.high90), (0.95, result.low95, result.high95)):
         paired = stats.ttest_rel(values, zeros).confidence_interval(confidence)
         assert (low, high) == pytest.approx(tuple(paired), abs=1e-9)
         assert (low, high) == pytest.approx(DescrStatsW(values).tconfint_mean(1 - confidence), abs=1e-9)
     assert result.p_value == pytest.approx(stats.ttest_rel(values, zeros).pvalue, abs=1e-9)
-    mean = statistics.mean(values)
+    mean = intervals.mean(values)
     assert (mean.mean, mean.low, mean.high) == pytest.approx((result.mean, result.low95, result.high95), abs=1e-9)
 
 
@@ -71,16 +71,16 @@ def test_means_and_differences_agree_with_other_implementations(num_blocks):
 def test_the_interval_of_a_new_value_agrees_with_a_regression_on_a_constant(num_blocks):
     values = np.random.default_rng(num_blocks).normal(2.0, 1.0, num_blocks)
     frame = sm.OLS(values, np.ones(num_blocks)).fit().get_prediction([1.0]).summary_frame(alpha=0.05)
-    result = statistics.mean(values)
+    result = intervals.mean(values)
     expected = (frame["obs_ci_lower"][0], frame["obs_ci_upper"][0])
     assert (result.new_low, result.new_high) == pytest.approx(expected, abs=1e-9)
-    ratio = statistics.ratio(values)
+    ratio = intervals.ratio(values)
     assert (ratio.new_low, ratio.new_high) == pytest.approx(tuple(np.exp(expected)), rel=1e-9)
 
 
 def test_a_proportion_by_hand():
     """None of three: the upper limit solves (1 − p)³ = 0.025."""
-    result = statistics.proportion(0, 3)
+    result = intervals.proportion(0, 3)
     assert (result.low, result.high) == (0.0, pytest.approx(1 - 0.025 ** (1 / 3), abs=1e-9))
 
 
@@ -88,25 +88,25 @@ def test_proportions_agree_with_the_binomial_test():
     for total in (1, 3, 5, 20):
         for count in range(total + 1):
             expected = stats.binomtest(count, total).proportion_ci(0.95, method="exact")
-            result = statistics.proportion(count, total)
+            result = intervals.proportion(count, total)
             assert (result.low, result.high) == pytest.approx(tuple(expected), abs=1e-9)
 
 
 def test_holm_by_hand():
     """The smallest of four counts four times, the next three times, and none falls below the one before it."""
-    assert statistics.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert statistics.holm([0.9, 0.8]) == [1.0, 1.0]
+    assert intervals.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert intervals.holm([0.9, 0.8]) == [1.0, 1.0]
 
 
 def test_holm_counts_a_comparison_that_could_not_be_made():
-    assert statistics.holm([None, 0.01, None, 0.02]) == [None, pytest.approx(0.04), None, pytest.approx(0.06)]
-    assert statistics.holm([None]) == [None]
-    assert statistics.holm([]) == []
+    assert intervals.holm([None, 0.01, None, 0.02]) == [None, pytest.approx(0.04), None, pytest.approx(0.06)]
+    assert intervals.holm([None]) == [None]
+    assert intervals.holm([]) == []
 
 
 def test_holm_agrees_with_its_formula():
     values = np.random.default_rng(3).uniform(0, 0.2, 7)
     order = np.argsort(values)
     stepped = np.minimum(1, np.maximum.accumulate([(7 - rank) * values[i] for rank, i in enumerate(order)]))
-    adjusted = statistics.holm(list(values))
+    adjusted = intervals.holm(list(values))
     assert [adjusted[i] for i in order] == pytest.approx(list(stepped), abs=1e-9)

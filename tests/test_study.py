@@ -12,12 +12,12 @@ from conftest import REPOSITORY, small_study
 from omegaconf import OmegaConf
 
 import stages.train
-from pipeline import image
-from pipeline.configuration import validate
 from pipeline.errors import InputError
-from pipeline.hardware import Hardware
-from pipeline.study import RunKey, Study, load_study
-from pipeline.variant import Dynamic, Fixed
+from pipeline.machine import image
+from pipeline.machine.hardware import Hardware
+from pipeline.study.configuration import validate
+from pipeline.study.schema import RunKey, Study, load_study
+from pipeline.study.variant import Dynamic, Fixed
 from stages import check
 
 
@@ -37,7 +37,7 @@ def fault(values: object) -> str:
 
 
 def test_params_are_the_composed_quick_profile():
-    assert quick() == composed(), "compose params.yaml anew: make params"
+    assert quick() == composed(), "compose params.yaml again: make params"
 
 
 @pytest.mark.parametrize("profile", ["quick", "paper"])
@@ -84,6 +84,18 @@ def test_a_wrong_type_is_not_converted():
     text = fault(values)
     assert "seeds.0:" in text
     assert "Received: '0'" in text
+
+
+@pytest.mark.parametrize("source", ["a\0b", "x" * 5000, "a/" + "x" * 256, "\u202eyp.ledom", "a\x1b[2J", ""])
+def test_a_source_that_can_be_no_path_is_refused(source):
+    values = quick()
+    values["benchmarks"]["mnist_dense"]["model"] = {"name": "mine:build", "source": source}
+    text = fault(values)
+    assert "benchmarks.mnist_dense.model.source:" in text
+    assert all(line.isprintable() for line in text.splitlines())
+    values = quick()
+    values["datasets"]["mnist"] |= {"module": "mine", "source": source}
+    assert "datasets.mnist.source:" in fault(values)
 
 
 def test_a_policy_that_does_not_exist_lists_those_that_do():
@@ -253,15 +265,21 @@ CPU = Hardware("cpu", "CPU", cpu_features=("avx2",))
     ],
 )
 def test_what_trains_is_named(runtime, hardware, said):
-    assert check.device(runtime, hardware).startswith(said)
+    assert check.describe_device(runtime, hardware).startswith(said)
 
 
 def test_slow_choices_are_named_and_fast_ones_are_not():
     study = Study.model_validate(quick())
     notes = check.slow_choices(study, CPU)
     assert len(notes) == 2
-    assert "float16 is emulated; do not expect speed of mixed_float16, mixed_float16_2x" in notes[0]
-    assert "bfloat16 is emulated; do not expect speed of mixed_bfloat16, mixed_bfloat16_2x" in notes[1]
+    assert (
+        "float16 is not computed in hardware on this machine: do not expect speed of mixed_float16, mixed_float16_2x"
+        in notes[0]
+    )
+    assert (
+        "bfloat16 is not computed in hardware on this machine: do not expect speed of mixed_bfloat16, mixed_bfloat16_2x"
+        in notes[1]
+    )
     assert check.slow_choices(study, H200) == []
 
 
@@ -313,7 +331,7 @@ def test_numbers_without_sense_are_refused(tmp_path, value):
 def test_a_key_that_stands_twice_is_refused(tmp_path):
     path = tmp_path / "params.yaml"
     path.write_text((REPOSITORY / "params.yaml").read_text() + "\nseeds: [7]\n")
-    with pytest.raises(InputError, match="the key 'seeds' stands twice"):
+    with pytest.raises(InputError, match=r'line \d+, column 1: found duplicate key "seeds"'):
         load_study(path)
 
 

@@ -5,8 +5,15 @@ import pytest
 from conftest import epoch_records
 from scipy import stats
 
-from pipeline.study import RunKey
-from pipeline.timing import seconds_to_accuracy, slope_percent, steady_epoch_seconds, timing_fault
+from pipeline.comparison.timing import (
+    excluded_epochs,
+    exclusion_reason,
+    images_per_second,
+    seconds_to_accuracy,
+    slope_percent,
+    steady_epoch_seconds,
+)
+from pipeline.study.schema import RunKey
 
 
 def test_warm_up_epochs_are_left_out_by_parameter():
@@ -14,6 +21,8 @@ def test_warm_up_epochs_are_left_out_by_parameter():
     assert steady_epoch_seconds(epochs, 1) == 2.0
     assert steady_epoch_seconds(epochs, 0) == 2.5
     assert steady_epoch_seconds(epochs, 4) is None
+    assert (images_per_second(epochs, 2), images_per_second(epochs, 4)) == (40 / 1.5, None)
+    assert (excluded_epochs(epochs, 2), excluded_epochs(epochs, 0)) == ([1, 2], [])
 
 
 def test_the_slope_of_what_is_left():
@@ -44,9 +53,10 @@ def test_times_are_left_out_for_another_process_or_a_busy_machine(make_record):
     quiet = make_record(RunKey("wide", "mixed", 0))
     busy = quiet.model_copy(update={"disturbance": quiet.disturbance.model_copy(update={"other_cpu_share": 0.4})})
     unknown = quiet.model_copy(update={"disturbance": quiet.disturbance.model_copy(update={"other_cpu_share": None})})
-    assert timing_fault(quiet, 0.25) is None
-    assert timing_fault(unknown, 0.25) is None
-    assert timing_fault(busy, 0.25) == "other work took 40% of the CPU time"
-    assert timing_fault(busy, 0.5) is None
+    assert exclusion_reason(quiet, 0.25) is None
+    assert exclusion_reason(unknown, 0.25) is None
+    assert exclusion_reason(busy.model_copy(update={"timing_fault": ""}), 0.25) == exclusion_reason(busy, 0.25)
+    assert exclusion_reason(busy, 0.25) == "other work took 40% of the CPU time"
+    assert exclusion_reason(busy, 0.5) is None
     shared = busy.model_copy(update={"timing_fault": "1 other process on its GPU"})
-    assert timing_fault(shared, 0.5) == "1 other process on its GPU"
+    assert exclusion_reason(shared, 0.5) == "1 other process on its GPU"

@@ -2,6 +2,7 @@
 
 import json
 import time
+from types import SimpleNamespace
 
 import keras
 import numpy as np
@@ -9,20 +10,22 @@ import pytest
 import tensorflow as tf
 from conftest import ENGINE, benchmark, small_study
 
-from pipeline import building, datasets, evaluation, loops, training
-from pipeline.benchmark import Benchmark
-from pipeline.clock import EpochClock
+from pipeline.comparison.finished_runs import read_epochs, read_record
+from pipeline.data import datasets
 from pipeline.errors import InputError
-from pipeline.finished_runs import read_epochs, read_record
-from pipeline.progress import ProgressLine
-from pipeline.records import RunRecord
-from pipeline.study import RunKey
-from pipeline.variant import Variant
+from pipeline.machine.disturbance import Watch
+from pipeline.records.schema import RunRecord
+from pipeline.study.benchmark import Benchmark
+from pipeline.study.schema import RunKey
+from pipeline.study.variant import Variant
+from pipeline.training import building, evaluation, loops, run
+from pipeline.training.clock import EpochClock
+from pipeline.training.progress import ProgressLine
 
-DESIGNED_FIELDS = """schema_version, benchmark, variant, seed, campaign, outcome, engine, policy, compute_dtype,
-variable_dtype, output_dtype, tf32, jit_compile, devices, loop, loss_scale, initial_loss_scale, overflow,
-batch_size, image_size, num_parameters,
-num_train_examples, num_validation_examples, num_test_examples, num_epochs, steps_per_epoch, startup_seconds,
+DESIGNED_FIELDS = """schema_version, benchmark, variant, seed, outcome, planned, compute_dtype,
+variable_dtype, output_dtype, initial_loss_scale, overflow, num_parameters,
+num_test_examples, num_epochs, startup_seconds,
+run_seconds, max_run_seconds,
 first_epoch_seconds, steady_epoch_seconds, images_per_second, peak_memory_bytes, peak_memory_kind, weights_bytes,
 skipped_steps, final_loss_scale, final_train_loss, final_validation_accuracy, final_test_loss, final_test_accuracy,
 test_metrics, initial_weights_sha256, final_weights_sha256, data_sha256, resumed, excluded_epochs,
@@ -42,7 +45,7 @@ def study_with(policy: str, variant: dict | None = None, **recipe):
 
 
 def train(study, workspace, variant="other", seed=0) -> RunRecord:
-    return training.train(study, RunKey("wide", variant, seed), time.perf_counter(), workspace)
+    return run.train(study, RunKey("wide", variant, seed), time.perf_counter(), workspace)
 
 
 @pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16", "float16", "bfloat16"])
@@ -54,10 +57,10 @@ def test_a_run_leaves_a_complete_record(workspace, policy):
     assert read_record(record.key, workspace) == record
 
     assert record.outcome == "completed"
-    assert record.policy == policy
-    assert record.batch_size == 32
-    assert record.steps_per_epoch == 2
-    assert record.loss_scale == ("dynamic" if policy == "mixed_float16" else "none")
+    assert record.planned.policy == policy
+    assert record.planned.batch_size == 32
+    assert record.planned.steps_per_epoch == 2
+    assert record.planned.loss_scale.mode == ("dynamic" if policy == "mixed_float16" else "none")
     assert record.num_parameters == 64 * 16 + 16 + 16 * 16 + 16 + 16 * 10 + 10
     assert record.weights_bytes == record.num_parameters * (2 if policy in ("float16", "bfloat16") else 4)
 
@@ -102,7 +105,7 @@ def test_the_custom_loop_does_what_fit_does(workspace, policy):
     written_out = train(study_with(policy, {"loop": "custom"}, **recipe), workspace)
     epochs = read_epochs(written_out, workspace)
     by_keras = train(study_with(policy, **recipe), workspace)
-    assert (written_out.loop, by_keras.loop) == ("custom", "fit")
+    assert (written_out.planned.loop, by_keras.planned.loop) == ("custom", "fit")
     assert written_out.initial_weights_sha256 == by_keras.initial_weights_sha256
     assert written_out.final_test_loss == pytest.approx(by_keras.final_test_loss, rel=1e-3)
     for ours, theirs in zip(epochs, read_epochs(by_keras, workspace), strict=True):
@@ -127,7 +130,7 @@ def test_every_loss_scale_works_with_every_loop(workspace, loop, policy, loss_sc
     record = train(
         study_with(policy, {"loop": loop, "loss_scale": loss_scale}, num_epochs=3, optimizer=adam), workspace
     )
-    assert (record.loss_scale, record.initial_loss_scale, record.final_loss_scale) == (
+    assert (record.planned.loss_scale.mode, record.initial_loss_scale, record.final_loss_scale) == (
         loss_scale["mode"],
         initial,
         final,
@@ -181,7 +184,7 @@ def test_no_callback_of_ours_makes_keras_wait_for_every_step():
 @pytest.mark.parametrize("loop", ["fit", "custom"])
 def test_xla_and_tf32_are_recorded_as_they_are_set(workspace, loop):
     record = train(study_with("mixed_bfloat16", {"jit_compile": True, "tf32": True, "loop": loop}), workspace)
-    assert (record.jit_compile, record.tf32, record.outcome) == (True, True, "completed")
+    assert (record.planned.jit_compile, record.planned.tf32, record.outcome) == (True, True, "completed")
 
 
 def test_logs_for_tensorboard_are_kept_where_the_study_asks_for_them(workspace):
@@ -219,7 +222,7 @@ def test_out_of_memory_is_an_outcome(workspace, monkeypatch):
         model, digest = real(*arguments, **options)
         return Greedy(model.inputs, model.outputs), digest
 
-    monkeypatch.setattr(training, "build_model", build)
+    monkeypatch.setattr(run, "build_model", build)
     record = train(study_with("float32"), workspace)
     assert (record.outcome, record.num_epochs, record.final_test_accuracy) == ("out_of_memory", 0, None)
 
@@ -231,7 +234,7 @@ def test_the_clock_leaves_validation_out(workspace, monkeypatch):
         time.sleep(0.4)
         return real(*arguments)
 
-    monkeypatch.setattr(training, "score", slow)
+    monkeypatch.setattr(run, "score", slow)
     record = train(study_with("float32"), workspace)
     for epoch in read_epochs(record, workspace):
         assert epoch.validation_seconds >= 0.4
@@ -252,7 +255,7 @@ def test_overflow_skips_the_step_and_halves_the_scale():
 
 
 def test_the_score_is_what_keras_evaluates(workspace):
-    data = datasets.load("mnist", small_study().benchmarks["wide"].split, workspace / "data")
+    data = datasets.load_dataset("mnist", small_study().benchmarks["wide"].split, workspace / "data")
     recipe = Benchmark.model_validate(benchmark(units=16))
     model, _ = building.build_model(recipe, "float32", 10, 1, seed=0)
     building.compile_model(model, recipe, Variant(policy="float32", batch_multiplier=1))
@@ -264,7 +267,7 @@ def test_the_score_is_what_keras_evaluates(workspace):
 
 def test_a_model_that_ignores_its_policy_is_refused(workspace, monkeypatch):
     real = building.build_model
-    monkeypatch.setattr(training, "build_model", lambda recipe, _policy, *rest: real(recipe, "float32", *rest))
+    monkeypatch.setattr(run, "build_model", lambda recipe, _policy, *rest: real(recipe, "float32", *rest))
     with pytest.raises(InputError, match=r"compute='bfloat16'.*under mixed_bfloat16: .*compute='float32'"):
         train(study_with("mixed_bfloat16"), workspace)
     assert not (workspace / "runs").exists()
@@ -272,9 +275,9 @@ def test_a_model_that_ignores_its_policy_is_refused(workspace, monkeypatch):
 
 def test_fit_receives_the_batches_in_their_order(workspace):
     """Keras passes the order through: one pass of `fit` sees exactly what the batches yield."""
-    from pipeline.batches import ShuffledBatches
+    from pipeline.data.batches import ShuffledBatches
 
-    data = datasets.load("mnist", small_study().benchmarks["wide"].split, workspace / "data")
+    data = datasets.load_dataset("mnist", small_study().benchmarks["wide"].split, workspace / "data")
     seen = []
 
     class Spy(ShuffledBatches):
@@ -301,3 +304,19 @@ def test_a_run_whose_images_stay_on_disk_ends_with_the_same_weights(workspace, m
     far = train(study_with("mixed_bfloat16", num_epochs=2), workspace)
     assert near.final_weights_sha256 == far.final_weights_sha256
     assert (near.final_test_loss, near.final_test_accuracy) == (far.final_test_loss, far.final_test_accuracy)
+
+
+def test_a_run_watches_the_gpus_it_trains_on(workspace, monkeypatch):
+    """As many as the study has devices, of those that its engine sees."""
+    monkeypatch.setattr(run.engine, "gpu_places", lambda: [1, 2])
+    watched = []
+    monkeypatch.setattr(run, "Watch", lambda gpus: watched.append(gpus) or Watch(gpus))
+    train(study_with("float32"), workspace)
+    assert watched == [[1]]
+
+
+@pytest.mark.skipif(ENGINE != "tensorflow", reason="asks TensorFlow")
+def test_a_process_computes_on_the_gpus_it_has_left_visible(monkeypatch):
+    chosen = [SimpleNamespace(name=f"/physical_device:GPU:{place}") for place in (3, 11)]
+    monkeypatch.setattr("tensorflow.config.get_visible_devices", lambda _: chosen)
+    assert run.engine.gpu_places() == [3, 11]

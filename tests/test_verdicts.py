@@ -4,16 +4,16 @@ import pytest
 import yaml
 from conftest import REPOSITORY, small_study
 
-from pipeline.claims import Claims, load_claims
-from pipeline.comparison import Comparison, Pair, VariantStatistics
-from pipeline.configuration import validate
-from pipeline.equivalence import Equivalence
+from pipeline.claims.evidence import Evidence
+from pipeline.claims.schema import Claims, load_claims
+from pipeline.claims.verdicts import judge_claims
+from pipeline.comparison.schema import Comparison, Pair, VariantStatistics
 from pipeline.errors import InputError
-from pipeline.hardware import Hardware, hardware_of
-from pipeline.judges import Evidence
-from pipeline.statistics import Difference, Mean, Proportion, Ratio
-from pipeline.study import load_study
-from pipeline.verdicts import judge
+from pipeline.machine.hardware import Hardware, hardware_of
+from pipeline.statistics.equivalence import Equivalence
+from pipeline.statistics.intervals import Difference, Mean, Proportion, Ratio
+from pipeline.study.configuration import validate
+from pipeline.study.schema import load_study
 
 CPU = Hardware("cpu", "Example CPU", None)
 
@@ -44,7 +44,7 @@ def judged(claim: dict, comparison: Comparison, hardware: Hardware = CPU, **more
         ceilings={"largest_batch": more.get("largest_batch", {})},
         hardware=hardware,
     )
-    (judgement,) = judge(claims(claim), evidence)
+    (judgement,) = judge_claims(claims(claim), evidence)
     assert judgement.reason
     return judgement
 
@@ -85,7 +85,6 @@ def comparison(low=None, high=None, outcome="inconclusive", needed=None, failure
         accuracy_difference_pp=Difference(
             mean=-0.1, low90=-0.2, high90=0.0, low95=-0.3, high95=0.1, p_value=0.2, p_value_holm=0.4
         ),
-        bootstrap_pp=None,
         equivalence=Equivalence(
             margin_pp=1.0,
             num_candidates=2,
@@ -140,7 +139,7 @@ def test_speed(threshold, low, high, verdict):
 def test_accuracy(outcome, verdict):
     judgement = judged(ACCURACY, comparison(outcome=outcome))
     assert judgement.verdict == verdict
-    assert judgement.measured == "−0.10 pp [−0.30, +0.10]"
+    assert judgement.measured == "test accuracy −0.10 pp [−0.30, +0.10] beside float32"
 
 
 def test_an_inconclusive_accuracy_says_how_many_seeds_would_decide():
@@ -196,7 +195,7 @@ def test_a_single_published_value_is_set_beside_one_more_run(value, verdict):
     claim = {"kind": "value", "benchmark": "wide", "candidate": "mixed", "quantity": "test_accuracy", "value": value}
     judgement = judged(claim, comparison())
     assert judgement.verdict == verdict
-    assert judgement.measured == "0.9, one more run in [0.88, 0.92]"
+    assert judgement.measured == "test accuracy 0.9; one more run would fall in [0.88, 0.92]"
     claim["quantity"] = "validation_accuracy"
     assert judged(claim, comparison()).verdict == "inconclusive"
 
@@ -208,7 +207,7 @@ def test_a_value_is_judged_only_at_the_scale_of_its_source():
     larger = claim | {"needs": {"hardware": "anything", "recipe": {"model.units": 4096}}}
     judgement = judged(larger, comparison())
     assert judgement.verdict == "not testable here"
-    assert judgement.reason == "model.units is 16 in this study, 4096 in the source"
+    assert judgement.reason == "the width of the dense layers is 16 in this study, 4,096 in the source"
     assert judgement.measured  # what was measured is shown all the same
 
 
@@ -244,7 +243,8 @@ def test_facts_hold_exactly_or_not():
     facts = {"square_of_256.float16": "inf", "bytes_per_value.float16": 2}
     assert judged(claim, comparison(), numerics={"facts": facts}).verdict == "reproduced"
     judgement = judged(claim, comparison(), numerics={"facts": facts | {"bytes_per_value.float16": 4}})
-    assert (judgement.verdict, judgement.reason) == ("not reproduced", "bytes_per_value.float16 is 4, not 2")
+    assert (judgement.verdict, judgement.reason) == ("not reproduced", "by the claim a value takes 2 bytes in float16")
+    assert judgement.measured == "256² is infinite in float16; a value takes 4 bytes in float16"
     assert judged(claim, comparison()).verdict == "not testable here"
 
 
@@ -332,7 +332,7 @@ def test_a_study_that_means_something_else_by_a_name_cannot_test_the_claim():
     variants = small_study().model_dump(mode="json")["variants"]
     variants["mixed"]["jit_compile"] = True
     judgement = judged(SPEEDUP, comparison(2.1, 2.5), study=small_study(variants=variants))
-    assert judgement.reason == "the study's mixed is not the one of claims.yaml"
+    assert judgement.reason == "by mixed this study means something else than the claim"
 
 
 def test_hardware_is_read_off_the_environment():

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The end of a campaign, whatever became of its array: collect.sh FOLDER
+# End a campaign, however its array ended: collect.sh FOLDER
 set -euo pipefail
 cd "$1/collector"
 export PYTHONPATH=$PWD

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# One element of a campaign: the DVC stage in the line of its number, in a clone of its own.
+# Run one element of a campaign: the DVC stage in the line of its number, in a clone of its own.
 #   run.sh FOLDER   the campaign's, with stages.txt and collector/
 # The number, from 0, is that of Slurm's array or of Kubernetes' Indexed Job. A stage that is finished ends at once.
 set -euo pipefail

@@ -1,4 +1,4 @@
-"""The few things Keras leaves to the engine underneath it: the same functions for TensorFlow and for JAX.
+"""Offer the few things that Keras leaves to its engine: the same functions for TensorFlow and for JAX.
 
 The environment variable KERAS_BACKEND, set before this is first imported, names the engine. Import this module before
 Keras: it loads the engine without its start-up chatter.

@@ -1,4 +1,4 @@
-"""Gradients of activations on JAX, which differentiates by what a function takes, not by what it computes between."""
+"""Compute gradients of activations on JAX, which differentiates by what a function takes, not by values in between."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,7 @@ import numpy as np
 
 
 def activation_gradients(network: Any, images: Any, labels: Any, loss: Any) -> list[Any]:
-    """Gradients of the loss with respect to the output of every layer of a Keras model, as NumPy arrays.
+    """Return the gradients of the loss with respect to the output of every layer of a Keras model, as NumPy arrays.
 
     Args:
         network: its outputs are those of its layers, the last of them the probabilities.
@@ -21,7 +21,10 @@ def activation_gradients(network: Any, images: Any, labels: Any, loss: Any) -> l
     layers = [output._keras_history.operation for output in network.outputs[:-1]]
 
     def perturbed(perturbations: Sequence[Any]) -> Any:
-        """The loss, where something is added to the output of each layer: its derivative there is what we want."""
+        """Return the loss after adding something to the output of each layer.
+
+        Its derivative by that something is the gradient wanted.
+        """
         with contextlib.ExitStack() as stack:
             stack.enter_context(keras.StatelessScope())  # batch norm's new averages are not kept
             for layer, perturbation in zip(layers, perturbations, strict=True):

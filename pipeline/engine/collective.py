@@ -1,4 +1,4 @@
-"""One run in several processes on TensorFlow: Keras's `fit` in each, and sums over them all.
+"""Train one run in several processes on TensorFlow: Keras's `fit` in each, and sums over them all.
 
 Keras 3.15 can't fit a model built under MultiWorkerMirroredStrategy (keras #20585). Here the strategy does only what
 lies below Keras: it connects the processes and sums over them. Each process trains its own copy of the model on an
@@ -22,10 +22,10 @@ _strategy: Any = None  # once several processes have joined
 
 
 def join_processes() -> tuple[int, int]:
-    """Joins the processes that one launcher started for one run; which of them this is, and how many there are.
+    """Join the processes that one launcher started for one run; return which of them this is, and their number.
 
     Slurm's tasks of a job step find each other; elsewhere TF_CONFIG names the address of every worker, as TensorFlow
-    documents it. Before anything else is asked of TensorFlow.
+    documents it. Call it before anything else of TensorFlow.
 
     Raises:
         InputError: a machine can't be found, or has fewer GPUs than processes; TF_CONFIG has other jobs than "worker".
@@ -59,7 +59,7 @@ def join_processes() -> tuple[int, int]:
     )
     processes.expect([address for address in addresses if address != addresses[index]], index, len(addresses))
     # TensorFlow waits deaf to signals and holds the interpreter's lock: only another thread of C can end that.
-    faulthandler.dump_traceback_later(processes.PATIENCE_SECONDS, exit=True)
+    faulthandler.dump_traceback_later(processes.JOIN_SECONDS, exit=True)
     _strategy = tf.distribute.MultiWorkerMirroredStrategy(cluster)
     faulthandler.cancel_dump_traceback_later()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # TensorFlow has caught it to take note of it, and to go on
@@ -71,7 +71,7 @@ def num_processes() -> int:
 
 
 def synchronise() -> None:
-    """Returns when the devices of this process have finished; those of others are none of its business."""
+    """Wait until the devices of this process have finished, and wait for no other process."""
     if not _strategy:
         tf.test.experimental.sync_devices()
         return
@@ -80,7 +80,7 @@ def synchronise() -> None:
 
 
 def share_gradients(model: Any) -> None:
-    """Sums the gradients of all processes before the optimizer of a compiled model gets them.
+    """Sum the gradients of all processes before the optimizer of a compiled model gets them.
 
     Each process divides its mean loss by their number, as Keras does under a strategy: float16 sees the same numbers in
     the backward pass as in one process. A dynamic loss scale looks at the sums, so all find the same overflows and skip
@@ -102,7 +102,7 @@ def share_gradients(model: Any) -> None:
 
 
 def average_epoch(model: Any, logs: dict[str, Any]) -> None:
-    """At the end of an epoch: averages over the processes of its metrics `logs`, and of batch norm's moving averages.
+    """Average the metrics `logs` of an ended epoch, and batch norm's moving averages, over the processes.
 
     Those are linear in what each step saw, so that averaging them now and averaging them at every step is the same.
     """
@@ -118,7 +118,7 @@ def average_epoch(model: Any, logs: dict[str, Any]) -> None:
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
 def _total(tensors: list[Any]) -> list[Any]:
-    """The sums of each over all processes; inside a tf.function."""
+    """Return the sums of each over all processes. Call it inside a tf.function."""
 
     @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
     def total(*shares: Any) -> Any:

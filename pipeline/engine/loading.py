@@ -1,4 +1,4 @@
-"""How an engine is loaded: in silence, and without packages that it would only import in case they were wanted."""
+"""Load an engine in silence, and without packages that it would import only in case they were wanted."""
 
 import contextlib
 import os
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def silent_stderr() -> Iterator[None]:
-    """Sends file descriptor 2, which libraries write to while they are loaded, to nowhere."""
+    """Send file descriptor 2, to which libraries write while they are loaded, to nowhere."""
     sys.stderr.flush()
     saved = os.dup(2)
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -23,8 +23,9 @@ def silent_stderr() -> Iterator[None]:
 
 @contextlib.contextmanager
 def without(*packages: str) -> Iterator[None]:
-    """What is imported inside finds none of `packages` but those loaded before, and does without; afterwards they can
-    be imported as ever.
+    """Hide `packages` from every import inside the block, but for those loaded before.
+
+    They can be imported again afterwards.
     """
     absent = [package for package in packages if package not in sys.modules]
     sys.modules.update(dict.fromkeys(absent))  # type: ignore[arg-type]  # None: Python finds no such module

@@ -1,4 +1,4 @@
-"""TensorFlow underneath Keras."""
+"""Run TensorFlow underneath Keras."""
 
 import contextlib
 import os
@@ -20,6 +20,8 @@ with silent_stderr(), without("IPython", "jax", "matplotlib", "pandas", "pyarrow
 
     tf.config.list_physical_devices()
 
+    from tensorflow.python.util._pywrap_util_port import IsMklEnabled  # the public API does not tell
+
     from pipeline.engine import collective
 tf.get_logger().setLevel("ERROR")  # it advises against tracing, which we do on purpose and outside the clock
 
@@ -34,14 +36,21 @@ average_epoch = collective.average_epoch
 
 
 def version() -> dict[str, str]:
-    """The engine's packages and their versions."""
+    """Return the engine's packages and their versions."""
     return {"tensorflow": tf.__version__}
 
 
-def end_process() -> NoReturn:
-    """Ends this process without taking TensorFlow down piece by piece, for which it would take a second.
+def kernels() -> str:
+    """Name the library whose kernels compute here: CUDA's on a GPU, on a CPU oneDNN's or TensorFlow's own (Eigen)."""
+    if tf.config.list_physical_devices("GPU"):
+        return "CUDA"
+    return "oneDNN" if IsMklEnabled() else "Eigen"
 
-    Nothing waits to be written but what Python holds back. Of several processes each takes its leave of the others.
+
+def end_process() -> NoReturn:
+    """End this process without taking TensorFlow down piece by piece, which would take a second.
+
+    Only Python's own buffers are still to be written. Each of several processes takes its leave of the others.
     """
     if collective.num_processes() > 1:
         sys.exit()
@@ -51,12 +60,12 @@ def end_process() -> NoReturn:
 
 
 def set_tf32(enabled: bool) -> None:
-    """Lets float32 matrix products round their inputs to TensorFloat-32, or forbids it."""
+    """Let float32 matrix products round their inputs to TensorFloat-32, or forbid it."""
     tf.config.experimental.enable_tensor_float_32_execution(enabled)
 
 
 def accelerators() -> list[dict[str, str]]:
-    """Kind, name and compute capability of each GPU, as the engine sees them."""
+    """List kind, name and compute capability of each GPU, as the engine sees them."""
     found = []
     for device in tf.config.get_visible_devices("GPU"):
         details = tf.config.experimental.get_device_details(device)
@@ -66,13 +75,18 @@ def accelerators() -> list[dict[str, str]]:
     return found
 
 
+def gpu_places() -> list[int]:
+    """Return which of the GPUs that CUDA shows this process computes on, counted from 0."""
+    return [int(device.name.rpartition(":")[2]) for device in tf.config.get_visible_devices("GPU")]
+
+
 def keep_compiled(folder: Path) -> None:
-    """TensorFlow keeps no compiled step from one process to the next."""
+    """Do nothing: TensorFlow keeps no compiled step from one process to the next."""
 
 
 @contextlib.contextmanager
 def data_parallel(num_devices: int) -> Iterator[None]:
-    """What is built and trained inside is so on `num_devices` devices, a share of each batch on each.
+    """Build and train on `num_devices` devices inside the block, a share of each batch on each.
 
     Raises:
         InputError: there are fewer, or several processes have more or fewer, at one each.
@@ -93,10 +107,10 @@ def data_parallel(num_devices: int) -> Iterator[None]:
 
 
 def feed(batches: Any) -> Any:
-    """What Keras reads `batches` from, a PyDataset of arrays or of tuples of them, in its order.
+    """Return the object from which Keras reads `batches`, a PyDataset of arrays or of tuples of them, in its order.
 
     Given a PyDataset itself, Keras makes a generator of it, and TensorFlow's generators tell the C library to hand back
-    all memory it can: every large tensor of a step is then mapped anew, for half as much time again on a CPU. The
+    all memory it can: every large tensor of a step is then mapped again, for half as much time again on a CPU. The
     length of a batch stays open, so that none but the first is traced.
     """
     first = batches[0]
@@ -113,12 +127,14 @@ def feed(batches: Any) -> Any:
 
 
 def predict(model: Any, batches: Any) -> np.ndarray:
-    """What `model` makes of `batches`, a PyDataset of images (N, ...), all in one array."""
+    """Return the predictions of `model` for `batches`, a PyDataset of images (N, ...), all in one array."""
     return np.asarray(model.predict(feed(batches), verbose=0))
 
 
 def gradient_step(model: Any) -> tuple[Callable[..., Any], Callable[[], None]]:
-    """One training step of a compiled Keras model, written out and compiled as the model was; and nothing more to do.
+    """Return one training step of a compiled Keras model, written out and compiled as the model was.
+
+    The second value does nothing.
 
     The step takes images (N, ...) and labels (N,), and returns the mean loss before scaling and the number of examples
     that were right, both still on the device. It changes the model in place.
@@ -140,7 +156,7 @@ def gradient_step(model: Any) -> tuple[Callable[..., Any], Callable[[], None]]:
 
 
 def apply_step(optimizer: Any, variable: Any) -> Any:
-    """A compiled function that applies one gradient, a NumPy array of the variable's shape, through `optimizer`."""
+    """Return a compiled function that applies a gradient, a NumPy array like the variable, through `optimizer`."""
 
     @tf.function  # type: ignore[untyped-decorator]
     def step(gradient: Any) -> None:
@@ -150,7 +166,7 @@ def apply_step(optimizer: Any, variable: Any) -> Any:
 
 
 def activation_gradients(network: Any, images: Any, labels: Any, loss: Any) -> list[Any]:
-    """Gradients of the loss with respect to the output of every layer of a Keras model, as NumPy arrays.
+    """Return the gradients of the loss with respect to the output of every layer of a Keras model, as NumPy arrays.
 
     Args:
         images: what `network` takes, (N, ...).
@@ -170,13 +186,13 @@ def activation_gradients(network: Any, images: Any, labels: Any, loss: Any) -> l
 
 
 def reset_peak_memory() -> None:
-    """Forgets the allocator's peak so far; a process's peak resident set cannot be reset."""
+    """Forget the allocator's peak so far. The peak resident set of a process can't be reset."""
     if tf.config.list_logical_devices("GPU"):
         tf.config.experimental.reset_memory_stats("GPU:0")
 
 
 def peak_memory() -> tuple[int, str]:
-    """Bytes, and what was measured: the accelerator's allocator, or the resident set of this process."""
+    """Return bytes, and whose they are: the accelerator's allocator, or the resident set of this process."""
     if tf.config.list_logical_devices("GPU"):
         return tf.config.experimental.get_memory_info("GPU:0")["peak"], "allocator"
     unit = 1 if sys.platform == "darwin" else 1024

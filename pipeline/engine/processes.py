@@ -1,4 +1,4 @@
-"""What a launcher tells the processes of one run about each other. Nothing here needs an engine."""
+"""Read what a launcher tells the processes of one run about each other. Nothing here needs an engine."""
 
 import os
 import re
@@ -8,16 +8,18 @@ from collections.abc import Sequence
 
 from pipeline.errors import InputError
 
-PATIENCE_SECONDS = 120  # how long a process waits for the others; tasks of one `srun` start within seconds
+JOIN_SECONDS = 120  # how long a process waits for the others; tasks of one `srun` start within seconds
 
 
 def are_slurm_tasks() -> bool:
-    """Whether this is one of several tasks of a job step of Slurm."""
+    """Return whether this is one of several tasks of a job step of Slurm."""
     return int(os.environ.get("SLURM_STEP_NUM_TASKS", "1")) > 1
 
 
 def slurm_hosts() -> list[str]:
-    """The node of each task of the job step, in the order of the tasks: Slurm fills one node after the other.
+    """Return the node of each task of the job step, in the order of the tasks.
+
+    Slurm fills one node after the other.
 
     Slurm writes the nodes as "a1,b[07-08,11]", and the numbers of tasks on them as "2(x3),1".
     """
@@ -33,9 +35,9 @@ def slurm_hosts() -> list[str]:
 
 
 def expect(addresses: Sequence[str], index: int | str, count: int | str) -> None:
-    """Looks for the machines whose processes process `index` of `count` is about to wait for, and says that it waits.
+    """Look for the machines that process `index` of `count` is about to wait for, and say that it waits.
 
-    The engines wait in C++ and end the process there; whoever reads what it printed learns here what it waited for.
+    The engines wait in C++ and end the process there. The line printed here tells a reader what it waited for.
 
     Args:
         addresses: "host" or "host:port".
@@ -52,7 +54,7 @@ def expect(addresses: Sequence[str], index: int | str, count: int | str) -> None
                 f"no address of that name ({error.strerror}). Enter it in DNS, or in /etc/hosts of every node."
             ) from None
     print(
-        f"process {index} of {count} waits for {', '.join(addresses)}, at most {PATIENCE_SECONDS} s",
+        f"process {index} of {count} waits for {', '.join(addresses)}, at most {JOIN_SECONDS} s",
         file=sys.stderr,
         flush=True,
     )

@@ -1,4 +1,4 @@
-"""The models a benchmark can name, and what all of them have in common."""
+"""Build the models that a benchmark can name, with all that they have in common."""
 
 import importlib
 import math
@@ -7,16 +7,16 @@ import keras
 import numpy as np
 from keras import layers
 
-from pipeline.benchmark import Application, Benchmark, Imported
 from pipeline.models import imported
 from pipeline.models.imported import ModelSpec
-from pipeline.recipe import Augmentation
+from pipeline.study.benchmark import Application, Benchmark, Imported
+from pipeline.study.recipe import Augmentation
 
 __all__ = ["ModelSpec", "build"]
 
 
 def build(benchmark: Benchmark, num_classes: int, num_channels: int, seed: int = 0) -> keras.Model:
-    """The benchmark's model: uint8 images (N, h, w, C) of any size to float32 probabilities (N, num_classes).
+    """Build the benchmark's model: uint8 images (N, h, w, C) of any size to float32 probabilities (N, num_classes).
 
     The first weights of our own models depend on the seed alone, not on the engine. Others come from their own
     initialisers, and depend on `keras.utils.set_random_seed` and the engine.
@@ -56,7 +56,7 @@ def _network(benchmark: Benchmark, spec: ModelSpec) -> keras.Model:
 
 
 def _augmentation(augmentation: Augmentation, seed: int) -> keras.layers.Layer:
-    """A layer that changes images (N, H, W, C) in [0, 1] in training, and lets them through otherwise."""
+    """Return a layer that changes images (N, H, W, C) in [0, 1] in training, and lets them through otherwise."""
     arguments = augmentation.model_dump(exclude={"name"})
     if augmentation.name in ("random_contrast", "random_brightness"):
         arguments["value_range"] = (0.0, 1.0)
@@ -68,7 +68,7 @@ def _augmentation(augmentation: Augmentation, seed: int) -> keras.layers.Layer:
 
 
 def _draw_kernels(network: keras.Model, generator: np.random.Generator) -> None:
-    """Gives every kernel values as Keras does by default, after Glorot & Bengio (2010), but drawn by NumPy.
+    """Draw every kernel as Keras does by default, after Glorot & Bengio (2010), but with NumPy.
 
     Uniform on ±√(6 / (fan in + fan out)). Each engine's own generator would draw others.
     """

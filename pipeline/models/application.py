@@ -1,4 +1,4 @@
-"""One of `keras.applications` with random weights and a head for our classes."""
+"""Build a network of `keras.applications` with random weights and a head for our classes."""
 
 import inspect
 
@@ -7,11 +7,20 @@ from keras import layers
 
 from pipeline.errors import InputError
 
-OURS = {"include_top", "weights", "input_tensor", "input_shape", "pooling", "classes", "classifier_activation", "name"}
+FIXED_ARGUMENTS = {
+    "include_top",
+    "weights",
+    "input_tensor",
+    "input_shape",
+    "pooling",
+    "classes",
+    "classifier_activation",
+    "name",
+}
 
 
 def build(*, name: str, num_classes: int, image_shape: tuple[int, int, int], **arguments) -> keras.Model:
-    """Float images (N, H, W, C) in [0, 1] to float32 probabilities (N, num_classes).
+    """Build the network: float images (N, H, W, C) in [0, 1] to float32 probabilities (N, num_classes).
 
     Every layer but the softmax follows the global policy. Where the network would scale images itself, it is told not
     to; the family of EfficientNet can't be told, and gets its images in [0, 255].
@@ -23,7 +32,7 @@ def build(*, name: str, num_classes: int, image_shape: tuple[int, int, int], **a
     if not inspect.isfunction(function):
         names = sorted(key for key, value in vars(keras.applications).items() if inspect.isfunction(value))
         raise InputError(f"keras.applications has no {name}. It has: {', '.join(names)}")
-    known = inspect.signature(function).parameters.keys() - OURS
+    known = inspect.signature(function).parameters.keys() - FIXED_ARGUMENTS
     if unknown := sorted(arguments.keys() - known):
         raise InputError(
             f"keras.applications:{name} takes no {', '.join(unknown)} here. "

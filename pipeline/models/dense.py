@@ -1,11 +1,14 @@
-"""The fully connected network of the TensorFlow guides: two hidden layers on flattened pixels."""
+"""Build the fully connected network of the TensorFlow guides: two hidden layers on flattened pixels."""
 
 import keras
 from keras import layers
 
 
 def build(*, num_classes: int, image_shape: tuple[int, int, int], units: int) -> keras.Model:
-    """Float images (N, H, W, C) to float32 probabilities (N, num_classes); hidden layers follow the global policy."""
+    """Build the network: float images (N, H, W, C) to float32 probabilities (N, num_classes).
+
+    Hidden layers follow the global policy.
+    """
     inputs = keras.Input(image_shape)
     x = layers.Flatten()(inputs)
     x = layers.Dense(units, activation="relu")(x)

@@ -1,4 +1,4 @@
-"""EfficientNet as the CIFAR-100 notebook writes it out by hand.
+"""Build EfficientNet as the CIFAR-100 notebook writes it out by hand.
 
 It departs from Tan & Le (2019, arXiv 1905.11946) where the notebook does: relu6 stands where the paper has swish,
 convolutions carry a bias, squeeze-excite reduces by 24, the first block keeps its expansion convolution, and there is
@@ -14,7 +14,7 @@ from keras import layers
 
 @dataclass(frozen=True)
 class Stage:
-    """A run of inverted residual blocks; only the first of them has a stride."""
+    """Describe a row of inverted residual blocks; only the first of them has a stride."""
 
     filters: int
     kernel_size: int
@@ -57,7 +57,7 @@ def build(
     squeeze_excite: str = "transformed",
     batch_norm_momentum: float = 0.99,
 ) -> keras.Model:
-    """Float images (N, H, W, C) to float32 probabilities (N, num_classes).
+    """Build the network: float images (N, H, W, C) to float32 probabilities (N, num_classes).
 
     Every layer but the softmax follows the global Keras policy. `width` multiplies filters and `depth` repeats, by
     default as the `number` of the family says; the stem, the first stage and the head keep theirs.
@@ -87,7 +87,7 @@ def build(
 
 
 def round_filters(filters: float, divisor: int = 8) -> int:
-    """The nearest multiple of `divisor`, one step up where rounding would take off more than a tenth."""
+    """Return the nearest multiple of `divisor`, or the next one up where rounding takes off more than a tenth."""
     rounded = max(divisor, int(filters + divisor / 2) // divisor * divisor)
     return rounded + divisor if rounded < 0.9 * filters else rounded
 
@@ -107,7 +107,7 @@ def _inverted_residual(x, filters, kernel_size, stride, expansion, batch_norm, w
 
 
 def _transformed(x, channels, squeezed):
-    """Channel weights in [0, 1] from the spatial mean, through a bottleneck of 1 × 1 convolutions."""
+    """Return channel weights in [0, 1] from the spatial mean, through a bottleneck of 1 × 1 convolutions."""
     weights = layers.GlobalAveragePooling2D(keepdims=True)(x)
     weights = layers.Conv2D(squeezed, 1, activation="relu6")(weights)
     weights = layers.Conv2D(channels, 1, activation="sigmoid")(weights)
@@ -115,7 +115,7 @@ def _transformed(x, channels, squeezed):
 
 
 def _textbook(x, channels, squeezed):
-    """The same, through dense layers."""
+    """Return the same channel weights, through dense layers."""
     weights = layers.GlobalAveragePooling2D()(x)
     weights = layers.Dense(squeezed, activation="relu6")(weights)
     weights = layers.Dense(channels, activation="sigmoid")(weights)

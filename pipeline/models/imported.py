@@ -1,4 +1,4 @@
-"""A model that a function of the user's builds."""
+"""Build a model with a function that the user wrote."""
 
 import inspect
 from collections.abc import Mapping
@@ -8,14 +8,15 @@ from typing import Any
 
 import keras
 
-from pipeline import user_code
-from pipeline.benchmark import Imported
+from pipeline import engine
 from pipeline.errors import InputError
+from pipeline.study import user_code
+from pipeline.study.benchmark import Imported
 
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """What a `build(spec)` of one's own is asked for.
+    """Tell a user's `build(spec)` which model is wanted.
 
     It returns a functional or Sequential `keras.Model` from float32 images (N, *image_shape) in [0, 1] to float32
     probabilities (N, num_classes). Its layers follow Keras's global dtype policy, which is set to the variant's while
@@ -35,12 +36,12 @@ class ModelSpec:
 
 
 def build(model: Imported, spec: ModelSpec) -> keras.Model:
-    """What the function of `model` returns for `spec`.
+    """Return the model that the user's function builds for `spec`.
 
     Raises:
         InputError: it can't be imported or called, or what it returns does not fit `spec`.
     """
-    module = user_code.load(model.module, Path(model.source))
+    module = user_code.load_module(model.module, Path(model.source))
     function = getattr(module, model.function, None)
     if not callable(function):
         raise InputError(f"{module.__file__} has no function {model.function}, which {model.name} names")
@@ -55,6 +56,8 @@ def build(model: Imported, spec: ModelSpec) -> keras.Model:
     except InputError:
         raise
     except Exception as error:  # whatever the user's code raises
+        if engine.is_out_of_memory(error):  # which is an outcome
+            raise
         raise InputError(f"{model.name} failed for {spec}: {type(error).__name__}: {error}") from error
     _check(model.name, network, spec)
     return keras.Model(network.inputs, network.outputs, name=network.name)  # a Sequential becomes functional

@@ -17,6 +17,8 @@ import pytest
 from conftest import REPOSITORY
 from PIL import Image
 
+from pipeline.report.rendering import execute, render
+
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 AXE = Path(axe_core_python.__file__).with_name("axe.min.js")
 OPTIONS = [
@@ -69,12 +71,124 @@ def test_it_opens_without_an_error_and_asks_for_nothing_else(page, tmp_path):
     assert asked["names"] == []
 
 
-@pytest.mark.parametrize("width", [500, 1280])  # a headless Chromium is never narrower
-def test_it_fits_the_screen(page, tmp_path, width):
-    """Wide tables scroll inside their frame; the page itself does not."""
-    script = "return {page: document.documentElement.scrollWidth, screen: innerWidth}"
-    found = evaluate(tmp_path, page, script, f"--window-size={width},900")
-    assert found["page"] <= found["screen"]
+WIDTHS = [1280, 1100, 768, 420]
+# Boxes are those of the letters of every line of text, and of what has a border of its own around its text. Letters
+# leave a part of their line empty: only what lies deeper in each other than that is an overlap. What a scroller hides
+# lies over nothing outside of it.
+LAYOUT = """
+    const frame = document.createElement("iframe");
+    frame.style = "position: absolute; left: 0; top: 0; height: 2000px; border: 0";
+    frame.srcdoc = "<!doctype html>" + page.outerHTML;
+    document.body.replaceChildren(frame);
+    await new Promise((done) => { frame.onload = done; });
+    const inside = frame.contentDocument, view = frame.contentWindow;
+    inside.querySelectorAll("details").forEach((part) => { part.open = true; });
+    const describe = (node) => (node.textContent || node.tagName).trim().replace(/\\s+/g, " ").slice(0, 60);
+    const measure = (node, box, element) => {
+        const scroller = element.closest(".scroll"), frame = scroller?.getBoundingClientRect();
+        const seen = frame
+            ? {left: Math.max(box.left, frame.left), right: Math.min(box.right, frame.right)}
+            : {left: box.left, right: box.right};
+        const spare = node.nodeType === Node.TEXT_NODE ? box.height * 0.18 : 0;
+        const {left, right} = box;
+        return {node, scroller, seen, left, right, top: box.top + spare, bottom: box.bottom - spare};
+    };
+    const textBoxes = () => {
+        const boxes = [], walker = inside.createTreeWalker(inside.body, NodeFilter.SHOW_TEXT);
+        for (let text = walker.nextNode(); text; text = walker.nextNode()) {
+            const element = text.parentElement;
+            if (!text.textContent.trim() || element.closest("script, style, option, defs")) continue;
+            if (view.getComputedStyle(element).visibility !== "visible") continue;
+            const range = inside.createRange();
+            range.selectNodeContents(text);
+            boxes.push(...[...range.getClientRects()].map((line) => measure(text, line, element)));
+        }
+        const framed = [...inside.querySelectorAll(".verdict, select")];
+        boxes.push(...framed.map((node) => measure(node, node.getBoundingClientRect(), node)));
+        return boxes.filter((box) => box.right - box.left > 1 && box.bottom - box.top > 1);
+    };
+    const overlaps = () => {
+        const found = [], open = [];
+        for (const box of textBoxes().sort((a, b) => a.top - b.top)) {
+            for (let index = open.length - 1; index >= 0; index--) {
+                const other = open[index];
+                if (other.bottom <= box.top + 1) { open.splice(index, 1); continue; }
+                const [a, b] = box.scroller === other.scroller ? [box, other] : [box.seen, other.seen];
+                const across = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+                const related = box.node.contains(other.node) || other.node.contains(box.node);
+                if (across > 1 && !related) found.push(describe(other.node) + " | " + describe(box.node));
+            }
+            open.push(box);
+        }
+        return found;
+    };
+    const tooWide = (width) => {
+        const beyond = ({left, right}) => right > left && (left < -1 || right > width + 1);
+        const elements = [...inside.body.querySelectorAll("*")].filter((element) => {
+            if (element.matches("svg *, .scroll > table, .scroll > table *")) return false;
+            const cuts = !element.matches(".scroll, svg") && view.getComputedStyle(element).overflowX !== "visible";
+            return beyond(element.getBoundingClientRect()) || (cuts && element.scrollWidth > element.clientWidth + 1);
+        });
+        const texts = textBoxes().filter((box) => beyond(box.seen)).map((box) => box.node);
+        return [...elements, ...texts].map(describe);
+    };
+    const found = {};
+    for (const width of widths) {
+        frame.style.width = `${width}px`;
+        found[width] = {
+            page: inside.documentElement.scrollWidth, overlaps: overlaps(), wide: tooWide(width),
+            boxes: textBoxes().length,
+        };
+    }
+    return found;
+"""
+
+
+def layout(folder: Path, page: Path, change: str = "") -> dict[int, dict]:
+    """By width of the window: that of the page, text that overlaps other text, and what is wider than the page.
+
+    `change` is a script that runs before. The page is shown in a frame, because a headless Chromium's window is never
+    narrower than 500 pixels. Every `<details>` is open.
+    """
+    prelude = f"const page = document.documentElement.cloneNode(true), widths = {WIDTHS};"
+    prelude += "page.querySelectorAll('body > script').forEach((script) => script.remove());"
+    found = evaluate(folder, page, change + prelude + LAYOUT, "--window-size=1300,2000")
+    return {int(width): measured for width, measured in found.items()}
+
+
+def test_no_text_lies_over_another_and_only_tables_are_wider_than_the_page(page, tmp_path):
+    check_layout(page, tmp_path)
+
+
+def test_nor_do_they_in_the_report_on_every_claim_of_the_project(written_out, tmp_path):
+    page = tmp_path / "report.html"
+    page.write_text(render(execute(written_out)))
+    check_layout(page, tmp_path)
+
+
+def check_layout(page: Path, folder: Path) -> None:
+    for width, found in layout(folder, page).items():
+        assert found["boxes"] > 100  # it is seen at all
+        assert (found["overlaps"], found["wide"]) == ([], []), width
+        assert found["page"] <= width
+
+
+@pytest.mark.parametrize(
+    ("planted", "kind", "text"),
+    [
+        # What the table of claims once printed, in a column that is too narrow for it.
+        ("cell.textContent = 'weights_ratio.cifar100_efficientnet_b0.float16: 0.5'; cell.style.overflowWrap = 'normal'",
+         "overlaps", "weights_ratio"),
+        ("document.querySelector('h2').style.marginBottom = '-3em'", "overlaps", "Published claims"),
+        ("document.querySelector('details td').style = 'position: relative; top: -2.5em'", "overlaps", "candidate"),
+        ("document.querySelector('h1').style.whiteSpace = 'nowrap'", "wide", "Does 16-bit"),
+        ("document.querySelector('.answers').style = 'overflow: hidden; white-space: nowrap'", "wide", "wide"),
+    ],
+)  # fmt: skip
+def test_a_planted_fault_of_the_layout_is_found(rendered, tmp_path, planted, kind, text):
+    change = f"const cell = document.querySelector('table.claims tbody tr').cells[3]; {planted};"
+    measured = layout(tmp_path, rendered / "results" / "report.html", change)
+    assert any(text in found for at_width in measured.values() for found in at_width[kind]), measured
 
 
 def test_it_fits_a_sheet_of_paper(page, tmp_path):
@@ -137,7 +251,7 @@ def test_claims_can_be_narrowed_to_a_verdict(page, tmp_path):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_pictures_of_the_readme_show_the_published_report(tmp_path, scheme):
-    """With UPDATE_PICTURES=1 they are taken anew; fonts differ from machine to machine, so pixels are not compared."""
+    """With UPDATE_PICTURES=1 they are taken again; fonts differ from machine to machine, so pixels are not compared."""
     picture = tmp_path / f"report-{scheme}.png"
     options = [DARK] if scheme == "dark" else []
     chromium(tmp_path, PUBLISHED, "--window-size=1300,1150", f"--screenshot={picture}", *options)

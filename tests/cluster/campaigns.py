@@ -16,7 +16,7 @@ from bench.fake_datasets import write_fake_tfds
 NUM_EPOCHS = 60  # long enough to be interrupted
 FOUR_SEEDS = PROFILE | {"seeds": [0, 1, 2, 3]}
 STUDY = dense_study(NUM_EPOCHS) | FOUR_SEEDS
-SITE = {
+CLUSTER = {
     "meeting_place": "shared_cache",
     "partition": "test",
     "account": None,
@@ -35,7 +35,7 @@ def project(tmp_path_factory) -> Path:
     """A clone of the project with a small study, nothing of it run."""
     folder = tmp_path_factory.mktemp("campaigns") / "project"
     make_project(folder, dense_study(NUM_EPOCHS), FOUR_SEEDS, without=("docs/",))
-    (folder.parent / "site.yaml").write_text(yaml.safe_dump(SITE))
+    (folder.parent / "cluster.yaml").write_text(yaml.safe_dump(CLUSTER))
     for name, value in (("user.name", "t"), ("user.email", "t@example.org")):
         git(folder, "config", name, value)
     write_fake_tfds(folder.parent / "tfds")
@@ -53,9 +53,11 @@ def wait_for(condition, seconds: float) -> None:
         time.sleep(0.1)
 
 
-def campaign(project: Path, name: str, site: Path | None = None, **variables: str) -> subprocess.CompletedProcess[str]:
+def campaign(
+    project: Path, name: str, cluster: Path | None = None, **variables: str
+) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "stages.campaign", "--campaign", name]
-    command += ["--site", str(site or project.parent / "site.yaml")]
+    command += ["--cluster", str(cluster or project.parent / "cluster.yaml")]
     return subprocess.run(
         command, cwd=project, env=surroundings(project) | variables, capture_output=True, text=True, check=False
     )

@@ -9,11 +9,14 @@ from pathlib import Path
 
 import pytest
 import yaml
-from cluster.campaigns import SITE, STUDY, campaign, finish, output, wait_for
+from cluster.campaigns import CLUSTER, STUDY, campaign, finish, output, wait_for
 from projects import git
 
 from cluster import campaigns
+from pipeline.campaign.fan_out import campaign_seeds
 
+SEEDS = campaign_seeds("c1", 4, [])
+THREE = ", ".join(map(str, SEEDS[:3]))
 DVC = (sys.executable, "-m", "dvc")  # there need not be one on the path
 
 project = campaigns.project
@@ -32,7 +35,7 @@ def test_a_campaign_survives_a_requeue_a_warning_and_a_lost_run(project):
     wait_for(lambda: in_its_middle(project, "float32"), 300)
     output("scontrol", "requeue", f"{job}_0")
     wait_for(lambda: in_its_middle(project, "mixed"), 300)
-    # As Slurm does before the time limit. It tries again until the job is no longer queued anew, and then fails.
+    # As Slurm does before the time limit. It tries again until the job is no longer queued again, and then fails.
     warning = subprocess.Popen(["scancel", "--signal=USR1", "--batch", f"{job}_1"], stderr=subprocess.DEVNULL)
     wait_for(lambda: "interrupted:" in (folder / "logs" / f"{job}_1.log").read_text(), 60)
     warning.terminate()
@@ -40,11 +43,14 @@ def test_a_campaign_survives_a_requeue_a_warning_and_a_lost_run(project):
     status = finish(project, "c1")
     assert status["exit_code"] == 30
     assert status["reasons"] == [
-        "1 stages did not finish: train@3-small_dense-mixed. Submit them: make campaign CAMPAIGN=c1. "
-        "The report is on seeds 0, 1, 2 alone"
+        f"1 stages did not finish: train@{SEEDS[3]}-small_dense-mixed. Submit them: make campaign CAMPAIGN=c1. "
+        f"The report is on seeds {THREE} alone"
     ]
-    assert "2 variants, seeds 0, 1, 2: 6 runs" in (folder / "report.html").read_text()
-    assert "interrupted: runs/small_dense/mixed/seed-0 has epoch" in (folder / "logs" / f"{job}_1.log").read_text()
+    assert f"2 variants, seeds {THREE}: 6 runs" in (folder / "report.html").read_text()
+    assert (
+        f"interrupted: runs/small_dense/mixed/seed-{SEEDS[0]} has epoch"
+        in (folder / "logs" / f"{job}_1.log").read_text()
+    )
     assert not output("git", "-C", str(project), "ls-tree", "campaign/c1", "history")  # the branch is there, with seeds
 
     assert "1 of 10 stages are missing" in campaign(project, "c1").stdout
@@ -55,7 +61,7 @@ def test_a_campaign_survives_a_requeue_a_warning_and_a_lost_run(project):
     assert (folder / "report.html").stat().st_size > 10_000
     records = [json.loads(path.read_text()) for path in (folder / "collector" / "runs").rglob("record.json")]
     assert {record["variant"] for record in records if record["resumed"]} == {"float32", "mixed"}
-    assert {record["seed"] for record in records if record["resumed"]} == {0}
+    assert {record["seed"] for record in records if record["resumed"]} == {SEEDS[0]}
     assert not list((folder / "checkpoints").rglob("*.npz"))
     ledger = output("git", "-C", str(project), "show", "campaign/c1:history/c1.json")
     assert len(json.loads(ledger)["runs"]) == 8
@@ -64,7 +70,7 @@ def test_a_campaign_survives_a_requeue_a_warning_and_a_lost_run(project):
 
 def in_its_middle(project: Path, variant: str) -> bool:
     """Whether the run of the first seed has finished an epoch, and not its last."""
-    return bool(list((project / ".campaigns" / "c1" / "checkpoints").glob(f"small_dense-{variant}-0/*.npz")))
+    return bool(list((project / ".campaigns" / "c1" / "checkpoints").glob(f"small_dense-{variant}-{SEEDS[0]}/*.npz")))
 
 
 @pytest.mark.usefixtures("slurm")
@@ -81,7 +87,7 @@ def test_drift_is_confirmed_by_a_second_campaign_on_fresh_seeds(project):
     path = project / "history" / "c1.json"
     entry = json.loads(path.read_text())
     for run in entry["runs"]:
-        run["test_accuracy"] = min(1.0, run["test_accuracy"] + 0.6) + 0.001 * run["seed"]
+        run["test_accuracy"] = min(1.0, run["test_accuracy"] + 0.6) + 0.001 * (run["seed"] - SEEDS[0])
     path.write_text(json.dumps(entry, indent=2) + "\n")
     environment = os.environ | {"PYTHONPATH": str(project)}
     subprocess.run([sys.executable, "-m", "stages.pin", "--campaign", "c1"], cwd=project, env=environment, check=True)
@@ -106,7 +112,8 @@ def test_drift_is_confirmed_by_a_second_campaign_on_fresh_seeds(project):
         }
         for name in ("c2", "c2-again")
     ]
-    assert seeds == [{4, 5, 6, 7}, {8, 9, 10, 11}]
+    assert seeds == [set(campaign_seeds(name, 4, [])) for name in ("c2", "c2-again")]
+    assert len(seeds[0] | seeds[1] | set(SEEDS)) == 12
 
 
 @pytest.mark.parametrize(
@@ -117,8 +124,8 @@ def test_drift_is_confirmed_by_a_second_campaign_on_fresh_seeds(project):
     ],
 )
 def test_a_site_with_faults_submits_nothing(project, tmp_path, change, message):
-    (tmp_path / "site.yaml").write_text(yaml.safe_dump(SITE | change))
-    done = campaign(project, "c9", tmp_path / "site.yaml")
+    (tmp_path / "cluster.yaml").write_text(yaml.safe_dump(CLUSTER | change))
+    done = campaign(project, "c9", tmp_path / "cluster.yaml")
     assert (done.returncode, "Traceback" in done.stderr) == (2, False)
     assert message in done.stderr
     assert not (project / ".campaigns" / "c9").exists()
@@ -136,15 +143,16 @@ def test_a_dirty_tree_no_slurm_and_no_remote_are_refused(project, tmp_path):
     for name in ("git", "python", "dvc"):
         (programs / name).symlink_to(shutil.which(name) or sys.executable)
     assert "sbatch is not on the path" in campaign_without_slurm(project, programs).stderr
-    (tmp_path / "site.yaml").write_text(yaml.safe_dump(SITE | {"meeting_place": "remote"}))
-    refused = campaign(project, "c9", tmp_path / "site.yaml")
+    (tmp_path / "cluster.yaml").write_text(yaml.safe_dump(CLUSTER | {"meeting_place": "remote"}))
+    refused = campaign(project, "c9", tmp_path / "cluster.yaml")
     assert refused.returncode == 2
     assert "DVC has no default remote to meet at: dvc remote add --default" in refused.stderr
     assert not (project / ".campaigns" / "c9" / "collector").exists()
 
 
 def campaign_without_slurm(project: Path, programs: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "stages.campaign", "--campaign", "c9", "--site", str(project.parent / "site.yaml")]
+    command = [sys.executable, "-m", "stages.campaign", "--campaign", "c9"]
+    command += ["--cluster", str(project.parent / "cluster.yaml")]
     environment = {"PATH": str(programs), "PYTHONPATH": str(project), "HOME": str(programs)}
     return subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=False)
 
@@ -161,7 +169,7 @@ def far_project(project, tmp_path) -> Path:
     output(*DVC, "--cd", str(clone), "remote", "add", "--quiet", "--default", "meeting", str(tmp_path / "remote"))
     git(clone, "commit", "--quiet", "--all", "-m", "two seeds, and where machines meet")
     (tmp_path / "tfds").symlink_to(project.parent / "tfds")
-    (tmp_path / "site.yaml").write_text(yaml.safe_dump(SITE | {"meeting_place": "remote"}))
+    (tmp_path / "cluster.yaml").write_text(yaml.safe_dump(CLUSTER | {"meeting_place": "remote"}))
     return clone
 
 

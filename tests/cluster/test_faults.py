@@ -20,12 +20,14 @@ from debian import install
 from projects import git
 
 from cluster import campaigns
-from pipeline.finished_runs import read_correct, read_epochs, read_record
-from pipeline.study import RunKey, load_study
+from pipeline.campaign.fan_out import campaign_seeds
+from pipeline.comparison.finished_runs import read_correct, read_epochs, read_record
+from pipeline.study.schema import RunKey, load_study
 
 project = campaigns.project
 NOTHING_MISSING = (
-    "from pathlib import Path; from pipeline.cluster import *; from pipeline.study import RunKey, load_study; "
+    "from pathlib import Path; from pipeline.campaign.cluster import *; "
+    "from pipeline.study.schema import RunKey, load_study; "
     "print('missing', *missing_stages([k.stage for k in load_study().runs()], Path(), {remote}, restore=True))"
 )
 
@@ -74,7 +76,8 @@ def missing(folder: Path, remote: bool = False) -> list[str]:
     return lost
 
 
-RUNS = ["train@0-small_dense-float32", "train@0-small_dense-mixed"]
+(SEED,) = campaign_seeds("c", 1, [])
+RUNS = [f"train@{SEED}-small_dense-float32", f"train@{SEED}-small_dense-mixed"]
 
 
 def test_a_machine_that_vanishes_at_any_moment_leaves_a_whole_run_or_none(small):

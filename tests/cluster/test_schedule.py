@@ -24,7 +24,7 @@ def documented_line(project: Path) -> str:
     """The page's line for the first of each month, for this checkout and every minute."""
     (line,) = set(re.findall(r"^    0 3 1 \* \* (cd /path/to/checkout && make campaign .*)$", PAGE, re.MULTILINE))
     return line.replace("/path/to/checkout", str(project)).replace(
-        "SITE=my-site.yaml", f"SITE={project.parent}/site.yaml"
+        "CLUSTER=my-cluster.yaml", f"CLUSTER={project.parent}/cluster.yaml"
     )
 
 
@@ -33,10 +33,11 @@ def scheduled(project) -> Iterator[Path]:
     """A checkout whose packages are there already; what a schedule submits is cancelled in the end."""
     (project / ".venv").mkdir(exist_ok=True)
     for path in (REPOSITORY / ".venv").iterdir():
-        if path.name != "ready" and not (project / ".venv" / path.name).exists():
+        if path.name not in ("parser", "ready") and not (project / ".venv" / path.name).exists():
             (project / ".venv" / path.name).symlink_to(path)
     for path in (REPOSITORY / "requirements").iterdir():  # older than what says that the packages are there
         os.utime(project / "requirements" / path.name, (0, 0))
+    (project / ".venv" / "parser").touch()
     (project / ".venv" / "ready").write_text("cpu\n")
     yield project
     subprocess.run(["scancel", "--user=root"], check=True)

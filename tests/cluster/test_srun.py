@@ -33,4 +33,4 @@ def test_two_tasks_on_two_nodes_train_as_one_process(workspace, engine):
     first, second = losses(engine, workspace, 2, "srun", "--nodes=2", "--ntasks=2")
     assert first == second == pytest.approx(one, rel=1e-5)
     record = workspace / "runs" / "wide" / "float32" / "seed-0" / "record.json"
-    assert json.loads(record.read_text())["devices"] == 2
+    assert json.loads(record.read_text())["planned"]["devices"] == 2

@@ -297,7 +297,7 @@ def test_a_run_inside_is_the_run_outside(finished, tmp_path):
 
 
 def test_the_study_runs_on_jax(images, docker, project, place, tfds, finished):
-    """The image for TPUs on a CPU, in a clone, composed anew: the weights and losses are those of TensorFlow."""
+    """The image for TPUs on a CPU, in a clone, its study ported: the weights and losses are those of TensorFlow."""
     folder = place / "clone"
     as_stranger("git", "clone", "--quiet", project, folder, folder=project)
     done = as_stranger(
@@ -310,7 +310,7 @@ def test_the_study_runs_on_jax(images, docker, project, place, tfds, finished):
     )
     assert "results/report.html is written" in done.stdout
     record, other = read_record(folder), read_record(finished)
-    assert (record["engine"], record["environment"]["runtime"]) == ("jax", "tpu")
+    assert (record["planned"]["engine"], record["environment"]["runtime"]) == ("jax", "tpu")
     assert record["environment"]["image"]["target"] == "tpu"
     assert record["environment"]["lock_sha256"] == sha256(REPOSITORY / "requirements" / "tpu.txt")
     for field in ("initial_weights_sha256", "data_sha256"):
@@ -415,12 +415,12 @@ def test_a_code_change_rebuilds_in_seconds(docker, images, build_environment, cl
 
 def test_the_same_content_built_anew_has_the_same_hash(docker, images, build_environment):
     options = ["--network", "host", "--build-arg", f"BASE_IMAGE={build_environment['BASE_IMAGE']}"]
-    name = "mixed-precision-test:anew"
+    name = "mixed-precision-test:rebuilt"
     run(docker, "build", *options, "--no-cache", "--target", "project", "--tag", name, ".", DOCKER_BUILDKIT="1")
     try:
         for target, image in images.items():
-            anew = json.loads(output(docker, "run", "--rm", name, "cat", f"/identity/{target}.json"))
-            assert anew["content_sha256"] == identity(docker, image)["content_sha256"]
+            rebuilt = json.loads(output(docker, "run", "--rm", name, "cat", f"/identity/{target}.json"))
+            assert rebuilt["content_sha256"] == identity(docker, image)["content_sha256"]
     finally:
         run(docker, "image", "rm", name)
 
@@ -553,3 +553,9 @@ def test_a_folder_of_data_that_is_not_there(clone, ready):
     nowhere = clone / "nowhere"
     message = refused("container/run.sh", "cpu", folder=clone, TFDS_DATA_DIR=str(nowhere), **ready)
     assert f"TFDS_DATA_DIR={nowhere} is no folder" in message
+
+
+def test_a_folder_of_data_with_a_colon(clone, ready, tmp_path):
+    (tmp_path / "a:b").mkdir()
+    message = refused("container/run.sh", "cpu", folder=clone, TFDS_DATA_DIR=str(tmp_path / "a:b"), **ready)
+    assert f"Docker splits paths at colons; rename {tmp_path}/a:b, or use another folder" in message

@@ -22,10 +22,12 @@ else:
 
 from conftest import benchmark, small_study
 
-from pipeline import building, datasets, engine, training
-from pipeline.batches import ShuffledBatches
-from pipeline.study import RunKey
-from pipeline.variant import Variant
+from pipeline import engine
+from pipeline.data import datasets
+from pipeline.data.batches import ShuffledBatches
+from pipeline.study.schema import RunKey
+from pipeline.study.variant import Variant
+from pipeline.training import building, run
 
 EFFICIENTNET = {
     "name": "efficientnet",
@@ -43,7 +45,7 @@ def losses(folder: Path) -> object:
     for name, changes in {"dense": {}, "convolutional": {"model": EFFICIENTNET, "image_size": 32} | GENTLE}.items():
         recipe = small_study(benchmarks={"wide": benchmark(units=16, **changes), "narrow": benchmark(units=8)})
         recipe = recipe.benchmarks["wide"]
-        data = datasets.load("mnist", recipe.split, folder / "data")
+        data = datasets.load_dataset("mnist", recipe.split, folder / "data")
         model, digest = building.build_model(recipe, "float32", data.num_classes, data.num_channels, seed=3)
         plain = Variant(policy="float32", batch_multiplier=1, jit_compile=engine.COMPILES_SHAPES)
         building.compile_model(model, recipe, plain)
@@ -67,8 +69,8 @@ def devices(folder: Path, number: int, variant: str = "float32", **changes) -> o
         benchmarks={"wide": benchmark(units=16, num_epochs=3), "narrow": benchmark(units=8)},
         **changes,
     )
-    record = training.train(study, RunKey("wide", variant, 0), time.perf_counter(), folder)
-    return {"devices": record.devices, "losses": [record.final_train_loss, record.final_test_loss]}
+    record = run.train(study, RunKey("wide", variant, 0), time.perf_counter(), folder)
+    return {"devices": record.planned.devices, "losses": [record.final_train_loss, record.final_test_loss]}
 
 
 def scaled(folder: Path, number: int, exponent: int) -> object:
@@ -83,7 +85,7 @@ def scaled(folder: Path, number: int, exponent: int) -> object:
         },
         benchmarks={"wide": recipe, "narrow": recipe},
     )
-    record = training.train(study, RunKey("wide", "mixed", 0), time.perf_counter(), folder)
+    record = run.train(study, RunKey("wide", "mixed", 0), time.perf_counter(), folder)
     return {"skipped_steps": record.skipped_steps, "losses": [record.final_train_loss, record.final_test_loss]}
 
 
@@ -96,7 +98,7 @@ def batch_norm(folder: Path, number: int) -> object:
         benchmarks={"wide": recipe, "narrow": recipe},
         comparison={"baseline": "float16", "num_warmup_epochs": 1, "margin_pp": {"wide": 1.0, "narrow": 1.0}},
     )
-    record = training.train(study, RunKey("wide", "float16", 0), time.perf_counter(), folder)
+    record = run.train(study, RunKey("wide", "float16", 0), time.perf_counter(), folder)
     return {"losses": [record.final_train_loss, record.final_test_loss]}
 
 
@@ -109,7 +111,7 @@ def odd_validation_set(folder: Path) -> object:
         variants={"float32": {"policy": "float32", "batch_multiplier": 1}},
         benchmarks={"wide": recipe, "narrow": recipe},
     )
-    return training.train(study, RunKey("wide", "float32", 0), time.perf_counter(), folder).outcome
+    return run.train(study, RunKey("wide", "float32", 0), time.perf_counter(), folder).outcome
 
 
 def mixed_on_two_devices(folder: Path) -> object:
@@ -131,15 +133,15 @@ def killed(folder: Path, number: int, epoch: int) -> object:
             "mixed": mixed | {"loop": "custom" if number == 2 else "fit"},
         },
     )
-    trained = training.ProgressLine.on_train_batch_end
+    trained = run.ProgressLine.on_train_batch_end
 
     def kill(line: object, batch: int, logs: object = None) -> None:
         trained(line, batch, logs)
         if line._epoch + 1 == epoch and batch == 1:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    training.ProgressLine.on_train_batch_end = kill
-    return training.train(study, RunKey("wide", "mixed", 0), time.perf_counter(), folder).model_dump()
+    run.ProgressLine.on_train_batch_end = kill
+    return run.train(study, RunKey("wide", "mixed", 0), time.perf_counter(), folder).model_dump()
 
 
 def compilations(folder: Path) -> object:
@@ -152,15 +154,15 @@ def compilations(folder: Path) -> object:
         counts[-1] += event == "/jax/core/compile/backend_compile_duration"
 
     jax.monitoring.register_event_duration_secs_listener(listen)
-    epoch = training.ProgressLine.epoch
+    epoch = run.ProgressLine.epoch
 
     def after_epoch(line: object, record: object) -> None:
         epoch(line, record)
         counts.append(0)
 
-    training.ProgressLine.epoch = after_epoch
+    run.ProgressLine.epoch = after_epoch
     study = small_study(benchmarks={"wide": benchmark(units=16, num_epochs=4), "narrow": benchmark(units=8)})
-    training.train(study, RunKey("wide", "float32", 0), time.perf_counter(), folder)
+    run.train(study, RunKey("wide", "float32", 0), time.perf_counter(), folder)
     return counts
 
 

@@ -133,7 +133,7 @@ def test_several_processes_share_every_batch_and_train_as_one(workspace, engine)
     record.unlink()
     first, second = two_processes(engine, "devices", workspace)
     assert first == second
-    assert json.loads(record.read_text())["devices"] == 2
+    assert json.loads(record.read_text())["planned"]["devices"] == 2
     assert first["losses"] == pytest.approx(one["losses"], rel=1e-5)
 
 
@@ -198,7 +198,7 @@ def test_a_node_without_an_address_is_named(workspace, engine):
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_process_that_waits_in_vain_says_for_what_and_ends(engine):
-    code = "from pipeline.engine import processes; processes.PATIENCE_SECONDS = 5; "
+    code = "from pipeline.engine import processes; processes.JOIN_SECONDS = 5; "
     code += "from pipeline import engine; engine.join_processes()"
     address = "localhost:9"  # where nobody listens
     environment = {

@@ -1,12 +1,18 @@
 """Runs whose process is killed, on both engines: what goes on, and what it ends with."""
 
+import contextlib
 import csv
 import json
+import os
+import pty
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+import yaml
+from conftest import REPOSITORY, benchmark, small_study
 from engines.test_engines import ENGINES, PROBE, start
 
 FLEETING = {"train_seconds", "validation_seconds", "images_per_second", "since_start"}
@@ -43,3 +49,87 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bits(workspace, engine, net
             name: theirs[name] for name in theirs.keys() - FLEETING
         }
     assert not list((workspace / ".cache" / "checkpoints").rglob("*.npz"))
+
+
+TRAIN = ["-m", "stages.train", "--benchmark", "wide", "--variant", "float32", "--seed", "0"]
+WITHOUT_MEMORY = """
+import sys, time
+from pathlib import Path
+from conftest import small_study
+from pipeline.training import run
+from pipeline.study.schema import RunKey
+def fail(*_):
+    time.sleep(0.5)  # in which the live line is drawn
+    raise MemoryError
+run.ShuffledBatches.__getitem__ = fail
+run.LOOPS["fit"] = lambda model, batches, epochs, callbacks: (
+    [callback.set_params({"steps": 3}) for callback in callbacks], callbacks[1].on_train_begin(), fail())
+print(run.train(small_study(), RunKey("wide", "float32", 0), time.perf_counter()).outcome)
+"""
+
+
+def in_a_terminal(folder: Path, *arguments: str, number: int = 0, at: bytes = b"") -> tuple[int, bytes]:
+    """The exit status of Python with these arguments in a terminal of its own, and all that this one was sent.
+
+    The process gets signal `number` once the terminal shows `at`.
+    """
+    terminal, end = pty.openpty()
+    environment = os.environ | {"PYTHONPATH": f"{REPOSITORY}:{REPOSITORY / 'tests'}", "TERM": "xterm"}
+    with subprocess.Popen(
+        [sys.executable, *arguments], cwd=folder, env=environment, stdin=end, stdout=end, stderr=end
+    ) as process:
+        os.close(end)
+        shown = b""
+        with contextlib.suppress(OSError):  # by which a terminal says that nobody writes to it any more
+            while read := os.read(terminal, 65536):
+                shown += read
+                if number and at in shown:
+                    process.send_signal(number)
+                    number = 0
+        os.close(terminal)
+    return process.returncode, shown
+
+
+@pytest.fixture
+def project(workspace: Path) -> Path:
+    """A folder in which `stages.train` finds its study and its data."""
+    recipe = benchmark(units=16, num_epochs=30)
+    study = small_study(benchmarks={"wide": recipe, "narrow": benchmark(units=8)}).model_dump(mode="json")
+    (workspace / "params.yaml").write_text(yaml.safe_dump(study))
+    (workspace / "pipeline").symlink_to(REPOSITORY / "pipeline")
+    return workspace
+
+
+def has_a_cursor(shown: bytes) -> bool:
+    return shown.rfind(b"\x1b[?25h") >= shown.rfind(b"\x1b[?25l")
+
+
+@pytest.mark.parametrize(
+    ("number", "status", "words"),
+    [
+        (signal.SIGINT, 130, b"interrupted: the same command goes on after the last whole epoch."),
+        (signal.SIGTERM, 143, b"interrupted: the same command goes on after the last whole epoch."),
+        (signal.SIGUSR1, 75, b"of 30 behind it. The same command goes on from there."),
+        (signal.SIGKILL, -9, b""),
+    ],
+)
+def test_a_run_that_is_ended_leaves_the_terminal_as_it_was_and_its_checkpoint(project, number, status, words):
+    ended, shown = in_a_terminal(project, *TRAIN, number=number, at=b"epoch 3/30")
+    assert ended == status
+    assert words in shown
+    assert has_a_cursor(shown)
+    assert b"Traceback" not in shown
+    assert list((project / ".cache" / "checkpoints").rglob("*.npz"))
+    if number != signal.SIGTERM:
+        return
+    ended, shown = in_a_terminal(project, *TRAIN)
+    assert (ended, has_a_cursor(shown)) == (0, True)
+    record = json.loads((project / "runs" / "wide" / "float32" / "seed-0" / "record.json").read_text())
+    assert record["resumed"]
+
+
+def test_a_run_without_memory_leaves_the_terminal_as_it_was(project):
+    ended, shown = in_a_terminal(project, "-c", WITHOUT_MEMORY)
+    assert (ended, b"out_of_memory" in shown) == (0, True), shown
+    assert b"tracing" in shown  # the live line
+    assert has_a_cursor(shown)

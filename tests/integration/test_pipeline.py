@@ -1,5 +1,6 @@
 """The whole pipeline under DVC, as a user runs it: a small study on TFDS files with fake images, no network."""
 
+import contextlib
 import json
 import os
 import re
@@ -10,10 +11,11 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import yaml
-from conftest import benchmark
+from conftest import REPOSITORY, benchmark
 from projects import PROFILE, commit, dense_study, git, make_project
 
 from bench.fake_datasets import write_fake_tfds
@@ -42,10 +44,16 @@ def finished(tmp_path_factory, environment) -> Path:
     """A clone of the project with a small study that has been run once."""
     folder = tmp_path_factory.mktemp("clone") / "project"
     make_project(folder, STUDY, PROFILE)
-    done = dvc(folder, environment, "repro")
+    (folder.parent / "opened").mkdir()
+    done = dvc(folder, environment | opened_files(folder.parent), "repro")
     assert len(RUNNING.findall(done)) == 2 + 2 + 1 + 1 + 4 + 5, done
     commit(folder)
     return folder
+
+
+def opened_files(folder: Path) -> dict[str, str]:
+    """The variables by which stages write down under `folder` which files they open."""
+    return {"PYTHONPATH": str(REPOSITORY / "tests" / "opened"), "OPENED_FOLDER": str(folder / "opened")}
 
 
 @pytest.fixture
@@ -138,7 +146,7 @@ def test_a_new_campaign_trains_anew(clone, environment):
 
 
 def test_an_edited_figure_retrains_nothing(clone, environment):
-    append(clone / "pipeline" / "figures.py")
+    append(clone / "pipeline" / "report" / "figures.py")
     assert would_run(clone, environment) == {"report"}
 
 
@@ -165,7 +173,7 @@ def test_a_newer_runtime_package_retrains_and_a_newer_linter_does_not(clone, env
 
 
 def test_edited_code_of_training_retrains(clone, environment):
-    append(clone / "pipeline" / "clock.py")
+    append(clone / "pipeline" / "training" / "clock.py")
     assert would_run(clone, environment, "code") == {"code"}
     assert would_train(clone, environment) == DENSE_RUNS | EFFICIENTNET_RUNS
 
@@ -216,6 +224,80 @@ def test_after_a_kill_the_next_repro_makes_what_is_unfinished(clone, environment
 
     output = dvc(clone, environment, "repro", "--no-run-cache", "train")
     assert RUNNING.findall(output) == ["train@0-small_dense-mixed", "train@0-small_efficientnet-mixed"]
-    assert json.loads((folder / "record.json").read_text())["policy"] == "mixed_float16"
+    assert json.loads((folder / "record.json").read_text())["planned"]["policy"] == "mixed_float16"
     git(clone, "checkout", "--", ".")
     dvc(clone, environment, "checkout", "--force")
+
+
+class Stage(NamedTuple):
+    """A stage as DVC resolves it: the files or folders it depends on and writes, relative to the project."""
+
+    command: str
+    dependencies: set[str]
+    outputs: set[str]
+
+
+@pytest.fixture(scope="module")
+def stages(finished) -> list[Stage]:
+    from dvc.repo import Repo
+
+    def paths(found) -> set[str]:
+        return {os.path.relpath(one.fs_path, finished) for one in found}
+
+    with contextlib.chdir(finished), Repo() as repo:
+        return [Stage(stage.cmd, paths(stage.deps), paths(stage.outs)) for stage in repo.index.stages]
+
+
+@pytest.fixture(scope="module")
+def opened(finished, environment) -> dict[str, set[str]]:
+    """Stage's command → the files of the project that it opened to read, but for Python's and those it threw away."""
+    # No CPU is filled with a batch: this is what `ceilings` starts on an accelerator.
+    trying = ("--benchmark", "small_dense", "--variant", "mixed", "--batch-size", "16")
+    variables = opened_files(finished.parent) | {"OPENED_BY": "python -m stages.ceilings"}
+    command = [sys.executable, "-m", "stages.try_batch", *trying]
+    subprocess.run(command, cwd=finished, env=environment | variables, check=True)
+    found: dict[str, set[str]] = {}
+    for lines in (finished.parent / "opened").iterdir():
+        for line in lines.read_text().splitlines():
+            command, path = line.split("\t")
+            file = Path(path)
+            if file.is_relative_to(finished) and file.suffix not in (".py", ".pyc") and file.is_file():
+                found.setdefault(command, set()).add(str(file.relative_to(finished)))
+    return found
+
+
+def inside(path: str, folders: set[str]) -> bool:
+    return any(Path(path).is_relative_to(folder) for folder in folders)
+
+
+def test_a_stage_depends_on_every_file_it_opens(stages, opened):
+    """Less would keep stale results. What holds digests of files stands for them: data sets' descriptions, inputs/."""
+
+    def covered(stage: Stage) -> set[str]:
+        digests = {path for path in stage.dependencies if path.startswith("inputs")}
+        makers = [other for other in stages if any(inside(output, digests) for output in other.outputs)]
+        own = {path.removesuffix("/dataset.json") for path in stage.dependencies}
+        return own.union(*map(covered, makers))
+
+    missing = {
+        stage.command: {file for file in opened[stage.command] if not inside(file, covered(stage) | stage.outputs)}
+        for stage in stages
+    }
+    missing["python -m stages.code"].remove("dvc.yaml")  # from which it reads what it depends on
+    assert not {command: files for command, files in missing.items() if files}
+
+
+def test_a_stage_opens_what_it_depends_on(finished, stages, opened):
+    """More would make results again for nothing. Digests, packages and the image have tests of their own."""
+    elsewhere = {"inputs", "requirements", "Dockerfile", "params.yaml"}
+    tracked = git(finished, "ls-files").splitlines()
+    unopened = {
+        (stage.command, file)
+        for stage in stages
+        for path in stage.dependencies
+        if not inside(path, elsewhere) and not path.endswith(".py")
+        for file in [file for file in tracked if inside(file, {path}) and not file.endswith(".py")] or [path]
+        if not inside(path, {"pipeline"})  # rooms, which have more than one stage imports
+        if not any(inside(one, {file}) for one in opened[stage.command])
+    }
+    assert not unopened

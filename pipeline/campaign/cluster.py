@@ -1,0 +1,95 @@
+"""A campaign on many machines: which stages they share out among them, and which of those are still missing.
+
+DVC's run cache is where they meet: a stage that one machine has run is known to all that see the cache.
+"""
+
+import contextlib
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, PositiveInt
+
+from pipeline.errors import InputError
+from pipeline.study.configuration import Section
+from pipeline.study.schema import Study
+
+
+class Cluster(Section):
+    """Describe what a cluster wants of a job: where machines meet, and the options of sbatch for one run."""
+
+    meeting_place: Literal["shared_cache", "remote"]
+    partition: str | None
+    account: str | None
+    time_limit: str
+    warning_seconds: PositiveInt
+    cpus: PositiveInt
+    gpus: Annotated[int, Field(ge=0)]
+    memory: str
+    max_jobs: PositiveInt
+    mail: str | None
+
+    def options(self) -> list[str]:
+        """Return the options of sbatch for a job of this cluster."""
+        named = {
+            "partition": self.partition,
+            "account": self.account,
+            "time": self.time_limit,
+            "cpus-per-task": self.cpus,
+            "gpus": self.gpus or None,
+            "mem": self.memory,
+        }
+        return [f"--{name}={value}" for name, value in named.items() if value is not None]
+
+    def check(self, study: Study) -> None:
+        """Raise `InputError` where a job of this cluster lacks what the study asks for."""
+        if study.runtime == "cuda" and self.gpus < study.devices:
+            raise InputError(
+                f"gpus: {self.gpus} a job, and the study (runtime cuda, devices {study.devices}) trains on "
+                f"{study.devices}. Ask for as many in the cluster's file, or change the study"
+            )
+
+
+def shared_stages(study: Study) -> list[str]:
+    """Return the stages that need the machines a campaign is about: every run, numerics, and the ceilings."""
+    return [key.stage for key in study.runs()] + ["numerics", "ceilings"]
+
+
+def missing_stages(stages: Sequence[str], root: Path, remote: bool, restore: bool = False) -> list[str]:
+    """Return those of `stages` that no machine has finished, for the code and the data under `root`.
+
+    Args:
+        remote: look in DVC's default remote too, and fetch what is there.
+        restore: put what is finished in its place and enter it in dvc.lock, all at once. `dvc repro` does the same a
+            stage at a time and reads and writes the whole file each time: hours for a thousand runs.
+    """
+    from dvc.dvcfile import LOCK_FILE, Lockfile  # which take a second to import
+    from dvc.repo import Repo
+    from dvc.stage.cache import RunCacheNotFoundError
+
+    logging.getLogger("dvc").setLevel(logging.WARNING)  # or it names every stage that it finds
+    missing, finished = [], []
+    with contextlib.chdir(root), Repo() as repo, repo.lock:
+        if remote:
+            repo.stage_cache.pull(None)
+        known = {stage.addressing: stage for stage in repo.index.stages}
+        for name in stages:
+            stage = known[name]
+            stage.save_deps()
+            # First the run that dvc.lock names, if any. Where that is damaged, another machine may have made it anew.
+            for forget in (False, True):
+                if forget:
+                    for out in stage.outs:
+                        out.clear()
+                with contextlib.suppress(RunCacheNotFoundError):
+                    repo.stage_cache.restore(stage, pull=remote, dry=not (remote or restore))
+                    finished.append(stage)
+                    break
+            else:
+                missing.append(name)
+        if restore:
+            for stage in finished:
+                stage.save(run_cache=False)
+            Lockfile(repo, LOCK_FILE).dump_stages(finished)
+    return missing

@@ -1,0 +1,184 @@
+"""Make a campaign ready: a clone on a branch of its own, with the campaign's name, its seeds, ledgers and data.
+
+Several machines may do it at once, with or without a common file system. Seeds follow from the campaign's name. The
+first machine pushes the campaign's branch to the origin; the others take it from there, so that all run one commit.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import itertools
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from pipeline.campaign.history import LEDGER, CampaignEntry, read_ledger
+from pipeline.errors import InputError
+from pipeline.files import yaml_files
+from pipeline.files.writing import write_whole
+from pipeline.study.schema import PARAMS, Study, load_study
+
+CAMPAIGNS = Path(".campaigns")
+COLLECTOR = "collector"
+REMOTE = "remote"  # a file in the campaign's folder, where machines meet at DVC's default remote
+STAGES_FILE = "stages.txt"
+MAX_SEED = 10**9  # short enough to read, and what every engine takes
+
+
+def prepare_campaign(name: str, root: Path, remote: bool) -> Path:
+    """Make the campaign's clone, unless it is there; return the campaign's folder, absolute.
+
+    Args:
+        root: the checkout that the campaign repeats. Its own origin is the campaign's origin where `remote` is set and
+            it has one; else the checkout itself.
+        remote: machines meet at DVC's default remote, not at the cache of `root`.
+
+    Raises:
+        InputError: git or DVC failed; nothing half-made stays.
+    """
+    folder = (root / CAMPAIGNS / name).absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    with _alone(folder.parent / ".lock"), tempfile.TemporaryDirectory(prefix="partial-", dir=folder) as partial:
+        collector = folder / COLLECTOR
+        if not collector.exists():
+            _make(name, root.absolute(), Path(partial, COLLECTOR), remote)
+            if remote:
+                (folder / REMOTE).touch()
+            try:
+                Path(partial, COLLECTOR).rename(collector)
+            except OSError:
+                if not collector.exists():  # else somebody was quicker, where files can't be locked
+                    raise
+    return folder
+
+
+def load_committed_study(collector: Path) -> Study:
+    """Read the campaign's study as it was committed: a collector that was ended may have left another."""
+    run_command("git", "checkout", "--quiet", "HEAD", "--", str(PARAMS), folder=collector)
+    return load_study(collector / PARAMS)
+
+
+def write_stages(folder: Path, stages: list[str]) -> None:
+    """Write the list that run.sh counts in; several pods write the same one."""
+    write_whole(folder / STAGES_FILE, "".join(f"{stage}\n" for stage in stages))
+
+
+@contextlib.contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Wait until no other process of this file system prepares a campaign: that spares a second download."""
+    with path.open("a") as file:
+        with contextlib.suppress(OSError):  # a file system without locks: both prepare, and one is discarded
+            fcntl.lockf(file, fcntl.LOCK_EX)
+        yield
+
+
+def _make(name: str, root: Path, clone: Path, remote: bool) -> None:
+    run_command("git", "clone", "--quiet", str(root), str(clone))
+    config = Path(".dvc", "config.local")
+    (clone / config).touch()
+    if (root / config).exists():
+        shutil.copy(root / config, clone / config)
+    if remote:
+        if "origin" in run_command("git", "remote", folder=root).split():
+            address = run_command("git", "remote", "get-url", "origin", folder=root).strip()
+            run_command("git", "remote", "set-url", "origin", address, folder=clone)
+        try:
+            default = run_command("dvc", "remote", "default", folder=clone).strip()
+        except InputError:
+            raise InputError("DVC has no default remote to meet at: dvc remote add --default NAME ADDRESS") from None
+        if re.search(
+            rf"^{re.escape(default)}\s+https?:", run_command("dvc", "remote", "list", folder=clone), re.MULTILINE
+        ):
+            raise InputError(f"DVC shares no runs over HTTP, which the remote {default} speaks. Meet at another one")
+    else:
+        cache = run_command("dvc", "cache", "dir", folder=root).strip() or ".dvc/cache"
+        run_command("dvc", "cache", "dir", "--local", str(root / cache), folder=clone)
+    _claim(name, clone)
+    run_command(
+        "dvc",
+        "repro",
+        "--quiet",
+        *(["--pull"] if remote else []),
+        "download",
+        "inputs",
+        "variants",
+        "code",
+        folder=clone,
+    )
+    if remote:
+        run_command("dvc", "push", "--quiet", "--run-cache", "download", "inputs", "variants", "code", folder=clone)
+    if run_command("git", "status", "--porcelain", folder=clone):
+        _commit(clone, f"Campaign {name}: data")
+
+
+def _claim(name: str, clone: Path) -> None:
+    """Push the campaign's branch, or take the one that is there: all machines run one commit."""
+    branch = f"campaign/{name}"
+    if _take(branch, clone):
+        return
+    run_command("git", "switch", "--quiet", "--create", branch, folder=clone)
+    _gather_ledgers(clone)
+    values = yaml_files.load(clone / PARAMS)
+    seeds = campaign_seeds(name, len(values["seeds"]), read_ledger(clone / LEDGER))
+    text = yaml_files.dump(values | {"campaign": name, "seeds": seeds})
+    (clone / PARAMS).write_text(text, encoding="utf-8")
+    _commit(clone, f"Campaign {name}: seeds {seeds}")
+    try:
+        run_command("git", "push", "--quiet", "origin", f"HEAD:refs/heads/{branch}", folder=clone)
+    except InputError:
+        if not _take(branch, clone):  # else somebody was quicker
+            raise
+
+
+def _take(branch: str, clone: Path) -> bool:
+    """Switch to the branch of the origin, and return whether it has one."""
+    if not run_command("git", "ls-remote", "origin", f"refs/heads/{branch}", folder=clone):
+        return False
+    run_command("git", "fetch", "--quiet", "origin", f"refs/heads/{branch}", folder=clone)
+    run_command("git", "switch", "--quiet", "--force-create", branch, "FETCH_HEAD", folder=clone)
+    return True
+
+
+def campaign_seeds(name: str, num_seeds: int, ledger: Iterable[CampaignEntry]) -> list[int]:
+    """Return the seeds of a campaign, consecutive numbers from a hash of its name: known to all machines alike.
+
+    Where another campaign of the ledger has one of them, the name is hashed again.
+    """
+    taken = {seed for entry in ledger if entry.campaign != name for seed in entry.seeds}
+    for attempt in itertools.count():
+        digest = hashlib.sha256(f"{name}/{attempt}".encode()).digest()
+        first = int.from_bytes(digest[:4], "big") % (MAX_SEED - num_seeds)
+        seeds = list(range(first, first + num_seeds))
+        if taken.isdisjoint(seeds):
+            break
+    return seeds
+
+
+def _gather_ledgers(clone: Path) -> None:
+    """Add the ledgers of campaigns whose branches nobody has merged yet."""
+    run_command(
+        "git", "fetch", "--quiet", "origin", "+refs/heads/campaign/*:refs/remotes/origin/campaign/*", folder=clone
+    )
+    listed = run_command("git", "for-each-ref", "--format=%(refname)", "refs/remotes/origin/campaign/", folder=clone)
+    for branch in listed.split():
+        for path in run_command("git", "ls-tree", "--name-only", branch, f"{LEDGER}/", folder=clone).split():
+            if not (clone / path).exists():
+                run_command("git", "checkout", "--quiet", branch, "--", path, folder=clone)
+
+
+def _commit(clone: Path, message: str) -> None:
+    run_command("git", "add", "--all", folder=clone)
+    run_command("git", "commit", "--quiet", "--allow-empty", "--message", message, folder=clone)
+
+
+def run_command(*command: str, folder: Path = Path()) -> str:
+    """Return what a command prints. Raises `InputError` with its own words where it fails."""
+    environment = os.environ | {"PYTHONPATH": str(folder.absolute())}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise InputError(f"{' '.join(command)} failed:\n{(done.stderr or done.stdout).strip()[-1500:]}")
+    return done.stdout

@@ -1,0 +1,111 @@
+"""Which 16-bit arithmetic which device multiplies in hardware.
+
+Sources: NVIDIA's table of compute capabilities (CUDA C++ Programming Guide, tensor core data types), Google's TPU
+documentation (matrix units take bfloat16), Intel's and AMD's instruction set references (AMX-BF16, AMX-FP16,
+AVX512-BF16).
+"""
+
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+from pipeline.machine.hardware import Hardware
+
+Speed = Literal["in hardware", "in part", "emulated", "no"]
+
+
+class Device(NamedTuple):
+    """The way a class of devices computes with float16, bfloat16 and TF32."""
+
+    name: str
+    float16: Speed
+    bfloat16: Speed
+    tf32: Speed
+    note: str
+    is_class_of: Callable[[Hardware], bool]
+
+
+def _gpu(low: float, high: float) -> Callable[[Hardware], bool]:
+    return lambda hardware: hardware.kind == "nvidia_gpu" and low <= (hardware.compute_capability or 0) < high
+
+
+def _cpu(has: tuple[str, ...], lacks: tuple[str, ...]) -> Callable[[Hardware], bool]:
+    def matches(hardware: Hardware) -> bool:
+        features = hardware.cpu_features or ()
+        return hardware.kind == "cpu" and all(f in features for f in has) and not any(f in features for f in lacks)
+
+    return matches
+
+
+DEVICES = (
+    Device(
+        "NVIDIA, compute capability 10.0 and up (Blackwell)",
+        "in hardware",
+        "in hardware",
+        "in hardware",
+        "XLA of TensorFlow 2.21 fails on 12.0",
+        _gpu(10.0, 99.0),
+    ),
+    Device(
+        "NVIDIA, 8.0 to 9.0 (Ampere, Ada, Hopper)", "in hardware", "in hardware", "in hardware", "", _gpu(8.0, 10.0)
+    ),
+    Device("NVIDIA, 7.0 to 7.5 (Volta, Turing)", "in hardware", "emulated", "no", "", _gpu(7.0, 8.0)),
+    Device(
+        "NVIDIA, below 7.0 (Pascal and older)",
+        "in part",
+        "emulated",
+        "no",
+        "no matrix units; less memory traffic is all there is to gain",
+        _gpu(0.0, 7.0),
+    ),
+    Device(
+        "Google TPU",
+        "emulated",
+        "in hardware",
+        "no",
+        "float32 products are bfloat16 inside unless the highest precision is asked for",
+        lambda hardware: hardware.kind == "tpu",
+    ),
+    Device("CPU with AMX-FP16", "in hardware", "in hardware", "no", "", _cpu(("amx_fp16", "amx_bf16"), ())),
+    Device("CPU with AMX-BF16", "emulated", "in hardware", "no", "", _cpu(("amx_bf16",), ("amx_fp16",))),
+    Device(
+        "CPU with AVX512-BF16",
+        "emulated",
+        "in part",
+        "no",
+        "dense layers gain, convolutions may not",
+        _cpu(("avx512_bf16",), ("amx_bf16",)),
+    ),
+    Device("CPU without either", "emulated", "emulated", "no", "", _cpu((), ("avx512_bf16", "amx_bf16"))),
+    Device(
+        "Intel GPU (XPU)",
+        "in hardware",
+        "in hardware",
+        "no",
+        "no longer installable: Intel's extension ended with TensorFlow 2.15",
+        lambda hardware: hardware.kind == "intel_gpu",
+    ),
+)
+
+
+def device_of(hardware: Hardware) -> Device:
+    """Return the row of the table that `hardware` belongs to. Every CPU and NVIDIA GPU has one."""
+    return next(device for device in DEVICES if device.is_class_of(hardware))
+
+
+def speed(policy: str, tf32: bool, hardware: Hardware) -> Speed:
+    """Return how `hardware` multiplies under a policy."""
+    device = device_of(hardware)
+    compute = policy.removeprefix("mixed_")
+    if compute == "float16":
+        return device.float16
+    if compute == "bfloat16":
+        return device.bfloat16
+    return device.tf32 if tf32 else "in hardware"
+
+
+def channel_multiple(hardware: Hardware) -> int | None:
+    """Return the multiple that `hardware` wants widths of 16-bit matrices to be; None where it gains nothing.
+
+    NVIDIA, Deep Learning Performance guide, Matrix Multiplication, section 2: 8 for 16-bit types on tensor cores.
+    """
+    return 8 if hardware.kind == "nvidia_gpu" and device_of(hardware).float16 == "in hardware" else None

@@ -1,0 +1,133 @@
+"""The contents of the files under `results/`, typed: everything printed has been one of these."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
+
+from pipeline.files.untrusted import Untrusted
+from pipeline.records.planned import Count, Planned
+from pipeline.records.schema import Disturbance, EpochRecord, RunRecord, Share
+from pipeline.study.schema import Study
+
+Verdict = Literal["reproduced", "in direction only", "not reproduced", "inconclusive", "not testable here"]
+
+
+class Judgement(Untrusted):
+    """A claim's verdict, in `verdicts.json`."""
+
+    id: str
+    source: str
+    verdict: Verdict
+    reason: str
+    published: str
+    measured: str | None
+
+
+class Sizes(Untrusted):
+    weights_bytes: Count
+    saved_bytes: Count
+
+
+class ModelFacts(Untrusted):
+    """`sizes` by policy; `narrow_layers` by the multiple their channels are not of: name and channels."""
+
+    num_parameters: Count
+    sizes: dict[str, Sizes]
+    num_matrix_layers: Count
+    narrow_layers: dict[str, dict[str, list[int]]]
+
+
+class Gradients(Untrusted):
+    """The number of gradients of each binary exponent, and their fate in float16."""
+
+    num_gradients: Count
+    zero_share: Share
+    exponents: list[Annotated[int, Field(ge=-2000, le=2000)]]
+    counts: list[Count]
+    loss_scale: float
+    flushed_share: Share
+    flushed_share_scaled: Share
+    overflow_share_scaled: Share
+
+    @model_validator(mode="after")
+    def _a_count_for_each_exponent(self) -> "Gradients":
+        if len(self.exponents) != len(self.counts):
+            raise ValueError(f"{len(self.exponents)} exponents and {len(self.counts)} counts")
+        return self
+
+
+class TrialResult(Untrusted):
+    """The seeds at which an optimizer trained under a policy, and the accuracies by seed beside float32's."""
+
+    name: str
+    policy: str
+    optimizer: str
+    options: dict[str, float]
+    accuracies: list[float]
+    float32_accuracies: list[float]
+    num_trained: Count
+    num_trials: Annotated[int, Field(ge=1)]
+
+    @model_validator(mode="after")
+    def _no_more_trained_than_tried(self) -> "TrialResult":
+        if self.num_trained > self.num_trials:
+            raise ValueError(f"{self.num_trained} of {self.num_trials} trials")
+        return self
+
+
+class Numerics(Untrusted):
+    """`numerics.json`; `models` and `gradients` are by benchmark."""
+
+    schema_version: Literal[1]
+    facts: dict[str, bool | int | float | str]
+    models: dict[str, ModelFacts]
+    gradients: dict[str, Gradients]
+    trials: list[TrialResult]
+
+
+class Ceilings(Untrusted):
+    """`ceilings.json`: the largest batch by benchmark and policy."""
+
+    schema_version: Literal[1]
+    largest_batch: dict[str, dict[str, int | None]]
+
+
+class Status(Untrusted):
+    """`status.json`; a campaign adds what it found of drift."""
+
+    model_config = ConfigDict(extra="allow")
+
+    exit_code: int
+    advice: dict[str, str]
+    headlines: dict[str, list[str]]
+    verdicts: dict[str, int]
+    runs: dict[str, int]
+    device: str
+    finished_at: str
+    report: str
+
+
+class EpochRow(EpochRecord):
+    """A row of `epochs.csv`."""
+
+    benchmark: str
+    variant: str
+    seed: int
+
+
+def run_row(study: Study) -> type[BaseModel]:
+    """Return the model of a row of `runs.csv`: what of a record fits a cell, what was measured, what disturbed it."""
+    no_cell = {"schema_version", "planned", "environment", "disturbance", "test_metrics", "excluded_epochs"}
+    fields: dict[str, Any] = {
+        name: (field.annotation, ...)
+        for model in (Planned, RunRecord, Disturbance)
+        for name, field in model.model_fields.items()
+        if name not in no_cell
+    }
+    metrics = {metric for benchmark in study.benchmarks.values() for metric in benchmark.metrics}
+    fields |= dict.fromkeys(sorted(metrics), (float | None, ...))
+    fields |= {"loss_scale": (Literal["dynamic", "fixed", "none"], ...), "gpu_throttle_reasons": (str | None, ...)}
+    row: type[BaseModel] = create_model(
+        "RunRow", __config__=ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False), **fields
+    )
+    return row

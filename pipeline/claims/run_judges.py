@@ -1,0 +1,75 @@
+"""Judge claims about single quantities of runs: accuracy, published values and outcomes."""
+
+from pipeline.claims.evidence import Assessment, Evidence, find_pair, find_variant
+from pipeline.claims.result_files import Verdict
+from pipeline.claims.schema import AccuracyClaim, Claims, OutcomeClaim, ValueClaim
+from pipeline.comparison.schema import Pair
+from pipeline.comparison.vocabulary import OUTCOMES, QUANTITIES
+from pipeline.comparison.wording import (
+    count_seeds,
+    describe_difference,
+    describe_plan,
+    failed_runs,
+    margin_means_something,
+)
+from pipeline.statistics.intervals import Interval, Mean, Ratio
+
+
+def judge_accuracy(claim: AccuracyClaim, claims: Claims, evidence: Evidence) -> Assessment:
+    pair = find_pair(claim, claims, evidence)
+    accuracy = evidence.comparison.variant(pair.benchmark, pair.baseline).test_accuracy.mean
+    verdict, reason = _judge_equivalence(pair, accuracy)
+    return Assessment(verdict, reason, f"test accuracy {describe_difference(pair)} beside {pair.baseline}")
+
+
+def _judge_equivalence(pair: Pair, baseline_accuracy: float | None) -> tuple[Verdict, str]:
+    """Judge by the equivalence test; `baseline_accuracy` in [0, 1] is the mean over the baseline's completed runs."""
+    test = pair.equivalence
+    margin = f"±{test.margin_pp:g} pp"
+    diverged = pair.failures.get("diverged", 0)
+    if diverged:
+        return "not reproduced", f"diverged at {count_seeds(diverged)} at which {pair.baseline} did not"
+    if pair.failures or pair.baseline_failures:
+        return "inconclusive", "only some runs completed" + failed_runs(pair)
+    if test.outcome == "different":
+        return "not reproduced", f"not equivalent within {margin}, and the difference is not chance (Holm)"
+    if test.outcome in ("equivalent", "equivalent but shifted"):
+        if baseline_accuracy is not None and not margin_means_something(test.margin_pp, baseline_accuracy):
+            return "inconclusive", (
+                f"{pair.baseline} itself reaches {baseline_accuracy:.1%}: to be within {margin} of that shows little"
+            )
+        p_value = test.p_value_holm or 0.0
+        shown = f"p = {p_value:.2g}" if p_value >= 0.001 else "p < 0.001"
+        return "reproduced", f"{test.outcome} within {margin} (TOST {shown} after Holm)"
+    if test.spread_pp is None:
+        return "inconclusive", f"no interval from {count_seeds(pair.num_seeds)} that both completed"
+    return "inconclusive", f"neither equivalent within {margin} nor shown to differ; {describe_plan(test)}"
+
+
+def judge_value(claim: ValueClaim, claims: Claims, evidence: Evidence) -> Assessment:
+    """Compare the value that one published run gave with where one more run would fall here."""
+    statistic: Mean | Ratio = getattr(find_variant(claim, claims, evidence), claim.quantity)
+    quantity, unit = QUANTITIES[claim.quantity]
+    centre = statistic.mean if isinstance(statistic, Mean) else statistic.ratio
+    if centre is None:
+        return Assessment("inconclusive", "no run completed", None)
+    if statistic.new_low is None or statistic.new_high is None:
+        return Assessment("inconclusive", "no interval for one more run", f"{quantity} {centre:.4g}{unit}")
+    interval = Interval(statistic.new_low, statistic.new_high)
+    measured = (
+        f"{quantity} {centre:.4g}{unit}; one more run would fall in [{interval.low:.4g}, {interval.high:.4g}]{unit}"
+    )
+    if interval.low <= claim.value <= interval.high:
+        return Assessment("reproduced", "the published value is one that another run here could give", measured)
+    return Assessment("not reproduced", "no run here would give the published value (95 %)", measured)
+
+
+def judge_outcome(claim: OutcomeClaim, claims: Claims, evidence: Evidence) -> Assessment:
+    outcomes = find_variant(claim, claims, evidence).outcomes
+    total, count = sum(outcomes.values()), outcomes.get(claim.outcome, 0)
+    measured = f"{count} of {total} runs of {claim.candidate} {OUTCOMES[claim.outcome]}"
+    if count == total:
+        return Assessment("reproduced", "every run did", measured)
+    return Assessment(
+        "inconclusive" if count else "not reproduced", "some did, not all" if count else "none did", measured
+    )

@@ -1,0 +1,216 @@
+"""Published claims as data."""
+
+import difflib
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, PositiveFloat, model_validator
+
+from pipeline.comparison.vocabulary import Value
+from pipeline.numerics.facts import TRIALS, fact_names
+from pipeline.records.schema import Outcome
+from pipeline.study.benchmark import Benchmark, Dense, EfficientNet, Split
+from pipeline.study.configuration import Name, Section, read
+from pipeline.study.recipe import Optimizer
+from pipeline.study.variant import PolicyName, Variant
+
+CLAIMS = Path("claims.yaml")
+
+
+class Source(Section):
+    title: str
+    hardware: str
+
+
+class Figure(Section):
+    """A number a source published for one of our benchmarks, shown beside ours."""
+
+    source: str
+    benchmark: Name
+    condition: str
+    quantity: str
+    value: str
+
+
+class Needs(Section):
+    """The conditions of a claim: a kind of hardware, and the scale at which the source ran it.
+
+    `name` is part of the name of the device that absolute times belong to. `recipe` maps key paths of a benchmark to
+    the source's values.
+    """
+
+    hardware: Literal["anything", "cpu", "nvidia_gpu", "tpu", "intel_gpu"]
+    min_compute_capability: PositiveFloat | None = None
+    max_compute_capability: PositiveFloat | None = None
+    max_memory_gb: PositiveFloat | None = None
+    name: str | None = None
+    recipe: dict[str, Value] = Field(default_factory=dict)
+
+
+class _Claim(Section):
+    id: Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]
+    source: str
+    statement: str
+    published: str
+    needs: Needs
+
+
+class SpeedupClaim(_Claim):
+    """The speedup of `candidate` over `baseline`, by default the study's, is at least or at most so much."""
+
+    kind: Literal["speedup"]
+    benchmark: Name
+    candidate: Name
+    baseline: Name | None = None
+    at_least: PositiveFloat | None = None
+    at_most: PositiveFloat | None = None
+
+    @model_validator(mode="after")
+    def _one_threshold(self) -> Self:
+        if (self.at_least is None) == (self.at_most is None):
+            raise ValueError(f"claims ({self.id}): give one threshold, at_least or at_most.")
+        return self
+
+
+class AccuracyClaim(_Claim):
+    """`candidate` and `baseline`, by default the study's, reach the same test accuracy."""
+
+    kind: Literal["same_accuracy"]
+    benchmark: Name
+    candidate: Name
+    baseline: Name | None = None
+
+
+class ValueClaim(_Claim):
+    """One run gave `value`: accuracies in [0, 1], times in seconds, `whole_epoch_seconds` with validation."""
+
+    kind: Literal["value"]
+    benchmark: Name
+    candidate: Name
+    quantity: Literal["test_accuracy", "test_loss", "validation_accuracy", "epoch_seconds", "whole_epoch_seconds"]
+    value: float
+
+
+class MemoryClaim(_Claim):
+    """The peak memory of `candidate` is at most so many times that of the study's baseline."""
+
+    kind: Literal["memory"]
+    benchmark: Name
+    candidate: Name
+    at_most: PositiveFloat
+
+
+class CeilingClaim(_Claim):
+    """The largest batch that fits under `policy` is at least so many times the one under float32."""
+
+    kind: Literal["largest_batch"]
+    benchmark: Name
+    policy: PolicyName
+    at_least: PositiveFloat
+
+
+class OutcomeClaim(_Claim):
+    """Every run of `candidate` ends so."""
+
+    kind: Literal["outcome"]
+    benchmark: Name
+    candidate: Name
+    outcome: Outcome
+
+
+class FactClaim(_Claim):
+    """The numerics stage finds exactly `value`, under each of `quantities`."""
+
+    kind: Literal["fact"]
+    quantities: Annotated[dict[str, Value], Field(min_length=1)]
+
+
+class TrialClaim(_Claim):
+    """An optimizer trains, or fails to, at most seeds."""
+
+    kind: Literal["trial"]
+    trial: str
+    trains: bool
+
+
+class UntestedClaim(_Claim):
+    """Something that no study here can test, and why."""
+
+    kind: Literal["untested"]
+    reason: str
+
+
+Claim = Annotated[
+    SpeedupClaim
+    | AccuracyClaim
+    | ValueClaim
+    | MemoryClaim
+    | CeilingClaim
+    | OutcomeClaim
+    | FactClaim
+    | TrialClaim
+    | UntestedClaim,
+    Field(discriminator="kind"),
+]
+
+
+class Claims(Section):
+    """`variants` says what the names in claims mean; a study's variant of that name must be the same."""
+
+    sources: dict[str, Source]
+    benchmarks: list[Name]
+    variants: dict[Name, Variant]
+    figures: list[Figure]
+    claims: list[Claim]
+
+    @model_validator(mode="after")
+    def _parts_agree(self) -> Self:
+        faults = []
+        paths = _recipe_paths()
+        for index, claim in enumerate(self.claims):
+            faults += [
+                f"claims.{index} ({claim.id}).needs.recipe: no benchmark has {path!r}. "
+                f"Did you mean {(difflib.get_close_matches(path, paths, n=1) or ['model.units'])[0]!r}?"
+                for path in claim.needs.recipe
+                if path not in paths
+            ]
+        for name, count in Counter(claim.id for claim in self.claims).items():
+            if count > 1:
+                faults.append(f"claims.{[c.id for c in self.claims].index(name)}.id: {name!r} stands {count} times.")
+        entries = [(f"claims.{index} ({claim.id})", claim) for index, claim in enumerate(self.claims)]
+        for where, entry in [*entries, *((f"figures.{index}", figure) for index, figure in enumerate(self.figures))]:
+            for field, value, known in self._names(entry):
+                if value not in known:
+                    faults.append(f"{where}.{field}: must be one of {', '.join(sorted(known))}. Received: {value!r}")
+        if faults:
+            raise ValueError("\n".join(faults))
+        return self
+
+    def _names(self, entry: Any) -> Iterator[tuple[str, str, set[str]]]:
+        """Yield each name in a claim or figure: its field, the name, and the names that are known."""
+        yield "source", entry.source, set(self.sources)
+        if hasattr(entry, "benchmark"):
+            yield "benchmark", entry.benchmark, set(self.benchmarks)
+        for field in ("candidate", "baseline"):
+            if getattr(entry, field, None) is not None:
+                yield field, getattr(entry, field), set(self.variants)
+        for quantity in getattr(entry, "quantities", ()):
+            yield "quantities", quantity, fact_names(self.benchmarks)
+        if hasattr(entry, "trial"):
+            yield "trial", entry.trial, {trial.name for trial in TRIALS}
+
+
+def _recipe_paths() -> set[str]:
+    """Key paths of everything that a benchmark may say."""
+    paths = set(Benchmark.model_fields)
+    paths |= {f"model.{name}" for kind in (Dense, EfficientNet) for name in kind.model_fields}
+    return paths | {
+        f"{part}.{name}" for part, kind in (("split", Split), ("optimizer", Optimizer)) for name in kind.model_fields
+    }
+
+
+def load_claims(path: Path = CLAIMS) -> Claims:
+    """Return the validated claims in `path`. Raise `InputError` that lists all faults."""
+    return read(Claims, path)

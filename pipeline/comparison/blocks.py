@@ -1,0 +1,207 @@
+"""Run records to statistics: seeds are blocks, and every variant meets the baseline of its own block."""
+
+import math
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from pipeline.comparison import timing
+from pipeline.comparison.families import Tests, adjust, corners
+from pipeline.comparison.pairing import check_comparable
+from pipeline.comparison.schema import Comparison, Pair, VariantStatistics
+from pipeline.records.schema import EpochRecord, Outcome, RunRecord
+from pipeline.statistics import intervals
+from pipeline.statistics.equivalence import equivalence, tost_p_value
+from pipeline.statistics.intervals import Ratio
+from pipeline.study.schema import RunKey, Study
+
+
+class Run(NamedTuple):
+    """A finished run: its record, its epochs, and which test examples it got right, bool (num_test_examples,)."""
+
+    record: RunRecord
+    epochs: Sequence[EpochRecord]
+    correct: np.ndarray
+
+
+def compare(study: Study, runs: Mapping[RunKey, Run]) -> Comparison:
+    """Return the statistics of every variant and every pair of the study.
+
+    Raises:
+        InputError: runs are missing, or differ in what the study does not vary.
+    """
+    check_comparable(study, {key: run.record for key, run in runs.items()})
+    variants, pairs = [], []
+    for benchmark in study.benchmarks:
+        blocks = _Blocks(study, benchmark, runs)
+        variants += [blocks.variant(name) for name in study.variants_of(benchmark)]
+        pairs += blocks.pairs()
+    return Comparison(study_sha256=study.digest, variants=variants, pairs=pairs)
+
+
+class _Blocks:
+    """The runs of one benchmark: what they measured, by variant and seed."""
+
+    def __init__(self, study: Study, benchmark: str, runs: Mapping[RunKey, Run]) -> None:
+        self.study = study
+        self.benchmark = benchmark
+        self.settings = study.comparison
+        self.conditions = {
+            name: variant.model_dump(exclude={"benchmarks"}) for name, variant in study.variants_of(benchmark).items()
+        }
+        self.runs = {
+            name: {seed: runs[RunKey(benchmark, name, seed)] for seed in study.seeds} for name in self.conditions
+        }
+        self.completed = {
+            name: {seed: run for seed, run in by_seed.items() if run.record.outcome == "completed"}
+            for name, by_seed in self.runs.items()
+        }
+        self.faults = {
+            name: {
+                seed: fault
+                for seed, run in by_seed.items()
+                if (fault := timing.exclusion_reason(run.record, self.settings.max_other_cpu_share))
+            }
+            for name, by_seed in self.runs.items()
+        }
+        self.log_seconds = {name: self._log_seconds(name) for name in self.conditions}
+
+    def _log_seconds(self, name: str) -> dict[int, float]:
+        """Return the log of the steady epoch's seconds by seed, of completed runs whose times count."""
+        counted = {
+            seed: timing.counted_epoch_seconds(run.record, run.epochs, self.settings)
+            for seed, run in self.completed[name].items()
+        }
+        return {seed: math.log(seconds) for seed, seconds in counted.items() if seconds}
+
+    def variant(self, name: str) -> VariantStatistics:
+        completed = self.completed[name].values()
+        timed = [run for seed, run in self.completed[name].items() if seed not in self.faults[name]]
+        num_warmup_epochs = self.settings.num_warmup_epochs
+        whole = _known(timing.whole_epoch_seconds(run.epochs, num_warmup_epochs) for run in timed)
+        slopes = _known(timing.slope_percent(run.epochs, num_warmup_epochs) for run in timed)
+        epochs = {seed: run.epochs for seed, run in self.runs[name].items()}
+        target = self.settings.target_accuracy.get(self.benchmark)
+        return VariantStatistics(
+            benchmark=self.benchmark,
+            variant=name,
+            completed=intervals.proportion(len(completed), len(self.runs[name])),
+            outcomes=dict(Counter(run.record.outcome for run in self.runs[name].values())),
+            test_accuracy=intervals.mean([_accuracy(run) for run in completed]),
+            test_loss=intervals.mean(_known(run.record.final_test_loss for run in completed)),
+            validation_accuracy=intervals.mean(_known(run.record.final_validation_accuracy for run in completed)),
+            epoch_seconds=intervals.ratio(list(self.log_seconds[name].values())),
+            whole_epoch_seconds=intervals.ratio([math.log(s) for s in whole]),
+            slope_percent=intervals.mean(slopes),
+            time_to_accuracy=timing.time_to_accuracy(epochs, self.faults[name], target) if target else None,
+            timing_faults=self.faults[name],
+        )
+
+    def pairs(self) -> list[Pair]:
+        """Return every candidate against the study's baseline, then the further pairs that run on this benchmark."""
+        wanted = [(self.settings.baseline, name) for name in self.conditions if name != self.settings.baseline]
+        wanted += [(pair.baseline, pair.candidate) for pair in self.settings.further_pairs]
+        possible = [pair for pair in wanted if all(name in self.conditions for name in pair)]
+        families = {pair: self._family(*pair) for pair in possible if not self._repeats(*pair)}
+        sizes = Counter(families.values())
+        adjusted = adjust({pair: self._tests(*pair) for pair in possible}, families)
+        return [self._pair(*pair, max(1, sizes[self._family(*pair)]), adjusted[pair]) for pair in possible]
+
+    def _family(self, baseline: str, candidate: str) -> Hashable:
+        """Group candidates that answer one question: what precision and batch do, or what else is done differently."""
+        return baseline, self.study.variants[candidate].is_plain(self.study.engine)
+
+    def _repeats(self, baseline: str, candidate: str) -> bool:
+        return bool(self.conditions[baseline] == self.conditions[candidate])
+
+    def _both(self, baseline: str, candidate: str) -> list[tuple[Run, Run]]:
+        """Return the runs of the two at every seed that both completed."""
+        theirs, ours = self.completed[baseline], self.completed[candidate]
+        return [(theirs[seed], ours[seed]) for seed in theirs if seed in ours]
+
+    def _differences_pp(self, baseline: str, candidate: str) -> np.ndarray:
+        return np.array([100 * (_accuracy(b) - _accuracy(a)) for a, b in self._both(baseline, candidate)])
+
+    def _tests(self, baseline: str, candidate: str) -> Tests:
+        differences_pp = self._differences_pp(baseline, candidate)
+        same = tost_p_value(differences_pp, self.settings.margin_pp[self.benchmark])
+        return Tests(same, intervals.difference_p_value(differences_pp))
+
+    def _failures(self, failed: str, other: str) -> dict[Outcome, int]:
+        """Count how the runs of one variant ended at the seeds that only the other one completed."""
+        seeds = self.completed[other].keys() - self.completed[failed].keys()
+        return dict(Counter(run.record.outcome for seed, run in self.runs[failed].items() if seed in seeds))
+
+    def _pair(self, baseline: str, candidate: str, num_candidates: int, adjusted: Tests) -> Pair:
+        both = self._both(baseline, candidate)
+        differences_pp, margin_pp = self._differences_pp(baseline, candidate), self.settings.margin_pp[self.benchmark]
+        failures, baseline_failures = self._failures(candidate, baseline), self._failures(baseline, candidate)
+        outcome = adjusted.outcome(is_selection=bool(failures or baseline_failures))
+        memory = [(ours.record.peak_memory_bytes, theirs.record.peak_memory_bytes) for theirs, ours in both]
+        speedups = self._log_speedups(baseline, candidate)
+        num_split_seeds, effects = self._effects(baseline, candidate)
+        return Pair(
+            benchmark=self.benchmark,
+            baseline=baseline,
+            candidate=candidate,
+            repeats_baseline=self._repeats(baseline, candidate),
+            num_seeds=len(both),
+            num_timed_seeds=len(speedups),
+            num_split_seeds=num_split_seeds,
+            failures=failures,
+            baseline_failures=baseline_failures,
+            speedup=intervals.ratio(list(speedups.values())),
+            speedup_at_most=self._speedup_at_most(baseline, candidate),
+            baseline_kernels=self._kernels(baseline),
+            candidate_kernels=self._kernels(candidate),
+            precision_effect=effects and effects[0],
+            batch_effect=effects and effects[1],
+            interaction=effects and effects[2],
+            accuracy_difference_pp=intervals.difference(differences_pp, adjusted.difference),
+            equivalence=equivalence(differences_pp, margin_pp, num_candidates, adjusted.equivalence, outcome),
+            memory_ratio=intervals.ratio([math.log(a / b) for a, b in memory if a and b]),
+        )
+
+    def _log_speedups(self, baseline: str, candidate: str) -> dict[int, float]:
+        """Return log(seconds of the baseline / seconds of the candidate) by seed."""
+        theirs, ours = self.log_seconds[baseline], self.log_seconds[candidate]
+        return {seed: theirs[seed] - ours[seed] for seed in theirs if seed in ours}
+
+    def _speedup_at_most(self, baseline: str, candidate: str) -> float | None:
+        """Bound the speedup by whole runs, where those of the candidate were ended as too slow.
+
+        Both start alike, so that training alone differs by no less.
+        """
+        slow = {seed: run for seed, run in self.runs[candidate].items() if run.record.outcome == "too_slow"}
+        seeds = [seed for seed in slow if seed in self.completed[baseline] and seed not in self.faults[candidate]]
+        bounds = [self.runs[baseline][seed].record.run_seconds / slow[seed].record.run_seconds for seed in seeds]
+        return max(bounds, default=None)
+
+    def _kernels(self, name: str) -> list[str]:
+        return sorted({run.record.environment.get("kernels") or "unknown" for run in self.runs[name].values()})
+
+    def _effects(self, baseline: str, candidate: str) -> tuple[int, tuple[Ratio, Ratio, Ratio] | None]:
+        """Return the effects of precision, batch and both together, and over how many seeds; None without corners."""
+        names = corners(self.conditions, baseline, candidate)
+        if not names:
+            return 0, None
+        whole, by_precision, by_batch = (self._log_speedups(baseline, name) for name in (candidate, *names))
+        seeds = [seed for seed in whole if seed in by_precision and seed in by_batch]
+        return len(seeds), (
+            intervals.ratio([by_precision[seed] for seed in seeds]),
+            intervals.ratio([by_batch[seed] for seed in seeds]),
+            intervals.ratio([whole[seed] - by_precision[seed] - by_batch[seed] for seed in seeds]),
+        )
+
+
+def _accuracy(run: Run) -> float:
+    accuracy = run.record.final_test_accuracy
+    if accuracy is None:
+        raise ValueError("a completed run has a test accuracy")  # RunRecord sees to it
+    return accuracy
+
+
+def _known(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None]

@@ -1,0 +1,82 @@
+"""The runs under a folder to the files that the compare stage writes."""
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pipeline.comparison import timing
+from pipeline.comparison.blocks import Run, compare
+from pipeline.comparison.finished_runs import read_correct, read_epochs, read_record
+from pipeline.comparison.schema import Comparison
+from pipeline.comparison.summary import summarise, table
+from pipeline.records.schema import EpochRecord
+from pipeline.study.schema import RunKey, Study, load_study
+
+
+def compare_runs(root: Path = Path()) -> tuple[Comparison, dict[str, str]]:
+    """Return the comparison of the study under `root` from its runs, and the files of it by their path from `root`.
+
+    Raises:
+        InputError: a run is missing or damaged, contradicts itself, or can't be compared with the others.
+    """
+    study = load_study(root / "params.yaml")
+    records = {key: read_record(key, root) for key in study.runs()}
+    runs = {key: Run(record, read_epochs(record, root), read_correct(record, root)) for key, record in records.items()}
+    comparison = compare(study, runs)
+    files = {
+        "comparison.json": comparison.model_dump_json(indent=2) + "\n",
+        "summary.json": _json(summarise(comparison)),
+        "environments.json": _json(_environments(runs)),
+        "runs.csv": _csv(_rows(study, runs)),
+        "epochs.csv": _csv(
+            [key._asdict() | epoch.model_dump() for key, run in runs.items() for epoch in run.epochs],
+            [*RunKey._fields, *EpochRecord.model_fields],
+        ),
+        "pairs.csv": _csv(table(comparison)),
+    }
+    return comparison, {f"results/{name}": text for name, text in files.items()}
+
+
+def _environments(runs: Mapping[RunKey, Run]) -> list[dict[str, object]]:
+    """List the environments of the runs, each once."""
+    found: list[dict[str, object]] = []
+    for run in runs.values():
+        stable = {name: value for name, value in run.record.environment.items() if name != "load_average"}
+        if stable not in found:
+            found.append(stable)
+    return found
+
+
+def _rows(study: Study, runs: Mapping[RunKey, Run]) -> list[dict[str, object]]:
+    """Return a row a run: its record, what the study measures besides accuracy, and what disturbed it."""
+    metrics = sorted({name for benchmark in study.benchmarks.values() for name in benchmark.metrics})
+    return [
+        run.record.model_dump(exclude={"planned", "environment", "disturbance", "test_metrics"})
+        | run.record.planned.cells()
+        | {name: run.record.test_metrics.get(name) for name in metrics}
+        | run.record.disturbance.model_dump()
+        | {"gpu_throttle_reasons": ", ".join(run.record.disturbance.gpu_throttle_reasons or [])}
+        | {
+            column: of(run.epochs, study.comparison.num_warmup_epochs)
+            for column, of in (
+                ("steady_epoch_seconds", timing.steady_epoch_seconds),
+                ("images_per_second", timing.images_per_second),
+                ("excluded_epochs", timing.excluded_epochs),
+            )
+        }
+        for run in runs.values()
+    ]
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, indent=2) + "\n"
+
+
+def _csv(rows: Sequence[Mapping[str, object]], columns: list[str] | None = None) -> str:
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, columns or list(rows[0]))
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()

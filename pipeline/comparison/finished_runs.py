@@ -1,0 +1,99 @@
+"""Read what finished runs left behind, and check that its files agree."""
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.files import untrusted
+from pipeline.files.untrusted import Remedy, damaged
+from pipeline.files.untrusted_arrays import read_integers
+from pipeline.records.schema import EpochRecord, RunRecord
+from pipeline.records.writing import epoch_times
+from pipeline.study.schema import RunKey
+
+_MAX_BYTES = 2**20  # of a record
+
+
+def read_record(key: RunKey, root: Path = Path()) -> RunRecord:
+    """Return the record of a finished run. Raises `InputError` that says how to make the run again."""
+    path = root / key.directory / "record.json"
+    record = untrusted.read_json(RunRecord, path, _remedy(key), _MAX_BYTES)
+    if record.key != key:
+        raise damaged(path, f"it is the record of {record.key.directory}", _remedy(key))
+    return record
+
+
+def read_epochs(record: RunRecord, root: Path = Path()) -> list[EpochRecord]:
+    """Return the epochs of a finished run, in order.
+
+    Raises `InputError` that says how to make the run again, also where they are not those of the record.
+    """
+    path = root / record.key.directory / "epochs.csv"
+    epochs = untrusted.read_rows(EpochRecord, path, _remedy(record.key))
+    for contradiction in _contradictions(record, epochs):
+        raise damaged(path, contradiction, _remedy(record.key))
+    return epochs
+
+
+def read_correct(record: RunRecord, root: Path = Path()) -> np.ndarray:
+    """Return whether a finished run got each test example right, bool (num_test_examples,); empty if it failed.
+
+    Raises `InputError` that says how to make the run again, also where they are not the record's accuracy.
+    """
+    path = root / record.key.directory / "predictions.npz"
+    arrays = read_integers(path, ("labels", "predicted"), _remedy(record.key))
+    labels, predicted = arrays["labels"], arrays["predicted"]
+    expected = record.num_test_examples, record.num_test_examples if record.outcome == "completed" else 0
+    if (len(labels), len(predicted)) != expected:
+        found = f"it has {len(labels)} labels and {len(predicted)} predictions"
+        raise damaged(
+            path,
+            f"{found}, the record a run that is {record.outcome} and {expected[0]} test examples",
+            _remedy(record.key),
+        )
+    if record.final_test_accuracy is None:
+        return np.empty(0, bool)
+    correct = np.asarray(labels == predicted)
+    if not len(correct) or not math.isclose(correct.mean(), record.final_test_accuracy):
+        raise damaged(path, f"its accuracy is not the {record.final_test_accuracy} of the record", _remedy(record.key))
+    return correct
+
+
+def _contradictions(record: RunRecord, epochs: list[EpochRecord]) -> Iterator[str]:
+    """Yield what the epochs of a run say against its record."""
+    if [epoch.epoch for epoch in epochs] != list(range(1, record.num_epochs + 1)):
+        yield f"it must have epochs 1 to {record.num_epochs}"
+    if not all(epoch.train_seconds > 0 for epoch in epochs):
+        yield "train_seconds must be positive"
+    if epoch_times(epochs) != (record.first_epoch_seconds, record.steady_epoch_seconds, record.excluded_epochs):
+        yield "its times are not those of the record"
+    for epoch in epochs[:-1] if record.outcome == "diverged" else epochs:
+        if not (math.isfinite(epoch.train_loss) and math.isfinite(epoch.validation_loss)):
+            yield f"the loss of epoch {epoch.epoch} is not finite, and the run did not diverge there"
+    last = epochs[-1] if epochs else None
+    ended = last if record.outcome == "completed" else None
+    for name, value in (
+        ("skipped_steps", last and last.skipped_steps),
+        ("final_loss_scale", last and last.loss_scale),
+        ("final_train_loss", ended and ended.train_loss),
+        ("final_validation_accuracy", ended and ended.validation_accuracy),
+    ):
+        if getattr(record, name) != value:
+            yield f"its last epoch does not give the {name} {getattr(record, name)} of the record"
+    # An epoch is all training examples, or a number of whole batches.
+    sizes = (record.planned.num_train_examples, record.planned.steps_per_epoch * record.planned.batch_size)
+    rates = [(epoch.train_seconds, epoch.images_per_second) for epoch in epochs]
+    if record.steady_epoch_seconds:
+        rates.append((record.steady_epoch_seconds, record.images_per_second or 0.0))
+    for seconds, rate in rates:
+        if not any(math.isclose(seconds * rate, size, rel_tol=1e-6) for size in sizes):
+            yield f"images_per_second {rate:g} are not those of an epoch of {seconds:g} seconds"
+
+
+def _remedy(key: RunKey) -> Remedy:
+    return Remedy(
+        missing=f"Make the run: dvc repro {key.stage}",
+        damaged=f"Make the run again: dvc repro --force --single-item {key.stage}",
+    )

@@ -1,0 +1,105 @@
+"""The contents of `comparison.json`: every variant by itself, and every candidate against the baseline."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from pipeline.records.schema import Outcome
+from pipeline.statistics.equivalence import Equivalence
+from pipeline.statistics.intervals import Difference, Mean, Proportion, Ratio, Statistic
+
+
+class TimeToAccuracy(Statistic):
+    """Training seconds until the validation accuracy first reaches the target, first epoch included.
+
+    A run that never does counts as one that takes forever: `median_seconds` is None where half of the runs or more
+    never do. Runs that do, in times that don't count, are in `reached` alone.
+    """
+
+    target_accuracy: float
+    reached: Proportion
+    median_seconds: float | None
+
+
+class VariantStatistics(Statistic):
+    """A variant by itself, over its seeds.
+
+    `completed` and `outcomes` count every run, also those that diverged, ran out of memory or took too long; the means
+    are over those that completed. `epoch_seconds`, training alone, and `whole_epoch_seconds`, validation included, are
+    geometric means. Accuracies are in [0, 1]; `validation_accuracy` is that of the last epoch. `slope_percent` is by
+    how much an epoch's time still changes from one epoch to the next after the warm-up. `timing_faults` says, by seed,
+    why times were left out.
+    """
+
+    benchmark: str
+    variant: str
+    completed: Proportion
+    outcomes: dict[Outcome, int]
+    test_accuracy: Mean
+    test_loss: Mean
+    validation_accuracy: Mean
+    epoch_seconds: Ratio
+    whole_epoch_seconds: Ratio
+    slope_percent: Mean
+    time_to_accuracy: TimeToAccuracy | None
+    timing_faults: dict[int, str]
+
+
+class Pair(Statistic):
+    """A candidate against a baseline: the study's, or that of a further pair.
+
+    `repeats_baseline` says that the two differ in nothing but their place in the order of runs. `num_seeds` counts the
+    seeds that both completed, `num_timed_seeds` those whose times count too. `failures` are the candidate's outcomes
+    at seeds that only the baseline completed, `baseline_failures` the other way round; where there are any, the runs
+    that are left are a selection, and never equivalent.
+
+    `speedup` is time of the baseline over time of the candidate: above 1 the candidate is faster. Over the same seeds,
+    `num_split_seeds` of them, it is the product of `precision_effect` (the policy changed, the batch kept),
+    `batch_effect` (the batch changed, the policy kept) and `interaction`, where the study has the runs to tell them
+    apart. `speedup_at_most` is known where runs of the candidate were ended as too slow and the baseline's of the same
+    seed were not: the largest ratio of the two whole runs. `baseline_kernels` and `candidate_kernels` name the
+    libraries whose kernels computed. `memory_ratio` is the candidate's peak over the
+    baseline's.
+    """
+
+    benchmark: str
+    baseline: str
+    candidate: str
+    repeats_baseline: bool
+    num_seeds: int
+    num_timed_seeds: int
+    num_split_seeds: int
+    failures: dict[Outcome, int]
+    baseline_failures: dict[Outcome, int]
+    speedup: Ratio
+    speedup_at_most: float | None = None
+    baseline_kernels: Sequence[str] = ()
+    candidate_kernels: Sequence[str] = ()
+    precision_effect: Ratio | None
+    batch_effect: Ratio | None
+    interaction: Ratio | None
+    accuracy_difference_pp: Difference
+    equivalence: Equivalence
+    memory_ratio: Ratio
+
+
+class Comparison(Statistic):
+    """`study_sha256` is the digest of the study that was compared."""
+
+    schema_version: Literal[4] = 4
+    study_sha256: str
+    variants: list[VariantStatistics]
+    pairs: list[Pair]
+
+    def find(self, benchmark: str, candidate: str, baseline: str | None = None) -> Pair | None:
+        """Return the pair of `candidate` against `baseline`, by default the study's, which stands first; or None."""
+        for pair in self.pairs:
+            if (pair.benchmark, pair.candidate, baseline or pair.baseline) == (benchmark, candidate, pair.baseline):
+                return pair
+        return None
+
+    def variant(self, benchmark: str, name: str) -> VariantStatistics:
+        """Return the statistics of variant `name` by itself. Raises `KeyError` where the study does not run it."""
+        for variant in self.variants:
+            if (variant.benchmark, variant.variant) == (benchmark, name):
+                return variant
+        raise KeyError(benchmark, name)

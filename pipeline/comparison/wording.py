@@ -1,0 +1,70 @@
+"""Statistics in words, the same in verdicts, headlines and the report."""
+
+import math
+
+from pipeline.comparison.schema import Pair
+from pipeline.comparison.vocabulary import OUTCOMES
+from pipeline.statistics.equivalence import MAX_SEEDS, Equivalence
+from pipeline.statistics.intervals import Ratio
+
+# A margin wider than this share of the baseline's accuracy shows little by being kept: near chance all is equivalent.
+MAX_MARGIN_SHARE = 0.1
+
+
+def margin_means_something(margin_pp: float, baseline_accuracy: float) -> bool:
+    """Tell whether the margin is small beside the baseline's accuracy, in [0, 1]."""
+    return margin_pp / 100 <= MAX_MARGIN_SHARE * baseline_accuracy
+
+
+def count_seeds(num_seeds: int) -> str:
+    return f"{num_seeds} seed{'s' * (num_seeds != 1)}"
+
+
+def describe_ratio(ratio: Ratio, of: str = "") -> str:
+    """Return a ratio as in "1.23× the speed of float32 [1.10, 1.38]"; words stand where there is no interval."""
+    if ratio.ratio is None:
+        return "not known"
+    interval = "(no interval)" if ratio.low is None else f"[{ratio.low:.2f}, {ratio.high:.2f}]"
+    return " ".join(filter(None, (f"{ratio.ratio:.2f}×", of, interval)))
+
+
+def describe_speedup(pair: Pair) -> str:
+    """Return a pair's speedup in words, or its bound where the candidate's runs took too long to be timed."""
+    if pair.speedup.ratio is None and pair.speedup_at_most is not None:
+        return f"at least {math.floor(10 / pair.speedup_at_most) / 10:.1f} times slower than {pair.baseline}"
+    return describe_ratio(pair.speedup, f"the speed of {pair.baseline}")
+
+
+def describe_kernels(pair: Pair) -> str:
+    """Name the kernels of both where they differ, as in "; mixed_float16 with kernels of Eigen, …"."""
+    if pair.baseline_kernels == pair.candidate_kernels:
+        return ""
+    theirs, ours = (" and ".join(kernels) for kernels in (pair.baseline_kernels, pair.candidate_kernels))
+    return f"; {pair.candidate} computed with kernels of {ours}, {pair.baseline} with those of {theirs}"
+
+
+def describe_difference(pair: Pair) -> str:
+    """Return the difference as in "−0.12 pp [−0.40, +0.16]"; words stand where there is no interval."""
+    difference = pair.accuracy_difference_pp
+    if difference.mean is None:
+        return "unknown"
+    text = f"{difference.mean:+.2f} pp "
+    text += "(no interval)" if difference.low95 is None else f"[{difference.low95:+.2f}, {difference.high95:+.2f}]"
+    return text.replace("-", "−")
+
+
+def describe_plan(test: Equivalence) -> str:
+    """Tell what would decide, as in "12 seeds of this spread would establish ±1 pp if nothing differs"."""
+    if test.num_seeds_needed is None:
+        return f"more than {MAX_SEEDS} seeds of this spread would be needed for ±{test.margin_pp:g} pp"
+    seeds = count_seeds(test.num_seeds_needed)
+    return f"{seeds} of this spread would establish ±{test.margin_pp:g} pp if nothing differs"
+
+
+def failed_runs(pair: Pair) -> str:
+    """Name the runs a comparison lacks, as in "; mixed_float16 diverged at 1 seed"; empty where none is."""
+    return "".join(
+        f"; {name} {OUTCOMES[outcome]} at {count_seeds(count)}"
+        for name, failures in ((pair.candidate, pair.failures), (pair.baseline, pair.baseline_failures))
+        for outcome, count in failures.items()
+    )

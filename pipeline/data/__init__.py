@@ -1,0 +1,1 @@
+"""Prepare data sets and serve them: TFDS to arrays on disk, arrays to seeded batches."""

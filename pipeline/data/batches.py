@@ -1,0 +1,67 @@
+"""Make batches; in training, their order depends on the seed and the epoch alone, on every engine."""
+
+import math
+
+import keras
+import numpy as np
+
+from pipeline.data.datasets import Examples, ImagesOnDisk
+
+
+class ShuffledBatches(keras.utils.PyDataset):
+    """Serve every example once an epoch, in a new order each time; the last batch may be smaller.
+
+    Args:
+        process: which of the processes of the run this is, and how many there are: each gets a share of every batch.
+        num_steps: an epoch ends after so many batches of the permutation, where it has more.
+    """
+
+    def __init__(
+        self,
+        examples: Examples,
+        batch_size: int,
+        seed: int,
+        process: tuple[int, int] = (0, 1),
+        num_steps: int | None = None,
+    ) -> None:
+        super().__init__()
+        self._examples = examples
+        self._batch_size = batch_size
+        self._seed = seed
+        self._process = process
+        self.num_examples = len(examples.labels) if num_steps is None else num_steps * batch_size
+        self.begin_epoch(0)
+
+    def __len__(self) -> int:
+        return math.ceil(self.num_examples / self._batch_size)
+
+    def __getitem__(self, index: int) -> tuple[np.ndarray, np.ndarray]:
+        first, step = self._process
+        rows = self._order[index * self._batch_size : (index + 1) * self._batch_size][first::step]
+        return self._examples.images[rows], self._examples.labels[rows]
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Take the order of `epoch`, the first of which is 0.
+
+        Called by the training loop: Keras tells a data set of epochs too, but more often on one engine than another.
+        """
+        self._order = np.random.default_rng((self._seed, epoch)).permutation(len(self._examples.labels))
+
+
+class WholeBatches(keras.utils.PyDataset):
+    """Serve images in their order, in whole batches: repeat the last image until the last batch is full.
+
+    XLA compiles for one shape, and several devices share a batch evenly.
+    """
+
+    def __init__(self, images: np.ndarray | ImagesOnDisk, batch_size: int) -> None:
+        super().__init__()
+        self._images = images
+        self._batch_size = batch_size
+
+    def __len__(self) -> int:
+        return math.ceil(len(self._images) / self._batch_size)
+
+    def __getitem__(self, index: int) -> np.ndarray:
+        rows = np.arange(index * self._batch_size, (index + 1) * self._batch_size)
+        return self._images[np.minimum(rows, len(self._images) - 1)]

@@ -1,0 +1,42 @@
+"""Write files and folders that come into their place whole or not at all."""
+
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write `text` to `path`, which has the old text or the new one at any time. Several processes may, at once."""
+    partial = path.with_name(f"{path.name}.{uuid.uuid4().hex}.partial")
+    try:
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def whole(path: Path) -> Iterator[Path]:
+    """Give a path beside `path` for a file or folder, which takes its place at the end, unless something is raised.
+
+    One process at a time. What another left there when it was killed goes first.
+    """
+    partial = path.with_name(f"{path.stem}.partial{path.suffix}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _remove(partial)
+    try:
+        yield partial
+        if path.is_dir():
+            shutil.rmtree(path)
+        partial.replace(path)
+    finally:
+        _remove(partial)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,73 @@
+"""Read and write YAML as DVC does: by ruamel.yaml, in YAML 1.2, where 010 is ten and 2:08 is a word.
+
+Two parsers that disagree about a study would check one and run another.
+"""
+
+import io
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError
+from ruamel.yaml.events import CollectionEndEvent, CollectionStartEvent
+
+from pipeline.errors import InputError
+
+MAX_CHARACTERS = 1_000_000  # a study of a thousand benchmarks; ten times that takes the parser seconds
+MAX_DEPTH = 50  # the parser calls itself at every level, and dies with its process at some ten thousand
+
+
+def load(path: Path) -> Any:
+    """Return what the file at `path` holds.
+
+    Raises:
+        InputError: it is missing, can't be read, is too long, or is not YAML.
+    """
+    return parse(read_yaml_text(path), str(path))
+
+
+def read_yaml_text(path: Path) -> str:
+    """Return the file's text, or the beginning of one that is too long. Raises `InputError` where there is none."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            return file.read(MAX_CHARACTERS + 1)
+    except FileNotFoundError:
+        raise InputError(f"{path} is missing. Get it back with: git checkout -- {path.name}") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} is not readable as YAML: {error}") from None
+
+
+def parse(text: str, source: str) -> Any:
+    """Return what `text` says; `source` is the name that faults are reported under.
+
+    Raises:
+        InputError: it is too long, is nested too deeply, or is not YAML.
+    """
+    if len(text) > MAX_CHARACTERS:
+        raise InputError(f"{source} is longer than {MAX_CHARACTERS:,} characters; nothing in it was read.")
+    try:
+        _check_depth(text)
+        return YAML(typ="safe").load(text)
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        raise InputError(f"{source} is not readable as YAML: {where}{error.problem or error.context}") from None
+    except Exception as error:  # whatever the parser makes of a number or a date that is none
+        raise InputError(f"{source} is not readable as YAML: {str(error)[:500]}") from None
+
+
+def dump(values: Any) -> str:
+    """Return `values` as YAML that DVC, and `parse`, read back as they are."""
+    stream = io.StringIO()
+    writer = YAML()
+    writer.width = 120
+    writer.dump(values, stream)
+    return stream.getvalue()
+
+
+def _check_depth(text: str) -> None:
+    depth = 0
+    for event in YAML(typ="safe").parse(text):
+        depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            raise ValueError(f"nested more than {MAX_DEPTH} deep at line {event.start_mark.line + 1}")

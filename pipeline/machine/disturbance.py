@@ -1,0 +1,147 @@
+"""Watch what else ran on the machine while a run trained, and whether something held the machine back."""
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import psutil
+import pynvml
+
+from pipeline.machine.hardware import visible_gpus
+from pipeline.records.schema import Disturbance
+
+CGROUP = Path("/sys/fs/cgroup/cpu.stat")
+THROTTLE_COUNTS = "devices/system/cpu/cpu*/thermal_throttle/core_throttle_count"
+_SHARED = ("SLURM_JOB_ID", "KERAS_DISTRIBUTION_JOB_ADDRESSES")
+# Reasons that a GPU's clock is below what it was asked for, as NVML names their bits; idling is not among them.
+_THROTTLE_REASONS = {
+    "power cap": pynvml.nvmlClocksEventReasonSwPowerCap,
+    "power brake": pynvml.nvmlClocksEventReasonHwPowerBrakeSlowdown,
+    "hardware slowdown": pynvml.nvmlClocksEventReasonHwSlowdown,
+    "heat": pynvml.nvmlClocksEventReasonHwThermalSlowdown,
+    "heat limit": pynvml.nvmlClocksEventReasonSwThermalSlowdown,
+}
+
+
+def timing_fault(disturbance: Disturbance) -> str | None:
+    """Return why times measured under `disturbance` can't be used, or None."""
+    others = (disturbance.num_gpu_processes or 1) - 1
+    return f"{others} other process{'es' * (others > 1)} on its GPU" if others else None
+
+
+class Watch:
+    """Watch the machine from creation to `finish`; call `look` once an epoch, outside the timed window.
+
+    `gpus` are those this process computes on, by their places among the visible ones.
+    """
+
+    def __init__(self, gpus: Sequence[int] = ()) -> None:
+        self._own_gpus, self._gpus = gpus, visible_gpus() if gpus else []
+        self._num_processes: list[int] = []
+        self._clocks: list[int] = []
+        self._reasons: set[str] = set()
+        self._run = _Run()
+        self._cpu, self._own_seconds = psutil.cpu_times(), self._run.cpu_seconds()
+        self._quota, self._events = _quota_seconds(), _thermal_events()
+
+    def look(self) -> None:
+        self._run.cpu_seconds()
+        own = self._run.pids()
+        for place, gpu in enumerate(self._gpus):
+            running: set[int] = set()
+            with contextlib.suppress(pynvml.NVMLError):
+                running = {process.pid for process in pynvml.nvmlDeviceGetComputeRunningProcesses(gpu)}
+            if place not in self._own_gpus and not running & own - {os.getpid()}:
+                continue  # neither this process trains on it nor another one of the run
+            # A container may hide which of them is this one: then one of them is.
+            self._num_processes.append(len(running - own) + 1 if running & own else len(running))
+            with contextlib.suppress(pynvml.NVMLError):
+                self._clocks.append(pynvml.nvmlDeviceGetClockInfo(gpu, pynvml.NVML_CLOCK_SM))
+            with contextlib.suppress(pynvml.NVMLError):
+                bits = pynvml.nvmlDeviceGetCurrentClocksEventReasons(gpu)
+                self._reasons |= {name for name, bit in _THROTTLE_REASONS.items() if bits & bit}
+
+    def finish(self) -> Disturbance:
+        quota, events = _quota_seconds(), _thermal_events()
+        return Disturbance(
+            other_cpu_share=self._other_cpu_share(),
+            cpu_quota_seconds=None if quota is None or self._quota is None else quota - self._quota,
+            num_thermal_events=None if events is None or self._events is None else events - self._events,
+            # A container may hide even our own process: then nothing is known of others.
+            num_gpu_processes=max(self._num_processes, default=0) or None,
+            gpu_throttle_reasons=sorted(self._reasons) if self._clocks else None,
+            min_gpu_clock_mhz=min(self._clocks, default=None),
+        )
+
+    def _other_cpu_share(self) -> float | None:
+        cpu, own_seconds = psutil.cpu_times(), self._run.cpu_seconds() - self._own_seconds
+        # Guests' time is part of user time already.
+        spent = {name: getattr(cpu, name) - getattr(self._cpu, name) for name in cpu._fields if "guest" not in name}
+        total = sum(spent.values())
+        idle = spent["idle"] + spent.get("iowait", 0.0)
+        return min(max((total - idle - own_seconds) / total, 0.0), 1.0) if total > 0 else None
+
+
+class _Run:
+    """Find the processes of this run on this machine: this one, its descendants, and others of its run or Slurm job."""
+
+    def __init__(self) -> None:
+        self._marks = _marks(os.environ)
+        self._seconds: dict[psutil.Process, float] = {}  # of each process, as it was last seen
+        self._parents: dict[psutil.Process, int] = {}
+
+    def cpu_seconds(self) -> float:
+        """Return the CPU seconds of all processes since their start.
+
+        A process that has ended counts as far as it was seen.
+        """
+        for process in self._processes():
+            with contextlib.suppress(psutil.Error):
+                # Of children that have ended, a process has the time once it has taken note of their end.
+                seconds, self._parents[process] = sum(process.cpu_times()[:4]), process.ppid()
+                self._seconds[process] = seconds
+        pids = self.pids()
+        for process in [seen for seen in self._seconds if not seen.is_running() and self._parents[seen] in pids]:
+            del self._seconds[process]
+        return sum(self._seconds.values())
+
+    def pids(self) -> set[int]:
+        return {process.pid for process in self._seconds if process.is_running()}
+
+    def _processes(self) -> Iterator[psutil.Process]:
+        this = psutil.Process()
+        yield this
+        yield from this.children(recursive=True)
+        for process in psutil.process_iter() if self._marks else ():
+            with contextlib.suppress(psutil.Error, OSError):
+                if self._marks & _marks(process.environ()):
+                    yield process
+
+
+def _marks(environment: Mapping[str, str]) -> set[str]:
+    """Return the marks that processes of one run or job share: the addresses where they meet, and the job's number."""
+    found = {f"{name} {environment[name]}" for name in _SHARED if environment.get(name)}
+    with contextlib.suppress(KeyError, TypeError, ValueError):
+        found.add(json.dumps(json.loads(environment["TF_CONFIG"])["cluster"], sort_keys=True))
+    return found
+
+
+def _quota_seconds() -> float | None:
+    try:
+        counts = dict(line.split() for line in CGROUP.read_text(encoding="utf-8").splitlines())
+        return int(counts["throttled_usec"]) / 1e6
+    except (OSError, KeyError, ValueError):
+        return None
+
+
+def _thermal_events() -> int | None:
+    counts = list(_readable(Path("/sys").glob(THROTTLE_COUNTS)))
+    return sum(counts) if counts else None
+
+
+def _readable(paths: Iterator[Path]) -> Iterator[int]:
+    for path in paths:
+        with contextlib.suppress(OSError, ValueError):
+            yield int(path.read_text(encoding="utf-8"))

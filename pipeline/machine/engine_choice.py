@@ -1,0 +1,33 @@
+"""Choose the engine of this process and the kernels it computes with, before it is loaded."""
+
+import os
+from collections.abc import Iterable, Sequence
+
+from pipeline.machine.hardware import cpu_features
+
+SWITCH = "TF_ENABLE_ONEDNN_OPTS"  # TensorFlow reads it once, when it is loaded
+
+
+def choose_engine(name: str, policies: Iterable[str] = ()) -> None:
+    """Make `name` the engine of this process, with kernels that are fit to compute under `policies`.
+
+    Call it before the first import of `pipeline.engine`.
+    """
+    os.environ["KERAS_BACKEND"] = name
+    choose_kernels(policies)
+
+
+def choose_kernels(policies: Iterable[str], features: Sequence[str] | None = None) -> None:
+    """Take TensorFlow's own kernels where oneDNN's would be a hundred times slower.
+
+    On a CPU with AVX512-FP16, TensorFlow hands float16 to oneDNN, which has no fast kernel for some of it and falls
+    back to reference code. Everywhere else, and for every other policy, TensorFlow's default stays. A value of
+    `TF_ENABLE_ONEDNN_OPTS` that the user has set is kept.
+
+    Args:
+        policies: what this process will compute under.
+        features: those of the CPU as `cpu_features` gives them; by default, of this machine's.
+    """
+    features = cpu_features() if features is None else features
+    if "avx512_fp16" in (features or ()) and any(policy in ("float16", "mixed_float16") for policy in policies):
+        os.environ.setdefault(SWITCH, "0")

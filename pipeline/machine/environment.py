@@ -1,0 +1,60 @@
+"""Describe the machine and the packages that a run was made with."""
+
+import hashlib
+import importlib.metadata
+import os
+import platform
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pipeline.machine import image
+from pipeline.machine.hardware import cpu_features, cpu_model, driver, gpus
+
+REQUIREMENTS = Path("requirements")
+
+
+def describe(
+    runtime: str, accelerators: Sequence[Mapping[str, str]], packages: Mapping[str, str], kernels: str
+) -> dict[str, Any]:
+    """Describe the software and hardware of this machine and its load now, ready for JSON; unknown is None.
+
+    Args:
+        runtime: names the lock file of the packages that train.
+        accelerators: those the engine uses.
+        packages: the engine's, with their versions.
+        kernels: the library whose kernels compute.
+    """
+    lock = REQUIREMENTS / f"{runtime}.txt"
+    return {
+        "python": platform.python_version(),
+        "operating_system": f"{platform.system()} {platform.release()}",
+        "machine": platform.machine(),
+        "cpu": cpu_model(),
+        "cpu_features": cpu_features(),
+        "num_cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "accelerators": _with_memory(accelerators),
+        "driver": driver(),
+        "packages": {name: importlib.metadata.version(name) for name in ("keras", "numpy")} | dict(packages),
+        "kernels": kernels,
+        "runtime": runtime,
+        "lock_sha256": hashlib.sha256(lock.read_bytes()).hexdigest() if lock.exists() else None,
+        "image": image.identity(),
+        "git_commit": _git("rev-parse", "HEAD"),
+        "load_average": os.getloadavg()[0],
+    }
+
+
+def _with_memory(accelerators: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:
+    """Add the memory of each accelerator, as its driver tells it."""
+    memory = {gpu.name: gpu.memory_bytes for gpu in gpus()}
+    return [{**accelerator, "memory_bytes": memory.get(accelerator["name"])} for accelerator in accelerators]
+
+
+def _git(*arguments: str) -> str | None:
+    try:
+        return subprocess.run(["git", *arguments], capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None

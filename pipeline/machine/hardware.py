@@ -1,0 +1,131 @@
+"""Find the class of hardware that a study ran on, or would run on here, without an engine."""
+
+import contextlib
+import os
+import platform
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import pynvml
+
+# What decides whether a CPU multiplies 16-bit floats in hardware, by the names Linux gives.
+CPU_FEATURES = ("avx2", "avx512f", "avx512_bf16", "avx512_fp16", "amx_bf16", "amx_fp16")
+
+
+TPU_PCI_DEVICES = ("0x0027", "0x0056", "0x005e", "0x0062", "0x0063", "0x006f", "0x0076")
+
+
+class Hardware(NamedTuple):
+    """Name a class of hardware. `memory_bytes` is the accelerator's; None stands for anything unknown."""
+
+    kind: Literal["cpu", "nvidia_gpu", "tpu", "intel_gpu"]
+    name: str
+    compute_capability: float | None = None
+    memory_bytes: int | None = None
+    cpu_features: tuple[str, ...] | None = None
+
+
+def hardware_of(environments: Sequence[dict[str, Any]]) -> Hardware:
+    """Return the hardware of environments from `pipeline.machine.environment.describe`; they share one class."""
+    environment = environments[0]
+    for accelerator in environment["accelerators"]:
+        if accelerator["kind"] == "tpu":
+            return Hardware("tpu", accelerator["name"])
+        capability = accelerator["compute_capability"]
+        return Hardware(
+            kind="nvidia_gpu",
+            name=accelerator["name"],
+            compute_capability=float(capability) if capability else None,
+            memory_bytes=accelerator.get("memory_bytes"),
+        )
+    features = environment.get("cpu_features")
+    name = environment["cpu"] or environment["machine"]
+    return Hardware("cpu", name, cpu_features=None if features is None else tuple(features))
+
+
+def this_machine() -> Hardware:
+    """Return the first NVIDIA GPU of this machine, or its TPU, or its CPU."""
+    for gpu in gpus():
+        return gpu
+    if has_tpu():
+        return Hardware("tpu", "TPU")
+    features = cpu_features()
+    name = cpu_model() or platform.machine()
+    return Hardware("cpu", name, cpu_features=None if features is None else tuple(features))
+
+
+def gpus() -> list[Hardware]:
+    """List the NVIDIA GPUs of this machine as their driver tells of them; without a driver there are none."""
+    found = []
+    with contextlib.suppress(pynvml.NVMLError):
+        pynvml.nvmlInit()
+        for index in range(pynvml.nvmlDeviceGetCount()):
+            handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+            major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(handle)
+            name = pynvml.nvmlDeviceGetName(handle)
+            memory = int(pynvml.nvmlDeviceGetMemoryInfo(handle).total)
+            found.append(Hardware("nvidia_gpu", str(name), float(f"{major}.{minor}"), memory))
+    return found
+
+
+def visible_gpus() -> list[Any]:
+    """Return NVML's handles of the GPUs this process may use, in the order in which its engine counts them.
+
+    CUDA_VISIBLE_DEVICES names them by index, or by a UUID or its beginning. CUDA stops at the first name that fits no
+    GPU. Without a driver there are none.
+    """
+    names, found = os.environ.get("CUDA_VISIBLE_DEVICES"), []
+    with contextlib.suppress(pynvml.NVMLError):
+        pynvml.nvmlInit()
+        gpus = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
+        if names is None:
+            return gpus
+        for name in names.split(","):
+            if name.startswith("MIG-"):  # a part of a GPU
+                found.append(pynvml.nvmlDeviceGetHandleByUUID(name))
+                continue
+            by_uuid = [gpu for gpu in gpus if name and pynvml.nvmlDeviceGetUUID(gpu).startswith(name)]
+            named = [gpus[int(name)]] if name.isdigit() and int(name) < len(gpus) else by_uuid
+            if len(named) != 1:
+                break
+            found += named
+    return found
+
+
+def has_tpu(devices: Path = Path("/sys/bus/pci/devices")) -> bool:
+    """Return whether a TPU, v3 to v7, is on this machine's PCI bus. The numbers are those that JAX 0.10 knows."""
+    for device in devices.glob("*"):
+        with contextlib.suppress(OSError):
+            vendor, number = ((device / name).read_text(encoding="utf-8").strip() for name in ("vendor", "device"))
+            if vendor == "0x1ae0" and number in TPU_PCI_DEVICES:
+                return True
+    return False
+
+
+def driver() -> str | None:
+    """Return the version of NVIDIA's driver; None if there is none."""
+    with contextlib.suppress(pynvml.NVMLError):
+        pynvml.nvmlInit()
+        return str(pynvml.nvmlSystemGetDriverVersion())
+    return None
+
+
+def cpu_model() -> str | None:
+    return _proc_cpuinfo("model name") or platform.processor() or None
+
+
+def cpu_features() -> list[str] | None:
+    """Return which of `CPU_FEATURES` this CPU has; None if the system does not tell."""
+    flags = _proc_cpuinfo("flags")
+    return None if flags is None else [feature for feature in CPU_FEATURES if feature in flags.split()]
+
+
+def _proc_cpuinfo(field: str) -> str | None:
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return None
+    match = re.search(rf"^{field}\s*:\s*(.+)$", text, re.MULTILINE)
+    return match.group(1) if match else None

@@ -1,0 +1,101 @@
+"""Measure how large the gradients of a real training step are, and what float16 makes of them.
+
+After Micikevicius et al., Mixed Precision Training (arXiv 1710.03740), figure 3: a histogram of the exponents of
+activation gradients, with the part that float16 flushes to zero, without and with a loss scale.
+"""
+
+from collections import Counter
+from typing import Any
+
+import keras
+import numpy as np
+
+from pipeline import engine
+from pipeline.data.batches import ShuffledBatches
+from pipeline.data.datasets import Dataset
+from pipeline.numerics.facts import TYPES
+from pipeline.study.benchmark import Benchmark
+from pipeline.study.variant import Variant
+from pipeline.training import building
+
+LOWEST, HIGHEST = -60, 20
+NUM_STEPS_BEFORE = 10  # so that it is not the first step of all
+
+
+def gradient_exponents(benchmark: Benchmark, data: Dataset, loss_scale: float, seed: int = 0) -> dict[str, Any]:
+    """Return the activation gradients of one float32 step on real data, at the baseline's batch size, by exponent.
+
+    `counts` has the number of gradients with exponent ⌊log₂|g|⌋ at each of `exponents`; exponents
+    outside are counted at the ends. Shares are of the gradients that are not zero in float32.
+    """
+    model, _ = building.build_model(benchmark, "float32", data.num_classes, data.num_channels, seed)
+    plain = Variant(policy="float32", batch_multiplier=1, jit_compile=engine.COMPILES_SHAPES)
+    building.compile_model(model, benchmark, plain)
+    batches = ShuffledBatches(data.train, benchmark.batch_size, seed)
+    for step in range(NUM_STEPS_BEFORE):
+        model.train_on_batch(*batches[step % max(1, len(batches) - 1)])
+    sizes = gradient_sizes(model, *batches[0])
+    nonzero = sizes[sizes > 0]
+    exponents = np.clip(np.floor(np.log2(nonzero)).astype(int), LOWEST, HIGHEST)
+    return {
+        "num_gradients": len(sizes),
+        "zero_share": float((sizes == 0).mean()),
+        "exponents": list(range(LOWEST, HIGHEST + 1)),
+        "counts": np.bincount(exponents - LOWEST, minlength=HIGHEST - LOWEST + 1).tolist(),
+        "loss_scale": loss_scale,
+        "flushed_share": flushed_share(nonzero),
+        "flushed_share_scaled": flushed_share(nonzero * np.float32(loss_scale)),
+        "overflow_share_scaled": float(np.isinf(_to_float16(nonzero * np.float32(loss_scale))).mean()),
+    }
+
+
+def gradient_sizes(model: keras.Model, images: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Return the absolute gradients of the mean loss with respect to every layer's output, joined: (num_gradients,).
+
+    `model` is functional, from images to probabilities; where its last layer is a model itself, the layers are those
+    of that one. Of a network that is one layer, it is the gradient with respect to the probabilities.
+    """
+    network = model.layers[-1] if isinstance(model.layers[-1], keras.Model) else model
+    if network is not model and len(model.layers) > 1:
+        images = keras.Model(model.inputs, model.layers[-2].output)([images])
+    if isinstance(network, keras.Sequential):  # which has no graph to name outputs of
+        network = keras.Model(network.inputs, network.outputs)
+    (probabilities,) = network.outputs
+    hidden = _hidden(network)
+    if not hidden:  # the product hides the softmax from Keras's loss, which would go around it
+        hidden, probabilities = [probabilities], keras.layers.Rescaling(1.0, dtype="float32")(probabilities)
+    gradients = engine.activation_gradients(
+        keras.Model(network.inputs, [*hidden, probabilities]),
+        keras.ops.cast(images, network.inputs[0].dtype),
+        labels,
+        lambda labels, probabilities: keras.ops.mean(
+            keras.losses.sparse_categorical_crossentropy(labels, probabilities)
+        ),
+    )
+    sizes: np.ndarray = np.abs(np.concatenate([gradient.ravel() for gradient in gradients]))
+    return sizes
+
+
+def _hidden(network: keras.Model) -> list[Any]:
+    """List the output of every layer but the last, where it is one tensor.
+
+    Layers that are called twice are left out.
+    """
+    nodes = [node for depth in network._nodes_by_depth.values() for node in depth]  # `layers` tell of one call each
+    calls = Counter(node.operation for node in nodes)
+    tensors = [
+        node.output_tensors[0]
+        for node in nodes
+        if not node.is_input and calls[node.operation] == len(node.output_tensors) == 1
+    ]
+    return [tensor for tensor in tensors if tensor.dtype in TYPES and tensor is not network.outputs[0]]
+
+
+def flushed_share(values: np.ndarray) -> float:
+    """Return the share of values > 0 that float16 rounds to zero."""
+    return float((_to_float16(values) == 0).mean())
+
+
+def _to_float16(values: np.ndarray) -> np.ndarray:
+    with np.errstate(over="ignore", under="ignore"):
+        return values.astype(np.float16)

@@ -1,0 +1,70 @@
+"""Try whether an optimizer trains when weights, gradients and its own state have 16 bits, at several seeds."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+
+from pipeline import engine
+from pipeline.data.datasets import Dataset
+from pipeline.numerics.facts import TRIALS, OptimizerTrial
+from pipeline.study.benchmark import Benchmark
+from pipeline.training import building, evaluation
+
+SEEDS = range(6)
+UNITS, NUM_EXAMPLES, BATCH_SIZE, NUM_EPOCHS = 64, 4000, 32, 2
+SHORTFALL = 0.05  # a trial fails that ends more than this below its float32 twin
+
+
+def run_trials(benchmark: Benchmark, data: Dataset, seeds: Sequence[int]) -> list[dict[str, Any]]:
+    """Run every trial at every seed, against float32 with the same optimizer, options, seed and batches.
+
+    The model is the dense one with 64 units. Accuracies, in [0, 1], are on the validation examples; `num_trained`
+    counts the seeds at which a trial comes within 5 percentage points of its float32 twin.
+    """
+    recipe = benchmark.with_dense_model(UNITS)
+    starts = [building.build_model(recipe, "float32", data.num_classes, data.num_channels, seed)[0] for seed in seeds]
+    weights = [model.get_weights() for model in starts]
+    twins: dict[tuple[str, str], list[float]] = {}
+    rows = []
+    for trial in TRIALS:
+        twin = (trial.optimizer, repr(trial.options))
+        if twin not in twins:
+            twins[twin] = _accuracies(recipe, data, trial._replace(policy="float32"), seeds, weights)
+        accuracies = _accuracies(recipe, data, trial, seeds, weights)
+        pairs = zip(accuracies, twins[twin], strict=True)
+        rows.append(
+            trial._asdict()
+            | {"accuracies": accuracies, "float32_accuracies": twins[twin]}
+            | {"num_trained": sum(ours >= theirs - SHORTFALL for ours, theirs in pairs), "num_trials": len(seeds)}
+        )
+    return rows
+
+
+def _accuracies(
+    benchmark: Benchmark,
+    data: Dataset,
+    trial: OptimizerTrial,
+    seeds: Sequence[int],
+    weights: Sequence[list[np.ndarray]],
+) -> list[float]:
+    """Run the trial at every seed. One model is set back each time, because tracing costs more than training."""
+    model, _ = building.build_model(benchmark, trial.policy, data.num_classes, data.num_channels, seed=0)
+    optimizer = building.make_optimizer(trial.optimizer, 0.001, trial.options)
+    # Whatever Keras does to the loss by itself: nothing under a pure policy, a dynamic scale under mixed_float16.
+    model.compile(optimizer, "sparse_categorical_crossentropy", jit_compile=engine.COMPILES_SHAPES)
+    model.optimizer.build(model.trainable_variables)
+    fresh = [keras.ops.convert_to_numpy(variable.value) for variable in model.optimizer.variables]
+    images, labels = data.train.images[:NUM_EXAMPLES], data.train.labels[:NUM_EXAMPLES]
+    accuracies = []
+    for seed, start in zip(seeds, weights, strict=True):
+        model.set_weights(start)
+        for variable, value in zip(model.optimizer.variables, fresh, strict=True):
+            variable.assign(value)
+        order = np.random.default_rng(seed)
+        for _ in range(NUM_EPOCHS):
+            rows = order.permutation(len(labels))
+            model.fit(images[rows], labels[rows], batch_size=BATCH_SIZE, shuffle=False, verbose=0)
+        accuracies.append(evaluation.score(model, data.validation, 2000)[1])
+    return accuracies

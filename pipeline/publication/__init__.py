@@ -1,0 +1,1 @@
+"""Publish a study: the archive, what recomputing it gives, and the site."""

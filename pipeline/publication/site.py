@@ -1,0 +1,140 @@
+"""Turn published studies into a static site: their list, their history, a feed and a badge."""
+
+import hashlib
+import shutil
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jinja2
+
+from pipeline.claims.result_files import Judgement, Status
+from pipeline.comparison.schema import Comparison, Pair
+from pipeline.errors import InputError
+from pipeline.files.characters import shown_value
+from pipeline.files.untrusted import Remedy, read_json
+from pipeline.files.writing import whole
+from pipeline.report import figures
+from pipeline.study.schema import Study, load_study
+
+TEMPLATES = Path(__file__).parents[2] / "report" / "site"
+# What a folder of a published study holds; the archive has everything else.
+PAGES = ("index.html", "history.html", "feed.xml", "badge.svg")
+FILES = ("report.html", "crate.zip", "params.yaml", "comparison.json", "verdicts.json", "status.json")
+
+
+class Published(NamedTuple):
+    """Hold one published study, read from its folder."""
+
+    folder: Path
+    study: Study
+    comparison: Comparison
+    verdicts: list[dict[str, Any]]
+    status: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    @property
+    def counts(self) -> dict[str, int]:
+        return dict(Counter(verdict["verdict"] for verdict in self.verdicts).most_common())
+
+
+def read_published(folder: Path) -> Published:
+    """Read the study in `folder`. Raise an `InputError` that names the file that is missing or damaged."""
+    missing = [name for name in FILES if not (folder / name).is_file() or (folder / name).is_symlink()]
+    if missing:
+        raise InputError(f"{folder}: {', '.join(missing)} missing. Publish the study again: make publish TO={folder}")
+    if folder.name in PAGES:
+        raise InputError(f"{folder}: the site has a page of that name. Rename the folder")
+    remedy = Remedy(*[f"Publish the study again: make publish TO={folder}"] * 2)
+    return Published(
+        folder=folder,
+        study=load_study(folder / "params.yaml"),
+        comparison=read_json(Comparison, folder / "comparison.json", remedy),
+        verdicts=[verdict.model_dump() for verdict in read_json(list[Judgement], folder / "verdicts.json", remedy)],
+        status=read_json(Status, folder / "status.json", remedy).model_dump(),
+    )
+
+
+def build_site(published: Sequence[Published], site: Path, address: str) -> None:
+    """Write the site of the studies, oldest first, to the folder `site`.
+
+    `address` is where the site will stand; the feed needs it to name its entries.
+    """
+    if not published:
+        raise InputError("no study is published yet. Publish the finished one: make publish TO=docs/reports/NAME")
+    studies = sorted(published, key=lambda study: (study.status["finished_at"], study.name))
+    loader = jinja2.FileSystemLoader([TEMPLATES, TEMPLATES.parent / "template"])
+    environment = jinja2.Environment(
+        loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, finalize=shown_value
+    )
+    values = {"studies": studies[::-1], "latest": studies[-1], "address": address.rstrip("/")}
+    values |= {"histories": histories(studies)}
+    with whole(site) as partial:
+        partial.mkdir()
+        for study in studies:
+            (partial / study.name).mkdir()
+            for name in FILES:  # and nothing else that a stranger's folder holds or links to
+                shutil.copyfile(study.folder / name, partial / study.name / name, follow_symlinks=False)
+        for name in PAGES:
+            text = environment.get_template(f"{name}.j2").render(values)
+            (partial / name).write_text(text, encoding="utf-8")
+
+
+def histories(studies: Sequence[Published]) -> list[dict[str, Any]]:
+    """Return speedup, accuracy difference and epoch time by campaign, for each pair.
+
+    The first campaign gives the band.
+
+    Studies of different profiles or devices are series of their own: their numbers do not compare.
+    """
+    series: dict[tuple[str, ...], list[tuple[Published, Pair]]] = {}
+    for study in studies:
+        for pair in study.comparison.pairs:
+            key = (study.study.profile, study.status["device"], pair.benchmark, pair.candidate, pair.baseline)
+            series.setdefault(key, []).append((study, pair))
+    return [_history(key, points) for key, points in series.items()]
+
+
+def _history(key: tuple[str, ...], points: Sequence[tuple[Published, Pair]]) -> dict[str, Any]:
+    profile, device, benchmark, candidate, baseline = key
+    first = points[0][1].speedup
+    speedups = [pair.speedup for _, pair in points]
+    differences = [pair.accuracy_difference_pp for _, pair in points]
+    times = [study.comparison.variant(benchmark, candidate).epoch_seconds for study, _ in points]
+    rows = [
+        {"study": study, "pair": pair, "epoch_seconds": seconds.ratio}
+        for (study, pair), seconds in zip(points, times, strict=True)
+    ]
+    identifier = "-".join((profile, hashlib.sha256(device.encode()).hexdigest()[:8], benchmark, candidate, baseline))
+    return {
+        "title": f"{benchmark}: {candidate} against {baseline}",
+        "about": f"profile {profile} on {device}",
+        "rows": rows,
+        "charts": [
+            figures.by_campaign(
+                f"{identifier}-speedup",
+                f"Speedup of {candidate}, {benchmark}",
+                "times the speed of the baseline",
+                [(s.ratio, s.low, s.high) for s in speedups],
+                (first.new_low, first.new_high),
+            ),
+            figures.by_campaign(
+                f"{identifier}-accuracy",
+                f"Accuracy difference of {candidate}, {benchmark}",
+                "percentage points",
+                [(d.mean, d.low95, d.high95) for d in differences],
+                (-points[0][1].equivalence.margin_pp, points[0][1].equivalence.margin_pp),
+            ),
+            figures.by_campaign(
+                f"{identifier}-seconds",
+                f"Epoch time of {candidate}, {benchmark}",
+                "seconds",
+                [(t.ratio, t.low, t.high) for t in times],
+                (times[0].new_low, times[0].new_high),
+            ),
+        ],
+    }

@@ -1,0 +1,71 @@
+"""Write what a run leaves behind: `record.json`, `epochs.csv` and `predictions.npz`.
+
+A run is finished when its folder exists: the files are written beside it and the folder is renamed into place.
+"""
+
+import csv
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from typing import Literal
+
+import numpy as np
+
+from pipeline.errors import InputError
+from pipeline.records.schema import EpochRecord, RunRecord
+
+
+def write_run(
+    root: Path,
+    record: RunRecord,
+    epochs: Sequence[EpochRecord],
+    labels: np.ndarray,
+    predicted: np.ndarray,
+    logs: Path | None = None,
+    replaces: int | Literal["any"] | None = "any",
+) -> Path:
+    """Write the run's folder under `root` in one step and return it.
+
+    Args:
+        labels: integer (num_test_examples,), true classes in data set order.
+        predicted: integer (num_test_examples,), the most probable class of each; empty for a run without an end.
+        logs: a folder that becomes `tensorboard` of the run.
+        replaces: what `finished_at` said when the run began.
+
+    Raises:
+        InputError: the run was finished by another process since then; that one stays.
+    """
+    directory = root / record.key.directory
+    if replaces != "any" and finished_at(directory) != replaces:
+        raise InputError(f"{directory} was finished by another process while this one trained it. That run stays.")
+    partial = directory.with_name(directory.name + ".partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    (partial / "record.json").write_text(json.dumps(record.model_dump(), indent=2) + "\n", encoding="utf-8")
+    with (partial / "epochs.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(EpochRecord.model_fields))
+        writer.writeheader()
+        writer.writerows(epoch.model_dump() for epoch in epochs)
+    np.savez_compressed(partial / "predictions.npz", labels=labels, predicted=predicted)
+    if logs:
+        shutil.copytree(logs, partial / "tensorboard")
+    shutil.rmtree(directory, ignore_errors=True)
+    partial.replace(directory)
+    return directory
+
+
+def finished_at(directory: Path) -> int | None:
+    """Return when the record of a finished run was written, in nanoseconds; None where there is none."""
+    try:
+        return (directory / "record.json").stat().st_mtime_ns
+    except OSError:
+        return None
+
+
+def epoch_times(epochs: Sequence[EpochRecord]) -> tuple[float | None, float | None, list[int]]:
+    """Return `first_epoch_seconds`, `steady_epoch_seconds` and `excluded_epochs` of the record."""
+    steady = [epoch.train_seconds for epoch in epochs if epoch.since_start > 1]
+    excluded = [epoch.epoch for epoch in epochs if epoch.since_start == 1]
+    return epochs[0].train_seconds if epochs else None, median(steady) if steady else None, excluded

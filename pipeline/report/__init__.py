@@ -1,0 +1,1 @@
+"""Show what others computed: figures, words and one HTML file."""

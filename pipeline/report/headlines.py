@@ -1,0 +1,129 @@
+"""Summarise a study in a sentence a pair, and in counts."""
+
+from collections import Counter
+
+from pipeline.claims.results import Results
+from pipeline.comparison.schema import Pair
+from pipeline.comparison.wording import (
+    describe_difference,
+    describe_kernels,
+    describe_speedup,
+    failed_runs,
+    margin_means_something,
+)
+
+# What stands between an accuracy difference and the margin.
+_OUTCOMES = {
+    "equivalent": "equivalent within",
+    "equivalent but shifted": "shifted, yet equivalent within",
+    "different": "different, and not equivalent within",
+    "inconclusive": "inconclusive for a margin of",
+}
+
+
+def headlines(results: Results, benchmark: str) -> list[str]:
+    """Return a sentence a pair: the first mixed policy at each batch, then float32 at the other batches.
+
+    The last tells a loss of accuracy that belongs to the batch from one that belongs to the precision.
+    """
+    variants = results.study.variants_of(benchmark)
+    mixed = next((variant.policy for variant in variants.values() if variant.policy.startswith("mixed_")), None)
+    baseline = variants[results.study.comparison.baseline].policy
+    plain = [name for name, variant in variants.items() if variant.is_plain(results.study.engine)]
+    names = [name for policy in (mixed, baseline) for name in plain if variants[name].policy == policy]
+    pairs = [results.comparison.find(benchmark, name) for name in names]
+    base = variants[results.study.comparison.baseline].batch_multiplier
+    accuracy = results.comparison.variant(benchmark, results.study.comparison.baseline).test_accuracy.mean
+    return [
+        _sentence(pair, variants[pair.candidate].batch_multiplier / base, accuracy or 0.0)
+        for pair in pairs
+        if pair and not pair.repeats_baseline
+    ]
+
+
+def advice(results: Results, benchmark: str) -> str:
+    """Advise on this hardware in one sentence: the fastest 16-bit policy at the same batch, or float32."""
+    study = results.study
+    baseline = study.comparison.baseline
+    variants = study.variants_of(benchmark)
+    pairs = [
+        pair
+        for name, variant in variants.items()
+        if variant.is_plain(study.engine)
+        and variant.policy != variants[baseline].policy
+        and variant.batch_multiplier == variants[baseline].batch_multiplier
+        and (pair := results.comparison.find(benchmark, name))
+    ]
+    timed = [pair for pair in pairs if pair.speedup.low is not None]
+    if not timed and pairs and all(pair.speedup_at_most for pair in pairs):
+        best = max(pairs, key=lambda pair: pair.speedup_at_most or 0.0)
+        return f"Stay with {baseline}: {best.candidate} is {describe_speedup(best)}{describe_kernels(best)}."
+    if not timed:
+        return f"Nothing to advise: no 16-bit policy and {baseline} share three seeds whose times count."
+    best = max(timed, key=lambda pair: pair.speedup.ratio or 0.0)
+    low, high, ratio = best.speedup.low or 0.0, best.speedup.high or 0.0, best.speedup.ratio or 0.0
+    accuracy = _accuracy_in_words(best, results.comparison.variant(benchmark, baseline).test_accuracy.mean or 0.0)
+    if low > 1:
+        start = "Use" if best.equivalence.outcome.startswith("equivalent") else "Faster, but look at the accuracy:"
+        return f"{start} {best.candidate}: {ratio:.2f}× the speed of {baseline} [{low:.2f}, {high:.2f}], {accuracy}."
+    if high < 1:
+        which = f"{best.candidate}, the fastest 16-bit policy," if len(timed) > 1 else best.candidate
+        time = f"{1 / ratio:.2f}× the time [{1 / high:.2f}, {1 / low:.2f}]"
+        return f"Stay with {baseline}: {which} takes {time}, {accuracy}."
+    return (
+        f"Stay with {baseline} until more is known: {best.candidate} runs at {ratio:.2f}× its speed "
+        f"[{low:.2f}, {high:.2f}], which may be no gain, {accuracy}."
+    )
+
+
+def _accuracy_in_words(pair: Pair, baseline_accuracy: float) -> str:
+    margin = f"±{pair.equivalence.margin_pp:g} pp"
+    if not margin_means_something(pair.equivalence.margin_pp, baseline_accuracy):
+        return f"and at an accuracy of {baseline_accuracy:.1%} little can be said about its accuracy"
+    return {
+        "equivalent": f"at the same accuracy within {margin}",
+        "equivalent but shifted": f"at the same accuracy within {margin}, though shifted",
+        "different": f"at another accuracy ({describe_difference(pair)})",
+        "inconclusive": f"and these seeds cannot tell whether the accuracy is the same within {margin}",
+    }[pair.equivalence.outcome]
+
+
+def _adjusted(pair: Pair) -> str:
+    """Say why an interval that leaves out zero is inconclusive: it is one of several."""
+    low, high = pair.accuracy_difference_pp.low95, pair.accuracy_difference_pp.high95
+    apart = low is not None and high is not None and (low > 0 or high < 0)
+    if not apart or pair.equivalence.outcome != "inconclusive":
+        return ""
+    return f" once it is one of {pair.equivalence.num_candidates} candidates"
+
+
+def _sentence(pair: Pair, batch_multiple: float, baseline_accuracy: float) -> str:
+    words = {1.0: "at the same batch", 2.0: "at double the batch"}
+    batch = words.get(batch_multiple, f"at {batch_multiple:g}× the batch")
+    failed = failed_runs(pair)
+    if not pair.num_seeds and pair.speedup_at_most:
+        return f"{pair.candidate}, {batch}: {describe_speedup(pair)}{failed}"
+    if not pair.num_seeds:
+        return f"{pair.candidate}, {batch}: nothing to compare with {pair.baseline}{failed}"
+    margin_pp = pair.equivalence.margin_pp
+    little = ""
+    if pair.equivalence.outcome.startswith("equivalent") and not margin_means_something(margin_pp, baseline_accuracy):
+        little = f" (which shows little: {pair.baseline} itself reaches {baseline_accuracy:.1%})"
+    speed = describe_speedup(pair)
+    if pair.speedup.ratio is None and pair.speedup_at_most is None:
+        speed = "no times that count"
+    return (
+        f"{pair.candidate}, {batch}: {speed}, "
+        f"test accuracy {describe_difference(pair)}, {_OUTCOMES[pair.equivalence.outcome]} "
+        f"±{margin_pp:g} pp{_adjusted(pair)}{little}{failed}{describe_kernels(pair)}"
+    )
+
+
+def verdict_counts(results: Results) -> dict[str, int]:
+    """Number of claims by verdict, most frequent first."""
+    return dict(Counter(verdict["verdict"] for verdict in results.verdicts).most_common())
+
+
+def outcome_counts(results: Results) -> dict[str, int]:
+    """Number of runs by outcome."""
+    return dict(Counter(run["outcome"] for run in results.runs).most_common())

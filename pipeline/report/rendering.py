@@ -1,0 +1,56 @@
+"""Results to one HTML file: papermill runs the notebook, nbconvert puts one cell's output into our own template."""
+
+import base64
+import hashlib
+import logging
+import tempfile
+from pathlib import Path
+
+import papermill
+from nbconvert import HTMLExporter
+from nbformat import NotebookNode
+from traitlets.config import Config
+
+import pipeline.report.reporting  # noqa: F401  what the notebook imports: named here, an edit of it renders again
+
+PROJECT = Path(__file__).parents[2]
+NOTEBOOK = PROJECT / "report" / "report.ipynb"
+
+
+def execute(root: Path) -> NotebookNode:
+    """Return the notebook, executed on the results under `root`: tables and charts to explore, and the report.
+
+    It belongs into `results/`, where it can be opened and run again.
+    """
+    logging.getLogger("papermill").setLevel(logging.ERROR)
+    root = root.resolve()
+    ours = root == PROJECT
+    # Nothing that lies beside the results of somebody else's archive must be on the kernel's path.
+    folder, elsewhere = (root / "results", {}) if ours else (PROJECT, {"root": str(root), "code": str(PROJECT)})
+    with tempfile.TemporaryDirectory() as partial:
+        notebook = papermill.execute_notebook(
+            NOTEBOOK,
+            Path(partial, "report.ipynb"),
+            elsewhere,
+            progress_bar=False,
+            cwd=folder,
+            config=Config({"KernelManager": {"transport": "ipc"}}),  # no open port, on a machine shared with others
+        )
+    for part in (notebook, *notebook.cells):  # when it was executed and for how long: other bytes every time
+        part.metadata.pop("papermill", None)
+        part.metadata.pop("execution", None)
+    return notebook
+
+
+def render(notebook: NotebookNode) -> str:
+    """Return the report as HTML, from an executed notebook: the same text for the same results."""
+    report = [cell for cell in notebook.cells if "report" in cell.metadata.get("tags", [])]
+    exporter = HTMLExporter(template_name="template", extra_template_basedirs=[str(NOTEBOOK.parent)])
+    exporter.register_filter("sha256", _sha256)
+    html, _resources = exporter.from_notebook_node(NotebookNode(notebook | {"cells": report}))
+    return str(html)
+
+
+def _sha256(text: str) -> str:
+    """Return the digest by which a Content-Security-Policy admits an inline script."""
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

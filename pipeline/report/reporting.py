@@ -1,0 +1,212 @@
+"""From stored results to the parts of the report. It computes nothing that is not stored; it arranges."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from pipeline.claims.acceleration import DEVICES, device_of
+from pipeline.claims.results import Results
+from pipeline.comparison.vocabulary import number, plain
+from pipeline.comparison.wording import describe_speedup, margin_means_something
+from pipeline.files.characters import escape_deceptive, shown_value
+from pipeline.machine.hardware import hardware_of
+from pipeline.numerics.facts import POLICIES, TYPES
+from pipeline.report import figures
+from pipeline.report.charts import Chart, charts, completed, counted_seconds, known
+from pipeline.report.headlines import advice, headlines, outcome_counts, verdict_counts
+from pipeline.statistics.intervals import Ratio, proportion
+
+PARTS = Path(__file__).parents[2] / "report"
+SECTIONS = (
+    "summary",
+    "judgements",
+    "design",
+    "measurements",
+    "arithmetic",
+    "hardware",
+    "threats",
+    "surroundings",
+)
+
+
+def parts(results: Results) -> Callable[[str], str]:
+    """Return a function that gives the HTML of a part of the report: the macro of that name in report/parts.html."""
+    loader = jinja2.FileSystemLoader(PARTS)
+    environment = jinja2.Environment(
+        loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, finalize=shown_value
+    )
+    environment.filters |= {
+        "number": _number,
+        "mebibytes": _mebibytes,
+        "plain": plain,
+        "speedup": describe_speedup,
+        "value": number,
+        "prose": _prose(results),
+    }
+    template = environment.get_template("parts.html")
+    module = template.make_module(
+        {
+            "study": results.study,
+            "sources": _sources(results),
+            "claims": results.claims,
+            "numerics": results.numerics,
+            "ceilings": results.ceilings["largest_batch"],
+            "policies": POLICIES,
+            "types": TYPES,
+            "trials": [
+                trial | {"share": proportion(trial["num_trained"], trial["num_trials"])}
+                for trial in results.numerics["trials"]
+            ],
+            "gradient_charts": [
+                Chart(
+                    figures.exponent_histogram(name, found["exponents"], found["counts"], found["loss_scale"]),
+                    ["exponent", "gradients"],
+                    [
+                        [number(e), number(count)]
+                        for e, count in zip(found["exponents"], found["counts"], strict=True)
+                        if count
+                    ],
+                )
+                for name, found in results.numerics["gradients"].items()
+            ],
+            "devices": DEVICES,
+            "device": device_of(hardware_of(results.environments)),
+            "measured": {numbers: list(_measured(results, numbers)) for numbers in ("float16", "bfloat16", "tf32")},
+            "verdict_counts": verdict_counts(results),
+            "outcome_counts": outcome_counts(results),
+            "num_runs": len(results.runs),
+            "num_completed": outcome_counts(results).get("completed", 0),
+            "num_faults": sum(len(variant.timing_faults) for variant in results.comparison.variants),
+            "environments": results.environments,
+            "benchmarks": [_benchmark(results, benchmark) for benchmark in results.study.benchmarks],
+        }
+    )
+    return lambda name: str(getattr(module, name)())
+
+
+def _prose(results: Results) -> Callable[[str], Markup]:
+    """Return a filter: names of policies, variants and benchmarks become code, and an interval stays on its line.
+
+    A name that is a word, as float32 is, becomes code only where it stands alone.
+    """
+    study, claims = results.study, results.claims
+    names = {*POLICIES, *study.benchmarks, *study.variants, *claims.benchmarks, *claims.variants}
+    no_words = sorted((name for name in names if not name.isalnum()), key=len, reverse=True)
+    pattern = re.compile(rf"(?<![\w.])({'|'.join(map(re.escape, no_words))})(?!\w|\.\w)")
+
+    def prose(text: str) -> Markup:
+        whole = re.sub(
+            r"\[[^]]*\]",
+            lambda interval: interval.group().replace(" ", "\N{NO-BREAK SPACE}"),
+            escape_deceptive(str(text)),
+        )
+        parts = ["", whole, ""] if text in names else pattern.split(whole)  # every second one is a name
+        code = Markup("<code>{}</code>")
+        return Markup().join(code.format(part) if index % 2 else part for index, part in enumerate(parts))
+
+    return prose
+
+
+def _sources(results: Results) -> list[dict[str, Any]]:
+    """Return the claims of each source with their verdicts, and how many there are of each verdict."""
+    rows = list(zip(results.claims.claims, results.verdicts, strict=True))
+    return [
+        {
+            "source": source,
+            "claims": [(claim, verdict) for claim, verdict in rows if claim.source == identifier],
+            "counts": Counter(verdict["verdict"] for claim, verdict in rows if claim.source == identifier),
+        }
+        for identifier, source in results.claims.sources.items()
+    ]
+
+
+def _benchmark(results: Results, name: str) -> dict[str, Any]:
+    """Everything the report shows of one benchmark."""
+    study = results.study
+    runs = {variant: [] for variant in study.variants_of(name)}  # type: dict[str, list[dict[str, Any]]]
+    for run in results.runs:
+        if run["benchmark"] == name:
+            runs[run["variant"]].append(run)
+    pairs = [pair for pair in results.comparison.pairs if pair.benchmark == name]
+    return {
+        "name": name,
+        "recipe": study.benchmarks[name],
+        "advice": advice(results, name),
+        "headlines": headlines(results, name),
+        "rows": [
+            {
+                "variant": variant,
+                "run": runs[variant][0],
+                "accuracies": known(runs[variant], "final_test_accuracy"),
+                "metrics": {metric: known(runs[variant], metric) for metric in study.benchmarks[name].metrics},
+                "seconds": counted_seconds(results, name, variant, runs[variant]),
+                "memory": known(completed(runs[variant]), "peak_memory_bytes"),
+                "other_cpu_share": max(known(runs[variant], "other_cpu_share"), default=None),
+                "throttling": _throttling(runs[variant]),
+                "statistics": results.comparison.variant(name, variant),
+                "pair": results.comparison.find(name, variant),
+            }
+            for variant in runs
+        ],
+        "num_completed": sum(run["outcome"] == "completed" for rows in runs.values() for run in rows),
+        "near_chance": _near_chance(results, name),
+        "pairs": pairs,
+        "split": [pair for pair in pairs if pair.precision_effect],
+        "target": study.comparison.target_accuracy.get(name),
+        "charts": charts(results, name, runs),
+        "published": [figure for figure in results.claims.figures if figure.benchmark == name],
+        "deviations": study.deviations.get(name, []),
+    }
+
+
+def _measured(results: Results, numbers: str) -> Iterator[tuple[str, Ratio]]:
+    """Benchmark and speedup of every candidate that differs from the float32 baseline in its products alone."""
+    wanted = ("float32", True) if numbers == "tf32" else (f"mixed_{numbers}", False)
+    for benchmark in results.study.benchmarks:
+        variants = results.study.variants_of(benchmark)
+        baseline = variants[results.study.comparison.baseline]
+        for name, variant in variants.items():
+            alone = variant.batch_multiplier == baseline.batch_multiplier
+            alone = alone and variant.model_copy(update={"tf32": False}).is_plain(results.study.engine)
+            pair = results.comparison.find(benchmark, name)
+            if pair and alone and baseline.policy == "float32" and (variant.policy, variant.tf32) == wanted:
+                yield benchmark, pair.speedup
+
+
+def _near_chance(results: Results, benchmark: str) -> float | None:
+    """Return the baseline's accuracy in [0, 1], where the margin is wide beside it."""
+    settings = results.study.comparison
+    accuracy = results.comparison.variant(benchmark, settings.baseline).test_accuracy.mean
+    if accuracy is None or margin_means_something(settings.margin_pp[benchmark], accuracy):
+        return None
+    return accuracy
+
+
+def _throttling(runs: list[dict[str, Any]]) -> str:
+    """Name what held the machine back during these runs; empty where nothing was seen."""
+    seen = []
+    if seconds := sum(known(runs, "cpu_quota_seconds")):
+        seen.append(f"{seconds:.1f} s lost to a CPU quota")
+    if events := sum(known(runs, "num_thermal_events")):
+        seen.append(f"{events} times slowed for heat")
+    reasons = sorted({run["gpu_throttle_reasons"] for run in runs if run["gpu_throttle_reasons"]})
+    return ", ".join(seen + [f"GPU clock held down by {reason}" for reason in reasons])
+
+
+def _number(values: list[float], digits: int = 2, scale: float = 1.0) -> str:
+    """Mean and standard deviation over seeds, as in "12.3 ± 0.4"."""
+    if not values:
+        return "–"
+    scaled = [scale * value for value in values]
+    spread = f" ± {stdev(scaled):.{digits}f}" if len(scaled) > 1 else ""
+    return f"{mean(scaled):.{digits}f}{spread}"
+
+
+def _mebibytes(values: list[float]) -> str:
+    return f"{mean(values) / 2**20:,.0f}" if values else "–"

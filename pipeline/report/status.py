@@ -1,0 +1,34 @@
+"""The findings of a study, for programs: `results/status.json`."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pipeline.claims.results import Results
+from pipeline.comparison.pairing import device
+from pipeline.report.headlines import advice, headlines, outcome_counts, verdict_counts
+
+STATUS = Path("results/status.json")
+
+
+def status(results: Results, exit_code: int = 0) -> dict[str, Any]:
+    """Advice and headlines by benchmark, counts, device, when the last run started, and where the report is."""
+    benchmarks = list(results.study.benchmarks)
+    return {
+        "exit_code": exit_code,
+        "advice": {benchmark: advice(results, benchmark) for benchmark in benchmarks},
+        "headlines": {benchmark: headlines(results, benchmark) for benchmark in benchmarks},
+        "verdicts": verdict_counts(results),
+        "runs": outcome_counts(results),
+        "device": device(results.environments[0]),
+        "finished_at": max(run["started_at"] for run in results.runs),
+        "report": "results/report.html",
+    }
+
+
+def status_text(values: dict[str, Any]) -> str:
+    return json.dumps(values, indent=2, ensure_ascii=False) + "\n"
+
+
+def write_status(values: dict[str, Any]) -> None:
+    STATUS.write_text(status_text(values), encoding="utf-8")

@@ -1,0 +1,1 @@
+"""Run `dvc repro` for people: progress, forecast, remedies, and a study for another engine."""

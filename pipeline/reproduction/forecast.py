@@ -1,0 +1,89 @@
+"""Forecast how long a study still takes, from the time that its finished runs took."""
+
+from collections.abc import Mapping, Sequence
+from statistics import mean
+
+from pipeline.study.schema import RunKey
+
+# What follows training is `compare`, `judge` and `report`: Python that starts and computes little, like a short run.
+SHORTEST_RUNS_AFTER_TRAINING = 2.5
+MAX_SECONDS_AFTER_TRAINING = 60.0
+SECONDS_LEFT_OUT = 2.0  # of an item in which there is nothing to run
+
+
+class Forecast:
+    """Learn what runs take, by benchmark and variant, and add up what is still to be made.
+
+    Args:
+        items: every item of DVC's matrix, in its order.
+        runs: those of the study; for the others a process is started that finds nothing to run.
+        earlier: the seconds of each run that was there before, as its record has them. Such a run is expected to stay,
+            until one of them has been made again.
+    """
+
+    def __init__(self, items: Sequence[RunKey], runs: Sequence[RunKey], earlier: Mapping[RunKey, float]) -> None:
+        self._items = items
+        self._runs = set(runs)
+        self._first = [key for key in runs if key.seed == items[0].seed]
+        self._earlier = earlier
+        self._took: dict[RunKey, float] = {}
+        self._done: set[RunKey] = set()
+
+    def finish(self, key: RunKey, seconds: float) -> None:
+        """Note that the process of `key` took `seconds`, with the time that DVC spent on it."""
+        self._took[key] = seconds
+        self._done.add(key)
+
+    def skip(self, key: RunKey) -> None:
+        """Note that `key` was there already."""
+        self._done.add(key)
+
+    def seconds_left(self, current: RunKey | None = None, elapsed: float = 0.0) -> float | None:
+        """Return the seconds until the report is there, `current` having taken `elapsed` so far.
+
+        None until the runs of the first seed are done, because nothing is known of some variants before.
+        """
+        if not self._done.issuperset(self._first):
+            return None
+        seconds = self.seconds_after_training
+        for item in self._items:
+            if item in self._done or (item != current and self._stays(item)):
+                continue
+            expected = self._expected(item)
+            if expected is None:
+                return None
+            seconds += max(expected - elapsed, 0.0) if item == current else expected
+        return seconds
+
+    @property
+    def seconds_after_training(self) -> float:
+        """Return the seconds that follow training. The shortest run tells how fast this machine is under its load."""
+        shortest = min((seconds for key, seconds in self._took.items() if key in self._runs), default=10.0)
+        return min(SHORTEST_RUNS_AFTER_TRAINING * shortest, MAX_SECONDS_AFTER_TRAINING)
+
+    def _stays(self, item: RunKey) -> bool:
+        return item in self._earlier and not (self._earlier.keys() & self._took.keys())
+
+    def _expected(self, item: RunKey) -> float | None:
+        """Return the mean over the seeds of this benchmark and variant; else of its benchmark's runs; else of all."""
+        if item not in self._runs and item[:2] not in {key[:2] for key in self._took}:
+            return SECONDS_LEFT_OUT
+        for known in (self._took, self._earlier):
+            for size in (2, 1):
+                if seconds := [taken for key, taken in known.items() if key[:size] == item[:size]]:
+                    return mean(seconds)
+        return mean(self._took.values()) if self._took else None
+
+
+def in_words(seconds: float) -> str:
+    """Return `seconds` as people say them: 90 s, 9 min, 2.5 h."""
+    if seconds < 175:
+        return f"{max(round(seconds, -1), 10):.0f} s"
+    if seconds < 99.5 * 60:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
+
+
+def left_in_words(seconds: float) -> str:
+    """Return how long it still takes: `about 9 min left`."""
+    return f"about {in_words(seconds)} left" if seconds >= 60 else "less than a minute left"

@@ -1,0 +1,95 @@
+"""Port a study to another engine: change what names it, and leave the rest as its author wrote it."""
+
+from collections.abc import Collection, Iterator
+from typing import Any, NamedTuple
+
+from ruamel.yaml import YAML, MappingNode
+
+from pipeline.errors import InputError
+from pipeline.files import yaml_files
+from pipeline.study.configuration import validate
+from pipeline.study.schema import Study
+
+
+class Ported(NamedTuple):
+    """Hold the text of the study and, in sentences, what was changed in it."""
+
+    text: str
+    changes: list[str]
+
+
+def port(text: str, runtime: str, source: str) -> Ported:
+    """Return the study in `text` for the packages of `runtime`: cpu, cuda or tpu.
+
+    JAX compiles every step, so every variant says so then; TensorFlow keeps nothing that it compiled.
+
+    Args:
+        source: the name that faults are reported under.
+
+    Raises:
+        InputError: the text is no study, or `runtime` can't run it.
+    """
+    values = yaml_files.parse(text, source)
+    before = validate(Study, values, source)
+    engine = "jax" if runtime == "tpu" else "tensorflow"
+    eager = [name for name, variant in before.variants.items() if engine == "jax" and not variant.jit_compile]
+    changes: dict[str, Any] = {"engine": engine, "runtime": runtime}
+    if before.compilation_cache and engine == "tensorflow":
+        changes["compilation_cache"] = False
+    changes = {key: value for key, value in changes.items() if values[key] != value}
+    variants = {name: variant | {"jit_compile": True} for name, variant in values["variants"].items() if name in eager}
+    expected = values | changes | {"variants": values["variants"] | variants}
+    after = validate(Study, expected, f"{source} with ENGINE={runtime}")
+    ported = _edited(text, changes, eager)
+    if not _says(ported, expected):  # merged or shared values: without comments, then
+        ported = yaml_files.dump(expected)
+    return Ported(ported, list(_sentences(before, after, eager)))
+
+
+def _says(text: str, expected: Any) -> bool:
+    try:
+        return bool(yaml_files.parse(text, "") == expected)
+    except InputError:
+        return False
+
+
+def _edited(text: str, changes: dict[str, Any], compiled: Collection[str]) -> str:
+    """Return the text with these values of the top-level keys it has, and `jit_compile: true` in these variants."""
+    root = YAML(typ="safe", pure=True).compose(text)
+    edits = set(_replacements(root, changes))  # a set: what an alias stands for is changed once
+    for key, variants in root.value:
+        for name, variant in variants.value if key.value == "variants" else ():
+            if name.value in compiled:
+                edits |= set(_replacements(variant, {"jit_compile": True})) or {_addition(variant)}
+    for start, end, new in sorted(edits, reverse=True):
+        text = text[:start] + new + text[end:]
+    return text
+
+
+def _replacements(mapping: MappingNode, changes: dict[str, Any]) -> Iterator[tuple[int, int, str]]:
+    """Yield start, end and new text of the values of those keys that the mapping has."""
+    for key, value in mapping.value:
+        if key.value in changes:
+            yield value.start_mark.index, value.end_mark.index, str(changes[key.value]).lower()
+
+
+def _addition(variant: MappingNode) -> tuple[int, int, str]:
+    """Return the edit that puts `jit_compile: true` before the first key of a variant."""
+    first = variant.value[0][0].start_mark
+    after = ", " if variant.flow_style else "\n" + first.column * " "
+    return first.index, first.index, f"jit_compile: true{after}"
+
+
+def _sentences(before: Study, after: Study, eager: Collection[str]) -> Iterator[str]:
+    yield f"runtime is {after.runtime} (was {before.runtime}), engine is {after.engine} (was {before.engine})."
+    if eager:
+        yield f"jit_compile is true in {', '.join(eager)}: JAX compiles every step with XLA."
+    for name in eager:
+        for other, variant in after.variants.items():
+            if variant == after.variants[name] and before.variants[other] != before.variants[name]:
+                yield f"{name} and {other} are the same now; leave one out to spare its runs."
+    compiled = [name for name, variant in after.variants.items() if variant.jit_compile]
+    if compiled and (before.engine, after.engine) == ("jax", "tensorflow"):
+        yield f"jit_compile stays true in {', '.join(compiled)}; make it false to train without XLA."
+    if before.compilation_cache and not after.compilation_cache:
+        yield "compilation_cache is false: TensorFlow keeps nothing that it compiled."

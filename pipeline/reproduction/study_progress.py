@@ -1,0 +1,160 @@
+"""Tell how far a study is from what `dvc repro` and its stages print: a live line in a terminal, few in a log."""
+
+import re
+import time
+from collections.abc import Callable
+
+from rich.progress import BarColumn, Progress, TextColumn
+from rich.table import Column
+
+from pipeline.machine.terminal import Terminal
+from pipeline.reproduction.forecast import Forecast, left_in_words
+from pipeline.study.schema import RunKey
+
+BEGUN = re.compile(r"Running stage '(.+)':$")
+SKIPPED = re.compile(r"(?:Stage )?'(.+)' (?:didn't change, skipping|is cached - skipping run, checking out outputs)$")
+CHATTER = re.compile(
+    r"> |(Updating|Generating) lock file|To track the changes|\tgit add|To enable auto|\tdvc config|Use `dvc push`|"
+    r"Data and pipelines are up to date|Verifying data sources"
+)
+EPOCH = re.compile(r"(epoch \d+/\d+ · .+) · at most")
+BAR = re.compile(r"\[\d+:\d+[,<]|\x1b\[A")  # of a download, which goes up and down with the cursor
+QUIET_SECONDS = 60  # after which a log gets a line in the midst of a run
+
+
+class StudyProgress:
+    """Show the runs of a study while DVC makes them.
+
+    Args:
+        items: every item of DVC's matrix, in its order.
+        runs: those of the study; of the others DVC only learns that there is nothing to run.
+    """
+
+    def __init__(
+        self,
+        items: list[RunKey],
+        runs: list[RunKey],
+        forecast: Forecast,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._keys = {key.stage: key for key in items}
+        self._runs = set(runs)
+        self._forecast = forecast
+        self._clock = clock
+        self._terminal = Terminal()
+        self._line = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=15),
+            TextColumn("{task.fields[detail]}", table_column=Column(no_wrap=True, overflow="ellipsis")),
+            console=self._terminal,
+            transient=True,
+            refresh_per_second=2,  # beside training, which needs every core
+            disable=not self._terminal.is_terminal,
+        )
+        self._task = self._line.add_task("preparing", total=len(runs), detail="")
+        self._num_done = self._num_there = 0
+        self._key: RunKey | None = None
+        self._counted = False
+        self._begun = self._told = clock()
+        self.stage: str | None = None
+        self.words: list[str] = []  # what DVC itself said since the last stage began
+
+    def __enter__(self) -> "StudyProgress":
+        self._line.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._line.stop()
+
+    def say(self, text: str) -> None:
+        """Print a line that stays."""
+        self._terminal.print(text, markup=False, highlight=False, soft_wrap=True)
+        self._told = self._clock()
+
+    def take(self, line: str) -> None:
+        """Make something of a line that DVC or one of its stages printed."""
+        line = line.rstrip("\n")
+        if found := BEGUN.match(line):
+            self._begin(found[1])
+        elif found := SKIPPED.match(line):
+            self._skip(found[1])
+        elif line.startswith("ERROR: "):
+            self.words.append(line.removeprefix("ERROR: "))
+        elif not line.strip() or CHATTER.match(line) or BAR.search(line):
+            pass
+        elif self.stage is None:
+            self.words.append(line)
+        elif self._key is None:
+            self.say(line)
+        elif self._key not in self._runs:
+            if not line.endswith("nothing to run."):
+                self.say(line)
+        elif found := EPOCH.search(line):
+            self._epoch(found[1])
+        elif line.startswith(f"{self._key.directory}: "):
+            self._count(self._key, line)
+        else:
+            self.say(line)
+
+    def _begin(self, stage: str) -> None:
+        self._end()
+        for words in self.words:
+            self.say(words)
+        self.words = []
+        self.stage, self._key, self._counted = stage, self._keys.get(stage), False
+        self._begun = self._clock()
+        if self._key is None:
+            self._tell_of_what_is_there()
+            if not self._terminal.is_terminal:
+                self.say(stage)
+        elif self._key in self._runs:
+            self._tell_of_what_is_there()
+        self._show(self._name())
+
+    def _skip(self, stage: str) -> None:
+        self._end()
+        self.stage = None
+        if key := self._keys.get(stage):
+            self._forecast.skip(key)
+            if key in self._runs:
+                self._num_done += 1
+                self._num_there += 1
+
+    def _end(self) -> None:
+        """Note how long the item took, DVC's work after its process included."""
+        if self._key:
+            self._forecast.finish(self._key, self._clock() - self._begun)
+        self._key = None
+
+    def _tell_of_what_is_there(self) -> None:
+        if self._num_there:
+            self.say(f"{self._num_there} runs are there already")
+            self._num_there = 0
+
+    def _epoch(self, epoch: str) -> None:
+        run, epoch = self._name(), epoch.partition(" · loss")[0]
+        self._show(f"{epoch.partition(' · ')[0]} · {run}")
+        if not self._terminal.is_terminal and self._clock() - self._told >= QUIET_SECONDS:
+            self.say(f"{self._where(self._num_done + 1)} · {run} · {epoch}")
+
+    def _count(self, key: RunKey, outcome: str) -> None:
+        """Tell of the run that its process has just called finished."""
+        seconds = self._clock() - self._begun
+        self._forecast.finish(key, seconds)
+        self._num_done += 1
+        self.say(f"{self._where(self._num_done)} · {self._name()} · {seconds:.0f} s · {outcome.partition(': ')[2]}")
+        self._counted = True
+        self._show("")
+
+    def _name(self) -> str:
+        return f"{self._key.benchmark} {self._key.variant} seed {self._key.seed}" if self._key else ""
+
+    def _where(self, number: int) -> str:
+        """Return which run of how many this is, and how long the study still takes where that is known."""
+        left = self._forecast.seconds_left(self._key, self._clock() - self._begun)
+        return f"run {number} of {len(self._runs)}" + ("" if left is None else f" · {left_in_words(left)}")
+
+    def _show(self, detail: str) -> None:
+        number = min(self._num_done + (not self._counted), len(self._runs))
+        where = self._where(number) if self._key else (self.stage or "")
+        self._line.update(self._task, description=where, completed=self._num_done, detail=detail)

@@ -1,0 +1,1 @@
+"""Measure speed in short turns of every variant, with intervals."""

@@ -1,0 +1,1 @@
+"""Compute intervals, equivalence and drift from plain numbers, without files."""

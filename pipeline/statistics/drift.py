@@ -1,0 +1,59 @@
+"""Has something changed since the baseline? The rule for scheduled repetitions, a pure function on numbers.
+
+A campaign is outside where the mean of its k fresh seeds leaves t(.995, n − 1) · s · √(1/k + 1/n) around the mean of
+the baseline's n seeds: the 99 % prediction interval for the mean of k new values (Hahn & Meeker, Statistical Intervals,
+1991, § 4.7). Once is a warning. Twice in a row, on other seeds, in the same direction, is drift.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from scipy import stats
+
+MIN_SEEDS = 3  # with fewer, the spread of the baseline is not known
+BAND_LEVEL = 0.99
+Direction = Literal["up", "down"]
+
+
+class Shift(NamedTuple):
+    """The distance of a mean from the baseline's, and how far it may be; in the units of the values."""
+
+    mean: float
+    baseline: float
+    allowed: float
+
+    @property
+    def direction(self) -> Direction | None:
+        """Where to the mean has left the band; None where it is inside."""
+        if abs(self.mean - self.baseline) <= self.allowed:
+            return None
+        return "up" if self.mean > self.baseline else "down"
+
+
+def shift(baseline: Sequence[Sequence[float]], fresh: Sequence[float], negligible: float) -> Shift | None:
+    """Compare fresh values, one a seed, with those of the baseline's campaigns; None where there are too few.
+
+    What repeats from seed to seed within a campaign need not repeat from month to month. A baseline of three campaigns
+    or more shows how campaigns vary: their means are the values then, and the fresh mean is one new value.
+
+    Args:
+        baseline: values of each pinned campaign, one a seed.
+        negligible: a shift up to this is none, however sure.
+    """
+    if not fresh:
+        return None
+    if len(baseline) >= MIN_SEEDS and all(baseline):
+        values, num_fresh = [_mean(campaign) for campaign in baseline], 1
+    else:
+        values, num_fresh = [value for campaign in baseline for value in campaign], len(fresh)
+    if len(values) < MIN_SEEDS:
+        return None
+    spread = math.sqrt(sum((value - _mean(values)) ** 2 for value in values) / (len(values) - 1))
+    quantile = float(stats.t.ppf((1 + BAND_LEVEL) / 2, len(values) - 1))
+    band = quantile * spread * math.sqrt(1 / num_fresh + 1 / len(values))
+    return Shift(_mean(fresh), _mean(values), max(band, negligible))
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)

@@ -1,0 +1,160 @@
+"""Are two accuracies the same? Two one-sided tests within a margin, and what a number of seeds could show."""
+
+import functools
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import integrate, optimize, stats
+from statsmodels.stats.weightstats import ttost_paired
+
+from pipeline.statistics.intervals import MIN_BLOCKS, Statistic, has_spread
+
+SIGNIFICANCE_LEVEL = 0.05
+POWER = 0.8
+MAX_SEEDS = 1000  # beyond, no number is given
+EquivalenceOutcome = Literal["equivalent", "different", "equivalent but shifted", "inconclusive"]
+
+
+class Equivalence(Statistic):
+    """Two one-sided tests (TOST) within ±`margin_pp`.
+
+    `p_value_holm` is the p-value adjusted for the other candidates of its family, and decides `outcome`.
+    `detectable_margin_pp` is the smallest margin that this number of seeds and this spread establish with 80 % power
+    when nothing differs, whatever the other candidates show; `num_seeds_needed` is how many seeds of this spread
+    establish `margin_pp` so.
+    """
+
+    margin_pp: float
+    num_candidates: int
+    p_value: float | None
+    p_value_holm: float | None
+    outcome: EquivalenceOutcome
+    spread_pp: float | None
+    detectable_margin_pp: float | None
+    num_seeds_needed: int | None
+
+
+def equivalence(
+    differences_pp: ArrayLike,
+    margin_pp: float,
+    num_candidates: int = 1,
+    p_value_holm: float | None = None,
+    outcome: EquivalenceOutcome = "inconclusive",
+) -> Equivalence:
+    """Test that paired differences (num_blocks,) lie within ±margin, as one of `num_candidates` such questions.
+
+    Whoever knows the other candidates gives the adjusted p-value, and with it the outcome.
+    """
+    values = np.asarray(differences_pp, dtype=np.float64)
+    if len(values) < MIN_BLOCKS:
+        spread = detectable = needed = None
+    else:
+        spread = float(values.std(ddof=1))
+        detectable = detectable_margin(spread, len(values), num_candidates) if has_spread(values) else None
+        needed = num_seeds_needed(spread, margin_pp, num_candidates)
+    return Equivalence(
+        margin_pp=margin_pp,
+        num_candidates=num_candidates,
+        p_value=tost_p_value(values, margin_pp),
+        p_value_holm=p_value_holm,
+        outcome=outcome,
+        spread_pp=spread,
+        detectable_margin_pp=detectable,
+        num_seeds_needed=needed,
+    )
+
+
+def tost_p_value(differences: np.ndarray, margin: float) -> float | None:
+    """Return the larger p-value of the two one-sided paired t-tests that differences (num_blocks,) lie within ±margin.
+
+    None with fewer than `MIN_BLOCKS`, and where they have no spread, unless all are zero: runs that agree to the last
+    example are equivalent. Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987.
+    """
+    if len(differences) < MIN_BLOCKS:
+        return None
+    if not has_spread(differences):
+        return None if differences.any() else 0.0
+    return float(ttost_paired(differences, np.zeros(len(differences)), -margin, margin)[0])
+
+
+def outcome(equivalence_p_value: float | None, difference_p_value: float | None) -> EquivalenceOutcome:
+    """Return one of four outcomes, from the p-values of TOST and of "no difference"; unknown ones decide nothing."""
+    within = equivalence_p_value is not None and equivalence_p_value < SIGNIFICANCE_LEVEL
+    shifted = difference_p_value is not None and difference_p_value < SIGNIFICANCE_LEVEL
+    outcomes: dict[tuple[bool, bool], EquivalenceOutcome] = {
+        (True, False): "equivalent",
+        (True, True): "equivalent but shifted",
+        (False, True): "different",
+        (False, False): "inconclusive",
+    }
+    return outcomes[within, shifted]
+
+
+def power(spread: float, margin: float, num_seeds: int, difference: float = 0.0, num_candidates: int = 1) -> float:
+    """Probability that TOST at 5 % establishes ±margin when the true difference is `difference`.
+
+    Exact. Given the sample's standard deviation s, both tests reject when the mean lies within ±(margin − t s / √n);
+    that is integrated over the distribution of s (Chow, Shao & Wang, Sample Size Calculations in Clinical Research,
+    2008, section 3.2). `spread` is the standard deviation of a paired difference, > 0, in the margin's unit. With
+    several candidates the level is divided by their number, the hardest step of Holm's method.
+    """
+    freedom = num_seeds - 1
+    error = spread / np.sqrt(num_seeds)
+    critical = stats.t.ppf(1 - SIGNIFICANCE_LEVEL / num_candidates, freedom)
+
+    def integrand(u: np.ndarray) -> np.ndarray:  # u = s / spread, and u √freedom has the chi distribution
+        half = margin - critical * u * error
+        both = stats.norm.cdf((half - difference) / error) - stats.norm.cdf((-half - difference) / error)
+        density: np.ndarray = both * stats.chi.pdf(u * np.sqrt(freedom), freedom) * np.sqrt(freedom)
+        return density
+
+    # Beyond twelve of its standard deviations a sample's is not worth integrating; with a wide one no test rejects.
+    lowest, highest = max(0.0, 1 - 12 / np.sqrt(freedom)), min(1 + 12 / np.sqrt(freedom), margin / (critical * error))
+    return float(integrate.fixed_quad(integrand, lowest, highest, n=200)[0]) if highest > lowest else 0.0
+
+
+def detectable_margin(spread: float, num_seeds: int, num_candidates: int = 1) -> float:
+    """Return the smallest margin that `num_seeds` of this spread establish with 80 % power when nothing differs."""
+    return spread * _detectable_spreads(num_seeds, num_candidates)
+
+
+@functools.cache
+def _detectable_spreads(num_seeds: int, num_candidates: int) -> float:
+    quantiles = stats.t.ppf([1 - SIGNIFICANCE_LEVEL / num_candidates, (1 + POWER) / 2], num_seeds - 1)
+    near = quantiles.sum() / np.sqrt(num_seeds)
+
+    def lack(margin: float) -> float:
+        return power(1.0, margin, num_seeds, num_candidates=num_candidates) - POWER
+
+    return float(optimize.brentq(lack, near / 10, near * 2, xtol=1e-12))
+
+
+def num_seeds_needed(spread: float, margin: float, num_candidates: int = 1) -> int | None:
+    """Return the fewest seeds of this spread that establish ±margin with 80 % power when nothing differs.
+
+    None where that takes more than `MAX_SEEDS`.
+    """
+    if spread < 1e-9:
+        return MIN_BLOCKS
+
+    def enough(num_seeds: int) -> bool:
+        return power(spread, margin, num_seeds, num_candidates=num_candidates) >= POWER
+
+    if not enough(MAX_SEEDS):
+        return None
+    low, high = MIN_BLOCKS, MAX_SEEDS  # power grows with the number of seeds
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle + 1, high)
+    return low
+
+
+def spread_limit(spread: float, num_seeds: int, confidence: float = 0.8) -> float:
+    """Return the upper one-sided confidence limit of a standard deviation that `num_seeds` of a pilot gave.
+
+    A pilot's spread is itself uncertain; planning with this limit keeps the power with that confidence (Browne,
+    Statistics in Medicine 14, 1995).
+    """
+    freedom = num_seeds - 1
+    return float(spread * np.sqrt(freedom / stats.chi2.ppf(1 - confidence, freedom)))

@@ -1,0 +1,179 @@
+"""Intervals and tests over seed blocks: pure functions on arrays, one value a block."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from pydantic import BaseModel, ConfigDict
+from scipy import stats
+from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.proportion import proportion_confint
+
+MIN_BLOCKS = 3  # with fewer, no interval is given
+
+
+class Statistic(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Interval(NamedTuple):
+    low: float
+    high: float
+
+
+class Ratio(Statistic):
+    """A geometric mean of ratios with its 95 % interval; None where there are too few blocks.
+
+    The ratio of one new block falls between `new_low` and `new_high` with 95 % probability.
+    """
+
+    ratio: float | None
+    low: float | None
+    high: float | None
+    new_low: float | None
+    new_high: float | None
+
+
+class Mean(Statistic):
+    """A mean with its 95 % interval; one new value falls between `new_low` and `new_high` with 95 % probability."""
+
+    mean: float | None
+    low: float | None
+    high: float | None
+    new_low: float | None
+    new_high: float | None
+
+
+class Difference(Statistic):
+    """A mean paired difference in percentage points, its 90 % and 95 % intervals, and the p-value of "no difference".
+
+    `p_value_holm` is that p-value adjusted for the other candidates of its family.
+    """
+
+    mean: float | None
+    low90: float | None
+    high90: float | None
+    low95: float | None
+    high95: float | None
+    p_value: float | None
+    p_value_holm: float | None
+
+
+class Proportion(Statistic):
+    """`count` of `total`, and the exact 95 % interval of the share (Clopper & Pearson, Biometrika 26, 1934)."""
+
+    count: int
+    total: int
+    low: float
+    high: float
+
+
+def mean_interval(values: np.ndarray, confidence: float) -> Interval | None:
+    """Return the two-sided t-interval of the mean of values (num_blocks,); None with fewer than `MIN_BLOCKS`."""
+    if len(values) < MIN_BLOCKS:
+        return None
+    return _t_interval(values, confidence, variance_factor=1 / len(values))
+
+
+def new_value_interval(values: np.ndarray, confidence: float) -> Interval | None:
+    """Where one new value falls, given values (num_blocks,): mean ± t s √(1 + 1/n).
+
+    Hahn & Meeker, Statistical Intervals, 1991, equation 4.2. None with fewer than `MIN_BLOCKS`.
+    """
+    if len(values) < MIN_BLOCKS:
+        return None
+    return _t_interval(values, confidence, variance_factor=1 + 1 / len(values))
+
+
+def _t_interval(values: np.ndarray, confidence: float, variance_factor: float) -> Interval:
+    error = values.std(ddof=1) * np.sqrt(variance_factor)
+    half = error * stats.t.ppf((1 + confidence) / 2, len(values) - 1)
+    return Interval(float(values.mean() - half), float(values.mean() + half))
+
+
+def ratio(logarithms: ArrayLike) -> Ratio:
+    """Exp of the mean of log ratios (num_blocks,), of its 95 % t-interval, and of that of one new block.
+
+    docs/decisions/intervals.md has the coverage of this interval beside that of a bootstrap.
+    """
+    average = mean(logarithms)
+    return Ratio.model_validate(
+        {
+            "ratio" if name == "mean" else name: None if value is None else float(np.exp(value))
+            for name, value in average.model_dump().items()
+        }
+    )
+
+
+def mean(values: ArrayLike) -> Mean:
+    """Mean of values (num_blocks,), its 95 % t-interval, and that of one new value."""
+    values = np.asarray(values, dtype=np.float64)
+    low, high = mean_interval(values, 0.95) or (None, None)
+    new_low, new_high = new_value_interval(values, 0.95) or (None, None)
+    average = float(values.mean()) if len(values) else None
+    return Mean(mean=average, low=low, high=high, new_low=new_low, new_high=new_high)
+
+
+def difference(differences_pp: ArrayLike, p_value_holm: float | None = None) -> Difference:
+    """Return mean, intervals and two-sided t-test of paired differences (num_blocks,), in percentage points.
+
+    Whoever knows the other candidates gives `p_value_holm`.
+    """
+    values = np.asarray(differences_pp, dtype=np.float64)
+    interval90 = interval95 = None
+    if has_spread(values):
+        interval90, interval95 = mean_interval(values, 0.90), mean_interval(values, 0.95)
+    elif _are_zero(values):
+        interval90 = interval95 = Interval(0.0, 0.0)
+    low90, high90 = interval90 or (None, None)
+    low95, high95 = interval95 or (None, None)
+    return Difference(
+        mean=float(values.mean()) if len(values) else None,
+        low90=low90,
+        high90=high90,
+        low95=low95,
+        high95=high95,
+        p_value=difference_p_value(values),
+        p_value_holm=p_value_holm,
+    )
+
+
+def difference_p_value(differences: np.ndarray) -> float | None:
+    """Return the two-sided p-value of the paired t-test that differences (num_blocks,) have no mean.
+
+    None where they have no spread, unless all are zero.
+    """
+    if has_spread(differences):
+        return float(stats.ttest_1samp(differences, 0.0).pvalue)
+    return 1.0 if _are_zero(differences) else None
+
+
+def _are_zero(differences: np.ndarray) -> bool:
+    """Tell whether there are enough blocks and every pair is alike to the last example."""
+    return len(differences) >= MIN_BLOCKS and not differences.any()
+
+
+def has_spread(values: np.ndarray) -> bool:
+    """Return whether values (num_blocks,) are enough, and differ enough, to estimate a spread.
+
+    Accuracies come in steps of one example; blocks that agree in a difference by chance are no sign of certainty.
+    """
+    return len(values) >= MIN_BLOCKS and bool(np.ptp(values) > 1e-9)
+
+
+def proportion(count: int, total: int) -> Proportion:
+    """Return `count` of `total` with the exact interval of the share; `total` is at least 1."""
+    low, high = proportion_confint(count, total, alpha=0.05, method="beta")
+    return Proportion(count=count, total=total, low=float(low), high=float(high))
+
+
+def holm(p_values: Sequence[float | None]) -> list[float | None]:
+    """Adjust p-values for their number by Holm's step-down method; an unknown one counts, and stays unknown.
+
+    Holm, Scandinavian Journal of Statistics 6, 1979.
+    """
+    if not p_values:
+        return []
+    adjusted = multipletests([1.0 if value is None else value for value in p_values], method="holm")[1]
+    return [None if value is None else float(new) for value, new in zip(p_values, adjusted, strict=True)]

@@ -1,0 +1,171 @@
+"""A benchmark: a data set, a model and a recipe."""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, Discriminator, Field, JsonValue, PositiveFloat, PositiveInt, Tag
+from pydantic_core import PydanticCustomError
+
+from pipeline.study.configuration import Name, NonNegativeInt, Section, SourcePath
+from pipeline.study.recipe import AFFINE, Augmentation, LearningRateRule, Metric, Optimizer
+from pipeline.study.variant import Variant
+
+IMPORTABLE = re.compile(r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*$")
+
+
+class Split(Section):
+    """The cut of the training set. Examples are taken from the front and held out from behind.
+
+    With `shuffle_seed` the examples are permuted once before the cut, the same for every run.
+    """
+
+    num_train_examples: PositiveInt
+    num_validation_examples: PositiveInt
+    shuffle_seed: NonNegativeInt | None = None
+
+
+class Dense(Section):
+    name: Literal["dense"]
+    units: PositiveInt
+    source: Literal["pipeline/models/dense.py"]
+
+
+class EfficientNet(Section):
+    """One of the family B0 to B7. `width` multiplies filters and `depth` repeats, in place of what its number says."""
+
+    name: Literal["efficientnet"]
+    number: Annotated[int, Field(ge=0, le=7)] = 0
+    width: PositiveFloat | None = None
+    depth: PositiveFloat | None = None
+    squeeze_excite: Literal["transformed", "textbook"] = "transformed"
+    batch_norm_momentum: Annotated[float, Field(gt=0, lt=1)] = 0.99
+    source: Literal["pipeline/models/efficientnet.py"]
+
+
+class Application(Section):
+    """`keras.applications:<function>`, with random weights and a head of our own; `arguments` go to the function."""
+
+    name: Annotated[str, Field(pattern=r"^keras\.applications:[A-Za-z]\w*$")]
+    arguments: dict[str, JsonValue] = Field(default_factory=dict)
+    source: Literal["pipeline/models/application.py"]
+
+
+def _importable(name: str) -> str:
+    if not IMPORTABLE.match(name):
+        raise PydanticCustomError(
+            "model", "must be dense, efficientnet, keras.applications:<function>, or <module>:<function> of your own"
+        )
+    return name
+
+
+class Imported(Section):
+    """`<module>:<function>` of the user's, called with a `pipeline.models.ModelSpec`, which carries `arguments`.
+
+    `source` is the file or folder that holds the module, from this project's folder on. What is changed there trains
+    again. The folder around it is put on the path that modules are imported from.
+    """
+
+    name: Annotated[str, AfterValidator(_importable)]
+    arguments: dict[str, JsonValue] = Field(default_factory=dict)
+    source: SourcePath
+
+    @property
+    def module(self) -> str:
+        return self.name.partition(":")[0]
+
+    @property
+    def function(self) -> str:
+        return self.name.partition(":")[2]
+
+
+def _kind_of_model(model: Any) -> str:
+    name = model.get("name") if isinstance(model, dict) else getattr(model, "name", None)
+    if name in ("dense", "efficientnet"):
+        return "Dense" if name == "dense" else "EfficientNet"
+    return "Application" if str(name).startswith("keras.applications:") else "Imported"
+
+
+Model = Annotated[
+    Annotated[Dense, Tag("Dense")]
+    | Annotated[EfficientNet, Tag("EfficientNet")]
+    | Annotated[Application, Tag("Application")]
+    | Annotated[Imported, Tag("Imported")],
+    Discriminator(_kind_of_model),
+]
+
+
+class Benchmark(Section):
+    """A data set, a model and a recipe. `batch_size` is the batch size B of the baseline.
+
+    Every variant evaluates at the same `evaluation_batch_size`. With `steps_per_epoch` an epoch is the first so many
+    batches of each order, for every variant the same number. `metrics` are measured on the test set besides accuracy.
+    """
+
+    dataset: Name
+    split: Split
+    image_size: PositiveInt
+    model: Model
+    augmentation: list[Augmentation] = Field(default_factory=list)
+    optimizer: Optimizer
+    learning_rate_rule: LearningRateRule = LearningRateRule()
+    batch_size: PositiveInt
+    evaluation_batch_size: PositiveInt
+    num_epochs: PositiveInt
+    steps_per_epoch: PositiveInt | None = None
+    steps_per_execution: PositiveInt = 1
+    metrics: list[Metric] = Field(default_factory=list)
+
+    def with_dense_model(self, units: int) -> Self:
+        """Return the same benchmark with a dense model: for what does not depend on the model."""
+        return self.model_copy(update={"model": Dense(name="dense", units=units, source="pipeline/models/dense.py")})
+
+    def num_steps(self, batch_multiplier: int) -> int:
+        """Return the steps of an epoch of a variant; the last batch may be smaller."""
+        return self.steps_per_epoch or math.ceil(self.split.num_train_examples / (self.batch_size * batch_multiplier))
+
+    def num_examples(self, batch_multiplier: int) -> int:
+        """Return how many images a variant trains on in an epoch."""
+        if self.steps_per_epoch is None:
+            return self.split.num_train_examples
+        return self.steps_per_epoch * self.batch_size * batch_multiplier
+
+    def faults(self, engine: str, num_devices: int, variants: Mapping[str, Variant]) -> Iterator[str]:
+        """Yield what can't be trained in these variants; each begins with its field."""
+        for name, variant in variants.items():
+            if self.batch_size * variant.batch_multiplier > self.split.num_train_examples:
+                yield (
+                    f"batch_size: {self.batch_size} × {variant.batch_multiplier} of variant {name} is more than the "
+                    f"{self.split.num_train_examples} training examples."
+                )
+        largest = self.batch_size * max((variant.batch_multiplier for variant in variants.values()), default=1)
+        if self.steps_per_epoch and self.steps_per_epoch * largest > self.split.num_train_examples:
+            yield (
+                f"steps_per_epoch: {self.steps_per_epoch} steps of {largest} images are more than the "
+                f"{self.split.num_train_examples} training examples."
+            )
+        if engine == "tensorflow" and any(variant.jit_compile for variant in variants.values()):
+            for name in [each.name for each in self.augmentation if each.name in AFFINE]:
+                yield f"augmentation: {name} can't be compiled with XLA on TensorFlow, as a variant of it would be."
+        for metric, count in Counter(self.metrics).items():
+            if count > 1:
+                yield f"metrics: {metric!r} stands twice."
+        if self.learning_rate_rule.num_warmup_epochs >= self.num_epochs:
+            yield f"learning_rate_rule.num_warmup_epochs: must leave an epoch of the {self.num_epochs}."
+        yield from self._faults_on_several_devices(engine, num_devices, variants.values())
+
+    def _faults_on_several_devices(self, engine: str, num_devices: int, variants: Iterable[Variant]) -> Iterator[str]:
+        """Yield what several devices can't run, batches among it that they can't share evenly."""
+        if engine == "tensorflow" and num_devices > 1 and self.steps_per_execution > 1:
+            yield "steps_per_execution: must be 1 on several devices, where TensorFlow fails on more."
+        sizes = [("evaluation_batch_size", self.evaluation_batch_size)]
+        for batch_size in {self.batch_size * variant.batch_multiplier for variant in variants}:
+            sizes += [
+                ("batch_size", batch_size),
+                ("split.num_train_examples", self.split.num_train_examples % batch_size),
+            ]
+        for field, size in sizes:
+            if size % num_devices:
+                yield f"{field}: batches of {size} can't be shared by {num_devices} devices."

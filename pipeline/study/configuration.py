@@ -1,0 +1,178 @@
+"""Reading YAML files against a pydantic model, all faults in one message."""
+
+import difflib
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic_core import PydanticCustomError
+
+from pipeline.errors import InputError
+from pipeline.files import yaml_files
+from pipeline.files.characters import escape_deceptive, is_deceptive
+
+MAX_VALUES = 100_000  # of a file, once its aliases are written out
+MAX_SHOWN = 300  # characters of a faulty value
+MAX_FAULTS = 50  # that are told of a file
+
+# Names become stage names, folders, shell words and key paths. DVC joins stage names with "-", so "-" would make two
+# different combinations of names collide; it splits key paths at "."; and a name of digits would read as a number.
+# File systems take 255 bytes of a name.
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=100)]
+Campaign = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_.-]*$", max_length=100)]
+NonNegativeInt = Annotated[int, Field(ge=0)]
+MAX_ENTRIES = 100  # of one kind in a study: DVC makes stages of their products
+
+
+def _path(text: str) -> str:
+    if not text or set(text) & set(":\n\t") or any(len(part.encode()) > 255 for part in text.split("/")):
+        raise PydanticCustomError(
+            "path",
+            "must be the path of a file or folder, without colons, which DVC takes for a remote's, and without line "
+            "breaks, every name in it at most 255 bytes long",
+        )
+    return text
+
+
+# A file or folder of the user's.
+SourcePath = Annotated[str, StringConstraints(max_length=1000), AfterValidator(_path)]
+
+
+class Section(BaseModel):
+    """A part of a configuration file: immutable, no unknown keys, no silent conversion of types."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+def unknown_name(field: str, name: str, wanted: str, known: Iterable[str]) -> str:
+    """Say that `field` has a `name` which is not among the `known` ones, in words that tell what is `wanted`."""
+    return f"{field}: must be {wanted} ({', '.join(known) or 'it has none'}). Received: {name!r}"
+
+
+SectionT = TypeVar("SectionT", bound=Section)
+
+
+def read(model: type[SectionT], path: Path) -> SectionT:
+    """Return the file at `path` as a `model`.
+
+    Raises:
+        InputError: the file is missing, is not YAML, or does not fit the model; the text lists every fault with its
+            key path, what was received and what would be right.
+    """
+    return validate(model, yaml_files.load(path), str(path))
+
+
+def validate(model: type[SectionT], values: Any, source: str) -> SectionT:
+    """Return `values` as a `model`; `source` is the name that faults are reported under."""
+    if deceptive := list(_deceptive_texts(values, source)):
+        raise InputError(_message(source, deceptive, len(deceptive)))
+    more = ""
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        errors = [fault for fault in error.errors() if fault["type"] != "default_factory_not_called"]
+        faults = [line for fault in errors[:MAX_FAULTS] for line in _describe(model, fault)]
+        num_faults = len(faults) + len(errors[MAX_FAULTS:])
+        if any(fault["type"] != "value_error" for fault in errors):
+            more = "\n  What depends on several keys is checked once these are mended."
+    raise InputError(_message(source, faults, num_faults) + more)
+
+
+def _message(source: str, faults: Sequence[str], num_faults: int) -> str:
+    count = "1 fault" if num_faults == 1 else f"{num_faults:,} faults"
+    lines = [f"{source}: {count}, nothing was started.", *(f"  {fault}" for fault in faults[:MAX_FAULTS])]
+    if num_faults > MAX_FAULTS:
+        lines.append(f"  … and {num_faults - MAX_FAULTS:,} more.")
+    return "\n".join(lines)
+
+
+def _deceptive_texts(values: Any, source: str) -> Iterator[str]:
+    """Yield a line for every name or text that would show as other than it is.
+
+    Raises:
+        InputError: what aliases stand for, written out, has no end or no measure.
+    """
+    waiting: list[tuple[tuple[str, ...], Any]] = [((), values)]
+    num_values = 0
+    while waiting:
+        path, value = waiting.pop()
+        num_values += 1
+        if num_values > MAX_VALUES or len(path) > yaml_files.MAX_DEPTH:
+            raise InputError(
+                f"{source}: {_where(path[:3])} stands for more than {MAX_VALUES:,} values, or is nested more than "
+                f"{yaml_files.MAX_DEPTH} deep, once its aliases are written out."
+            )
+        if isinstance(value, str):
+            if found := next(filter(is_deceptive, value), ""):
+                yield f"{_where(path)}: holds {_name(found)}, which shows the text as other than it is. Remove it."
+        elif isinstance(value, dict):
+            for key in value:
+                if isinstance(key, str) and (found := next((c for c in key if is_deceptive(c) or c in "\n\t"), "")):
+                    yield f"{_where(path)}: the key {key[:100]!r} holds {_name(found)}. Remove it."
+            waiting.extend(((*path, str(key)), value[key]) for key in reversed(value))
+        elif isinstance(value, list | tuple):
+            waiting.extend(((*path, str(index)), value[index]) for index in reversed(range(len(value))))
+
+
+def _where(path: Sequence[str]) -> str:
+    return ".".join(escape_deceptive(part)[:MAX_SHOWN] for part in path) or "(the whole file)"
+
+
+def _name(character: str) -> str:
+    return f"U+{ord(character):04X} ({unicodedata.name(character, 'a control character')})"
+
+
+def _describe(model: type[BaseModel], fault: Any) -> list[str]:
+    """Return the lines that tell one fault of pydantic's; a check across fields brings a line for each it found."""
+    parts, known = _walk(model, fault["loc"])
+    where = _where(parts)
+    location = fault["loc"]
+    if fault["type"] == "extra_forbidden":
+        nearest = difflib.get_close_matches(str(location[-1]), known, n=1)
+        hint = f"Did you mean '{nearest[0]}'?" if nearest else f"Known keys: {', '.join(sorted(known))}."
+        return [f"{where}: unknown key. {hint}"]
+    if fault["type"] == "missing":
+        only = known.get(str(location[-1]), {}).get("const")
+        return [f"{where}: missing; it is {only!r}." if only else f"{where}: missing."]
+    message = str(fault["msg"]).removeprefix("Value error, ")
+    if fault["type"] == "value_error":
+        return message.split("\n")
+    received = repr(fault["input"])
+    return [f"{where}: {message}. Received: {received[:MAX_SHOWN]}{'…' if len(received) > MAX_SHOWN else ''}"]
+
+
+@cache
+def _schema(model: type[BaseModel]) -> dict[str, Any]:
+    return model.model_json_schema()
+
+
+def _walk(model: type[BaseModel], location: tuple[Any, ...]) -> tuple[list[str], dict[str, Any]]:
+    """Return the key path of a fault as the file has it, and the schemas of the keys allowed around its last part.
+
+    pydantic's own path also names the member of a union that was chosen; the JSON schema tells which parts those are.
+    """
+    schema = _schema(model)
+    node: dict[str, Any] = schema
+    path: list[str] = []
+    known: dict[str, Any] = {}
+    for part in location:
+        known = node.get("properties", {})
+        tags = node.get("discriminator", {}).get("mapping", {})
+        if not tags:  # chosen by a function: the tags are the names of the members
+            tags = {member["$ref"].rsplit("/", 1)[-1]: member["$ref"] for member in node.get("oneOf", ())}
+        if part in tags:
+            node = {"$ref": tags[part]}
+        elif part != "[key]":
+            path.append(str(part))
+            if part in node.get("properties", {}):
+                node = node["properties"][part]
+            elif "patternProperties" in node:
+                node = next(iter(node["patternProperties"].values()))
+            else:
+                node = node.get("items" if isinstance(part, int) else "additionalProperties") or {}
+        if "$ref" in node:
+            node = schema["$defs"][node["$ref"].rsplit("/", 1)[-1]]
+    return path, known

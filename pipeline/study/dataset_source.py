@@ -1,0 +1,37 @@
+"""Where a data set comes from: a name in TFDS, or a builder of one's own."""
+
+from typing import Annotated, Self
+
+from pydantic import Field, PositiveInt, StringConstraints, model_validator
+
+from pipeline.study.configuration import Section, SourcePath
+
+TfdsName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*(/[A-Za-z0-9_.=,-]+)?(:\d+\.\d+\.\d+)?$")]
+Feature = Annotated[str, Field(min_length=1)]
+
+
+class DatasetSource(Section):
+    """A data set of TFDS: `tfds` is its `name`, `name/config`, `name:1.2.3` or `name/config:1.2.3`.
+
+    `module` is imported before, and registers a builder of the user's; it lies in `source`, a file or a folder. `train`
+    and `test` are splits as TFDS writes them, `train[:80%]` among them. Images of several sizes are resized to
+    `image_size` when they are prepared. `image` and `label` name features, by default those of TFDS's supervised pair.
+    """
+
+    tfds: TfdsName
+    module: Annotated[str, StringConstraints(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$")] | None = None
+    source: SourcePath | None = None
+    train: str = "train"
+    test: str = "test"
+    image_size: PositiveInt | None = None
+    image: Feature | None = None
+    label: Feature | None = None
+
+    @model_validator(mode="after")
+    def _belong_together(self) -> Self:
+        for both in (("module", "source"), ("image", "label")):
+            if len({getattr(self, field) is None for field in both}) == 2:
+                raise ValueError(f"datasets ({self.tfds}): {both[0]} and {both[1]} stand together, or neither does.")
+        if self.train == self.test:
+            raise ValueError(f"datasets ({self.tfds}): train and test are the same, {self.train!r}.")
+        return self

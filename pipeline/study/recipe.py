@@ -1,0 +1,97 @@
+"""The recipe of a model: optimizer, learning rate, augmentation, and what is measured besides accuracy."""
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, JsonValue, PositiveFloat
+from pydantic_core import PydanticCustomError
+
+from pipeline.study.configuration import NonNegativeInt, Section
+
+OptimizerName = Literal[
+    "adadelta", "adafactor", "adagrad", "adam", "adamax", "adamw",
+    "ftrl", "lamb", "lion", "nadam", "rmsprop", "sgd",
+]  # fmt: skip
+RESERVED_ARGUMENTS = (
+    "learning_rate",
+    "loss_scale_factor",
+    "name",
+)  # arguments of an optimizer that the study sets in other places
+
+
+def _names_no_reserved(arguments: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    if taken := sorted(set(RESERVED_ARGUMENTS) & set(arguments)):
+        raise PydanticCustomError("taken", f"{', '.join(taken)} can't stand here: the study sets it in another place")
+    return arguments
+
+
+class Optimizer(Section):
+    """One of Keras's; `arguments` are further arguments of its class, `weight_decay` or `momentum` among them."""
+
+    name: OptimizerName
+    learning_rate: PositiveFloat
+    arguments: Annotated[dict[str, JsonValue], AfterValidator(_names_no_reserved)] = Field(default_factory=dict)
+
+
+class LearningRateRule(Section):
+    """The schedule of the learning rate η.
+
+    `scaling: linear` multiplies η by the variant's `batch_multiplier`, after Goyal et al., Accurate, Large Minibatch
+    SGD (arXiv 1706.02677). `num_warmup_epochs` raise it from zero, a step at a time. `decay: cosine` then takes it back
+    to zero over the epochs that remain.
+    """
+
+    scaling: Literal["constant", "linear"] = "constant"
+    decay: Literal["constant", "cosine"] = "constant"
+    num_warmup_epochs: NonNegativeInt = 0
+
+
+PositiveShare = Annotated[float, Field(gt=0, le=1)]
+
+
+class RandomFlip(Section):
+    name: Literal["random_flip"]
+    mode: Literal["horizontal", "vertical", "horizontal_and_vertical"] = "horizontal"
+
+
+class RandomTranslation(Section):
+    """By up to these shares of height and width; what comes in is a mirror image."""
+
+    name: Literal["random_translation"]
+    height_factor: PositiveShare
+    width_factor: PositiveShare
+
+
+class RandomRotation(Section):
+    """By up to this share of a full turn, either way; what comes in is a mirror image."""
+
+    name: Literal["random_rotation"]
+    factor: PositiveShare
+
+
+class RandomZoom(Section):
+    """Out or in by up to this share; what comes in is a mirror image."""
+
+    name: Literal["random_zoom"]
+    height_factor: PositiveShare
+
+
+class RandomContrast(Section):
+    name: Literal["random_contrast"]
+    factor: PositiveShare
+
+
+class RandomBrightness(Section):
+    """Adds up to this share of white, or takes as much away."""
+
+    name: Literal["random_brightness"]
+    factor: PositiveShare
+
+
+Augmentation = Annotated[
+    RandomFlip | RandomTranslation | RandomRotation | RandomZoom | RandomContrast | RandomBrightness,
+    Field(discriminator="name"),
+]
+
+AFFINE = ("random_translation", "random_rotation", "random_zoom")  # TensorFlow has these without XLA alone
+
+Metric = Literal["top_5_accuracy", "macro_f1", "balanced_accuracy"]

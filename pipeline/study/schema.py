@@ -1,0 +1,111 @@
+"""The study: every choice that decides what is run and how it is compared.
+
+`params.yaml` is a study. Nothing here needs an engine.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Literal, NamedTuple, Self
+
+from pydantic import Field, PositiveInt, model_validator
+
+from pipeline.study.benchmark import Benchmark
+from pipeline.study.comparison_settings import ComparisonSettings
+from pipeline.study.configuration import MAX_ENTRIES, Campaign, Name, Section, read, unknown_name
+from pipeline.study.dataset_source import DatasetSource
+from pipeline.study.variant import Variant
+
+Seed = Annotated[int, Field(ge=0, lt=2**32)]  # what NumPy takes
+
+PARAMS = Path("params.yaml")
+
+
+class RunKey(NamedTuple):
+    """Names one run: one benchmark, one variant, one seed, one process."""
+
+    benchmark: str
+    variant: str
+    seed: int
+
+    @property
+    def directory(self) -> Path:
+        return Path("runs", self.benchmark, self.variant, f"seed-{self.seed}")
+
+    @property
+    def stage(self) -> str:
+        """Return the name of the DVC stage that makes the run."""
+        return f"train@{self.seed}-{self.benchmark}-{self.variant}"
+
+
+class Study(Section):
+    profile: Name
+    description: str
+    campaign: Campaign  # names a repetition: change it to train everything again
+    engine: Literal["tensorflow", "jax"]
+    runtime: Literal["cpu", "cuda", "tpu"]  # the locked packages that train: requirements/<runtime>.txt
+    devices: PositiveInt  # of all processes of a run; each takes its share of every batch
+    seeds: Annotated[list[Seed], Field(min_length=1, max_length=1000)]
+    datasets: Annotated[dict[Name, DatasetSource], Field(min_length=1, max_length=MAX_ENTRIES)]
+    benchmarks: Annotated[dict[Name, Benchmark], Field(min_length=1, max_length=MAX_ENTRIES)]
+    variants: Annotated[dict[Name, Variant], Field(min_length=1, max_length=MAX_ENTRIES)]
+    comparison: ComparisonSettings
+    max_run_seconds: Annotated[float, Field(gt=0)] | None = None  # a run that lasts longer is ended: too_slow
+    compilation_cache: bool = False  # keeps what XLA compiles from one run to the next, in .cache/xla
+    tensorboard: bool = False  # keeps scalars and histograms of the weights of every epoch beside a run's record
+    # What differs from the source, in words for the report, by benchmark.
+    deviations: dict[Name, list[str]] = Field(default_factory=dict, max_length=MAX_ENTRIES)
+
+    @model_validator(mode="after")
+    def _parts_agree(self) -> Self:
+        if faults := list(self._faults()):
+            raise ValueError("\n".join(faults))
+        return self
+
+    def _faults(self) -> Iterator[str]:
+        """Yield every fault of a part that shows only beside the others; each begins with its field."""
+        yield from (f"seeds: {seed!r} stands twice." for seed, count in Counter(self.seeds).items() if count > 1)
+        for name, benchmark in self.benchmarks.items():
+            if benchmark.dataset not in self.datasets:
+                yield unknown_name(f"benchmarks.{name}.dataset", benchmark.dataset, "one of `datasets`", self.datasets)
+            of_variants = benchmark.faults(self.engine, self.devices, self.variants_of(name))
+            yield from (f"benchmarks.{name}.{fault}" for fault in of_variants)
+        steps = {name: benchmark.steps_per_execution for name, benchmark in self.benchmarks.items()}
+        for name, variant in self.variants.items():
+            of_variant = variant.faults(self.engine, self.devices, steps)
+            yield from (f"variants.{name}.{fault}" for fault in of_variant)
+        epochs = {name: benchmark.num_epochs for name, benchmark in self.benchmarks.items()}
+        of_comparison = self.comparison.faults(epochs, self.variants)
+        yield from (f"comparison.{fault}" for fault in of_comparison)
+        for name in self.deviations:
+            if name not in self.benchmarks:
+                yield unknown_name("deviations", name, "names of benchmarks", self.benchmarks)
+        if (self.engine == "jax") != (self.runtime == "tpu"):
+            yield f"runtime: {self.runtime} has no {self.engine}; tpu has jax, cpu and cuda have tensorflow."
+        if self.compilation_cache and self.engine == "tensorflow":
+            yield "compilation_cache: TensorFlow keeps nothing it compiled; only jax does."
+
+    def variants_of(self, benchmark: str) -> dict[str, Variant]:
+        """Return the variants that are run on `benchmark`, by name, in the study's order."""
+        return {name: variant for name, variant in self.variants.items() if variant.runs_on(benchmark)}
+
+    @property
+    def digest(self) -> str:
+        """Return a SHA-256 of what decides which runs count and how they are compared."""
+        fields = {"campaign", "engine", "runtime", "devices", "seeds", "benchmarks", "variants", "comparison"}
+        return hashlib.sha256(self.model_dump_json(include=fields).encode()).hexdigest()
+
+    def runs(self) -> list[RunKey]:
+        """Return every run of the study, seeds outermost: all variants of a seed run close together in time."""
+        return [
+            RunKey(benchmark, variant, seed)
+            for seed in self.seeds
+            for benchmark in self.benchmarks
+            for variant in self.variants_of(benchmark)
+        ]
+
+
+def load_study(path: Path = PARAMS) -> Study:
+    """Return the validated study in `path`. Raise `InputError` that lists all faults."""
+    return read(Study, path)

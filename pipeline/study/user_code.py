@@ -1,0 +1,115 @@
+"""Code of the user's that a study names: where it is, whether it fits, what it contains. It needs no engine."""
+
+import ast
+import hashlib
+import importlib
+import importlib.util
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+
+from pipeline.errors import InputError
+
+
+def load_module(module: str, source: Path) -> ModuleType:
+    """Load the module named `module`, which lies in `source`, a file or a folder; the folder around it joins the path.
+
+    Raises:
+        InputError: there is no `source`, the module can't be imported, or another one of that name is.
+    """
+    _check_exists(source)
+    with _importable(source):
+        try:
+            found = importlib.import_module(module)
+        except Exception as error:  # whatever the user's code raises
+            raise InputError(f"{module} can't be imported from {source}: {_reason(error)}") from error
+    file = Path(found.__file__ or "").resolve()
+    if not file.is_relative_to(source.resolve()):
+        raise InputError(
+            f"{module} is {file}, which does not lie in {source}, so its changes would train nothing again. "
+            "Name the file or folder that holds it, or give it a name that no other module has."
+        )
+    return found
+
+
+def check_function(module: str, function: str, source: Path) -> None:
+    """Refuse what can be seen to be wrong without running anything.
+
+    Raises:
+        InputError: there is no `source` or no such module in it, it is no Python, or the function written there does
+            not take one argument.
+    """
+    _check_exists(source)
+    with _importable(source):
+        try:
+            spec = importlib.util.find_spec(module)  # imports the packages around it
+        except Exception as error:
+            raise InputError(f"{module} can't be imported from {source}: {_reason(error)}") from error
+    if spec is None or not spec.origin:
+        raise InputError(f"{module} can't be imported from {source}: there is no such module")
+    try:
+        tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
+    except (SyntaxError, ValueError, OSError) as error:
+        raise InputError(f"{module} can't be imported from {source}: {_reason(error)}") from None
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and node.name == function:
+            required = len(node.args.posonlyargs) + len(node.args.args) - len(node.args.defaults)
+            takes_one = bool(node.args.posonlyargs or node.args.args or node.args.vararg)
+            if not takes_one or required > 1 or None in node.args.kw_defaults:
+                raise InputError(
+                    f"{module}:{function} must take one argument, a ModelSpec. Received: {ast.unparse(node.args)}"
+                )
+
+
+def digest(source: Path) -> str:
+    """Return the SHA-256 of every file in `source`, their names and contents, also behind links to folders.
+
+    What is hidden (`.git`) and what Python compiled is left out.
+    """
+    _check_exists(source)
+    found = hashlib.sha256()
+    for path in [source] if source.is_file() else sorted(_files(source)):
+        found.update(f"{path.relative_to(source.parent)} {path.stat().st_size}\n".encode())
+        found.update(path.read_bytes())
+    return found.hexdigest()
+
+
+def _files(source: Path) -> Iterator[Path]:
+    entered: set[Path] = set()  # a link may lead back
+    for name, folders, files in os.walk(source, followlinks=True):
+        entered.add(Path(name).resolve())
+        folders[:] = [
+            folder
+            for folder in sorted(folders)
+            if not folder.startswith(".") and folder != "__pycache__" and Path(name, folder).resolve() not in entered
+        ]
+        yield from (Path(name, file) for file in files if not file.startswith(".") and Path(name, file).is_file())
+
+
+def _check_exists(source: Path) -> None:
+    if not os.path.exists(source):  # noqa: PTH110  Path.exists fails for a name that is too long
+        raise InputError(f"{str(source)[:300]} does not exist. `source` is the file or folder that holds your module.")
+
+
+def _reason(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+@contextmanager
+def _importable(source: Path) -> Iterator[None]:
+    """With the folder around `source` on the path, last, so that it hides nothing that is installed.
+
+    What Python compiles would lie in `source`, where it would look like a change.
+    """
+    folder, before = str(source.resolve().parent), sys.dont_write_bytecode
+    if folder not in sys.path:
+        sys.path.append(folder)
+        importlib.invalidate_caches()
+    sys.dont_write_bytecode = True
+    try:
+        yield
+    finally:
+        sys.dont_write_bytecode = before

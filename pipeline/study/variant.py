@@ -1,0 +1,103 @@
+"""The choices that a study varies: the policy, the batch, the loss scale, TF32, XLA and the training loop."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, PositiveFloat, PositiveInt
+
+from pipeline.study.configuration import MAX_ENTRIES, Name, Section, unknown_name
+
+PolicyName = Literal["float32", "float16", "bfloat16", "mixed_float16", "mixed_bfloat16"]
+
+
+class Dynamic(Section):
+    """Starts at `initial` and doubles after `growth_steps` steps in a row without overflow.
+
+    At an overflow it halves and the step is skipped.
+    """
+
+    mode: Literal["dynamic"]
+    initial: PositiveFloat = 2.0**15
+    growth_steps: PositiveInt = 2000
+
+
+class Fixed(Section):
+    """Stays at `value`. No engine skips a step then: an overflow reaches the weights."""
+
+    mode: Literal["fixed"]
+    value: PositiveFloat
+
+
+class Unscaled(Section):
+    mode: Literal["none"]
+
+
+LossScale = Annotated[Dynamic | Fixed | Unscaled, Field(discriminator="mode")]
+
+
+def _usual_loss_scale(data: dict[str, Any]) -> LossScale:
+    """Return the loss scale that Keras takes when it is asked for none."""
+    return Dynamic(mode="dynamic") if data.get("policy") == "mixed_float16" else Unscaled(mode="none")
+
+
+class Variant(Section):
+    """One choice of policy, batch size as a multiple of B, loss scale, TF32, XLA and training loop.
+
+    Without `loss_scale`, mixed_float16 has a dynamic one and every other policy none. The `custom` loop takes
+    gradients and applies them by itself where `fit` is Keras's own. `benchmarks` names those the variant is run on;
+    without it, all.
+    """
+
+    policy: PolicyName
+    batch_multiplier: PositiveInt
+    loss_scale: LossScale = Field(default_factory=_usual_loss_scale)
+    tf32: bool = False
+    jit_compile: bool = False
+    loop: Literal["fit", "custom"] = "fit"
+    benchmarks: Annotated[list[Name], Field(min_length=1, max_length=MAX_ENTRIES)] | None = None
+
+    def is_plain(self, engine: str) -> bool:
+        """Return whether only policy and batch are chosen: Keras's loop and loss scale, no TF32, XLA for JAX alone."""
+        usual = _usual_loss_scale({"policy": self.policy})
+        return (self.loop, self.loss_scale, self.tf32, self.jit_compile) == ("fit", usual, False, engine == "jax")
+
+    def runs_on(self, benchmark: str) -> bool:
+        return self.benchmarks is None or benchmark in self.benchmarks
+
+    def faults(self, engine: str, num_devices: int, steps_per_execution: Mapping[str, int]) -> Iterator[str]:
+        """Yield what can't be run, or would have no effect; each begins with its field.
+
+        Args:
+            steps_per_execution: by benchmark, all there are.
+        """
+        for name in self.benchmarks or []:
+            if name not in steps_per_execution:
+                yield unknown_name("benchmarks", name, "names of benchmarks", steps_per_execution)
+        if self.loss_scale.mode != "none" and self.policy not in ("float16", "mixed_float16"):
+            yield (
+                f"loss_scale: {self.policy} has the range of float32 and is never scaled; only float16 and "
+                "mixed_float16 are."
+            )
+        if self.tf32 and self.policy in ("float16", "bfloat16"):
+            yield f"tf32: {self.policy} has no float32 products that TF32 could round."
+        for name, count in Counter(self.benchmarks or []).items():
+            if count > 1:
+                yield f"benchmarks: {name!r} stands twice."
+        for benchmark, steps in steps_per_execution.items():
+            if self.loop == "custom" and steps > 1 and self.runs_on(benchmark):
+                yield (
+                    f"loop: the custom loop takes one step at a time, {benchmark} has steps_per_execution {steps}. "
+                    "Name other `benchmarks`."
+                )
+        if engine == "jax" and not self.jit_compile:
+            yield "jit_compile: must be true, JAX compiles every step with XLA."
+        if num_devices > 1:
+            yield from self._faults_on_several_devices(engine)
+
+    def _faults_on_several_devices(self, engine: str) -> Iterator[str]:
+        """Yield what fails, or goes wrong silently, where a batch is shared by devices."""
+        if self.loop == "custom":
+            yield "loop: custom trains on one device; Keras 3.15 breaks it on several (keras #23085)."
+        if engine == "tensorflow" and self.jit_compile and self.loss_scale.mode == "dynamic":
+            yield "jit_compile: crashes with a dynamic loss scale on several devices (keras #21366)."

@@ -1,0 +1,1 @@
+"""Train one run: the policy, the model under it, loops, clock, evaluation and checkpoints."""

@@ -1,0 +1,124 @@
+"""A benchmark's model, built under a policy and compiled as its recipe says."""
+
+import hashlib
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pipeline import engine  # first: it quietens the engine before Keras imports it
+
+# isort: split
+import keras
+import numpy as np
+
+from pipeline import models
+from pipeline.errors import InputError
+from pipeline.study.benchmark import Benchmark
+from pipeline.study.recipe import RESERVED_ARGUMENTS
+from pipeline.study.variant import Variant
+from pipeline.training.precision import expected_dtypes, scaled
+
+
+def build_model(
+    benchmark: Benchmark, policy: str, num_classes: int, num_channels: int, seed: int
+) -> tuple[keras.Model, str]:
+    """Return the benchmark's model under `policy`, and the SHA-256 of its initial weights in float32.
+
+    The weights depend on the seed alone: a model whose variables are 16 bits wide gets the float32 ones, rounded.
+    """
+
+    def build(policy: str) -> keras.Model:
+        keras.utils.set_random_seed(seed)
+        previous = keras.config.dtype_policy()
+        keras.config.set_dtype_policy(policy)
+        try:
+            return models.build(benchmark, num_classes, num_channels, seed)
+        finally:
+            keras.config.set_dtype_policy(previous)
+
+    model = build(policy)
+    reference = model if expected_dtypes(policy).variable == "float32" else build("float32")
+    weights = reference.get_weights()
+    if reference is not model:
+        model.set_weights(weights)
+    return model, weights_digest(weights)
+
+
+def weights_digest(weights: Sequence[np.ndarray]) -> str:
+    """Return the SHA-256 of `weights`, bit for bit."""
+    digest = hashlib.sha256()
+    for weight in weights:
+        digest.update(np.ascontiguousarray(weight).tobytes())  # bfloat16 has no buffer of its own
+    return digest.hexdigest()
+
+
+def compile_model(model: keras.Model, benchmark: Benchmark, variant: Variant) -> None:
+    """Compile `model` as recipe and variant say, with every variable in place before the first step.
+
+    Keras traces the training function a second time when its first call creates variables.
+
+    Raises:
+        InputError: the optimizer does not take the arguments that the recipe has for it.
+    """
+    if variant.jit_compile:
+        check_compiles(model)
+    recipe = benchmark.optimizer
+    learning_rate = _learning_rate(benchmark, variant.batch_multiplier)
+    optimizer = make_optimizer(recipe.name, learning_rate, recipe.arguments)
+    model.compile(
+        optimizer=scaled(optimizer, variant.loss_scale),
+        auto_scale_loss=False,
+        loss="sparse_categorical_crossentropy",
+        metrics=[keras.metrics.SparseCategoricalAccuracy(name="accuracy")],
+        jit_compile=variant.jit_compile,
+        steps_per_execution=benchmark.steps_per_execution,
+    )
+    model.optimizer.build(model.trainable_variables)
+    engine.share_gradients(model)
+
+
+def check_compiles(model: keras.Model) -> None:
+    """Raise `InputError` where XLA can't compile a layer: Keras would train without XLA, and only warn."""
+    layers = [layer.name for layer in model._flatten_layers() if not layer.supports_jit]
+    if layers:
+        raise InputError(
+            f"jit_compile: XLA can't compile {', '.join(layers)}. Leave these layers out, or the variants with XLA."
+        )
+
+
+def make_optimizer(name: str, learning_rate: Any, arguments: Mapping[str, Any]) -> keras.optimizers.Optimizer:
+    """Return Keras's optimizer of class `name`, whatever the case, with a learning rate or a schedule of it.
+
+    Raises:
+        InputError: it does not take `arguments`; the text names those that it takes.
+    """
+    kind = {key.lower(): value for key, value in vars(keras.optimizers).items()}[name]
+    parameters = inspect.signature(kind).parameters
+    known = sorted(
+        key
+        for key, value in parameters.items()
+        if key not in RESERVED_ARGUMENTS and value.kind is not value.VAR_KEYWORD
+    )
+    if unknown := sorted(set(arguments) - set(known)):
+        raise InputError(f"optimizer.arguments: {name} takes no {', '.join(unknown)}. It takes: {', '.join(known)}")
+    try:
+        return kind(learning_rate=learning_rate, **arguments)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"optimizer.arguments: {name} refuses {dict(arguments)}: {error}") from None
+
+
+def _learning_rate(benchmark: Benchmark, batch_multiplier: int) -> Any:
+    """Return a variant's learning rate as the recipe's rule makes it: a number, or a schedule of it over the steps."""
+    rule, rate = benchmark.learning_rate_rule, benchmark.optimizer.learning_rate
+    if rule.scaling == "linear":
+        rate *= batch_multiplier
+    num_steps = benchmark.num_steps(batch_multiplier)
+    num_warmup = rule.num_warmup_epochs * num_steps
+    if rule.decay == "cosine":
+        start = {"initial_learning_rate": 0.0, "warmup_target": rate, "warmup_steps": num_warmup}
+        start = start if num_warmup else {"initial_learning_rate": rate}
+        num_decaying = benchmark.num_epochs * num_steps - num_warmup
+        return keras.optimizers.schedules.CosineDecay(decay_steps=num_decaying, **start)
+    if num_warmup:
+        return keras.optimizers.schedules.PolynomialDecay(0.0, num_warmup, end_learning_rate=rate)
+    return rate

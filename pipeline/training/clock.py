@@ -1,0 +1,72 @@
+"""The epoch clock: device-synchronised seconds of training and of validation, one record an epoch."""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import keras
+
+from pipeline import engine
+from pipeline.records.schema import EpochRecord
+from pipeline.training.precision import loss_scale_now
+
+
+class EpochClock(keras.callbacks.Callback):
+    """Time each epoch of `fit` from its first batch to its last step finished, then validates outside that time.
+
+    An epoch whose training or validation loss is not finite is the last. The first epoch after a resumption traces and
+    compiles like the first of all: `since_start` tells them.
+
+    Args:
+        num_examples: trained on in an epoch.
+        validate: returns loss and accuracy in [0, 1] on the validation set.
+        on_epoch: told of each epoch as it ends.
+        earlier: epochs that another process has trained.
+    """
+
+    def __init__(
+        self,
+        num_examples: int,
+        validate: Callable[[], tuple[float, float]],
+        on_epoch: Callable[[EpochRecord], None],
+        earlier: Sequence[EpochRecord] = (),
+    ) -> None:
+        super().__init__()
+        self.epochs = list(earlier)
+        self.diverged = False
+        self._num_examples = num_examples
+        self._validate = validate
+        self._on_epoch = on_epoch
+        self._num_earlier = len(earlier)
+        self._started = 0.0
+
+    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        engine.synchronise()
+        self._started = time.perf_counter()
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        engine.synchronise()
+        trained = time.perf_counter()
+        validation_loss, validation_accuracy = self._validate()
+        validated = time.perf_counter()
+        logs = logs or {}
+        optimizer = self.model.optimizer
+        train_seconds = trained - self._started
+        record = EpochRecord(
+            epoch=epoch + 1,
+            since_start=epoch + 1 - self._num_earlier,
+            train_seconds=train_seconds,
+            validation_seconds=validated - trained,
+            train_loss=float(logs["loss"]),
+            train_accuracy=float(logs["accuracy"]),
+            validation_loss=validation_loss,
+            validation_accuracy=validation_accuracy,
+            loss_scale=loss_scale_now(optimizer),
+            skipped_steps=(epoch + 1) * self.params["steps"] - int(keras.ops.convert_to_numpy(optimizer.iterations)),
+            images_per_second=self._num_examples / train_seconds,
+        )
+        self.epochs.append(record)
+        self.diverged = not (math.isfinite(record.train_loss) and math.isfinite(record.validation_loss))
+        self.model.stop_training = self.diverged
+        self._on_epoch(record)

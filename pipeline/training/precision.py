@@ -1,0 +1,91 @@
+"""Policies: which dtype a model computes in and which its variables have; and loss scales."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import keras
+import numpy as np
+
+from pipeline.errors import InputError
+from pipeline.study.benchmark import Benchmark, Imported
+from pipeline.study.variant import LossScale
+
+
+class Dtypes(NamedTuple):
+    compute: str
+    variable: str
+    output: str
+
+
+def expected_dtypes(policy: str) -> Dtypes:
+    """Return the dtypes of a model under `policy` whose output layer is float32."""
+    compute = policy.removeprefix("mixed_")
+    return Dtypes(compute, "float32" if policy.startswith("mixed_") else compute, "float32")
+
+
+def observed_dtypes(model: keras.Model, output_dtype: str) -> Dtypes:
+    """Return the dtypes `model` has, read off the layers that own trainable weights; several are joined with "+".
+
+    `output_dtype` is that of a prediction it made.
+    """
+    layers = list(_layers_with_weights(model))
+    return Dtypes(
+        compute="+".join(sorted({str(layer.compute_dtype) for layer in layers})),
+        variable="+".join(sorted({str(weight.dtype) for layer in layers for weight in layer.trainable_weights})),
+        output=output_dtype,
+    )
+
+
+def check_model(name: str, benchmark: Benchmark, policy: str, dtypes: Dtypes, probabilities: np.ndarray) -> None:
+    """Refuse a model that is not what its policy says, or gives no probabilities (N, num_classes).
+
+    A model of the user's may keep some layers in float32, the last one among them, as long as others follow the policy.
+
+    Raises:
+        InputError: the dtypes are others, or rows don't sum to one.
+    """
+    expected = expected_dtypes(policy)
+    fits = dtypes == expected
+    if isinstance(benchmark.model, Imported):
+        fits = all(expected[i] in dtypes[i].split("+") for i in range(2)) and dtypes.output == expected.output
+    if not fits:
+        raise InputError(
+            f"{name} must have {expected} under {policy}: {dtypes}. Layers follow Keras's global policy; "
+            "give none but the last a dtype of its own."
+        )
+    one = bool((probabilities >= 0).all()) and np.allclose(probabilities.sum(axis=1), 1, atol=1e-2)
+    if isinstance(benchmark.model, Imported) and np.isfinite(probabilities).all() and not one:
+        raise InputError(
+            f"{name} must return probabilities, at least 0 and 1 in sum: end with a softmax in float32. "
+            f"Received: {np.array2string(probabilities[0], precision=3, threshold=6)}"
+        )
+
+
+def scaled(optimizer: keras.optimizers.Optimizer, loss_scale: LossScale) -> keras.optimizers.Optimizer:
+    """Put `optimizer` under a loss scale: with all three, `scale_loss` scales and `apply_gradients` unscales.
+
+    The model must be compiled with `auto_scale_loss=False`, or Keras drops a fixed scale and adds a dynamic one.
+    """
+    if loss_scale.mode == "dynamic":
+        return keras.optimizers.LossScaleOptimizer(
+            optimizer, initial_scale=loss_scale.initial, dynamic_growth_steps=loss_scale.growth_steps
+        )
+    if loss_scale.mode == "fixed":
+        optimizer.loss_scale_factor = loss_scale.value
+    return optimizer
+
+
+def loss_scale_now(optimizer: keras.optimizers.Optimizer) -> float | None:
+    """Return the factor of the loss now, or None where it is not scaled."""
+    scale = getattr(optimizer, "dynamic_scale", None)
+    if scale is None:
+        scale = optimizer.loss_scale_factor
+    return None if scale is None else float(keras.ops.convert_to_numpy(scale))
+
+
+def _layers_with_weights(layer: keras.layers.Layer) -> Iterator[keras.layers.Layer]:
+    parts = getattr(layer, "layers", [])
+    for part in parts:
+        yield from _layers_with_weights(part)
+    if not parts and layer.trainable_weights:
+        yield layer

@@ -1,0 +1,71 @@
+"""Make what is unfinished of the study with `dvc repro`; tell how long it still takes, and what to do if it fails."""
+
+import argparse
+import signal
+import sys
+import time
+
+from pipeline.comparison import finished_runs
+from pipeline.errors import InputError
+from pipeline.machine.locking import STUDY, alone
+from pipeline.reproduction.forecast import Forecast, in_words
+from pipeline.reproduction.remedies import exit_status, remedy
+from pipeline.reproduction.repro import Ended, reproduce
+from pipeline.reproduction.study_progress import StudyProgress
+from pipeline.study.schema import RunKey, Study, load_study
+from stages import run
+
+
+def main(_: argparse.Namespace) -> None:
+    study = load_study()
+    with alone(STUDY, "The study of this folder"):
+        sys.exit(make(study))
+
+
+def make(study: Study) -> int:
+    """Run DVC and return an exit status for `make`."""
+    items = [RunKey(b, v, s) for s in study.seeds for b in study.benchmarks for v in study.variants]  # as dvc.yaml has
+    earlier = {key: seconds for key in study.runs() if (seconds := seconds_of(key))}
+    print("\n".join(plan(study)), flush=True)
+    started = time.monotonic()
+    with StudyProgress(items, study.runs(), Forecast(items, study.runs(), earlier)) as progress:
+        try:
+            status = reproduce(progress.take)
+        except Ended as ended:
+            progress.say(
+                f"interrupted ({ended}). What is finished stays; make repro goes on after the last whole epoch."
+            )
+            return 128 + ended.number
+    if status == 0:
+        print(f"everything is made, in {in_words(time.monotonic() - started)}")
+        return 0
+    by = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}, without a word"
+    words = "\n".join(progress.words) or f"dvc repro {by}"
+    stage = progress.stage if progress.stage and progress.stage in words else None
+    print(f"error: {words}\nwhat to do: {remedy(words, stage)}", file=sys.stderr)
+    code = exit_status(words) or 1
+    return code if code > 0 else 128 - code
+
+
+def plan(study: Study) -> list[str]:
+    """List in lines what will be done."""
+    num_runs, num_first = len(study.runs()), len(study.runs()) // len(study.seeds)
+    lines = [
+        f"{num_runs} runs, {num_first} for each of {len(study.seeds)} seeds, then the comparison and the report; "
+        f"what is finished stays. From run {num_first} on each line says how long it still takes."
+    ]
+    if limit := study.max_run_seconds:
+        lines.append(f"A run ends after {limit:g} s, so all of them take at most {in_words(num_runs * limit)}.")
+    return lines
+
+
+def seconds_of(key: RunKey) -> float | None:
+    """Return the seconds a finished run took; None if it isn't there, or is damaged."""
+    try:
+        return finished_runs.read_record(key).run_seconds
+    except InputError:
+        return None
+
+
+if __name__ == "__main__":
+    run(main, argparse.ArgumentParser(prog="python -m stages.repro", description=__doc__))

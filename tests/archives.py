@@ -1,0 +1,367 @@
+"""Archives and folders as a hostile or an unlucky hand leaves them: each damage is one line."""
+
+import io
+import json
+import os
+import re
+import struct
+import warnings
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.publication.archive import MANIFEST, manifest
+
+Contents = dict[str, bytes]
+RUN = "runs/wide/mixed/seed-1/"
+RECORD, EPOCHS, PREDICTIONS = RUN + "record.json", RUN + "epochs.csv", RUN + "predictions.npz"
+
+
+def contents_of(archive: Path) -> Contents:
+    with zipfile.ZipFile(archive) as file:
+        return {name: file.read(name) for name in file.namelist()}
+
+
+def sign(contents: Contents) -> Contents:
+    """With a manifest that fits: whoever forges an archive can do that much."""
+    others = {name: content for name, content in contents.items() if name != MANIFEST}
+    return others | {MANIFEST: manifest(others).encode()}
+
+
+def pack(contents: Contents) -> bytes:
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, content in contents.items():
+            file.writestr(name, content)
+    return target.getvalue()
+
+
+# Changes of one file's content.
+Edit = Callable[[bytes], bytes]
+
+
+def in_planned(**values: object) -> Edit:
+    """These keys of what a record says was planned."""
+
+    def edit(content: bytes) -> bytes:
+        found = json.loads(content)
+        found["planned"].update(values)
+        return json.dumps(found).encode()
+
+    return edit
+
+
+def put(**values: object) -> Edit:
+    """These keys of a JSON object, or of its first entry, in place of what stands there."""
+
+    def edit(content: bytes) -> bytes:
+        found = json.loads(content)
+        (found[0] if isinstance(found, list) else found).update(values)
+        return json.dumps(found).encode()
+
+    return edit
+
+
+def swap(old: str, new: str) -> Edit:
+    def edit(content: bytes) -> bytes:
+        changed = re.sub(old.encode(), new.encode(), content)
+        assert changed != content, old
+        return changed
+
+    return edit
+
+
+def npz(**arrays: np.ndarray) -> Edit:
+    def edit(_: bytes) -> bytes:
+        target = io.BytesIO()
+        np.savez_compressed(target, **arrays)
+        return target.getvalue()
+
+    return edit
+
+
+def saved(array: np.ndarray) -> Edit:
+    def edit(_: bytes) -> bytes:
+        target = io.BytesIO()
+        np.save(target, array)
+        return target.getvalue()
+
+    return edit
+
+
+def npz_of(content: bytes) -> Edit:
+    """An npz file whose arrays are these bytes."""
+    return lambda _: pack({"labels.npy": content, "predicted.npy": content})
+
+
+def header(text: str) -> bytes:
+    """The beginning of an array in NumPy's format 1.0."""
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text) + 1) + text.encode() + b"\n"
+
+
+def whole(content: bytes) -> Edit:
+    return lambda _: content
+
+
+def first(num_bytes: int) -> Edit:
+    return lambda content: content[:num_bytes]
+
+
+ONES, HUNDRED = np.ones(100, np.int64), np.zeros(100, np.int64)
+DEEP = b"[" * 100_000
+TERABYTES = header("{'descr': '<i8', 'fortran_order': False, 'shape': (1000000000000,), }")
+
+# One file of an archive, or of a study's folder, after the damage, and what the message must say. The remedies differ.
+DAMAGED_RUNS: dict[str, tuple[str, Edit, str]] = {
+    "a record that diverged with an accuracy": (RECORD, put(outcome="diverged"), "diverged and final_"),
+    "a record that completed without an accuracy": (RECORD, put(final_test_accuracy=None), "without final_test"),
+    "a record of an unknown outcome": (RECORD, put(outcome="splendid"), "outcome"),
+    "a record of more test examples than predictions": (RECORD, put(num_test_examples=10**6), "1000000 test examples"),
+    "a record of fewer test examples": (RECORD, put(num_test_examples=10), "10 test examples"),
+    "a record of a better accuracy": (RECORD, put(final_test_accuracy=0.999), "accuracy is not the 0.999"),
+    "a record of an accuracy above 1": (RECORD, put(final_test_accuracy=91.0), "final_test_accuracy"),
+    "a record of a negative accuracy": (RECORD, put(final_test_accuracy=-0.5), "final_test_accuracy"),
+    "a record of a first epoch that never was": (RECORD, put(first_epoch_seconds=0.1), "times are not"),
+    "a record of faster epochs": (RECORD, put(steady_epoch_seconds=0.1, images_per_second=400.0), "times are not"),
+    "a record of more images a second": (RECORD, put(images_per_second=9e9), "images_per_second"),
+    "a record of a better validation": (RECORD, put(final_validation_accuracy=1.0), "final_validation_accuracy"),
+    "a record of a better training loss": (RECORD, put(final_train_loss=0.001), "final_train_loss"),
+    "a record of other skipped steps": (RECORD, put(skipped_steps=7), "skipped_steps"),
+    "a record of fewer epochs": (RECORD, put(num_epochs=1), "num_epochs|epochs 1 to 1"),
+    "a record of negative memory": (RECORD, put(peak_memory_bytes=-1), "peak_memory_bytes"),
+    "a record with NaN": (RECORD, put(startup_seconds=float("nan")), "is damaged"),
+    "a record with infinity": (RECORD, put(final_test_loss=float("inf")), "is damaged"),
+    "a record with 1e999": (RECORD, swap(r'"startup_seconds": [\d.]+', '"startup_seconds": 1e999'), "finite"),
+    "a record with NaN in its metrics": (RECORD, put(test_metrics={"f1": float("nan")}), "is damaged"),
+    "a record with 1e999 in its environment": (RECORD, swap('"load_average": [^\n]+', '"load_average": 1e999'), "finite"),
+    "a record with NaN in its environment": (RECORD, swap('"load_average": [^\n]+', '"load_average": NaN'), "is damaged"),
+    "a record with a number too long": (RECORD, swap('"seed": 1', '"seed": ' + "1" * 5000), "out of range"),
+    "a record with a text for a number": (RECORD, in_planned(batch_size="16"), "batch_size"),
+    "a record with an unknown key": (RECORD, put(approved_by="everyone"), "approved_by"),
+    "a record with an environment of text": (RECORD, put(environment="a fine machine"), "environment"),
+    "a record with accelerators of text": (RECORD, swap('"accelerators": \\[\\]', '"accelerators": ["H100"]'), "environment"),
+    "a record without packages": (RECORD, swap('"packages"', '"luggage"'), "environment"),
+    "a record with a key twice": (RECORD, swap(r'"outcome": ', '"outcome": "diverged", "outcome": '), "a key stands twice"),
+    "a record of a metric above 1": (RECORD, put(test_metrics={"macro_f1": 1e308}), "macro_f1"),
+    "a record that started at no time": (RECORD, put(started_at="<b>yesterday"), "started_at"),
+    "a record with a number for a switch": (RECORD, in_planned(tf32=1), "tf32"),
+    "a record with a mark before it": (RECORD, lambda content: b"\xef\xbb\xbf" + content, "is damaged"),
+    "predictions whose labels are other numbers": (PREDICTIONS, npz(labels=HUNDRED.astype(np.uint64) - np.uint64(1), predicted=HUNDRED - 1), "accuracy is not"),
+    "a record with a surrogate": (RECORD, swap('"policy": "[a-z0-9_]+"', r'"policy": "\\ud800"'), "is damaged"),
+    "a record of the wrong shape": (RECORD, whole(b"[1, 2]"), "is damaged"),
+    "a record that is null": (RECORD, whole(b"null"), "is damaged"),
+    "a record too deep": (RECORD, whole(DEEP), "recursion limit"),
+    "a record too deep inside": (RECORD, swap('"load_average": [^\n]+', '"load_average": ' + "[" * 5000), "recursion"),
+    "a record that is no text": (RECORD, whole(b"\xff\xfe\x00"), "is damaged"),
+    "a record too large": (RECORD, lambda content: content + b" " * 2**21, "more than 1 MiB"),
+    "an empty record": (RECORD, whole(b""), "is damaged"),
+    "half a record": (RECORD, first(500), "is damaged"),
+    "epochs with only a header": (EPOCHS, lambda content: content.splitlines()[0] + b"\r\n", "epochs 1 to 2"),
+    "epochs without a header": (EPOCHS, lambda content: b"\n".join(content.splitlines()[1:]), "is damaged"),
+    "epochs with a header twice": (EPOCHS, swap("since_start", "epoch"), "name its columns"),
+    "epochs with a cell more": (EPOCHS, lambda content: content.rstrip() + b",1,2\r\n", "row 2 does not fit"),
+    "epochs with a cell less": (EPOCHS, lambda content: content.rstrip().rpartition(b",")[0], "row 2 does not fit"),
+    "epochs with NaN": (EPOCHS, swap(r"(?m)^2,2,[\d.]+", "2,2,nan"), "train_seconds"),
+    "epochs with a loss of NaN": (EPOCHS, swap(r"1\.0,0\.5,1\.0", "nan,0.5,1.0"), "loss"),
+    "epochs with a NUL": (EPOCHS, lambda content: content + b"\x00", "is damaged"),
+    "epochs that are no text": (EPOCHS, whole(b"\xff\xfe\x00"), "is damaged"),
+    "epochs with an endless cell": (EPOCHS, lambda content: content + b"1" * 200_000, "field larger"),
+    "epochs with a quote that never ends": (EPOCHS, lambda content: b'"' + content, "is damaged"),
+    "epochs of other speeds": (EPOCHS, swap(r"[\d.]+(?=\r?\n\Z)", "99999.0"), "images_per_second"),
+    "predictions as npy": (PREDICTIONS, saved(HUNDRED), "not a zip file"),
+    "predictions of two dimensions": (PREDICTIONS, npz(labels=np.ones((10, 10), int), predicted=np.ones((10, 10), int)), "2 dimensions"),
+    "predictions of no dimension": (PREDICTIONS, npz(labels=np.array(1), predicted=np.array(1)), "0 dimensions"),
+    "predictions of numbers with fractions": (PREDICTIONS, npz(labels=ONES * 0.5, predicted=ONES * 0.5), "arrays of integers"),
+    "predictions that would be unpickled": (PREDICTIONS, npz(labels=np.array([{}]), predicted=np.array([{}])), "arrays of integers"),
+    "predictions of other lengths": (PREDICTIONS, npz(labels=ONES, predicted=ONES[:50]), "100 labels and 50 predictions"),
+    "predictions all right": (PREDICTIONS, npz(labels=ONES, predicted=ONES), "accuracy is not"),
+    "predictions without labels": (PREDICTIONS, npz(predicted=ONES), "does not hold labels and predicted"),
+    "predictions with something else": (PREDICTIONS, npz(labels=ONES, predicted=ONES, code=ONES), "labels and predicted alone"),
+    "predictions that promise terabytes": (PREDICTIONS, npz_of(TERABYTES), "another length"),
+    "predictions with a header of code": (PREDICTIONS, npz_of(header("__import__('os').system('x')")), "arrays of integers"),
+    "predictions with a deep header": (PREDICTIONS, npz_of(header("(" * 9000)), "is damaged"),
+    "predictions with a negative shape": (PREDICTIONS, npz_of(header("{'descr': '<i8', 'fortran_order': False, 'shape': (-1,), }")), "is damaged"),
+    "predictions of another format": (PREDICTIONS, npz_of(b"\x93NUMPY\x07\x00"), "format"),
+    "predictions of nothing": (PREDICTIONS, npz_of(b""), "is damaged"),
+    "half of the predictions": (PREDICTIONS, first(60), "is damaged"),
+    "predictions of rotten bits": (PREDICTIONS, lambda content: content[:80] + b"\xff" * 20 + content[100:], "is damaged"),
+}  # fmt: skip
+
+
+# A data set's files after the damage. The description of one that a stranger hands on fits its arrays.
+DAMAGED_DATA: dict[str, tuple[str, Edit]] = {
+    "a description without keys": ("dataset.json", whole(b"{}")),
+    "a description of the wrong shape": ("dataset.json", whole(b"[]")),
+    "a description too deep": ("dataset.json", whole(DEEP)),
+    "a description that is no text": ("dataset.json", whole(b"\xff\xfe")),
+    "a description without digests": ("dataset.json", put(sha256={})),
+    "a description of no images": ("dataset.json", put(image_shape=[0, 8, 1])),
+    "a description of flat images": ("dataset.json", put(image_shape=[64])),
+    "a description without classes": ("dataset.json", put(classes=[])),
+    "a description with a class that is none": ("dataset.json", put(classes=[1, 2])),
+    "images as npz": ("train_images.npy", npz(images=ONES)),
+    "images that promise terabytes": ("train_images.npy", whole(TERABYTES)),
+    "images with a deep header": ("train_images.npy", whole(header("(" * 9000))),
+    "images with a header of code": ("train_images.npy", whole(header("__import__('os').system('x')"))),
+    "images that would be unpickled": ("train_images.npy", saved(np.array([{}]))),
+    "images of two dimensions": ("train_images.npy", saved(np.zeros((60, 64), np.uint8))),
+    "images of numbers with fractions": ("train_images.npy", saved(np.zeros((60, 8, 8, 1)))),
+    "labels of no dimension": ("train_labels.npy", saved(np.array(1))),
+    "labels of two dimensions": ("train_labels.npy", saved(np.zeros((60, 1), np.int64))),
+    "labels of text": ("test_labels.npy", saved(np.array(["cat"] * 20))),
+    "fewer labels than images": ("test_labels.npy", saved(np.zeros(19, np.int64))),
+    "no labels": ("test_labels.npy", saved(np.zeros(0, np.int64))),
+}
+
+
+# What may lie at a file's place in a folder.
+def a_folder(path: Path) -> None:
+    path.mkdir()
+
+
+def a_pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def a_circle(path: Path) -> None:
+    path.symlink_to(path.name)
+
+
+def a_device(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def nothing(_: Path) -> None:
+    return
+
+
+def cut_manifest(change: Callable[[str], str]) -> Callable[[Contents], bytes]:
+    return lambda contents: pack(contents | {MANIFEST: change(contents[MANIFEST].decode()).encode()})
+
+
+def add(name: str, content: bytes = b"raise SystemExit('it ran')") -> Callable[[Contents], bytes]:
+    """One more file, that the manifest names."""
+    return lambda contents: pack(sign(contents | {name: content}))
+
+
+def change(name: str, edit: Edit) -> Callable[[Contents], bytes]:
+    return lambda contents: pack(sign(contents | {name: edit(contents[name])}))
+
+
+def without(name: str) -> Callable[[Contents], bytes]:
+    return lambda contents: pack(sign({other: content for other, content in contents.items() if other != name}))
+
+
+def patch(signature: bytes, offset: int, value: bytes, every: bool = False) -> Callable[[Contents], bytes]:
+    """Other bytes at `offset` of what begins with `signature`, the last of them or every one."""
+
+    def edit(contents: Contents) -> bytes:
+        packed = bytearray(pack(contents))
+        starts = [match.start() for match in re.finditer(re.escape(signature), packed)]
+        for start in starts if every else starts[-1:]:
+            packed[start + offset : start + offset + len(value)] = value
+        return bytes(packed)
+
+    return edit
+
+
+def link(contents: Contents) -> bytes:
+    """The report is a link to the passwords, as `zip --symlinks` writes one."""
+    target = io.BytesIO(pack({}))
+    with zipfile.ZipFile(target, "w") as file:
+        for name, content in sign(contents | {"results/notes.html": b"/etc/passwd"}).items():
+            info = zipfile.ZipInfo(name)
+            info.external_attr = (0o120777 if name == "results/notes.html" else 0o100644) << 16
+            file.writestr(info, content)
+    return target.getvalue()
+
+
+def twice(contents: Contents) -> bytes:
+    target = io.BytesIO(pack(contents))
+    with zipfile.ZipFile(target, "a") as file, warnings.catch_warnings(action="ignore"):
+        file.writestr("params.yaml", b"other: study")
+    return target.getvalue()
+
+
+LOCAL, CENTRAL, END = b"PK\x03\x04", b"PK\x01\x02", b"PK\x05\x06"
+BIDI = "results/\u202elmth.troper"
+DAMAGED_ARCHIVES: dict[str, tuple[Callable[[Contents], bytes], str]] = {
+    "yaml.py beside the results": (add("yaml.py"), "yaml.py, which no archive"),
+    "json.py beside the results": (add("json.py"), "json.py, which no archive"),
+    "numpy.py beside the results": (add("numpy.py"), "numpy.py, which no archive"),
+    "sitecustomize.py beside the results": (add("sitecustomize.py"), "sitecustomize.py, which no archive"),
+    "usercustomize.pth beside the results": (add("x.pth"), "x.pth, which no archive"),
+    "a package of our name": (add("pipeline/__init__.py"), "pipeline/__init__.py, which no archive"),
+    "a stage of our name": (add("stages/compare.py"), "stages/compare.py, which no archive"),
+    "a notebook of our name": (add("report/report.ipynb"), "report.ipynb, which no archive"),
+    "a template of our name": (add("report/template/index.html.j2"), "index.html.j2, which no archive"),
+    "a kernel of its own": (add("share/jupyter/kernels/python3/kernel.json"), "kernel.json, which no archive"),
+    "a shared library": (add("results/numpy.so"), "numpy.so, which no archive"),
+    "a run of no study": (add("runs/wide/mixed/seed-99/record.json"), "seed-99/record.json, which no archive"),
+    "a pickle beside a run": (add(RUN + "predictions.pkl"), "predictions.pkl, which no archive"),
+    "code among the logs of a run": (add(RUN + "tensorboard/events.py"), "events.py, which no archive"),
+    "a name that leads out": (add("../escaped.txt"), "escaped.txt, which no archive"),
+    "a name that leads out later": (add("results/../../escaped.txt"), "escaped.txt, which no archive"),
+    "a name from the root": (add("/escaped.txt"), "escaped.txt, which no archive"),
+    "a name with backslashes": (add("..\\escaped.txt"), "escaped.txt, which no archive"),
+    "a name with a dot": (add("./results/pairs.csv"), "pairs.csv, which no archive"),
+    "a name with a drive": (add("C:escaped.txt"), "escaped.txt, which no archive"),
+    "a name that reads backwards": (add(BIDI), r"\\u202e"),
+    "a name that moves the cursor": (add("results/\x1b[2Jx"), r"\\x1b"),
+    "a name of 3,000 characters": (add("r" * 3000), "which no archive"),
+    "a folder": (lambda contents: pack(sign(contents) | {"results/": b""}), "not as published: results/"),
+    "a link": (link, "notes.html, which no archive"),
+    "a name that stands twice": (twice, "a name stands twice"),
+    "no manifest": (lambda c: pack({n: b for n, b in c.items() if n != MANIFEST}), "it has no manifest"),
+    "no study": (without("params.yaml"), "it has no params.yaml"),
+    "no claims": (without("claims.yaml"), "it has no claims.yaml"),
+    "a study that is none": (change("params.yaml", whole(b"[]")), "params.yaml"),
+    "a study of 100,000 seeds": (change("params.yaml", swap(r"(?s)seeds:.*?\n(?=\w)", f"seeds: {list(range(100_000))}\n")), "seeds"),
+    "a study of python objects": (change("params.yaml", whole(b"!!python/object/apply:os.system ['true']")), "not readable as YAML"),
+    "a study too deep": (change("params.yaml", whole(DEEP)), "not readable as YAML"),
+    "a study of 2 MiB": (change("params.yaml", lambda content: content + b"#" * 2**21), "more than 1 MiB"),
+    "a manifest of lines that are none": (cut_manifest(lambda text: text.replace("  ", " ")), "is none that"),
+    "an empty manifest": (cut_manifest(lambda _: ""), "is none that"),
+    "a manifest that counts otherwise": (cut_manifest(lambda text: text.replace("# ", "# 1", 1)), "not as published: [0-9]"),
+    "a manifest with a line twice": (cut_manifest(lambda text: text + text.splitlines()[3] + "\n"), "is none that"),
+    "a manifest with a file more": (cut_manifest(lambda text: text + "0" * 64 + "  x\n"), "not as published: x"),
+    "a manifest with a file less": (cut_manifest(lambda text: "\n".join(text.split("\n")[:-2]) + "\n"), "not as published"),
+    "a manifest of another digest": (cut_manifest(lambda text: re.sub("[0-9a-f]{64}  params", "0" * 64 + "  params", text)), "not as published: params.yaml"),
+    "a manifest that is no text": (lambda contents: pack(contents | {MANIFEST: b"\xff\xfe"}), "is damaged"),
+    "a file that grew": (lambda contents: pack(contents | {"results/pairs.csv": b"x" * 9999}), "not as published: [0-9]"),
+    "a file that changed": (lambda contents: pack(contents | {"LICENSE": b"x" * len(contents["LICENSE"])}), "not as published: LICENSE"),
+    "encrypted": (patch(CENTRAL, 8, b"\x01\x00", every=True), "is encrypted"),
+    "an unknown compression": (patch(CENTRAL, 10, b"\x63\x00", every=True), "by a method that is not ours"),
+    "bit rot inside a member": (lambda c: (lambda p: p[:60] + b"\xff" * 40 + p[100:])(pack(c)), "is damaged"),
+    "bit rot in every member": (lambda c: re.sub(rb"(?s)(PK\x03\x04.{60})....", rb"\1abcd", pack(c)), "is damaged"),
+    "a member of three gigabytes": (patch(CENTRAL, 24, struct.pack("<L", 3 * 10**9)), "more than 64 MiB"),
+    "members of gigabytes together": (patch(CENTRAL, 24, struct.pack("<L", 2**26), every=True), "MiB"),
+    "a member larger than listed": (patch(CENTRAL, 24, struct.pack("<L", 5)), "is damaged|not as published"),
+    "a member of another name inside": (patch(LOCAL, 30, b"q"), "is damaged"),
+    "a member that begins nowhere": (patch(CENTRAL, 42, b"\xff\xff\xff\x7f"), "is damaged"),
+    "a list of 60,000 members": (patch(END, 10, struct.pack("<H", 60_000)), "lists more than"),
+    "a list of four gigabytes": (patch(END, 12, b"\xff\xff\xff\xff"), "lists more than"),
+    "a list that begins nowhere": (patch(END, 16, b"\xff\xff\xff\x7f"), "is damaged"),
+    "many members of nothing": (lambda _: pack({f"f{number}": b"" for number in range(20_001)}), "lists more than"),
+    "no end": (lambda contents: pack(contents)[:-30], "its end is missing"),
+    "half": (lambda contents: pack(contents)[: len(pack(contents)) // 2], "its end is missing"),
+    "nothing": (lambda _: b"", "not a zip file"),
+    "an empty zip file": (lambda _: pack({}), "it has no manifest"),
+    "text": (lambda _: b"It is splendid.\n" * 999, "not a zip file"),
+    "a tar file": (lambda _: b"params.yaml".ljust(1024, b"\0"), "not a zip file"),
+}  # fmt: skip
+
+# What a forger improves, the manifest fitting: every one must be named as different.
+FORGED: dict[str, Edit] = {
+    "results/verdicts.json": put(verdict="reproduced", reason="splendid"),
+    "results/status.json": swap(r'"wide": "[^"]*"', '"wide": "10x faster"'),
+    "results/comparison.json": swap(r'"ratio": 1\.0', '"ratio": 9.0'),
+    "results/summary.json": swap(r'"speedup": [\d.]+', '"speedup": 9.0'),
+    "results/environments.json": put(cpu="A better CPU"),
+    "results/runs.csv": swap(r"0\.91", "0.99"),
+    "results/epochs.csv": swap(r"(?m)^wide,mixed,1,2,2,[\d.]+", "wide,mixed,1,2,2,0.5"),
+    "results/pairs.csv": swap(r"1\.0,", "3.0,"),
+    "results/report.html": swap("1\\.00×", "3.00×"),
+}

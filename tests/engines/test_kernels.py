@@ -1,0 +1,60 @@
+"""Float16 on this machine's CPU, whoever made it: no kernel that a study takes may fall back to reference code."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import yaml
+from conftest import REPOSITORY, write_arrays
+
+from pipeline.study.schema import PARAMS, load_study
+
+NUM_STEPS = 3
+MOST = 20.0  # times float32's; reference kernels take a hundred times as long and more
+
+
+def seconds(folder, benchmark, variant) -> float:
+    """The shorter of two blocks of a few steps, each after a warm-up, in a process that chooses its kernels."""
+    batch_size = load_study(folder / PARAMS).benchmarks[benchmark].batch_size
+    command = [sys.executable, "-m", "stages.pilot", "--study", "params.yaml"]
+    done = subprocess.run(
+        [*command, "--benchmark", benchmark, "--variant", variant],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
+        input=f"{NUM_STEPS * batch_size}\n" * 2,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    return min(json.loads(line)["seconds"] for line in done.stdout.splitlines())
+
+
+@pytest.mark.parametrize("benchmark", ["mnist_dense", "cifar100_efficientnet_b0"])
+def test_a_step_in_float16_takes_no_reference_kernels(tmp_path, benchmark):
+    text = (REPOSITORY / "params.yaml").read_text()
+    (tmp_path / "params.yaml").write_text(text)
+    recipe = yaml.safe_load(text)["benchmarks"][benchmark]
+    num_channels, num_classes = (1, 10) if recipe["dataset"] == "mnist" else (3, 100)
+    num_train_examples = sum(recipe["split"][f"num_{part}_examples"] for part in ("train", "validation"))
+    generator = np.random.default_rng(0)
+    shape = (recipe["image_size"], recipe["image_size"], num_channels)
+    write_arrays(
+        tmp_path,
+        recipe["dataset"],
+        {
+            f"{part}_{what}": values
+            for part, count in (("train", num_train_examples), ("test", 100))
+            for what, values in (
+                ("images", generator.integers(0, 256, (count, *shape), np.uint8)),
+                ("labels", generator.integers(0, num_classes, count)),
+            )
+        },
+        num_classes,
+    )
+    ratio = seconds(tmp_path, benchmark, "mixed_float16") / seconds(tmp_path, benchmark, "float32")
+    print(f"{benchmark}: a float16 step takes {ratio:.1f} times float32's")
+    assert ratio < MOST

@@ -1,0 +1,127 @@
+"""Runs that take too long, or too much memory, in processes of their own, as `stages.train` makes them."""
+
+import json
+import os
+import subprocess
+import sys
+
+import yaml
+from conftest import REPOSITORY, benchmark, small_study
+
+from pipeline.comparison.finished_runs import read_correct, read_epochs, read_record
+from pipeline.study.schema import RunKey
+
+KEY = RunKey("wide", "float32", 0)
+MODEL = """
+import time, keras, numpy as np
+
+class Sleep(keras.layers.Layer):
+    def call(self, x, training=False):
+        if not training:
+            return x
+        if keras.backend.backend() == "jax":
+            import jax
+            def wait(x):
+                time.sleep(1000)
+                return np.asarray(x)
+            return jax.pure_callback(wait, jax.ShapeDtypeStruct(x.shape, x.dtype), x)
+        import tensorflow as tf
+        def wait(x):
+            time.sleep(1000)
+            return x
+        y = tf.numpy_function(wait, [x], x.dtype)
+        y.set_shape(x.shape)
+        return y
+
+def build(spec):
+    inputs = keras.Input(spec.image_shape)
+    x = keras.layers.Flatten()(Sleep()(keras.ops.cast(inputs, "float32")))
+    return keras.Model(inputs, keras.layers.Dense(spec.num_classes, activation="softmax", dtype="float32")(x))
+"""
+
+
+def study(**recipe):
+    return small_study(seeds=[0], benchmarks={"wide": benchmark(units=8, **recipe), "narrow": benchmark(units=8)})
+
+
+def train_in_a_process(folder, study):
+    """What a process prints that trains the run `KEY`, and how long it takes, in seconds: from its imports on."""
+    (folder / "params.yaml").write_text(yaml.safe_dump(study.model_dump(mode="json")))
+    code = (
+        "import time; from pipeline.study.schema import RunKey, load_study; from stages.train import tell; "
+        "from pipeline.training.run import train; started = time.perf_counter(); "
+        "train(load_study(), RunKey('wide', 'float32', 0), started, tell=tell); print('not ended')"
+    )
+    environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    assert "not ended" not in done.stdout
+    return done.stdout
+
+
+def test_a_run_that_is_too_slow_ends_in_the_middle_of_a_step(workspace):
+    """Its first step takes a quarter of an hour."""
+    (workspace / "mine.py").write_text(MODEL)
+    model = {"name": "mine:build", "source": "mine.py"}
+    slow = study(model=model).model_copy(update={"max_run_seconds": 10.0})
+    printed = train_in_a_process(workspace, slow)
+    record = read_record(KEY, workspace)
+    assert (record.outcome, record.num_epochs, record.max_run_seconds) == ("too_slow", 0, 10.0)
+    assert record.run_seconds >= 10
+    assert record.run_seconds < 20
+    assert record.num_parameters
+    assert "too slow, test accuracy unknown" in printed
+    assert not read_correct(record, workspace).size
+
+
+def test_the_epochs_of_a_run_that_is_too_slow_are_kept(workspace):
+    endless = study(num_epochs=100_000).model_copy(update={"max_run_seconds": 10.0})
+    train_in_a_process(workspace, endless)
+    record = read_record(KEY, workspace)
+    assert record.outcome == "too_slow"
+    assert record.num_epochs == len(read_epochs(record, workspace)) > 0
+    assert record.steady_epoch_seconds
+    assert record.final_test_accuracy is record.final_validation_accuracy is None
+    assert not list(workspace.glob(".cache/checkpoints/*/*")), "there is nothing to go on with"
+
+
+def test_a_run_that_is_too_slow_to_start_leaves_a_record(workspace):
+    """It is stuck before the model is built, as it may be in a compilation."""
+    train_in_a_process(workspace, study().model_copy(update={"max_run_seconds": 0.01}))
+    record = read_record(KEY, workspace)
+    assert (record.outcome, record.num_epochs, record.startup_seconds) == ("too_slow", 0, None)
+
+
+def test_what_does_not_fit_into_memory_stops_no_other_stage(workspace, capsys):
+    """The check of a user's model leaves it to the runs, and numerics tells of the other benchmark."""
+    from pipeline.health import fitting
+
+    large = {"name": "mine:build", "source": "mine.py"}
+    (workspace / "mine.py").write_text(
+        "import keras\ndef build(spec):\n    return keras.Sequential([keras.Input(spec.image_shape),"
+        "keras.layers.Flatten(), keras.layers.Dense(2**33), keras.layers.Dense(spec.num_classes)])\n"
+    )
+    both = small_study(benchmarks={"wide": benchmark(units=8, model=large), "narrow": benchmark(units=8)}, seeds=[0])
+    os.chdir(workspace)
+    sys.path.insert(0, str(workspace))
+    try:
+        fitting.check(both, "wide", (8, 8, 1), 10)
+    finally:
+        sys.path.remove(str(workspace))
+        os.chdir(REPOSITORY)
+    assert "float32 does not fit into memory here" in capsys.readouterr().out
+    (workspace / "params.yaml").write_text(yaml.safe_dump(both.model_dump(mode="json")))
+    done = subprocess.run(
+        [sys.executable, "-m", "stages.numerics"],
+        cwd=workspace,
+        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "wide does not fit into memory here" in done.stdout
+    found = json.loads((workspace / "results" / "numerics.json").read_text())
+    assert list(found["models"]) == ["narrow"]
+    assert found["trials"]

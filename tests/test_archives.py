@@ -1,0 +1,277 @@
+"""Archives and files of strangers: nothing in them runs, nothing forged passes, nothing damaged ends in a traceback."""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import archives
+import pytest
+from archives import DAMAGED_ARCHIVES, DAMAGED_RUNS, DEEP, FORGED, change, contents_of, pack, put, sign
+from conftest import REPOSITORY
+
+from pipeline.claims.results import load_results
+from pipeline.claims.verdicts import judge_results
+from pipeline.comparison.comparing import compare_runs
+from pipeline.errors import InputError
+from pipeline.publication.archive import RECOMPUTED, unpack
+from pipeline.publication.publishing import publish
+from pipeline.publication.recomputing import first_difference, recompute, remake
+from pipeline.report import rendering
+
+
+@pytest.fixture(scope="module")
+def study(rendered, tmp_path_factory) -> Path:
+    return Path(shutil.copytree(rendered, tmp_path_factory.mktemp("archives") / "study", symlinks=True))
+
+
+@pytest.fixture(scope="module")
+def contents(study) -> archives.Contents:
+    archive = publish(load_results(study), study, study / "results" / "crate.zip")
+    found = contents_of(archive)
+    archive.unlink()
+    return found
+
+
+@pytest.fixture
+def put_back(study):
+    """Files that a test damages, by name; whole again afterwards."""
+    kept: dict[Path, bytes] = {}
+
+    def damage(name: str) -> Path:
+        path = study / name
+        kept[path] = path.read_bytes()
+        path.unlink()
+        return path
+
+    yield damage
+    for path, content in kept.items():
+        if path.is_dir() and not path.is_symlink():
+            path.rmdir()
+        path.unlink(missing_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+
+def refused(call: Callable[[], object], pattern: str) -> str:
+    with pytest.raises(InputError, match=pattern) as found:
+        call()
+    assert str(found.value).isprintable() or "\n" in str(found.value)
+    return str(found.value)
+
+
+@pytest.mark.parametrize("case", DAMAGED_ARCHIVES)
+def test_a_damaged_archive_is_refused_before_anything_of_it_is_unpacked(contents, tmp_path, case):
+    damage, pattern = DAMAGED_ARCHIVES[case]
+    archive, folder = tmp_path / "study.zip", tmp_path / "unpacked"
+    archive.write_bytes(damage(contents))
+    message = refused(lambda: unpack(archive, folder), pattern)
+    assert "study.zip" in message or "params.yaml" in message
+    assert len(message) < 1500
+    unpacked = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    if not any(word in case for word in ("rot", "changed", "larger", "inside", "nowhere")):  # seen when it is read
+        assert unpacked <= {"params.yaml"}
+    assert unpacked <= contents.keys()
+    assert {path.name for path in tmp_path.iterdir()} <= {"study.zip", "unpacked"}
+
+
+@pytest.mark.parametrize(
+    "place", [archives.a_folder, archives.a_pipe, archives.a_circle, archives.a_device, archives.nothing]
+)
+def test_what_is_no_archive_is_refused(tmp_path, place):
+    place(tmp_path / "study.zip")
+    refused(lambda: unpack(tmp_path / "study.zip", tmp_path / "unpacked"), r"study\.zip is missing, or is no file")
+
+
+@pytest.mark.parametrize("case", DAMAGED_RUNS)
+def test_a_damaged_run_or_one_that_contradicts_itself_is_not_compared(study, put_back, case):
+    name, edit, pattern = DAMAGED_RUNS[case]
+    content = (study / name).read_bytes()
+    put_back(name).write_bytes(edit(content))
+    message = refused(lambda: compare_runs(study), pattern)
+    assert str(study / archives.RUN) in message
+    assert message.endswith("dvc repro --force --single-item train@1-wide-mixed")
+
+
+@pytest.mark.parametrize(
+    "place", [archives.a_folder, archives.a_pipe, archives.a_circle, archives.a_device, archives.nothing]
+)
+@pytest.mark.parametrize("name", [archives.RECORD, archives.EPOCHS, archives.PREDICTIONS])
+def test_what_is_no_file_of_a_run_is_refused(study, put_back, name, place):
+    place(put_back(name))
+    assert "dvc repro" in refused(lambda: compare_runs(study), Path(name).name + " is (missing|damaged)")
+
+
+CONTENTS = [
+    b"",
+    b"\xff\xfe\x00",
+    b"[]",
+    b"{}",
+    b"null",
+    b"[NaN]",
+    b"1" * 5000,
+    DEEP,
+    b'{"a":' * 5000,
+    b"a,b\r\n",
+    b'"',
+    b"\x00",
+]
+PLACES = [archives.a_folder, archives.a_pipe, archives.a_circle, archives.a_device, archives.nothing]
+RESULTS = [*(name for name in RECOMPUTED if "summary" not in name and "status" not in name and "report" not in name
+             and "pairs" not in name), "results/numerics.json", "results/ceilings.json"]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_damaged_results_are_named_with_their_remedy(study, put_back, name):
+    path = put_back(name)
+    for content in CONTENTS:
+        path.write_bytes(content)
+        assert "dvc repro" in refused(lambda: load_results(study), f"{Path(name).name} is damaged")
+    path.unlink()
+    for place in PLACES:
+        place(path)
+        assert "dvc repro" in refused(lambda: load_results(study), f"{Path(name).name} is (missing|damaged)")
+        if name not in ("results/verdicts.json", "results/epochs.csv", "results/runs.csv"):
+            refused(lambda: judge_results(study), f"{Path(name).name} is (missing|damaged)")
+        if path.is_dir() and not path.is_symlink():
+            path.rmdir()
+        path.unlink(missing_ok=True)
+
+
+def test_a_file_in_the_place_of_a_folder_is_refused(study, tmp_path):
+    copy = shutil.copytree(study, tmp_path / "copy", symlinks=True)
+    for folder in ("runs/wide/mixed/seed-1", "runs/wide", "runs"):
+        shutil.rmtree(copy / folder)
+        (copy / folder).write_text("not a folder")
+        refused(lambda: compare_runs(copy), r"record\.json is missing")
+    shutil.rmtree(copy / "results")
+    (copy / "results").write_text("not a folder")
+    refused(lambda: load_results(copy), r"comparison\.json is missing")
+
+
+def recompute_by_command(archive: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "stages.report", "--from", str(archive)],
+        cwd=REPOSITORY,
+        env={"PYTHONPATH": str(REPOSITORY), "PATH": "", "HOME": str(archive.parent)} | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_nothing_of_an_archive_is_imported(contents, tmp_path):
+    """The folder of the results was the working directory once, and first on the path of imports."""
+    marker = tmp_path / "it-ran"
+    code = f"open({str(marker)!r}, 'w')\nraise SystemExit(0)\n".encode()
+    names = ["yaml.py", "json.py", "numpy.py", "sitecustomize.py", "pipeline/__init__.py", "stages/__init__.py"]
+    (tmp_path / "crate.zip").write_bytes(pack(sign(contents | dict.fromkeys(names, code))))
+    done = recompute_by_command(tmp_path / "crate.zip")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "json.py" in done.stderr
+    assert not marker.exists()
+
+
+def test_code_that_lies_beside_the_results_is_not_imported(contents, study, tmp_path):
+    """Not even where someone has put it into the folder that is rendered, past the archive's own checks."""
+    copy = shutil.copytree(study, tmp_path / "copy", symlinks=True)
+    marker = tmp_path / "it-ran"
+    for name in ("yaml.py", "results/numpy.py", "numpy.py", "jinja2.py", "IPython/__init__.py", "pipeline/__init__.py"):
+        (copy / name).parent.mkdir(exist_ok=True)
+        (copy / name).write_text(f"open({str(marker)!r}, 'w')\nraise SystemExit(0)\n")
+    html = rendering.render(rendering.execute(copy))
+    assert html.encode() == contents["results/report.html"]
+    assert not marker.exists()
+
+
+def test_a_command_imports_nothing_from_the_folder_it_is_run_in(tmp_path):
+    """Someone unpacked an archive by hand, and runs our command there."""
+    for name in ("yaml", "pydantic", "argparse", "errno", "pipeline", "papermill"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('it ran')\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "stages.report", "--from", "crate.zip"],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(REPOSITORY), "PATH": "", "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, "it ran" in done.stderr) == (2, False), done.stderr
+    assert "crate.zip is missing" in done.stderr
+
+
+def test_every_forged_result_is_named(contents, tmp_path):
+    forged = contents | {name: edit(contents[name]) for name, edit in FORGED.items()}
+    (tmp_path / "crate.zip").write_bytes(pack(sign(forged)))
+    done = recompute_by_command(tmp_path / "crate.zip", LC_ALL="C", PYTHONIOENCODING="ascii")
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert "recomputed, and as published: nothing" in done.stdout
+    assert "taken as published: what the records" in done.stdout
+    assert "claims.yaml (NOT that of this project)" in done.stdout
+    for name in RECOMPUTED:
+        assert f"  {name}: " in done.stderr
+    assert "10x faster" in done.stderr
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_each_forged_or_missing_result_differs(contents, study, tmp_path, name):
+    if name == "results/report.html":
+        made = {name: contents[name].decode()}
+    else:
+        made = remake(Path(shutil.copytree(study, tmp_path / "copy", symlinks=True)))
+    assert first_difference(contents[name], made[name]) is None
+    assert first_difference(FORGED[name](contents[name]), made[name])
+    assert first_difference(None, made[name]) == "it is not in the archive"
+    assert first_difference(b"", made[name])
+    assert first_difference(b"\xff\xfe", made[name])
+    for separator in ("\x1c", "\u2028", "\x0b"):  # which Python takes for the end of a line, and JSON does not
+        assert first_difference(made[name].replace("\n", separator).encode(), made[name])
+
+
+def test_the_last_digit_of_a_number_is_no_forgery():
+    recomputed = '{"ratio": 0.1234567890123456, "count": 3, "sha256": "12e5", "seconds": 1e-05}\n'
+    other_processor = recomputed.replace("123456,", "123457,").replace("1e-05", "1.0000000000001e-05")
+    assert first_difference(other_processor.encode(), recomputed) is None
+    for old, new in (
+        ("0.12345678", "0.12345679"),
+        ("3,", "4,"),
+        ("12e5", "13e5"),
+        ("count", "c0unt"),
+        ("1e-05", "1e-06"),
+    ):
+        assert first_difference(recomputed.replace(old, new).encode(), recomputed)
+
+
+@pytest.mark.parametrize(
+    "case", ["a record with NaN", "a record that diverged with an accuracy", "predictions all right"]
+)
+def test_an_archive_of_a_forged_run_does_not_recompute(contents, tmp_path, case):
+    name, edit, pattern = DAMAGED_RUNS[case]
+    (tmp_path / "crate.zip").write_bytes(change(name, edit)(contents))
+    message = refused(lambda: recompute(tmp_path / "crate.zip"), pattern)
+    assert message.startswith(f"{tmp_path}/crate.zip does not recompute: {name}")
+
+
+def test_an_archive_has_the_runs_of_its_study_alone(study, contents, tmp_path):
+    copy = shutil.copytree(study, tmp_path / "copy", symlinks=True)
+    shutil.copytree(copy / "runs/wide", copy / "runs/of_an_earlier_study")
+    (copy / "runs/wide/mixed/seed-1/left_out.txt").write_text("of an earlier stage")
+    (copy / "results/secret.key").write_text("not to be published")
+    found = contents_of(publish(load_results(copy), copy, tmp_path / "crate.zip"))
+    assert found.keys() == contents.keys()
+
+
+def test_runs_that_were_not_compared_are_not_published(study, tmp_path):
+    copy = shutil.copytree(study, tmp_path / "copy", symlinks=True)
+    for name, edit in ((archives.RECORD, put(peak_memory_bytes=2**19)),):  # a run that ended after the comparison
+        (copy / name).write_bytes(edit((copy / name).read_bytes()))
+    done = subprocess.run(
+        [sys.executable, "-m", "stages.publish"], cwd=copy, capture_output=True, text=True, check=False,
+        env={"PYTHONPATH": str(REPOSITORY), "PATH": "", "HOME": str(copy)},
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "nothing is published: the runs under runs/ are not those that the results are of" in done.stderr
+    assert "results/comparison.json: line" in done.stderr
+    assert not list((copy / "results").glob("*.zip"))

@@ -1,0 +1,92 @@
+"""How long a study still takes, against what it then took."""
+
+import numpy as np
+import pytest
+
+from pipeline.reproduction.forecast import SECONDS_LEFT_OUT, Forecast, in_words, left_in_words
+from pipeline.study.schema import RunKey
+
+# Means like those of the quick study on two cores. Of its 18 items a seed it leaves four out.
+SECONDS = {("mnist", f"variant_{number}"): 9.0 + number / 3 for number in range(9)}
+SECONDS |= {("cifar", f"variant_{number}"): 22.0 + 5 * number for number in range(5)}
+LEFT_OUT = {("cifar", f"variant_{number}"): 1.5 for number in range(5, 9)}
+SEEDS = (0, 1, 2)
+RUNS = [RunKey(benchmark, variant, seed) for seed in SEEDS for benchmark, variant in SECONDS]
+ITEMS = [RunKey(benchmark, variant, seed) for seed in SEEDS for benchmark, variant in SECONDS | LEFT_OUT]
+A_SEED = sum((SECONDS | LEFT_OUT).values())
+
+
+def drawn(noise: int) -> dict[RunKey, float]:
+    """Seconds of every item: a start and four epochs, of which one in ten takes up to twice as long."""
+    rng = np.random.default_rng(noise)
+    slow = np.where(rng.random((len(ITEMS), 5)) < 0.1, rng.uniform(1, 2, (len(ITEMS), 5)), 1)
+    shares = slow * rng.normal(1, 0.1, slow.shape) / 5
+    return {key: (SECONDS | LEFT_OUT)[key[:2]] * share for key, share in zip(ITEMS, shares.sum(axis=1), strict=True)}
+
+
+@pytest.mark.parametrize("noise", range(50))
+def test_from_half_of_the_study_on_it_is_within_a_third(noise):
+    took, forecast = drawn(noise), Forecast(ITEMS, RUNS, {})
+    after = 25.0
+    whole, past = sum(took.values()) + after, 0.0
+    said = []
+    for key in ITEMS:
+        said.append((forecast.seconds_left(key, took[key] / 2), whole - past - took[key] / 2))  # in the midst of it
+        past += took[key]
+        forecast.finish(key, took[key])
+        said.append((forecast.seconds_left(), whole - past))
+    assert [forecast is None for forecast, _ in said] == [index < 2 * len(SECONDS) - 1 for index in range(len(said))]
+    late = [(max(forecast, 60), max(left, 60)) for forecast, left in said if left <= whole / 2]  # then: "less than …"
+    assert all(abs(forecast / left - 1) < 1 / 3 for forecast, left in late)
+    assert said[-1][0] == forecast.seconds_after_training
+
+
+def test_runs_that_are_there_cost_nothing_and_tell_what_those_of_another_seed_take():
+    earlier = {key: SECONDS[key[:2]] for key in RUNS if key.seed < 2}
+    forecast = Forecast(ITEMS, RUNS, earlier)
+    for key in ITEMS[:18]:
+        forecast.skip(key)
+    last_seed = sum(SECONDS.values()) + 2 * len(LEFT_OUT) * SECONDS_LEFT_OUT
+    assert forecast.seconds_left() == pytest.approx(last_seed + forecast.seconds_after_training)
+
+
+def test_once_one_of_them_is_made_anew_all_are_expected_to_be():
+    forecast = Forecast(ITEMS, RUNS, {key: 1.0 for key in RUNS if key.seed < 2})
+    for key in ITEMS[:18]:
+        forecast.finish(key, (SECONDS | LEFT_OUT)[key[:2]])
+    assert forecast.seconds_left() == pytest.approx(2 * A_SEED + 2.5 * 9)
+
+
+def test_a_run_that_takes_longer_than_expected_leaves_the_others():
+    forecast = Forecast(ITEMS, RUNS, {})
+    for key in ITEMS[:18]:
+        forecast.finish(key, 10.0)
+    assert forecast.seconds_left(ITEMS[18], 500) == 35 * 10 + 2.5 * 10
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0, "less than a minute left"),
+        (59, "less than a minute left"),
+        (64, "about 60 s left"),
+        (174, "about 170 s left"),
+        (176, "about 3 min left"),
+        (540, "about 9 min left"),
+        (5900, "about 98 min left"),
+        (6000, "about 1.7 h left"),
+    ],
+)
+def test_it_is_said_as_people_say_it(seconds, words):
+    assert left_in_words(seconds) == words
+
+
+def test_a_moment_is_ten_seconds():
+    assert in_words(3) == "10 s"
+
+
+def test_what_follows_a_study_of_long_runs_takes_no_longer_than_their_start():
+    forecast = Forecast(ITEMS, RUNS, {})
+    for key in ITEMS:
+        forecast.finish(key, 4000.0)
+    assert forecast.seconds_left() == 60

@@ -1,0 +1,62 @@
+"""The examples of the how-to pages are what the project takes today."""
+
+import re
+from textwrap import dedent
+
+from pipeline import engine  # noqa: F401  loads the engine quietly
+
+# isort: split
+import keras
+
+from pipeline.campaign.cluster import Cluster
+from pipeline.claims.schema import Claims
+from pipeline.files import yaml_files
+from pipeline.study.benchmark import Benchmark
+from pipeline.study.configuration import validate
+from pipeline.study.variant import Variant
+
+from conftest import REPOSITORY  # isort: skip
+
+
+def example(page: str, begin: str, end: str) -> str:
+    """Return the lines of a page from `begin` up to `end`."""
+    text = (REPOSITORY / "docs" / page).read_text()
+    found = re.search(rf"^ *{re.escape(begin)}.*?(?=^ *{re.escape(end)})", text, re.MULTILINE | re.DOTALL)
+    assert found, f"{page} has no example that begins with {begin!r}"
+    return dedent(found[0])
+
+
+def test_the_variant_is_one():
+    values = yaml_files.parse(example("add-a-policy.md", "float16_unscaled: {", "`benchmarks` keeps"), "the page")
+    assert validate(Variant, values["float16_unscaled"], "the page").policy == "float16"
+
+
+def test_the_claim_is_one():
+    text = example("add-a-claim.md", "sources:", "2. Check it")
+    added = yaml_files.parse(re.sub(r"^ *…\n", "", text, flags=re.MULTILINE), "the page")
+    claims = yaml_files.load(REPOSITORY / "claims.yaml")
+    claims["sources"] |= added["sources"]
+    claims["claims"] += added["claims"]
+    assert validate(Claims, claims, "the page").claims[-1].id == "ours-bfloat16-squares-256"
+
+
+def test_the_cluster_is_one():
+    text = example("add-a-cluster.md", "meeting_place:", "Commit it")
+    assert "--partition=gpu" in validate(Cluster, yaml_files.parse(text, "the page"), "the page").options()
+
+
+def test_the_model_is_one_and_its_benchmark_needs_only_its_name():
+    names: dict = {}
+    exec(compile(example("add-a-model.md", '"""Build a small', "2. `pipeline"), "the page", "exec"), names)  # noqa: S102
+    network = names["build"](num_classes=10, image_shape=(28, 28, 1), filters=4)
+    assert isinstance(network, keras.Model)
+    assert (network.input_shape, network.output_shape) == ((None, 28, 28, 1), (None, 10))
+    values = yaml_files.parse(example("add-a-model.md", "benchmarks:\n", "comparison:"), "the page")
+    described = values["benchmarks"]["mnist_convolution"]
+    assert described["model"] == {"name": "convolution", "filters": 16, "source": "pipeline/models/convolution.py"}
+    described["model"] = {
+        "name": "dense",
+        "units": 8,
+        "source": "pipeline/models/dense.py",
+    }  # the schema knows this one
+    assert validate(Benchmark, described, "the page").num_epochs == 5

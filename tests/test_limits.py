@@ -1,0 +1,128 @@
+"""Runs that take too long, or too much memory: outcomes in a record, wherever it happens."""
+
+import json
+import os
+import time
+
+import pytest
+from conftest import ENGINE, benchmark, correct, epoch_records, planned_record, small_study
+
+from pipeline.comparison.blocks import Run, compare
+from pipeline.comparison.finished_runs import read_record
+from pipeline.comparison.pairing import check_comparable
+from pipeline.errors import InputError
+from pipeline.machine.engine_choice import SWITCH, choose_kernels
+from pipeline.report.headlines import advice
+from pipeline.study.schema import RunKey
+from pipeline.training import run
+
+KEY = RunKey("wide", "float32", 0)
+
+
+def study(**recipe):
+    return small_study(seeds=[0], benchmarks={"wide": benchmark(units=8, **recipe), "narrow": benchmark(units=8)})
+
+
+@pytest.mark.parametrize("loop", ["fit", "custom"])
+def test_a_model_that_does_not_fit_into_memory_is_an_outcome(workspace, loop):
+    """Weights of two tebibytes, which NumPy refuses before the first step."""
+    large = small_study(
+        seeds=[0],
+        benchmarks={"wide": benchmark(units=2**33), "narrow": benchmark(units=8)},
+        variants={"float32": {"policy": "float32", "batch_multiplier": 1, "loop": loop}},
+    )
+    record = run.train(large, KEY, time.perf_counter(), workspace)
+    assert (record.outcome, record.num_parameters, record.initial_weights_sha256) == ("out_of_memory", None, None)
+    assert read_record(KEY, workspace) == record
+    assert json.loads((workspace / KEY.directory / "record.json").read_text())["num_parameters"] is None
+
+
+def runs(outcome, run_seconds=120.0, max_run_seconds=120.0, **more):
+    """The small study, in which every run of `mixed` ended so and every other took 10 s in all."""
+    made = {}
+    for key in small_study().runs():
+        changes, seconds = {}, (9.0, 2.0)
+        if key.variant == "mixed":
+            changes = {"outcome": outcome, "final_test_accuracy": None, "num_epochs": 0, "run_seconds": run_seconds}
+            changes, seconds = changes | {"max_run_seconds": max_run_seconds} | more, ()
+        record = planned_record(key, **changes)
+        made[key] = Run(record, epoch_records(*seconds), correct(record))
+    return made
+
+
+def test_what_is_too_slow_is_so_many_times_slower_at_least():
+    limited = small_study(max_run_seconds=120.0)
+    comparison = compare(limited, runs("too_slow"))
+    pair = comparison.find("wide", "mixed")
+    assert pair.speedup.ratio is None
+    assert pair.speedup_at_most == pytest.approx(10 / 120)
+    assert pair.failures == {"too_slow": 3}
+    assert comparison.variant("wide", "mixed").completed.count == 0
+
+    class Results:
+        pass
+
+    results = Results()
+    results.study, results.comparison = limited, comparison
+    assert advice(results, "wide") == "Stay with float32: mixed is at least 12.0 times slower than float32."
+
+
+def test_what_ran_out_of_memory_has_no_such_bound():
+    assert compare(small_study(), runs("out_of_memory")).find("wide", "mixed").speedup_at_most is None
+
+
+def test_a_bound_on_speed_needs_a_machine_of_its_own():
+    """Other work may be all that made it slow."""
+    busy = planned_record(KEY).disturbance.model_copy(update={"other_cpu_share": 0.9})
+    limited = small_study(max_run_seconds=120.0)
+    limited = limited.model_copy(
+        update={"comparison": limited.comparison.model_copy(update={"max_other_cpu_share": 0.25})}
+    )
+    assert compare(limited, runs("too_slow", disturbance=busy)).find("wide", "mixed").speedup_at_most is None
+
+
+def test_a_run_ended_at_another_limit_is_made_again():
+    """A larger limit asks for it; a run that completed under the smaller one is as good as ever."""
+    records = {key: made.record for key, made in runs("too_slow").items()}
+    check_comparable(small_study(max_run_seconds=120.0), records)
+    with pytest.raises(InputError, match=r"max_run_seconds 120\.0, the study says 240\.0") as error:
+        check_comparable(small_study(max_run_seconds=240.0), records)
+    assert "float32" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("policies", "features", "set_by_user", "expected"),
+    [
+        (["mixed_float16"], ["avx512_fp16"], None, "0"),
+        (["float32", "float16"], ["avx2", "avx512_fp16"], None, "0"),
+        (["float32", "mixed_bfloat16"], ["avx512_fp16"], None, None),
+        (["mixed_float16"], ["avx2", "avx512_bf16"], None, None),
+        (["mixed_float16"], ["avx512_fp16"], "1", "1"),
+    ],
+)
+def test_float16_is_kept_from_kernels_that_fall_back(monkeypatch, policies, features, set_by_user, expected):
+    monkeypatch.setenv(SWITCH, set_by_user) if set_by_user else monkeypatch.delenv(SWITCH, raising=False)
+    choose_kernels(policies, features)
+    assert os.environ.get(SWITCH) == expected
+    monkeypatch.delenv(SWITCH, raising=False)
+
+
+def test_a_pair_on_different_kernels_says_so():
+    made = runs("completed", final_test_accuracy=0.9)
+    for key, finished in made.items():
+        record = finished.record
+        if key.variant == "mixed":
+            record = planned_record(key, environment=record.environment | {"kernels": "oneDNN"})
+        made[key] = Run(record, epoch_records(9.0, 2.0), correct(record))
+
+    class Results:
+        study, comparison = small_study(), compare(small_study(), made)
+
+    from pipeline.report.headlines import headlines
+
+    assert "mixed computed with kernels of oneDNN, float32 with those of Eigen" in " ".join(headlines(Results, "wide"))
+
+
+def test_the_record_names_the_kernels(workspace):
+    record = run.train(study(), KEY, time.perf_counter(), workspace)
+    assert record.environment["kernels"] in ({"XLA"} if ENGINE == "jax" else {"oneDNN", "Eigen", "CUDA"})

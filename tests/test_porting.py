@@ -1,0 +1,181 @@
+"""ENGINE=… changes what names the engine in the study that is there, and leaves the rest."""
+
+import difflib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import REPOSITORY
+from test_study import composed
+
+from pipeline.errors import InputError
+from pipeline.files import yaml_files
+from pipeline.reproduction.porting import port
+from pipeline.study.configuration import validate
+from pipeline.study.schema import Study
+
+OWN = """\
+# Mine.
+profile: "mine"   # nobody else's
+description: 'it''s mine'
+campaign: first
+engine: &engine "tensorflow" # by now
+runtime: 'cpu'
+devices: 1
+seeds: [ 0,1 ]
+datasets: {mnist: {tfds: mnist}}
+benchmarks:
+    mine:
+        dataset: mnist
+        split: {num_train_examples: 40, num_validation_examples: 10}
+        image_size: 8
+        model: {name: dense, units: 8, source: pipeline/models/dense.py}
+        optimizer: {name: adam, learning_rate: 1e-02}
+        batch_size: 0016
+        evaluation_batch_size: 8
+        num_epochs: 2
+variants:
+    float32: &plain {policy: float32, batch_multiplier: 1}
+    again: *plain
+    mixed:
+        # 16 bits
+        policy: mixed_bfloat16
+        batch_multiplier: 1   # the same
+    compiled:
+        policy: mixed_bfloat16
+        batch_multiplier: 1
+        jit_compile: true
+comparison:
+  baseline: float32
+  num_warmup_epochs: 1
+  margin_pp:
+    mine: 1.0
+"""
+
+
+def changed_lines(before: str, after: str) -> list[str]:
+    lines = difflib.ndiff(before.splitlines(), after.splitlines())
+    return [line for line in lines if line[0] in "+-"]
+
+
+def compose(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "stages.compose", *arguments]
+    environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("profile", ["quick", "paper"])
+def test_a_study_for_gpus_differs_in_its_runtime_alone(profile):
+    before = yaml_files.dump(composed(f"profile={profile}"))
+    text, changes = port(before, "cuda", "params.yaml")
+    assert changed_lines(before, text) == ["- runtime: cpu", "+ runtime: cuda"]
+    assert changes == ["runtime is cuda (was cpu), engine is tensorflow (was tensorflow)."]
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_the_author_of_a_study_finds_every_word_again(mark):
+    text, _ = port(mark + OWN, "cuda", "params.yaml")
+    assert changed_lines(mark + OWN, text) == ["- runtime: 'cpu'", "+ runtime: cuda"]
+
+
+def test_jax_compiles_every_variant_and_says_so():
+    text, changes = port(OWN, "tpu", "params.yaml")
+    assert [line for line in changed_lines(OWN, text) if line[0] == "+"] == [
+        "+ engine: jax # by now",
+        "+ runtime: tpu",
+        "+     float32: &plain {jit_compile: true, policy: float32, batch_multiplier: 1}",
+        "+         jit_compile: true",
+    ]
+    study = validate(Study, yaml_files.parse(text, "params.yaml"), "params.yaml")
+    assert all(variant.jit_compile for variant in study.variants.values())
+    assert changes == [
+        "runtime is tpu (was cpu), engine is jax (was tensorflow).",
+        "jit_compile is true in float32, again, mixed: JAX compiles every step with XLA.",
+        "mixed and compiled are the same now; leave one out to spare its runs.",
+    ]
+
+
+def test_what_is_merged_is_written_anew_where_it_can_not_be_edited():
+    merged = OWN.replace("    again: *plain\n", "    again:\n        <<: *plain\n        batch_multiplier: 2\n")
+    merged = merged.replace("    mixed:\n", "    <<: {more: {policy: float16, batch_multiplier: 1}}\n    mixed:\n")
+    text, _ = port(merged, "tpu", "params.yaml")
+    assert "Mine" not in text
+    before, after = yaml_files.parse(merged, "params.yaml"), yaml_files.parse(text, "params.yaml")
+    compiled = {name: variant | {"jit_compile": True} for name, variant in before["variants"].items()}
+    assert after == before | {"engine": "jax", "runtime": "tpu", "variants": compiled}
+
+
+def test_a_value_that_another_repeats_is_changed_alone():
+    shared = OWN.replace("description: 'it''s mine'", "description: &engine tensorflow").replace('&engine "', '"')
+    shared = shared.replace("runtime: 'cpu'", "runtime: &runtime cpu").replace("dataset: mnist", "dataset: *runtime", 1)
+    shared = shared.replace("datasets: {mnist:", "datasets: {cpu:")
+    text, _ = port(shared, "cuda", "params.yaml")
+    assert yaml_files.parse(text, "") == yaml_files.parse(shared, "") | {"runtime": "cuda"}
+
+
+def test_a_study_of_jax_keeps_xla_and_loses_its_cache_of_programs():
+    before = yaml_files.dump(composed("profile=tpu"))
+    text, changes = port(before, "cuda", "params.yaml")
+    assert sorted(line for line in changed_lines(before, text) if line[0] == "+") == [
+        "+ compilation_cache: false",
+        "+ engine: tensorflow",
+        "+ runtime: cuda",
+    ]
+    assert changes[1].startswith("jit_compile stays true in float32, float32_2x,")
+    assert changes[2] == "compilation_cache is false: TensorFlow keeps nothing that it compiled."
+
+
+def test_there_and_back_is_the_same_for_a_gpu():
+    once, _ = port(OWN, "cuda", "params.yaml")
+    assert port(once, "cuda", "params.yaml").text == once
+    assert yaml_files.parse(port(once, "cpu", "params.yaml").text, "") == yaml_files.parse(OWN, "")
+
+
+def test_what_the_other_engine_can_not_run_is_refused_and_stays(tmp_path):
+    turned = OWN.replace(
+        "        num_epochs: 2\n",
+        "        num_epochs: 2\n        augmentation: [{name: random_rotation, factor: 0.1}]\n",
+    )
+    text = port(turned.replace("        jit_compile: true\n", ""), "tpu", "params.yaml").text
+    (tmp_path / "params.yaml").write_text(text)
+    done = compose(tmp_path, "--runtime", "cuda")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "params.yaml with ENGINE=cuda: 1 fault, nothing was started." in done.stderr
+    assert "augmentation: random_rotation can't be compiled with XLA on TensorFlow" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["params.yaml"]
+    assert (tmp_path / "params.yaml").read_text() == text
+
+
+def test_the_command_keeps_what_was_there_and_needs_no_profiles(tmp_path):
+    (tmp_path / "params.yaml").write_text(OWN)
+    done = compose(tmp_path, "--runtime", "cuda")
+    assert done.stdout == (
+        "params.yaml is for ENGINE=cuda; what was there is in params.before.yaml\n"
+        "  runtime is cuda (was cpu), engine is tensorflow (was tensorflow).\n"
+    )
+    assert (tmp_path / "params.before.yaml").read_text() == OWN
+    assert compose(tmp_path, "--runtime", "cuda").stdout == ""
+
+
+@pytest.mark.parametrize("text", [None, "", "seeds: [", "seeds: []\n"])
+def test_what_is_no_study_is_not_ported(tmp_path, text):
+    if text is not None:
+        (tmp_path / "params.yaml").write_text(text)
+    done = compose(tmp_path, "--runtime", "cuda")
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+    assert "error: params.yaml" in done.stderr
+    assert len(list(tmp_path.iterdir())) == (text is not None)
+
+
+def test_a_profile_is_composed_and_ported(tmp_path):
+    (tmp_path / "conf").symlink_to(REPOSITORY / "conf")
+    assert compose(tmp_path, "profile=paper", "--runtime", "tpu").returncode == 0
+    study = validate(Study, yaml_files.load(tmp_path / "params.yaml"), "params.yaml")
+    assert (study.profile, study.engine, study.runtime) == ("paper", "jax", "tpu")
+
+
+def test_a_fault_names_the_file_that_is_there():
+    with pytest.raises(InputError, match=r"^params\.yaml: 1 fault"):
+        port(OWN.replace("devices: 1", "devices: 0"), "cuda", "params.yaml")

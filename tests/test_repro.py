@@ -1,0 +1,179 @@
+"""What `make repro` says of a study: how far it is, and whatever ends it, what failed and what to do."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from conftest import small_study
+from projects import STUB_ENVIRONMENT, make_stub
+
+from pipeline.reproduction.forecast import Forecast
+from pipeline.reproduction.study_progress import QUIET_SECONDS, StudyProgress
+from pipeline.study.schema import RunKey
+from stages import repro
+
+OUTS = {"outs": ["runs"]}
+WELL = {"train": {"cmd": "mkdir runs", **OUTS}}
+MERGED = "<<<<<<< HEAD\nschema: '2.0'\n=======\nschema: '2.0'\nstages: {}\n>>>>>>> other\n"
+
+
+def make(folder: Path, command: str | None = None) -> subprocess.CompletedProcess[str]:
+    make_stub(folder, {"train": {"cmd": command, **OUTS}} if command else WELL)
+    return study(folder)
+
+
+def study(folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["make", "study"], cwd=folder, env=STUB_ENVIRONMENT, capture_output=True, text=True, check=False, timeout=60
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("echo 'error: data/mnist is damaged. Prepare it again' >&2; exit 2", "Mend what its message above names"),
+        ("kill -9 $$", "It was killed, as the system does where memory runs out"),
+        ("kill -6 $$", "The process broke down (Aborted). dvc repro --single-item train tries it by itself"),
+        ("exit 75", "`make repro` goes on after the last whole epoch"),
+        ("exit 1", "Its message is above"),
+        ("true", "dvc repro --verbose train says more"),  # which makes nothing that DVC could keep
+    ],
+)
+def test_a_stage_that_fails_is_named_with_its_words_and_a_remedy(tmp_path, command, words):
+    done = make(tmp_path, command)
+    assert done.returncode == 2  # of make
+    assert "error: failed to reproduce 'train': " in done.stderr
+    assert "what to do: " + words in done.stderr
+    assert "Traceback" not in done.stderr
+    assert ("error: data/mnist is damaged" in done.stdout) == ("damaged" in command)
+
+
+@pytest.mark.parametrize(
+    ("lock", "words"),
+    [
+        (MERGED, "dvc.lock has the marks of a merge in line 1. Take one side whole, git checkout --ours dvc.lock or"),
+        ("schema: '2.0'\nstages: [", "git checkout dvc.lock brings back the last one"),
+        ("schema: '2.0'\nstages: 7\n", "git checkout dvc.lock brings back the last one"),
+    ],
+    ids=["conflict", "no YAML", "no stages"],
+)
+def test_a_lock_file_that_dvc_cannot_read_is_named(tmp_path, lock, words):
+    (tmp_path / "dvc.lock").write_text(lock)
+    done = make(tmp_path)
+    assert done.returncode == 2
+    assert "error: './dvc.lock' " in done.stderr
+    assert "what to do: " + words in done.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_second_make_repro_in_the_folder_is_refused_and_disturbs_nothing(tmp_path):
+    make_stub(tmp_path, {"train": {"cmd": "touch begun; while ! [ -e go ]; do sleep 0.1; done; mkdir runs", **OUTS}})
+    with subprocess.Popen(["make", "study"], cwd=tmp_path, env=STUB_ENVIRONMENT, stdout=subprocess.PIPE) as first:
+        while not (tmp_path / "begun").exists():
+            assert first.poll() is None
+            time.sleep(0.05)
+        second = study(tmp_path)
+        assert second.returncode == 2
+        assert "error: The study of this folder is being made by process " in second.stderr
+        assert "Wait until it has ended, or end it." in second.stderr
+        composed = [sys.executable, "-m", "stages.compose"]
+        other = subprocess.run(
+            composed, cwd=tmp_path, env=STUB_ENVIRONMENT, capture_output=True, text=True, check=False
+        )
+        assert (other.returncode, "The study of this folder" in other.stderr) == (2, True)
+        (tmp_path / "go").touch()
+        first.communicate()
+    assert (tmp_path / "runs").exists()
+
+
+class Time:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def told(capsys: pytest.CaptureFixture[str], *lines: str | float) -> list[str]:
+    """What is printed of these lines of DVC; a number is a pause in seconds."""
+    study, clock = small_study(), Time()
+    items = [RunKey(b, v, s) for s in study.seeds for b in study.benchmarks for v in study.variants]
+    with StudyProgress(items, study.runs(), Forecast(items, study.runs(), {}), clock) as progress:
+        for line in lines:
+            if isinstance(line, str):
+                progress.take(line + "\n")
+            else:
+                clock.now += line
+    return capsys.readouterr().out.splitlines()
+
+
+def a_run(key: RunKey, left_out: bool) -> list[str | float]:
+    if left_out:
+        outcome = f"variants.{key.variant}.benchmarks does not name {key.benchmark}: nothing to run."
+    else:
+        outcome = f"{key.directory}: completed, test accuracy 0.9000"
+    epoch = "epoch 1/2 · 20.00 s · 68 images/s · loss 2.4646 · validation accuracy 0.1000 · at most 20 s left"
+    return [
+        f"Running stage '{key.stage}':",
+        f"> python -m stages.train --benchmark {key.benchmark} --variant {key.variant} --seed {key.seed}",
+        *([] if left_out else [25, f"{key.benchmark} {key.variant} seed {key.seed} · {epoch}", 25]),
+        outcome,
+        "Updating lock file 'dvc.lock'",
+        "",
+    ]
+
+
+def test_a_log_has_a_line_a_run_with_the_time_left_after_the_first_seed(capsys):
+    study = small_study()
+    items = [RunKey(b, v, s) for s in study.seeds for b in study.benchmarks for v in study.variants]
+    lines = [line for key in items for line in a_run(key, key not in study.runs())]
+    printed = told(capsys, *lines, "Use `dvc push` to send your updates to remote storage.")
+    assert len(printed) == len(study.runs()) == 18
+    assert printed[0] == "run 1 of 18 · wide float32 seed 0 · 50 s · completed, test accuracy 0.9000"
+    assert [number for number, line in enumerate(printed, 1) if " left · " not in line] == [1, 2, 3, 4, 5]
+    assert printed[8].startswith("run 9 of 18 · about 8 min left · ")  # 9 runs of 50 s, and the report
+    assert printed[-1].startswith("run 18 of 18 · about 60 s left · narrow float32_2x seed 2 · ")
+
+
+def test_a_long_run_tells_of_itself_in_a_log_now_and_then(capsys):
+    epochs = [
+        line
+        for number in range(1, 10)
+        for line in (QUIET_SECONDS / 2, f"wide float32 seed 0 · epoch {number}/9 · 30.00 s · 68 images/s · at most 9 s")
+    ]
+    printed = told(capsys, "Running stage 'train@0-wide-float32':", *epochs)
+    assert [line.split(" · ")[2] for line in printed] == ["epoch 2/9", "epoch 4/9", "epoch 6/9", "epoch 8/9"]
+
+
+def test_what_is_there_is_counted_and_what_others_print_is_passed_on(capsys):
+    printed = told(
+        capsys,
+        "Running stage 'download@mnist':",
+        "> python -m stages.download --dataset mnist",
+        "Generating train examples...: 0 examples [00:00, ? examples/s]\x1b[A",
+        "data/mnist is ready",
+        "Stage 'train@0-wide-float32' didn't change, skipping",
+        "Stage 'train@0-wide-float32_2x' is cached - skipping run, checking out outputs",
+        "Running stage 'train@0-wide-mixed':",
+        "a warning of the engine",
+        "runs/wide/mixed/seed-0: diverged, test accuracy unknown",
+        "ERROR: it is for the end",
+    )
+    assert printed == [
+        "download@mnist",
+        "data/mnist is ready",
+        "2 runs are there already",
+        "a warning of the engine",
+        "run 3 of 18 · wide mixed seed 0 · 0 s · diverged, test accuracy unknown",
+    ]
+
+
+def test_it_says_at_the_start_what_will_be_done_and_how_long_that_takes_at_most():
+    study = small_study()
+    (line,) = repro.plan(study)
+    assert line.startswith(
+        "18 runs, 6 for each of 3 seeds, then the comparison and the report; what is finished stays."
+    )
+    limited = study.model_copy(update={"max_run_seconds": 120})
+    assert repro.plan(limited)[1:] == ["A run ends after 120 s, so all of them take at most 36 min."]

@@ -1,0 +1,75 @@
+"""Files and folders that come into their place whole or not at all."""
+
+import ast
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from test_names import modules
+
+from pipeline.files.writing import whole, write_whole
+
+
+def test_what_was_there_stays_until_the_new_is_whole(tmp_path):
+    path = tmp_path / "study.yaml"
+    path.write_text("old")
+    with whole(path) as partial:
+        partial.write_text("new")
+        assert (path.read_text(), partial.suffix) == ("old", ".yaml")
+    assert path.read_text() == "new"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("fault", [ValueError, KeyboardInterrupt])
+def test_what_fails_half_way_leaves_nothing(tmp_path, fault):
+    path = tmp_path / "deeper" / "study.yaml"
+
+    def fail():
+        with whole(path) as partial:
+            partial.write_text("half")
+            raise fault
+
+    with pytest.raises(fault):
+        fail()
+    assert list(path.parent.iterdir()) == []
+
+
+def test_a_folder_takes_the_place_of_another_and_of_what_a_killed_process_left(tmp_path):
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "old").touch()
+    (tmp_path / "data.partial").mkdir()
+    (tmp_path / "data.partial" / "half").touch()
+    with whole(folder) as partial:
+        partial.mkdir()
+        (partial / "new").touch()
+    assert sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*")) == [Path("data"), Path("data/new")]
+
+
+def test_several_may_write_the_same_text_at_once(tmp_path):
+    path, texts = tmp_path / "stages.txt", [str(number) * 10_000 for number in range(8)]
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda text: write_whole(path, text), texts * 8))
+    assert path.read_text() in texts
+    assert list(tmp_path.iterdir()) == [path]
+    assert path.stat().st_mode & 0o777 == 0o666 & ~current_umask(tmp_path)  # others may read it, as any file
+
+
+def current_umask(folder: Path) -> int:
+    (folder / "plain").touch()
+    return 0o666 & ~(folder / "plain").stat().st_mode
+
+
+def test_nobody_else_renames_what_is_half_made():
+    """`records` has a lock and a fault of its own, and the collector of a campaign may come second."""
+    elsewhere = {
+        path
+        for path, module in modules("pipeline", "stages").items()
+        for node in ast.walk(module)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+        if node.func.attr in ("replace", "rename") and len(node.args) == 1 and not node.keywords
+    }
+    assert {path for path in elsewhere if not path.startswith("pipeline/records/")} == {
+        "pipeline/files/writing.py",
+        "pipeline/campaign/fan_out.py",
+    }

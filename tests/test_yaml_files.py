@@ -1,0 +1,279 @@
+"""YAML is read as DVC reads it, or refused: at once, in words, whoever wrote it."""
+
+import ast
+import time
+from pathlib import Path
+
+import pytest
+from conftest import REPOSITORY
+from dvc.utils.serialize import ParseError, load_yaml
+from ruamel.yaml import YAML
+
+from pipeline.errors import InputError
+from pipeline.files import yaml_files
+from pipeline.files.characters import escape_deceptive
+from pipeline.study.configuration import validate
+from pipeline.study.schema import Study, load_study
+from stages import check
+
+READ_ALIKE = [
+    "seeds: [0, 1, 010]",
+    "a: 0200",
+    "a: 2:08",
+    "a: [0x10, 0o17, 0b11, 1_000, +1, -0]",
+    "a: [1e-05, 1E3, 2.5e-3, 1e+2, .5, 5., .inf, -.INF]",
+    "a: [yes, no, on, off, y, True, FALSE, null, ~, Null]",
+    "a: 2024-01-01",
+    "a: &x {b: 1}\nc: {<<: *x, d: 2}",
+    'a: "\\u00e9 \\x41 \\t"',
+    "a: 'it''s'\nb: |\n  two\n  lines\nc: >-\n  folded\n  text",
+    "%YAML 1.1\n---\na: 010",
+    "\ufeffa: 1",
+    "1: 2\n? [1, 2]\n: 3",
+    "a: 1\r\nb: 2\r\n",
+    "a: !!str 1\nb: !!float 1",
+]
+REFUSED_ALIKE = [
+    'a: "\\uD800"',
+    "a: 1\na: 2",
+    "a: [",
+    "a: \x00",
+    "a: \x1b[31m",
+    "a: *nowhere",
+    "a: !!python/object:os.system x",
+    "a: !mine x",
+    "a: 1\n---\nb: 2",
+]
+
+
+@pytest.mark.parametrize("text", READ_ALIKE)
+def test_a_file_is_read_as_dvc_reads_it(tmp_path, text):
+    path = tmp_path / "params.yaml"
+    path.write_bytes(text.encode())
+    assert repr(yaml_files.load(path)) == repr(load_yaml(path))
+
+
+@pytest.mark.parametrize("text", REFUSED_ALIKE)
+def test_what_dvc_refuses_is_refused_in_words(tmp_path, text):
+    path = tmp_path / "params.yaml"
+    path.write_bytes(text.encode())
+    with pytest.raises(ParseError):
+        load_yaml(path)
+    with pytest.raises(InputError, match=r"params\.yaml is not readable as YAML: ") as caught:
+        yaml_files.load(path)
+    assert len(str(caught.value).splitlines()) < 4
+
+
+@pytest.mark.parametrize(
+    "text", ["a: !!int x", "a: 2024-13-45", "a: " + "9" * 5000, "a: !!binary '*'", "? {a: 1}\n: 2"]
+)
+def test_values_that_break_the_parser_are_a_fault_and_no_traceback(tmp_path, text):
+    (tmp_path / "params.yaml").write_text(text)
+    with pytest.raises(InputError, match=r"params\.yaml( is not readable as YAML)?: "):
+        load_study(tmp_path / "params.yaml")
+
+
+def test_there_is_one_parser():
+    """Nothing of the project imports another one than DVC's, nor that one but in one place and where text is edited."""
+    found = {}
+    for folder in ("pipeline", "stages", "bench", "cluster", "container"):
+        for path in sorted((REPOSITORY / folder).rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text())):
+                names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+                names += [str(node.module)] if isinstance(node, ast.ImportFrom) else []
+                for name in names:
+                    if name.partition(".")[0] in ("yaml", "ruamel"):
+                        found.setdefault(name.partition(".")[0], set()).add(path.relative_to(REPOSITORY).as_posix())
+    assert found == {"ruamel": {"pipeline/files/yaml_files.py", "pipeline/reproduction/porting.py"}}
+    assert "sed -n 's/^runtime" not in (REPOSITORY / "Makefile").read_text()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: '" + 10_000_000 * "x" + "'",
+        "a: [" + 3_300_000 * "1, " + "1]",
+        10_000_000 * "[",
+        5_000_000 * "- ",
+        10_000_000 * "\n",
+    ],
+    ids=["a text", "a list", "brackets", "dashes", "lines"],
+)
+def test_ten_megabytes_are_refused_at_once(tmp_path, text):
+    path = tmp_path / "params.yaml"
+    path.write_text(text)
+    started = time.process_time()
+    with pytest.raises(InputError, match="longer than 1,000,000 characters"):
+        load_study(path)
+    assert time.process_time() - started < 1
+
+
+@pytest.mark.parametrize(
+    "text", [900_000 * "[", 400_000 * "- ", 200_000 * "{a: ", "".join(f"{i * ' '}a:\n" for i in range(900))]
+)
+def test_what_would_end_the_parser_with_its_process_is_refused(text):
+    """The parser calls itself at every level: DVC dies of these by a signal."""
+    with pytest.raises(InputError, match="nested more than 50 deep at line"):
+        yaml_files.parse(text, "params.yaml")
+
+
+BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"a{i}: &a{i} [{', '.join(10 * [f'*a{i - 1}'])}]\n" for i in range(1, 10)
+)
+
+
+@pytest.mark.parametrize("text", [BOMB, "a: &a [*a]", "a: &a {b: *a}"])
+def test_aliases_that_stand_for_too_much_are_refused(text):
+    values = yaml_files.parse(text, "params.yaml")
+    arguments = {"benchmarks": {"mine": {"model": {"name": "mine:build", "arguments": values}}}}
+    for read in (values, arguments):
+        with pytest.raises(InputError, match="once its aliases are written out"):
+            validate(Study, read, "params.yaml")
+
+
+def test_a_device_that_never_ends_is_refused():
+    with pytest.raises(InputError, match="/dev/zero"):
+        yaml_files.load(Path("/dev/zero"))
+
+
+@pytest.mark.parametrize(
+    "values", [{"a": "0o17", "b": "010", "c": "1e3", "d": "null", "e": "x: y", "f": "é\n1", "g": 1e-05}]
+)
+def test_what_is_written_is_read_back_by_both(tmp_path, values):
+    path = tmp_path / "params.yaml"
+    path.write_text(yaml_files.dump(values), encoding="utf-8")
+    assert yaml_files.load(path) == load_yaml(path) == values
+
+
+def study_text(**changes) -> dict:
+    return yaml_files.load(REPOSITORY / "params.yaml") | changes
+
+
+# A word that reads backwards, an escape sequence, two lines, an invisible character, half a pair, a marker of order.
+DECEPTIVE = [
+    "\u202egnp.exe",
+    "\x1b[2J",
+    "a\u2028b",
+    "a\u200bb",
+    "a\ud800",
+    "\u2066x\u2069",
+    "a\x00b",
+    "a\x7f",
+    "\x9b31m",
+    "\rx",
+]
+
+
+@pytest.mark.parametrize("text", DECEPTIVE)
+@pytest.mark.parametrize("key", ["description", "profile", "campaign"])
+def test_deceptive_characters_are_refused_in_texts_and_names(text, key):
+    with pytest.raises(InputError) as caught:
+        validate(Study, study_text(**{key: text}), "params.yaml")
+    assert f"  {key}: holds U+" in str(caught.value)
+    assert str(caught.value) == escape_deceptive(str(caught.value))
+
+
+@pytest.mark.parametrize("text", DECEPTIVE)
+def test_deceptive_characters_are_refused_in_deviations_sources_and_keys(text):
+    values = study_text(deviations={"mnist_dense": ["fine", text]})
+    values["benchmarks"]["mnist_dense"]["model"] = {"name": "m:b", "source": text, "arguments": {text: [{"a": text}]}}
+    with pytest.raises(InputError) as caught:
+        validate(Study, values, "params.yaml")
+    found = str(caught.value)
+    for where in ("deviations.mnist_dense.1: holds", "mnist_dense.model.source: holds", "arguments: the key "):
+        assert where in found
+    assert f"arguments.{escape_deceptive(text)}.0.a: holds" in found
+    assert found == escape_deceptive(found)
+    assert "params.yaml: 4 faults" in found
+
+
+def test_deceptive_characters_are_refused_in_claims(tmp_path, monkeypatch):
+    text = (REPOSITORY / "claims.yaml").read_text()
+    (tmp_path / "claims.yaml").write_text(text.replace("statement: ", 'statement: "\\u202e" # ', 1))
+    (tmp_path / "params.yaml").write_text((REPOSITORY / "params.yaml").read_text())
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=r"claims\.0\.statement: holds U\+202E \(RIGHT-TO-LEFT OVERRIDE\)"):
+        check.main(None)
+
+
+@pytest.mark.parametrize(
+    "text", ["naïve 16 × 16 → 中文", "مرحبا", "שלום", "नमस्ते\u200d", "👩\u200d🔬", "two\nlines\tand a tab"]
+)
+def test_texts_in_any_script_are_fine(text):
+    assert validate(Study, study_text(description=text), "params.yaml").description == text
+    assert escape_deceptive(text) == text
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("a\x00b.py", "holds U\\+0000"),
+        ("x" * 5000, "at most 1000 characters"),
+        ("x" * 300, "at most 255 bytes"),
+        ("é" * 200, "at most 255 bytes"),
+        ("my:models/net.py", "without colons"),
+        ("s3://bucket/net.py", "without colons"),
+        ("azure:net.py", "without colons"),
+        ("a\nb.py", "without line breaks"),
+        ("", "must be the path"),
+    ],
+)
+def test_a_source_that_can_be_no_path_is_a_fault_of_the_study(source, said):
+    values = study_text()
+    values["benchmarks"]["mnist_dense"]["model"] = {"name": "m:b", "source": source}
+    with pytest.raises(InputError, match=rf"benchmarks\.mnist_dense\.model\.source: .*{said}") as caught:
+        validate(Study, values, "params.yaml")
+    assert len(str(caught.value)) < 1000
+    values = study_text(datasets={"mnist": {"tfds": "mnist", "module": "m", "source": source}})
+    with pytest.raises(InputError, match=rf"datasets\.mnist\.source: .*{said}"):
+        validate(Study, values, "params.yaml")
+
+
+@pytest.mark.parametrize("source", [".", "results", "inputs", "../{name}"])
+def test_a_source_around_what_the_study_makes_is_refused(tmp_path, monkeypatch, source):
+    monkeypatch.chdir(tmp_path)
+    values = study_text()
+    values["benchmarks"]["mnist_dense"]["model"] = {"name": "mine:b", "source": source.format(name=tmp_path.name)}
+    (tmp_path / "params.yaml").write_text(yaml_files.dump(values))
+    with pytest.raises(InputError, match=r"benchmarks\.mnist_dense\.model\.source: .* which the study makes"):
+        check.check_own_code()
+
+
+@pytest.mark.parametrize("name", ["x" * 101, "x" * 5000])
+def test_a_name_that_is_no_folders_is_refused(name):
+    values = study_text()
+    values["variants"][name] = values["variants"]["float32"]
+    with pytest.raises(InputError, match=r"at most 100 characters"):
+        validate(Study, values, "params.yaml")
+
+
+def test_the_parser_is_the_fast_one():
+    assert YAML(typ="safe").Parser.__name__ == "CParser"  # of ruamel.yaml.clib; the other takes ten times as long
+
+
+def many(kind: str) -> dict:
+    values = study_text()
+    names = [f"a{number}{90 * 'x'}" for number in range(3000)]
+    if kind == "wrong types":
+        values["seeds"] = ["x"] * 90_000
+    elif kind == "variants and pairs":
+        values["variants"] |= dict.fromkeys(names, values["variants"]["float32"])
+        values["comparison"]["further_pairs"] = [{"baseline": "a", "candidate": "b"}] * 3000
+    elif kind == "margins":
+        values["comparison"]["margin_pp"] |= dict.fromkeys(names, 1.0)
+    elif kind == "benchmarks of a variant":
+        values["variants"]["mixed_float16"]["benchmarks"] = names * 20
+    else:
+        values["deviations"] = {"mnist_dense": ["\u202e"] * 90_000}
+    return values
+
+
+@pytest.mark.parametrize(
+    "kind", ["wrong types", "variants and pairs", "margins", "benchmarks of a variant", "deceptive texts"]
+)
+def test_as_many_faults_as_fit_a_file_are_told_at_once(kind):
+    started = time.process_time()
+    with pytest.raises(InputError, match=r"params\.yaml: [\d,]+ faults?, nothing was started") as caught:
+        validate(Study, many(kind), "params.yaml")
+    assert len(str(caught.value)) < 100_000
+    assert time.process_time() - started < 10
