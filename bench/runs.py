@@ -169,7 +169,7 @@ def _ours(folder: Path, key: RunKey) -> Run:
     )
     return Run(
         overhead(cost.seconds, train_seconds, validation_seconds),
-        record.images_per_second or 0.0,
+        record.times.images_per_second or 0.0,
         cost.peak_resident_bytes,
         (record.num_parameters or 0, record.planned.batch_size, record.num_epochs, record.planned.steps_per_epoch),
     )

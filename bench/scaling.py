@@ -7,15 +7,15 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import median
 
 import numpy as np
 
 from bench import processes
 from pipeline.files import yaml_files
+from pipeline.records.measured import Memory
 from pipeline.records.planned import planned
 from pipeline.records.schema import Disturbance, EpochRecord, RunRecord
-from pipeline.records.writing import write_run
+from pipeline.records.writing import epoch_scores, epoch_times, write_run
 from pipeline.study.schema import RunKey, Study, load_study
 
 REPOSITORY = Path(__file__).parent.parent
@@ -88,6 +88,7 @@ def _epoch(number: int, seconds: float) -> EpochRecord:
 
 
 def _record(study: Study, key: RunKey, epochs: Sequence[EpochRecord], accuracy: float) -> RunRecord:
+    times = epoch_times(epochs)
     fields: dict[str, object] = dict.fromkeys(RunRecord.model_fields)
     fields |= {name: 0 for name, field in RunRecord.model_fields.items() if field.annotation in (int, float, bool)}
     fields |= {name: "same" for name, field in RunRecord.model_fields.items() if field.annotation is str}
@@ -95,17 +96,17 @@ def _record(study: Study, key: RunKey, epochs: Sequence[EpochRecord], accuracy: 
         fields
         | {"schema_version": RunRecord.model_fields["schema_version"].default}
         | key._asdict()
-        | {"outcome": "completed", "planned": planned(study, key), "overflow": "step taken", "test_metrics": {}}
-        | {"num_test_examples": NUM_EXAMPLES}
-        | {"final_test_accuracy": accuracy, "num_epochs": len(epochs)}
-        | {"first_epoch_seconds": epochs[0].train_seconds}
-        | {"steady_epoch_seconds": (steady := median(epoch.train_seconds for epoch in epochs[1:]))}
-        | {"images_per_second": planned(study, key).num_train_examples / steady, "final_loss_scale": None}
-        | {"final_train_loss": epochs[-1].train_loss, "final_validation_accuracy": epochs[-1].validation_accuracy}
-        | {"skipped_steps": epochs[-1].skipped_steps, "max_run_seconds": None}
-        | {"run_seconds": sum(epoch.train_seconds + epoch.validation_seconds for epoch in epochs)}
+        | {"outcome": "completed", "planned": planned(study, key), "overflow": "step taken"}
+        | {"num_test_examples": NUM_EXAMPLES, "num_epochs": len(epochs)}
+        | {
+            "times": times
+            | {"images_per_second": planned(study, key).num_train_examples / times["steady_epoch_seconds"]}
+            | {"max_run_seconds": None}
+            | {"run_seconds": sum(epoch.train_seconds + epoch.validation_seconds for epoch in epochs), "fault": None},
+            "memory": dict.fromkeys(Memory.model_fields),
+            "scores": epoch_scores(epochs, "completed") | {"test_accuracy": accuracy},
+        }
         | {"started_at": "2026-01-01T00:00:00+00:00"}
-        | {"excluded_epochs": [1]}
         | {"disturbance": dict.fromkeys(Disturbance.model_fields), "environment": ENVIRONMENT}
     )
 

@@ -62,7 +62,7 @@ def plan(study: Study) -> list[str]:
 def seconds_of(key: RunKey) -> float | None:
     """Return the seconds a finished run took; None if it isn't there, or is damaged."""
     try:
-        return finished_runs.read_record(key).run_seconds
+        return finished_runs.read_record(key).times.run_seconds
     except InputError:
         return None
 

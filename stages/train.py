@@ -49,7 +49,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def tell(record: RunRecord) -> None:
-    accuracy = "unknown" if record.final_test_accuracy is None else f"{record.final_test_accuracy:.4f}"
+    accuracy = "unknown" if record.scores.test_accuracy is None else f"{record.scores.test_accuracy:.4f}"
     outcome = record.outcome.replace("_", " ")
     print(f"{record.key.directory}: {outcome}, test accuracy {accuracy}")
 

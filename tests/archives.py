@@ -42,12 +42,12 @@ def pack(contents: Contents) -> bytes:
 Edit = Callable[[bytes], bytes]
 
 
-def in_planned(**values: object) -> Edit:
-    """These keys of what a record says was planned."""
+def within(part: str, **values: object) -> Edit:
+    """These keys of a part of a record, in place of what stands there."""
 
     def edit(content: bytes) -> bytes:
         found = json.loads(content)
-        found["planned"].update(values)
+        found[part].update(values)
         return json.dumps(found).encode()
 
     return edit
@@ -115,38 +115,38 @@ TERABYTES = header("{'descr': '<i8', 'fortran_order': False, 'shape': (100000000
 
 # One file of an archive, or of a study's folder, after the damage, and what the message must say. The remedies differ.
 DAMAGED_RUNS: dict[str, tuple[str, Edit, str]] = {
-    "a record that diverged with an accuracy": (RECORD, put(outcome="diverged"), "diverged and final_"),
-    "a record that completed without an accuracy": (RECORD, put(final_test_accuracy=None), "without final_test"),
+    "a record that diverged with an accuracy": (RECORD, put(outcome="diverged"), "diverged and "),
+    "a record that completed without an accuracy": (RECORD, within("scores", test_accuracy=None), "without test_acc"),
     "a record of an unknown outcome": (RECORD, put(outcome="splendid"), "outcome"),
     "a record of more test examples than predictions": (RECORD, put(num_test_examples=10**6), "1000000 test examples"),
     "a record of fewer test examples": (RECORD, put(num_test_examples=10), "10 test examples"),
-    "a record of a better accuracy": (RECORD, put(final_test_accuracy=0.999), "accuracy is not the 0.999"),
-    "a record of an accuracy above 1": (RECORD, put(final_test_accuracy=91.0), "final_test_accuracy"),
-    "a record of a negative accuracy": (RECORD, put(final_test_accuracy=-0.5), "final_test_accuracy"),
-    "a record of a first epoch that never was": (RECORD, put(first_epoch_seconds=0.1), "times are not"),
-    "a record of faster epochs": (RECORD, put(steady_epoch_seconds=0.1, images_per_second=400.0), "times are not"),
-    "a record of more images a second": (RECORD, put(images_per_second=9e9), "images_per_second"),
-    "a record of a better validation": (RECORD, put(final_validation_accuracy=1.0), "final_validation_accuracy"),
-    "a record of a better training loss": (RECORD, put(final_train_loss=0.001), "final_train_loss"),
-    "a record of other skipped steps": (RECORD, put(skipped_steps=7), "skipped_steps"),
+    "a record of a better accuracy": (RECORD, within("scores", test_accuracy=0.999), "accuracy is not the 0.999"),
+    "a record of an accuracy above 1": (RECORD, within("scores", test_accuracy=91.0), "test_accuracy"),
+    "a record of a negative accuracy": (RECORD, within("scores", test_accuracy=-0.5), "test_accuracy"),
+    "a record of a first epoch that never was": (RECORD, within("times", first_epoch_seconds=0.1), "times are not"),
+    "a record of faster epochs": (RECORD, within("times", steady_epoch_seconds=0.1, images_per_second=400.0), "times are not"),
+    "a record of more images a second": (RECORD, within("times", images_per_second=9e9), "images_per_second"),
+    "a record of a better validation": (RECORD, within("scores", validation_accuracy=1.0), "validation_accuracy"),
+    "a record of a better training loss": (RECORD, within("scores", train_loss=0.001), "train_loss"),
+    "a record of other skipped steps": (RECORD, within("scores", skipped_steps=7), "skipped_steps"),
     "a record of fewer epochs": (RECORD, put(num_epochs=1), "num_epochs|epochs 1 to 1"),
-    "a record of negative memory": (RECORD, put(peak_memory_bytes=-1), "peak_memory_bytes"),
-    "a record with NaN": (RECORD, put(startup_seconds=float("nan")), "is damaged"),
-    "a record with infinity": (RECORD, put(final_test_loss=float("inf")), "is damaged"),
+    "a record of negative memory": (RECORD, within("memory", peak_bytes=-1), "peak_bytes"),
+    "a record with NaN": (RECORD, within("times", startup_seconds=float("nan")), "is damaged"),
+    "a record with infinity": (RECORD, within("scores", test_loss=float("inf")), "is damaged"),
     "a record with 1e999": (RECORD, swap(r'"startup_seconds": [\d.]+', '"startup_seconds": 1e999'), "finite"),
-    "a record with NaN in its metrics": (RECORD, put(test_metrics={"f1": float("nan")}), "is damaged"),
+    "a record with NaN in its metrics": (RECORD, within("scores", test_metrics={"f1": float("nan")}), "is damaged"),
     "a record with 1e999 in its environment": (RECORD, swap('"load_average": [^\n]+', '"load_average": 1e999'), "finite"),
     "a record with NaN in its environment": (RECORD, swap('"load_average": [^\n]+', '"load_average": NaN'), "is damaged"),
     "a record with a number too long": (RECORD, swap('"seed": 1', '"seed": ' + "1" * 5000), "out of range"),
-    "a record with a text for a number": (RECORD, in_planned(batch_size="16"), "batch_size"),
+    "a record with a text for a number": (RECORD, within("planned", batch_size="16"), "batch_size"),
     "a record with an unknown key": (RECORD, put(approved_by="everyone"), "approved_by"),
     "a record with an environment of text": (RECORD, put(environment="a fine machine"), "environment"),
     "a record with accelerators of text": (RECORD, swap('"accelerators": \\[\\]', '"accelerators": ["H100"]'), "environment"),
     "a record without packages": (RECORD, swap('"packages"', '"luggage"'), "environment"),
     "a record with a key twice": (RECORD, swap(r'"outcome": ', '"outcome": "diverged", "outcome": '), "a key stands twice"),
-    "a record of a metric above 1": (RECORD, put(test_metrics={"macro_f1": 1e308}), "macro_f1"),
+    "a record of a metric above 1": (RECORD, within("scores", test_metrics={"macro_f1": 1e308}), "macro_f1"),
     "a record that started at no time": (RECORD, put(started_at="<b>yesterday"), "started_at"),
-    "a record with a number for a switch": (RECORD, in_planned(tf32=1), "tf32"),
+    "a record with a number for a switch": (RECORD, within("planned", tf32=1), "tf32"),
     "a record with a mark before it": (RECORD, lambda content: b"\xef\xbb\xbf" + content, "is damaged"),
     "predictions whose labels are other numbers": (PREDICTIONS, npz(labels=HUNDRED.astype(np.uint64) - np.uint64(1), predicted=HUNDRED - 1), "accuracy is not"),
     "a record with a surrogate": (RECORD, swap('"policy": "[a-z0-9_]+"', r'"policy": "\\ud800"'), "is damaged"),

@@ -14,6 +14,7 @@ from cluster.small_slurm import slurm  # noqa: F401  a fixture for all of tests/
 from nvml import driver  # noqa: F401  as above
 from xdist.scheduler import LoadScopeScheduling
 
+from pipeline.records.measured import Memory, Scores, Times
 from pipeline.records.planned import Planned, planned
 from pipeline.records.schema import EpochRecord, RunRecord
 from pipeline.records.writing import write_run
@@ -165,7 +166,16 @@ def make_record_fixture() -> Callable[..., RunRecord]:
     return make_record
 
 
+# The part and the field of a record that a column of runs.csv shows; the epochs are those trained, not those planned.
+PARTS = {name: ("planned", name) for name in Planned.model_fields if name != "num_epochs"} | {
+    column: (part, name)
+    for part, model in (("times", Times), ("memory", Memory), ("scores", Scores))
+    for column, name in model.columns().items()
+}
+
+
 def make_record(key: RunKey, **changes) -> RunRecord:
+    """A record with these values, named as the columns of runs.csv."""
     values = {
         **key._asdict(),
         "outcome": "completed",
@@ -226,8 +236,6 @@ def make_record(key: RunKey, **changes) -> RunRecord:
             "git_commit": "c",
             "load_average": 0.1,
         },
-    }
-    settings = {
         "campaign": "first",
         "engine": ENGINE,
         "devices": 1,
@@ -240,15 +248,17 @@ def make_record(key: RunKey, **changes) -> RunRecord:
         "image_size": 8,
         "num_train_examples": 40,
         "num_validation_examples": 10,
-        "num_epochs": changes.get("num_epochs", 3),
         "steps_per_epoch": 3,
+        **changes,
     }
-    values |= {name: value for name, value in changes.items() if name == "num_epochs" or name not in settings}
-    values["planned"] = settings | {name: value for name, value in changes.items() if name in settings}
     if values["outcome"] != "completed":  # it has no end
         ends = ("final_train_loss", "final_validation_accuracy", "final_test_loss", "final_test_accuracy")
         values |= {name: None for name in ends if name not in changes}
-    return RunRecord.model_validate(values)
+    record = {name: value for name, value in values.items() if name not in PARTS}
+    record |= {part: {} for part, _ in PARTS.values()} | {"planned": {"num_epochs": values["num_epochs"]}}
+    for name, (part, field) in PARTS.items():
+        record[part][field] = values[name]
+    return RunRecord.model_validate(record)
 
 
 def planned_record(key: RunKey, study: Study | None = None, **changes) -> RunRecord:
@@ -260,10 +270,14 @@ def planned_record(key: RunKey, study: Study | None = None, **changes) -> RunRec
 
 
 def changed(record: RunRecord, **changes) -> RunRecord:
-    """Return the record with other values, also of what was planned."""
-    settings = {name: value for name, value in changes.items() if name in Planned.model_fields and name != "num_epochs"}
-    others = {name: value for name, value in changes.items() if name not in settings}
-    return record.model_copy(update=others | {"planned": record.planned.model_copy(update=settings)})
+    """Return the record with other values, named as the columns of runs.csv."""
+    for name, value in changes.items():
+        if name in PARTS:
+            part, field = PARTS[name]
+            value = getattr(record, part).model_copy(update={field: value})
+            name = part
+        record = record.model_copy(update={name: value})
+    return record
 
 
 def epoch_records(*train_seconds: float, num_examples: int = 40) -> list[EpochRecord]:
@@ -287,7 +301,7 @@ def epoch_records(*train_seconds: float, num_examples: int = 40) -> list[EpochRe
 
 def correct(record: RunRecord) -> np.ndarray:
     """Which test examples the run got right: as many as its accuracy says, from the front."""
-    return np.arange(record.num_test_examples) < round((record.final_test_accuracy or 0) * record.num_test_examples)
+    return np.arange(record.num_test_examples) < round((record.scores.test_accuracy or 0) * record.num_test_examples)
 
 
 def write_small_run(root: Path, record: RunRecord, *train_seconds: float) -> RunRecord:
@@ -306,9 +320,9 @@ def write_small_run(root: Path, record: RunRecord, *train_seconds: float) -> Run
     labels, predicted = np.zeros(record.num_test_examples, np.int64), np.empty(0, np.int64)
     if record.outcome == "completed" and epochs:
         predicted = (~correct(record)).astype(np.int64)
-        ends = {"train_loss": record.final_train_loss, "validation_accuracy": record.final_validation_accuracy}
+        ends = {"train_loss": record.scores.train_loss, "validation_accuracy": record.scores.validation_accuracy}
         epochs[-1] = epochs[-1].model_copy(update=ends)
         times["planned"] = record.planned.model_copy(update={"num_epochs": len(epochs)})
-    record = record.model_copy(update=times)
+    record = changed(record, **times)
     write_run(root, record, epochs, labels, predicted)
     return record

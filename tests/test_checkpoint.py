@@ -41,8 +41,8 @@ def test_a_run_that_is_told_to_end_does_so_after_its_epoch_and_goes_on_later(wor
             train(workspace, ending=True)
     assert not (workspace / "runs").exists()
     record = train(workspace, ending=True)  # the last epoch ends the run anyway
-    assert (record.outcome, record.resumed, record.excluded_epochs) == ("completed", True, [1, 2, 3])
-    assert record.steady_epoch_seconds is None
+    assert (record.outcome, record.resumed, record.times.excluded_epochs) == ("completed", True, [1, 2, 3])
+    assert record.times.steady_epoch_seconds is None
     assert [epoch.since_start for epoch in read_epochs(record, workspace)] == [1, 1, 1]
     assert not saved(workspace)
 
@@ -73,7 +73,7 @@ def test_a_checkpoint_counts_for_what_it_was_saved_under_alone(workspace, monkey
         workspace,
         event,
     )
-    assert (record.resumed, record.excluded_epochs) == (False, [1])
+    assert (record.resumed, record.times.excluded_epochs) == (False, [1])
     assert not saved(workspace)
 
 

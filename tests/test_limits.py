@@ -8,7 +8,7 @@ import pytest
 from conftest import ENGINE, benchmark, correct, epoch_records, planned_record, small_study
 
 from pipeline.comparison.blocks import Run, compare
-from pipeline.comparison.finished_runs import read_record
+from pipeline.comparison.finished_runs import read_correct, read_record
 from pipeline.comparison.pairing import check_comparable
 from pipeline.errors import InputError
 from pipeline.machine.engine_choice import SWITCH, choose_kernels
@@ -35,6 +35,21 @@ def test_a_model_that_does_not_fit_into_memory_is_an_outcome(workspace, loop):
     assert (record.outcome, record.num_parameters, record.initial_weights_sha256) == ("out_of_memory", None, None)
     assert read_record(KEY, workspace) == record
     assert json.loads((workspace / KEY.directory / "record.json").read_text())["num_parameters"] is None
+
+
+def test_a_run_that_ends_early_after_its_test_has_no_scores_of_an_end(workspace, monkeypatch):
+    """It may run out of memory, or of time, between the test and its record."""
+
+    tested = run._test
+
+    def without_memory(*arguments):
+        tested(*arguments)
+        raise MemoryError
+
+    monkeypatch.setattr(run, "_test", without_memory)
+    record = run.train(study(), KEY, time.perf_counter(), workspace)
+    assert (record.outcome, record.scores.test_accuracy, record.final_weights_sha256) == ("out_of_memory", None, None)
+    assert not read_correct(record, workspace).size
 
 
 def runs(outcome, run_seconds=120.0, max_run_seconds=120.0, **more):

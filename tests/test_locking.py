@@ -82,11 +82,11 @@ def test_a_run_that_comes_too_late_replaces_none(workspace, monkeypatch):
     monkeypatch.setattr(run.ProgressLine, "epoch", meanwhile)
     with pytest.raises(InputError, match=r"runs/wide/float32/seed-0 was finished by another process while this one"):
         train(workspace)
-    assert read_record(KEY, workspace).peak_memory_bytes == 1
+    assert read_record(KEY, workspace).memory.peak_bytes == 1
     assert [path.name for path in (workspace / "runs" / "wide" / "float32").iterdir()] == ["seed-0"]
 
 
 def test_a_run_that_was_there_before_is_made_anew_where_it_is_asked_for(workspace):
     write_small_run(workspace, make_record(KEY, peak_memory_bytes=1), 2.0, 1.0)
     train(workspace)
-    assert read_record(KEY, workspace).peak_memory_bytes != 1
+    assert read_record(KEY, workspace).memory.peak_bytes != 1

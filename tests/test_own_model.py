@@ -120,9 +120,11 @@ def test_a_function_of_ones_own_is_trained(own, workspace, function):
     )
     assert record.outcome == "completed"
     assert record.compute_dtype == "bfloat16+float32"
-    assert record.test_metrics.keys() == {"top_5_accuracy", "macro_f1", "balanced_accuracy"}
-    assert record.test_metrics["top_5_accuracy"] > record.final_test_accuracy
-    assert record.test_metrics["balanced_accuracy"] == pytest.approx(record.final_test_accuracy)  # two of each class
+    assert record.scores.test_metrics.keys() == {"top_5_accuracy", "macro_f1", "balanced_accuracy"}
+    assert record.scores.test_metrics["top_5_accuracy"] > record.scores.test_accuracy
+    assert record.scores.test_metrics["balanced_accuracy"] == pytest.approx(
+        record.scores.test_accuracy
+    )  # two of each class
     assert read_record(record.key, workspace) == record
 
 

@@ -31,7 +31,7 @@ def test_runs_that_differ_only_in_what_is_varied_are_comparable(records):
 )
 def test_a_run_that_is_not_like_its_partners_is_refused_by_name(records, field, what):
     key = RunKey("wide", "mixed", 1)
-    records[key] = records[key].model_copy(update={field: "other"})
+    records[key] = changed(records[key], **{field: "other"})
     message = refusal(records)
     assert f"runs/wide/mixed/seed-1 can't be compared: they differ in {what} (" in message
     assert "make the others again: dvc repro --force --single-item train@1-wide-mixed; if not, all:" in message

@@ -45,7 +45,7 @@ def test_a_truncated_record_is_named_with_the_command_that_rebuilds_it(tmp_path,
     assert "dvc repro --force --single-item train@0-wide-float32" in str(caught.value)
 
 
-@pytest.mark.parametrize("field", ["final_test_accuracy", "environment", "schema_version"])
+@pytest.mark.parametrize("field", ["scores", "environment", "schema_version"])
 def test_a_record_without_a_field_is_damaged(tmp_path, make_record, field):
     write_small_run(tmp_path, make_record(KEY), 1.0)
     path = tmp_path / KEY.directory / "record.json"
@@ -55,6 +55,18 @@ def test_a_record_without_a_field_is_damaged(tmp_path, make_record, field):
         del values[field]
     path.write_text(json.dumps(values))
     with pytest.raises(InputError, match="is damaged"):
+        finished_runs.read_record(KEY, tmp_path)
+
+
+def test_a_record_of_an_older_version_says_so(tmp_path, make_record):
+    write_small_run(tmp_path, make_record(KEY), 1.0)
+    path = tmp_path / KEY.directory / "record.json"
+    values = json.loads(path.read_text())
+    flat = {name: value for name, value in values.items() if name not in ("times", "memory", "scores")}
+    path.write_text(json.dumps(flat | values["times"] | {"final_test_accuracy": 0.9, "schema_version": 7}))
+    with pytest.raises(
+        InputError, match=r"\(schema_version: Input should be 8\. Received: 7\)\. Make the run again: dvc"
+    ):
         finished_runs.read_record(KEY, tmp_path)
 
 
@@ -79,8 +91,10 @@ def test_a_record_in_the_place_of_another_is_refused(tmp_path, make_record):
 def test_a_completed_run_without_an_accuracy_is_damaged(tmp_path, make_record):
     write_small_run(tmp_path, make_record(KEY), 1.0)
     path = tmp_path / KEY.directory / "record.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"final_test_accuracy": None}))
-    with pytest.raises(InputError, match=r"is damaged .*a completed run without final_test_accuracy"):
+    values = json.loads(path.read_text())
+    values["scores"]["test_accuracy"] = None
+    path.write_text(json.dumps(values))
+    with pytest.raises(InputError, match=r"is damaged .*a completed run without test_accuracy"):
         finished_runs.read_record(KEY, tmp_path)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import nbformat
 import pytest
 import yaml
-from conftest import REPOSITORY, planned_record, small_study, write_small_run
+from conftest import REPOSITORY, changed, planned_record, small_study, write_small_run
 
 from pipeline.claims import results
 from pipeline.claims.acceleration import DEVICES
@@ -111,7 +111,7 @@ def prepare_quick(folder: Path) -> None:
             continue
         fault = "1 other process on its GPU" if (key.variant, key.seed) == ("mixed_bfloat16", 1) else None
         seconds = [9.0] + [1.5 + 0.1 * key.seed] * (record.num_epochs - 1)
-        write_small_run(folder, record.model_copy(update={"timing_fault": fault}), *seconds)
+        write_small_run(folder, changed(record, timing_fault=fault), *seconds)
 
 
 def numerics(study) -> dict:

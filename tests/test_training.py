@@ -24,12 +24,14 @@ from pipeline.training.progress import ProgressLine
 
 DESIGNED_FIELDS = """schema_version, benchmark, variant, seed, outcome, planned, compute_dtype,
 variable_dtype, output_dtype, initial_loss_scale, overflow, num_parameters,
-num_test_examples, num_epochs, startup_seconds,
-run_seconds, max_run_seconds,
-first_epoch_seconds, steady_epoch_seconds, images_per_second, peak_memory_bytes, peak_memory_kind, weights_bytes,
-skipped_steps, final_loss_scale, final_train_loss, final_validation_accuracy, final_test_loss, final_test_accuracy,
-test_metrics, initial_weights_sha256, final_weights_sha256, data_sha256, resumed, excluded_epochs,
-started_at, timing_fault, disturbance, environment"""
+num_test_examples, num_epochs, times, memory, scores, initial_weights_sha256, final_weights_sha256, data_sha256,
+resumed, started_at, disturbance, environment"""
+DESIGNED_PARTS = {
+    "times": "startup_seconds, first_epoch_seconds, steady_epoch_seconds, excluded_epochs, images_per_second, "
+    "run_seconds, max_run_seconds, fault",
+    "memory": "peak_bytes, peak_kind, weights_bytes",
+    "scores": "loss_scale, skipped_steps, train_loss, validation_accuracy, test_loss, test_accuracy, test_metrics",
+}
 
 
 def study_with(policy: str, variant: dict | None = None, **recipe):
@@ -53,7 +55,9 @@ def test_a_run_leaves_a_complete_record(workspace, policy):
     record = train(study_with(policy, num_epochs=3, optimizer={"name": "rmsprop", "learning_rate": 0.001}), workspace)
     folder = workspace / "runs" / "wide" / "other" / "seed-0"
     assert sorted(path.name for path in folder.iterdir()) == ["epochs.csv", "predictions.npz", "record.json"]
-    assert list(json.loads((folder / "record.json").read_text())) == DESIGNED_FIELDS.replace("\n", " ").split(", ")
+    written = json.loads((folder / "record.json").read_text())
+    assert list(written) == DESIGNED_FIELDS.replace("\n", " ").split(", ")
+    assert {part: ", ".join(written[part]) for part in DESIGNED_PARTS} == DESIGNED_PARTS
     assert read_record(record.key, workspace) == record
 
     assert record.outcome == "completed"
@@ -62,19 +66,19 @@ def test_a_run_leaves_a_complete_record(workspace, policy):
     assert record.planned.steps_per_epoch == 2
     assert record.planned.loss_scale.mode == ("dynamic" if policy == "mixed_float16" else "none")
     assert record.num_parameters == 64 * 16 + 16 + 16 * 16 + 16 + 16 * 10 + 10
-    assert record.weights_bytes == record.num_parameters * (2 if policy in ("float16", "bfloat16") else 4)
+    assert record.memory.weights_bytes == record.num_parameters * (2 if policy in ("float16", "bfloat16") else 4)
 
     epochs = read_epochs(record, workspace)
     assert [epoch.epoch for epoch in epochs] == [1, 2, 3]
-    assert record.first_epoch_seconds == epochs[0].train_seconds
-    assert record.steady_epoch_seconds == pytest.approx((epochs[1].train_seconds + epochs[2].train_seconds) / 2)
-    assert record.images_per_second == pytest.approx(40 / record.steady_epoch_seconds)
-    assert record.final_validation_accuracy == epochs[-1].validation_accuracy
+    assert record.times.first_epoch_seconds == epochs[0].train_seconds
+    assert record.times.steady_epoch_seconds == pytest.approx((epochs[1].train_seconds + epochs[2].train_seconds) / 2)
+    assert record.times.images_per_second == pytest.approx(40 / record.times.steady_epoch_seconds)
+    assert record.scores.validation_accuracy == epochs[-1].validation_accuracy
 
     with np.load(folder / "predictions.npz") as predictions:
         labels = np.load(workspace / "data" / "mnist" / "test_labels.npy")
         assert np.array_equal(predictions["labels"], labels)
-        assert record.final_test_accuracy == (predictions["predicted"] == labels).mean()
+        assert record.scores.test_accuracy == (predictions["predicted"] == labels).mean()
 
 
 def test_all_variants_of_a_seed_start_alike_and_two_seeds_do_not(workspace):
@@ -88,14 +92,14 @@ def test_all_variants_of_a_seed_start_alike_and_two_seeds_do_not(workspace):
 def test_a_run_repeats_bit_for_bit(workspace):
     study = study_with("mixed_float16")
     first, again = train(study, workspace), train(study, workspace)
-    for field in ("final_train_loss", "final_test_loss", "final_test_accuracy", "final_validation_accuracy"):
-        assert getattr(first, field) == getattr(again, field)
+    assert first.scores == again.scores
+    assert first.final_weights_sha256 == again.final_weights_sha256
 
 
 def test_training_learns(workspace):
     """Images are their label's brightness: a model that trains beats chance by far."""
     record = train(study_with("mixed_bfloat16", num_epochs=60), workspace)
-    assert record.final_test_accuracy > 0.4
+    assert record.scores.test_accuracy > 0.4
 
 
 @pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16", "float16", "bfloat16"])
@@ -107,7 +111,7 @@ def test_the_custom_loop_does_what_fit_does(workspace, policy):
     by_keras = train(study_with(policy, **recipe), workspace)
     assert (written_out.planned.loop, by_keras.planned.loop) == ("custom", "fit")
     assert written_out.initial_weights_sha256 == by_keras.initial_weights_sha256
-    assert written_out.final_test_loss == pytest.approx(by_keras.final_test_loss, rel=1e-3)
+    assert written_out.scores.test_loss == pytest.approx(by_keras.scores.test_loss, rel=1e-3)
     for ours, theirs in zip(epochs, read_epochs(by_keras, workspace), strict=True):
         assert ours.train_loss == pytest.approx(theirs.train_loss, rel=1e-3)
         assert ours.train_accuracy == pytest.approx(theirs.train_accuracy, abs=0.026)  # one example of 40
@@ -130,12 +134,12 @@ def test_every_loss_scale_works_with_every_loop(workspace, loop, policy, loss_sc
     record = train(
         study_with(policy, {"loop": loop, "loss_scale": loss_scale}, num_epochs=3, optimizer=adam), workspace
     )
-    assert (record.planned.loss_scale.mode, record.initial_loss_scale, record.final_loss_scale) == (
+    assert (record.planned.loss_scale.mode, record.initial_loss_scale, record.scores.loss_scale) == (
         loss_scale["mode"],
         initial,
         final,
     )
-    assert (record.outcome, record.skipped_steps) == ("completed", 0)
+    assert (record.outcome, record.scores.skipped_steps) == ("completed", 0)
     assert record.overflow == ("step skipped" if loss_scale["mode"] == "dynamic" else "step taken")
 
 
@@ -145,9 +149,9 @@ def test_an_overflow_is_skipped_under_a_dynamic_scale_and_taken_under_a_fixed_on
         train(study_with("mixed_float16", {"loop": loop, "loss_scale": scale}, num_epochs=3), workspace)
         for scale in ({"mode": "dynamic", "initial": 2.0**40}, {"mode": "fixed", "value": 2.0**40})
     )
-    assert (dynamic.outcome, dynamic.skipped_steps) == ("completed", 6)
-    assert dynamic.final_loss_scale == 2.0**34
-    assert (fixed.outcome, fixed.skipped_steps) == ("diverged", 0)
+    assert (dynamic.outcome, dynamic.scores.skipped_steps) == ("completed", 6)
+    assert dynamic.scores.loss_scale == 2.0**34
+    assert (fixed.outcome, fixed.scores.skipped_steps) == ("diverged", 0)
 
 
 @pytest.mark.parametrize("step", [0, 2])
@@ -168,9 +172,9 @@ def test_a_step_that_runs_out_of_memory_leaves_a_record(workspace, monkeypatch, 
 
     monkeypatch.setattr(keras.Model, "make_train_function", make_one_that_fails)
     record = train(study_with("mixed_float16", num_epochs=3), workspace)
-    assert (record.outcome, record.final_test_accuracy) == ("out_of_memory", None)
+    assert (record.outcome, record.scores.test_accuracy) == ("out_of_memory", None)
     assert record.num_parameters == 64 * 16 + 16 + 16 * 16 + 16 + 16 * 10 + 10
-    assert record.weights_bytes == 4 * record.num_parameters
+    assert record.memory.weights_bytes == 4 * record.num_parameters
 
 
 def test_no_callback_of_ours_makes_keras_wait_for_every_step():
@@ -207,8 +211,8 @@ def test_divergence_is_an_outcome_and_ends_the_run(workspace):
     record = train(study, workspace)
     assert record.outcome == "diverged"
     assert record.num_epochs < 5
-    assert record.final_test_accuracy is None
-    assert json.loads((workspace / record.key.directory / "record.json").read_text())["final_train_loss"] is None
+    assert record.scores.test_accuracy is None
+    assert json.loads((workspace / record.key.directory / "record.json").read_text())["scores"]["train_loss"] is None
 
 
 def test_out_of_memory_is_an_outcome(workspace, monkeypatch):
@@ -224,7 +228,7 @@ def test_out_of_memory_is_an_outcome(workspace, monkeypatch):
 
     monkeypatch.setattr(run, "build_model", build)
     record = train(study_with("float32"), workspace)
-    assert (record.outcome, record.num_epochs, record.final_test_accuracy) == ("out_of_memory", 0, None)
+    assert (record.outcome, record.num_epochs, record.scores.test_accuracy) == ("out_of_memory", 0, None)
 
 
 def test_the_clock_leaves_validation_out(workspace, monkeypatch):
@@ -238,7 +242,7 @@ def test_the_clock_leaves_validation_out(workspace, monkeypatch):
     record = train(study_with("float32"), workspace)
     for epoch in read_epochs(record, workspace):
         assert epoch.validation_seconds >= 0.4
-    assert record.steady_epoch_seconds < 0.4
+    assert record.times.steady_epoch_seconds < 0.4
 
 
 def test_overflow_skips_the_step_and_halves_the_scale():
@@ -303,7 +307,7 @@ def test_a_run_whose_images_stay_on_disk_ends_with_the_same_weights(workspace, m
     monkeypatch.setattr(datasets, "IN_MEMORY_SHARE", 0.0)
     far = train(study_with("mixed_bfloat16", num_epochs=2), workspace)
     assert near.final_weights_sha256 == far.final_weights_sha256
-    assert (near.final_test_loss, near.final_test_accuracy) == (far.final_test_loss, far.final_test_accuracy)
+    assert (near.scores.test_loss, near.scores.test_accuracy) == (far.scores.test_loss, far.scores.test_accuracy)
 
 
 def test_a_run_watches_the_gpus_it_trains_on(workspace, monkeypatch):

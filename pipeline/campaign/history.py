@@ -91,7 +91,7 @@ def entry(
                 variant=key.variant,
                 seed=key.seed,
                 outcome=record.outcome,
-                test_accuracy=record.final_test_accuracy,
+                test_accuracy=record.scores.test_accuracy,
                 epoch_seconds=counted_epoch_seconds(record, epochs[key], study.comparison),
             )
             for key, record in records.items()

@@ -5,8 +5,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
 from pipeline.files.untrusted import Untrusted
+from pipeline.records.measured import Memory, Scores, Share, Times
 from pipeline.records.planned import Count, Planned
-from pipeline.records.schema import Disturbance, EpochRecord, RunRecord, Share
+from pipeline.records.schema import Disturbance, EpochRecord, RunRecord
 from pipeline.study.schema import Study
 
 Verdict = Literal["reproduced", "in direction only", "not reproduced", "inconclusive", "not testable here"]
@@ -117,10 +118,11 @@ class EpochRow(EpochRecord):
 
 def run_row(study: Study) -> type[BaseModel]:
     """Return the model of a row of `runs.csv`: what of a record fits a cell, what was measured, what disturbed it."""
-    no_cell = {"schema_version", "planned", "environment", "disturbance", "test_metrics", "excluded_epochs"}
+    parts = {"planned", "times", "memory", "scores", "disturbance", "environment"}
+    no_cell = parts | {"schema_version", "test_metrics", "excluded_epochs"}
     fields: dict[str, Any] = {
-        name: (field.annotation, ...)
-        for model in (Planned, RunRecord, Disturbance)
+        field.serialization_alias or name: (field.annotation, ...)
+        for model in (RunRecord, Planned, Times, Memory, Scores, Disturbance)
         for name, field in model.model_fields.items()
         if name not in no_cell
     }

@@ -90,8 +90,8 @@ class _Blocks:
             completed=intervals.proportion(len(completed), len(self.runs[name])),
             outcomes=dict(Counter(run.record.outcome for run in self.runs[name].values())),
             test_accuracy=intervals.mean([_accuracy(run) for run in completed]),
-            test_loss=intervals.mean(_known(run.record.final_test_loss for run in completed)),
-            validation_accuracy=intervals.mean(_known(run.record.final_validation_accuracy for run in completed)),
+            test_loss=intervals.mean(_known(run.record.scores.test_loss for run in completed)),
+            validation_accuracy=intervals.mean(_known(run.record.scores.validation_accuracy for run in completed)),
             epoch_seconds=intervals.ratio(list(self.log_seconds[name].values())),
             whole_epoch_seconds=intervals.ratio([math.log(s) for s in whole]),
             slope_percent=intervals.mean(slopes),
@@ -139,7 +139,7 @@ class _Blocks:
         differences_pp, margin_pp = self._differences_pp(baseline, candidate), self.settings.margin_pp[self.benchmark]
         failures, baseline_failures = self._failures(candidate, baseline), self._failures(baseline, candidate)
         outcome = adjusted.outcome(is_selection=bool(failures or baseline_failures))
-        memory = [(ours.record.peak_memory_bytes, theirs.record.peak_memory_bytes) for theirs, ours in both]
+        memory = [(ours.record.memory.peak_bytes, theirs.record.memory.peak_bytes) for theirs, ours in both]
         speedups = self._log_speedups(baseline, candidate)
         num_split_seeds, effects = self._effects(baseline, candidate)
         return Pair(
@@ -176,7 +176,9 @@ class _Blocks:
         """
         slow = {seed: run for seed, run in self.runs[candidate].items() if run.record.outcome == "too_slow"}
         seeds = [seed for seed in slow if seed in self.completed[baseline] and seed not in self.faults[candidate]]
-        bounds = [self.runs[baseline][seed].record.run_seconds / slow[seed].record.run_seconds for seed in seeds]
+        bounds = [
+            self.runs[baseline][seed].record.times.run_seconds / slow[seed].record.times.run_seconds for seed in seeds
+        ]
         return max(bounds, default=None)
 
     def _kernels(self, name: str) -> list[str]:
@@ -197,7 +199,7 @@ class _Blocks:
 
 
 def _accuracy(run: Run) -> float:
-    accuracy = run.record.final_test_accuracy
+    accuracy = run.record.scores.test_accuracy
     if accuracy is None:
         raise ValueError("a completed run has a test accuracy")  # RunRecord sees to it
     return accuracy

@@ -53,9 +53,12 @@ def _rows(study: Study, runs: Mapping[RunKey, Run]) -> list[dict[str, object]]:
     """Return a row a run: its record, what the study measures besides accuracy, and what disturbed it."""
     metrics = sorted({name for benchmark in study.benchmarks.values() for name in benchmark.metrics})
     return [
-        run.record.model_dump(exclude={"planned", "environment", "disturbance", "test_metrics"})
+        run.record.model_dump(exclude={"planned", "times", "memory", "scores", "disturbance", "environment"})
         | run.record.planned.cells()
-        | {name: run.record.test_metrics.get(name) for name in metrics}
+        | run.record.times.cells()
+        | run.record.memory.cells()
+        | run.record.scores.cells()
+        | {name: run.record.scores.test_metrics.get(name) for name in metrics}
         | run.record.disturbance.model_dump()
         | {"gpu_throttle_reasons": ", ".join(run.record.disturbance.gpu_throttle_reasons or [])}
         | {

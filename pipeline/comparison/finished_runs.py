@@ -10,7 +10,7 @@ from pipeline.files import untrusted
 from pipeline.files.untrusted import Remedy, damaged
 from pipeline.files.untrusted_arrays import read_integers
 from pipeline.records.schema import EpochRecord, RunRecord
-from pipeline.records.writing import epoch_times
+from pipeline.records.writing import epoch_scores, epoch_times
 from pipeline.study.schema import RunKey
 
 _MAX_BYTES = 2**20  # of a record
@@ -53,11 +53,11 @@ def read_correct(record: RunRecord, root: Path = Path()) -> np.ndarray:
             f"{found}, the record a run that is {record.outcome} and {expected[0]} test examples",
             _remedy(record.key),
         )
-    if record.final_test_accuracy is None:
+    if record.scores.test_accuracy is None:
         return np.empty(0, bool)
     correct = np.asarray(labels == predicted)
-    if not len(correct) or not math.isclose(correct.mean(), record.final_test_accuracy):
-        raise damaged(path, f"its accuracy is not the {record.final_test_accuracy} of the record", _remedy(record.key))
+    if not len(correct) or not math.isclose(correct.mean(), record.scores.test_accuracy):
+        raise damaged(path, f"its accuracy is not the {record.scores.test_accuracy} of the record", _remedy(record.key))
     return correct
 
 
@@ -67,26 +67,19 @@ def _contradictions(record: RunRecord, epochs: list[EpochRecord]) -> Iterator[st
         yield f"it must have epochs 1 to {record.num_epochs}"
     if not all(epoch.train_seconds > 0 for epoch in epochs):
         yield "train_seconds must be positive"
-    if epoch_times(epochs) != (record.first_epoch_seconds, record.steady_epoch_seconds, record.excluded_epochs):
+    if any(getattr(record.times, name) != value for name, value in epoch_times(epochs).items()):
         yield "its times are not those of the record"
     for epoch in epochs[:-1] if record.outcome == "diverged" else epochs:
         if not (math.isfinite(epoch.train_loss) and math.isfinite(epoch.validation_loss)):
             yield f"the loss of epoch {epoch.epoch} is not finite, and the run did not diverge there"
-    last = epochs[-1] if epochs else None
-    ended = last if record.outcome == "completed" else None
-    for name, value in (
-        ("skipped_steps", last and last.skipped_steps),
-        ("final_loss_scale", last and last.loss_scale),
-        ("final_train_loss", ended and ended.train_loss),
-        ("final_validation_accuracy", ended and ended.validation_accuracy),
-    ):
-        if getattr(record, name) != value:
-            yield f"its last epoch does not give the {name} {getattr(record, name)} of the record"
+    for name, value in epoch_scores(epochs, record.outcome).items():
+        if getattr(record.scores, name) != value:
+            yield f"its last epoch does not give the {name} {getattr(record.scores, name)} of the record"
     # An epoch is all training examples, or a number of whole batches.
     sizes = (record.planned.num_train_examples, record.planned.steps_per_epoch * record.planned.batch_size)
     rates = [(epoch.train_seconds, epoch.images_per_second) for epoch in epochs]
-    if record.steady_epoch_seconds:
-        rates.append((record.steady_epoch_seconds, record.images_per_second or 0.0))
+    if record.times.steady_epoch_seconds:
+        rates.append((record.times.steady_epoch_seconds, record.times.images_per_second or 0.0))
     for seconds, rate in rates:
         if not any(math.isclose(seconds * rate, size, rel_tol=1e-6) for size in sizes):
             yield f"images_per_second {rate:g} are not those of an epoch of {seconds:g} seconds"

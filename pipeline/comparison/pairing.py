@@ -31,7 +31,7 @@ def check_comparable(study: Study, records: Mapping[RunKey, RunRecord]) -> None:
         ("driver", [record.environment.get("driver") or "none" for record in chosen]),
         ("locked packages", [_short(record.environment.get("lock_sha256")) for record in chosen]),
         ("container image", [_image(record.environment.get("image")) for record in chosen]),
-        ("kind of memory", [record.peak_memory_kind or "unknown" for record in chosen]),
+        ("kind of memory", [record.memory.peak_kind or "unknown" for record in chosen]),
     ):
         faults += _differences(what, ((None, record.key, v) for record, v in zip(chosen, values, strict=True)))
     faults += _differences("data", ((record.benchmark, record.key, _short(record.data_sha256)) for record in chosen))
@@ -58,7 +58,7 @@ def _departures(study: Study, record: RunRecord) -> list[str]:
     """Name what of a run is not as the study plans it."""
     found, wanted = record.planned.model_dump(), planned(study, record.key).model_dump()
     if record.outcome == "too_slow":  # any other run would have ended alike under any limit that it keeps
-        found["max_run_seconds"], wanted["max_run_seconds"] = record.max_run_seconds, study.max_run_seconds
+        found["max_run_seconds"], wanted["max_run_seconds"] = record.times.max_run_seconds, study.max_run_seconds
     return [
         f"{record.key.directory} has {setting} {_words(found[setting])}, the study says {_words(value)}. "
         f"Make it again: dvc repro --force --single-item {record.key.stage}"

@@ -90,6 +90,6 @@ def time_to_accuracy(
 def exclusion_reason(record: RunRecord, max_other_cpu_share: float) -> str | None:
     """Return why the times of a run are left out, or None: another process on its GPU, or on too much of its CPUs."""
     share = record.disturbance.other_cpu_share
-    if not record.timing_fault and share is not None and share > max_other_cpu_share:
+    if not record.times.fault and share is not None and share > max_other_cpu_share:
         return f"other work took {share:.0%} of the CPU time"
-    return record.timing_fault or None
+    return record.times.fault or None

@@ -9,12 +9,12 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from pipeline.errors import InputError
-from pipeline.records.schema import EpochRecord, RunRecord
+from pipeline.records.schema import EpochRecord, Outcome, RunRecord
 
 
 def write_run(
@@ -64,8 +64,23 @@ def finished_at(directory: Path) -> int | None:
         return None
 
 
-def epoch_times(epochs: Sequence[EpochRecord]) -> tuple[float | None, float | None, list[int]]:
-    """Return `first_epoch_seconds`, `steady_epoch_seconds` and `excluded_epochs` of the record."""
+def epoch_times(epochs: Sequence[EpochRecord]) -> dict[str, Any]:
+    """Return what the epochs of a run say of its `Times`, by its names."""
     steady = [epoch.train_seconds for epoch in epochs if epoch.since_start > 1]
-    excluded = [epoch.epoch for epoch in epochs if epoch.since_start == 1]
-    return epochs[0].train_seconds if epochs else None, median(steady) if steady else None, excluded
+    return {
+        "first_epoch_seconds": epochs[0].train_seconds if epochs else None,
+        "steady_epoch_seconds": median(steady) if steady else None,
+        "excluded_epochs": [epoch.epoch for epoch in epochs if epoch.since_start == 1],
+    }
+
+
+def epoch_scores(epochs: Sequence[EpochRecord], outcome: Outcome) -> dict[str, Any]:
+    """Return what the last epoch of a run says of its `Scores`, by its names."""
+    last = epochs[-1] if epochs else None
+    ended = last if outcome == "completed" else None
+    return {
+        "skipped_steps": last and last.skipped_steps,
+        "loss_scale": last and last.loss_scale,
+        "train_loss": ended and ended.train_loss,
+        "validation_accuracy": ended and ended.validation_accuracy,
+    }

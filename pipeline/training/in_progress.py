@@ -18,8 +18,8 @@ from pipeline.data.datasets import Dataset
 from pipeline.machine import environment
 from pipeline.machine.disturbance import Watch, timing_fault
 from pipeline.records.planned import planned
-from pipeline.records.schema import EpochRecord, Outcome, RunRecord
-from pipeline.records.writing import epoch_times, finished_at, write_run
+from pipeline.records.schema import Disturbance, EpochRecord, Outcome, RunRecord
+from pipeline.records.writing import epoch_scores, epoch_times, finished_at, write_run
 from pipeline.study.benchmark import Benchmark
 from pipeline.study.schema import RunKey, Study
 from pipeline.study.variant import Variant
@@ -31,7 +31,7 @@ GRACE_SECONDS = 1.0  # by which the first of several processes, which writes the
 
 
 class RunInProgress:
-    """A run in progress: `known` holds what is known of it so far, by the names of `RunRecord`.
+    """A run in progress: what is known of it so far is in `known`, by the names of `RunRecord`, and in its parts.
 
     Args:
         process: which of the processes of the run this is, and how many there are.
@@ -55,6 +55,10 @@ class RunInProgress:
         surroundings = environment.describe(study.runtime, engine.accelerators(), engine.version(), engine.kernels())
         started_at = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         self.known: dict[str, Any] = {"started_at": started_at, "environment": surroundings}
+        self.startup_seconds: float | None = None
+        self.memory: dict[str, Any] = {}
+        self.scores: dict[str, Any] = {}
+        self.final_weights_sha256: str | None = None
         self.watch = Watch(engine.gpu_places()[: study.devices])
         self.log: EpochLog | None = None
         self.progress: ProgressLine | None = None
@@ -94,7 +98,8 @@ class RunInProgress:
         if self.process[0] == 0:
             with self.log.folder() if self.log else contextlib.nullcontext() as logs:
                 labels, before = self.data.test.labels, self._finished_before
-                write_run(self.root, record, self.epochs, labels, self.predicted, logs, before)
+                predicted = self.predicted if outcome == "completed" else self.predicted[:0]
+                write_run(self.root, record, self.epochs, labels, predicted, logs, before)
         if self.checkpoint:
             self.checkpoint.remove()
         self._tell(record)
@@ -132,33 +137,42 @@ class RunInProgress:
             sys.stderr.flush()
             os._exit(status)  # whatever the main thread is in the middle of
 
+    def measure_memory(self) -> None:
+        """Note the peak of the memory so far."""
+        self.memory |= dict(zip(("peak_bytes", "peak_kind"), engine.peak_memory(), strict=True))
+
     def _record(self, outcome: Outcome) -> RunRecord:
-        epochs, data, variant = self.epochs, self.data, self.variant
-        last = epochs[-1] if epochs else None
+        epochs, variant = self.epochs, self.variant
         disturbance = self.known.get("disturbance") or self.watch.finish().worst(self.earlier.disturbance)
-        first_epoch_seconds, steady_epoch_seconds, excluded_epochs = epoch_times(epochs)
-        num_examples = self.benchmark.num_examples(variant.batch_multiplier)
+        if "peak_bytes" not in self.memory:
+            self.measure_memory()
+        completed = outcome == "completed"  # or the time was up between the test and the end
         values = {
             **self.key._asdict(),
-            **dict(zip(("peak_memory_bytes", "peak_memory_kind"), engine.peak_memory(), strict=True)),
             "outcome": outcome,
             "planned": planned(self.study, self.key),
             "overflow": "step skipped" if variant.loss_scale.mode == "dynamic" else "step taken",
-            "num_test_examples": len(data.test.labels),
+            "num_test_examples": len(self.data.test.labels),
             "num_epochs": len(epochs),
-            "first_epoch_seconds": first_epoch_seconds,
-            "steady_epoch_seconds": steady_epoch_seconds,
-            "images_per_second": num_examples / steady_epoch_seconds if steady_epoch_seconds else None,
-            "run_seconds": self.seconds(),
-            "max_run_seconds": self.study.max_run_seconds,
-            "skipped_steps": last.skipped_steps if last else None,
-            "final_loss_scale": last.loss_scale if last else None,
-            "final_train_loss": last.train_loss if last and outcome == "completed" else None,
-            "final_validation_accuracy": last.validation_accuracy if last and outcome == "completed" else None,
-            "data_sha256": data.sha256,
+            "times": self._times(disturbance),
+            "memory": self.memory,
+            "scores": epoch_scores(epochs, outcome) | (self.scores if completed else {}),
+            "final_weights_sha256": self.final_weights_sha256 if completed else None,
+            "data_sha256": self.data.sha256,
             "resumed": bool(self.earlier.epochs),
-            "excluded_epochs": excluded_epochs,
-            "timing_fault": timing_fault(disturbance),
             "disturbance": disturbance,
         }
         return RunRecord.model_validate(values | self.known)
+
+    def _times(self, disturbance: Disturbance) -> dict[str, Any]:
+        times = epoch_times(self.epochs)
+        steady = times["steady_epoch_seconds"]
+        return times | {
+            "startup_seconds": self.startup_seconds,
+            "images_per_second": self.benchmark.num_examples(self.variant.batch_multiplier) / steady
+            if steady
+            else None,
+            "run_seconds": self.seconds(),
+            "max_run_seconds": self.study.max_run_seconds,
+            "fault": timing_fault(disturbance),
+        }

@@ -100,8 +100,8 @@ def _prepare(run: RunInProgress) -> keras.Model:
         "initial_weights_sha256": initial_weights_sha256,
         "initial_loss_scale": loss_scale_now(model.optimizer),
         "num_parameters": model.count_params(),
-        "weights_bytes": sum(weight.nbytes for weight in model.get_weights()),
     }
+    run.memory["weights_bytes"] = sum(weight.nbytes for weight in model.get_weights())
     _predict_first(run, model)
     run.log = EpochLog(model) if run.study.tensorboard else None
     if run.process == (0, 1):  # of several, each would have to find the same epoch
@@ -154,13 +154,13 @@ def _train(run: RunInProgress, model: keras.Model, ending: threading.Event) -> O
         run.earlier.epochs,
     )
     run.epochs = clock.epochs  # which grows as the clock ticks
-    run.known["startup_seconds"] = time.perf_counter() - run.process_started
+    run.startup_seconds = time.perf_counter() - run.process_started
     engine.reset_peak_memory()
     try:
         LOOPS[variant.loop](model, batches, range(len(clock.epochs), benchmark.num_epochs), [clock, progress])
     finally:
         progress.close()
-        run.known["peak_memory_bytes"], run.known["peak_memory_kind"] = engine.peak_memory()
+        run.measure_memory()
         run.known["disturbance"] = watch.finish().worst(run.earlier.disturbance)
     return "diverged" if clock.diverged else "completed"
 
@@ -169,11 +169,11 @@ def _test(run: RunInProgress, model: keras.Model) -> None:
     labels = run.data.test.labels
     probabilities = probabilities_of(model, run.data.test, run.benchmark.evaluation_batch_size)
     test_loss, test_accuracy, run.predicted = judge(probabilities, labels)
-    run.known |= {
-        "final_test_loss": test_loss if math.isfinite(test_loss) else None,
-        "final_test_accuracy": test_accuracy,
+    run.final_weights_sha256 = weights_digest(model.get_weights())
+    run.scores |= {
+        "test_loss": test_loss if math.isfinite(test_loss) else None,
+        "test_accuracy": test_accuracy,
         "test_metrics": measure(run.benchmark.metrics, probabilities, labels),
-        "final_weights_sha256": weights_digest(model.get_weights()),
     }
 
 

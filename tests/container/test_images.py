@@ -293,7 +293,7 @@ def test_a_run_inside_is_the_run_outside(finished, tmp_path):
     for field in ("initial_weights_sha256", "data_sha256", "num_parameters"):
         assert there[field] == here[field]
     assert losses(finished) == pytest.approx(losses(outside), rel=LOSS_TOLERANCE)
-    assert there["final_test_loss"] == pytest.approx(here["final_test_loss"], rel=LOSS_TOLERANCE)
+    assert there["scores"]["test_loss"] == pytest.approx(here["scores"]["test_loss"], rel=LOSS_TOLERANCE)
 
 
 def test_the_study_runs_on_jax(images, docker, project, place, tfds, finished):

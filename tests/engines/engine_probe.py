@@ -70,7 +70,7 @@ def devices(folder: Path, number: int, variant: str = "float32", **changes) -> o
         **changes,
     )
     record = run.train(study, RunKey("wide", variant, 0), time.perf_counter(), folder)
-    return {"devices": record.planned.devices, "losses": [record.final_train_loss, record.final_test_loss]}
+    return {"devices": record.planned.devices, "losses": [record.scores.train_loss, record.scores.test_loss]}
 
 
 def scaled(folder: Path, number: int, exponent: int) -> object:
@@ -86,7 +86,7 @@ def scaled(folder: Path, number: int, exponent: int) -> object:
         benchmarks={"wide": recipe, "narrow": recipe},
     )
     record = run.train(study, RunKey("wide", "mixed", 0), time.perf_counter(), folder)
-    return {"skipped_steps": record.skipped_steps, "losses": [record.final_train_loss, record.final_test_loss]}
+    return {"skipped_steps": record.scores.skipped_steps, "losses": [record.scores.train_loss, record.scores.test_loss]}
 
 
 def batch_norm(folder: Path, number: int) -> object:
@@ -99,7 +99,7 @@ def batch_norm(folder: Path, number: int) -> object:
         comparison={"baseline": "float16", "num_warmup_epochs": 1, "margin_pp": {"wide": 1.0, "narrow": 1.0}},
     )
     record = run.train(study, RunKey("wide", "float16", 0), time.perf_counter(), folder)
-    return {"losses": [record.final_train_loss, record.final_test_loss]}
+    return {"losses": [record.scores.train_loss, record.scores.test_loss]}
 
 
 def odd_validation_set(folder: Path) -> object:

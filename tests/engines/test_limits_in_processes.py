@@ -69,8 +69,8 @@ def test_a_run_that_is_too_slow_ends_in_the_middle_of_a_step(workspace):
     printed = train_in_a_process(workspace, slow)
     record = read_record(KEY, workspace)
     assert (record.outcome, record.num_epochs, record.max_run_seconds) == ("too_slow", 0, 10.0)
-    assert record.run_seconds >= 10
-    assert record.run_seconds < 20
+    assert record.times.run_seconds >= 10
+    assert record.times.run_seconds < 20
     assert record.num_parameters
     assert "too slow, test accuracy unknown" in printed
     assert not read_correct(record, workspace).size
@@ -82,8 +82,8 @@ def test_the_epochs_of_a_run_that_is_too_slow_are_kept(workspace):
     record = read_record(KEY, workspace)
     assert record.outcome == "too_slow"
     assert record.num_epochs == len(read_epochs(record, workspace)) > 0
-    assert record.steady_epoch_seconds
-    assert record.final_test_accuracy is record.final_validation_accuracy is None
+    assert record.times.steady_epoch_seconds
+    assert record.scores.test_accuracy is record.scores.validation_accuracy is None
     assert not list(workspace.glob(".cache/checkpoints/*/*")), "there is nothing to go on with"
 
 
@@ -91,7 +91,7 @@ def test_a_run_that_is_too_slow_to_start_leaves_a_record(workspace):
     """It is stuck before the model is built, as it may be in a compilation."""
     train_in_a_process(workspace, study().model_copy(update={"max_run_seconds": 0.01}))
     record = read_record(KEY, workspace)
-    assert (record.outcome, record.num_epochs, record.startup_seconds) == ("too_slow", 0, None)
+    assert (record.outcome, record.num_epochs, record.times.startup_seconds) == ("too_slow", 0, None)
 
 
 def test_what_does_not_fit_into_memory_stops_no_other_stage(workspace, capsys):

@@ -56,7 +56,7 @@ def test_every_run_is_made_and_the_report_is_published(finished):
     records = [json.loads(path.read_text()) for path in sorted(finished.glob("runs/*/*/*/record.json"))]
     assert len(records) == 3 * 2 + 2
     assert {record["outcome"] for record in records} == {"completed"}
-    metrics = {record["benchmark"]: list(record["test_metrics"]) for record in records}
+    metrics = {record["benchmark"]: list(record["scores"]["test_metrics"]) for record in records}
     assert metrics == {
         "cifar10_mobilenet": ["top_5_accuracy"],
         "mnist_rows": [],
@@ -74,7 +74,7 @@ def test_every_run_is_made_and_the_report_is_published(finished):
 def test_the_shapes_are_learned(finished):
     """The only ones of the three that are not noise here."""
     record = json.loads((finished / "runs/shapes_convolution/float32/seed-0/record.json").read_text())
-    assert record["final_test_accuracy"] > 0.5
+    assert record["scores"]["test_accuracy"] > 0.5
     assert record["data_sha256"]
 
 
