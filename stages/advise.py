@@ -5,18 +5,20 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pipeline.advice.advising import advise, worth_a_study
 from pipeline.advice.proposal import ADVISED_POLICIES, find_description, model_values, propose, study_name, write_study
-from pipeline.advice.schema import Advice
+from pipeline.advice.schema import Advice, Row
 from pipeline.comparison.wording import describe_ratio
 from pipeline.errors import InputError
 from pipeline.health.findings import Examination
 from pipeline.machine.hardware import Hardware, this_machine
 from pipeline.machine.image import installed_runtime
+from pipeline.machine.terminal import print_table
 from pipeline.numerics.ceiling import largest_batch
 from pipeline.speed.pilot import run_pilot
 from pipeline.speed.worker import message, worker
@@ -29,7 +31,7 @@ from stages import run
 from stages.ceilings import fits
 
 ADVICE = Path("advice")
-ADVICE_ROW = "  {:<18} {:>7} {:>12} {:>20} {:>10} {:>8} {:>14}"
+ADVICE_COLUMNS = ("variant", "batch", "images/s", "speed of float32", "memory", "skipped", "largest\nbatch")
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -139,13 +141,7 @@ def _show(advice: Advice, folder: Path, spent_seconds: float) -> None:
     for sentence in advice.verdict:
         print(sentence)
     print()
-    print(ADVICE_ROW.format("", "batch", "images/s", "speed of float32", "memory", "skipped", "largest batch"))
-    for row in advice.rows:
-        memory = "unknown" if row.memory_ratio is None else f"{row.memory_ratio:.2f}×"
-        speed = "1" if row is advice.rows[0] else describe_ratio(row.speedup)
-        rate = row.outcome if row.images_per_second is None else f"{row.images_per_second:,.0f}"
-        largest = "not measured" if row.largest_batch is None else f"{row.largest_batch:,}"
-        print(ADVICE_ROW.format(row.variant, row.batch_size, rate, speed, memory, row.skipped_steps, largest))
+    print_table(ADVICE_COLUMNS, (_cells(row, row is advice.rows[0]) for row in advice.rows), num_names=1)
     print()
     for line in advice.watch:
         print(f"note: {line}")
@@ -154,6 +150,14 @@ def _show(advice: Advice, folder: Path, spent_seconds: float) -> None:
     print(
         f"What answers the rest, {advice.num_seeds} seeds{cost}: cp {folder / 'params.yaml'} params.yaml && make repro"
     )
+
+
+def _cells(row: Row, is_baseline: bool) -> Sequence[object]:
+    memory = "unknown" if row.memory_ratio is None else f"{row.memory_ratio:.2f}×"
+    speed = "1" if is_baseline else describe_ratio(row.speedup)
+    rate = row.outcome if row.images_per_second is None else f"{row.images_per_second:,.0f}"
+    largest = "unknown" if row.largest_batch is None else f"{row.largest_batch:,}"
+    return row.variant, row.batch_size, rate, speed, memory, row.skipped_steps, largest
 
 
 def _positive(text: str) -> int:

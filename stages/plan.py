@@ -1,50 +1,49 @@
 """Say how many seeds a margin of accuracy needs, from the spread that finished runs show or from one you give."""
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from pipeline.claims.results import read_comparison
+from pipeline.machine.terminal import print_table
 from pipeline.statistics.equivalence import MAX_SEEDS, detectable_margin, num_seeds_needed, spread_limit
 from pipeline.statistics.intervals import MIN_BLOCKS
 from stages import run
 
-PLAN_ROW = "{:<26} {:<18} {:>5} {:>9} {:>9} {:>12} {:>8} {:>10}"
+PLAN_COLUMNS = ("benchmark", "candidate", "seeds", "spread\npp", "margin\npp", "can show\npp", "needed", "cautious")
 
 
 def main(arguments: argparse.Namespace) -> None:
     if arguments.spread_pp is not None:
-        _header()
-        _row("", "", arguments.num_seeds, arguments.spread_pp, arguments.margin_pp or 1.0, arguments.num_candidates)
-        return
-    pairs = [pair for pair in read_comparison().pairs if not pair.repeats_baseline]
-    _header()
-    for pair in pairs:
-        spread, margin = pair.equivalence.spread_pp, arguments.margin_pp or pair.equivalence.margin_pp
-        if spread is None:
-            print(
-                PLAN_ROW.format(
-                    pair.benchmark, pair.candidate, pair.num_seeds, "too few", f"±{margin:g}", "–", "–", "–"
-                )
+        rows = [
+            _row("", "", arguments.num_seeds, arguments.spread_pp, arguments.margin_pp or 1.0, arguments.num_candidates)
+        ]
+    else:
+        rows = [
+            _row(
+                pair.benchmark,
+                pair.candidate,
+                pair.num_seeds,
+                pair.equivalence.spread_pp,
+                arguments.margin_pp or pair.equivalence.margin_pp,
+                pair.equivalence.num_candidates,
             )
-        else:
-            _row(pair.benchmark, pair.candidate, pair.num_seeds, spread, margin, pair.equivalence.num_candidates)
-
-
-def _header() -> None:
+            for pair in read_comparison().pairs
+            if not pair.repeats_baseline
+        ]
     print("Seeds that establish accuracy within ±margin by TOST at 5 %, with 80 % power, when nothing differs.")
     print("The cautious number allows for a spread as wide as 80 % confidence from these few seeds leaves it.\n")
-    print(
-        PLAN_ROW.format(
-            "benchmark", "candidate", "seeds", "spread pp", "margin pp", "can show pp", "needed", "cautious"
-        )
-    )
+    print_table(PLAN_COLUMNS, rows, num_names=2)
 
 
-def _row(benchmark: str, candidate: str, num_seeds: int, spread: float, margin: float, num_candidates: int) -> None:
+def _row(
+    benchmark: str, candidate: str, num_seeds: int, spread: float | None, margin: float, num_candidates: int
+) -> Sequence[object]:
+    if spread is None:
+        return benchmark, candidate, num_seeds, "too few", f"±{margin:g}", "–", "–", "–"
     needed = [num_seeds_needed(value, margin, num_candidates) for value in (spread, spread_limit(spread, num_seeds))]
     can_show = f"±{detectable_margin(spread, num_seeds, num_candidates):.2g}"
     numbers = [str(number) if number else f"> {MAX_SEEDS}" for number in needed]
-    print(PLAN_ROW.format(benchmark, candidate, num_seeds, f"{spread:.3g}", f"±{margin:g}", can_show, *numbers))
+    return benchmark, candidate, num_seeds, f"{spread:.3g}", f"±{margin:g}", can_show, *numbers
 
 
 def _positive(text: str) -> float:

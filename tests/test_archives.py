@@ -8,7 +8,7 @@ from pathlib import Path
 
 import archives
 import pytest
-from archives import DAMAGED_ARCHIVES, DAMAGED_RUNS, DEEP, FORGED, change, contents_of, pack, put, sign
+from archives import DAMAGED_ARCHIVES, DAMAGED_RUNS, DEEP, FORGED, change, contents_of, pack, sign, within
 from conftest import REPOSITORY
 
 from pipeline.claims.results import load_results
@@ -265,7 +265,7 @@ def test_an_archive_has_the_runs_of_its_study_alone(study, contents, tmp_path):
 
 def test_runs_that_were_not_compared_are_not_published(study, tmp_path):
     copy = shutil.copytree(study, tmp_path / "copy", symlinks=True)
-    for name, edit in ((archives.RECORD, put(peak_memory_bytes=2**19)),):  # a run that ended after the comparison
+    for name, edit in ((archives.RECORD, within("memory", peak_bytes=2**19)),):  # a run that ended after the comparison
         (copy / name).write_bytes(edit((copy / name).read_bytes()))
     done = subprocess.run(
         [sys.executable, "-m", "stages.publish"], cwd=copy, capture_output=True, text=True, check=False,

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+import pytest
 from conftest import REPOSITORY
 
 
@@ -38,3 +39,26 @@ def test_without_a_study_it_says_what_to_do(tmp_path):
     done = plan(cwd=tmp_path)
     assert done.returncode == 2
     assert "comparison.json is missing. Make it with: dvc repro" in done.stderr
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_a_table_in_a_pipe_is_plain_text_of_80_columns(encoding):
+    """Long names are folded, numbers never; FORCE_COLOR makes no terminal of a pipe."""
+    rows = [["cifar100_efficientnet_b0", "mixed_bfloat16_2x", 10, "too few", "±0.25", "±0.123", "> 1000", "> 1000"]]
+    script = f"from stages.plan import PLAN_COLUMNS, print_table\nprint_table(PLAN_COLUMNS, {rows}, 2)"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=REPOSITORY,
+        env={"PYTHONIOENCODING": f"{encoding}:backslashreplace", "FORCE_COLOR": "1", "COLUMNS": "80"},
+        capture_output=True,
+        check=True,
+    )
+    text = done.stdout.decode(encoding)
+    assert "\x1b" not in text
+    heads, *folded = text.splitlines()[1:]
+    assert heads.split()[:2] == ["benchmark", "candidate"]
+    names = ["".join(parts) for parts in zip(*(line.split()[:2] for line in folded), strict=True)]
+    assert names == ["cifar100_efficientnet_b0", "mixed_bfloat16_2x"]
+    numbers = folded[0].replace("\\xb1", "±").split()[2:]
+    assert " ".join(numbers) == "10 too few ±0.25 ±0.123 > 1000 > 1000"
+    assert encoding == "ascii" or max(map(len, text.splitlines())) <= 80
