@@ -190,6 +190,23 @@ def test_a_module_beside_its_source_is_refused(own):
         build(own("build") | {"name": "textwrap:dedent"})
 
 
+def test_the_check_of_a_function_runs_nothing_around_it(tmp_path):
+    """The packages around a module are code too, and so is a namespace's innermost one."""
+    inner = tmp_path / "strange" / "inner" / "deep"
+    inner.mkdir(parents=True)
+    for folder in (tmp_path / "strange", inner):
+        (folder / "__init__.py").write_text(f"open({str(tmp_path / 'it-ran')!r}, 'w')\n")
+    (inner / "net.py").write_text("raise SystemExit\ndef build(spec): ...\ndef none(): ...\n")
+    (inner / "steep.py").write_text("-" * 200_000 + "1\n")
+    user_code.check_function("strange.inner.deep.net", "build", tmp_path / "strange")
+    with pytest.raises(InputError, match=r"strange\.inner\.deep\.net:none must take one argument"):
+        user_code.check_function("strange.inner.deep.net", "none", tmp_path / "strange")
+    for module in ("strange.inner.net", "strange.inner.deep.steep", "strange.net.inner", "strange.inner"):
+        with pytest.raises(InputError, match=rf"{module} can't be imported from"):
+            user_code.check_function(module, "build", tmp_path / "strange")
+    assert {path.name for path in tmp_path.iterdir()} == {"strange"}
+
+
 def test_importing_leaves_nothing_in_the_source(own):
     """What Python compiles would look like a change of it."""
     model = own("build")

@@ -3,11 +3,11 @@
 import ast
 import hashlib
 import importlib
-import importlib.util
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.machinery import PathFinder
 from pathlib import Path
 from types import ModuleType
 
@@ -43,16 +43,12 @@ def check_function(module: str, function: str, source: Path) -> None:
             not take one argument.
     """
     _check_exists(source)
-    with _importable(source):
-        try:
-            spec = importlib.util.find_spec(module)  # imports the packages around it
-        except Exception as error:
-            raise InputError(f"{module} can't be imported from {source}: {_reason(error)}") from error
-    if spec is None or not spec.origin:
+    origin = _find(module, source)
+    if origin is None:
         raise InputError(f"{module} can't be imported from {source}: there is no such module")
     try:
-        tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
-    except (SyntaxError, ValueError, OSError) as error:
+        tree = ast.parse(Path(origin).read_text(encoding="utf-8"))
+    except (SyntaxError, ValueError, OSError, RecursionError, MemoryError) as error:
         raise InputError(f"{module} can't be imported from {source}: {_reason(error)}") from None
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and node.name == function:
@@ -62,6 +58,18 @@ def check_function(module: str, function: str, source: Path) -> None:
                 raise InputError(
                     f"{module}:{function} must take one argument, a ModelSpec. Received: {ast.unparse(node.args)}"
                 )
+
+
+def _find(module: str, source: Path) -> str | None:
+    """Return the file that Python would import, or None. Run nothing, not even the packages around the module."""
+    importlib.invalidate_caches()
+    path, origin = [*sys.path, str(source.resolve().parent)], None
+    for name in module.split("."):
+        spec = PathFinder.find_spec(name, path)
+        if spec is None:
+            return None
+        path, origin = list(spec.submodule_search_locations or ()), spec.origin
+    return origin
 
 
 def digest(source: Path) -> str:
