@@ -134,7 +134,7 @@ def test_times_that_are_not_those_of_the_record_are_refused(tmp_path, make_recor
     path.write_text("\n".join(rows) + "\n")
     with pytest.raises(
         InputError,
-        match=r"epochs\.csv is damaged \((its times are not|train_seconds(: Input should be a finite| must be))",
+        match=r"epochs\.csv is damaged \((its times are not|train_seconds: Input should be )",
     ):
         finished_runs.read_epochs(record, tmp_path)
 

@@ -15,6 +15,7 @@ import stages.train
 from pipeline.errors import InputError
 from pipeline.machine import image
 from pipeline.machine.hardware import Hardware
+from pipeline.study.benchmark import Benchmark
 from pipeline.study.configuration import validate
 from pipeline.study.schema import RunKey, Study, load_study
 from pipeline.study.variant import Dynamic, Fixed
@@ -119,6 +120,40 @@ def test_a_batch_larger_than_the_data_is_refused():
     values["benchmarks"]["mnist_dense"]["batch_size"] = 40000
     text = fault(values)
     assert "benchmarks.mnist_dense.batch_size: 40000 × 2 of variant float32_2x is more than the 48000" in text
+
+
+@pytest.mark.parametrize("number", [10**40, 10**400, 1e300])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "benchmarks.mnist_dense.split.num_train_examples",
+        "benchmarks.mnist_dense.split.shuffle_seed",
+        "benchmarks.mnist_dense.model.units",
+        "benchmarks.mnist_dense.steps_per_epoch",
+        "benchmarks.mnist_dense.optimizer.learning_rate",
+        "variants.float32.batch_multiplier",
+        "comparison.num_warmup_epochs",
+        "comparison.margin_pp.mnist_dense",
+        "datasets.mnist.image_size",
+        "devices",
+        "max_run_seconds",
+    ],
+)
+def test_a_number_that_is_no_quantity_is_refused(path, number):
+    """Some overflow where two of them are multiplied, some where they are divided."""
+    values = quick()
+    *around, last = path.split(".")
+    part = values
+    for key in around:
+        part = part[key]
+    part[last] = number
+    assert f"{path}: Input should be " in fault(values)
+
+
+def test_steps_are_counted_in_whole_numbers():
+    values = quick()["benchmarks"]["mnist_dense"]
+    values["split"]["num_train_examples"] = 10**12 - 1
+    assert Benchmark.model_validate(values | {"batch_size": 10**6}).num_steps(1) == 10**6
 
 
 def test_zero_seeds_are_refused():

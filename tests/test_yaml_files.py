@@ -65,7 +65,18 @@ def test_what_dvc_refuses_is_refused_in_words(tmp_path, text):
 
 
 @pytest.mark.parametrize(
-    "text", ["a: !!int x", "a: 2024-13-45", "a: " + "9" * 5000, "a: !!binary '*'", "? {a: 1}\n: 2"]
+    "text",
+    [
+        "a: !!int x",
+        "a: 2024-13-45",
+        "a: " + "9" * 5000,
+        "seeds: 0x" + "f" * 5000,
+        "profile: !!int '0x" + "f" * 5000 + "'",
+        "? 0x" + "f" * 5000 + "\n: 2",
+        "devices: 1" + "0" * 400,
+        "a: !!binary '*'",
+        "? {a: 1}\n: 2",
+    ],
 )
 def test_values_that_break_the_parser_are_a_fault_and_no_traceback(tmp_path, text):
     (tmp_path / "params.yaml").write_text(text)

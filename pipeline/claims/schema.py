@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, PositiveFloat, model_validator
+from pydantic import Field, model_validator
 
 from pipeline.comparison.vocabulary import Value
 from pipeline.numerics.facts import TRIALS, fact_names
 from pipeline.records.schema import Outcome
 from pipeline.study.benchmark import Benchmark, Dense, EfficientNet, Split
-from pipeline.study.configuration import Name, Section, read
+from pipeline.study.configuration import Name, PositiveFloat, Section, read
 from pipeline.study.recipe import Optimizer
 from pipeline.study.variant import PolicyName, Variant
 

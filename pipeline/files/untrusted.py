@@ -89,7 +89,7 @@ def read_json(model: type[T], path: Path, remedy: Remedy, max_bytes: int = MAX_B
     content = read_bytes(path, remedy, max_bytes)
     try:
         from_json(content, allow_inf_nan=False)
-        json.loads(content, object_pairs_hook=_once_each)
+        json.loads(content, object_pairs_hook=_once_each, parse_int=_short)
         found: T = _adapter(cast(Any, model)).validate_json(content, strict=True)
     except ValidationError as error:
         raise damaged(path, fault(error), remedy) from None
@@ -122,6 +122,12 @@ def _once_each(pairs: list[tuple[str, Any]]) -> None:
     """Refuse a key that stands twice. Another program may read the first of the two values, where we read the last."""
     if len({key for key, _ in pairs}) < len(pairs):
         raise ValueError("a key stands twice in it")
+
+
+def _short(digits: str) -> None:
+    """Refuse an integer of more than 63 bits: it overflows where it is used."""
+    if len(digits) > 20 or int(digits).bit_length() > 63:
+        raise ValueError("an integer in it is out of range")
 
 
 @cache

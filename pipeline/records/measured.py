@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pipeline.records.planned import Count
 
 Share = Annotated[float, Field(ge=0, le=1)]
-Seconds = Annotated[float, Field(ge=0)]
+Seconds = Annotated[float, Field(ge=0, le=1e9)]
 
 
 class Measured(BaseModel):
@@ -73,7 +73,7 @@ class Scores(Measured):
     """
 
     loss_scale: float | None = Field(serialization_alias="final_loss_scale")
-    skipped_steps: int | None
+    skipped_steps: Count | None
     train_loss: float | None = Field(None, serialization_alias="final_train_loss")
     validation_accuracy: Share | None = Field(None, serialization_alias="final_validation_accuracy")
     test_loss: float | None = Field(None, serialization_alias="final_test_loss")

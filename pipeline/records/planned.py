@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pipeline.study.schema import RunKey, Study
 from pipeline.study.variant import LossScale
 
-Count = Annotated[int, Field(ge=0)]
+Count = Annotated[int, Field(ge=0, le=2**63 - 1)]
 
 
 class Planned(BaseModel):

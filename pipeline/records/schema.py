@@ -23,16 +23,16 @@ class EpochRecord(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    epoch: int
-    since_start: int
-    train_seconds: float
+    epoch: Count
+    since_start: Count
+    train_seconds: Annotated[Seconds, Field(ge=1e-6)]
     validation_seconds: Seconds
     train_loss: Loss
     train_accuracy: Share
     validation_loss: Loss
     validation_accuracy: Share
     loss_scale: float | None
-    skipped_steps: int | None
+    skipped_steps: Count | None
     images_per_second: float
 
 
@@ -89,7 +89,7 @@ class RunRecord(BaseModel):
     schema_version: Literal[8] = 8
     benchmark: str
     variant: str
-    seed: int
+    seed: Count
     outcome: Outcome
     planned: Planned
     compute_dtype: str | None = None

@@ -1,15 +1,14 @@
 """A benchmark: a data set, a model and a recipe."""
 
-import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Discriminator, Field, JsonValue, PositiveFloat, PositiveInt, Tag
+from pydantic import AfterValidator, Discriminator, Field, JsonValue, Tag
 from pydantic_core import PydanticCustomError
 
-from pipeline.study.configuration import Name, NonNegativeInt, Section, SourcePath
+from pipeline.study.configuration import Name, NonNegativeInt, PositiveFloat, PositiveInt, Section, SourcePath
 from pipeline.study.recipe import AFFINE, Augmentation, LearningRateRule, Metric, Optimizer
 from pipeline.study.variant import Variant
 
@@ -124,7 +123,7 @@ class Benchmark(Section):
 
     def num_steps(self, batch_multiplier: int) -> int:
         """Return the steps of an epoch of a variant; the last batch may be smaller."""
-        return self.steps_per_epoch or math.ceil(self.split.num_train_examples / (self.batch_size * batch_multiplier))
+        return self.steps_per_epoch or -(-self.split.num_train_examples // (self.batch_size * batch_multiplier))
 
     def num_examples(self, batch_multiplier: int) -> int:
         """Return how many images a variant trains on in an epoch."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Annotated
 
-from pydantic import Field, PositiveFloat
+from pydantic import Field
 
 from pipeline.study.configuration import MAX_ENTRIES, Name, NonNegativeInt, Section, unknown_name
 from pipeline.study.variant import Variant
@@ -25,7 +25,7 @@ class ComparisonSettings(Section):
 
     baseline: Name
     num_warmup_epochs: NonNegativeInt
-    margin_pp: Annotated[dict[Name, PositiveFloat], Field(max_length=MAX_ENTRIES)]
+    margin_pp: Annotated[dict[Name, Annotated[float, Field(gt=0, le=100)]], Field(max_length=MAX_ENTRIES)]
     target_accuracy: dict[Name, Annotated[float, Field(gt=0, lt=1)]] = Field(
         default_factory=dict, max_length=MAX_ENTRIES
     )

@@ -23,7 +23,10 @@ MAX_FAULTS = 50  # that are told of a file
 # File systems take 255 bytes of a name.
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=100)]
 Campaign = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_.-]*$", max_length=100)]
-NonNegativeInt = Annotated[int, Field(ge=0)]
+# What is multiplied or divided here overflows nothing: a trillion images, and the range of float32.
+NonNegativeInt = Annotated[int, Field(ge=0, le=10**12)]
+PositiveInt = Annotated[int, Field(gt=0, le=10**12)]
+PositiveFloat = Annotated[float, Field(gt=0, le=1e38)]
 MAX_ENTRIES = 100  # of one kind in a study: DVC makes stages of their products
 
 

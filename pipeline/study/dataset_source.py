@@ -2,9 +2,9 @@
 
 from typing import Annotated, Self
 
-from pydantic import Field, PositiveInt, StringConstraints, model_validator
+from pydantic import Field, StringConstraints, model_validator
 
-from pipeline.study.configuration import Section, SourcePath
+from pipeline.study.configuration import PositiveInt, Section, SourcePath
 
 TfdsName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*(/[A-Za-z0-9_.=,-]+)?(:\d+\.\d+\.\d+)?$")]
 Feature = Annotated[str, Field(min_length=1)]

@@ -2,10 +2,10 @@
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, JsonValue, PositiveFloat
+from pydantic import AfterValidator, Field, JsonValue
 from pydantic_core import PydanticCustomError
 
-from pipeline.study.configuration import NonNegativeInt, Section
+from pipeline.study.configuration import NonNegativeInt, PositiveFloat, Section
 
 OptimizerName = Literal[
     "adadelta", "adafactor", "adagrad", "adam", "adamax", "adamw",

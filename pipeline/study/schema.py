@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, Self
 
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Field, model_validator
 
 from pipeline.study.benchmark import Benchmark
 from pipeline.study.comparison_settings import ComparisonSettings
-from pipeline.study.configuration import MAX_ENTRIES, Campaign, Name, Section, read, unknown_name
+from pipeline.study.configuration import MAX_ENTRIES, Campaign, Name, PositiveInt, Section, read, unknown_name
 from pipeline.study.dataset_source import DatasetSource
 from pipeline.study.variant import Variant
 
@@ -51,7 +51,7 @@ class Study(Section):
     benchmarks: Annotated[dict[Name, Benchmark], Field(min_length=1, max_length=MAX_ENTRIES)]
     variants: Annotated[dict[Name, Variant], Field(min_length=1, max_length=MAX_ENTRIES)]
     comparison: ComparisonSettings
-    max_run_seconds: Annotated[float, Field(gt=0)] | None = None  # a run that lasts longer is ended: too_slow
+    max_run_seconds: Annotated[float, Field(gt=0, le=1e9)] | None = None  # a run that lasts longer is ended: too_slow
     compilation_cache: bool = False  # keeps what XLA compiles from one run to the next, in .cache/xla
     tensorboard: bool = False  # keeps scalars and histograms of the weights of every epoch beside a run's record
     # What differs from the source, in words for the report, by benchmark.

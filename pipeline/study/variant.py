@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import Field
 
-from pipeline.study.configuration import MAX_ENTRIES, Name, Section, unknown_name
+from pipeline.study.configuration import MAX_ENTRIES, Name, PositiveFloat, PositiveInt, Section, unknown_name
 
 PolicyName = Literal["float32", "float16", "bfloat16", "mixed_float16", "mixed_bfloat16"]
 
