@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from pipeline.claims.results import load_results
 from pipeline.claims.verdicts import judge_results
 from pipeline.comparison.comparing import compare_runs
 from pipeline.errors import InputError
+from pipeline.publication import recomputing
 from pipeline.publication.archive import RECOMPUTED, unpack
 from pipeline.publication.publishing import publish
 from pipeline.publication.recomputing import first_difference, recompute, remake
@@ -230,10 +232,72 @@ def test_each_forged_or_missing_result_differs(contents, study, tmp_path, name):
         assert first_difference(made[name].replace("\n", separator).encode(), made[name])
 
 
+@pytest.mark.parametrize(
+    ("recomputed", "published"),
+    [
+        ('{"driver": "550.10"}', '{"driver": "550.1"}'),
+        ('{"driver": "550.10 of"}', '{"driver": "550.1 of"}'),
+        ('{"550.10": 1}', '{"550.1": 1}'),
+        ('{"driver": "a\\"1.5"}', '{"driver": "a\\"1.50"}'),
+        ('{"a": 2}', '{"a": 2.0}'),
+        ('{"a": 1.5}', '{"a": "1.5"}'),
+        ('{"a": 1.5}', '{"a": ١.٥}'),
+        ('{"a": 1.5, "b": 2.5}', '{"a": 1.5,  "b": 2.5}'),
+        ("a,b\n1,550.10\n", "a,b\n1,550.1\n"),
+        ("a,b\n1,550.10 of\n", "a,b\n1,550.1 of\n"),
+        ('a,b\n1,"1.5,0"\n', 'a,b\n1,"1.50,0"\n'),
+        ("a,b\n1,1.5\n", "a,b\n1,１.５\n"),
+    ],
+)
+def test_identifiers_that_look_like_numbers_are_compared_as_they_stand(recomputed, published):
+    assert first_difference(published.encode(), recomputed)
+
+
+@pytest.mark.parametrize("line", ['"' * 10**6, '"' + '\\"' * 10**6, "," * 10**6, "1." * 10**6, '"\\' * 10**6])
+def test_a_long_line_is_compared_at_once(line):
+    started = time.process_time()
+    for recomputed in ("{" + line, line):
+        assert first_difference((recomputed[:-1] + "x").encode(), recomputed)
+    assert time.process_time() - started < 10
+
+
+def test_a_result_much_larger_than_the_recomputed_one_is_not_read(contents, tmp_path, monkeypatch):
+    (tmp_path / "crate.zip").write_bytes(change("results/pairs.csv", lambda content: content * 9)(contents))
+    read = []
+    monkeypatch.setattr(recomputing, "read_bytes", lambda path, _: read.append(path.name) or path.read_bytes())
+    found = recompute(tmp_path / "crate.zip").differing
+    assert found.keys() == {"results/pairs.csv"}
+    assert "bytes, recomputed" in found["results/pairs.csv"]
+    assert sorted(read) == sorted(Path(name).name for name in RECOMPUTED if name != "results/pairs.csv")
+
+
+def test_what_is_not_this_projects_is_named(contents, tmp_path):
+    taken = recompute_taken(contents, tmp_path)
+    assert any("dvc.yaml, " in entry and entry.endswith(" (as this project has them)") for entry in taken)
+    assert not any("NOT" in entry for entry in taken if "claims.yaml" not in entry)
+    other = {name: content + b"\n# mine\n" for name, content in contents.items() if name in ("dvc.yaml", "LICENSE")}
+    other |= {"requirements/cuda.txt": b"numpy", "requirements/mine.txt": b"torch"}
+    taken = recompute_taken(contents | other, tmp_path)
+    for name in other:
+        assert f"{name} (NOT that of this project)" in taken
+    fewer = {name: content for name, content in contents.items() if name != "codemeta.json"}
+    assert "codemeta.json (missing)" in recompute_taken(fewer, tmp_path)
+
+
+def recompute_taken(contents: archives.Contents, folder: Path) -> list[str]:
+    (folder / "crate.zip").write_bytes(pack(sign(contents)))
+    (folder / "study").mkdir()
+    unpack(folder / "crate.zip", folder / "study")
+    found = recomputing.taken(folder / "study")
+    shutil.rmtree(folder / "study")
+    return found
+
+
 def test_the_last_digit_of_a_number_is_no_forgery():
     recomputed = '{"ratio": 0.1234567890123456, "count": 3, "sha256": "12e5", "seconds": 1e-05}\n'
     other_processor = recomputed.replace("123456,", "123457,").replace("1e-05", "1.0000000000001e-05")
     assert first_difference(other_processor.encode(), recomputed) is None
+    assert first_difference(b"a,b\n1,1.00000000000001\n", "a,b\n1,1.0\n") is None
     for old, new in (
         ("0.12345678", "0.12345679"),
         ("3,", "4,"),

@@ -156,6 +156,14 @@ def test_steps_are_counted_in_whole_numbers():
     assert Benchmark.model_validate(values | {"batch_size": 10**6}).num_steps(1) == 10**6
 
 
+def test_more_runs_than_dvc_can_plan_are_refused():
+    variants = {f"v{number}": {"policy": "float32", "batch_multiplier": 1} for number in range(40)}
+    few = small_study(variants=variants | {"float32": variants["v0"]}, seeds=list(range(243))).model_dump()
+    validate(Study, few, "params.yaml")
+    found = fault(few | {"seeds": list(range(244))})
+    assert found.endswith("seeds: 244 of 82 runs each are 20,008 runs; a study has 20,000 at most.")
+
+
 def test_zero_seeds_are_refused():
     values = quick()
     values["seeds"] = []

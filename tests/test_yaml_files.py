@@ -9,6 +9,7 @@ from conftest import REPOSITORY
 from dvc.utils.serialize import ParseError, load_yaml
 from ruamel.yaml import YAML
 
+from pipeline.claims.schema import Claims
 from pipeline.errors import InputError
 from pipeline.files import yaml_files
 from pipeline.files.characters import escape_deceptive
@@ -277,6 +278,38 @@ def many(kind: str) -> dict:
     else:
         values["deviations"] = {"mnist_dense": ["\u202e"] * 90_000}
     return values
+
+
+def many_claims(kind: str) -> dict:
+    """As many as fit a file, each with as many wrong names as it may have."""
+    claim = {"id": "a", "source": "none", "statement": "", "published": "", "needs": {"hardware": "anything"}}
+    facts = claim | {"kind": "fact", "quantities": {f"gradients.{number}": 1 for number in range(20)}}
+    needs = {"hardware": "anything", "recipe": {f"modell.{number}{20 * 'x'}": 1 for number in range(20)}}
+    values = yaml_files.load(REPOSITORY / "claims.yaml")
+    if kind == "facts":
+        values["claims"] = [facts | {"id": f"a{number}"} for number in range(1000)]
+        values["benchmarks"] = [f"b{number}" for number in range(100)]
+    elif kind == "recipes":
+        values["claims"] = [claim | {"kind": "untested", "reason": "", "needs": needs}] * 1000
+    elif kind == "one name":
+        values["claims"] = [claim | {"kind": "untested", "reason": "", "id": f"a{n // 2}"} for n in range(1000)]
+    elif kind == "sources":
+        values["sources"] = {str(n): {"title": "", "hardware": ""} for n in range(1001)}
+    else:
+        values[kind] = (values[kind] * 1001)[:1001]
+    return values
+
+
+@pytest.mark.parametrize("kind", ["facts", "recipes", "one name", "claims", "figures", "benchmarks", "sources"])
+def test_claims_without_end_are_refused_at_once(kind):
+    started = time.process_time()
+    with pytest.raises(InputError, match=r"claims\.yaml: [\d,]+ faults?, nothing was started") as caught:
+        validate(Claims, many_claims(kind), "claims.yaml")
+    assert len(str(caught.value)) < 100_000
+    assert time.process_time() - started < 5
+    if kind in ("claims", "figures", "benchmarks", "sources"):
+        assert f"{kind}: " in str(caught.value)
+        assert "should have at most" in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,16 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from pipeline.comparison.vocabulary import Value
+from pipeline.files.untrusted import excerpt
 from pipeline.numerics.facts import TRIALS, fact_names
 from pipeline.records.schema import Outcome
 from pipeline.study.benchmark import Benchmark, Dense, EfficientNet, Split
-from pipeline.study.configuration import Name, PositiveFloat, Section, read
+from pipeline.study.configuration import MAX_ENTRIES, Name, PositiveFloat, Section, read
 from pipeline.study.recipe import Optimizer
 from pipeline.study.variant import PolicyName, Variant
 
 CLAIMS = Path("claims.yaml")
+MAX_CLAIMS = 1000  # also of sources, and of figures
 
 
 class Source(Section):
@@ -46,7 +48,7 @@ class Needs(Section):
     max_compute_capability: PositiveFloat | None = None
     max_memory_gb: PositiveFloat | None = None
     name: str | None = None
-    recipe: dict[str, Value] = Field(default_factory=dict)
+    recipe: dict[str, Value] = Field(default_factory=dict, max_length=20)
 
 
 class _Claim(Section):
@@ -124,7 +126,7 @@ class FactClaim(_Claim):
     """The numerics stage finds exactly `value`, under each of `quantities`."""
 
     kind: Literal["fact"]
-    quantities: Annotated[dict[str, Value], Field(min_length=1)]
+    quantities: Annotated[dict[str, Value], Field(min_length=1, max_length=20)]
 
 
 class TrialClaim(_Claim):
@@ -159,11 +161,11 @@ Claim = Annotated[
 class Claims(Section):
     """`variants` says what the names in claims mean; a study's variant of that name must be the same."""
 
-    sources: dict[str, Source]
-    benchmarks: list[Name]
-    variants: dict[Name, Variant]
-    figures: list[Figure]
-    claims: list[Claim]
+    sources: Annotated[dict[str, Source], Field(max_length=MAX_CLAIMS)]
+    benchmarks: Annotated[list[Name], Field(max_length=MAX_ENTRIES)]
+    variants: Annotated[dict[Name, Variant], Field(max_length=MAX_ENTRIES)]
+    figures: Annotated[list[Figure], Field(max_length=MAX_CLAIMS)]
+    claims: Annotated[list[Claim], Field(max_length=MAX_CLAIMS)]
 
     @model_validator(mode="after")
     def _parts_agree(self) -> Self:
@@ -176,30 +178,37 @@ class Claims(Section):
                 for path in claim.needs.recipe
                 if path not in paths
             ]
-        for name, count in Counter(claim.id for claim in self.claims).items():
+        ids = [claim.id for claim in self.claims]
+        for name, count in Counter(ids).items():
             if count > 1:
-                faults.append(f"claims.{[c.id for c in self.claims].index(name)}.id: {name!r} stands {count} times.")
+                faults.append(f"claims.{ids.index(name)}.id: {name!r} stands {count} times.")
+        known = {
+            "source": set(self.sources),
+            "benchmark": set(self.benchmarks),
+            "candidate": set(self.variants),
+            "baseline": set(self.variants),
+            "quantities": fact_names(self.benchmarks),
+            "trial": {trial.name for trial in TRIALS},
+        }
+        listed = {field: excerpt(", ".join(sorted(names)), 1500) for field, names in known.items()}
         entries = [(f"claims.{index} ({claim.id})", claim) for index, claim in enumerate(self.claims)]
         for where, entry in [*entries, *((f"figures.{index}", figure) for index, figure in enumerate(self.figures))]:
-            for field, value, known in self._names(entry):
-                if value not in known:
-                    faults.append(f"{where}.{field}: must be one of {', '.join(sorted(known))}. Received: {value!r}")
+            faults += [
+                f"{where}.{field}: must be one of {listed[field]}. Received: {value!r}"
+                for field, value in _names(entry)
+                if value not in known[field]
+            ]
         if faults:
             raise ValueError("\n".join(faults))
         return self
 
-    def _names(self, entry: Any) -> Iterator[tuple[str, str, set[str]]]:
-        """Yield each name in a claim or figure: its field, the name, and the names that are known."""
-        yield "source", entry.source, set(self.sources)
-        if hasattr(entry, "benchmark"):
-            yield "benchmark", entry.benchmark, set(self.benchmarks)
-        for field in ("candidate", "baseline"):
-            if getattr(entry, field, None) is not None:
-                yield field, getattr(entry, field), set(self.variants)
-        for quantity in getattr(entry, "quantities", ()):
-            yield "quantities", quantity, fact_names(self.benchmarks)
-        if hasattr(entry, "trial"):
-            yield "trial", entry.trial, {trial.name for trial in TRIALS}
+
+def _names(entry: Any) -> Iterator[tuple[str, str]]:
+    """Yield each name in a claim or figure: its field, and the name."""
+    for field in ("source", "benchmark", "candidate", "baseline", "trial"):
+        if (name := getattr(entry, field, None)) is not None:
+            yield field, name
+    yield from (("quantities", quantity) for quantity in getattr(entry, "quantities", ()))
 
 
 def _recipe_paths() -> set[str]:

@@ -193,5 +193,5 @@ def fault(error: ValidationError) -> str:
 
 def excerpt(value: object, max_characters: int = 200) -> str:
     """Return text from elsewhere as a message shows it: short, with everything that is not printable escaped."""
-    text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(value))
+    text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(value)[: max_characters + 1])
     return text if len(text) <= max_characters else text[:max_characters] + "…"

@@ -51,7 +51,7 @@ def files_of_study(root: Path, study: Study) -> Iterator[str]:
 def files_of_project(root: Path) -> Iterator[str]:
     """List the files of this project, under `root`, that belong into every archive."""
     yield from OF_THE_PROJECT
-    locks = sorted(f"requirements/{path.name}" for path in (root / "requirements").iterdir())
+    locks = sorted(f"requirements/{path.name}" for path in (root / "requirements").glob("*"))
     yield from (name for name in locks if _LOCK.fullmatch(name))
 
 

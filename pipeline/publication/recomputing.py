@@ -1,9 +1,11 @@
 """Recompute a published study from its records, with this project's code, and compare it with the published one."""
 
+import filecmp
 import json
 import math
 import re
 import tempfile
+from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,12 +16,15 @@ from pipeline.claims.verdicts import judge_results, verdicts_text
 from pipeline.comparison.comparing import compare_runs
 from pipeline.errors import InputError
 from pipeline.files.untrusted import excerpt, read_bytes
-from pipeline.publication.archive import GET_IT_AGAIN, MEASURED, RECOMPUTED, unpack
+from pipeline.publication.archive import GET_IT_AGAIN, MADE_FOR_IT, MEASURED, RECOMPUTED, files_of_project, unpack
 from pipeline.report.rendering import PROJECT, execute, render
 from pipeline.report.status import status, status_text
 from pipeline.study.schema import load_study
 
-_NUMBER = re.compile(r"(?<![\w.])(-?\d+(?:\.\d+)?(?:e[-+]\d+)?)(?![\w.])")
+# Texts in quotes, what stands between separators, and the separators. A quote that never ends takes the whole line.
+_JSON_PART = re.compile(r'"(?:[^"\\]|\\.)*"?|[^",:\[\]{}\s]+|.')
+_CSV_PART = re.compile(r'"(?:[^"]|"")*"?|[^",]+|.')
+_FRACTION = re.compile(r"-?[0-9]+(?=[.e])(\.[0-9]+)?(e[-+]?[0-9]+)?")
 # Another processor rounds the last digit of a logarithm otherwise.
 _RELATIVE, _ABSOLUTE = 1e-9, 1e-12
 
@@ -41,13 +46,16 @@ def recompute(archive: Path) -> Recomputation:
         InputError: the archive is not as it was published, or its records give no report.
     """
     with tempfile.TemporaryDirectory() as name:
-        root = Path(name)
+        root = Path(name, "study")
         try:
             unpack(archive, root)
-            published = {file: read_bytes(root / file, GET_IT_AGAIN) for file in RECOMPUTED if (root / file).is_file()}
+            published = Path(name, "published")
+            published.mkdir()
+            for file in filter(Path.is_file, map(root.joinpath, RECOMPUTED)):
+                file.rename(published / file.name)
             made = remake(root)
             made["results/report.html"] = render(execute(root))
-            taken = _taken(root)
+            found = {file: _difference(published / Path(file).name, made[file]) for file in RECOMPUTED}
             num_runs = len(load_study(root / "params.yaml").runs())
         except (InputError, PapermillExecutionError) as error:
             text = f"{error.ename}: {error.evalue}" if isinstance(error, PapermillExecutionError) else str(error)
@@ -55,12 +63,12 @@ def recompute(archive: Path) -> Recomputation:
             raise InputError(
                 text if str(archive) in text else f"{excerpt(archive)} does not recompute: {text}"
             ) from None
-    found = {file: first_difference(published.get(file), made[file]) for file in RECOMPUTED}
+        what_was_taken = taken(root)
     return Recomputation(
         html=made["results/report.html"],
         num_runs=num_runs,
         same=[file for file, what in found.items() if what is None],
-        taken=taken,
+        taken=what_was_taken,
         differing={file: what for file, what in found.items() if what is not None},
     )
 
@@ -82,10 +90,20 @@ def remake(root: Path) -> dict[str, str]:
     return made
 
 
+def _difference(published: Path, recomputed: str) -> str | None:
+    """Say where the file differs, as `first_difference` does, and read none that is much larger."""
+    if not published.exists():
+        return first_difference(None, recomputed)
+    num_bytes, expected = published.stat().st_size, len(recomputed.encode())
+    if num_bytes > 2 * expected:
+        return f"it has {num_bytes} bytes, recomputed {expected}"
+    return first_difference(read_bytes(published, GET_IT_AGAIN), recomputed)
+
+
 def first_difference(published: bytes | None, recomputed: str) -> str | None:
     """Say in words where a published file differs from the recomputed one; return None where they are the same.
 
-    Numbers with a fraction may differ in the tenth digit.
+    Numbers with a fraction may differ in the tenth digit; texts and whole numbers may not.
     """
     if published is None:
         return "it is not in the archive"
@@ -97,37 +115,45 @@ def first_difference(published: bytes | None, recomputed: str) -> str | None:
         theirs, ours = published.decode().split("\n"), recomputed.split("\n")
     except UnicodeDecodeError:
         return "it is no text"
+    is_json = recomputed.startswith(("{", "["))
     for number, (their, our) in enumerate(zip(theirs, ours, strict=False), start=1):
-        if not _agree(their, our):
+        if not _agree(their, our, is_json):
             return (
                 f"line {number} is {json.dumps(excerpt(their.strip()))}, recomputed {json.dumps(excerpt(our.strip()))}"
             )
     return None if len(theirs) == len(ours) else f"it has {len(theirs)} lines, recomputed {len(ours)}"
 
 
-def _agree(theirs: str, ours: str) -> bool:
-    """Return whether two lines have the same words, and in the same places the same numbers."""
+def _agree(theirs: str, ours: str, is_json: bool) -> bool:
+    """Return whether two lines have the same texts, and in the same places the same numbers."""
     if theirs == ours:
         return True
-    pairs = list(zip(_NUMBER.split(theirs), _NUMBER.split(ours), strict=False))
-    return len(_NUMBER.split(theirs)) == len(_NUMBER.split(ours)) and all(
-        one == other or (index % 2 == 1 and _close(one, other)) for index, (one, other) in enumerate(pairs)
-    )
+    parts = _JSON_PART if is_json else _CSV_PART
+    pairs = list(zip_longest(parts.findall(theirs), parts.findall(ours), fillvalue=""))
+    return all(one == other or _close(one, other, is_json) for one, other in pairs)
 
 
-def _close(one: str, other: str) -> bool:
-    if one.lstrip("-").isdigit() and other.lstrip("-").isdigit():
+def _close(one: str, other: str, is_json: bool) -> bool:
+    """Return whether two parts are the same number but for rounding.
+
+    A cell of CSV may be an identifier such as 550.10: a number is one that Python writes so.
+    """
+    if not all(_FRACTION.fullmatch(part) and (is_json or str(float(part)) == part) for part in (one, other)):
         return False
     return math.isclose(float(one), float(other), rel_tol=_RELATIVE, abs_tol=_ABSOLUTE)
 
 
-def _taken(root: Path) -> list[str]:
-    """Say in words what the recomputation starts from."""
-    ours = (PROJECT / "claims.yaml").read_bytes() == (root / "claims.yaml").read_bytes()
+def taken(root: Path) -> list[str]:
+    """Say in words what the recomputation of the archive unpacked in `root` starts from, and what it leaves aside."""
+    names = sorted({"claims.yaml", *files_of_project(PROJECT), *files_of_project(root)})
+    missing = [name for name in names if not (root / name).is_file()]
+    _, other, unknown = filecmp.cmpfiles(PROJECT, root, set(names) - set(missing), shallow=False)
+    ours = sorted(set(names) - {*missing, *other, *unknown})
     return [
         "what the records, epochs and predictions under runs/ say was measured, and the environments they name",
-        "params.yaml",
-        f"claims.yaml ({'the same as' if ours else 'NOT that of'} this project)",
-        *(name for name in MEASURED if (root / name).is_file()),
-        "what describes the archive and the software (not read)",
+        *(name for name in ("params.yaml", *MEASURED) if (root / name).is_file()),
+        *(f"{name} (NOT that of this project)" for name in sorted(other + unknown)),
+        *(f"{name} (missing)" for name in missing),
+        ", ".join(ours or ["nothing else"]) + " (as this project has them)",
+        ", ".join(name for name in ("dvc.lock", *MADE_FOR_IT) if (root / name).is_file()) + " (not read)",
     ]

@@ -27,6 +27,7 @@ Campaign = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_.-]*$", m
 NonNegativeInt = Annotated[int, Field(ge=0, le=10**12)]
 PositiveInt = Annotated[int, Field(gt=0, le=10**12)]
 PositiveFloat = Annotated[float, Field(gt=0, le=1e38)]
+MAX_RUNS = 20_000
 MAX_ENTRIES = 100  # of one kind in a study: DVC makes stages of their products
 
 

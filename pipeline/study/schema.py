@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 
 from pipeline.study.benchmark import Benchmark
 from pipeline.study.comparison_settings import ComparisonSettings
-from pipeline.study.configuration import MAX_ENTRIES, Campaign, Name, PositiveInt, Section, read, unknown_name
+from pipeline.study.configuration import MAX_ENTRIES, MAX_RUNS, Campaign, Name, PositiveInt, Section, read, unknown_name
 from pipeline.study.dataset_source import DatasetSource
 from pipeline.study.variant import Variant
 
@@ -66,6 +66,12 @@ class Study(Section):
     def _faults(self) -> Iterator[str]:
         """Yield every fault of a part that shows only beside the others; each begins with its field."""
         yield from (f"seeds: {seed!r} stands twice." for seed, count in Counter(self.seeds).items() if count > 1)
+        num_each = sum(len(self.variants_of(name)) for name in self.benchmarks)
+        if (num_runs := len(self.seeds) * num_each) > MAX_RUNS:
+            yield (
+                f"seeds: {len(self.seeds)} of {num_each} runs each are {num_runs:,} runs; a study has {MAX_RUNS:,} "
+                "at most."
+            )
         for name, benchmark in self.benchmarks.items():
             if benchmark.dataset not in self.datasets:
                 yield unknown_name(f"benchmarks.{name}.dataset", benchmark.dataset, "one of `datasets`", self.datasets)
