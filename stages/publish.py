@@ -9,7 +9,7 @@ from pipeline.errors import InputError
 from pipeline.files.writing import whole
 from pipeline.publication.publishing import publish
 from pipeline.publication.recomputing import recompute
-from pipeline.publication.site import FILES
+from pipeline.publication.site import FILES, in_archive
 from pipeline.report.status import status, write_status
 from stages import run
 
@@ -26,8 +26,7 @@ def main(arguments: argparse.Namespace) -> None:
     if arguments.to:
         arguments.to.mkdir(parents=True, exist_ok=True)
         for name in FILES:
-            source = Path(name) if name == "params.yaml" else Path("results", name)
-            shutil.copyfile(source, arguments.to / name)
+            shutil.copyfile(in_archive(name), arguments.to / name)
         print(f"{arguments.to} holds the published study")
     print(f"{ARCHIVE} ({ARCHIVE.stat().st_size / 1e6:.1f} MB); check it: python -m stages.report --from {ARCHIVE}")
 

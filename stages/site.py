@@ -12,6 +12,7 @@ def main(arguments: argparse.Namespace) -> None:
     published = [read_published(folder) for folder in folders]
     build_site(published, arguments.site, arguments.address)
     print(f"{arguments.site / 'index.html'}: {len(published)} published stud{'ies' if len(published) != 1 else 'y'}")
+    print("their files are those that their archives name; to recompute one: python -m stages.report --from ARCHIVE")
 
 
 if __name__ == "__main__":

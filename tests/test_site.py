@@ -7,15 +7,17 @@ import time
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
+import archives
 import pytest
 import yaml
+from archives import pack, sign
 from conftest import REPOSITORY, correct, epoch_records, planned_record, small_study
 
 from pipeline.comparison.blocks import Run, compare
 from pipeline.errors import InputError
 from pipeline.files.characters import escape_deceptive
 from pipeline.publication.archive import unpack
-from pipeline.publication.site import FILES, build_site, read_published
+from pipeline.publication.site import FILES, build_site, in_archive, read_published
 
 ATOM = "{http://www.w3.org/2005/Atom}"
 
@@ -37,7 +39,14 @@ def write_published(folder: Path, campaign: str, finished_at: str, seconds: floa
     status |= {"device": "CPU & co", "finished_at": finished_at, "report": "results/report.html"}
     (folder / "status.json").write_text(json.dumps(status))
     (folder / "report.html").write_text("<h1>report</h1>")
-    (folder / "crate.zip").write_bytes(b"zip")
+    return seal(folder)
+
+
+def seal(folder: Path) -> Path:
+    """The folder with an archive of what stands in it."""
+    contents = {in_archive(name): (folder / name).read_bytes() for name in FILES if name != "crate.zip"}
+    contents["claims.yaml"] = b""
+    (folder / "crate.zip").write_bytes(pack(sign(contents)))
     return folder
 
 
@@ -53,6 +62,7 @@ def test_a_site_shows_what_would_turn_its_words(reports, tmp_path):
     status = json.loads((reports[2] / "status.json").read_text())
     status |= {"device": "TPC\u202e", "advice": {"wide": "Stay\u2066 calm."}}
     (reports[2] / "status.json").write_text(json.dumps(status))
+    seal(reports[2])
     build_site([read_published(folder) for folder in reports], tmp_path / "site", "https://example.org/mixed/")
     for name in ("index.html", "feed.xml"):
         text = (tmp_path / "site" / name).read_text()
@@ -84,10 +94,60 @@ def test_a_site_takes_nothing_from_a_strangers_folder_but_the_study(reports, tmp
     page = folder.rename(tmp_path / "index.html")
     with pytest.raises(InputError, match="the site has a page of that name"):
         read_published(page)
-    (page / "report.html").unlink()
-    (page / "report.html").symlink_to("/etc/hostname")
-    with pytest.raises(InputError, match=r"report\.html missing"):
-        read_published(page)
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if name != "crate.zip"])
+def test_a_file_that_is_not_the_one_in_its_archive_is_refused(reports, name):
+    """Better verdicts beside an archive that has the honest ones."""
+    content = (reports[0] / name).read_bytes()
+    for forged in (content + b" ", content.replace(b"o", b"0"), b""):
+        (reports[0] / name).write_bytes(forged)
+        with pytest.raises(InputError, match=rf"{name} is damaged \(it is not the one in crate\.zip\)"):
+            read_published(reports[0])
+    (reports[0] / "crate.zip").write_bytes(b"zip")
+    with pytest.raises(InputError, match=r"crate\.zip is damaged \(it is not a zip file"):
+        read_published(reports[0])
+
+
+@pytest.mark.parametrize("place", [archives.a_folder, archives.a_pipe, archives.a_circle, archives.a_device])
+@pytest.mark.parametrize("name", FILES)
+def test_what_is_no_plain_file_is_not_published(reports, name, place):
+    (reports[0] / name).unlink()
+    place(reports[0] / name)
+    with pytest.raises(InputError, match=rf"{name} missing, or no plain file"):
+        read_published(reports[0])
+
+
+@pytest.mark.parametrize("name", ["Index.HTML", "javascript:alert(1)", "a b", "-x", ".x", "\u202ex", "a?b", "x" * 101])
+def test_a_folder_that_no_address_can_name_is_refused(reports, name):
+    with pytest.raises(InputError, match="Rename the folder") as caught:
+        read_published(reports[0].rename(reports[0].with_name(name)))
+    assert str(caught.value).isprintable()
+
+
+def test_a_link_to_a_study_is_refused(reports, tmp_path):
+    (tmp_path / "linked").symlink_to(reports[0])
+    with pytest.raises(InputError, match="linked is a link"):
+        read_published(tmp_path / "linked")
+
+
+def test_a_site_never_takes_the_place_of_a_study(reports, tmp_path):
+    published = [read_published(folder) for folder in reports]
+    reports[0].rename(tmp_path / "reports" / "site.partial")
+    published.append(read_published(tmp_path / "reports" / "site.partial"))
+    del published[0]
+    for site in ("reports", "reports/study-1", "reports/study-1/report.html", "reports/site", "reports/../reports", ""):
+        with pytest.raises(InputError, match="the published study"):
+            build_site(published, tmp_path / site, "https://example.org")
+    for study in published:
+        assert read_published(study.folder) == study
+
+
+def test_the_site_says_what_was_checked(reports, tmp_path):
+    build_site([read_published(folder) for folder in reports], tmp_path / "site", "https://example.org")
+    text = (tmp_path / "site" / "index.html").read_text()
+    assert "Nothing was recomputed" in text
+    assert "python -m stages.report --from" in text
 
 
 def test_the_history_has_a_chart_for_every_pair_and_a_row_for_every_campaign(reports, tmp_path):
@@ -121,6 +181,7 @@ def test_the_badge_has_the_verdicts_of_the_latest(reports, tmp_path):
 def test_other_devices_and_profiles_are_other_series(reports, tmp_path):
     status = json.loads((reports[0] / "status.json").read_text())
     (reports[0] / "status.json").write_text(json.dumps(status | {"device": "H200"}))
+    seal(reports[0])
     build_site([read_published(folder) for folder in reports], tmp_path / "site", "https://example.org")
     assert (tmp_path / "site" / "history.html").read_text().count("<svg ") == 3 * 4 * 2
 
@@ -134,7 +195,7 @@ def test_five_hundred_campaigns_build_in_a_minute(tmp_path):
         status = json.loads((folder / "status.json").read_text())
         finished = f"2026-01-01T{number // 60:02}:{number % 60:02}:00+00:00"
         (folder / "status.json").write_text(json.dumps(status | {"finished_at": finished}))
-        folders.append(folder)
+        folders.append(seal(folder))
     started = time.perf_counter()
     build_site([read_published(folder) for folder in folders], tmp_path / "site", "https://example.org")
     assert time.perf_counter() - started < 60
@@ -144,6 +205,7 @@ def test_nothing_published_or_a_damaged_study_says_what_to_do(reports, tmp_path)
     with pytest.raises(InputError, match="no study is published yet"):
         build_site([], tmp_path / "site", "https://example.org")
     (reports[0] / "comparison.json").write_text("{")
+    seal(reports[0])
     with pytest.raises(InputError, match=r"study-2/comparison\.json is damaged .* make publish TO="):
         read_published(reports[0])
     (reports[1] / "crate.zip").unlink()

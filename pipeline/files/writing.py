@@ -17,13 +17,18 @@ def write_whole(path: Path, text: str) -> None:
         partial.unlink(missing_ok=True)
 
 
+def partial_of(path: Path) -> Path:
+    """Return where `whole` writes what becomes `path`."""
+    return path.with_name(f"{path.stem}.partial{path.suffix}")
+
+
 @contextmanager
 def whole(path: Path) -> Iterator[Path]:
     """Give a path beside `path` for a file or folder, which takes its place at the end, unless something is raised.
 
     One process at a time. What another left there when it was killed goes first.
     """
-    partial = path.with_name(f"{path.stem}.partial{path.suffix}")
+    partial = partial_of(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     _remove(partial)
     try:

@@ -4,10 +4,20 @@ import hashlib
 import re
 import zipfile
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
 from pipeline.errors import InputError
-from pipeline.files.untrusted import ZIP_FAULTS, Remedy, checked_members, damaged, excerpt, open_zip, read_member
+from pipeline.files.untrusted import (
+    ZIP_FAULTS,
+    Remedy,
+    checked_members,
+    damaged,
+    excerpt,
+    open_zip,
+    read_bytes,
+    read_member,
+)
 from pipeline.study.schema import Study, load_study
 
 MANIFEST = "manifest-sha256.txt"
@@ -73,18 +83,40 @@ def unpack(archive: Path, folder: Path) -> None:
         InputError: the archive is missing, damaged, too large, holds what no archive of its study has, or a file in
             it is not the one that was published.
     """
+    with _opened(archive) as (file, members, digests):
+        _write(file, members["params.yaml"], digests, folder)
+        belongs = _published_by(load_study(folder / "params.yaml"))
+        if odd := [name for name in digests if not belongs(name)]:
+            raise ValueError(f"it holds {_some(odd)}, which no archive of this study has")
+        for name in digests.keys() - {"params.yaml"}:
+            _write(file, members[name], digests, folder)
+
+
+def check_beside(archive: Path, files: Mapping[str, Path]) -> None:
+    """Check that each file has the size and the SHA-256 that the archive's manifest has for it.
+
+    Args:
+        files: by their name in the archive.
+
+    Raises:
+        InputError: one has not, or the archive is damaged.
+    """
+    with _opened(archive) as (_, members, digests):
+        for name, path in files.items():
+            same = name in digests and path.stat().st_size == members[name].file_size
+            if not same or hashlib.sha256(read_bytes(path, GET_IT_AGAIN)).hexdigest() != digests[name]:
+                raise damaged(path, f"it is not the one in {archive.name}", GET_IT_AGAIN)
+
+
+@contextmanager
+def _opened(archive: Path) -> Iterator[tuple[zipfile.ZipFile, dict[str, zipfile.ZipInfo], dict[str, str]]]:
+    """Open an archive, and give it with its members and their digests, once its names and sizes are checked."""
     if not archive.is_file():
         raise InputError(f"{excerpt(archive)} is missing, or is no file. {GET_IT_AGAIN.missing}")
     try:
         with archive.open("rb") as opened, open_zip(opened) as file:
             members = checked_members(file)
-            digests = _digests(file, members)
-            _write(file, members["params.yaml"], digests, folder)
-            belongs = _published_by(load_study(folder / "params.yaml"))
-            if odd := [name for name in digests if not belongs(name)]:
-                raise ValueError(f"it holds {_some(odd)}, which no archive of this study has")
-            for name in digests.keys() - {"params.yaml"}:
-                _write(file, members[name], digests, folder)
+            yield file, members, _digests(file, members)
     except ZIP_FAULTS as error:
         raise damaged(archive, error, GET_IT_AGAIN) from None
 

@@ -1,6 +1,7 @@
 """Turn published studies into a static site: their list, their history, a feed and a badge."""
 
 import hashlib
+import re
 import shutil
 from collections import Counter
 from collections.abc import Sequence
@@ -13,8 +14,9 @@ from pipeline.claims.result_files import Judgement, Status
 from pipeline.comparison.schema import Comparison, Pair
 from pipeline.errors import InputError
 from pipeline.files.characters import shown_value
-from pipeline.files.untrusted import Remedy, read_json
-from pipeline.files.writing import whole
+from pipeline.files.untrusted import Remedy, excerpt, read_json
+from pipeline.files.writing import partial_of, whole
+from pipeline.publication.archive import check_beside
 from pipeline.report import figures
 from pipeline.study.schema import Study, load_study
 
@@ -22,6 +24,7 @@ TEMPLATES = Path(__file__).parents[2] / "report" / "site"
 # What a folder of a published study holds; the archive has everything else.
 PAGES = ("index.html", "history.html", "feed.xml", "badge.svg")
 FILES = ("report.html", "crate.zip", "params.yaml", "comparison.json", "verdicts.json", "status.json")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 class Published(NamedTuple):
@@ -43,13 +46,23 @@ class Published(NamedTuple):
 
 
 def read_published(folder: Path) -> Published:
-    """Read the study in `folder`. Raise an `InputError` that names the file that is missing or damaged."""
-    missing = [name for name in FILES if not (folder / name).is_file() or (folder / name).is_symlink()]
-    if missing:
-        raise InputError(f"{folder}: {', '.join(missing)} missing. Publish the study again: make publish TO={folder}")
-    if folder.name in PAGES:
+    """Read the study in `folder`. Its files must be those of its archive; nothing is recomputed.
+
+    Raise an `InputError` that names the file that is missing, damaged or another.
+    """
+    if folder.name.lower() in PAGES:
         raise InputError(f"{folder}: the site has a page of that name. Rename the folder")
+    if not _NAME.fullmatch(folder.name):
+        raise InputError(
+            f"{excerpt(folder)}: its name must be letters, digits, - and _ for an address. Rename the folder"
+        )
+    if folder.is_symlink():
+        raise InputError(f"{folder} is a link, and may lead anywhere. Put the study itself there")
+    missing = [name for name in FILES if not (folder / name).is_file() or (folder / name).is_symlink()]
     remedy = Remedy(*[f"Publish the study again: make publish TO={folder}"] * 2)
+    if missing:
+        raise InputError(f"{folder}: {', '.join(missing)} missing, or no plain file. {remedy.missing}")
+    check_beside(folder / "crate.zip", {in_archive(name): folder / name for name in FILES if name != "crate.zip"})
     return Published(
         folder=folder,
         study=load_study(folder / "params.yaml"),
@@ -59,6 +72,11 @@ def read_published(folder: Path) -> Published:
     )
 
 
+def in_archive(name: str) -> str:
+    """Return the name in its archive of a file that lies beside it."""
+    return name if name == "params.yaml" else f"results/{name}"
+
+
 def build_site(published: Sequence[Published], site: Path, address: str) -> None:
     """Write the site of the studies, oldest first, to the folder `site`.
 
@@ -66,6 +84,10 @@ def build_site(published: Sequence[Published], site: Path, address: str) -> None
     """
     if not published:
         raise InputError("no study is published yet. Publish the finished one: make publish TO=docs/reports/NAME")
+    for path in (site.resolve(), partial_of(site.resolve())):
+        for folder in (study.folder.resolve() for study in published):
+            if path.is_relative_to(folder) or folder.is_relative_to(path):
+                raise InputError(f"{site} would take the place of the published study {folder}. Name another folder")
     studies = sorted(published, key=lambda study: (study.status["finished_at"], study.name))
     loader = jinja2.FileSystemLoader([TEMPLATES, TEMPLATES.parent / "template"])
     environment = jinja2.Environment(
