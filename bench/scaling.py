@@ -34,7 +34,7 @@ ENVIRONMENT = {
     "packages": {},
     "kernels": "none",
     "runtime": "cpu",
-    "lock_sha256": "same",
+    "lock_sha256": None,
     "image": None,
     "git_commit": None,
     "load_average": 0.0,
@@ -106,7 +106,7 @@ def _record(study: Study, key: RunKey, epochs: Sequence[EpochRecord], accuracy: 
             "memory": dict.fromkeys(Memory.model_fields),
             "scores": epoch_scores(epochs, "completed") | {"test_accuracy": accuracy},
         }
-        | {"started_at": "2026-01-01T00:00:00+00:00"}
+        | {"data_sha256": "0" * 64, "started_at": "2026-01-01T00:00:00+00:00"}
         | {"disturbance": dict.fromkeys(Disturbance.model_fields), "environment": ENVIRONMENT}
     )
 

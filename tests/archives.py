@@ -96,6 +96,16 @@ def npz_of(content: bytes) -> Edit:
     return lambda _: pack({"labels.npy": content, "predicted.npy": content})
 
 
+def shifted(by: int) -> Edit:
+    """Other classes, and as many of them right."""
+
+    def edit(content: bytes) -> bytes:
+        with np.load(io.BytesIO(content)) as arrays:
+            return npz(**{name: array + by for name, array in arrays.items()})(content)
+
+    return edit
+
+
 def header(text: str) -> bytes:
     """The beginning of an array in NumPy's format 1.0."""
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text) + 1) + text.encode() + b"\n"
@@ -136,6 +146,24 @@ DAMAGED_RUNS: dict[str, tuple[str, Edit, str]] = {
     "a record of more memory than there is": (RECORD, within("memory", peak_bytes=10**400), "out of range"),
     "a record of a memory of 63 bits": (RECORD, within("memory", peak_bytes=2**63), "out of range"),
     "a record of a long first epoch": (RECORD, within("times", first_epoch_seconds=1e300), "first_epoch_seconds"),
+    "a record of a startup longer than the run": (RECORD, within("times", startup_seconds=1e6), "startup_seconds"),
+    "a record of a run shorter than its epochs": (RECORD, within("times", run_seconds=11.0), "run_seconds"),
+    "a record of a run that no limit ended": (RECORD, within("times", run_seconds=900.0, max_run_seconds=120.0), "max_run_seconds"),
+    "a record of a negative test loss": (RECORD, within("scores", test_loss=-0.5), "test_loss"),
+    "a record of an absurd test loss": (RECORD, within("scores", test_loss=1e308), "test_loss"),
+    "a record of an absurd training loss": (RECORD, within("scores", train_loss=1e308), "train_loss"),
+    "a record of no day": (RECORD, put(started_at="2026-13-45T25:61:00+00:00"), "started_at"),
+    "a record of the last day": (RECORD, put(started_at="9999-12-31T23:59:59-10:00"), "started_at"),
+    "a record of another script's day": (RECORD, put(started_at="٢٠٢٦-01-01T00:00:00+00:00"), "started_at"),
+    "a record of data without a digest": (RECORD, put(data_sha256="splendid"), "data_sha256"),
+    "a record of first weights without a digest": (RECORD, put(initial_weights_sha256="0" * 63 + "g"), "initial_weights_sha256"),
+    "a record of last weights without a digest": (RECORD, put(final_weights_sha256="0" * 63), "final_weights_sha256"),
+    "a record of packages without a digest": (RECORD, swap('"lock_sha256": [^\n]+', '"lock_sha256": "",'), "lock_sha256"),
+    "a record of another dtype than its policy's": (RECORD, put(compute_dtype="float32"), "compute_dtype float32"),
+    "a record of variables in another dtype": (RECORD, put(variable_dtype="bfloat16"), "variable_dtype bfloat16"),
+    "a record of an output in another dtype": (RECORD, put(output_dtype="float16"), "output_dtype float16"),
+    "a record of a negative share": (RECORD, within("disturbance", other_cpu_share=-0.1), "other_cpu_share"),
+    "a record of a metric that there is not": (RECORD, within("scores", test_metrics={"splendour": 1.0}), "splendour"),
     "a record with 1e999": (RECORD, swap(r'"startup_seconds": [\d.]+', '"startup_seconds": 1e999'), "finite"),
     "a record with NaN in its metrics": (RECORD, within("scores", test_metrics={"f1": float("nan")}), "is damaged"),
     "a record with 1e999 in its environment": (RECORD, swap('"load_average": [^\n]+', '"load_average": 1e999'), "finite"),
@@ -151,7 +179,7 @@ DAMAGED_RUNS: dict[str, tuple[str, Edit, str]] = {
     "a record that started at no time": (RECORD, put(started_at="<b>yesterday"), "started_at"),
     "a record with a number for a switch": (RECORD, within("planned", tf32=1), "tf32"),
     "a record with a mark before it": (RECORD, lambda content: b"\xef\xbb\xbf" + content, "is damaged"),
-    "predictions whose labels are other numbers": (PREDICTIONS, npz(labels=HUNDRED.astype(np.uint64) - np.uint64(1), predicted=HUNDRED - 1), "accuracy is not"),
+    "predictions whose labels are other numbers": (PREDICTIONS, npz(labels=HUNDRED.astype(np.uint64) - np.uint64(1), predicted=HUNDRED - 1), "negative"),
     "a record with a surrogate": (RECORD, swap('"policy": "[a-z0-9_]+"', r'"policy": "\\ud800"'), "is damaged"),
     "a record of the wrong shape": (RECORD, whole(b"[1, 2]"), "is damaged"),
     "a record that is null": (RECORD, whole(b"null"), "is damaged"),
@@ -170,6 +198,10 @@ DAMAGED_RUNS: dict[str, tuple[str, Edit, str]] = {
     "epochs of no time at all": (EPOCHS, swap(r"(?m)^2,2,[\d.]+", "2,2,1e-300"), "train_seconds"),
     "epochs of more time than there was": (EPOCHS, swap(r"(?m)^2,2,[\d.]+", "2,2,1e300"), "train_seconds"),
     "epochs of skipped steps without end": (EPOCHS, swap(r"(?m),\d+,([\d.]+)(?=\r?$)", ",1" + 400 * "0" + r",\1"), "skipped_steps"),
+    "epochs of a negative loss": (EPOCHS, swap(r"1\.0,0\.5,1\.0", "1.0,0.5,-1.0"), "validation_loss"),
+    "epochs of an absurd loss": (EPOCHS, swap(r"1\.0,0\.5,1\.0", "1e308,0.5,1.0"), "train_loss"),
+    "epochs of fewer skipped steps": (EPOCHS, swap(r"(?m)(?<=^1,1,)(.*),0,([\d.]+)(?=\r?$)", r"\1,1,\2"), "skipped_steps"),
+    "epochs of more skipped steps than steps": (EPOCHS, swap(r"(?m)(?<=^1,1,)(.*),0,([\d.]+)(?=\r?$)", r"\1,4,\2"), "skipped_steps"),
     "epochs with a loss of NaN": (EPOCHS, swap(r"1\.0,0\.5,1\.0", "nan,0.5,1.0"), "loss"),
     "epochs with a NUL": (EPOCHS, lambda content: content + b"\x00", "is damaged"),
     "epochs that are no text": (EPOCHS, whole(b"\xff\xfe\x00"), "is damaged"),
@@ -182,7 +214,7 @@ DAMAGED_RUNS: dict[str, tuple[str, Edit, str]] = {
     "predictions of numbers with fractions": (PREDICTIONS, npz(labels=ONES * 0.5, predicted=ONES * 0.5), "arrays of integers"),
     "predictions that would be unpickled": (PREDICTIONS, npz(labels=np.array([{}]), predicted=np.array([{}])), "arrays of integers"),
     "predictions of other lengths": (PREDICTIONS, npz(labels=ONES, predicted=ONES[:50]), "100 labels and 50 predictions"),
-    "predictions all right": (PREDICTIONS, npz(labels=ONES, predicted=ONES), "accuracy is not"),
+    "predictions all right": (PREDICTIONS, npz(labels=HUNDRED, predicted=HUNDRED), "accuracy is not"),
     "predictions without labels": (PREDICTIONS, npz(predicted=ONES), "does not hold labels and predicted"),
     "predictions with something else": (PREDICTIONS, npz(labels=ONES, predicted=ONES, code=ONES), "labels and predicted alone"),
     "predictions that promise terabytes": (PREDICTIONS, npz_of(TERABYTES), "another length"),
@@ -190,6 +222,8 @@ DAMAGED_RUNS: dict[str, tuple[str, Edit, str]] = {
     "predictions with a deep header": (PREDICTIONS, npz_of(header("(" * 9000)), "is damaged"),
     "predictions with a negative shape": (PREDICTIONS, npz_of(header("{'descr': '<i8', 'fortran_order': False, 'shape': (-1,), }")), "is damaged"),
     "predictions of another format": (PREDICTIONS, npz_of(b"\x93NUMPY\x07\x00"), "format"),
+    "predictions of other examples": (PREDICTIONS, shifted(1), "labels are not those"),
+    "predictions of negative classes": (PREDICTIONS, shifted(-1), "negative"),
     "predictions of nothing": (PREDICTIONS, npz_of(b""), "is damaged"),
     "half of the predictions": (PREDICTIONS, first(60), "is damaged"),
     "predictions of rotten bits": (PREDICTIONS, lambda content: content[:80] + b"\xff" * 20 + content[100:], "is damaged"),

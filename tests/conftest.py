@@ -19,6 +19,7 @@ from pipeline.records.planned import Planned, planned
 from pipeline.records.schema import EpochRecord, RunRecord
 from pipeline.records.writing import write_run
 from pipeline.study.schema import RunKey, Study
+from pipeline.study.variant import expected_dtypes
 
 ENGINE = os.environ.get("KERAS_BACKEND", "tensorflow")  # tests/engines/test_engines.py runs some tests on the other one
 REPOSITORY = Path(__file__).parent.parent
@@ -179,9 +180,6 @@ def make_record(key: RunKey, **changes) -> RunRecord:
     values = {
         **key._asdict(),
         "outcome": "completed",
-        "compute_dtype": "float32",
-        "variable_dtype": "float32",
-        "output_dtype": "float32",
         "initial_loss_scale": None,
         "overflow": "step taken",
         "num_parameters": 100,
@@ -203,9 +201,9 @@ def make_record(key: RunKey, **changes) -> RunRecord:
         "final_test_loss": 0.5,
         "final_test_accuracy": 0.9,
         "test_metrics": {},
-        "initial_weights_sha256": f"{key.benchmark}{key.seed}",
+        "initial_weights_sha256": hashlib.sha256(f"{key.benchmark}{key.seed}".encode()).hexdigest(),
         "final_weights_sha256": None,
-        "data_sha256": "d",
+        "data_sha256": "d" * 64,
         "resumed": False,
         "excluded_epochs": [1],
         "started_at": "2026-01-01T00:00:00+00:00",
@@ -231,7 +229,7 @@ def make_record(key: RunKey, **changes) -> RunRecord:
             "packages": {"keras": "3"},
             "kernels": "Eigen",
             "runtime": "cpu",
-            "lock_sha256": "l",
+            "lock_sha256": "c" * 64,
             "image": None,
             "git_commit": "c",
             "load_average": 0.1,
@@ -251,6 +249,8 @@ def make_record(key: RunKey, **changes) -> RunRecord:
         "steps_per_epoch": 3,
         **changes,
     }
+    dtypes = expected_dtypes(values["policy"])._asdict()
+    values = {f"{name}_dtype": dtype for name, dtype in dtypes.items()} | values
     if values["outcome"] != "completed":  # it has no end
         ends = ("final_train_loss", "final_validation_accuracy", "final_test_loss", "final_test_accuracy")
         values |= {name: None for name in ends if name not in changes}
@@ -316,6 +316,7 @@ def write_small_run(root: Path, record: RunRecord, *train_seconds: float) -> Run
         "images_per_second": record.planned.num_train_examples / steady if steady else None,
         "skipped_steps": epochs[-1].skipped_steps if epochs else None,
         "final_loss_scale": epochs[-1].loss_scale if epochs else None,
+        "run_seconds": max(record.times.run_seconds, 2.0 + sum(train_seconds) + 0.1 * len(epochs)),
     }
     labels, predicted = np.zeros(record.num_test_examples, np.int64), np.empty(0, np.int64)
     if record.outcome == "completed" and epochs:

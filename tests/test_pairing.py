@@ -43,7 +43,7 @@ def test_a_run_that_is_not_like_its_partners_is_refused_by_name(records, field, 
         ({"accelerators": [{"name": "V100", "compute_capability": "7.0"}]}, "device (Example CPU, 2 cores; V100)"),
         ({"driver": "590.1"}, "driver (none; 590.1)"),
         ({"num_cpus": 8}, "device (Example CPU, 2 cores; Example CPU, 8 cores)"),
-        ({"lock_sha256": "newer"}, "locked packages (l; newer)"),
+        ({"lock_sha256": "newer"}, "locked packages (cccccccccccc; newer)"),
         (
             {"image": {"target": "cpu", "base": "debian", "content_sha256": "c", "commit": "1", "dirty": False}},
             "container image (none; cpu c on debian)",
@@ -55,6 +55,12 @@ def test_a_run_from_another_machine_or_with_other_packages_is_refused(records, c
     environment = records[key].environment | changes
     records[key] = records[key].model_copy(update={"environment": environment})
     assert f"they differ in {what}" in refusal(records)
+
+
+def test_metrics_nobody_asked_for_are_refused(records):
+    key = RunKey("wide", "mixed", 1)
+    records[key] = changed(records[key], test_metrics={"macro_f1": 1.0})
+    assert "runs/wide/mixed/seed-1 has test_metrics ['macro_f1'], the study says []" in refusal(records)
 
 
 def test_images_of_the_same_content_are_comparable_whoever_built_them(records):

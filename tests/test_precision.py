@@ -2,7 +2,8 @@ import keras
 import numpy as np
 import pytest
 
-from pipeline.training.precision import Dtypes, expected_dtypes, observed_dtypes
+from pipeline.study.variant import Dtypes, expected_dtypes
+from pipeline.training.precision import observed_dtypes
 
 
 @pytest.mark.parametrize(

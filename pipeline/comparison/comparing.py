@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from pipeline.comparison import timing
 from pipeline.comparison.blocks import Run, compare
 from pipeline.comparison.finished_runs import read_correct, read_epochs, read_record
@@ -23,7 +25,11 @@ def compare_runs(root: Path = Path()) -> tuple[Comparison, dict[str, str]]:
     """
     study = load_study(root / "params.yaml")
     records = {key: read_record(key, root) for key in study.runs()}
-    runs = {key: Run(record, read_epochs(record, root), read_correct(record, root)) for key, record in records.items()}
+    labels: dict[str, np.ndarray] = {}  # by benchmark
+    runs = {
+        key: Run(record, read_epochs(record, root), read_correct(record, root, labels))
+        for key, record in records.items()
+    }
     comparison = compare(study, runs)
     files = {
         "comparison.json": comparison.model_dump_json(indent=2) + "\n",

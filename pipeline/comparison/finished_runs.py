@@ -37,10 +37,16 @@ def read_epochs(record: RunRecord, root: Path = Path()) -> list[EpochRecord]:
     return epochs
 
 
-def read_correct(record: RunRecord, root: Path = Path()) -> np.ndarray:
+def read_correct(
+    record: RunRecord, root: Path = Path(), labels_by_benchmark: dict[str, np.ndarray] | None = None
+) -> np.ndarray:
     """Return whether a finished run got each test example right, bool (num_test_examples,); empty if it failed.
 
-    Raises `InputError` that says how to make the run again, also where they are not the record's accuracy.
+    Args:
+        labels_by_benchmark: those of the runs that were read before; those of a new benchmark are added.
+
+    Raises `InputError` that says how to make the run again, also where they are not the record's accuracy, or the
+    labels not those of the benchmark's other runs.
     """
     path = root / record.key.directory / "predictions.npz"
     arrays = read_integers(path, ("labels", "predicted"), _remedy(record.key))
@@ -53,6 +59,12 @@ def read_correct(record: RunRecord, root: Path = Path()) -> np.ndarray:
             f"{found}, the record a run that is {record.outcome} and {expected[0]} test examples",
             _remedy(record.key),
         )
+    if labels.min(initial=0) < 0 or predicted.min(initial=0) < 0:
+        raise damaged(path, "it has negative classes", _remedy(record.key))
+    if labels_by_benchmark is not None and not np.array_equal(
+        labels, labels_by_benchmark.setdefault(record.benchmark, labels)
+    ):
+        raise damaged(path, f"its labels are not those of other runs of {record.benchmark}", _remedy(record.key))
     if record.scores.test_accuracy is None:
         return np.empty(0, bool)
     correct = np.asarray(labels == predicted)
@@ -67,6 +79,13 @@ def _contradictions(record: RunRecord, epochs: list[EpochRecord]) -> Iterator[st
         yield f"it must have epochs 1 to {record.num_epochs}"
     if any(getattr(record.times, name) != value for name, value in epoch_times(epochs).items()):
         yield "its times are not those of the record"
+    num_seconds = (record.times.startup_seconds or 0) + sum(e.train_seconds + e.validation_seconds for e in epochs)
+    if record.times.run_seconds < num_seconds * (1 - 1e-9):
+        yield f"its epochs and the startup took {num_seconds:g} s, and the run_seconds of the record are fewer"
+    skipped = [0, *(epoch.skipped_steps for epoch in epochs if epoch.skipped_steps is not None)]
+    steps = record.planned.steps_per_epoch
+    if skipped != sorted(skipped) or any((epoch.skipped_steps or 0) > epoch.epoch * steps for epoch in epochs):
+        yield "skipped_steps fall from epoch to epoch, or are more than the steps"
     for epoch in epochs[:-1] if record.outcome == "diverged" else epochs:
         if not (math.isfinite(epoch.train_loss) and math.isfinite(epoch.validation_loss)):
             yield f"the loss of epoch {epoch.epoch} is not finite, and the run did not diverge there"

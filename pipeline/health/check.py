@@ -11,7 +11,7 @@ from pipeline.health import rules
 from pipeline.health.findings import Examination
 from pipeline.health.observation import Call, observe
 from pipeline.numerics import exponents
-from pipeline.training.precision import expected_dtypes
+from pipeline.study.variant import expected_dtypes
 
 INITIAL_LOSS_SCALE = 2.0**15  # at which a dynamic one starts
 

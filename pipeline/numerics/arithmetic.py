@@ -10,8 +10,9 @@ import numpy as np
 from pipeline import engine
 from pipeline.numerics.facts import POLICIES, TYPES
 from pipeline.study.benchmark import Benchmark, Imported
+from pipeline.study.variant import expected_dtypes
 from pipeline.training import building
-from pipeline.training.precision import expected_dtypes, loss_scale_now, observed_dtypes
+from pipeline.training.precision import loss_scale_now, observed_dtypes
 
 LAYER_COLUMNS = ("benchmark", "policy", "layer", "kind", "compute_dtype", "variable_dtype", "output_dtype")
 LIMIT_BYTES = 500_000  # of a model that has to fit somewhere small

@@ -6,6 +6,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from pipeline.files.untrusted import fault
+from pipeline.records.planned import Sha256
 
 
 class Accelerator(TypedDict):
@@ -36,7 +37,7 @@ class StableEnvironment(TypedDict):
     packages: dict[str, str]
     kernels: str
     runtime: str
-    lock_sha256: str | None
+    lock_sha256: Sha256 | None
     image: dict[str, str | bool | None] | None
     git_commit: str | None
 

@@ -7,12 +7,33 @@ import math
 from collections.abc import Iterator
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from pipeline.records.planned import Count
+from pipeline.study.recipe import Metric
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Seconds = Annotated[float, Field(ge=0, le=1e9)]
+# By which a run may outlast its limit, where the thread that ends it had to wait.
+OVERTIME_SECONDS = 60.0
+
+
+def mean_cross_entropy(loss: float) -> float:
+    """Return `loss`. Raise `ValueError` if it is finite and no mean of cross-entropies."""
+    if math.isfinite(loss) and not 0 <= loss <= 745:  # the smallest double costs that much
+        raise ValueError(f"{loss:g} is no mean cross-entropy")
+    return loss
+
+
+def of_float32(loss: float) -> float:
+    """Return `loss`, negative where a model of the user's makes it so. Raise `ValueError` if it is no float32."""
+    if math.isfinite(loss) and abs(loss) > 3.5e38:
+        raise ValueError(f"{loss:g} is no float32")
+    return loss
+
+
+_TrainLoss = Annotated[float, AfterValidator(of_float32)]
+_TestLoss = Annotated[float, AfterValidator(mean_cross_entropy)]
 
 
 class Measured(BaseModel):
@@ -55,6 +76,10 @@ class Times(Measured):
         """Yield what the times say against the outcome of their run."""
         if outcome == "too_slow" and self.run_seconds < (self.max_run_seconds or math.inf):
             yield "a run that was too slow and yet within max_run_seconds"
+        if outcome != "too_slow" and self.run_seconds > (self.max_run_seconds or math.inf) + OVERTIME_SECONDS:
+            yield f"a run that is {outcome} and yet lasted longer than max_run_seconds"
+        if (self.startup_seconds or 0) > self.run_seconds:
+            yield "startup_seconds longer than run_seconds"
 
 
 class Memory(Measured):
@@ -74,11 +99,11 @@ class Scores(Measured):
 
     loss_scale: float | None = Field(serialization_alias="final_loss_scale")
     skipped_steps: Count | None
-    train_loss: float | None = Field(None, serialization_alias="final_train_loss")
+    train_loss: _TrainLoss | None = Field(None, serialization_alias="final_train_loss")
     validation_accuracy: Share | None = Field(None, serialization_alias="final_validation_accuracy")
-    test_loss: float | None = Field(None, serialization_alias="final_test_loss")
+    test_loss: _TestLoss | None = Field(None, serialization_alias="final_test_loss")
     test_accuracy: Share | None = Field(None, serialization_alias="final_test_accuracy")
-    test_metrics: dict[str, Share] = {}
+    test_metrics: dict[Metric, Share] = {}
 
     def contradictions(self, outcome: str) -> Iterator[str]:
         """Yield what the scores say against the outcome of their run."""

@@ -1,18 +1,19 @@
 """The record of a run and of its epochs, as `record.json` and `epochs.csv` hold them."""
 
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from pipeline.records.environment import as_environment
-from pipeline.records.measured import Memory, Scores, Seconds, Share, Times
-from pipeline.records.planned import Count, Planned
+from pipeline.records.measured import Memory, Scores, Seconds, Share, Times, mean_cross_entropy, of_float32
+from pipeline.records.planned import Count, Planned, Sha256
 from pipeline.study.schema import RunKey
+from pipeline.study.variant import expected_dtypes
 
 Outcome = Literal["completed", "diverged", "out_of_memory", "too_slow"]
-# Not finite in the last epoch of a run that diverged.
-Loss = Annotated[float, Field(allow_inf_nan=True)]
+_MAY_DIVERGE = Field(allow_inf_nan=True)  # in the last epoch of a run that diverged
 
 
 class EpochRecord(BaseModel):
@@ -27,9 +28,9 @@ class EpochRecord(BaseModel):
     since_start: Count
     train_seconds: Annotated[Seconds, Field(ge=1e-6)]
     validation_seconds: Seconds
-    train_loss: Loss
+    train_loss: Annotated[float, _MAY_DIVERGE, AfterValidator(of_float32)]
     train_accuracy: Share
-    validation_loss: Loss
+    validation_loss: Annotated[float, _MAY_DIVERGE, AfterValidator(mean_cross_entropy)]
     validation_accuracy: Share
     loss_scale: float | None
     skipped_steps: Count | None
@@ -49,7 +50,7 @@ class Disturbance(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    other_cpu_share: float | None
+    other_cpu_share: Share | None
     cpu_quota_seconds: float | None
     num_thermal_events: int | None
     num_gpu_processes: int | None
@@ -75,6 +76,13 @@ _WORST_OF: dict[str, Callable[[list[Any]], Any]] = {
     "gpu_throttle_reasons": lambda lists: sorted({reason for reasons in lists for reason in reasons}),
     "min_gpu_clock_mhz": min,
 }
+
+
+def _instant(text: str) -> str:
+    instant = datetime.fromisoformat(text)
+    if instant.tzinfo != UTC or instant.isoformat(timespec="seconds") != text:
+        raise ValueError("must be a time as in 2026-01-01T00:00:00+00:00")
+    return text
 
 
 class RunRecord(BaseModel):
@@ -103,11 +111,11 @@ class RunRecord(BaseModel):
     times: Times
     memory: Memory
     scores: Scores
-    initial_weights_sha256: str | None = None
-    final_weights_sha256: str | None = None
-    data_sha256: str
+    initial_weights_sha256: Sha256 | None = None
+    final_weights_sha256: Sha256 | None = None
+    data_sha256: Sha256
     resumed: bool
-    started_at: Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00$")]
+    started_at: Annotated[str, AfterValidator(_instant)]
     disturbance: Disturbance
     environment: Annotated[dict[str, Any], AfterValidator(as_environment)]
 
@@ -126,6 +134,10 @@ def _contradictions(record: RunRecord) -> Iterator[str]:
     """Yield what a record says against itself; `pipeline.comparison.finished_runs` checks it against other files."""
     yield from record.times.contradictions(record.outcome)
     yield from record.scores.contradictions(record.outcome)
+    for name, expected in expected_dtypes(record.planned.policy)._asdict().items():
+        found = getattr(record, f"{name}_dtype")
+        if found is not None and expected not in found.split("+"):  # some layers of a user's model may have others
+            yield f"{name}_dtype {found} under {record.planned.policy}"
     if record.outcome != "completed":
         if record.final_weights_sha256 is not None:  # of a run that trained all its epochs
             yield f"a run with outcome {record.outcome} and final_weights_sha256"

@@ -2,13 +2,25 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
 from pipeline.study.configuration import MAX_ENTRIES, Name, PositiveFloat, PositiveInt, Section, unknown_name
 
 PolicyName = Literal["float32", "float16", "bfloat16", "mixed_float16", "mixed_bfloat16"]
+
+
+class Dtypes(NamedTuple):
+    compute: str
+    variable: str
+    output: str
+
+
+def expected_dtypes(policy: str) -> Dtypes:
+    """Return the dtypes of a model under `policy` whose output layer is float32."""
+    compute = policy.removeprefix("mixed_")
+    return Dtypes(compute, "float32" if policy.startswith("mixed_") else compute, "float32")
 
 
 class Dynamic(Section):

@@ -15,8 +15,8 @@ from pipeline import models
 from pipeline.errors import InputError
 from pipeline.study.benchmark import Benchmark
 from pipeline.study.recipe import RESERVED_ARGUMENTS
-from pipeline.study.variant import Variant
-from pipeline.training.precision import expected_dtypes, scaled
+from pipeline.study.variant import Variant, expected_dtypes
+from pipeline.training.precision import scaled
 
 
 def build_model(

@@ -1,26 +1,13 @@
 """Policies: which dtype a model computes in and which its variables have; and loss scales."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import keras
 import numpy as np
 
 from pipeline.errors import InputError
 from pipeline.study.benchmark import Benchmark, Imported
-from pipeline.study.variant import LossScale
-
-
-class Dtypes(NamedTuple):
-    compute: str
-    variable: str
-    output: str
-
-
-def expected_dtypes(policy: str) -> Dtypes:
-    """Return the dtypes of a model under `policy` whose output layer is float32."""
-    compute = policy.removeprefix("mixed_")
-    return Dtypes(compute, "float32" if policy.startswith("mixed_") else compute, "float32")
+from pipeline.study.variant import Dtypes, LossScale, expected_dtypes
 
 
 def observed_dtypes(model: keras.Model, output_dtype: str) -> Dtypes:
