@@ -178,15 +178,12 @@ class Claims(Section):
                 for path in claim.needs.recipe
                 if path not in paths
             ]
-        ids = [claim.id for claim in self.claims]
-        for name, count in Counter(ids).items():
-            if count > 1:
-                faults.append(f"claims.{ids.index(name)}.id: {name!r} stands {count} times.")
+        counts = Counter(claim.id for claim in self.claims)
+        faults += [f"claims: the id {name!r} stands {count} times." for name, count in counts.items() if count > 1]
         known = {
             "source": set(self.sources),
             "benchmark": set(self.benchmarks),
-            "candidate": set(self.variants),
-            "baseline": set(self.variants),
+            **{field: set(self.variants) for field in ("candidate", "baseline")},
             "quantities": fact_names(self.benchmarks),
             "trial": {trial.name for trial in TRIALS},
         }
@@ -213,11 +210,9 @@ def _names(entry: Any) -> Iterator[tuple[str, str]]:
 
 def _recipe_paths() -> set[str]:
     """Key paths of everything that a benchmark may say."""
-    paths = set(Benchmark.model_fields)
-    paths |= {f"model.{name}" for kind in (Dense, EfficientNet) for name in kind.model_fields}
-    return paths | {
-        f"{part}.{name}" for part, kind in (("split", Split), ("optimizer", Optimizer)) for name in kind.model_fields
-    }
+    parts = {"model": (Dense, EfficientNet), "split": (Split,), "optimizer": (Optimizer,)}
+    inner = {f"{part}.{name}" for part, kinds in parts.items() for kind in kinds for name in kind.model_fields}
+    return set(Benchmark.model_fields) | inner
 
 
 def load_claims(path: Path = CLAIMS) -> Claims:

@@ -5,9 +5,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field, PositiveInt
 
-from pipeline.files.untrusted import Remedy, Untrusted, read_json
-
-Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+from pipeline.files.untrusted import Remedy, Sha256, Untrusted, read_json
 
 
 class Digests(Untrusted):

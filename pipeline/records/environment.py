@@ -5,8 +5,7 @@ from typing import Any, NotRequired
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from pipeline.files.untrusted import fault
-from pipeline.records.planned import Sha256
+from pipeline.files.untrusted import Sha256, fault
 
 
 class Accelerator(TypedDict):

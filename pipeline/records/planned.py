@@ -7,7 +7,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from pipeline.study.schema import RunKey, Study
 from pipeline.study.variant import LossScale
 
-Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Count = Annotated[int, Field(ge=0, le=2**63 - 1)]
 
 

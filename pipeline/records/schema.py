@@ -6,9 +6,10 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from pipeline.files.untrusted import Sha256
 from pipeline.records.environment import as_environment
 from pipeline.records.measured import Memory, Scores, Seconds, Share, Times, mean_cross_entropy, of_float32
-from pipeline.records.planned import Count, Planned, Sha256
+from pipeline.records.planned import Count, Planned
 from pipeline.study.schema import RunKey
 from pipeline.study.variant import expected_dtypes
 
