@@ -5,7 +5,8 @@ import json
 import resource
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,8 @@ from pipeline.records.measured import Memory
 from pipeline.records.planned import planned
 from pipeline.records.schema import Disturbance, EpochRecord, RunRecord
 from pipeline.records.writing import epoch_scores, epoch_times, write_run
+from pipeline.speed.blocks import REPEAT, PlacedBlock
+from pipeline.speed.measuring import write_blocks
 from pipeline.study.schema import RunKey, Study, load_study
 
 REPOSITORY = Path(__file__).parent.parent
@@ -68,7 +71,28 @@ def write_study(folder: Path, num_runs: int) -> Study:
         epochs = [_epoch(number, float(rng.lognormal(0, 0.1))) for number in range(1, recipe["num_epochs"] + 1)]
         record = _record(study, key, epochs, float((labels == predicted).mean()))
         write_run(folder, record, epochs, labels, predicted)
+    (folder / "results/speed").mkdir(parents=True, exist_ok=True)
+    for name in names:
+        write_blocks(list(_blocks(study, name, rng)), folder / "results/speed" / f"{name}.csv")
     return study
+
+
+def _blocks(study: Study, benchmark: str, rng: np.random.Generator) -> Iterator[PlacedBlock]:
+    """Yield two launches of ten turns, of one speed but for chance."""
+    multipliers = {name: variant.batch_multiplier for name, variant in study.variants.items()} | {REPEAT: 1}
+    for launch, turn, (place, name) in product((1, 2), range(1, 11), enumerate(multipliers, start=1)):
+        yield PlacedBlock(
+            launch=launch,
+            turn=turn,
+            place=place,
+            variant=name,
+            outcome="completed",
+            num_steps=1,
+            num_images=study.benchmarks[benchmark].batch_size * multipliers[name],
+            wall_seconds=multipliers[name] * float(rng.lognormal(0, 0.05)),
+            num_validation_images=2000,
+            validation_seconds=0.1,
+        )
 
 
 def _epoch(number: int, seconds: float) -> EpochRecord:

@@ -13,6 +13,7 @@ from typing import Any
 from pipeline.advice.advising import advise, worth_a_study
 from pipeline.advice.proposal import ADVISED_POLICIES, find_description, model_values, propose, study_name, write_study
 from pipeline.advice.schema import Advice, Row
+from pipeline.comparison.vocabulary import OUTCOMES
 from pipeline.comparison.wording import describe_ratio
 from pipeline.errors import InputError
 from pipeline.health.findings import Examination
@@ -20,9 +21,8 @@ from pipeline.machine.hardware import Hardware, this_machine
 from pipeline.machine.image import installed_runtime
 from pipeline.machine.terminal import print_table
 from pipeline.numerics.ceiling import largest_batch
-from pipeline.speed.pilot import run_pilot
-from pipeline.speed.worker import message, worker
-from pipeline.statistics.intervals import MIN_BLOCKS
+from pipeline.speed.measuring import measure_benchmark
+from pipeline.speed.worker import message
 from pipeline.study import user_code
 from pipeline.study.configuration import validate
 from pipeline.study.dataset_source import DatasetSource
@@ -59,7 +59,7 @@ def main(arguments: argparse.Namespace) -> None:
         margin_pp=arguments.margin_pp,
     )
     values = proposal(policies=ADVISED_POLICIES)
-    ((name, benchmark),) = values["benchmarks"].items()
+    (name,) = values["benchmarks"]
     folder = (arguments.out or ADVICE) / name
     write_study(values, folder / "params.yaml")
     study = load_study(folder / "params.yaml")
@@ -68,18 +68,18 @@ def main(arguments: argparse.Namespace) -> None:
     _call("stages.examine", *common, "--out", str(folder / "health.jsonl"))
     lines = (folder / "health.jsonl").read_text(encoding="utf-8").splitlines()
     health = [Examination.model_validate_json(line) for line in lines]
-    pilot = run_pilot(
-        lambda variant: worker(["stages.pilot", *common, "--variant", variant]),
-        list(study.variants),
-        2 * arguments.batch,
-        benchmark["split"]["num_train_examples"],
-        max(0.0, arguments.budget - (time.monotonic() - started)),
-        keep_processes=hardware.kind == "cpu" or study.runtime == "cpu",
-        say=partial(print, flush=True),
-    )
+    left_seconds = max(1.0, arguments.budget - (time.monotonic() - started))
+    timed = study.model_copy(update={"speed": study.speed.model_copy(update={"budget_seconds": left_seconds})})
+    side_by_side = hardware.kind == "cpu" or study.runtime == "cpu"
+    say = partial(print, flush=True)
+    measurement, speeds = measure_benchmark(timed, name, side_by_side, say, folder / "params.yaml")
+    if speeds.baseline not in speeds.variants:
+        ended = OUTCOMES[speeds.outcomes[speeds.baseline]]
+        raise InputError(f"{speeds.baseline}, the baseline, {ended}. Try a smaller batch.")
     largest = _largest_batches(study, folder, hardware)
-    write_study(proposal(policies=worth_a_study(study, pilot)), folder / "params.yaml")
-    advice = advise(study, load_study(folder / "params.yaml"), pilot, health, hardware, largest)
+    write_study(proposal(policies=worth_a_study(study, speeds)), folder / "params.yaml")
+    proposed = load_study(folder / "params.yaml")
+    advice = advise(study, proposed, measurement, speeds, health, hardware, largest)
     (folder / "advice.json").write_text(advice.model_dump_json(indent=2) + "\n", encoding="utf-8")
     (folder / "health.jsonl").unlink()
     _show(advice, folder, time.monotonic() - started)
@@ -116,7 +116,7 @@ def _is_current(stage: str) -> bool:
 
 
 def _call(*command: str) -> None:
-    """Run a stage in a process of its own, whose engine takes no memory from the pilot's."""
+    """Run a stage in a process of its own, whose engine takes no memory from the others'."""
     done = subprocess.run(
         [sys.executable, "-m", *command], stderr=subprocess.PIPE, text=True, errors="replace", check=False
     )
@@ -195,8 +195,7 @@ if __name__ == "__main__":
         "--budget",
         type=_positive,
         default=180,
-        help=f"seconds to spend (180); {MIN_BLOCKS} turns of every variant are made anyway, and as many as there are "
-        "variants put each in every place of a turn",
+        help="seconds to spend (180); two launches of every variant are made anyway",
     )
     parser.add_argument("--source", help="the file or folder of a model of your own; by default beside this project")
     parser.add_argument("--arguments", type=_mapping, help="of the model, as in '{\"alpha\": 0.5}'")

@@ -1,15 +1,22 @@
-"""Say how many seeds a margin of accuracy needs, from the spread that finished runs show or from one you give."""
+"""Say how many seeds a margin of accuracy needs, and how many launches narrow intervals of speedup.
+
+Both follow from the spread that a finished study shows; that of accuracy can be given instead.
+"""
 
 import argparse
 from collections.abc import Callable, Sequence
 
 from pipeline.claims.results import read_comparison
+from pipeline.comparison.schema import Turns
 from pipeline.machine.terminal import print_table
 from pipeline.statistics.equivalence import MAX_SEEDS, detectable_margin, num_seeds_needed, spread_limit
 from pipeline.statistics.intervals import MIN_BLOCKS
+from pipeline.statistics.turns import num_launches_needed
 from stages import run
 
 PLAN_COLUMNS = ("benchmark", "candidate", "seeds", "spread\npp", "margin\npp", "can show\npp", "needed", "cautious")
+HALF_WIDTHS = (0.05, 0.02, 0.01)
+TURNS_COLUMNS = ("benchmark", "launches", "±", "target", *(f"for ±{width:.0%}" for width in HALF_WIDTHS))
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -28,11 +35,23 @@ def main(arguments: argparse.Namespace) -> None:
                 pair.equivalence.num_candidates,
             )
             for pair in read_comparison().pairs
-            if not pair.repeats_baseline
         ]
     print("Seeds that establish accuracy within ±margin by TOST at 5 %, with 80 % power, when nothing differs.")
     print("The cautious number allows for a spread as wide as 80 % confidence from these few seeds leaves it.\n")
     print_table(PLAN_COLUMNS, rows, num_names=2)
+    if arguments.spread_pp is None:
+        print("\nLaunches of all variants that narrow the intervals of speedup, each with as many turns as the last.\n")
+        print_table(TURNS_COLUMNS, [_turns_row(turns) for turns in read_comparison().turns], num_names=1)
+
+
+def _turns_row(turns: Turns) -> Sequence[object]:
+    num_launches = len(turns.num_turns_by_launch)
+    if turns.half_width is None or turns.launch_spread is None:
+        return turns.benchmark, num_launches, *"–––––"
+    num_variants = turns.degrees_of_freedom // (num_launches - 1) + 1
+    needed = [num_launches_needed(turns.launch_spread, num_variants, width) for width in HALF_WIDTHS]
+    widths = f"±{turns.half_width:.1%}", f"±{turns.target_half_width:.0%}"
+    return turns.benchmark, num_launches, *widths, *(number or "> 1000" for number in needed)
 
 
 def _row(

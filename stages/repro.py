@@ -28,7 +28,8 @@ def make(study: Study) -> int:
     earlier = {key: seconds for key in study.runs() if (seconds := seconds_of(key))}
     print("\n".join(plan(study)), flush=True)
     started = time.monotonic()
-    with StudyProgress(items, study.runs(), Forecast(items, study.runs(), earlier)) as progress:
+    forecast = Forecast(items, study.runs(), earlier, speed_budgets(study))
+    with StudyProgress(items, study.runs(), forecast) as progress:
         try:
             status = reproduce(progress.take)
         except Ended as ended:
@@ -49,14 +50,21 @@ def make(study: Study) -> int:
 
 def plan(study: Study) -> list[str]:
     """List in lines what will be done."""
+    budgets = speed_budgets(study).values()
     num_runs, num_first = len(study.runs()), len(study.runs()) // len(study.seeds)
     lines = [
-        f"{num_runs} runs, {num_first} for each of {len(study.seeds)} seeds, then the comparison and the report; "
-        f"what is finished stays. From run {num_first} on each line says how long it still takes."
+        f"{num_runs} runs, {num_first} for each of {len(study.seeds)} seeds, {in_words(sum(budgets))} of speed in "
+        "turns, then the comparison and the report; what is finished stays. "
+        f"From run {num_first} on each line says how long it still takes."
     ]
     if limit := study.max_run_seconds:
         lines.append(f"A run ends after {limit:g} s, so all of them take at most {in_words(num_runs * limit)}.")
     return lines
+
+
+def speed_budgets(study: Study) -> dict[str, float]:
+    """Return the seconds of each stage that measures speed."""
+    return {f"speed@{benchmark}": study.speed.budget_seconds for benchmark in study.benchmarks}
 
 
 def seconds_of(key: RunKey) -> float | None:

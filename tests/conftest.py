@@ -2,11 +2,14 @@
 
 import gc
 import hashlib
+import itertools
 import json
+import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,8 +19,11 @@ from xdist.scheduler import LoadScopeScheduling
 
 from pipeline.records.measured import Memory, Scores, Times
 from pipeline.records.planned import Planned, planned
-from pipeline.records.schema import EpochRecord, RunRecord
+from pipeline.records.schema import EpochRecord, Outcome, RunRecord
 from pipeline.records.writing import write_run
+from pipeline.speed.blocks import REPEAT, PlacedBlock
+from pipeline.speed.estimates import Speeds
+from pipeline.speed.measuring import speeds_of, write_blocks
 from pipeline.study.schema import RunKey, Study
 from pipeline.study.variant import expected_dtypes
 
@@ -61,6 +67,9 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+SPEED = {"budget_seconds": 1, "target_half_width": 0.05}
+
+
 def small_study(**changes) -> Study:
     """Two benchmarks on 8 × 8 images; mixed_bfloat16 runs on one of them only."""
     values = {
@@ -83,6 +92,7 @@ def small_study(**changes) -> Study:
             "mixed_2x": {"policy": "mixed_bfloat16", "batch_multiplier": 2, "benchmarks": ["wide"]},
         },
         "comparison": {"baseline": "float32", "num_warmup_epochs": 1, "margin_pp": {"wide": 1.0, "narrow": 1.0}},
+        "speed": SPEED,
     }
     values |= changes
     if ENGINE == "jax":
@@ -297,6 +307,57 @@ def epoch_records(*train_seconds: float, num_examples: int = 40) -> list[EpochRe
         )
         for index, seconds in enumerate(train_seconds)
     ]
+
+
+def timed_blocks(
+    study: Study, benchmark: str, seconds: Mapping[str, float], spread: float = 0.0, failed: Mapping[str, Outcome] = {}
+) -> list[PlacedBlock]:
+    """Blocks of three launches of two turns; `seconds` of an epoch by variant, else one, which vary by `spread`.
+
+    Those of the variants in `failed` end so in the first launch.
+    """
+    recipe, variants = study.benchmarks[benchmark], study.variants_of(benchmark)
+    names = [study.comparison.baseline, REPEAT, *(name for name in variants if name != study.comparison.baseline)]
+    wiggle = np.random.default_rng(0).normal(0.0, spread, (len(names), 3))
+    found = []
+    for launch, turn, (place, name) in itertools.product((1, 2, 3), (0, 1, 2), enumerate(names)):
+        where = {"launch": launch, "turn": turn, "place": place + 1 if turn else 0, "variant": name}
+        if name in failed:
+            if (launch, turn) == (1, 0):
+                found.append(PlacedBlock(**where, outcome=failed[name]))
+            continue
+        multiplier = 1 if name == REPEAT else variants[name].batch_multiplier
+        num_images = recipe.batch_size * multiplier
+        epoch_seconds = seconds.get(study.comparison.baseline if name == REPEAT else name, 1.0) * math.exp(
+            wiggle[place, launch - 1]
+        )
+        wall_seconds = epoch_seconds * num_images / recipe.num_examples(1)
+        found.append(
+            PlacedBlock(
+                **where,
+                outcome="completed",
+                num_steps=1,
+                num_images=num_images,
+                wall_seconds=wall_seconds,
+                cpu_seconds=2 * wall_seconds,
+                num_validation_images=recipe.split.num_validation_examples,
+                validation_seconds=1.0,
+                peak_memory_bytes=2**20,
+                other_cpu_share=0.02,
+            )
+        )
+    return found
+
+
+def timed(study: Study, seconds: Mapping[str, float], **how: Any) -> dict[str, Speeds]:
+    return {name: speeds_of(study, name, timed_blocks(study, name, seconds, **how)) for name in study.benchmarks}
+
+
+def write_speeds(root: Path, study: Study, seconds: Mapping[str, float] = {}, **how: Any) -> None:
+    """The files of the speed stage, but for the estimates, which nothing reads."""
+    (root / "results" / "speed").mkdir(parents=True, exist_ok=True)
+    for name in study.benchmarks:
+        write_blocks(timed_blocks(study, name, seconds, **how), root / "results" / "speed" / f"{name}.csv")
 
 
 def correct(record: RunRecord) -> np.ndarray:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import yaml
-from conftest import REPOSITORY, benchmark
+from conftest import REPOSITORY, SPEED, benchmark
 
 IDENTITY = {f"GIT_{role}_{what}": "t" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 # For `make` and DVC in a project of `make_stub`, without what a `make test` above has set.
@@ -34,6 +34,7 @@ def dense_study(num_epochs: int) -> dict:
             "mixed": {"policy": "mixed_bfloat16", "batch_multiplier": 1},
         },
         "comparison": {"baseline": "float32", "num_warmup_epochs": 1, "margin_pp": {"small_dense": 1.0}},
+        "speed": SPEED,
     }
 
 

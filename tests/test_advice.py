@@ -1,4 +1,4 @@
-"""The verdict of a pilot: on made-up times whose answer is known, and asked for as a user does."""
+"""Advice: on made-up times whose answer is known, and asked for as a user does."""
 
 import argparse
 import json
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from conftest import REPOSITORY
+from conftest import REPOSITORY, timed_blocks
 from projects import PROFILE, dense_study, make_project
 
 from bench.fake_datasets import write_fake_tfds
@@ -19,8 +19,9 @@ from pipeline.advice.proposal import propose
 from pipeline.errors import InputError
 from pipeline.health.findings import Examination, Finding
 from pipeline.machine.hardware import Hardware
-from pipeline.speed.pilot import Pilot, PilotTrial
-from pipeline.speed.worker import Block
+from pipeline.speed.blocks import REPEAT, PlacedBlock
+from pipeline.speed.measuring import speeds_of
+from pipeline.speed.turns import MIN_LAUNCHES, MIN_TURNS, Measurement
 from pipeline.study.dataset_source import DatasetSource
 from pipeline.study.schema import Study, load_study
 from stages import advise as stage
@@ -29,7 +30,6 @@ GPU = Hardware("nvidia_gpu", "Example GPU", 9.0)
 OLD_CPU = Hardware("cpu", "Example CPU", cpu_features=("avx2",))
 DENSE = {"name": "dense", "units": 8, "source": "pipeline/models/dense.py"}
 MNIST = {"num_train_examples": 60000, "image_shape": [28, 28, 1]}
-WIGGLE = (1.01, 0.99, 1.0)  # the same for all variants of a turn: ratios have no spread
 
 
 def study(**changes) -> Study:
@@ -37,62 +37,55 @@ def study(**changes) -> Study:
     return Study.model_validate(values)
 
 
-def pilot(changes=None, **seconds: float) -> Pilot:
-    """Three turns of 1000 images; `seconds` by variant, one where it is not named."""
-    blocks = {
-        variant: [
-            Block(
-                outcome="completed", seconds=seconds.get(variant, 1.0) * wiggle, peak_memory_bytes=2**30, num_steps=50
-            )
-            for wiggle in WIGGLE
-        ]
-        for variant in study().variants
-    }
-    return Pilot(
-        num_images=1000,
-        keeps_processes=True,
-        spent_seconds=10.0,
-        trials=[PilotTrial(variant=variant, blocks=found) for variant, found in (blocks | (changes or {})).items()],
-    )
+def blocks(failed=(), spread: float = 0.0, **seconds: float) -> list[PlacedBlock]:
+    """Three launches of two turns; `seconds` by variant for what float32 at B trains in one."""
+    (name,) = study().benchmarks
+    return timed_blocks(study(), name, seconds, spread=spread, failed=dict(failed))
 
 
-def advice(found: Pilot, health=(), hardware=GPU, largest=None):
-    proposed = study(policies=worth_a_study(study(), found))
-    return advise(study(), proposed, found, health, hardware, largest or {})
+def changed(found: list[PlacedBlock], **changes) -> list[PlacedBlock]:
+    return [block.model_copy(update=changes) for block in found]
+
+
+def advice(found: list[PlacedBlock], health=(), hardware=GPU, largest=None):
+    (name,) = study().benchmarks
+    speeds = speeds_of(study(), name, found)
+    proposed = study(policies=worth_a_study(study(), speeds))
+    measurement = Measurement(found, "the budget is spent", True, 60.0)
+    return advise(study(), proposed, measurement, speeds, health, hardware, largest or {})
 
 
 FASTER = {"mixed_float16": 0.5, "mixed_float16_2x": 0.4, "mixed_bfloat16": 0.8, "mixed_bfloat16_2x": 0.8}
 
 
 def test_the_faster_policy_and_the_faster_batch():
-    found = advice(pilot(**FASTER))
+    found = advice(blocks(**FASTER))
     assert (found.policy, found.batch_size) == ("mixed_float16", 256)
     assert found.verdict[0].startswith(
         "Use mixed_float16: mixed_float16 runs at 2.00× [2.00, 2.00] the speed of float32"
     )
     assert "256 rather than 128 gives 1.25× [1.25, 1.25]" in found.verdict[1]
     row = next(row for row in found.rows if row.variant == "mixed_float16")
-    assert row.images_per_second == pytest.approx(2000, rel=1e-3)
+    assert row.images_per_second == pytest.approx(2 * 54000, rel=1e-3)
     assert row.memory_ratio == 1
 
 
 def test_without_a_gain_nothing_is_turned_on():
-    found = advice(pilot(mixed_float16=1.25, mixed_bfloat16=2.0, float32_2x=1.1))
+    found = advice(blocks(mixed_float16=1.25, mixed_bfloat16=2.0, float32_2x=1.1))
     assert (found.policy, found.batch_size) == ("float32", 128)
     assert "Stay with float32: mixed_float16 runs at 0.80× [0.80, 0.80]" in found.verdict[0]
     assert "Keep batch 128: twice the batch is slower" in found.verdict[1]
 
 
 def test_an_interval_that_holds_one_is_no_gain():
-    uneven = [Block(outcome="completed", seconds=seconds) for seconds in (0.5, 1.5, 0.9)]
-    found = advice(pilot({"mixed_float16": uneven}, mixed_bfloat16=2.0))
+    found = advice(blocks(spread=0.3, mixed_float16=0.9, mixed_bfloat16=2.0))
     assert found.policy == "float32"
     assert "no gain is shown, mixed_float16" in found.verdict[0]
     assert "brings no gain that shows" in found.verdict[1]
 
 
 def test_a_batch_that_does_not_fit_is_not_advised():
-    found = advice(pilot({"mixed_float16_2x": [Block(outcome="out_of_memory")]}, **FASTER))
+    found = advice(blocks({"mixed_float16_2x": "out_of_memory"}, **FASTER))
     assert (found.policy, found.batch_size) == ("mixed_float16", 128)
     assert "Keep batch 128: under mixed_float16, 256 does not fit into memory." in found.verdict[1]
     assert "mixed_float16_2x: out of memory at batch 256." in found.watch
@@ -104,46 +97,33 @@ def test_a_faulty_policy_is_not_advised_however_fast():
     seen = Examination(
         policy="mixed_float16", findings=[fault], largest_activation=1e6, flushed_share=0, flushed_share_scaled=0
     )
-    found = advice(pilot(**FASTER), [seen])
+    found = advice(blocks(**FASTER), [seen])
     assert found.policy == "mixed_bfloat16"
     (line,) = [line for line in found.watch if line.startswith("fault")]
     assert line.startswith("fault under mixed_float16, a, b, c and 1 more: activations reach 1e+06. Scale images")
 
 
 def test_where_no_16_bit_policy_trains():
-    diverged = {name: [Block(outcome="diverged")] for name in ("mixed_float16", "mixed_bfloat16")}
-    assert "no 16-bit policy is fit" in advice(pilot(diverged)).verdict[0]
+    diverged = dict.fromkeys(("mixed_float16", "mixed_bfloat16"), "diverged")
+    assert "no 16-bit policy is fit" in advice(blocks(diverged)).verdict[0]
 
 
-def test_what_is_hopelessly_slow_needs_no_interval():
-    slow = {name: [Block(outcome="completed", seconds=5.0)] for name in study().variants if "16" in name}
-    found = advice(pilot(slow))
-    assert "0.20× (no interval) the speed of float32 at batch 128, too slow for a second look" in found.verdict[0]
-    assert any(
-        line.startswith("No interval, and no place in the study, for what takes 3 times") for line in found.watch
-    )
-    assert worth_a_study(study(), pilot(slow)) == ["float32"]
+def test_what_is_hopelessly_slow_has_no_place_in_the_study():
+    found = advice(blocks(**{name: 5.0 for name in study().variants if "16" in name}))
+    assert "Stay with float32: mixed_float16 runs at 0.20× [0.20, 0.20] the speed" in found.verdict[0]
+    assert any(line.startswith("No place in the study for what takes 3 times as long: mixed") for line in found.watch)
     assert found.num_seeds < len(study().seeds)  # fewer candidates ask for less
 
 
 def test_what_to_watch():
-    skipping = [Block(outcome="completed", seconds=1.0, num_steps=40, skipped_steps=9, other_cpu_share=0.5)] * 3
-    noisy = dict.fromkeys(study().variants, skipping)
-    watch = advice(pilot(noisy), hardware=OLD_CPU).watch
-    assert any(line.startswith("mixed_float16: gradients overflowed in 9 of 40 steps") for line in watch)
+    noisy = changed(blocks(), num_skipped_steps=9, other_cpu_share=0.5)
+    watch = advice(noisy, hardware=OLD_CPU).watch
+    assert any(line.startswith("mixed_float16: gradients overflowed in 9 steps") for line in watch)
     assert "Other work took 50% of the CPU time: ask again on a quiet machine." in watch
     assert sum("emulates" in line for line in watch) == 2
     assert not [
-        line for line in advice(pilot()).watch if "Other work" in line or "emulates" in line or "overflowed" in line
+        line for line in advice(blocks()).watch if "Other work" in line or "emulates" in line or "overflowed" in line
     ]
-
-
-def test_what_is_not_known_of_other_work_is_not_taken_for_none():
-    """Blocks that ran out of memory tell nothing of it."""
-    busy = [Block(outcome="completed", seconds=1.0, num_steps=40, other_cpu_share=0.5)] * 3
-    full = dict.fromkeys(study().variants, [Block(outcome="out_of_memory")] * 3)
-    watch = advice(pilot(full | {"float32": busy, "float32_2x": busy})).watch
-    assert "Other work took 50% of the CPU time: ask again on a quiet machine." in watch
 
 
 def test_the_seeds_are_those_of_the_plan():
@@ -160,7 +140,7 @@ def test_the_seeds_are_those_of_the_plan():
         "5",
     ]
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True)
-    assert int(done.stdout.splitlines()[-1].split()[-2]) == len(study().seeds) == advice(pilot()).num_seeds
+    assert int(done.stdout.splitlines()[-1].split()[-2]) == len(study().seeds) == advice(blocks()).num_seeds
     assert len(study(margin_pp=2.0).seeds) < len(study().seeds) < len(study(margin_pp=0.5).seeds)
 
 
@@ -186,15 +166,16 @@ def ask(**changes):
 
 
 def test_asked_for_as_a_user_does(project, monkeypatch, capsys):
-    """A real pilot of two policies on a model of one's own, from the question to a study that can be run."""
+    """A real measurement of two policies on a model of one's own, from the question to a study that can be run."""
     monkeypatch.setattr(stage, "ADVISED_POLICIES", ("float32", "mixed_bfloat16"))
     (project / "mine.py").write_text(OWN_MODEL)
     ask(model="mine:build", arguments={"units": 8})
     folder = project / "advice" / "mnist_build"
     found = json.loads((folder / "advice.json").read_text())
-    blocks = [trial["blocks"] for trial in found["pilot"]["trials"]]
-    assert [len(each) for each in blocks] == [3] * 4  # a second is not enough for a fourth turn
-    assert {block["outcome"] for trial in blocks for block in trial} == {"completed"}
+    assert found["num_turns_by_launch"] == [MIN_TURNS] * MIN_LAUNCHES  # a second is not enough for more
+    assert {block["variant"] for block in found["blocks"]} == {REPEAT, *(row["variant"] for row in found["rows"])}
+    assert {block["outcome"] for block in found["blocks"]} == {"completed"}
+    assert all(row["speedup"]["low"] for row in found["rows"][1:])
     assert all(row["images_per_second"] > 0 and row["peak_memory_bytes"] > 10**8 for row in found["rows"])
     assert all(seen["findings"] == [] for seen in found["health"])
     printed = capsys.readouterr().out
@@ -233,7 +214,7 @@ def test_data_are_prepared_again_where_they_come_from_another_source(tmp_path, m
 OWN_MODEL = """
 import keras
 
-print("what a module says when it is imported is no answer of a pilot")
+print("what a module says when it is imported is no answer")
 
 
 def build(spec):

@@ -1,14 +1,19 @@
 import math
 
 import pytest
-from conftest import changed, correct, epoch_records, planned_record, small_study
+from conftest import changed, correct, epoch_records, planned_record, small_study, timed
 from scipy import stats
 
-from pipeline.comparison.blocks import Run, compare
+from pipeline.comparison import blocks
+from pipeline.comparison.blocks import Run
 from pipeline.comparison.summary import summarise, table
 
 # Seconds of an epoch: float32 at B, at 2B, mixed at B, at 2B.
 SECONDS = {"float32": 8.0, "float32_2x": 4.0, "mixed": 2.0, "mixed_2x": 0.5}
+
+
+def compare(study, runs, **how):
+    return blocks.compare(study, runs, timed(study, SECONDS, **how))
 
 
 @pytest.fixture
@@ -48,7 +53,6 @@ def test_speedup_splits_into_precision_batch_and_interaction(runs):
     assert pair.precision_effect.ratio == pytest.approx(4)
     assert pair.batch_effect.ratio == pytest.approx(2)
     assert pair.interaction.ratio == pytest.approx(2)
-    assert pair.num_split_seeds == 3
 
 
 def test_a_single_change_has_nothing_to_split(runs):
@@ -57,12 +61,29 @@ def test_a_single_change_has_nothing_to_split(runs):
     assert comparison.find("wide", "float32_2x").batch_effect is None
 
 
-def test_the_pairing_takes_what_a_seed_shares_out_of_the_interval(runs):
-    """Each seed slows both variants alike: the ratio is the same in every block."""
+def test_the_parts_of_a_speedup_multiply_to_it_also_where_blocks_vary(runs):
+    pair = compare(small_study(), runs, spread=0.1).find("wide", "mixed_2x")
+    parts = (pair.precision_effect, pair.batch_effect, pair.interaction)
+    assert math.prod(part.ratio for part in parts) == pytest.approx(pair.speedup.ratio)
+    assert all(part.low < part.ratio < part.high for part in (pair.speedup, *parts))
+    assert pair.interaction.high / pair.interaction.low > pair.speedup.high / pair.speedup.low  # four variants, not two
+
+
+def test_whole_epochs_count_validation_too(runs):
+    """8 s and 0.5 s of training, and a second of validation each: 9 s against 1.5 s."""
+    pair = compare(small_study(), runs).find("wide", "mixed_2x")
+    assert pair.epoch_speedup.ratio == pytest.approx(9 / 1.5)
+
+
+def test_seeds_do_not_decide_about_speed(runs):
+    """However long the epochs of runs took, the speedup is that of the turns."""
     for key, old in runs.items():
-        runs[key] = run(old.record, 99.0, (1 + key.seed) * SECONDS[key.variant])
-    speedup = compare(small_study(), runs).find("wide", "mixed").speedup
-    assert (speedup.low, speedup.ratio, speedup.high) == pytest.approx((4, 4, 4))
+        runs[key] = run(old.record, 99.0, 7.0 + key.seed)
+    pair = compare(small_study(), runs).find("wide", "mixed")
+    assert pair.speedup.ratio == pytest.approx(4)
+    comparison = compare(small_study(), runs, spread=0.1)
+    assert comparison.turns_of("wide").half_width > 0.05
+    assert [turns.num_turns_by_launch for turns in comparison.turns] == [[2, 2, 2], [2, 2, 2]]
 
 
 def test_accuracy_and_memory(runs):
@@ -83,9 +104,8 @@ def test_failed_runs_sink_nothing_and_are_counted(runs):
     change(runs, "mixed", 1, outcome="diverged", final_test_accuracy=None)
     comparison = compare(small_study(), runs)
     pair = comparison.find("wide", "mixed")
-    assert (pair.num_seeds, pair.num_timed_seeds, pair.failures) == (2, 2, {"diverged": 1})
+    assert (pair.num_seeds, pair.failures) == (2, {"diverged": 1})
     assert pair.speedup.ratio == pytest.approx(4)
-    assert pair.speedup.low is None
     assert comparison.find("wide", "float32_2x").num_seeds == 3
     completed = comparison.variant("wide", "mixed").completed
     assert (completed.count, completed.total) == (2, 3)
@@ -111,11 +131,11 @@ def test_what_is_left_after_failures_is_a_selection_and_never_equivalent(runs, v
     assert {**pair.failures, **pair.baseline_failures} == {"diverged": 1}
 
 
-def test_a_study_of_the_baseline_and_its_repeat_alone():
-    again = {"policy": "float32", "batch_multiplier": 1}
-    study = small_study(variants={"float32": again, "again": again})
+def test_a_study_of_the_baseline_alone():
+    study = small_study(variants={"float32": {"policy": "float32", "batch_multiplier": 1}})
     everything = {key: run(planned_record(key, study), 9.0, 1.0) for key in study.runs()}
-    assert [pair.candidate for pair in compare(study, everything).pairs] == ["again", "again"]
+    comparison = compare(study, everything)
+    assert (comparison.pairs, len(comparison.turns)) == ([], 2)
 
 
 def test_nothing_is_split_where_more_than_policy_and_batch_differ(runs):
@@ -127,39 +147,30 @@ def test_nothing_is_split_where_more_than_policy_and_batch_differ(runs):
         for benchmark in ("wide", "narrow"):
             change(runs, variant, benchmark=benchmark, jit_compile=True)
     pair = compare(study, runs).find("wide", "mixed_2x")
-    assert (pair.batch_effect, pair.num_split_seeds) == (None, 0)
+    assert pair.batch_effect is None
 
 
 def test_a_pair_without_a_completed_block_is_still_listed(runs):
     change(runs, "mixed", outcome="out_of_memory", final_test_accuracy=None)
-    pair = compare(small_study(), runs).find("wide", "mixed")
+    pair = compare(small_study(), runs, failed={"mixed": "out_of_memory"}).find("wide", "mixed")
     assert (pair.num_seeds, pair.speedup.ratio, pair.accuracy_difference_pp.mean) == (0, None, None)
     assert pair.failures == {"out_of_memory": 3}
 
 
-def test_times_marked_invalid_are_left_out_of_speed_and_not_of_accuracy(runs):
+def test_times_marked_invalid_are_left_out_of_what_is_shown_and_not_of_accuracy(runs):
     change(runs, "mixed", 2, timing_fault="1 other process on its GPU")
     comparison = compare(small_study(), runs)
-    pair = comparison.find("wide", "mixed")
-    assert (pair.num_seeds, pair.num_timed_seeds) == (3, 2)
-    assert (pair.speedup.low, pair.speedup.high) == (None, None)
+    pair, statistics = comparison.find("wide", "mixed"), comparison.variant("wide", "mixed")
+    assert (statistics.epoch_seconds.low, statistics.timing_faults) == (None, {2: "1 other process on its GPU"})
+    assert pair.num_seeds == 3
     assert pair.accuracy_difference_pp.low95 is not None
-    assert comparison.variant("wide", "mixed").timing_faults == {2: "1 other process on its GPU"}
-    assert comparison.find("wide", "mixed_2x").precision_effect.low is None  # its corner lacks a seed
 
 
-def test_a_repeat_of_the_baseline_shows_the_order_effect_and_is_no_candidate(runs):
-    again = {"policy": "float32", "batch_multiplier": 1}
-    study = small_study(variants=small_study().model_dump()["variants"] | {"again": again})
-    for key in study.runs():
-        if key.variant == "again":
-            runs[key] = run(planned_record(key, study), 99.0, 8.8)
-    comparison = compare(study, runs)
-    assert [pair.candidate for pair in comparison.pairs if pair.repeats_baseline] == ["again", "again"]
-    assert comparison.find("wide", "again").speedup.ratio == pytest.approx(8 / 8.8)
-    without = compare(small_study(), {key: value for key, value in runs.items() if key.variant != "again"})
-    for pair in without.pairs:
-        assert comparison.find(pair.benchmark, pair.candidate) == pair  # Holm's adjustment included
+def test_the_baseline_again_is_no_candidate(runs):
+    comparison = compare(small_study(), runs, spread=0.1)
+    assert "baseline_again" not in {pair.candidate for pair in comparison.pairs}
+    again = comparison.turns_of("wide").baseline_again
+    assert again.low < again.ratio < again.high
 
 
 def test_holm_counts_the_candidates_of_a_benchmark(runs):

@@ -58,7 +58,7 @@ def test_a_stage_depends_on_all_the_code_it_imports(name):
 
 @pytest.mark.parametrize("name", sorted(STAGES.keys() - {"train"}))
 def test_no_stage_names_a_room_of_which_it_imports_nothing(name):
-    scripts = ["train"] if name == "code" else ["try_batch"] if name == "ceilings" else []
+    scripts = {"code": ["train"], "ceilings": ["try_batch"], "speed": ["train_blocks"]}.get(name, [])
     code = set().union(*(closure(Path("stages", f"{script}.py")) for script in [name, *scripts]))
     named = [path for path in STAGES[name].get("do", STAGES[name])["deps"] if path.startswith(("pipeline", "stages"))]
     assert [path for path in named if not any(file == path or file.startswith(f"{path}/") for file in code)] == []
@@ -87,7 +87,7 @@ def test_what_python_compiles_is_no_dependency():
 def test_what_the_study_says_of_every_run_is_all_that_it_says_of_no_part():
     """A field of the study that decides a run must be known to the stages on whose files runs depend."""
     of_parts = {"benchmarks", "datasets", "seeds", "variants"}
-    of_words_and_comparison = {"comparison", "deviations", "description", "max_run_seconds", "profile"}
+    of_words_and_comparison = {"comparison", "deviations", "description", "max_run_seconds", "profile", "speed"}
     assert STAGES["code"]["params"] == [{"params.yaml": None}]
     assert Study.model_fields.keys() - of_parts - of_words_and_comparison == SETTINGS
     assert {"benchmarks.${key}", "datasets.${item.dataset}"} <= set(STAGES["inputs"]["do"]["params"])

@@ -5,7 +5,7 @@ import os
 import time
 
 import pytest
-from conftest import ENGINE, benchmark, correct, epoch_records, planned_record, small_study
+from conftest import ENGINE, benchmark, correct, epoch_records, planned_record, small_study, timed
 
 from pipeline.comparison.blocks import Run, compare
 from pipeline.comparison.finished_runs import read_correct, read_record
@@ -67,7 +67,7 @@ def runs(outcome, run_seconds=120.0, max_run_seconds=120.0, **more):
 
 def test_what_is_too_slow_is_so_many_times_slower_at_least():
     limited = small_study(max_run_seconds=120.0)
-    comparison = compare(limited, runs("too_slow"))
+    comparison = compare(limited, runs("too_slow"), timed(limited, {}, failed={"mixed": "too_slow"}))
     pair = comparison.find("wide", "mixed")
     assert pair.speedup.ratio is None
     assert pair.speedup_at_most == pytest.approx(10 / 120)
@@ -83,7 +83,12 @@ def test_what_is_too_slow_is_so_many_times_slower_at_least():
 
 
 def test_what_ran_out_of_memory_has_no_such_bound():
-    assert compare(small_study(), runs("out_of_memory")).find("wide", "mixed").speedup_at_most is None
+    assert (
+        compare(small_study(), runs("out_of_memory"), timed(small_study(), {}, failed={"mixed": "out_of_memory"}))
+        .find("wide", "mixed")
+        .speedup_at_most
+        is None
+    )
 
 
 def test_a_bound_on_speed_needs_a_machine_of_its_own():
@@ -93,7 +98,12 @@ def test_a_bound_on_speed_needs_a_machine_of_its_own():
     limited = limited.model_copy(
         update={"comparison": limited.comparison.model_copy(update={"max_other_cpu_share": 0.25})}
     )
-    assert compare(limited, runs("too_slow", disturbance=busy)).find("wide", "mixed").speedup_at_most is None
+    assert (
+        compare(limited, runs("too_slow", disturbance=busy), timed(limited, {}, failed={"mixed": "too_slow"}))
+        .find("wide", "mixed")
+        .speedup_at_most
+        is None
+    )
 
 
 def test_a_run_ended_at_another_limit_is_made_again():
@@ -131,7 +141,7 @@ def test_a_pair_on_different_kernels_says_so():
         made[key] = Run(record, epoch_records(9.0, 2.0), correct(record))
 
     class Results:
-        study, comparison = small_study(), compare(small_study(), made)
+        study, comparison = small_study(), compare(small_study(), made, timed(small_study(), {}))
 
     from pipeline.report.headlines import headlines
 

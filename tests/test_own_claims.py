@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from conftest import REPOSITORY, benchmark, planned_record, small_study, write_small_run
+from conftest import REPOSITORY, benchmark, planned_record, small_study, write_small_run, write_speeds
 from test_reporting import numerics, stage
 
 SOURCE = {"title": "Our hope", "hardware": "this machine"}
@@ -53,6 +53,7 @@ def finished(tmp_path_factory) -> Path:
     found["trials"] = []  # as where no benchmark has the dense model
     (folder / "results" / "numerics.json").write_text(json.dumps(found))
     (folder / "results" / "ceilings.json").write_text(json.dumps({"schema_version": 1, "largest_batch": {}}))
+    write_speeds(folder, study, {"float32": 2.0})
     for key in study.runs():
         seconds = (1.0 if key.variant == "float32" else 0.5) * (1 + 0.01 * key.seed)
         record = planned_record(

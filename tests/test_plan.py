@@ -6,6 +6,8 @@ import sys
 import pytest
 from conftest import REPOSITORY
 
+from pipeline.statistics.turns import num_launches_needed
+
 
 def plan(*arguments: str, cwd=REPOSITORY) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
@@ -19,10 +21,30 @@ def plan(*arguments: str, cwd=REPOSITORY) -> subprocess.CompletedProcess[str]:
 
 
 def test_it_plans_from_a_spread():
-    """Runs of spread 0.5 pp: 6 seeds for ±1 pp; a pilot of 3 leaves the spread uncertain by more than two."""
+    """Runs of spread 0.5 pp: 6 seeds for ±1 pp; 3 runs leaves the spread uncertain by more than two."""
     done = plan("--spread-pp", "0.707107", "--margin-pp", "1")
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1].split()[-2:] == ["6", "21"]
+
+
+def test_speed_is_planned_apart(rendered):
+    """Three launches of three variants whose times vary by 2 %; nine would do for half the width."""
+    done = plan(cwd=rendered)
+    assert done.returncode == 0, done.stderr
+    seeds, launches = done.stdout.split("Launches of all variants")
+    assert "mixed_2x" in seeds
+    (row,) = [line.split() for line in launches.splitlines() if line.startswith("narrow")]
+    assert row[1] == "3"
+    needed = [int(number) for number in row[-3:]]
+    assert needed == sorted(needed)
+    assert needed[0] >= 2
+
+
+def test_launches_needed_worked_by_hand():
+    """s = 0.02 and 5 variants: t(4) = 2.776 gives ±0.0555 with 2 launches, t(8) = 2.306 gives ±0.0377 with 3."""
+    assert num_launches_needed(0.02, 5, 0.06) == 2
+    assert num_launches_needed(0.02, 5, 0.04) == 3
+    assert num_launches_needed(0.5, 2, 0.001) is None
 
 
 def test_bad_numbers_are_refused():

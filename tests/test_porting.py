@@ -52,6 +52,7 @@ comparison:
   num_warmup_epochs: 1
   margin_pp:
     mine: 1.0
+speed: {budget_seconds: 1, target_half_width: 0.05}
 """
 
 

@@ -192,8 +192,8 @@ def test_the_command_lists_every_stage_and_may_be_repeated(checkout, command):
     folder = checkout / ".campaigns" / "c1"
     for _ in range(2):
         done = command("c1")
-        assert done.stdout == f"20 stages: {folder / 'stages.txt'}\n", done.stderr
-    assert len((folder / "stages.txt").read_text().splitlines()) == 18 + 2
+        assert done.stdout == f"22 stages: {folder / 'stages.txt'}\n", done.stderr
+    assert len((folder / "stages.txt").read_text().splitlines()) == 18 + 2 + 2
     subject = git(checkout, "log", "--format=%s", "campaign/c1").splitlines()[0]
     assert subject == f"Campaign c1: seeds {campaign_seeds('c1', 3, [])}"
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import nbformat
 import pytest
 import yaml
-from conftest import REPOSITORY, changed, planned_record, small_study, write_small_run
+from conftest import REPOSITORY, changed, planned_record, small_study, write_small_run, write_speeds
 
 from pipeline.claims import results
 from pipeline.claims.acceleration import DEVICES
@@ -86,6 +86,7 @@ def prepare(tmp_path: Path) -> None:
     (tmp_path / "results" / "ceilings.json").write_text(json.dumps({"schema_version": 1, "largest_batch": {}}))
     for key in study.runs():
         write_small_run(tmp_path, planned_record(key, final_test_accuracy=0.9 + 0.01 * key.seed), 9.0, 1.5)
+    write_speeds(tmp_path, study)
 
 
 def prepare_quick(folder: Path) -> None:
@@ -112,6 +113,7 @@ def prepare_quick(folder: Path) -> None:
         fault = "1 other process on its GPU" if (key.variant, key.seed) == ("mixed_bfloat16", 1) else None
         seconds = [9.0] + [1.5 + 0.1 * key.seed] * (record.num_epochs - 1)
         write_small_run(folder, changed(record, timing_fault=fault), *seconds)
+    write_speeds(folder, study, {"mixed_float16": 1.7}, spread=0.02, failed={"mixed_float16_2x": "out_of_memory"})
 
 
 def numerics(study) -> dict:
@@ -265,6 +267,7 @@ def test_a_study_in_which_much_went_wrong_still_renders(copied):
             key, outcome="out_of_memory", num_epochs=0, final_test_accuracy=None, steady_epoch_seconds=None
         )
         write_small_run(copied, failed)
+    write_speeds(copied, small_study(), failed={"mixed_2x": "out_of_memory"})
     key = RunKey("wide", "mixed", 1)
     write_small_run(copied, planned_record(key, timing_fault="1 other process on its GPU"), 9.0, 1.5)
     largest = {"wide": {"float32": 1024, "mixed_float16": 2000}}

@@ -11,7 +11,7 @@ import archives
 import pytest
 import yaml
 from archives import pack, sign
-from conftest import REPOSITORY, correct, epoch_records, planned_record, small_study
+from conftest import REPOSITORY, correct, epoch_records, planned_record, small_study, timed
 
 from pipeline.comparison.blocks import Run, compare
 from pipeline.errors import InputError
@@ -30,7 +30,7 @@ def write_published(folder: Path, campaign: str, finished_at: str, seconds: floa
     for key in study.runs():
         record = planned_record(key, study, campaign=campaign)
         runs[key] = Run(record, epoch_records(9.0, seconds + 0.01 * key.seed), correct(record))
-    comparison = compare(study, runs)
+    comparison = compare(study, runs, timed(study, {"mixed": seconds}))
     (folder / "comparison.json").write_text(comparison.model_dump_json())
     (folder / "params.yaml").write_text(yaml.safe_dump(study.model_dump(mode="json")))
     verdict = {"id": "a", "source": "S", "verdict": "reproduced", "reason": "", "published": "2×", "measured": None}

@@ -349,7 +349,7 @@ def test_faults_across_fields_are_counted_one_by_one():
     values["benchmarks"]["mnist_dense"]["batch_size"] = 40000
     values["comparison"]["num_warmup_epochs"] = 4
     text = fault(values)
-    assert "comparison.num_warmup_epochs: must leave an epoch of the 3 of cifar100_efficientnet_b0" in text
+    assert "comparison.num_warmup_epochs: must leave an epoch of the 2 of cifar100_efficientnet_b0" in text
     assert "(the whole file)" not in text
     assert text.startswith(f"params.yaml: {len(text.splitlines()) - 1} faults")
 

@@ -126,11 +126,12 @@ def evidence(hardware=GPU, facts=None, trained=0, outcome="completed", failures=
         variant.model_copy(update={"benchmark": benchmark, "variant": name, "outcomes": {outcome: 2, "completed": 1}})
         for benchmark, name in runs
     ]
+    turns = [found.turns[0].model_copy(update={"benchmark": benchmark}) for benchmark in CLAIMS.benchmarks]
     sizes = {"float32": 1000, "mixed_float16": 1500}
     trials = [trial._asdict() | {"num_trained": trained, "num_trials": 6} for trial in TRIALS]
     return Evidence(
         study=STUDY,
-        comparison=found.model_copy(update={"pairs": pairs, "variants": variants}),
+        comparison=found.model_copy(update={"pairs": pairs, "variants": variants, "turns": turns}),
         numerics={"facts": facts or {}, "trials": trials if facts else []},
         ceilings={"largest_batch": dict.fromkeys(CLAIMS.benchmarks, sizes) if facts else {}},
         hardware=hardware,

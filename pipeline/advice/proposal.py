@@ -21,6 +21,7 @@ ASSUMED_SPREAD_PP = 0.5
 # Guesses, which the header of the file names as such.
 RECIPE = {"optimizer": {"name": "adam", "learning_rate": 0.001}, "num_epochs": 20, "steps_per_execution": 1}
 COMPARISON = {"baseline": "float32", "num_warmup_epochs": 1, "max_other_cpu_share": 0.25, "further_pairs": []}
+SPEED = {"budget_seconds": 300, "target_half_width": 0.05}
 VALIDATION_SHARE = 0.1
 
 
@@ -86,6 +87,7 @@ def propose(
         "datasets": {dataset: origin.model_dump(exclude_unset=True)},
         "benchmarks": {name: benchmark | RECIPE},
         "variants": variants,
+        "speed": SPEED,
         "comparison": COMPARISON | {"margin_pp": {name: margin_pp}},
         "profile": "advised",
         "description": f"Is mixed precision worth it for {model['name']} on {origin.tfds}?",

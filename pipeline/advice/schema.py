@@ -1,16 +1,16 @@
-"""The advice that a pilot gives: a policy, a batch, what to watch, and the size of a study that answers the rest."""
+"""Advice: a policy, a batch, what to watch, and the size of a study that answers the rest."""
 
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from pipeline.health.findings import Examination
-from pipeline.speed.pilot import Pilot
+from pipeline.speed.blocks import PlacedBlock
 from pipeline.statistics.intervals import Ratio
 
 
 class Row(BaseModel):
-    """A variant of the pilot. `speedup` and `memory_ratio` are against float32 at batch B: above 1 faster, larger."""
+    """A variant that was timed. `speedup` and `memory_ratio` are against float32 at batch B: above 1 faster, larger."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -28,14 +28,15 @@ class Row(BaseModel):
 
 
 class Advice(BaseModel):
-    """`policy` and `batch_size` are what the pilot speaks for; `num_seeds` and `study_seconds` are of the full study.
+    """`policy` and `batch_size` are what was timed speaks for; `num_seeds` and `study_seconds` are of the full study.
 
-    `verdict` says it in sentences, `watch` what may spoil it.
+    `verdict` says it in sentences, `watch` what may spoil it. `half_width` is that of the intervals of speedup, as a
+    share of the ratio.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    schema_version: Literal[1] = 1
+    schema_version: Literal[2] = 2
     benchmark: str
     device: str
     policy: str
@@ -46,4 +47,6 @@ class Advice(BaseModel):
     study_seconds: float | None
     rows: list[Row]
     health: list[Examination]
-    pilot: Pilot
+    num_turns_by_launch: list[int]
+    half_width: float | None
+    blocks: list[PlacedBlock]

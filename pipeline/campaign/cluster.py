@@ -52,8 +52,9 @@ class Cluster(Section):
 
 
 def shared_stages(study: Study) -> list[str]:
-    """Return the stages that need the machines a campaign is about: every run, numerics, and the ceilings."""
-    return [key.stage for key in study.runs()] + ["numerics", "ceilings"]
+    """Return the stages that need the machines a campaign is about: runs, speeds, numerics and the ceilings."""
+    speeds = [f"speed@{benchmark}" for benchmark in study.benchmarks]
+    return [key.stage for key in study.runs()] + [*speeds, "numerics", "ceilings"]
 
 
 def missing_stages(stages: Sequence[str], root: Path, remote: bool, restore: bool = False) -> list[str]:

@@ -13,6 +13,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -26,6 +27,7 @@ CAMPAIGNS = Path(".campaigns")
 COLLECTOR = "collector"
 REMOTE = "remote"  # a file in the campaign's folder, where machines meet at DVC's default remote
 STAGES_FILE = "stages.txt"
+PUSH_ATTEMPTS = 3
 MAX_SEED = 10**9  # short enough to read, and what every engine takes
 
 
@@ -110,9 +112,21 @@ def _make(name: str, root: Path, clone: Path, remote: bool) -> None:
         folder=clone,
     )
     if remote:
-        run_command("dvc", "push", "--quiet", "--run-cache", "download", "inputs", "variants", "code", folder=clone)
+        _push(clone, "download", "inputs", "variants", "code")
     if run_command("git", "status", "--porcelain", folder=clone):
         _commit(clone, f"Campaign {name}: data")
+
+
+def _push(clone: Path, *stages: str) -> None:
+    """Push what the stages made. Where another machine pushes the same at the same time, one of the two may fail."""
+    for attempt in range(PUSH_ATTEMPTS):
+        try:
+            run_command("dvc", "push", "--run-cache", *stages, folder=clone)
+            return
+        except InputError:
+            if attempt == PUSH_ATTEMPTS - 1:
+                raise
+            time.sleep(1 + attempt)
 
 
 def _claim(name: str, clone: Path) -> None:

@@ -31,13 +31,13 @@ def _judge_equivalence(pair: Pair, baseline_accuracy: float | None) -> tuple[Ver
         return "not reproduced", f"diverged at {count_seeds(diverged)} at which {pair.baseline} did not"
     if pair.failures or pair.baseline_failures:
         return "inconclusive", "only some runs completed" + failed_runs(pair)
+    near_chance = baseline_accuracy is not None and not margin_means_something(test.margin_pp, baseline_accuracy)
+    if near_chance and test.outcome != "inconclusive":
+        shows = "to differ from" if test.outcome == "different" else f"to be within {margin} of"
+        return "inconclusive", f"{pair.baseline} itself reaches {baseline_accuracy:.1%}: {shows} that shows little"
     if test.outcome == "different":
         return "not reproduced", f"not equivalent within {margin}, and the difference is not chance (Holm)"
     if test.outcome in ("equivalent", "equivalent but shifted"):
-        if baseline_accuracy is not None and not margin_means_something(test.margin_pp, baseline_accuracy):
-            return "inconclusive", (
-                f"{pair.baseline} itself reaches {baseline_accuracy:.1%}: to be within {margin} of that shows little"
-            )
         p_value = test.p_value_holm or 0.0
         shown = f"p = {p_value:.2g}" if p_value >= 0.001 else "p < 0.001"
         return "reproduced", f"{test.outcome} within {margin} (TOST {shown} after Holm)"

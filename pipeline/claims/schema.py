@@ -68,6 +68,7 @@ class SpeedupClaim(_Claim):
     baseline: Name | None = None
     at_least: PositiveFloat | None = None
     at_most: PositiveFloat | None = None
+    with_validation: bool = False  # the source timed whole epochs
 
     @model_validator(mode="after")
     def _one_threshold(self) -> Self:
@@ -202,9 +203,8 @@ class Claims(Section):
 
 def _names(entry: Any) -> Iterator[tuple[str, str]]:
     """Yield each name in a claim or figure: its field, and the name."""
-    for field in ("source", "benchmark", "candidate", "baseline", "trial"):
-        if (name := getattr(entry, field, None)) is not None:
-            yield field, name
+    fields = ("source", "benchmark", "candidate", "baseline", "trial")
+    yield from ((field, name) for field in fields if (name := getattr(entry, field, None)) is not None)
     yield from (("quantities", quantity) for quantity in getattr(entry, "quantities", ()))
 
 

@@ -10,8 +10,10 @@ import numpy as np
 from pipeline.comparison import timing
 from pipeline.comparison.families import Tests, adjust, corners
 from pipeline.comparison.pairing import check_comparable
-from pipeline.comparison.schema import Comparison, Pair, VariantStatistics
+from pipeline.comparison.schema import Comparison, Pair, Turns, VariantStatistics
 from pipeline.records.schema import EpochRecord, Outcome, RunRecord
+from pipeline.speed.blocks import REPEAT
+from pipeline.speed.estimates import Speeds
 from pipeline.statistics import intervals
 from pipeline.statistics.equivalence import equivalence, tost_p_value
 from pipeline.statistics.intervals import Ratio
@@ -26,8 +28,10 @@ class Run(NamedTuple):
     correct: np.ndarray
 
 
-def compare(study: Study, runs: Mapping[RunKey, Run]) -> Comparison:
+def compare(study: Study, runs: Mapping[RunKey, Run], speeds: Mapping[str, Speeds]) -> Comparison:
     """Return the statistics of every variant and every pair of the study.
+
+    Seeds decide about accuracy; `speeds`, by benchmark, about speed.
 
     Raises:
         InputError: runs are missing, or differ in what the study does not vary.
@@ -35,17 +39,34 @@ def compare(study: Study, runs: Mapping[RunKey, Run]) -> Comparison:
     check_comparable(study, {key: run.record for key, run in runs.items()})
     variants, pairs = [], []
     for benchmark in study.benchmarks:
-        blocks = _Blocks(study, benchmark, runs)
+        blocks = _Blocks(study, benchmark, runs, speeds[benchmark])
         variants += [blocks.variant(name) for name in study.variants_of(benchmark)]
         pairs += blocks.pairs()
-    return Comparison(study_sha256=study.digest, variants=variants, pairs=pairs)
+    turns = [_turns(study, benchmark, speeds[benchmark]) for benchmark in study.benchmarks]
+    return Comparison(study_sha256=study.digest, turns=turns, variants=variants, pairs=pairs)
+
+
+def _turns(study: Study, benchmark: str, speeds: Speeds) -> Turns:
+    spread, degrees_of_freedom = speeds.launch_spread() or (None, 0)
+    return Turns(
+        benchmark=benchmark,
+        num_turns_by_launch=speeds.num_turns,
+        num_blocks=speeds.num_blocks,
+        half_width=speeds.half_width(),
+        target_half_width=study.speed.target_half_width,
+        launch_spread=spread,
+        degrees_of_freedom=degrees_of_freedom,
+        baseline_again=speeds.speedup(speeds.baseline, REPEAT),
+        other_cpu_share=speeds.other_cpu_share,
+    )
 
 
 class _Blocks:
     """The runs of one benchmark: what they measured, by variant and seed."""
 
-    def __init__(self, study: Study, benchmark: str, runs: Mapping[RunKey, Run]) -> None:
+    def __init__(self, study: Study, benchmark: str, runs: Mapping[RunKey, Run], speeds: Speeds) -> None:
         self.study = study
+        self.speeds = speeds
         self.benchmark = benchmark
         self.settings = study.comparison
         self.conditions = {
@@ -104,17 +125,14 @@ class _Blocks:
         wanted = [(self.settings.baseline, name) for name in self.conditions if name != self.settings.baseline]
         wanted += [(pair.baseline, pair.candidate) for pair in self.settings.further_pairs]
         possible = [pair for pair in wanted if all(name in self.conditions for name in pair)]
-        families = {pair: self._family(*pair) for pair in possible if not self._repeats(*pair)}
+        families = {pair: self._family(*pair) for pair in possible}
         sizes = Counter(families.values())
         adjusted = adjust({pair: self._tests(*pair) for pair in possible}, families)
-        return [self._pair(*pair, max(1, sizes[self._family(*pair)]), adjusted[pair]) for pair in possible]
+        return [self._pair(*pair, sizes[self._family(*pair)], adjusted[pair]) for pair in possible]
 
     def _family(self, baseline: str, candidate: str) -> Hashable:
         """Group candidates that answer one question: what precision and batch do, or what else is done differently."""
         return baseline, self.study.variants[candidate].is_plain(self.study.engine)
-
-    def _repeats(self, baseline: str, candidate: str) -> bool:
-        return bool(self.conditions[baseline] == self.conditions[candidate])
 
     def _both(self, baseline: str, candidate: str) -> list[tuple[Run, Run]]:
         """Return the runs of the two at every seed that both completed."""
@@ -140,19 +158,16 @@ class _Blocks:
         failures, baseline_failures = self._failures(candidate, baseline), self._failures(baseline, candidate)
         outcome = adjusted.outcome(is_selection=bool(failures or baseline_failures))
         memory = [(ours.record.memory.peak_bytes, theirs.record.memory.peak_bytes) for theirs, ours in both]
-        speedups = self._log_speedups(baseline, candidate)
-        num_split_seeds, effects = self._effects(baseline, candidate)
+        effects = self._effects(baseline, candidate)
         return Pair(
             benchmark=self.benchmark,
             baseline=baseline,
             candidate=candidate,
-            repeats_baseline=self._repeats(baseline, candidate),
             num_seeds=len(both),
-            num_timed_seeds=len(speedups),
-            num_split_seeds=num_split_seeds,
             failures=failures,
             baseline_failures=baseline_failures,
-            speedup=intervals.ratio(list(speedups.values())),
+            speedup=self.speeds.speedup(baseline, candidate),
+            epoch_speedup=self.speeds.speedup(baseline, candidate, whole_epochs=True),
             speedup_at_most=self._speedup_at_most(baseline, candidate),
             baseline_kernels=self._kernels(baseline),
             candidate_kernels=self._kernels(candidate),
@@ -163,11 +178,6 @@ class _Blocks:
             equivalence=equivalence(differences_pp, margin_pp, num_candidates, adjusted.equivalence, outcome),
             memory_ratio=intervals.ratio([math.log(a / b) for a, b in memory if a and b]),
         )
-
-    def _log_speedups(self, baseline: str, candidate: str) -> dict[int, float]:
-        """Return log(seconds of the baseline / seconds of the candidate) by seed."""
-        theirs, ours = self.log_seconds[baseline], self.log_seconds[candidate]
-        return {seed: theirs[seed] - ours[seed] for seed in theirs if seed in ours}
 
     def _speedup_at_most(self, baseline: str, candidate: str) -> float | None:
         """Bound the speedup by whole runs, where those of the candidate were ended as too slow.
@@ -184,18 +194,14 @@ class _Blocks:
     def _kernels(self, name: str) -> list[str]:
         return sorted({run.record.environment.get("kernels") or "unknown" for run in self.runs[name].values()})
 
-    def _effects(self, baseline: str, candidate: str) -> tuple[int, tuple[Ratio, Ratio, Ratio] | None]:
-        """Return the effects of precision, batch and both together, and over how many seeds; None without corners."""
+    def _effects(self, baseline: str, candidate: str) -> tuple[Ratio, Ratio, Ratio] | None:
+        """Return the effects on speed of precision, of batch, and of both beyond each; None without corners."""
         names = corners(self.conditions, baseline, candidate)
         if not names:
-            return 0, None
-        whole, by_precision, by_batch = (self._log_speedups(baseline, name) for name in (candidate, *names))
-        seeds = [seed for seed in whole if seed in by_precision and seed in by_batch]
-        return len(seeds), (
-            intervals.ratio([by_precision[seed] for seed in seeds]),
-            intervals.ratio([by_batch[seed] for seed in seeds]),
-            intervals.ratio([whole[seed] - by_precision[seed] - by_batch[seed] for seed in seeds]),
-        )
+            return None
+        both_beyond_each = {baseline: -1.0, candidate: -1.0} | dict.fromkeys(names, 1.0)
+        of_each = (self.speeds.speedup(baseline, name) for name in names)
+        return (*of_each, self.speeds.contrast(both_beyond_each))  # type: ignore[return-value]
 
 
 def _accuracy(run: Run) -> float:

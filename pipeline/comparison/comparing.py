@@ -11,6 +11,7 @@ import numpy as np
 from pipeline.comparison import timing
 from pipeline.comparison.blocks import Run, compare
 from pipeline.comparison.finished_runs import read_correct, read_epochs, read_record
+from pipeline.comparison.finished_speeds import read_speeds
 from pipeline.comparison.schema import Comparison
 from pipeline.comparison.summary import summarise, table
 from pipeline.records.schema import EpochRecord
@@ -21,7 +22,7 @@ def compare_runs(root: Path = Path()) -> tuple[Comparison, dict[str, str]]:
     """Return the comparison of the study under `root` from its runs, and the files of it by their path from `root`.
 
     Raises:
-        InputError: a run is missing or damaged, contradicts itself, or can't be compared with the others.
+        InputError: a run or a measurement of speed is missing or damaged, contradicts itself, or fits no other.
     """
     study = load_study(root / "params.yaml")
     records = {key: read_record(key, root) for key in study.runs()}
@@ -30,7 +31,8 @@ def compare_runs(root: Path = Path()) -> tuple[Comparison, dict[str, str]]:
         key: Run(record, read_epochs(record, root), read_correct(record, root, labels))
         for key, record in records.items()
     }
-    comparison = compare(study, runs)
+    speeds = {name: read_speeds(study, name, root) for name in study.benchmarks}
+    comparison = compare(study, runs, speeds)
     files = {
         "comparison.json": comparison.model_dump_json(indent=2) + "\n",
         "summary.json": _json(summarise(comparison)),

@@ -47,30 +47,27 @@ class VariantStatistics(Statistic):
 class Pair(Statistic):
     """A candidate against a baseline: the study's, or that of a further pair.
 
-    `repeats_baseline` says that the two differ in nothing but their place in the order of runs. `num_seeds` counts the
-    seeds that both completed, `num_timed_seeds` those whose times count too. `failures` are the candidate's outcomes
-    at seeds that only the baseline completed, `baseline_failures` the other way round; where there are any, the runs
-    that are left are a selection, and never equivalent.
+    `num_seeds` counts the seeds that both completed. `failures` are the candidate's outcomes at seeds that only the
+    baseline completed, `baseline_failures` the other way round; where there are any, the runs that are left are a
+    selection, and never equivalent.
 
-    `speedup` is time of the baseline over time of the candidate: above 1 the candidate is faster. Over the same seeds,
-    `num_split_seeds` of them, it is the product of `precision_effect` (the policy changed, the batch kept),
-    `batch_effect` (the batch changed, the policy kept) and `interaction`, where the study has the runs to tell them
-    apart. `speedup_at_most` is known where runs of the candidate were ended as too slow and the baseline's of the same
-    seed were not: the largest ratio of the two whole runs. `baseline_kernels` and `candidate_kernels` name the
-    libraries whose kernels computed. `memory_ratio` is the candidate's peak over the
-    baseline's.
+    `speedup` is time of the baseline over time of the candidate, to train an image: above 1 the candidate is faster.
+    `epoch_speedup` is that of whole epochs, validation included. Both come from short turns of both variants. `speedup`
+    is the product of `precision_effect` (the policy changed, the batch kept), `batch_effect` (the batch changed, the
+    policy kept) and `interaction`, where the study has the variants to tell them apart. `speedup_at_most` is known
+    where runs of the candidate were ended as too slow and the baseline's of the same seed were not: the largest ratio
+    of the two whole runs. `baseline_kernels` and `candidate_kernels` name the libraries whose kernels computed.
+    `memory_ratio` is the candidate's peak over the baseline's.
     """
 
     benchmark: str
     baseline: str
     candidate: str
-    repeats_baseline: bool
     num_seeds: int
-    num_timed_seeds: int
-    num_split_seeds: int
     failures: dict[Outcome, int]
     baseline_failures: dict[Outcome, int]
     speedup: Ratio
+    epoch_speedup: Ratio
     speedup_at_most: float | None = None
     baseline_kernels: Sequence[str] = ()
     candidate_kernels: Sequence[str] = ()
@@ -82,11 +79,31 @@ class Pair(Statistic):
     memory_ratio: Ratio
 
 
+class Turns(Statistic):
+    """The turns in which the speed of a benchmark's variants was measured.
+
+    `baseline_again` is the speedup of the baseline over itself: what is no further from 1 may be chance. `half_width`
+    is that of the intervals, as a share of the ratio; `launch_spread` the standard deviation, on a log scale, of one
+    variant from launch to launch, with its `degrees_of_freedom`. Unknown is None.
+    """
+
+    benchmark: str
+    num_turns_by_launch: list[int]
+    num_blocks: int
+    half_width: float | None
+    target_half_width: float
+    launch_spread: float | None
+    degrees_of_freedom: int
+    baseline_again: Ratio
+    other_cpu_share: float | None
+
+
 class Comparison(Statistic):
     """`study_sha256` is the digest of the study that was compared."""
 
-    schema_version: Literal[4] = 4
+    schema_version: Literal[5] = 5
     study_sha256: str
+    turns: list[Turns]
     variants: list[VariantStatistics]
     pairs: list[Pair]
 
@@ -96,6 +113,9 @@ class Comparison(Statistic):
             if (pair.benchmark, pair.candidate, baseline or pair.baseline) == (benchmark, candidate, pair.baseline):
                 return pair
         return None
+
+    def turns_of(self, benchmark: str) -> Turns:
+        return next(turns for turns in self.turns if turns.benchmark == benchmark)
 
     def variant(self, benchmark: str, name: str) -> VariantStatistics:
         """Return the statistics of variant `name` by itself. Raises `KeyError` where the study does not run it."""

@@ -40,7 +40,6 @@ def table(comparison: Comparison) -> list[dict[str, str | int | float | None]]:
             "benchmark": pair.benchmark,
             "variant": _name(comparison, pair),
             "num_seeds": pair.num_seeds,
-            "num_timed_seeds": pair.num_timed_seeds,
             "speedup": pair.speedup.ratio,
             "speedup_low": pair.speedup.low,
             "speedup_high": pair.speedup.high,

@@ -28,8 +28,10 @@ def describe_ratio(ratio: Ratio, of: str = "") -> str:
     return " ".join(filter(None, (f"{ratio.ratio:.2f}×", of, interval)))
 
 
-def describe_speedup(pair: Pair) -> str:
+def describe_speedup(pair: Pair, with_validation: bool = False) -> str:
     """Return a pair's speedup in words, or its bound where the candidate's runs took too long to be timed."""
+    if with_validation and pair.epoch_speedup.ratio is not None:
+        return describe_ratio(pair.epoch_speedup, f"the speed of {pair.baseline}, validation included")
     if pair.speedup.ratio is None and pair.speedup_at_most is not None:
         return f"at least {math.floor(10 / pair.speedup_at_most) / 10:.1f} times slower than {pair.baseline}"
     return describe_ratio(pair.speedup, f"the speed of {pair.baseline}")

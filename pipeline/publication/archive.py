@@ -37,6 +37,7 @@ RECOMPUTED = (
     "results/status.json",
     "results/report.html",
 )
+OF_A_BENCHMARK = ("results/speed/{}.csv", "results/speed/{}.json")  # the second repeats what the first gives
 OF_A_RUN = ("record.json", "epochs.csv", "predictions.npz")
 GET_IT_AGAIN = Remedy(*["Get it again from whoever published it."] * 2)
 _MAX_TOTAL_BYTES = 2**30
@@ -49,13 +50,18 @@ _LINE = re.compile(r"([0-9a-f]{64})  (\S.*)")
 
 def files_of_study(root: Path, study: Study) -> Iterator[str]:
     """List the files under `root` that belong into an archive of `study`: its own runs, and no earlier ones."""
-    for name in (*OF_THE_STUDY, *MEASURED, *RECOMPUTED):
+    for name in (*OF_THE_STUDY, *MEASURED, *measured_speeds(study), *RECOMPUTED):
         if (root / name).is_file():
             yield name
     for key in study.runs():
         yield from (f"{key.directory}/{name}" for name in OF_A_RUN)
         events = sorted(path.name for path in (root / key.directory).glob("tensorboard/*") if path.is_file())
         yield from (f"{key.directory}/tensorboard/{name}" for name in events if _EVENTS.fullmatch(name))
+
+
+def measured_speeds(study: Study) -> list[str]:
+    """List the files in which the speed stage leaves what it measured."""
+    return [name.format(benchmark) for benchmark in study.benchmarks for name in OF_A_BENCHMARK]
 
 
 def files_of_project(root: Path) -> Iterator[str]:
@@ -147,7 +153,7 @@ def _published_by(study: Study) -> Callable[[str], bool]:
     """Return whether an archive of `study` may hold a file of that name."""
     runs = {str(key.directory) for key in study.runs()}
     known = {*MADE_FOR_IT, *OF_THE_PROJECT, *OF_THE_STUDY, *MEASURED, *RECOMPUTED}
-    known |= {f"{run}/{name}" for run in runs for name in OF_A_RUN}
+    known |= {*measured_speeds(study), *(f"{run}/{name}" for run in runs for name in OF_A_RUN)}
 
     def belongs(name: str) -> bool:
         folder, _, event = name.rpartition("/tensorboard/")

@@ -151,6 +151,7 @@ def taken(root: Path) -> list[str]:
     ours = sorted(set(names) - {*missing, *other, *unknown})
     return [
         "what the records, epochs and predictions under runs/ say was measured, and the environments they name",
+        "what the blocks under results/speed/ say was measured",
         *(name for name in ("params.yaml", *MEASURED) if (root / name).is_file()),
         *(f"{name} (NOT that of this project)" for name in sorted(other + unknown)),
         *(f"{name} (missing)" for name in missing),

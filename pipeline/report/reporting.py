@@ -154,9 +154,11 @@ def _benchmark(results: Results, name: str) -> dict[str, Any]:
             }
             for variant in runs
         ],
+        "num_parameters": max(known([run for rows in runs.values() for run in rows], "num_parameters"), default=None),
         "num_completed": sum(run["outcome"] == "completed" for rows in runs.values() for run in rows),
         "near_chance": _near_chance(results, name),
         "pairs": pairs,
+        "turns": results.comparison.turns_of(name),
         "split": [pair for pair in pairs if pair.precision_effect],
         "target": study.comparison.target_accuracy.get(name),
         "charts": charts(results, name, runs),

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from statistics import mean
+from types import MappingProxyType
 
 from pipeline.study.schema import RunKey
 
@@ -19,15 +20,23 @@ class Forecast:
         runs: those of the study; for the others a process is started that finds nothing to run.
         earlier: the seconds of each run that was there before, as its record has them. Such a run is expected to stay,
             until one of them has been made again.
+        budgets: the seconds of stages whose length the study says, by the name of the stage.
     """
 
-    def __init__(self, items: Sequence[RunKey], runs: Sequence[RunKey], earlier: Mapping[RunKey, float]) -> None:
+    def __init__(
+        self,
+        items: Sequence[RunKey],
+        runs: Sequence[RunKey],
+        earlier: Mapping[RunKey, float],
+        budgets: Mapping[str, float] = MappingProxyType({}),
+    ) -> None:
         self._items = items
         self._runs = set(runs)
         self._first = [key for key in runs if key.seed == items[0].seed]
         self._earlier = earlier
         self._took: dict[RunKey, float] = {}
         self._done: set[RunKey] = set()
+        self._budgets = dict(budgets)
 
     def finish(self, key: RunKey, seconds: float) -> None:
         """Note that the process of `key` took `seconds`, with the time that DVC spent on it."""
@@ -38,6 +47,10 @@ class Forecast:
         """Note that `key` was there already."""
         self._done.add(key)
 
+    def finish_stage(self, stage: str) -> None:
+        """Note that `stage` takes no more time."""
+        self._budgets.pop(stage, None)
+
     def seconds_left(self, current: RunKey | None = None, elapsed: float = 0.0) -> float | None:
         """Return the seconds until the report is there, `current` having taken `elapsed` so far.
 
@@ -45,7 +58,7 @@ class Forecast:
         """
         if not self._done.issuperset(self._first):
             return None
-        seconds = self.seconds_after_training
+        seconds = self.seconds_after_training + sum(self._budgets.values())
         for item in self._items:
             if item in self._done or (item != current and self._stays(item)):
                 continue

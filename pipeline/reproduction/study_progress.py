@@ -114,6 +114,7 @@ class StudyProgress:
     def _skip(self, stage: str) -> None:
         self._end()
         self.stage = None
+        self._forecast.finish_stage(stage)
         if key := self._keys.get(stage):
             self._forecast.skip(key)
             if key in self._runs:
@@ -124,6 +125,8 @@ class StudyProgress:
         """Note how long the item took, DVC's work after its process included."""
         if self._key:
             self._forecast.finish(self._key, self._clock() - self._begun)
+        elif self.stage:
+            self._forecast.finish_stage(self.stage)
         self._key = None
 
     def _tell_of_what_is_there(self) -> None:

@@ -1,48 +1,30 @@
 """A process that trains one variant, a block at a time, as it is told to."""
 
 import contextlib
+import re
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import IO, cast
 
-from pydantic import BaseModel, ConfigDict
-
 from pipeline.errors import InputError
-from pipeline.records.schema import Outcome
+from pipeline.speed.blocks import Block
 
 MAX_MESSAGE = 2000  # characters of what a process said last
-
-
-class Block(BaseModel):
-    """The message of a process after a block of training. `num_steps` and `skipped_steps` count from its start.
-
-    `other_cpu_share`, in [0, 1], is the share of the machine's CPU time that other processes had; unknown is None.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    outcome: Outcome
-    seconds: float | None = None
-    num_steps: int = 0
-    skipped_steps: int = 0
-    loss_scale: float | None = None
-    loss: float | None = None
-    peak_memory_bytes: int | None = None
-    peak_memory_kind: str | None = None
-    other_cpu_share: float | None = None
 
 
 Train = Callable[[int], Block]
 
 
 @contextlib.contextmanager
-def worker(command: Sequence[str]) -> Iterator[Train]:
+def worker(command: Sequence[str], max_seconds: float | None = None) -> Iterator[Train]:
     """Start a Python module in a process of its own, with the arguments of `command`; end it at the end.
 
-    The function that this gives has it train a number of images. The process reads that number, a line each, and
-    answers with a `Block` in JSON. `InputError` where it ended for another reason than memory.
+    The function that this gives has it train a number of steps. The process reads that number, a line each, and
+    answers with a `Block` in JSON. A process that takes longer than `max_seconds` for an answer is ended, as too slow.
+    `InputError` where it ended for another reason than that or its memory.
     """
     with (
         tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors,
@@ -56,13 +38,23 @@ def worker(command: Sequence[str]) -> Iterator[Train]:
     ):
         stdin, stdout = cast(IO[str], process.stdin), cast(IO[str], process.stdout)
 
-        def train(num_images: int) -> Block:
+        def end(is_late: threading.Event) -> None:
+            is_late.set()
+            process.kill()
+
+        def train(num_steps: int) -> Block:
+            is_late = threading.Event()
+            timer = threading.Timer(max_seconds or 0.0, end, [is_late])
+            if max_seconds:
+                timer.start()
             with contextlib.suppress(BrokenPipeError):  # what it wrote before it ended says why
-                print(num_images, file=stdin, flush=True)
-            if answer := stdout.readline():
+                print(num_steps, file=stdin, flush=True)
+            answer = stdout.readline()
+            timer.cancel()
+            if answer:
                 return Block.model_validate_json(answer)
-            if process.wait() == -9:  # the system took it for its memory
-                return Block(outcome="out_of_memory")
+            if process.wait() == -9:  # by the timer, or by the system for its memory
+                return Block(outcome="too_slow" if is_late.is_set() else "out_of_memory")
             errors.seek(0)
             raise InputError(message(errors.read()))
 
@@ -73,5 +65,6 @@ def worker(command: Sequence[str]) -> Iterator[Train]:
 
 
 def message(errors: str) -> str:
-    """Return what a stage that failed wrote on standard error, without its first word."""
-    return errors[-MAX_MESSAGE:].strip().removeprefix("error: ")
+    """Return what a stage that failed wrote on standard error, from its own message on where it has one."""
+    own = re.search(r"^error: (.*)", errors, re.MULTILINE | re.DOTALL)
+    return (own[1] if own else errors)[-MAX_MESSAGE:].strip()

@@ -15,6 +15,7 @@ from pipeline.study.benchmark import Benchmark
 from pipeline.study.comparison_settings import ComparisonSettings
 from pipeline.study.configuration import MAX_ENTRIES, MAX_RUNS, Campaign, Name, PositiveInt, Section, read, unknown_name
 from pipeline.study.dataset_source import DatasetSource
+from pipeline.study.speed_settings import SpeedSettings
 from pipeline.study.variant import Variant
 
 Seed = Annotated[int, Field(ge=0, lt=2**32)]  # what NumPy takes
@@ -51,6 +52,7 @@ class Study(Section):
     benchmarks: Annotated[dict[Name, Benchmark], Field(min_length=1, max_length=MAX_ENTRIES)]
     variants: Annotated[dict[Name, Variant], Field(min_length=1, max_length=MAX_ENTRIES)]
     comparison: ComparisonSettings
+    speed: SpeedSettings
     max_run_seconds: Annotated[float, Field(gt=0, le=1e9)] | None = None  # a run that lasts longer is ended: too_slow
     compilation_cache: bool = False  # keeps what XLA compiles from one run to the next, in .cache/xla
     tensorboard: bool = False  # keeps scalars and histograms of the weights of every epoch beside a run's record

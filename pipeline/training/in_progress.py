@@ -15,6 +15,7 @@ import numpy as np
 
 from pipeline import engine
 from pipeline.data.datasets import Dataset
+from pipeline.errors import InputError
 from pipeline.machine import environment
 from pipeline.machine.disturbance import Watch, timing_fault
 from pipeline.records.planned import planned
@@ -130,6 +131,9 @@ class RunInProgress:
                 self.progress.close()
             self.finish("too_slow")
             status = 0
+        except InputError as error:
+            print(f"error: {error}", file=sys.stderr)
+            status = 2
         except Exception:
             traceback.print_exc()
         finally:

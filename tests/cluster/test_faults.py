@@ -106,7 +106,7 @@ def test_a_machine_that_vanishes_at_any_moment_leaves_a_whole_run_or_none(small)
             break
     assert process.returncode == 0
     assert missing(folder) == RUNS[1:]
-    assert read_record(RunKey("small_dense", "float32", 0), folder / "collector").resumed
+    assert read_record(RunKey("small_dense", "float32", SEED), folder / "collector").resumed
 
 
 def kill(process: subprocess.Popen[str]) -> None:
@@ -156,7 +156,7 @@ def test_a_full_disk_loses_nothing_that_is_finished(small):
         assert missing(folder) == RUNS[1:]
         element(folder, 1)
         assert missing(folder) == []
-        assert read_record(RunKey("small_dense", "mixed", 0), folder / "collector").resumed
+        assert read_record(RunKey("small_dense", "mixed", SEED), folder / "collector").resumed
     finally:
         subprocess.run(["umount", "--lazy", str(disk)], check=True)
 

@@ -10,27 +10,24 @@ import pytest
 import yaml
 from conftest import REPOSITORY, write_arrays
 
-from pipeline.study.schema import PARAMS, load_study
-
 NUM_STEPS = 3
 MOST = 20.0  # times float32's; reference kernels take a hundred times as long and more
 
 
 def seconds(folder, benchmark, variant) -> float:
     """The shorter of two blocks of a few steps, each after a warm-up, in a process that chooses its kernels."""
-    batch_size = load_study(folder / PARAMS).benchmarks[benchmark].batch_size
-    command = [sys.executable, "-m", "stages.pilot", "--study", "params.yaml"]
+    command = [sys.executable, "-m", "stages.train_blocks", "--study", "params.yaml"]
     done = subprocess.run(
         [*command, "--benchmark", benchmark, "--variant", variant],
         cwd=folder,
         env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
-        input=f"{NUM_STEPS * batch_size}\n" * 2,
+        input=f"{NUM_STEPS}\n" * 2,
         capture_output=True,
         text=True,
         timeout=600,
     )
     assert done.returncode == 0, done.stderr
-    return min(json.loads(line)["seconds"] for line in done.stdout.splitlines())
+    return min(json.loads(line)["wall_seconds"] for line in done.stdout.splitlines())
 
 
 @pytest.mark.parametrize("benchmark", ["mnist_dense", "cifar100_efficientnet_b0"])

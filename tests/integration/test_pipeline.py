@@ -46,7 +46,7 @@ def finished(tmp_path_factory, environment) -> Path:
     make_project(folder, STUDY, PROFILE)
     (folder.parent / "opened").mkdir()
     done = dvc(folder, environment | opened_files(folder.parent), "repro")
-    assert len(RUNNING.findall(done)) == 2 + 2 + 1 + 1 + 4 + 5, done
+    assert len(RUNNING.findall(done)) == 2 + 2 + 1 + 1 + 4 + 2 + 5, done
     commit(folder)
     return folder
 

@@ -1,4 +1,4 @@
-"""Train one variant of a study in blocks: read numbers of images, a line each, and answer in JSON."""
+"""Train one variant of a study in blocks: read numbers of steps, a line each, and answer in JSON."""
 
 import argparse
 import os
@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 
 from pipeline.machine.engine_choice import choose_engine
+from pipeline.machine.job import end_with_it
+from pipeline.speed.blocks import Block
 from pipeline.study.schema import load_study
 from stages import run
 
@@ -15,15 +17,18 @@ def main(arguments: argparse.Namespace) -> None:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a model of anyone's prints is no answer
     study = load_study(arguments.study)
     choose_engine(study.engine, [study.variants[arguments.variant].policy])
-    from pipeline.speed.pilot_training import train_blocks  # the engine takes seconds to import
+    from pipeline.speed.training import train_blocks  # the engine takes seconds to import
 
-    for block in train_blocks(study, arguments.benchmark, arguments.variant, map(int, sys.stdin)):
+    def answer(block: Block) -> None:
         print(block.model_dump_json(), file=answers, flush=True)
+
+    train_blocks(study, arguments.benchmark, arguments.variant, map(int, sys.stdin), answer)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="python -m stages.pilot", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m stages.train_blocks", description=__doc__)
     parser.add_argument("--study", required=True, type=Path, help="a file such as params.yaml")
     parser.add_argument("--benchmark", required=True, help="a benchmark of it")
     parser.add_argument("--variant", required=True, help="a variant of it")
+    end_with_it("its blocks are lost.")
     run(main, parser)

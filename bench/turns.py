@@ -1,0 +1,200 @@
+"""Show that speed in turns is honest, by measuring the same thing again and again.
+
+--measure FILE writes the blocks of so many repetitions of a benchmark's measurement. Beside the study's variants there
+is a planted one, whose steps have 5 % more images than they are counted for; with --load one core is busy at times.
+
+--show FILE prints a JSON line: how often the interval of the baseline over itself holds 1 where launches are drawn from
+all repetitions, how often the planted difference is found, the components of variance, and how wide the intervals are.
+
+It needs data/ (dvc repro download).
+"""
+
+import argparse
+import csv
+import itertools
+import json
+import multiprocessing
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.files.untrusted import Remedy, read_rows
+from pipeline.machine.engine_choice import choose_engine
+from pipeline.speed.blocks import REPEAT, Block, PlacedBlock
+from pipeline.speed.estimates import Speeds
+from pipeline.speed.measuring import max_block_steps
+from pipeline.speed.turns import take_turns
+from pipeline.speed.worker import worker
+from pipeline.study.schema import Study, load_study
+
+PLANTED, MORE = "planted", 1.05
+LOAD_SECONDS = 4.0  # mean length of a time of load, and of a time without
+NUM_DRAWS = 2000
+
+
+class TaggedBlock(PlacedBlock):
+    """A block of one of several repetitions."""
+
+    repetition: int
+
+
+def repeat(study: Study, benchmark: str, budget_seconds: float, repetition: int) -> list[TaggedBlock]:
+    """Measure every variant of `benchmark`, the baseline again, and the baseline with 5 % more work in each step."""
+    recipe, baseline = study.benchmarks[benchmark], study.comparison.baseline
+    multipliers = {name: variant.batch_multiplier for name, variant in study.variants_of(benchmark).items()}
+    multipliers = {baseline: 1, REPEAT: 1, PLANTED: 1} | multipliers
+
+    def start(name: str):  # type: ignore[no-untyped-def]
+        own = ["bench.turns", "--train-planted"] if name == PLANTED else ["stages.train_blocks"]
+        variant = baseline if name in (REPEAT, PLANTED) else name
+        return worker([*own, "--study", "params.yaml", "--benchmark", benchmark, "--variant", variant])
+
+    sizes = {name: max_block_steps(recipe, multiplier) for name, multiplier in multipliers.items()}
+    sizes[PLANTED] = int(sizes[PLANTED] / MORE)
+    say = partial(print, f"repetition {repetition}:", flush=True)
+    found = take_turns(start, sizes, recipe.steps_per_execution, budget_seconds, True, lambda _: False, say)
+    return [TaggedBlock(**block.model_dump(), repetition=repetition) for block in found.blocks]
+
+
+def train_planted(study: Study, benchmark: str, variant: str) -> None:
+    """Train the baseline with 5 % more images a step, and call them as many as it should have."""
+    choose_engine(study.engine, [study.variants[variant].policy])
+    from pipeline.speed.training import train_blocks  # the engine takes seconds to import
+
+    recipe = study.benchmarks[benchmark]
+    more = recipe.model_copy(update={"batch_size": round(MORE * recipe.batch_size)})
+    changed = study.model_copy(update={"benchmarks": study.benchmarks | {benchmark: more}})
+
+    def answer(block: Block) -> None:
+        counted = block.model_copy(update={"num_images": block.num_steps * recipe.batch_size})
+        print(counted.model_dump_json(), flush=True)
+
+    train_blocks(changed, benchmark, variant, map(int, sys.stdin), answer)
+
+
+@contextmanager
+def load_at_random() -> Iterator[None]:
+    """Keep one core busy, at times."""
+    ending = threading.Event()
+
+    def go_on() -> None:
+        rng = np.random.default_rng(0)
+        while not ending.is_set():
+            busy = multiprocessing.Process(target=_spin, daemon=True)
+            busy.start()
+            ending.wait(rng.exponential(LOAD_SECONDS))
+            busy.kill()
+            ending.wait(rng.exponential(LOAD_SECONDS))
+
+    thread = threading.Thread(target=go_on)
+    thread.start()
+    try:
+        yield
+    finally:
+        ending.set()
+        thread.join()
+
+
+def _spin() -> None:
+    while True:
+        pass
+
+
+def show(study: Study, benchmark: str, blocks: Sequence[TaggedBlock]) -> dict[str, object]:
+    """Return what the repetitions show; `coverage` and `found` are of draws with as many launches as a repetition."""
+    recipe = study.benchmarks[benchmark]
+    launches: list[list[PlacedBlock]] = []
+    for _, of_launch in itertools.groupby(blocks, lambda block: (block.repetition, block.launch)):
+        launches.append(list(of_launch))
+    num_repetitions = len({block.repetition for block in blocks})
+    size = round(len(launches) / num_repetitions)
+    rng = np.random.default_rng(0)
+    held, found, widths, planted = 0, 0, [], []
+    for _ in range(NUM_DRAWS):
+        chosen = rng.choice(len(launches), size, replace=False)
+        drawn = [
+            block.model_copy(update={"launch": number})
+            for number, index in enumerate(chosen, start=1)
+            for block in launches[index]
+        ]
+        speeds = Speeds(drawn, study.comparison.baseline, recipe.num_examples(1), recipe.split.num_validation_examples)
+        again, more = (speeds.speedup(speeds.baseline, name) for name in (REPEAT, PLANTED))
+        held += (again.low or 0) <= 1 <= (again.high or 0)
+        found += (more.high or 1) < 1
+        widths.append(speeds.half_width() or np.nan)
+        planted.append(more.ratio or np.nan)
+    everything = [
+        block.model_copy(update={"launch": number})
+        for number, of_launch in enumerate(launches, start=1)
+        for block in of_launch
+    ]
+    speeds = Speeds(everything, study.comparison.baseline, recipe.num_examples(1), recipe.split.num_validation_examples)
+    return {
+        "benchmark": benchmark,
+        "num_repetitions": num_repetitions,
+        "launches_of_each": size,
+        "turns_of_a_launch": float(np.median(speeds.num_turns)),
+        "coverage": held / NUM_DRAWS,
+        "found_5_percent": found / NUM_DRAWS,
+        "planted": float(np.mean(planted)),
+        "half_width": float(np.median(widths)),
+        "launch_spread": speeds.launch_spread(),
+        "block_spread": _block_spread(speeds),
+        "other_cpu_share": speeds.other_cpu_share,
+        "speedups": {
+            name: [round(value or 0, 4) for value in (ratio.ratio, ratio.low, ratio.high)]
+            for name in speeds.variants
+            if (ratio := speeds.speedup(speeds.baseline, name))
+        },
+    }
+
+
+def _block_spread(speeds: Speeds) -> float:
+    """Return the standard deviation of the log ratio of two blocks of one turn, over the square root of two."""
+    pairs: dict[tuple[int, int], dict[str, float]] = {}
+    for name in (speeds.baseline, REPEAT):
+        for block in speeds.blocks[name]:
+            if block.turn and block.wall_seconds:
+                pairs.setdefault((block.launch, block.turn), {})[name] = block.wall_seconds / block.num_images
+    ratios = [np.log(pair[REPEAT] / pair[speeds.baseline]) for pair in pairs.values() if len(pair) == 2]
+    return float(np.std(ratios, ddof=1) / np.sqrt(2))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.turns", description=__doc__)
+    parser.add_argument("--measure", type=Path)
+    parser.add_argument("--show", type=Path)
+    parser.add_argument("--train-planted", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--study", type=Path, default=Path("params.yaml"))
+    parser.add_argument("--benchmark", required=True)
+    parser.add_argument("--variant")
+    parser.add_argument("--repetitions", type=int, default=10)
+    parser.add_argument("--load", action="store_true", help="one busy core, at times")
+    arguments = parser.parse_args()
+    study = load_study(arguments.study)
+    if arguments.train_planted:
+        train_planted(study, arguments.benchmark, arguments.variant)
+    elif arguments.measure:
+        with arguments.measure.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, list(TaggedBlock.model_fields))
+            writer.writeheader()
+            for repetition in range(1, arguments.repetitions + 1):
+                started = time.monotonic()
+                with load_at_random() if arguments.load else threading.Lock():
+                    blocks = repeat(study, arguments.benchmark, study.speed.budget_seconds, repetition)
+                print(f"repetition {repetition}: {time.monotonic() - started:.0f} s", flush=True)
+                writer.writerows(block.model_dump() for block in blocks)
+                file.flush()
+    elif arguments.show:
+        blocks = read_rows(TaggedBlock, arguments.show, Remedy("Measure it.", "Measure it again."))
+        print(json.dumps(show(study, arguments.benchmark, blocks)))
+
+
+if __name__ == "__main__":
+    main()

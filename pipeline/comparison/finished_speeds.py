@@ -1,0 +1,40 @@
+"""Read the blocks in which the speed of a benchmark's variants was measured, and check that they fit the study."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from pipeline.files.untrusted import Remedy, damaged, read_rows
+from pipeline.speed.blocks import REPEAT, PlacedBlock
+from pipeline.speed.estimates import Speeds
+from pipeline.speed.measuring import max_block_steps, speeds_of
+from pipeline.study.schema import Study
+
+
+def read_speeds(study: Study, benchmark: str, root: Path = Path()) -> Speeds:
+    """Return the speeds of the variants of `benchmark`. Raises `InputError` that says how to measure them again."""
+    stage = f"speed@{benchmark}"
+    remedy = Remedy(f"Measure it: dvc repro {stage}", f"Measure it again: dvc repro --force --single-item {stage}")
+    path = root / "results/speed" / f"{benchmark}.csv"
+    blocks = read_rows(PlacedBlock, path, remedy)
+    for contradiction in _contradictions(study, benchmark, blocks):
+        raise damaged(path, contradiction, remedy)
+    return speeds_of(study, benchmark, blocks)
+
+
+def _contradictions(study: Study, benchmark: str, blocks: Sequence[PlacedBlock]) -> Iterator[str]:
+    """Yield what the blocks say against the study, or against each other."""
+    recipe, baseline = study.benchmarks[benchmark], study.comparison.baseline
+    multipliers = {name: variant.batch_multiplier for name, variant in study.variants_of(benchmark).items()}
+    multipliers[REPEAT] = multipliers[baseline]
+    if {block.variant for block in blocks} != multipliers.keys():
+        yield f"its variants are not {', '.join(multipliers)}"
+    if sorted({block.launch for block in blocks}) != list(range(1, 1 + len({block.launch for block in blocks}))):
+        yield "its launches are not numbered from 1"
+    if len({(block.launch, block.turn, block.variant) for block in blocks}) < len(blocks):
+        yield "a block stands twice"
+    for block in blocks:
+        name = f"launch {block.launch}, turn {block.turn}, {block.variant}"
+        if block.num_images != block.num_steps * recipe.batch_size * multipliers[block.variant]:
+            yield f"{name}: {block.num_images} images are not those of {block.num_steps} steps"
+        if block.num_steps > max_block_steps(recipe, multipliers[block.variant]):
+            yield f"{name}: {block.num_steps} steps are more than an epoch has"

@@ -1,0 +1,85 @@
+"""From the blocks of one benchmark to speedups with intervals."""
+
+from collections.abc import Mapping, Sequence
+from statistics import median
+
+import numpy as np
+
+from pipeline.speed.blocks import REPEAT, PlacedBlock
+from pipeline.statistics.intervals import Ratio
+from pipeline.statistics.turns import launch_effects, launch_spread, speedup
+
+MANY_BLOCKS = 0.5  # of a launch's turns: a variant with no more is measured less well than the others, and by itself
+
+
+class Speeds:
+    """The speeds of a benchmark's variants, beside its baseline.
+
+    Args:
+        blocks: of all launches.
+        baseline: a variant.
+        num_images: trained on in an epoch; num_validation_images: predicted after it.
+    """
+
+    def __init__(
+        self, blocks: Sequence[PlacedBlock], baseline: str, num_images: int, num_validation_images: int
+    ) -> None:
+        self.baseline = baseline
+        self.blocks: dict[str, list[PlacedBlock]] = {}
+        for block in blocks:
+            self.blocks.setdefault(block.variant, []).append(block)
+        self.num_blocks = len(blocks)
+        shares = [block.other_cpu_share for block in blocks if block.other_cpu_share is not None]
+        self.other_cpu_share = median(shares) if shares else None
+        self.outcomes = {name: of_variant[-1].outcome for name, of_variant in self.blocks.items()}
+        self.num_turns = [
+            max(block.turn for block in blocks if block.launch == launch)
+            for launch in sorted({block.launch for block in blocks})
+        ]
+        completed = [variant for variant, outcome in self.outcomes.items() if outcome == "completed"]
+        self.variants = [baseline, *(name for name in completed if name != baseline)] if baseline in completed else []
+        self.training = self._effects(blocks, num_images, 0)
+        self.whole_epochs = self._effects(blocks, num_images, num_validation_images)
+        counts = {name: sum(block.turn > 0 for block in self.blocks[name]) for name in self.variants}
+        self.often = [name for name in self.variants if counts[name] > MANY_BLOCKS * sum(self.num_turns)]
+
+    def speedup(self, baseline: str, candidate: str, whole_epochs: bool = False) -> Ratio:
+        """Return how much faster `candidate` trains an image than `baseline` does: above 1 it is faster.
+
+        Validation is part of `whole_epochs`. Unknown where one of the two did not train.
+        """
+        return self.contrast({baseline: 1.0, candidate: -1.0}, whole_epochs)
+
+    def contrast(self, weights: Mapping[str, float], whole_epochs: bool = False) -> Ratio:
+        """Return exp of the weighted sum of log seconds, with its interval; the weights of variants sum to 0.
+
+        The baseline was measured twice: what is compared with it is compared with both.
+        """
+        if REPEAT in self.variants and REPEAT not in weights and self.baseline in weights:
+            half = weights[self.baseline] / 2
+            weights = {**weights, self.baseline: half, REPEAT: half}
+        if not weights.keys() <= set(self.variants):
+            return Ratio(ratio=None, low=None, high=None, new_low=None, new_high=None)
+        names = self.often if weights.keys() <= set(self.often) else list(weights)
+        effects = (self.whole_epochs if whole_epochs else self.training)[:, [self.variants.index(n) for n in names]]
+        return speedup(effects, [weights.get(name, 0.0) for name in names])
+
+    def half_width(self) -> float | None:
+        """Return the half width of the intervals of speedup, as a share of the ratio; None with a single launch."""
+        any_variant = next((name for name in self.often if name not in (self.baseline, REPEAT)), REPEAT)
+        ratio = self.speedup(self.baseline, any_variant)
+        return None if ratio.high is None or ratio.ratio is None else ratio.high / ratio.ratio - 1
+
+    def launch_spread(self) -> tuple[float, int] | None:
+        """Return the standard deviation of log seconds from launch to launch, and its degrees of freedom."""
+        if len(self.num_turns) < 2 or len(self.often) < 2:
+            return None
+        return launch_spread(self.training[:, [self.variants.index(name) for name in self.often]])
+
+    def _effects(self, blocks: Sequence[PlacedBlock], num_images: int, num_validation_images: int) -> np.ndarray:
+        log_seconds = np.full((len(self.num_turns), len(self.variants), max(self.num_turns, default=0)), np.nan)
+        for block in blocks:
+            seconds = block.seconds_of(num_images, num_validation_images)
+            if seconds and block.turn and block.variant in self.variants:
+                log_seconds[block.launch - 1, self.variants.index(block.variant), block.turn - 1] = np.log(seconds)
+        return launch_effects(log_seconds)

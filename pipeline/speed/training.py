@@ -1,0 +1,136 @@
+"""Train one variant in a process of its own, a block of steps at a time."""
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from pipeline import engine  # first: it quietens the engine before Keras imports it
+
+# isort: split
+import keras
+
+from pipeline.data import datasets
+from pipeline.data.batches import ShuffledBatches, WholeBatches
+from pipeline.machine.disturbance import Watch
+from pipeline.speed.blocks import Block
+from pipeline.study.schema import Study
+from pipeline.training.building import build_model, compile_model
+from pipeline.training.loops import LOOPS
+from pipeline.training.precision import loss_scale_now
+
+SEED = 0
+NUM_WARMUP_EXECUTIONS = 2
+VALIDATION_EVERY = 4  # blocks: prediction has a pace too, and takes as long as a block
+MANY_EPOCHS = 10**6
+
+
+class _Trainee(keras.callbacks.Callback):
+    """A variant's model that trains a block of steps each time it is told to.
+
+    A block is an epoch of one long call of the training loop, because to begin that call takes longer than a block.
+    Seconds are those between the edges of the epoch clock.
+
+    Args:
+        sizes: the number of steps of each block.
+        answer: is told of each block but the first, which is a warm-up.
+    """
+
+    def __init__(
+        self,
+        study: Study,
+        benchmark_name: str,
+        variant_name: str,
+        root: Path,
+        sizes: Iterator[int],
+        answer: Callable[[Block], None],
+    ) -> None:
+        super().__init__()
+        self.benchmark, self.variant = study.benchmarks[benchmark_name], study.variants[variant_name]
+        self.data = datasets.load_dataset(self.benchmark.dataset, self.benchmark.split, root / datasets.DATA)
+        engine.set_tf32(self.variant.tf32)
+        data = self.data
+        self.network, _ = build_model(self.benchmark, self.variant.policy, data.num_classes, data.num_channels, SEED)
+        compile_model(self.network, self.benchmark, self.variant)
+        self.batch_size = self.benchmark.batch_size * self.variant.batch_multiplier
+        self.sizes, self.answer = sizes, answer
+        self.num_blocks = self.num_steps = 0
+        self.size = NUM_WARMUP_EXECUTIONS * self.benchmark.steps_per_execution
+        self.next_size: int | None = self.size
+
+    def train(self) -> None:
+        """Train blocks until there are no more sizes, or one ends badly; lack of memory is an outcome."""
+        while self.next_size is not None:
+            self.size = self.next_size
+            batches = ShuffledBatches(self.data.train, self.batch_size, SEED, num_steps=self.size)
+            epochs = range(self.num_blocks, self.num_blocks + MANY_EPOCHS)
+            try:
+                LOOPS[self.variant.loop](self.network, batches, epochs, [self])
+            except Exception as error:
+                if not engine.is_out_of_memory(error):
+                    raise
+                self.answer(Block(outcome="out_of_memory"))
+                return
+
+    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        engine.synchronise()
+        self.watch = Watch()
+        self.started, self.cpu_started = time.perf_counter(), time.process_time()
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        engine.synchronise()
+        wall_seconds, cpu_seconds = time.perf_counter() - self.started, time.process_time() - self.cpu_started
+        block = self._block(wall_seconds, cpu_seconds, float((logs or {})["loss"]))
+        is_over = block.outcome != "completed"
+        if self.num_blocks > 1 or is_over:
+            self.answer(block)
+        self.next_size = None if is_over else next(self.sizes, None)
+        self.model.stop_training = self.next_size != self.size
+
+    def _block(self, wall_seconds: float, cpu_seconds: float, loss: float) -> Block:
+        num_predicted, validation_seconds = 0, None
+        if self.num_blocks % VALIDATION_EVERY == 0:
+            num_predicted, validation_seconds = self._predict()
+        self.num_blocks, self.num_steps = self.num_blocks + 1, self.num_steps + self.size
+        peak_memory_bytes, peak_memory_kind = engine.peak_memory()
+        is_finite = math.isfinite(loss)
+        return Block(
+            outcome="completed" if is_finite else "diverged",
+            num_steps=self.size,
+            num_images=self.size * self.batch_size,
+            wall_seconds=wall_seconds if is_finite else None,
+            cpu_seconds=cpu_seconds if is_finite else None,
+            num_validation_images=num_predicted,
+            validation_seconds=validation_seconds,
+            num_skipped_steps=self.num_steps - int(keras.ops.convert_to_numpy(self.model.optimizer.iterations)),
+            loss_scale=loss_scale_now(self.model.optimizer),
+            loss=loss if is_finite else None,
+            peak_memory_bytes=peak_memory_bytes,
+            peak_memory_kind=peak_memory_kind,
+            other_cpu_share=self.watch.finish().other_cpu_share,
+        )
+
+    def _predict(self) -> tuple[int, float]:
+        """Predict a batch of validation images; return how many, and the seconds that took."""
+        batch_size = self.benchmark.evaluation_batch_size
+        images = self.data.validation.images[:batch_size]
+        started = time.perf_counter()
+        engine.predict(self.network, WholeBatches(images, batch_size))
+        return len(images), time.perf_counter() - started
+
+
+def train_blocks(
+    study: Study,
+    benchmark: str,
+    variant: str,
+    sizes: Iterator[int],
+    answer: Callable[[Block], None],
+    root: Path = Path(),
+) -> None:
+    """Train as many steps as each of `sizes` says, and tell what they took; a warm-up before is not told of.
+
+    Lack of memory, or a loss that is not finite, is a last block and no error.
+    """
+    with engine.data_parallel(study.devices):
+        _Trainee(study, benchmark, variant, root, sizes, answer).train()

@@ -1,0 +1,36 @@
+"""Say how much faster each variant of a benchmark trains: short blocks of all of them, in turns."""
+
+import argparse
+from functools import partial
+from pathlib import Path
+
+from pipeline.errors import InputError
+from pipeline.machine.hardware import this_machine
+from pipeline.machine.job import end_with_it
+from pipeline.speed.measuring import measure_benchmark, write_blocks, write_estimates
+from pipeline.study.schema import load_study
+from stages import run
+
+SPEEDS = Path("results/speed")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    study = load_study()
+    if arguments.benchmark not in study.benchmarks:
+        raise InputError(f"--benchmark: must be one of {', '.join(study.benchmarks)}. Received: {arguments.benchmark}")
+    # Processes that wait would hold an accelerator's memory.
+    side_by_side = this_machine().kind == "cpu" or study.runtime == "cpu"
+    measurement, speeds = measure_benchmark(study, arguments.benchmark, side_by_side, partial(print, flush=True))
+    SPEEDS.mkdir(parents=True, exist_ok=True)
+    write_blocks(measurement.blocks, SPEEDS / f"{arguments.benchmark}.csv")
+    write_estimates(study, measurement, speeds, SPEEDS / f"{arguments.benchmark}.json")
+    half_width = speeds.half_width()
+    width = "no intervals" if half_width is None else f"intervals of ±{half_width:.1%}"
+    print(f"{arguments.benchmark}: {width} after {measurement.spent_seconds:.0f} s, {measurement.ended_because}")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="python -m stages.speed", description=__doc__)
+    parser.add_argument("--benchmark", required=True, help="a benchmark of params.yaml")
+    end_with_it("the same command measures again.")
+    run(main, parser)

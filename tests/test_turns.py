@@ -1,0 +1,265 @@
+"""Turns: their order, what becomes of the slow and the failed, and how much faster that says a variant is."""
+
+import contextlib
+import itertools
+import math
+import textwrap
+
+import numpy as np
+import pytest
+from conftest import SPEED, small_study, timed_blocks, write_speeds
+
+from pipeline.comparison.finished_speeds import read_speeds
+from pipeline.errors import InputError
+from pipeline.speed import turns
+from pipeline.speed.blocks import REPEAT, Block
+from pipeline.speed.estimates import Speeds
+from pipeline.speed.measuring import max_block_steps
+from pipeline.speed.turns import BLOCK_SECONDS, MIN_LAUNCHES, MIN_TURNS, balanced_orders, take_turns
+from pipeline.speed.worker import worker
+from pipeline.statistics.turns import launch_effects, launch_spread, speedup
+
+VARIANTS = ["float32", REPEAT, "float32_2x", "mixed"]
+
+
+@pytest.mark.parametrize("num_variants", [1, 2, 3, 4, 5, 8, 9])
+def test_each_stands_in_each_place_and_after_each_other_equally_often(num_variants):
+    orders = balanced_orders(num_variants)
+    assert all(sorted(order) == list(range(num_variants)) for order in orders)
+    for place in range(num_variants):
+        assert len({tuple(order).index(v) for order in orders for v in [order[place]]}) == 1
+        standing = [order[place] for order in orders]
+        assert {standing.count(variant) for variant in range(num_variants)} == {len(orders) // num_variants}
+    followed = [pair for order in orders for pair in itertools.pairwise(order)]
+    assert len({followed.count(pair) for pair in itertools.permutations(range(num_variants), 2)}) <= 1
+
+
+class Trainers:
+    """Trainers of known speed, in steps a second, on a clock that only they move; and what was asked of them."""
+
+    def __init__(self, monkeypatch, outcomes=(), speeds=(), startup_seconds=1.0):
+        self.outcomes, self.speeds, self.startup_seconds = dict(outcomes), dict(speeds), startup_seconds
+        self.now = 0.0
+        self.started: list[str] = []
+        self.trained: list[tuple[str, int]] = []
+        monkeypatch.setattr(turns.time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(turns.os, "cpu_count", lambda: 1)
+
+    @contextlib.contextmanager
+    def start(self, variant):
+        self.started.append(variant)
+        self.now += self.startup_seconds
+
+        def train(num_steps):
+            if variant in self.outcomes:
+                return Block(outcome=self.outcomes[variant])
+            self.trained.append((variant, num_steps))
+            seconds = num_steps / self.speeds.get(variant, 20)
+            self.now += seconds
+            return Block(outcome="completed", num_steps=num_steps, wall_seconds=seconds, peak_memory_bytes=1)
+
+        yield train
+
+    def measure(self, *, budget_seconds=0.0, side_by_side=True, max_steps=100, unit=1, is_settled=lambda _: False):
+        sizes = dict.fromkeys(VARIANTS, max_steps)
+        return take_turns(self.start, sizes, unit, budget_seconds, side_by_side, is_settled, say=lambda _: None)
+
+
+def test_every_launch_starts_all_and_turns_are_interleaved(monkeypatch):
+    trainers = Trainers(monkeypatch)
+    found = trainers.measure()
+    assert trainers.started == VARIANTS * MIN_LAUNCHES
+    in_turns = [block for block in found.blocks if block.turn]
+    assert len(in_turns) == len(VARIANTS) * MIN_TURNS * MIN_LAUNCHES
+    first = [block.variant for block in in_turns if (block.launch, block.turn) == (1, 1)]
+    second = [block.variant for block in in_turns if (block.launch, block.turn) == (1, 2)]
+    assert sorted(first) == sorted(second) == sorted(VARIANTS)
+    assert first != second
+    assert [block.place for block in in_turns][:4] == [1, 2, 3, 4]
+    assert found.ended_because == "the budget is spent"
+
+
+def test_blocks_take_as_long_for_every_variant_in_whole_units_of_what_there_is(monkeypatch):
+    def steps_of(**how):
+        trainers = Trainers(monkeypatch, speeds={"mixed": 40, "float32_2x": 1})
+        blocks = trainers.measure(**how).blocks
+        return {block.variant: block.num_steps for block in blocks if block.turn}
+
+    assert BLOCK_SECONDS == 0.2
+    assert steps_of() == {"float32": 4, REPEAT: 4, "mixed": 8, "float32_2x": 1}
+    assert steps_of(max_steps=5)["mixed"] == 5
+    assert steps_of(unit=5) == {"float32": 5, REPEAT: 5, "mixed": 10, "float32_2x": 5}
+
+
+def test_a_budget_is_shared_by_launches_and_kept(monkeypatch):
+    trainers = Trainers(monkeypatch)
+    found = trainers.measure(budget_seconds=60)
+    assert len({block.launch for block in found.blocks}) == 6  # each takes 4.4 s to start, and 3.2 s of turns at least
+    assert 50 < found.spent_seconds <= 60
+
+
+def test_it_ends_where_the_intervals_are_narrow_enough(monkeypatch):
+    found = Trainers(monkeypatch).measure(budget_seconds=1000, is_settled=lambda _: True)
+    assert {block.launch for block in found.blocks} == {1, 2}
+    assert found.ended_because == "the intervals are as narrow as asked for"
+
+
+def test_one_process_at_a_time_trains_all_its_blocks(monkeypatch):
+    trainers = Trainers(monkeypatch)
+    found = trainers.measure(side_by_side=False)
+    assert not found.side_by_side
+    runs = [variant for variant, _ in itertools.groupby(block.variant for block in found.blocks)]
+    assert len(runs) in (2 * len(VARIANTS), 2 * len(VARIANTS) - 1)  # one may end a launch and begin the next
+
+
+def test_processes_that_do_not_fit_side_by_side_come_one_after_the_other(monkeypatch):
+    trainers = Trainers(monkeypatch)
+    monkeypatch.setattr(turns.psutil, "virtual_memory", lambda: type("Memory", (), {"available": 5}))
+    assert not trainers.measure().side_by_side  # 1.5 × four processes of a byte
+
+
+@pytest.mark.parametrize("outcome", ["out_of_memory", "diverged", "too_slow"])
+def test_a_variant_that_fails_takes_no_further_part(monkeypatch, outcome):
+    trainers = Trainers(monkeypatch, {"mixed": outcome})
+    found = trainers.measure()
+    assert [block.outcome for block in found.blocks if block.variant == "mixed"] == [outcome]
+    assert trainers.started.count("mixed") == 1
+    assert {block.variant for block in found.blocks if block.launch == 2} == {"float32", REPEAT, "float32_2x"}
+
+
+def test_without_its_baseline_a_measurement_ends(monkeypatch):
+    found = Trainers(monkeypatch, {"float32": "out_of_memory"}).measure()
+    assert found.ended_because == "the baseline does not train"
+    assert all(block.turn == 0 for block in found.blocks)
+
+
+def test_what_is_hopelessly_slow_has_few_blocks(monkeypatch):
+    """A single step of 20 s is as long as fifty blocks."""
+    found = Trainers(monkeypatch, speeds={"mixed": 1 / 20}).measure(budget_seconds=200)
+    assert sum(block.variant == "mixed" for block in found.blocks if block.turn) <= 4
+    assert sum(block.variant == "float32" for block in found.blocks if block.turn) > 20
+
+
+def test_a_single_slow_block_does_not_move_the_median():
+    log_seconds = np.zeros((2, 2, 5))
+    log_seconds[:, 1] = -math.log(2)
+    log_seconds[0, 1, 3] = 5.0
+    log_seconds[1, 0, 0] = np.nan  # no block
+    assert launch_effects(log_seconds)[:, 1] == pytest.approx(-math.log(2))
+
+
+def test_the_interval_rests_on_how_launches_differ():
+    """Worked by hand: residuals ±0.01 in a 2 × 2 layout, one degree of freedom, s = 0.02, t = 12.706."""
+    effects = np.array([[0.0, -0.48], [0.0, -0.52]])
+    spread, freedom = launch_spread(effects)
+    assert (spread, freedom) == (pytest.approx(0.02), 1)
+    ratio = speedup(effects, [1, -1])
+    assert ratio.ratio == pytest.approx(math.exp(0.5))
+    half = 12.7062 * 0.02 * math.sqrt(2 / 2)
+    assert (math.log(ratio.low), math.log(ratio.high)) == pytest.approx((0.5 - half, 0.5 + half), abs=1e-4)
+    assert math.log(ratio.new_high) == pytest.approx(0.5 + 12.7062 * 0.02 * math.sqrt(2 * 1.5), abs=1e-4)
+
+
+def test_one_launch_gives_no_interval():
+    assert speedup(np.array([[0.0, -0.5]]), [1, -1]).low is None
+
+
+def test_the_interval_holds_the_truth_in_95_of_100_studies():
+    """Three launches of five variants whose medians vary by 2 %: speedups and interactions alike."""
+    rng = np.random.default_rng(0)
+    truth = np.array([0.0, 0.0, -0.2, 0.6, 0.1])
+    for weights in ([1, -1, 0, 0, 0], [1, 0, 0, -1, 0], [-1, 0, 1, 1, -1]):
+        held = 0
+        for _ in range(2000):
+            ratio = speedup(truth + rng.normal(0, 0.02, (3, 5)), weights)
+            held += ratio.low <= math.exp(truth @ weights) <= ratio.high
+        assert 0.935 <= held / 2000 <= 0.965
+
+
+def test_a_variant_with_few_blocks_has_an_interval_of_its_own():
+    """It is measured less well than the others, and makes their intervals no wider."""
+    study = small_study()
+    blocks = timed_blocks(study, "wide", {}, spread=0.01)
+    few = [b for b in blocks if b.variant != "mixed" or b.turn == 0 or (b.turn, b.launch) in ((1, 1), (1, 2))]
+    blocks = [
+        b.model_copy(update={"wall_seconds": b.wall_seconds * b.launch}) if b.variant == "mixed" else b for b in few
+    ]
+    speeds = Speeds([b for b in blocks if b.launch < 3], "float32", 40, 10)
+    assert "mixed" not in speeds.often
+    own, others = speeds.speedup("float32", "mixed"), speeds.speedup("float32", "mixed_2x")
+    assert math.log(own.high / own.low) > 20 * math.log(others.high / others.low)
+
+
+def test_images_of_a_block_are_those_of_its_steps(tmp_path):
+    study = small_study()
+    write_speeds(tmp_path, study)
+    assert read_speeds(study, "wide", tmp_path).speedup("float32", REPEAT).ratio == 1
+    path = tmp_path / "results" / "speed" / "wide.csv"
+    text = path.read_text()
+    for old, new, words in (
+        ("completed,1,32,", "completed,1,33,", "33 images are not those of 1 steps"),
+        ("completed,1,16,", "completed,9,144,", "9 steps are more than an epoch has"),
+        (",mixed\n", ",fixed\n", "its variants are not"),
+        (",1,1,1,float32\n", ",7,1,1,float32\n", "its launches are not numbered from 1"),
+        (",1,1,1,float32\n", ",1,2,1,float32\n", "a block stands twice"),
+        ("completed,1,16,", "completed,1,sixteen,", "num_images"),
+    ):
+        assert old in text
+        path.write_text(text.replace(old, new))
+        with pytest.raises(InputError, match="dvc repro --force --single-item speed@wide") as raised:
+            read_speeds(study, "wide", tmp_path)
+        assert words in str(raised.value)
+    path.unlink()
+    with pytest.raises(InputError, match=r"is missing\. Measure it: dvc repro speed@wide"):
+        read_speeds(study, "wide", tmp_path)
+
+
+def test_a_block_has_no_more_steps_than_an_epoch_and_whole_executions():
+    recipe = small_study().benchmarks["wide"]
+    assert [max_block_steps(recipe, multiplier) for multiplier in (1, 2)] == [2, 1]  # 40 images in batches of 16, 32
+    five = recipe.model_copy(update={"batch_size": 3, "steps_per_execution": 5})
+    assert max_block_steps(five, 1) == 10
+    assert max_block_steps(recipe.model_copy(update={"steps_per_epoch": 1}), 1) == 1
+
+
+def test_the_small_study_asks_for_what_a_test_can_afford():
+    assert small_study().speed.model_dump() == SPEED
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    """A function that writes a module and returns its name."""
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+
+    def write(code: str) -> list[str]:
+        (tmp_path / "trainer.py").write_text(textwrap.dedent(code))
+        return ["trainer"]
+
+    return write
+
+
+def test_a_process_answers_line_by_line(module):
+    command = module("""
+        for line in iter(input, None):
+            print('{"outcome": "completed", "num_steps": %s}' % line, flush=True)
+    """)
+    with worker(command) as train:
+        assert train(100).num_steps == 100
+        assert train(50).num_steps == 50
+
+
+def test_a_process_that_the_system_ends_had_too_little_memory(module):
+    with worker(module("import os; input(); os.kill(os.getpid(), 9)")) as train:
+        assert train(1).outcome == "out_of_memory"
+
+
+def test_a_process_that_fails_says_why(module):
+    command = module("import sys; print('engine: chatter\\nerror: no such thing', file=sys.stderr); sys.exit(2)")
+    with worker(command) as train, pytest.raises(InputError) as raised:
+        train(1)
+    assert str(raised.value) == "no such thing"
+
+
+def test_a_process_that_takes_too_long_for_an_answer_is_ended(module):
+    with worker(module("import time; input(); time.sleep(600)"), max_seconds=0.5) as train:
+        assert train(1).outcome == "too_slow"
