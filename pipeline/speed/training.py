@@ -10,6 +10,7 @@ from pipeline import engine  # first: it quietens the engine before Keras import
 
 # isort: split
 import keras
+import numpy as np
 
 from pipeline.data import datasets
 from pipeline.data.batches import ShuffledBatches, WholeBatches
@@ -26,11 +27,19 @@ VALIDATION_EVERY = 4  # blocks: prediction has a pace too, and takes as long as 
 MANY_EPOCHS = 10**6
 
 
+class _EnoughBatches(ShuffledBatches):
+    """Serve as many whole batches as are asked for, from the first example again where there are no more."""
+
+    def begin_epoch(self, epoch: int) -> None:
+        super().begin_epoch(epoch)
+        self._order = np.resize(self._order, self.num_examples)
+
+
 class _Trainee(keras.callbacks.Callback):
     """A variant's model that trains a block of steps each time it is told to.
 
-    A block is an epoch of one long call of the training loop, because to begin that call takes longer than a block.
-    Seconds are those between the edges of the epoch clock.
+    A block is an epoch of one long call of the training loop, because to begin that call takes longer than a block. Its
+    first execution is not timed: while the process waited, others took the caches, and the system perhaps memory.
 
     Args:
         sizes: the number of steps of each block.
@@ -63,7 +72,8 @@ class _Trainee(keras.callbacks.Callback):
         """Train blocks until there are no more sizes, or one ends badly; lack of memory is an outcome."""
         while self.next_size is not None:
             self.size = self.next_size
-            batches = ShuffledBatches(self.data.train, self.batch_size, SEED, num_steps=self.size)
+            num_steps = self.size + self.benchmark.steps_per_execution
+            batches = _EnoughBatches(self.data.train, self.batch_size, SEED, num_steps=num_steps)
             epochs = range(self.num_blocks, self.num_blocks + MANY_EPOCHS)
             try:
                 LOOPS[self.variant.loop](self.network, batches, epochs, [self])
@@ -74,9 +84,14 @@ class _Trainee(keras.callbacks.Callback):
                 return
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        engine.synchronise()
-        self.watch = Watch()
-        self.started, self.cpu_started = time.perf_counter(), time.process_time()
+        self.is_timed = False
+
+    def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
+        if not self.is_timed:
+            self.is_timed = True
+            engine.synchronise()
+            self.watch = Watch()
+            self.started, self.cpu_started = time.perf_counter(), time.process_time()
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         engine.synchronise()
@@ -92,7 +107,8 @@ class _Trainee(keras.callbacks.Callback):
         num_predicted, validation_seconds = 0, None
         if self.num_blocks % VALIDATION_EVERY == 0:
             num_predicted, validation_seconds = self._predict()
-        self.num_blocks, self.num_steps = self.num_blocks + 1, self.num_steps + self.size
+        self.num_blocks += 1
+        self.num_steps += self.size + self.benchmark.steps_per_execution
         peak_memory_bytes, peak_memory_kind = engine.peak_memory()
         is_finite = math.isfinite(loss)
         return Block(

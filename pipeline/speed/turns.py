@@ -14,7 +14,7 @@ from pipeline.speed.worker import Train
 
 # docs/decisions/speed-in-turns.md has the components of variance these come from.
 BLOCK_SECONDS = 0.2
-NUM_SIZING_UNITS = 2
+NUM_SIZING_UNITS, NUM_SIZINGS, MAX_SIZING_SECONDS = 2, 3, 10.0
 MIN_LAUNCHES, MAX_LAUNCHES = 2, 8
 MIN_TURNS, MAX_TURNS = 4, 200  # of a launch side by side
 TURNS_IN_A_ROW, MAX_ROWS = 20, 20
@@ -113,11 +113,15 @@ class _Measuring:
         """Find out how many steps make a block, in the first launch and beside no other process that trains."""
         if variant in self.num_steps or variant in self.failed:
             return
-        block = train(min(NUM_SIZING_UNITS * self.unit, self.max_steps[variant]))
-        if not block.wall_seconds:
-            self._keep(block, variant, launch, turn=0, place=0)
-            return
-        num_units = block.num_steps * BLOCK_SECONDS / block.wall_seconds / self.unit
+        num_steps = min(NUM_SIZING_UNITS * self.unit, self.max_steps[variant])
+        seconds: list[float] = []
+        while len(seconds) < NUM_SIZINGS and sum(seconds) < MAX_SIZING_SECONDS:
+            block = train(num_steps)
+            if not block.wall_seconds:
+                self._keep(block, variant, launch, turn=0, place=0)
+                return
+            seconds.append(block.wall_seconds)
+        num_units = num_steps * BLOCK_SECONDS / min(seconds) / self.unit
         self.num_steps[variant] = min(max(1, round(num_units)) * self.unit, self.max_steps[variant])
         self.stride[variant] = max(1, round(1 / (2 * num_units)))
 
