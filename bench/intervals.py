@@ -4,7 +4,7 @@ import argparse
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,59 +12,51 @@ from numpy.random import Generator
 
 from pipeline.statistics import intervals
 from pipeline.statistics.equivalence import num_seeds_needed, power, tost_p_value
+from pipeline.statistics.turns import launch_effects, speedup
 
 NUM_SEEDS = (3, 5, 10)
-SPEEDUPS = {"baseline": 1.0, "batch": 1.3, "precision": 1.7, "both": 2.6}  # in the order in which they run
-TRUTH = {"speedup": math.log(2.6), "interaction": math.log(2.6 / (1.3 * 1.7))}
+NUM_LAUNCHES = (2, 3, 5)
 MARGIN_PP = 1.0
 
 
 class World(NamedTuple):
-    """Say how times vary: standard deviations of logarithms, and the chance that something makes a run 30 % slower."""
+    """Say how blocks vary: standard deviations of log seconds, as docs/decisions/speed-in-turns.md has them."""
 
-    block: float = 0.15  # from seed to seed, shared by all variants of a seed
-    drift: float = 0.02  # of the machine, a random walk from run to run
-    run: float = 0.04  # from process to process
-    epoch: float = 0.05
-    straggler: float = 0.0
+    launch: float = 0.02  # of one variant, from process to process
+    turn: float = 0.1  # shared by all variants of a turn
+    block: float = 0.14
+    stalled: float = 0.1  # share of blocks that are stalled
+    stall: float = 0.4  # mean log of how much longer those take
 
 
-def log_speedups(rng: Generator, world: World, num_seeds: int, num_epochs: int = 4) -> dict[str, np.ndarray]:
-    """Simulate log(seconds of the baseline / seconds of a variant), (num_seeds,) each.
+def log_seconds(rng: Generator, world: World, truth: np.ndarray, num_launches: int, num_turns: int) -> np.ndarray:
+    """Simulate log seconds of blocks, (num_launches, num_variants, num_turns), of variants with these true ones."""
+    shape = (num_launches, len(truth), num_turns)
+    blocks = truth[:, None] + rng.normal(0, world.launch, (num_launches, len(truth), 1))
+    blocks = blocks + rng.normal(0, world.turn, (num_launches, 1, num_turns)) + rng.normal(0, world.block, shape)
+    return np.asarray(blocks + rng.exponential(world.stall, shape) * (rng.random(shape) < world.stalled))
 
-    A run's seconds are the median of `num_epochs` log-normal epochs, as in a comparison.
+
+def speed(rng: Generator, world: World, num_launches: int, num_studies: int) -> dict[str, float]:
+    """Return the share of simulated studies whose interval holds the truth, for each interval of speed.
+
+    Five variants in ten turns: the baseline and again, twice the batch, 16 bits, and both.
     """
-    shape = (num_seeds, len(SPEEDUPS))
-    logs = -np.log(list(SPEEDUPS.values())) + rng.normal(0, world.block, (num_seeds, 1))
-    logs = logs + np.cumsum(rng.normal(0, world.drift, shape).ravel()).reshape(shape) + rng.normal(0, world.run, shape)
-    logs += math.log(1.3) * (rng.random(shape) < world.straggler)
-    seconds = np.median(np.exp(logs[..., None] + rng.normal(0, world.epoch, (*shape, num_epochs))), axis=-1)
-    names = list(SPEEDUPS)
-    return {name: np.log(seconds[:, 0] / seconds[:, names.index(name)]) for name in names[1:]}
-
-
-def percentile_bootstrap(rng: Generator, values: np.ndarray, num_draws: int = 999) -> tuple[float, float]:
-    """Return the 95 % percentile interval of the mean of values (n,).
-
-    It is the alternative that is not used for speed.
-    """
-    means = values[rng.integers(len(values), size=(num_draws, len(values)))].mean(axis=1)
-    low, high = np.percentile(means, [2.5, 97.5])
-    return float(low), float(high)
-
-
-def speed(rng: Generator, world: World, num_seeds: int, num_studies: int) -> dict[str, float]:
-    """Return the share of simulated studies whose interval holds the truth, for each interval of speed."""
+    truth = -np.log([1.0, 1.0, 1.3, 1.7, 2.6])
+    contrasts = {
+        "the baseline over itself": np.array([1, -1, 0, 0, 0]),
+        "speedup": np.array([0.5, 0.5, 0, 0, -1]),
+        "interaction": np.array([-0.5, -0.5, 1, 1, -1]),
+    }
     held: Counter[str] = Counter()
     for _ in range(num_studies):
-        logs, new = log_speedups(rng, world, num_seeds), log_speedups(rng, world, 1)["both"][0]
-        speedup = intervals.ratio(logs["both"])
-        interaction = intervals.ratio(logs["both"] - logs["precision"] - logs["batch"])
-        bootstrap = percentile_bootstrap(rng, logs["both"])
-        held["speedup"] += _holds(_log(speedup.low), TRUTH["speedup"], _log(speedup.high))
-        held["interaction"] += _holds(_log(interaction.low), TRUTH["interaction"], _log(interaction.high))
-        held["one more seed"] += _holds(_log(speedup.new_low), new, _log(speedup.new_high))
-        held["speedup, percentile bootstrap"] += _holds(bootstrap[0], TRUTH["speedup"], bootstrap[1])
+        effects = launch_effects(log_seconds(rng, world, truth, num_launches, num_turns=10))
+        for name, weights in contrasts.items():
+            ratio = speedup(effects, weights)
+            held[name] += _holds(ratio.low, math.exp(truth @ weights), ratio.high)
+        new = launch_effects(log_seconds(rng, world, truth, 1, num_turns=10))[0] @ contrasts["speedup"]
+        ratio = speedup(effects, contrasts["speedup"])
+        held["one more launch"] += _holds(ratio.new_low, math.exp(new), ratio.new_high)
     return {name: count / num_studies for name, count in held.items()}
 
 
@@ -96,10 +88,6 @@ def _holds(low: float | None, truth: float, high: float | None) -> bool:
     return low is not None and high is not None and low <= truth <= high
 
 
-def _log(value: float | None) -> float | None:
-    return None if value is None else math.log(value)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.intervals", description=__doc__)
     parser.add_argument("--num-studies", type=int, default=10_000, help="simulated studies a row")
@@ -108,13 +96,14 @@ def main() -> None:
     num_studies = arguments.num_studies
     rng = np.random.default_rng(arguments.seed)
 
-    def show(name: str, measure: Callable[[int], dict[str, float]]) -> None:
-        for num_seeds in NUM_SEEDS:
-            print(json.dumps({"bench": name, "num_seeds": num_seeds} | measure(num_seeds)), flush=True)
+    def show(name: str, what: str, numbers: Sequence[int], simulate: Callable[[int], dict[str, float]]) -> None:
+        for number in numbers:
+            print(json.dumps({"bench": name, what: number} | simulate(number)), flush=True)
 
-    show("log-normal times with drift", lambda n: speed(rng, World(), n, num_studies))
-    show("and one run in ten 30 % slower", lambda n: speed(rng, World(straggler=0.1), n, num_studies))
-    show("accuracy", lambda n: accuracy(rng, n, num_studies))
+    show("turns", "num_launches", NUM_LAUNCHES, lambda n: speed(rng, World(), n, num_studies))
+    calm = World(stalled=0.0)
+    show("turns without stalls", "num_launches", NUM_LAUNCHES, lambda n: speed(rng, calm, n, num_studies))
+    show("accuracy", "num_seeds", NUM_SEEDS, lambda n: accuracy(rng, n, num_studies))
     for row in planning(rng, num_studies):
         print(json.dumps({"bench": "planning"} | row), flush=True)
 
