@@ -32,11 +32,12 @@ def write_project(folder: Path, num_runs: int) -> None:
     for path in (
         *(Path("inputs", "benchmarks", f"{name}.json") for name in study.benchmarks),
         *(Path("inputs", "variants", f"{name}.json") for name in study.variants),
-        Path("inputs", "code.json"),
         *(Path("data", name, "dataset.json") for name in study.datasets),
     ):
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text("{}\n")
+    # Made in earnest, because a change of the study makes it again.
+    processes.measure(sys.executable, "-m", "stages.code", cwd=folder, source=folder)
     processes.measure("git", "init", "--quiet", cwd=folder)
     stages = ("download", "inputs", "variants", "code", "train")
     processes.measure("dvc", "commit", "--quiet", "--force", *stages, cwd=folder, source=folder)

@@ -51,7 +51,8 @@ def prepare(folder: Path, num_runs: int) -> float:
     benchmarks = load_study(folder / "params.yaml").benchmarks
     numerics = {"facts": dict.fromkeys(fact_names(benchmarks), 1), "models": {}, "gradients": {}, "trials": []}
     results = folder / "results"
-    results.mkdir()
+    for name in benchmarks:
+        (results / "speed" / f"{name}.json").write_text("{}\n", encoding="utf-8")
     (results / "numerics.json").write_text(json.dumps({"schema_version": 1} | numerics), encoding="utf-8")
     (results / "ceilings.json").write_text(json.dumps({"schema_version": 1, "largest_batch": {}}), encoding="utf-8")
     (results / "layers.csv").write_text("layer\n", encoding="utf-8")
