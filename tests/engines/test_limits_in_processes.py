@@ -68,7 +68,7 @@ def test_a_run_that_is_too_slow_ends_in_the_middle_of_a_step(workspace):
     slow = study(model=model).model_copy(update={"max_run_seconds": 10.0})
     printed = train_in_a_process(workspace, slow)
     record = read_record(KEY, workspace)
-    assert (record.outcome, record.num_epochs, record.max_run_seconds) == ("too_slow", 0, 10.0)
+    assert (record.outcome, record.num_epochs, record.times.max_run_seconds) == ("too_slow", 0, 10.0)
     assert record.times.run_seconds >= 10
     assert record.times.run_seconds < 20
     assert record.num_parameters
