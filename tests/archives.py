@@ -16,6 +16,7 @@ from pipeline.publication.archive import MANIFEST, manifest
 
 Contents = dict[str, bytes]
 RUN = "runs/wide/mixed/seed-1/"
+BLOCKS = "results/speed/wide.csv"
 RECORD, EPOCHS, PREDICTIONS = RUN + "record.json", RUN + "epochs.csv", RUN + "predictions.npz"
 
 
@@ -208,6 +209,16 @@ DAMAGED_RUNS: dict[str, tuple[str, Edit, str]] = {
     "epochs with an endless cell": (EPOCHS, lambda content: content + b"1" * 200_000, "field larger"),
     "epochs with a quote that never ends": (EPOCHS, lambda content: b'"' + content, "is damaged"),
     "epochs of other speeds": (EPOCHS, swap(r"[\d.]+(?=\r?\n\Z)", "99999.0"), "images_per_second"),
+    "blocks with only a header": (BLOCKS, lambda content: content.splitlines()[0] + b"\r\n", "variants are not"),
+    "blocks of no time": (BLOCKS, swap(r"completed,1,16,[\d.]+", "completed,1,16,0.0"), "wall_seconds"),
+    "blocks of a negative time": (BLOCKS, swap(r"completed,1,16,[\d.]+", "completed,1,16,-1.0"), "wall_seconds"),
+    "blocks of no images": (BLOCKS, swap(r"completed,1,16,", "completed,0,0,"), "no images"),
+    "blocks of a turn without end": (BLOCKS, swap(r",1,1,1,float32(?=\r?\n)", ",1,1000000000000,1,float32"), "turn"),
+    "blocks of a launch without end": (BLOCKS, swap(r",1,1,1,float32(?=\r?\n)", ",999999999,1,1,float32"), "launch"),
+    "blocks that failed in no time": (BLOCKS, swap(r"completed,1,16,", "out_of_memory,1,16,"), "where it completed"),
+    "blocks that validate nothing": (BLOCKS, swap(r",10,1\.0,", ",0,1.0,"), "together or not at all"),
+    "blocks of NaN": (BLOCKS, swap(r"completed,1,16,[\d.]+", "completed,1,16,nan"), "wall_seconds"),
+    "blocks of no variant of the study": (BLOCKS, swap(r",mixed(?=\r?\n)", ",other"), "variants are not"),
     "predictions as npy": (PREDICTIONS, saved(HUNDRED), "not a zip file"),
     "predictions of two dimensions": (PREDICTIONS, npz(labels=np.ones((10, 10), int), predicted=np.ones((10, 10), int)), "2 dimensions"),
     "predictions of no dimension": (PREDICTIONS, npz(labels=np.array(1), predicted=np.array(1)), "0 dimensions"),

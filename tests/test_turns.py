@@ -56,7 +56,13 @@ class Trainers:
             self.trained.append((variant, num_steps))
             seconds = num_steps / self.speeds.get(variant, 20)
             self.now += seconds
-            return Block(outcome="completed", num_steps=num_steps, wall_seconds=seconds, peak_memory_bytes=1)
+            return Block(
+                outcome="completed",
+                num_steps=num_steps,
+                num_images=num_steps,
+                wall_seconds=seconds,
+                peak_memory_bytes=1,
+            )
 
         yield train
 
@@ -243,7 +249,7 @@ def module(tmp_path, monkeypatch):
 def test_a_process_answers_line_by_line(module):
     command = module("""
         for line in iter(input, None):
-            print('{"outcome": "completed", "num_steps": %s}' % line, flush=True)
+            print('{"outcome": "diverged", "num_steps": %s}' % line, flush=True)
     """)
     with worker(command) as train:
         assert train(100).num_steps == 100

@@ -1,10 +1,16 @@
 """A block: some steps of one variant, and what they took. The rows of `results/speed/<benchmark>.csv`."""
 
-from pydantic import BaseModel, ConfigDict
+from typing import Annotated, Self
 
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from pipeline.records.measured import Share
+from pipeline.records.planned import Count
 from pipeline.records.schema import Outcome
 
 REPEAT = "baseline_again"  # the baseline in a second process of each launch: what chance alone does
+Seconds = Annotated[float, Field(ge=1e-6, le=1e9)]
+Number = Annotated[int, Field(ge=0, le=10_000)]  # of a launch, a turn or a place
 
 
 class Block(BaseModel):
@@ -19,18 +25,28 @@ class Block(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     outcome: Outcome
-    num_steps: int = 0
-    num_images: int = 0
-    wall_seconds: float | None = None
-    cpu_seconds: float | None = None
-    num_validation_images: int = 0
-    validation_seconds: float | None = None
-    num_skipped_steps: int = 0
+    num_steps: Count = 0
+    num_images: Count = 0
+    wall_seconds: Seconds | None = None
+    cpu_seconds: Annotated[float, Field(ge=0, le=1e9)] | None = None
+    num_validation_images: Count = 0
+    validation_seconds: Seconds | None = None
+    num_skipped_steps: Count = 0
     loss_scale: float | None = None
     loss: float | None = None
-    peak_memory_bytes: int | None = None
+    peak_memory_bytes: Count | None = None
     peak_memory_kind: str | None = None
-    other_cpu_share: float | None = None
+    other_cpu_share: Share | None = None
+
+    @model_validator(mode="after")
+    def _contradicts_nothing(self) -> Self:
+        if (self.outcome == "completed") != (self.wall_seconds is not None):
+            raise ValueError("a block has wall_seconds where it completed, and only there")
+        if self.wall_seconds is not None and not self.num_images:
+            raise ValueError("a block has wall_seconds and no images")
+        if (self.validation_seconds is not None) != bool(self.num_validation_images):
+            raise ValueError("validation_seconds and num_validation_images are there together or not at all")
+        return self
 
     def seconds_of(self, num_images: int, num_validation_images: int = 0) -> float | None:
         """Return the seconds that so many images take at the pace of this block; None where that is not known."""
@@ -47,7 +63,7 @@ class Block(BaseModel):
 class PlacedBlock(Block):
     """A block with its place: the launch of processes, the turn in it, the place in the order of that turn."""
 
-    launch: int
-    turn: int
-    place: int
+    launch: Number
+    turn: Number
+    place: Number
     variant: str

@@ -10,6 +10,7 @@ from pipeline.statistics.intervals import Ratio
 from pipeline.statistics.turns import launch_effects, launch_spread, speedup
 
 MANY_BLOCKS = 0.5  # of a launch's turns: a variant with no more is measured less well than the others, and by itself
+UNKNOWN = Ratio(ratio=None, low=None, high=None, new_low=None, new_high=None)
 
 
 class Speeds:
@@ -36,7 +37,10 @@ class Speeds:
             max(block.turn for block in blocks if block.launch == launch)
             for launch in sorted({block.launch for block in blocks})
         ]
-        completed = [variant for variant, outcome in self.outcomes.items() if outcome == "completed"]
+        # A variant counts that had a turn in every launch and never failed.
+        launches = {name: {block.launch for block in found if block.turn} for name, found in self.blocks.items()}
+        every = set(range(1, len(self.num_turns) + 1))
+        completed = [name for name in self.blocks if self.outcomes[name] == "completed" and launches[name] == every]
         self.variants = [baseline, *(name for name in completed if name != baseline)] if baseline in completed else []
         self.training = self._effects(blocks, num_images, 0)
         self.whole_epochs = self._effects(blocks, num_images, num_validation_images)
@@ -59,10 +63,16 @@ class Speeds:
             half = weights[self.baseline] / 2
             weights = {**weights, self.baseline: half, REPEAT: half}
         if not weights.keys() <= set(self.variants):
-            return Ratio(ratio=None, low=None, high=None, new_low=None, new_high=None)
-        names = self.often if weights.keys() <= set(self.often) else list(weights)
-        effects = (self.whole_epochs if whole_epochs else self.training)[:, [self.variants.index(n) for n in names]]
-        return speedup(effects, [weights.get(name, 0.0) for name in names])
+            return UNKNOWN
+        effects = self.whole_epochs if whole_epochs else self.training
+        known = [name for name, found in zip(self.variants, np.isfinite(effects).all(axis=0), strict=True) if found]
+        often = [name for name in self.often if name in known]
+        names = often if weights.keys() <= set(often) else list(weights)
+        if not set(names) <= set(known):  # validation follows every fourth block alone
+            return UNKNOWN
+        return speedup(
+            effects[:, [self.variants.index(name) for name in names]], [weights.get(name, 0.0) for name in names]
+        )
 
     def half_width(self) -> float | None:
         """Return the half width of the intervals of speedup, as a share of the ratio; None with a single launch."""
