@@ -1,3 +1,5 @@
+import time
+
 import numpy as np
 
 from pipeline import engine
@@ -42,6 +44,19 @@ def test_the_engine_is_fed_each_epochs_order():
         pairs = [fed[index] for index in range(len(fed))] if fed is batches else list(fed)
         assert [int(label) for _, labels in pairs for label in labels] == expected
         assert [int(image[0, 0, 0]) for images, _ in pairs for image in images] == expected
+
+
+def test_to_let_go_of_batches_takes_no_time():
+    """However long they were held: every prediction and every end of training does it."""
+    readers = [iter(engine.feed(ShuffledBatches(EXAMPLES, 4, seed=0))) for _ in range(5)]
+    for reader in readers:
+        next(reader)
+    time.sleep(3)
+    started = time.monotonic()
+    while readers:
+        del readers[-1]
+    del reader
+    assert time.monotonic() - started < 0.5
 
 
 def test_the_last_whole_batch_is_filled_up_with_the_last_image():

@@ -27,6 +27,7 @@ tf.get_logger().setLevel("ERROR")  # it advises against tracing, which we do on 
 
 
 COMPILES_SHAPES = False
+NUM_BATCHES_AHEAD = 2
 
 # What differs where a run has several processes.
 join_processes = collective.join_processes
@@ -111,7 +112,8 @@ def feed(batches: Any) -> Any:
 
     Given a PyDataset itself, Keras makes a generator of it, and TensorFlow's generators tell the C library to hand back
     all memory it can: every large tensor of a step is then mapped again, for half as much time again on a CPU. The
-    length of a batch stays open, so that none but the first is traced.
+    length of a batch stays open, so that none but the first is traced. Nothing is tuned on the way: the thread that
+    would tune sleeps longer and longer, and whoever lets go of the batches waits until it wakes up, for seconds.
     """
     first = batches[0]
     arrays = first if isinstance(first, tuple) else (first,)
@@ -123,7 +125,9 @@ def feed(batches: Any) -> Any:
         ]
         return tuple(tensors) if isinstance(first, tuple) else tensors[0]
 
-    return tf.data.Dataset.range(len(batches)).map(batch).prefetch(tf.data.AUTOTUNE)
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    return tf.data.Dataset.range(len(batches)).map(batch).prefetch(NUM_BATCHES_AHEAD).with_options(options)
 
 
 def predict(model: Any, batches: Any) -> np.ndarray:

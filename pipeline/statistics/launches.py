@@ -1,0 +1,76 @@
+"""From log seconds by launch, variant and turn to ratios with intervals.
+
+Launches are blocks and variants treatments of a randomized block design. Within a launch the median over turns leaves
+single slow blocks without weight; the interval rests on how the launches differ, because what varies from process to
+process does not average out over turns (Kalibera & Jones, Rigorous Benchmarking in Reasonable Time, ISMM 2013).
+"""
+
+import warnings
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import stats
+
+from pipeline.statistics.intervals import Ratio
+
+
+def launch_effects(log_seconds: ArrayLike) -> np.ndarray:
+    """Return by how much each variant differs from the first one in each launch, (num_launches, num_variants).
+
+    The median over the turns of a launch in which both have a block; NaN where there is none.
+
+    Args:
+        log_seconds: (num_launches, num_variants, num_turns), NaN where there is no block.
+    """
+    values = np.asarray(log_seconds, dtype=np.float64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of medians over no turn at all
+        return np.nanmedian(values - values[:, :1], axis=2)
+
+
+def launch_spread(effects: np.ndarray) -> tuple[float, int]:
+    """Return the standard deviation of one variant's effect in one launch, and its degrees of freedom.
+
+    The residual of a two-way layout without replication: (launches - 1)(variants - 1) degrees of freedom
+    (Montgomery, Design and Analysis of Experiments, chapter 4.1).
+
+    Args:
+        effects: finite, (num_launches, num_variants).
+    """
+    residuals = effects - effects.mean(axis=0) - effects.mean(axis=1, keepdims=True) + effects.mean()
+    freedom = (effects.shape[0] - 1) * (effects.shape[1] - 1)
+    return float(np.sqrt((residuals**2).sum() / freedom)), freedom
+
+
+def speedup(effects: np.ndarray, weights: ArrayLike) -> Ratio:
+    """Return exp of a contrast of the effects, with its 95 % interval and that of a new launch.
+
+    Args:
+        effects: finite, (num_launches, num_variants), of log seconds.
+        weights: (num_variants,) with sum 0: 1 for the slower, -1 for the faster gives a speedup.
+    """
+    weights = np.asarray(weights, dtype=np.float64)
+    estimate = float(effects.mean(axis=0) @ weights)
+    if len(effects) < 2:
+        return Ratio(ratio=float(np.exp(estimate)), low=None, high=None, new_low=None, new_high=None)
+    spread, freedom = launch_spread(effects)
+    of_one = float(stats.t.ppf(0.975, freedom)) * spread * float(np.sqrt(weights @ weights))
+    half, new_half = of_one / np.sqrt(len(effects)), of_one * np.sqrt(1 + 1 / len(effects))
+    low, high, new_low, new_high = (
+        float(np.exp(value)) for value in (estimate - half, estimate + half, estimate - new_half, estimate + new_half)
+    )
+    return Ratio(ratio=float(np.exp(estimate)), low=low, high=high, new_low=new_low, new_high=new_high)
+
+
+def num_launches_needed(spread: float, num_variants: int, half_width: float) -> int | None:
+    """Return how many launches of `num_variants` give intervals of speedup of ± `half_width`; None above a thousand.
+
+    Args:
+        spread: standard deviation of one variant's log seconds from launch to launch.
+        half_width: as a share of the ratio.
+    """
+    for num_launches in range(2, 1001):
+        quantile = stats.t.ppf(0.975, (num_launches - 1) * (num_variants - 1))
+        if quantile * spread * np.sqrt(2 / num_launches) <= np.log1p(half_width):
+            return num_launches
+    return None
