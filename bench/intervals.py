@@ -12,7 +12,7 @@ from numpy.random import Generator
 
 from pipeline.statistics import intervals
 from pipeline.statistics.equivalence import num_seeds_needed, power, tost_p_value
-from pipeline.statistics.turns import launch_effects, speedup
+from pipeline.statistics.launches import launch_effects, speedup
 
 NUM_SEEDS = (3, 5, 10)
 NUM_LAUNCHES = (2, 3, 5)

@@ -1,7 +1,8 @@
 """Enter the finished campaign in the ledger; say by the exit status whether anything has changed since the baseline.
 
 0 nothing · 2 a fault of the input · 10 a warning: repeat on fresh seeds · 20 drift, seen twice · 30 too little
-evidence · 40 no times that count. results/status.json says the same, with the reasons, whatever happens.
+evidence · 40 no measurement of speed that counts. results/status.json says the same, with the reasons, whatever
+happens.
 """
 
 import argparse
@@ -11,7 +12,8 @@ from typing import NoReturn
 from pipeline.campaign.alarm import TOO_LITTLE, detect_drift
 from pipeline.campaign.history import append, entry, read_baseline, read_ledger
 from pipeline.claims.results import load_results
-from pipeline.comparison.finished_runs import read_epochs, read_record
+from pipeline.comparison.finished_runs import read_record
+from pipeline.comparison.finished_speeds import read_speeds
 from pipeline.comparison.pairing import check_comparable
 from pipeline.errors import InputError
 from pipeline.records.schema import RunRecord
@@ -37,7 +39,7 @@ def _judge(study: Study) -> NoReturn:
         print(reason)
         sys.exit(TOO_LITTLE)
     check_comparable(study, records)
-    new = entry(study, records, {key: read_epochs(record) for key, record in records.items()})
+    new = entry(study, records, {name: read_speeds(study, name) for name in study.benchmarks})
     earlier = [old for old in read_ledger() if old.campaign != new.campaign and old.started_at <= new.started_at]
     result = detect_drift(new, earlier, read_baseline(new.series))
     path = append(new)

@@ -11,7 +11,7 @@ from pipeline.comparison.schema import Turns
 from pipeline.machine.terminal import print_table
 from pipeline.statistics.equivalence import MAX_SEEDS, detectable_margin, num_seeds_needed, spread_limit
 from pipeline.statistics.intervals import MIN_BLOCKS
-from pipeline.statistics.turns import num_launches_needed
+from pipeline.statistics.launches import num_launches_needed
 from stages import run
 
 PLAN_COLUMNS = ("benchmark", "candidate", "seeds", "spread\npp", "margin\npp", "can show\npp", "needed", "cautious")

@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import pytest
 import yaml
-from conftest import REPOSITORY, benchmark, epoch_records, planned_record, small_study, write_small_run
+from conftest import REPOSITORY, benchmark, planned_record, small_study, timed, write_small_run
 from scipy import stats
 
 from bench.drift import rates
@@ -19,22 +19,28 @@ from pipeline.campaign.history import append, entry, pin, read_baseline, read_le
 from pipeline.claims.results import load_results
 from pipeline.errors import InputError
 from pipeline.report.reporting import _benchmark
-from pipeline.statistics.drift import shift
+from pipeline.statistics.drift import shift, shift_of_speeds
 
 
 def campaign(name, seeds=(0, 1, 2), accuracy=0.9, seconds=1.0, variant="mixed", environment=None, **changes):
-    """A campaign of the small study; `accuracy` and `seconds` are those of one variant, of `wide`, by seed."""
+    """A campaign of the small study; `accuracy` and `seconds` are those of one variant, of `wide`.
+
+    Accuracies vary by seed, seconds by launch: as much for all, and besides by 0.4 % for each.
+    """
     study = small_study(campaign=name, seeds=list(seeds))
-    records, epochs = {}, {}
+    records = {}
     for key in study.runs():
         offset = 0.001 * (key.seed % 3)
         chosen = (key.benchmark, key.variant) == ("wide", variant)
         values = {"final_test_accuracy": (accuracy if chosen else 0.9) + offset}
-        epochs[key] = epoch_records(9.0, (seconds if chosen else 1.0) * (1 + 0.01 * (key.seed % 3)))
         record = planned_record(key, campaign=name, **(values | changes))
         update = {"started_at": f"2026-{name}", "environment": record.environment | (environment or {})}
         records[key] = record.model_copy(update=update)
-    return entry(study, records, epochs)
+    speeds = {
+        benchmark: timed(study, {variant: seconds} if benchmark == "wide" else {}, spread=0.004)[benchmark]
+        for benchmark in study.benchmarks
+    }
+    return entry(study, records, speeds)
 
 
 def test_the_band_by_hand():
@@ -80,8 +86,8 @@ def test_nothing_changed():
     [
         ({"accuracy": 0.8}, "test accuracy", "down"),
         ({"accuracy": 0.99}, "test accuracy", "up"),  # better alerts too
-        ({"seconds": 1.5}, "epoch time", "up"),
-        ({"seconds": 0.5}, "epoch time", "down"),
+        ({"seconds": 1.05}, "training time over the baseline's", "up"),
+        ({"seconds": 0.95}, "training time over the baseline's", "down"),
     ],
 )
 def test_a_change_warns_and_is_confirmed_by_fresh_seeds_in_the_same_direction(changes, quantity, direction):
@@ -103,9 +109,56 @@ def test_the_same_seeds_again_or_the_other_direction_confirm_nothing():
     assert detect_drift(campaign("03", (6, 7, 8), accuracy=0.99), [baseline, low], [baseline]).exit_code == WARNING
 
 
-def test_a_few_percent_of_time_are_negligible():
+def test_two_percent_of_time_are_negligible():
     baseline = campaign("01")
-    assert detect_drift(campaign("02", (3, 4, 5), seconds=1.04), [baseline], [baseline]).exit_code == FINE
+    assert detect_drift(campaign("02", (3, 4, 5), seconds=1.01), [baseline], [baseline]).exit_code == FINE
+
+
+def test_a_slower_machine_shows_where_three_campaigns_are_pinned():
+    """One campaign does not say how the machine varies; what variants take beside each other stays the same."""
+    pinned = [
+        slower(campaign(f"0{number}", range(3 * number, 3 * number + 3)), times)
+        for number, times in enumerate((1.0, 1.01, 0.99), start=1)
+    ]
+    later = slower(campaign("04", (12, 13, 14)), 1.2)
+    assert detect_drift(later, pinned[:1], pinned[:1]).exit_code == FINE
+    found = detect_drift(later, pinned, pinned)
+    assert found.exit_code == WARNING
+    assert {(finding.variant, finding.quantity) for finding in found.findings} == {("float32", "training time")}
+    assert "training time 1.200× what it was" in str(found.findings[0])
+    assert detect_drift(slower(later, 1.02 / 1.2), pinned, pinned).exit_code == FINE
+
+
+def slower(campaign, times):
+    """The same campaign, everything `times` as slow."""
+    update = [launch.model_copy(update={"epoch_seconds": times * launch.epoch_seconds}) for launch in campaign.launches]
+    return campaign.model_copy(update={"launches": update})
+
+
+def test_a_band_of_launches_by_hand():
+    """Two launches of three variants; residuals ±0.01 and ∓0.005: 2 degrees of freedom, t(.995, 2) = 9.925."""
+    pinned = np.array([[0.0, 0.12, 0.1], [0.0, 0.08, 0.1]])
+    residuals = pinned - pinned.mean(axis=0) - pinned.mean(axis=1, keepdims=True) + pinned.mean()
+    spread = math.sqrt((residuals**2).sum() / 2)
+    found = shift_of_speeds([pinned], np.array([[0.0, 0.4, 0.1]] * 4), np.array([-1.0, 1.0, 0.0]), 0.0)
+    assert found.allowed == pytest.approx(9.9248 * spread * math.sqrt(2) * math.sqrt(1 / 4 + 1 / 2), rel=1e-4)
+    assert (found.mean, found.baseline) == (pytest.approx(0.4), pytest.approx(0.1))
+    three = [pinned + shift for shift in (np.zeros(3), np.array([0, 0.01, 0]), np.array([0, 0.02, 0]))]
+    among = shift_of_speeds(three, pinned, np.array([-1.0, 1.0, 0.0]), 0.0)
+    assert among.allowed == pytest.approx(stats.t.ppf(0.995, 2) * 0.01 * math.sqrt(1 + 1 / 3))
+    assert shift_of_speeds([pinned[:1]], pinned, np.array([-1.0, 1.0, 0.0]), 0.0) is None
+
+
+@pytest.mark.parametrize("num_launches", [2, 6])
+def test_false_alarms_of_speed_are_as_rare_as_the_band_says(num_launches):
+    rng = np.random.default_rng(0)
+    weights = np.array([-1.0, 1.0, 0.0, 0.0, 0.0])
+    outside = []
+    for _ in range(4000):
+        pinned, fresh = 0.03 * rng.standard_normal((2, num_launches, 5))
+        found = shift_of_speeds([pinned - pinned[:, :1]], fresh - fresh[:, :1], weights, 0.0)
+        outside.append(found.direction is not None)
+    assert 0.005 < np.mean(outside) < 0.016
 
 
 @pytest.mark.parametrize(
@@ -127,8 +180,8 @@ def test_failed_runs_and_times_that_do_not_count():
     baseline = campaign("01")
     failed = campaign("02", (3, 4, 5), outcome="diverged", final_test_accuracy=None)
     assert detect_drift(failed, [baseline], [baseline])[::2] == (TOO_LITTLE, ["0 of 18 runs completed"])
-    disturbed = campaign("02", (3, 4, 5), timing_fault="1 other process on its GPU")
-    assert detect_drift(disturbed, [baseline], [baseline]).exit_code == INVALID
+    disturbed = campaign("02", (3, 4, 5)).model_copy(update={"launches": []})
+    assert detect_drift(disturbed, [baseline], [baseline])[::2] == (INVALID, ["no measurement of speed counts"])
     two = campaign("01", (0, 1))
     assert "fewer than three seeds" in detect_drift(campaign("02", (3, 4)), [two], [two]).reasons[0]
 
@@ -143,6 +196,13 @@ def test_the_ledger_is_never_changed(tmp_path):
     assert path.read_bytes() == before
     append(campaign("00"), tmp_path)
     assert [old.campaign for old in read_ledger(tmp_path)] == ["00", "01"]
+
+
+def test_a_ledger_of_an_earlier_version_says_so(tmp_path):
+    path = append(campaign("01"), tmp_path)
+    path.write_text(path.read_text().replace('"schema_version": 2', '"schema_version": 1'))
+    with pytest.raises(InputError, match=r"01\.json has schema version 1, not 2: it holds no launches"):
+        read_ledger(tmp_path)
 
 
 def test_what_is_damaged_or_missing_is_named(tmp_path):
@@ -223,17 +283,19 @@ def compared(finished):
     return finished
 
 
-def test_the_ledger_has_the_times_that_the_report_compares(compared):
+def test_the_ledger_has_the_speeds_that_the_report_compares(compared):
     drift(compared)
     ledger = json.loads((compared / "history" / "first.json").read_text())
-    times = {}
-    for run in ledger["runs"]:
-        if run["epoch_seconds"] is not None:
-            times.setdefault((run["benchmark"], run["variant"]), []).append(math.log(run["epoch_seconds"]))
-    for variant in json.loads((compared / "results" / "comparison.json").read_text())["variants"]:
-        found = times[variant["benchmark"], variant["variant"]]
-        assert len(found) == variant["completed"]["count"]
-        assert math.exp(sum(found) / len(found)) == pytest.approx(variant["epoch_seconds"]["ratio"])
+    pairs = json.loads((compared / "results" / "comparison.json").read_text())["pairs"]
+    compared_pairs = [pair for pair in pairs if pair["baseline"] == "float32"]
+    assert compared_pairs
+    for pair in compared_pairs:
+        logs = [
+            np.log(launch["slowdowns"][pair["candidate"]]) - (np.log(launch["slowdowns"]["baseline_again"])) / 2
+            for launch in ledger["launches"]
+            if launch["benchmark"] == pair["benchmark"]
+        ]
+        assert math.exp(-np.mean(logs)) == pytest.approx(pair["speedup"]["ratio"])
 
 
 def test_the_columns_of_a_run_agree_about_its_times(compared):

@@ -6,7 +6,7 @@ import sys
 import pytest
 from conftest import REPOSITORY
 
-from pipeline.statistics.turns import num_launches_needed
+from pipeline.statistics.launches import num_launches_needed
 
 
 def plan(*arguments: str, cwd=REPOSITORY) -> subprocess.CompletedProcess[str]:

@@ -17,7 +17,7 @@ from pipeline.speed.estimates import Speeds
 from pipeline.speed.measuring import max_block_steps
 from pipeline.speed.turns import BLOCK_SECONDS, MIN_LAUNCHES, MIN_TURNS, balanced_orders, take_turns
 from pipeline.speed.worker import worker
-from pipeline.statistics.turns import launch_effects, launch_spread, speedup
+from pipeline.statistics.launches import launch_effects, launch_spread, speedup
 
 VARIANTS = ["float32", REPEAT, "float32_2x", "mixed"]
 

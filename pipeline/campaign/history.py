@@ -11,21 +11,23 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, ValidationError
 
 from pipeline.comparison.pairing import device
-from pipeline.comparison.timing import counted_epoch_seconds
 from pipeline.errors import InputError
 from pipeline.files.writing import write_whole
-from pipeline.records.schema import EpochRecord, RunRecord
+from pipeline.records.schema import RunRecord
+from pipeline.speed.estimates import Speeds
 from pipeline.study.schema import RunKey, Study
 
 LEDGER = Path("history")
 BASELINE = "baseline.json"
+SCHEMA_VERSION: Literal[2] = 2
 
 
 class CampaignRun(BaseModel):
-    """One run of a campaign. Accuracy in [0, 1]; `epoch_seconds`, as it is compared, is None where it doesn't count."""
+    """One run of a campaign. Accuracy in [0, 1]."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -34,11 +36,26 @@ class CampaignRun(BaseModel):
     seed: int
     outcome: str
     test_accuracy: float | None
-    epoch_seconds: float | None
+
+
+class CampaignLaunch(BaseModel):
+    """The speeds of a benchmark's variants in one launch of processes.
+
+    `epoch_seconds` is what the baseline takes for the training images of an epoch, in the median over turns, and
+    `slowdowns` by how much longer each variant takes in the same turns: the baseline itself 1. Variants too slow for
+    a block in every other turn are left out.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    benchmark: str
+    launch: int
+    epoch_seconds: PositiveFloat
+    slowdowns: dict[str, PositiveFloat]
 
 
 class CampaignEntry(BaseModel):
-    """A campaign: what it was made on, and each run that finished, of `num_planned`.
+    """A campaign: what it was made on, each run that finished, of `num_planned`, and the launches that measured speed.
 
     `made_for` is the class of machine the study asks for, which is known before anything is run; it is in the series by
     the study's hash.
@@ -46,7 +63,7 @@ class CampaignEntry(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    schema_version: Literal[1] = 1
+    schema_version: Literal[2] = SCHEMA_VERSION
     campaign: str
     profile: str
     started_at: str
@@ -54,6 +71,7 @@ class CampaignEntry(BaseModel):
     made_for: dict[str, str] = Field(default_factory=dict)
     num_planned: int
     runs: list[CampaignRun]
+    launches: list[CampaignLaunch]
 
     @property
     def series(self) -> str:
@@ -65,18 +83,33 @@ class CampaignEntry(BaseModel):
     def seeds(self) -> set[int]:
         return {run.seed for run in self.runs}
 
-    def values(self, benchmark: str, variant: str, quantity: str) -> list[float]:
-        """Test accuracies in percent, or logarithms of epoch seconds, of the completed runs that have them."""
+    def accuracies(self, benchmark: str, variant: str) -> list[float]:
+        """Return test accuracies in percent, of the completed runs."""
         chosen = [run for run in self.runs if (run.benchmark, run.variant) == (benchmark, variant)]
-        if quantity == "test accuracy":
-            return [100 * run.test_accuracy for run in chosen if run.test_accuracy is not None]
-        return [math.log(run.epoch_seconds) for run in chosen if run.epoch_seconds is not None]
+        return [100 * run.test_accuracy for run in chosen if run.test_accuracy is not None]
+
+    def training_times(self, benchmark: str) -> list[float]:
+        """Return logarithms of the baseline's epoch seconds, one a launch."""
+        return [math.log(launch.epoch_seconds) for launch in self.launches if launch.benchmark == benchmark]
+
+    def timed_variants(self, benchmark: str) -> list[str]:
+        """Return the variants that every launch has timed, the baseline first."""
+        measured = [launch.slowdowns for launch in self.launches if launch.benchmark == benchmark]
+        return [name for name in (measured[0] if measured else []) if all(name in of_launch for of_launch in measured)]
+
+    def launch_effects(self, benchmark: str, variants: Sequence[str]) -> np.ndarray:
+        """Return logarithms of slowdowns, (num_launches, num_variants)."""
+        measured = [launch.slowdowns for launch in self.launches if launch.benchmark == benchmark]
+        return np.log([[of_launch[name] for name in variants] for of_launch in measured])
 
 
-def entry(
-    study: Study, records: Mapping[RunKey, RunRecord], epochs: Mapping[RunKey, Sequence[EpochRecord]]
-) -> CampaignEntry:
-    """Return the campaign's entry from the runs there are, at least one, which `check_comparable` has seen."""
+def entry(study: Study, records: Mapping[RunKey, RunRecord], speeds: Mapping[str, Speeds]) -> CampaignEntry:
+    """Return the campaign's entry.
+
+    Args:
+        records: of the runs there are, at least one, which `check_comparable` has seen.
+        speeds: by benchmark; where other work took more of the machine than the study allows, they don't count.
+    """
     environment = next(iter(records.values())).environment
     return CampaignEntry(
         campaign=study.campaign,
@@ -92,9 +125,19 @@ def entry(
                 seed=key.seed,
                 outcome=record.outcome,
                 test_accuracy=record.scores.test_accuracy,
-                epoch_seconds=counted_epoch_seconds(record, epochs[key], study.comparison),
             )
             for key, record in records.items()
+        ],
+        launches=[
+            CampaignLaunch(
+                benchmark=benchmark,
+                launch=number,
+                epoch_seconds=seconds,
+                slowdowns={name: math.exp(effects[found.variants.index(name)]) for name in found.often},
+            )
+            for benchmark, found in speeds.items()
+            if (found.other_cpu_share or 0.0) <= study.comparison.max_other_cpu_share
+            for number, (seconds, effects) in enumerate(zip(found.baseline_seconds, found.training, strict=True), 1)
         ],
     )
 
@@ -195,4 +238,10 @@ def _read(path: Path) -> CampaignEntry:
     except FileNotFoundError:
         raise InputError(f"{path} is missing: there is no such campaign in the ledger") from None
     except ValidationError as error:
-        raise InputError(f"{path} is damaged ({error.errors()[0]['msg']}). Get it back: git checkout {path}") from None
+        first = error.errors()[0]
+        if first["loc"] == ("schema_version",):
+            raise InputError(
+                f"{path} has schema version {first['input']}, not {SCHEMA_VERSION}: it holds no launches to compare "
+                "speed with. Take it out of the ledger, and pin campaigns that have them"
+            ) from None
+        raise InputError(f"{path} is damaged ({first['msg']}). Get it back: git checkout {path}") from None

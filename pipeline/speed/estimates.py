@@ -7,7 +7,7 @@ import numpy as np
 
 from pipeline.speed.blocks import REPEAT, PlacedBlock
 from pipeline.statistics.intervals import Ratio
-from pipeline.statistics.turns import launch_effects, launch_spread, speedup
+from pipeline.statistics.launches import launch_effects, launch_spread, speedup
 
 MANY_BLOCKS = 0.5  # of a launch's turns: a variant with no more is measured less well than the others, and by itself
 UNKNOWN = Ratio(ratio=None, low=None, high=None, new_low=None, new_high=None)
@@ -15,6 +15,9 @@ UNKNOWN = Ratio(ratio=None, low=None, high=None, new_low=None, new_high=None)
 
 class Speeds:
     """The speeds of a benchmark's variants, beside its baseline.
+
+    `training` and `whole_epochs` are launch effects, (num_launches, num_variants). `baseline_seconds`, one a launch,
+    are what the baseline takes for the training images of an epoch, in the median over turns.
 
     Args:
         blocks: of all launches.
@@ -42,8 +45,10 @@ class Speeds:
         every = set(range(1, len(self.num_turns) + 1))
         completed = [name for name in self.blocks if self.outcomes[name] == "completed" and launches[name] == every]
         self.variants = [baseline, *(name for name in completed if name != baseline)] if baseline in completed else []
-        self.training = self._effects(blocks, num_images, 0)
-        self.whole_epochs = self._effects(blocks, num_images, num_validation_images)
+        log_seconds = self._log_seconds(blocks, num_images, 0)
+        self.training = launch_effects(log_seconds)
+        self.whole_epochs = launch_effects(self._log_seconds(blocks, num_images, num_validation_images))
+        self.baseline_seconds = [float(np.exp(np.nanmedian(of_launch[:1]))) for of_launch in log_seconds]
         counts = {name: sum(block.turn > 0 for block in self.blocks[name]) for name in self.variants}
         self.often = [name for name in self.variants if counts[name] > MANY_BLOCKS * sum(self.num_turns)]
 
@@ -86,10 +91,11 @@ class Speeds:
             return None
         return launch_spread(self.training[:, [self.variants.index(name) for name in self.often]])
 
-    def _effects(self, blocks: Sequence[PlacedBlock], num_images: int, num_validation_images: int) -> np.ndarray:
+    def _log_seconds(self, blocks: Sequence[PlacedBlock], num_images: int, num_validation_images: int) -> np.ndarray:
+        """Return the logarithms of the seconds an epoch takes, (num_launches, num_variants, num_turns)."""
         log_seconds = np.full((len(self.num_turns), len(self.variants), max(self.num_turns, default=0)), np.nan)
         for block in blocks:
             seconds = block.seconds_of(num_images, num_validation_images)
             if seconds and block.turn and block.variant in self.variants:
                 log_seconds[block.launch - 1, self.variants.index(block.variant), block.turn - 1] = np.log(seconds)
-        return launch_effects(log_seconds)
+        return log_seconds

@@ -9,7 +9,10 @@ import math
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
+import numpy as np
 from scipy import stats
+
+from pipeline.statistics.launches import launch_spread
 
 MIN_SEEDS = 3  # with fewer, the spread of the baseline is not known
 BAND_LEVEL = 0.99
@@ -50,9 +53,40 @@ def shift(baseline: Sequence[Sequence[float]], fresh: Sequence[float], negligibl
     if len(values) < MIN_SEEDS:
         return None
     spread = math.sqrt(sum((value - _mean(values)) ** 2 for value in values) / (len(values) - 1))
-    quantile = float(stats.t.ppf((1 + BAND_LEVEL) / 2, len(values) - 1))
-    band = quantile * spread * math.sqrt(1 / num_fresh + 1 / len(values))
+    band = _quantile(len(values) - 1) * spread * math.sqrt(1 / num_fresh + 1 / len(values))
     return Shift(_mean(fresh), _mean(values), max(band, negligible))
+
+
+def shift_of_speeds(
+    baseline: Sequence[np.ndarray], fresh: np.ndarray, weights: np.ndarray, negligible: float
+) -> Shift | None:
+    """Compare a contrast of fresh launch effects with that of the baseline's campaigns; None where there are too few.
+
+    As `shift`, but launches take the place of seeds, and their spread is that of all variants together
+    (`launch_spread`), so that two launches suffice.
+
+    Args:
+        baseline: launch effects of each pinned campaign, (num_launches, num_variants), of log seconds, finite.
+        fresh: those of the new campaign, with the same variants.
+        weights: (num_variants,), with sum 0.
+    """
+    contrasts = [float(effects.mean(axis=0) @ weights) for effects in baseline]
+    mean = float(fresh.mean(axis=0) @ weights)
+    if len(baseline) >= MIN_SEEDS:
+        return shift([[value] for value in contrasts], [mean], negligible)
+    spreads = [launch_spread(effects) for effects in baseline if len(effects) > 1]
+    freedom = sum(of_campaign for _, of_campaign in spreads)
+    if not freedom:
+        return None
+    spread = math.sqrt(sum(value**2 * of_campaign for value, of_campaign in spreads) / freedom)
+    launches = np.concatenate(baseline)
+    of_one = spread * math.sqrt(float(weights @ weights))
+    band = _quantile(freedom) * of_one * math.sqrt(1 / len(fresh) + 1 / len(launches))
+    return Shift(mean, float(launches.mean(axis=0) @ weights), max(band, negligible))
+
+
+def _quantile(degrees_of_freedom: int) -> float:
+    return float(stats.t.ppf((1 + BAND_LEVEL) / 2, degrees_of_freedom))
 
 
 def _mean(values: Sequence[float]) -> float:
