@@ -19,6 +19,7 @@ from pipeline.errors import InputError
 with silent_stderr():
     import jax
     import keras
+    from keras.layers import BatchNormalization  # noqa: F401  which XLA fuses
 
     with contextlib.suppress(ModuleNotFoundError):
         import tensorflow  # noqa: F401  which Keras imports where it is installed
