@@ -80,7 +80,9 @@ def test_outputs_gradients_and_averages_are_those_of_keras(policy, training, jit
 def test_the_population_variance_would_be_found_out():
     ours = two_steps(OURS, "float32", True, False)
     with pytest.raises(AssertionError):
-        assert_equal_but_for_rounding(ours["variance"] * 504 / 503, two_steps(KERAS, "float32", True, False)["variance"])
+        assert_equal_but_for_rounding(
+            ours["variance"] * 504 / 503, two_steps(KERAS, "float32", True, False)["variance"]
+        )
 
 
 @pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
