@@ -173,9 +173,8 @@ def test_several_processes_on_tensorflow_are_refused(workspace):
 @pytest.mark.parametrize(("visible", "taken"), [("0", ["0", "0"]), ("0,1", ["0", "1"]), (None, ["0", "1"])])
 def test_each_task_of_a_node_takes_a_gpu(visible, taken):
     """Slurm shows a task its own GPU, which is then the first of one, or all of the node's."""
-    code = (
-        "from pipeline import engine; engine.join_processes(); import jax; print(jax.config.jax_cuda_visible_devices)"
-    )
+    code = "from pipeline import engine; engine.join_processes(); import jax; "
+    code += "print(jax.config.values['jax_cuda_visible_devices'])"
 
     def task(index: int) -> str:
         place = {"SLURM_PROCID": str(index), "SLURM_LOCALID": str(index), "SLURM_STEP_NODELIST": "localhost"}
