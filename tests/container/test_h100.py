@@ -1,6 +1,7 @@
 """The image for JAX on NVIDIA GPUs compiles the sources' training step for an H100, on a machine that has none."""
 
 import json
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ def compiled(docker, build_environment, tmp_path_factory):
     folder = tmp_path_factory.mktemp("study")
     (folder / "params.yaml").write_text(yaml_files.dump(composed("profile=paper_jax")))
 
+    @cache
     def compile_step(variant: str) -> dict:
         mounts = [f"--volume={folder}:/study:ro", f"--volume={Path(__file__).parent}:/tests:ro"]
         arguments = ["/study/params.yaml", "cifar100_efficientnet_b0", variant]
