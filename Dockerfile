@@ -1,4 +1,5 @@
-# One Dockerfile, three images: cpu, cuda (TensorFlow with its CUDA libraries) and tpu (Keras on JAX).
+# One Dockerfile, four images: cpu, cuda (TensorFlow with its CUDA libraries), cuda-jax (Keras on JAX with them) and tpu
+# (Keras on JAX).
 # container/build.sh calls it. Layers go from what changes rarely to what changes often: Debian's packages, the locked
 # Python packages, the project's code.
 ARG BASE_IMAGE=debian:bookworm-slim
@@ -29,7 +30,7 @@ ARG BASE_IMAGE
 ARG COMMIT=null
 ARG DIRTY=null
 RUN mkdir /identity \
-    && for target in cpu cuda tpu; do \
+    && for target in cpu cuda cuda-jax tpu; do \
          content=$({ echo "$target"; dpkg-query --show; sha256sum < "requirements/$target.txt"; } | sha256sum | cut -c1-64); \
          printf '{"target": "%s", "base": "%s", "content_sha256": "%s", "commit": %s, "dirty": %s}\n' \
            "$target" "$BASE_IMAGE" "$content" "$COMMIT" "$DIRTY" > "/identity/$target.json"; \
@@ -53,6 +54,15 @@ RUN --mount=type=bind,from=installer,source=/opt/uv,target=/opt/uv \
 # Where the loader finds the CUDA libraries, also once NVIDIA's runtime has refreshed its cache.
 RUN ls -d /opt/venv/lib/python3*/site-packages/nvidia/*/lib > /etc/ld.so.conf.d/nvidia.conf && ldconfig
 COPY --from=project /identity/cuda.json /etc/mixed-precision-image.json
+COPY --from=project /opt/mixed-precision ./
+
+FROM system AS cuda-jax
+COPY requirements/cuda-jax.txt requirements/workflow.txt requirements/
+RUN --mount=type=bind,from=installer,source=/opt/uv,target=/opt/uv \
+    --mount=type=cache,target=/var/cache/uv \
+    --mount=type=secret,id=ca,target=/run/ca.pem \
+    /opt/uv/install.sh cuda-jax
+COPY --from=project /identity/cuda-jax.json /etc/mixed-precision-image.json
 COPY --from=project /opt/mixed-precision ./
 
 FROM system AS tpu

@@ -6,12 +6,13 @@ PROFILE ?=
 # PATH, PYTHONPATH and LD_LIBRARY_PATH would take such a folder for two.
 $(if $(findstring :,$(CURDIR)),$(error a path with a colon can't be searched for programs or modules: rename $(CURDIR)))
 
-# What trains: cpu, cuda or tpu. Without a word it is what the study says, which only Python reads as DVC does; where
+# What trains, by its locked packages: cuda-jax is Keras on JAX, on NVIDIA GPUs. Without a word it is what the study says, which only Python reads as DVC does; where
 # another is asked for, the study is ported to it.
+RUNTIMES := cpu cuda cuda-jax tpu
 ANSWER := $(shell $(BIN)/python -m stages.runtime $(if $(PROFILE),--profile '$(PROFILE)') 2>/dev/null)
-RUNTIME := $(or $(filter cpu cuda tpu,$(ANSWER)),$(shell cat .venv/ready 2>/dev/null),cpu)
+RUNTIME := $(or $(filter $(RUNTIMES),$(ANSWER)),$(shell cat .venv/ready 2>/dev/null),cpu)
 ENGINE ?= $(if $(filter gpu,$(DEVICE)),cuda,$(RUNTIME))
-$(if $(filter cpu cuda tpu,$(ENGINE)),,$(error ENGINE is cpu, cuda or tpu, not '$(ENGINE)'))
+$(if $(filter $(RUNTIMES),$(ENGINE)),,$(error ENGINE is one of $(RUNTIMES), not '$(ENGINE)'))
 SETTINGS := $(strip $(PROFILE:%=profile=%) $(if $(filter-out $(RUNTIME),$(ENGINE)),--runtime $(ENGINE)))
 LOCKS := requirements/$(ENGINE).txt requirements/workflow.txt requirements/development.txt
 TARGET ?= $(if $(ANSWER),$(ENGINE))
@@ -36,7 +37,7 @@ endif
 help: ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
-repro: .venv/ready ## run the study and write its report; PROFILE=paper for the sources' full scale, ENGINE=cuda or tpu
+repro: .venv/ready ## run the study and write its report; PROFILE=paper for the sources' full scale, ENGINE=cuda, cuda-jax or tpu
 	@$(MAKE) --no-print-directory study
 
 # What `repro` runs once the packages are there. A container has them.
@@ -46,7 +47,7 @@ study:
 	@python -m stages.repro
 	@python -m stages.summary
 
-image: ## build the container image of TARGET=cpu, cuda or tpu; needs Docker
+image: ## build the container image of TARGET=cpu, cuda, cuda-jax or tpu; needs Docker
 	@container/build.sh $(TARGET)
 
 repro-in-container: ## run the study inside the image of TARGET; see docs/containers.md
@@ -93,13 +94,13 @@ endif
 
 # What `bench DEVICE=…` runs once the packages are there, whose libraries the loader then finds.
 bench-device:
-	@python -m bench.device --device $(DEVICE) --engine $(if $(filter tpu,$(ENGINE)),jax,tensorflow)
+	@python -m bench.device --device $(DEVICE) --engine $(if $(filter cuda-jax tpu,$(ENGINE)),jax,tensorflow)
 
 params: .venv/ready ## compose params.yaml from conf/
 	@python -m stages.compose
 
 lock: .venv/ready ## resolve requirements/*.in into hashed locks, with the newest versions
-	@cd requirements && for name in cpu cuda tpu uv workflow development; do \
+	@cd requirements && for name in cpu cuda cuda-jax tpu uv workflow development; do \
 	  uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
 	    --custom-compile-command "make lock" --output-file $$name.txt $$name.in || exit; \
 	done

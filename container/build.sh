@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Build the image of a target: container/build.sh cpu|cuda|tpu, or make image TARGET=…
+# Build the image of a target: container/build.sh cpu|cuda|cuda-jax|tpu, or make image TARGET=…
 #   BASE_IMAGE      what it stands on: debian:bookworm-slim, or a copy of it
 #   CA_CERTIFICATE  file of a private certificate authority; the build reads it and no layer keeps it
 #   BUILD_OPTIONS   more options for docker build
@@ -14,7 +14,7 @@ if [ "${version%%.*}" -ge 23 ] && ! "$docker" buildx version >/dev/null 2>&1; th
 fi
 
 # What a first build takes: the image, and in Docker's build cache the packages it is made of.
-case $target in cpu) needed_gb=6 ;; cuda) needed_gb=16 ;; tpu) needed_gb=7 ;; esac
+case $target in cpu) needed_gb=6 ;; cuda | cuda-jax) needed_gb=16 ;; tpu) needed_gb=7 ;; esac
 folder=$("$docker" info --format '{{.DockerRootDir}}' 2>/dev/null) || folder= # Podman has no such word
 same_packages=$("$docker" image ls --quiet --filter "label=mixed-precision.locks=$locks_sha256")
 if [ -e "$folder" ] && [ -z "$same_packages" ]; then

@@ -1,4 +1,4 @@
-# Tell build.sh and run.sh which image is meant, and whether it can be had. They are called as SCRIPT cpu|cuda|tpu.
+# Tell build.sh and run.sh which image is meant, and whether it can be had. They are called as SCRIPT cpu|cuda|cuda-jax|tpu.
 # shellcheck shell=bash
 # DOCKER names another client, IMAGE another image.
 
@@ -11,8 +11,8 @@ cd -P "$(dirname "$0")/.."
 case $PWD in *:*) fail "Docker splits paths at colons; rename $PWD" ;; esac
 target=${1:-}
 case $target in
-  cpu | cuda | tpu) ;;
-  *) fail "TARGET is cpu, cuda or tpu, not '$target'" ;;
+  cpu | cuda | cuda-jax | tpu) ;;
+  *) fail "TARGET is cpu, cuda, cuda-jax or tpu, not '$target'" ;;
 esac
 docker=${DOCKER:-docker}
 image=${IMAGE:-mixed-precision:$target}

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Run the study, or a command, in the image of a target, on this checkout, as the user who calls:
-#   container/run.sh cpu|cuda|tpu [command…], or make repro-in-container TARGET=… [PROFILE=…]
+#   container/run.sh cpu|cuda|cuda-jax|tpu [command…], or make repro-in-container TARGET=… [PROFILE=…]
 #   TFDS_DATA_DIR   prepared data sets, read only; without it ~/tensorflow_datasets, as outside
 #   CA_CERTIFICATE  file of a private certificate authority, for downloads
-#   JAX_PLATFORMS   cpu tries the tpu image where there is no TPU
+#   JAX_PLATFORMS   cpu tries the cuda-jax and tpu images where there is no GPU or TPU
 #   RUN_OPTIONS     more options for docker run
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
@@ -73,12 +73,14 @@ if [ -n "${CA_CERTIFICATE:-}" ]; then
 fi
 
 case $target in
-  cuda)
-    # Docker itself knows best whether it can hand out a GPU.
-    answer=$("$docker" run --rm --gpus all "$image" true 2>&1) ||
-      fail "Docker can't hand out an NVIDIA GPU (${answer%%$'\n'*}); install the driver and the NVIDIA Container" \
-        "Toolkit (nvidia-ctk runtime configure --runtime=docker, then restart Docker), or use TARGET=cpu"
-    options+=(--gpus all)
+  cuda | cuda-jax)
+    if [ "$target" = cuda ] || [ "${JAX_PLATFORMS:-}" != cpu ]; then
+      # Docker itself knows best whether it can hand out a GPU.
+      answer=$("$docker" run --rm --gpus all "$image" true 2>&1) ||
+        fail "Docker can't hand out an NVIDIA GPU (${answer%%$'\n'*}); install the driver and the NVIDIA Container" \
+          "Toolkit (nvidia-ctk runtime configure --runtime=docker, then restart Docker), or use TARGET=cpu"
+      options+=(--gpus all)
+    fi
     ;;
   tpu)
     if [ "${JAX_PLATFORMS:-}" != cpu ]; then

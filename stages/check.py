@@ -10,11 +10,11 @@ from pipeline.errors import InputError
 from pipeline.machine.hardware import Hardware, this_machine
 from pipeline.study import user_code
 from pipeline.study.benchmark import Imported
+from pipeline.study.runtimes import RUNTIMES
 from pipeline.study.schema import PARAMS, Study, load_study
 from stages import run
 
 MADE = ("data", "inputs", "runs", "results")  # folders that DVC writes: what makes one can't depend on it
-MADE_FOR = {"cpu": "cpu", "cuda": "nvidia_gpu", "tpu": "tpu"}
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -65,13 +65,13 @@ def check_own_code() -> None:
 
 def describe_device(runtime: str, hardware: Hardware) -> str:
     """Say what trains the study here, and what to do if its packages are made for something else."""
-    if hardware.kind == MADE_FOR[runtime]:
+    if hardware.kind == RUNTIMES[runtime].hardware:
         return f"trains on {hardware.name}"
     if hardware.kind == "cpu":
         return f"note: the packages are for a {runtime} device and none is visible here; training is on {hardware.name}"
     return (
         f"note: the packages are for a {runtime} device and {hardware.name} is here;"
-        " make repro ENGINE=cuda trains on NVIDIA GPUs, ENGINE=tpu on TPUs"
+        " make repro ENGINE=cuda-jax or ENGINE=cuda trains on NVIDIA GPUs, ENGINE=tpu on TPUs"
     )
 
 
@@ -88,5 +88,5 @@ def slow_choices(study: Study, hardware: Hardware) -> list[str]:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m stages.check", description=__doc__)
-    parser.add_argument("--runtime", choices=MADE_FOR, help="what will train the study, where that is not what it says")
+    parser.add_argument("--runtime", choices=RUNTIMES, help="what will train the study, where that is not what it says")
     run(main, parser)

@@ -13,11 +13,11 @@ from pipeline.files.writing import whole
 from pipeline.files.yaml_files import read_yaml_text
 from pipeline.machine.locking import refuse_while_a_study_runs
 from pipeline.reproduction.porting import port
+from pipeline.study.runtimes import RUNTIMES
 from pipeline.study.schema import PARAMS, load_study
 from stages import run
 
 CONF = Path("conf")
-RUNTIMES = ("cpu", "cuda", "tpu")
 
 
 def main(arguments: argparse.Namespace) -> None:

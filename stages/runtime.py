@@ -1,10 +1,11 @@
-"""Print the packages that train the study, cpu, cuda or tpu. Make asks; only the parser must be installed."""
+"""Print the packages that train the study, such as cuda. Make asks; only the parser must be installed."""
 
 import argparse
 from pathlib import Path
 
 from pipeline.errors import InputError
 from pipeline.files.yaml_files import load
+from pipeline.study.runtimes import RUNTIMES
 from stages import run
 
 UNKNOWN = "unknown"  # what is wrong with the study, stages.check says
@@ -23,7 +24,7 @@ def _runtime(path: Path) -> str | None:
     except InputError:
         return None
     runtime = values.get("runtime") if isinstance(values, dict) else None
-    return runtime if runtime in ("cpu", "cuda", "tpu") else None
+    return runtime if runtime in RUNTIMES else None
 
 
 if __name__ == "__main__":

@@ -102,11 +102,6 @@ def test_the_work_of_another_process_is_disturbance(monkeypatch):
     [
         ("SLURM_JOB_ID", "7", "7"),
         ("KERAS_DISTRIBUTION_JOB_ADDRESSES", "10.0.0.1:4321", "10.0.0.1:4321"),
-        (
-            "TF_CONFIG",
-            '{"cluster": {"worker": ["a:1", "a:2"]}, "task": {"type": "worker", "index": 0}}',
-            '{"cluster": {"worker": ["a:1", "a:2"]}, "task": {"type": "worker", "index": 1}}',
-        ),
     ],
 )
 def test_the_work_of_a_process_of_the_same_run_or_job_is_ours(monkeypatch, name, ours, theirs, when):

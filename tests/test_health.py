@@ -10,7 +10,7 @@ import pytest
 import yaml
 from conftest import small_study
 
-from pipeline import engine  # noqa: F401  first: it quietens the engine before Keras imports it
+from pipeline import engine  # first: it quietens the engine before Keras imports it
 
 # isort: split
 import keras
@@ -86,7 +86,9 @@ def application(name: str) -> keras.Model:
 
 HEALTHY = {
     "dense": lambda: dense.build(num_classes=NUM_CLASSES, image_shape=(32, 32, 3), units=64),
-    "efficientnet": lambda: efficientnet.build(num_classes=NUM_CLASSES, image_shape=(32, 32, 3), depth=0.1),
+    "efficientnet": lambda: efficientnet.build(
+        num_classes=NUM_CLASSES, image_shape=(32, 32, 3), depth=0.1, batch_norm=engine.BatchNormalization
+    ),
     "transformer": transformer,
     "MobileNetV2": lambda: application("MobileNetV2"),
     "ResNet50V2": lambda: application("ResNet50V2"),

@@ -108,6 +108,9 @@ def test_a_job_has_an_element_for_each_stage_of_its_profile(overlay):
     study = validate(Study, composed(f"profile={PROFILES[overlay]}"), PROFILES[overlay])
     text = (MANIFESTS / "overlays" / overlay / "kustomization.yaml").read_text()
     assert re.findall(r"completions: (\d+)", text) == [str(len(shared_stages(study)))]
+    for number, profile in re.findall(r"; (\d+) of (\w+)$", text, re.MULTILINE):
+        other = validate(Study, composed(f"profile={profile}"), profile)
+        assert len(shared_stages(other)) == int(number)
 
 
 @pytest.mark.parametrize("place", PLACES)

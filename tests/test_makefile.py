@@ -24,6 +24,7 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "params.yaml").write_text("runtime: cpu\n")
     (profiles / "paper.yaml").write_text("profile: paper\n")
     (profiles / "tpu.yaml").write_text("engine: jax\nruntime: tpu\n")
+    (profiles / "paper_jax.yaml").write_text("engine: jax\nruntime: cuda-jax\n")
     shutil.copytree(REPOSITORY / "requirements", tmp_path / "requirements")
     for name in ("pipeline", "stages"):
         (tmp_path / name).symlink_to(REPOSITORY / name)
@@ -55,6 +56,8 @@ def make(folder: Path, *arguments: str) -> str:
         (["PROFILE=paper"], "python -m stages.compose profile=paper"),
         (["ENGINE=cuda"], "python -m stages.compose --runtime cuda"),
         (["ENGINE=cuda", "PROFILE=paper"], "python -m stages.compose profile=paper --runtime cuda"),
+        (["ENGINE=cuda-jax"], "python -m stages.compose --runtime cuda-jax"),
+        (["PROFILE=paper_jax"], "python -m stages.compose profile=paper_jax"),
         (["ENGINE=tpu"], "python -m stages.compose --runtime tpu"),
         (["PROFILE=tpu"], "python -m stages.compose profile=tpu"),
         (["PROFILE=tpu", "ENGINE=cpu"], "python -m stages.compose profile=tpu --runtime cpu"),
@@ -71,6 +74,8 @@ def test_the_study_is_composed_or_ported_where_another_is_asked_for(folder, argu
     [
         ([], "cpu"),
         (["ENGINE=cuda"], "cuda"),
+        (["ENGINE=cuda-jax"], "cuda-jax"),
+        (["PROFILE=paper_jax"], "cuda-jax"),
         (["ENGINE=tpu"], "tpu"),
         (["PROFILE=tpu"], "tpu"),
         (["PROFILE=paper"], "cpu"),
@@ -163,4 +168,4 @@ def test_advice_is_asked_for_in_variables(folder):
 
 
 def test_another_engine_is_refused(folder):
-    assert "ENGINE is cpu, cuda or tpu, not 'gpu'" in planned(folder, "study", "ENGINE=gpu")
+    assert "ENGINE is one of cpu cuda cuda-jax tpu, not 'gpu'" in planned(folder, "study", "ENGINE=gpu")

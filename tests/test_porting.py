@@ -81,18 +81,19 @@ def test_the_author_of_a_study_finds_every_word_again(mark):
     assert changed_lines(mark + OWN, text) == ["- runtime: 'cpu'", "+ runtime: cuda"]
 
 
-def test_jax_compiles_every_variant_and_says_so():
-    text, changes = port(OWN, "tpu", "params.yaml")
+@pytest.mark.parametrize("runtime", ["cuda-jax", "tpu"])
+def test_jax_compiles_every_variant_and_says_so(runtime):
+    text, changes = port(OWN, runtime, "params.yaml")
     assert [line for line in changed_lines(OWN, text) if line[0] == "+"] == [
         "+ engine: jax # by now",
-        "+ runtime: tpu",
+        f"+ runtime: {runtime}",
         "+     float32: &plain {jit_compile: true, policy: float32, batch_multiplier: 1}",
         "+         jit_compile: true",
     ]
     study = validate(Study, yaml_files.parse(text, "params.yaml"), "params.yaml")
     assert all(variant.jit_compile for variant in study.variants.values())
     assert changes == [
-        "runtime is tpu (was cpu), engine is jax (was tensorflow).",
+        f"runtime is {runtime} (was cpu), engine is jax (was tensorflow).",
         "jit_compile is true in float32, again, mixed: JAX compiles every step with XLA.",
         "mixed and compiled are the same now; leave one out to spare its runs.",
     ]

@@ -269,10 +269,11 @@ def test_a_baseline_of_before_this_was_noted_is_not_refused(tmp_path):
     check_baseline(small_study().model_copy(update={"devices": 4}), tmp_path)
 
 
-def test_a_study_for_gpus_needs_a_site_that_asks_for_them():
+@pytest.mark.parametrize("runtime", ["cuda", "cuda-jax"])
+def test_a_study_for_gpus_needs_a_site_that_asks_for_them(runtime):
     cluster = read(Cluster, REPOSITORY / "cluster" / "slurm" / "cluster.yaml")
     cluster.check(small_study())
-    study = small_study().model_copy(update={"runtime": "cuda", "devices": 2})
+    study = small_study().model_copy(update={"runtime": runtime, "devices": 2})
     with pytest.raises(InputError, match="gpus: 0 a job, and the study"):
         cluster.check(study)
     cluster.model_copy(update={"gpus": 2}).check(study)

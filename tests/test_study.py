@@ -209,8 +209,14 @@ def test_what_an_engine_cannot_run_is_refused_at_the_door(variant, message):
 @pytest.mark.parametrize(
     ("changes", "messages"),
     [
-        ({"engine": "jax"}, ["runtime: cpu has no jax", "variants.float32.jit_compile: must be true, JAX compiles"]),
-        ({"runtime": "tpu"}, ["runtime: tpu has no tensorflow"]),
+        (
+            {"engine": "jax"},
+            [
+                "runtime: cpu has no jax; cuda-jax and tpu have it.",
+                "variants.float32.jit_compile: must be true, JAX compiles",
+            ],
+        ),
+        ({"runtime": "tpu"}, ["runtime: tpu has no tensorflow; cpu and cuda have it."]),
         ({"compilation_cache": True}, ["compilation_cache: TensorFlow keeps nothing"]),
         (
             {"devices": 5},
@@ -304,6 +310,7 @@ CPU = Hardware("cpu", "CPU", cpu_features=("avx2",))
         ("cpu", Hardware("cpu", "Xeon"), "trains on Xeon"),
         ("cuda", Hardware("nvidia_gpu", "H100"), "trains on H100"),
         ("cuda", Hardware("cpu", "Xeon"), "note: the packages are for a cuda device and none is visible here"),
+        ("cuda-jax", Hardware("nvidia_gpu", "H100"), "trains on H100"),
         ("cpu", Hardware("nvidia_gpu", "H100"), "note: the packages are for a cpu device and H100 is here"),
     ],
 )
@@ -450,7 +457,8 @@ def test_what_is_no_study_is_not_composed(tmp_path, setting):
     done = compose(tmp_path, setting)
     assert (done.returncode, "Traceback" in done.stderr) == (2, False)
     assert (
-        "PROFILE is one of paper, quick, tpu. Received: papier" in done.stderr or "params.partial.yaml: " in done.stderr
+        "PROFILE is one of paper, paper_jax, quick, tpu. Received: papier" in done.stderr
+        or "params.partial.yaml: " in done.stderr
     )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["conf", "params.yaml"]
     assert (tmp_path / "params.yaml").read_text() == "mine: 1\n"

@@ -12,6 +12,7 @@ from pipeline.files.untrusted import Remedy, read_json
 from pipeline.statistics.equivalence import num_seeds_needed
 from pipeline.study.configuration import validate
 from pipeline.study.dataset_source import DatasetSource
+from pipeline.study.runtimes import RUNTIMES
 from pipeline.study.schema import Study
 
 ADVISED_POLICIES = ("float32", "mixed_float16", "mixed_bfloat16")
@@ -65,7 +66,7 @@ def propose(
             f"--batch: twice the batch must be at most the {num_examples - num_validation} training examples that "
             f"{dataset} leaves beside {num_validation} for validation. Received: {batch_size}"
         )
-    engine = "jax" if runtime == "tpu" else "tensorflow"
+    engine = RUNTIMES[runtime].engine
     name = study_name(f"{dataset} {model['name'].rpartition(':')[2]}")
     variants = _variants(policies, jit_compile=engine == "jax")
     split = {"num_train_examples": num_examples - num_validation, "num_validation_examples": num_validation}

@@ -13,6 +13,7 @@ from pydantic import Field, PositiveInt
 
 from pipeline.errors import InputError
 from pipeline.study.configuration import Section
+from pipeline.study.runtimes import RUNTIMES
 from pipeline.study.schema import Study
 
 
@@ -44,9 +45,9 @@ class Cluster(Section):
 
     def check(self, study: Study) -> None:
         """Raise `InputError` where a job of this cluster lacks what the study asks for."""
-        if study.runtime == "cuda" and self.gpus < study.devices:
+        if RUNTIMES[study.runtime].hardware == "nvidia_gpu" and self.gpus < study.devices:
             raise InputError(
-                f"gpus: {self.gpus} a job, and the study (runtime cuda, devices {study.devices}) trains on "
+                f"gpus: {self.gpus} a job, and the study (runtime {study.runtime}, devices {study.devices}) trains on "
                 f"{study.devices}. Ask for as many in the cluster's file, or change the study"
             )
 

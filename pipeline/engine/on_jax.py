@@ -16,9 +16,14 @@ from pipeline.engine import processes
 from pipeline.engine.loading import silent_stderr
 from pipeline.errors import InputError
 
+# At its start JAX takes three quarters of a GPU's memory if nobody asks, TensorFlow nearly all: what fits on the one
+# shall fit on the other.
+os.environ.setdefault("XLA_PYTHON_CLIENT_MEM_FRACTION", "0.92")
+
 with silent_stderr():
     import jax
     import keras
+    from keras.layers import BatchNormalization  # noqa: F401  which XLA fuses
 
     with contextlib.suppress(ModuleNotFoundError):
         import tensorflow  # noqa: F401  which Keras imports where it is installed
@@ -33,8 +38,10 @@ COMPILES_SHAPES = True  # every function is compiled again for each shape, and n
 def join_processes() -> tuple[int, int]:
     """Join the processes that one launcher started for one run; return which of them this is, and their number.
 
-    Slurm's tasks of a job step are found by JAX; elsewhere the environment variables KERAS_DISTRIBUTION_JOB_ADDRESSES,
-    …_NUM_PROCESSES and …_PROCESS_ID tell, as Keras documents them. Call it before anything else of JAX.
+    Slurm's tasks of a job step are found by JAX, and take a GPU each: the only one that they see, or of those on their
+    node the one of their place. Elsewhere the environment variables KERAS_DISTRIBUTION_JOB_ADDRESSES, …_NUM_PROCESSES
+    and …_PROCESS_ID tell, as Keras documents them; a process then takes every GPU that it sees. Call it before anything
+    else of JAX.
 
     Raises:
         InputError: the machine of the first process can't be found.
@@ -42,7 +49,10 @@ def join_processes() -> tuple[int, int]:
     if processes.are_slurm_tasks():
         first = processes.slurm_hosts()[0]
         processes.expect([first], os.environ["SLURM_PROCID"], os.environ["SLURM_STEP_NUM_TASKS"])
-        jax.distributed.initialize(initialization_timeout=processes.JOIN_SECONDS)
+        sees_one = "," not in os.environ.get("CUDA_VISIBLE_DEVICES", ",")
+        jax.distributed.initialize(
+            local_device_ids=[0] if sees_one else None, initialization_timeout=processes.JOIN_SECONDS
+        )
     elif "KERAS_DISTRIBUTION_NUM_PROCESSES" in os.environ:
         first, index, count = (
             os.environ[f"KERAS_DISTRIBUTION_{name}"] for name in ("JOB_ADDRESSES", "PROCESS_ID", "NUM_PROCESSES")
@@ -132,14 +142,6 @@ def data_parallel(num_devices: int) -> Iterator[None]:
         yield
     finally:
         keras.distribution.set_distribution(None)
-
-
-def share_gradients(model: Any) -> None:
-    """Do nothing: XLA sums the gradients of all devices, wherever they are."""
-
-
-def average_epoch(model: Any, logs: dict[str, Any]) -> None:
-    """Do nothing: metrics and moving averages are those of the whole batch from the start."""
 
 
 def feed(batches: Any) -> Any:

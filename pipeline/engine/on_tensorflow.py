@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from pipeline.engine import processes
 from pipeline.engine.loading import silent_stderr, without
 from pipeline.errors import InputError
 
@@ -22,18 +23,25 @@ with silent_stderr(), without("IPython", "jax", "matplotlib", "pandas", "pyarrow
 
     from tensorflow.python.util._pywrap_util_port import IsMklEnabled  # the public API does not tell
 
-    from pipeline.engine import collective
+    from pipeline.engine.fused_batch_norm import BatchNormalization  # noqa: F401
 tf.get_logger().setLevel("ERROR")  # it advises against tracing, which we do on purpose and outside the clock
 
 
 COMPILES_SHAPES = False
 NUM_BATCHES_AHEAD = 2
 
-# What differs where a run has several processes.
-join_processes = collective.join_processes
-synchronise = collective.synchronise
-share_gradients = collective.share_gradients
-average_epoch = collective.average_epoch
+
+def join_processes() -> tuple[int, int]:
+    """Return that this process is the first of one.
+
+    Keras 3.15 can't fit a model of several processes on TensorFlow (keras #20585).
+
+    Raises:
+        InputError: it is one of several tasks of a job step of Slurm.
+    """
+    if processes.are_slurm_tasks():
+        raise InputError("engine: several processes train one run on jax alone, with ENGINE=cuda-jax on GPUs.")
+    return 0, 1
 
 
 def version() -> dict[str, str]:
@@ -51,13 +59,16 @@ def kernels() -> str:
 def end_process() -> NoReturn:
     """End this process without taking TensorFlow down piece by piece, which would take a second.
 
-    Only Python's own buffers are still to be written. Each of several processes takes its leave of the others.
+    Only Python's own buffers are still to be written.
     """
-    if collective.num_processes() > 1:
-        sys.exit()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
+
+
+def synchronise() -> None:
+    """Wait until the devices have finished."""
+    tf.test.experimental.sync_devices()
 
 
 def set_tf32(enabled: bool) -> None:
@@ -90,13 +101,8 @@ def data_parallel(num_devices: int) -> Iterator[None]:
     """Build and train on `num_devices` devices inside the block, a share of each batch on each.
 
     Raises:
-        InputError: there are fewer, or several processes have more or fewer, at one each.
+        InputError: there are fewer.
     """
-    if (num_processes := collective.num_processes()) > 1:
-        if num_devices != num_processes:
-            raise InputError(f"devices: {num_devices} asked for, and {num_processes} processes have one each.")
-        yield  # each builds and trains its own model
-        return
     devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
     if num_devices > len(devices):
         raise InputError(f"devices: {num_devices} asked for, and TensorFlow sees {len(devices)} here.")

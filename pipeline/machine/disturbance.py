@@ -1,7 +1,6 @@
 """Watch what else ran on the machine while a run trained, and whether something held the machine back."""
 
 import contextlib
-import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -122,10 +121,7 @@ class _Run:
 
 def _marks(environment: Mapping[str, str]) -> set[str]:
     """Return the marks that processes of one run or job share: the addresses where they meet, and the job's number."""
-    found = {f"{name} {environment[name]}" for name in _SHARED if environment.get(name)}
-    with contextlib.suppress(KeyError, TypeError, ValueError):
-        found.add(json.dumps(json.loads(environment["TF_CONFIG"])["cluster"], sort_keys=True))
-    return found
+    return {f"{name} {environment[name]}" for name in _SHARED if environment.get(name)}
 
 
 def _quota_seconds() -> float | None:

@@ -10,7 +10,7 @@ DESCRIPTION = Path("/etc/mixed-precision-image.json")
 
 
 def installed_runtime() -> str | None:
-    """Return whose locked packages these are, cpu, cuda or tpu, by the image or by .venv.
+    """Return whose locked packages these are, one of `RUNTIMES`, by the image or by .venv.
 
     None means that neither says.
     """

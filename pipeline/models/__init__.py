@@ -3,6 +3,9 @@
 import importlib
 import math
 
+from pipeline import engine  # first: it quietens the engine before Keras imports it
+
+# isort: split
 import keras
 import numpy as np
 from keras import layers
@@ -47,6 +50,8 @@ def _network(benchmark: Benchmark, spec: ModelSpec) -> keras.Model:
         arguments = {"name": model.name.partition(":")[2], **model.arguments}
     else:
         arguments = model.model_dump(exclude={"name", "source"})
+    if kind == "efficientnet":
+        arguments["batch_norm"] = engine.BatchNormalization
     network = importlib.import_module(f"pipeline.models.{kind}").build(
         num_classes=spec.num_classes, image_shape=spec.image_shape, **arguments
     )

@@ -56,30 +56,32 @@ def build(
     depth: float | None = None,
     squeeze_excite: str = "transformed",
     batch_norm_momentum: float = 0.99,
+    batch_norm: type[layers.BatchNormalization] = layers.BatchNormalization,
 ) -> keras.Model:
     """Build the network: float images (N, H, W, C) to float32 probabilities (N, num_classes).
 
     Every layer but the softmax follows the global Keras policy. `width` multiplies filters and `depth` repeats, by
-    default as the `number` of the family says; the stem, the first stage and the head keep theirs.
+    default as the `number` of the family says; the stem, the first stage and the head keep theirs. `batch_norm` is the
+    layer of that name that computes best on the engine: the notebook ran TensorFlow's fused kernel, Keras 3 does not.
     """
     width, depth = width or FAMILY[number][0], depth or FAMILY[number][1]
     weigh_channels = SQUEEZE_EXCITE[squeeze_excite]
     inputs = keras.Input(image_shape)
 
-    def batch_norm(x):
-        return layers.BatchNormalization(momentum=batch_norm_momentum)(x)
+    def normalise(x):
+        return batch_norm(momentum=batch_norm_momentum)(x)
 
     x = layers.Conv2D(STEM_FILTERS, 3, strides=2, padding="same")(inputs)
-    x = layers.ReLU(6.0)(batch_norm(x))
+    x = layers.ReLU(6.0)(normalise(x))
     for index, stage in enumerate(STAGES):
         filters, repeats = stage.filters, stage.repeats
         if index:
             filters, repeats = round_filters(filters * width), math.ceil(repeats * depth)
         for repeat in range(repeats):
             stride = stage.stride if repeat == 0 else 1
-            x = _inverted_residual(x, filters, stage.kernel_size, stride, stage.expansion, batch_norm, weigh_channels)
+            x = _inverted_residual(x, filters, stage.kernel_size, stride, stage.expansion, normalise, weigh_channels)
     x = layers.Conv2D(HEAD_FILTERS, 1, padding="same")(x)
-    x = layers.ReLU(6.0)(batch_norm(x))
+    x = layers.ReLU(6.0)(normalise(x))
     x = layers.GlobalAveragePooling2D()(x)
     x = layers.Dense(num_classes)(x)
     outputs = layers.Activation("softmax", dtype="float32", name="probabilities")(x)
@@ -92,17 +94,17 @@ def round_filters(filters: float, divisor: int = 8) -> int:
     return rounded + divisor if rounded < 0.9 * filters else rounded
 
 
-def _inverted_residual(x, filters, kernel_size, stride, expansion, batch_norm, weigh_channels):
+def _inverted_residual(x, filters, kernel_size, stride, expansion, normalise, weigh_channels):
     """Expand, filter each channel in space, weigh the channels, project; add the input where shapes allow."""
     entry = x
     expanded = entry.shape[-1] * expansion
     x = layers.Conv2D(expanded, 1, padding="same")(x)
-    x = layers.ReLU(6.0)(batch_norm(x))
+    x = layers.ReLU(6.0)(normalise(x))
     x = layers.DepthwiseConv2D(kernel_size, strides=stride, padding="same")(x)
-    x = layers.ReLU(6.0)(batch_norm(x))
+    x = layers.ReLU(6.0)(normalise(x))
     x = weigh_channels(x, expanded, expanded // (24 if expanded % 24 == 0 else 4))
     x = layers.Conv2D(filters, 1, padding="same")(x)
-    x = batch_norm(x)
+    x = normalise(x)
     return layers.Add()([x, entry]) if stride == 1 and entry.shape[-1] == filters else x
 
 

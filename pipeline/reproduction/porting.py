@@ -8,6 +8,7 @@ from ruamel.yaml import YAML, MappingNode
 from pipeline.errors import InputError
 from pipeline.files import yaml_files
 from pipeline.study.configuration import validate
+from pipeline.study.runtimes import RUNTIMES
 from pipeline.study.schema import Study
 
 
@@ -19,7 +20,7 @@ class Ported(NamedTuple):
 
 
 def port(text: str, runtime: str, source: str) -> Ported:
-    """Return the study in `text` for the packages of `runtime`: cpu, cuda or tpu.
+    """Return the study in `text` for the packages of `runtime`, one of `RUNTIMES`.
 
     JAX compiles every step, so every variant says so then; TensorFlow keeps nothing that it compiled.
 
@@ -31,7 +32,7 @@ def port(text: str, runtime: str, source: str) -> Ported:
     """
     values = yaml_files.parse(text, source)
     before = validate(Study, values, source)
-    engine = "jax" if runtime == "tpu" else "tensorflow"
+    engine = RUNTIMES[runtime].engine
     eager = [name for name, variant in before.variants.items() if engine == "jax" and not variant.jit_compile]
     changes: dict[str, Any] = {"engine": engine, "runtime": runtime}
     if before.compilation_cache and engine == "tensorflow":

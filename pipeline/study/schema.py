@@ -15,6 +15,7 @@ from pipeline.study.benchmark import Benchmark
 from pipeline.study.comparison_settings import ComparisonSettings
 from pipeline.study.configuration import MAX_ENTRIES, MAX_RUNS, Campaign, Name, PositiveInt, Section, read, unknown_name
 from pipeline.study.dataset_source import DatasetSource
+from pipeline.study.runtimes import RUNTIMES
 from pipeline.study.speed_settings import SpeedSettings
 from pipeline.study.variant import Variant
 
@@ -45,7 +46,7 @@ class Study(Section):
     description: str
     campaign: Campaign  # names a repetition: change it to train everything again
     engine: Literal["tensorflow", "jax"]
-    runtime: Literal["cpu", "cuda", "tpu"]  # the locked packages that train: requirements/<runtime>.txt
+    runtime: Literal["cpu", "cuda", "cuda-jax", "tpu"]  # the locked packages that train: requirements/<runtime>.txt
     devices: PositiveInt  # of all processes of a run; each takes its share of every batch
     seeds: Annotated[list[Seed], Field(min_length=1, max_length=1000)]
     datasets: Annotated[dict[Name, DatasetSource], Field(min_length=1, max_length=MAX_ENTRIES)]
@@ -89,8 +90,9 @@ class Study(Section):
         for name in self.deviations:
             if name not in self.benchmarks:
                 yield unknown_name("deviations", name, "names of benchmarks", self.benchmarks)
-        if (self.engine == "jax") != (self.runtime == "tpu"):
-            yield f"runtime: {self.runtime} has no {self.engine}; tpu has jax, cpu and cuda have tensorflow."
+        if self.engine != RUNTIMES[self.runtime].engine:
+            there = [name for name, runtime in RUNTIMES.items() if runtime.engine == self.engine]
+            yield f"runtime: {self.runtime} has no {self.engine}; {' and '.join(there)} have it."
         if self.compilation_cache and self.engine == "tensorflow":
             yield "compilation_cache: TensorFlow keeps nothing it compiled; only jax does."
 

@@ -5,13 +5,12 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pipeline import engine  # first: it quietens the engine before Keras imports it
+from pipeline import models  # first: it quietens the engine before Keras imports it
 
 # isort: split
 import keras
 import numpy as np
 
-from pipeline import models
 from pipeline.errors import InputError
 from pipeline.study.benchmark import Benchmark
 from pipeline.study.recipe import RESERVED_ARGUMENTS
@@ -74,7 +73,6 @@ def compile_model(model: keras.Model, benchmark: Benchmark, variant: Variant) ->
         steps_per_execution=benchmark.steps_per_execution,
     )
     model.optimizer.build(model.trainable_variables)
-    engine.share_gradients(model)
 
 
 def check_compiles(model: keras.Model) -> None:

@@ -16,10 +16,7 @@ Loop = Callable[[keras.Model, ShuffledBatches, range, Sequence[keras.callbacks.C
 def fit(
     model: keras.Model, batches: ShuffledBatches, epochs: range, callbacks: Sequence[keras.callbacks.Callback]
 ) -> None:
-    first = keras.callbacks.LambdaCallback(  # the callbacks after it get the same `logs`
-        on_epoch_begin=lambda epoch, _: batches.begin_epoch(epoch),
-        on_epoch_end=lambda _, logs: engine.average_epoch(model, logs),
-    )
+    first = keras.callbacks.LambdaCallback(on_epoch_begin=lambda epoch, _: batches.begin_epoch(epoch))
     model.fit(
         engine.feed(batches),
         initial_epoch=epochs.start,

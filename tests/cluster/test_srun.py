@@ -11,10 +11,10 @@ from conftest import REPOSITORY
 PROBE = REPOSITORY / "tests" / "engines" / "engine_probe.py"
 
 
-def losses(engine: str, folder, number: int, *launcher: str) -> list:
+def losses(folder, number: int, *launcher: str) -> list:
     """What each process reports of a run on `number` devices."""
     environment = os.environ | {
-        "KERAS_BACKEND": engine,
+        "KERAS_BACKEND": "jax",
         "EMULATED_DEVICES": "1",
         "PYTHONPATH": f"{REPOSITORY}:{REPOSITORY / 'tests'}",
     }
@@ -27,10 +27,9 @@ def losses(engine: str, folder, number: int, *launcher: str) -> list:
 
 
 @pytest.mark.usefixtures("slurm")
-@pytest.mark.parametrize("engine", ["tensorflow", "jax"])
-def test_two_tasks_on_two_nodes_train_as_one_process(workspace, engine):
-    (one,) = losses(engine, workspace, 1)
-    first, second = losses(engine, workspace, 2, "srun", "--nodes=2", "--ntasks=2")
+def test_two_tasks_on_two_nodes_train_as_one_process(workspace):
+    (one,) = losses(workspace, 1)
+    first, second = losses(workspace, 2, "srun", "--nodes=2", "--ntasks=2")
     assert first == second == pytest.approx(one, rel=1e-5)
     record = workspace / "runs" / "wide" / "float32" / "seed-0" / "record.json"
     assert json.loads(record.read_text())["planned"]["devices"] == 2

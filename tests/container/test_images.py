@@ -1,4 +1,4 @@
-"""The three images, built and run by a real Docker: a small study inside gives what it gives outside.
+"""The four images, built and run by a real Docker: a small study inside gives what it gives outside.
 
 Needs Docker, or root on Debian to install and start it; a machine that has neither fails here. `.ci/run` runs this;
 `make test` leaves it out. BASE_IMAGE names another base than one made from Debian's packages.
@@ -25,8 +25,8 @@ from projects import PROFILE, commit, dense_study, make_project
 
 from bench.fake_datasets import write_fake_tfds
 
-TARGETS = ("cpu", "cuda", "tpu")
-MAX_GIGABYTES = {"cpu": 2.6, "cuda": 7.8, "tpu": 3.8}
+TARGETS = ("cpu", "cuda", "cuda-jax", "tpu")
+MAX_GIGABYTES = {"cpu": 2.6, "cuda": 7.8, "cuda-jax": 8.4, "tpu": 3.8}
 # Two processes of one machine and one lock differ by the order of sums at most.
 LOSS_TOLERANCE = 1e-5
 STRANGER = 12345  # a user of no name, where the tests run as root
@@ -296,23 +296,24 @@ def test_a_run_inside_is_the_run_outside(finished, tmp_path):
     assert there["scores"]["test_loss"] == pytest.approx(here["scores"]["test_loss"], rel=LOSS_TOLERANCE)
 
 
-def test_the_study_runs_on_jax(images, docker, project, place, tfds, finished):
-    """The image for TPUs on a CPU, in a clone, its study ported: the weights and losses are those of TensorFlow."""
-    folder = place / "clone"
+@pytest.mark.parametrize("target", ["cuda-jax", "tpu"])
+def test_the_study_runs_on_jax(images, docker, project, place, tfds, finished, target):
+    """An accelerator's image on a CPU, in a clone, its study ported: the weights and losses are those of TensorFlow."""
+    folder = place / f"clone-{target}"
     as_stranger("git", "clone", "--quiet", project, folder, folder=project)
     done = as_stranger(
-        *("make", "repro-in-container", "TARGET=tpu"),
+        *("make", "repro-in-container", f"TARGET={target}"),
         folder=folder,
         DOCKER=docker,
-        IMAGE=images["tpu"],
+        IMAGE=images[target],
         TFDS_DATA_DIR=str(tfds),
         JAX_PLATFORMS="cpu",
     )
     assert "results/report.html is written" in done.stdout
     record, other = read_record(folder), read_record(finished)
-    assert (record["planned"]["engine"], record["environment"]["runtime"]) == ("jax", "tpu")
-    assert record["environment"]["image"]["target"] == "tpu"
-    assert record["environment"]["lock_sha256"] == sha256(REPOSITORY / "requirements" / "tpu.txt")
+    assert (record["planned"]["engine"], record["environment"]["runtime"]) == ("jax", target)
+    assert record["environment"]["image"]["target"] == target
+    assert record["environment"]["lock_sha256"] == sha256(REPOSITORY / "requirements" / f"{target}.txt")
     for field in ("initial_weights_sha256", "data_sha256"):
         assert record[field] == other[field]
     assert losses(folder) == pytest.approx(losses(finished), rel=1e-3)
@@ -451,7 +452,7 @@ def ready(docker, images, tmp_path) -> dict[str, str]:
 
 
 def test_another_target(clone):
-    assert "TARGET is cpu, cuda or tpu, not 'gpu'" in refused("container/build.sh", "gpu", folder=clone)
+    assert "TARGET is cpu, cuda, cuda-jax or tpu, not 'gpu'" in refused("container/build.sh", "gpu", folder=clone)
 
 
 @pytest.mark.parametrize("script", ["container/build.sh", "container/run.sh"])
@@ -520,13 +521,14 @@ def test_an_image_of_a_dirty_tree_runs_and_says_so(clone, ready, build_environme
         run(ready["DOCKER"], "image", "rm", name)
 
 
-def test_no_nvidia_runtime(clone, ready, docker, images, tmp_path):
+@pytest.mark.parametrize("target", ["cuda", "cuda-jax"])
+def test_no_nvidia_runtime(clone, ready, docker, images, tmp_path, target):
     """As Docker answers where it has none; the client in between, so that a machine with GPUs tests this too."""
     said = 'docker: Error response from daemon: could not select device driver "" with capabilities: [[gpu]].'
     without = f'case "$*" in *--gpus*) echo \'{said}\' >&2; exit 125 ;; *) exec {docker} "$@" ;; esac'
     client = stub(tmp_path / "bin", "docker", without)
     message = refused(
-        "container/run.sh", "cuda", folder=clone, **ready | {"DOCKER": str(client), "IMAGE": images["cuda"]}
+        "container/run.sh", target, folder=clone, **ready | {"DOCKER": str(client), "IMAGE": images[target]}
     )
     assert 'could not select device driver ""' in message
     assert "install the driver and the NVIDIA Container Toolkit" in message

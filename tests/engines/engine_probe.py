@@ -29,6 +29,9 @@ from pipeline.study.schema import RunKey
 from pipeline.study.variant import Variant
 from pipeline.training import building, run
 
+# isort: split
+import keras
+
 EFFICIENTNET = {
     "name": "efficientnet",
     "number": 0,
@@ -89,16 +92,17 @@ def scaled(folder: Path, number: int, exponent: int) -> object:
     return {"skipped_steps": record.scores.skipped_steps, "losses": [record.scores.train_loss, record.scores.test_loss]}
 
 
-def batch_norm(folder: Path, number: int) -> object:
-    """A run of a convolutional network on several devices."""
+def batch_norm(folder: Path, number: int, fused: int) -> object:
+    """A run of a convolutional network on several devices, with the engine's batch norm or with Keras's."""
+    if not fused:
+        engine.BatchNormalization = keras.layers.BatchNormalization
     recipe = benchmark(units=16, model=EFFICIENTNET, image_size=32, **GENTLE)
     study = small_study(
         devices=number,
-        variants={"float16": {"policy": "float16", "batch_multiplier": 1}},
+        variants={"float32": {"policy": "float32", "batch_multiplier": 1}},
         benchmarks={"wide": recipe, "narrow": recipe},
-        comparison={"baseline": "float16", "num_warmup_epochs": 1, "margin_pp": {"wide": 1.0, "narrow": 1.0}},
     )
-    record = run.train(study, RunKey("wide", "float16", 0), time.perf_counter(), folder)
+    record = run.train(study, RunKey("wide", "float32", 0), time.perf_counter(), folder)
     return {"losses": [record.scores.train_loss, record.scores.test_loss]}
 
 

@@ -1,0 +1,44 @@
+"""Normalise batches on TensorFlow with its fused kernel."""
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+
+class BatchNormalization(keras.layers.BatchNormalization):  # type: ignore[misc]
+    """Compute what Keras's layer of this name computes, of images (N, H, W, C), in one kernel each way.
+
+    Keras 3 casts to float32 and strings a dozen operations together. The sources ran this kernel, as TensorFlow's own
+    Keras did: it takes and returns tensors of 16 bits, and computes in float32 inside. Moving averages are those of
+    Keras 3, whose variance is the batch's own; the kernel returns an estimate of the population's (Bessel's
+    correction), which the sources averaged.
+
+    It has Keras's arguments, names and weights. Channels stand last, `scale` and `center` are true, and there are no
+    masks: what EfficientNet has.
+    """
+
+    def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
+        gamma, beta, mean, variance = (
+            keras.ops.cast(variable, "float32")  # the kernel's, whatever the policy
+            for variable in (self.gamma, self.beta, self.moving_mean, self.moving_variance)
+        )
+        learns = bool(training and self.trainable)
+        outputs, batch_mean, batch_variance, *_ = tf.raw_ops.FusedBatchNormV3(
+            x=inputs,
+            scale=gamma,
+            offset=beta,
+            mean=mean,
+            variance=variance,
+            epsilon=self.epsilon,
+            is_training=learns,
+        )
+        if learns:
+            num_values = tf.cast(tf.size(inputs) // inputs.shape[-1], tf.float32)
+            batch_variance *= (num_values - 1) / num_values
+            for variable, old, new in (
+                (self.moving_mean, mean, batch_mean),
+                (self.moving_variance, variance, batch_variance),
+            ):
+                variable.assign(old * self.momentum + new * (1 - self.momentum))
+        return outputs
