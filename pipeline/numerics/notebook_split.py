@@ -16,7 +16,7 @@ from pipeline.study.benchmark import Benchmark
 from pipeline.training import building, evaluation
 
 NUM_EXAMPLES, NUM_HELD_OUT, BUFFER, SEED = 50_000, 10_000, 100_000, 42
-NUM_TRAINED, NUM_VALIDATED, UNITS, NUM_EPOCHS, BATCH_SIZE = 2000, 500, 256, 20, 32
+NUM_TRAINED, NUM_VALIDATED, UNITS, NUM_EPOCHS, BATCH_SIZE = 1000, 500, 128, 15, 32
 
 
 def trained_on(reshuffle: bool | None = None) -> int:
