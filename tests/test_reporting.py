@@ -144,7 +144,7 @@ def numerics(study) -> dict:
     return {
         "schema_version": 2,
         "facts": dict.fromkeys(fact_names(study.benchmarks), 1),
-        "samples": dict.fromkeys(sample_names(study.benchmarks), [0.9, 1.0, 1.1]),
+        "samples": {name: [0.9, 1.0, 1.1] for name in sample_names(study.benchmarks)},
         "models": dict.fromkeys(study.benchmarks, model),
         "gradients": dict.fromkeys(study.benchmarks, gradients),
         "trials": [trial | {"num_trained": 1, "num_trials": 2}],

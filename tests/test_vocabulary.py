@@ -137,7 +137,7 @@ def evidence(hardware=GPU, facts=None, trained=0, outcome="completed", failures=
         comparison=found.model_copy(update={"pairs": pairs, "variants": variants, "turns": turns}),
         numerics={
             "facts": facts or {},
-            "samples": dict.fromkeys(sample_names(CLAIMS.benchmarks), [0.9, 1.0, 1.2]) if facts else {},
+            "samples": {name: [0.9, 1.0, 1.2] for name in sample_names(CLAIMS.benchmarks)} if facts else {},
             "trials": trials if facts else [],
         },
         ceilings={"largest_batch": dict.fromkeys(CLAIMS.benchmarks, sizes) if facts else {}},

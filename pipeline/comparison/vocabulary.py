@@ -101,9 +101,10 @@ def describe_setting(path: str, ours: Any, theirs: Any) -> str:
 def describe_trial(name: str) -> str:
     """Name the optimizer, as in "Adam with epsilon 0.001 in float16"."""
     trial = next(trial for trial in TRIALS if trial.name == name)
-    scale = {None: "", "dynamic": " with a dynamic loss scale"}.get(
-        trial.loss_scale, f" with a fixed loss scale of {number(trial.loss_scale)}"
-    )
+    scale = ""
+    if trial.loss_scale is not None:
+        fixed = f"a fixed loss scale of {number(trial.loss_scale)}"
+        scale = " with " + ("a dynamic loss scale" if trial.loss_scale == "dynamic" else fixed)
     return f"{describe_optimizer(trial.optimizer, trial.options)}{scale} in {trial.policy}"
 
 
@@ -111,7 +112,7 @@ def describe_sample(name: str, average: Mean, num_tries: int) -> str:
     """Tell the mean of an experiment, as in "… is 0.21× [0.19, 0.23], 9 tries"."""
     family, _, benchmark = name.partition(".")
     subject, unit = SAMPLES[family]
-    where = f" of {benchmark}" if benchmark else ""
+    where = f" in {benchmark}" if benchmark else ""
     interval = "(no interval)" if average.low is None else f"[{average.low:.3g}, {average.high:.3g}]"
     told = f"{subject}{where} is {average.mean:.3g}{unit} {interval}, {num_tries} tries"
     return told.replace("-", "−").replace("[−0, 0]", "[0, 0]")
@@ -232,7 +233,9 @@ def fact(name: str) -> Fact:
         )
     if family == "parameters_of_twice_the_units":
         twice = number(2 * int(rest))
-        return Fact(f"with {twice} units for {number(rest)} a network has", lambda by: f"{number(by)} times the parameters")
+        return Fact(
+            f"with {twice} units for {number(rest)} a network has", lambda by: f"{number(by)} times the parameters"
+        )
     if family == "loss_scale":
         return _LOSS_SCALE[rest]
     if family == "weights_ratio":
