@@ -22,7 +22,7 @@ FEW_SEEDS = range(3)  # where the effect is whole steps, or tens of percentage p
 def main(_: argparse.Namespace) -> None:
     study = load_study()
     choose_engine(study.engine, POLICIES)
-    from pipeline import engine
+    from pipeline import engine  # first, and late: it quietens the engine, which takes seconds to import
     from pipeline.data import datasets
     from pipeline.numerics import arithmetic, exponents, first_steps, notebook_split, optimizer_trials
 

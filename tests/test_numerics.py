@@ -76,7 +76,7 @@ def test_numpy_is_timed_in_turns():
 
 
 def test_the_split_of_the_notebook_keeps_nothing_apart():
-    """Each of the two parts shuffles anew: of 10,000 examples, four in five stand in both, as chance has it."""
+    """Each of the two parts shuffles by itself: of 10,000 examples, four in five stand in both, as chance has it."""
     assert abs(notebook_split.trained_on() - 8000) < 5 * np.sqrt(10_000 * 0.8 * 0.2)
     assert notebook_split.trained_on(reshuffle=False) == 0  # what would have kept them apart
 

@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 
 from pipeline.claims.evidence import Assessment, Evidence, NotTestableError
 from pipeline.claims.judges import JUDGES
+from pipeline.claims.kinds import Claim, Needs
 from pipeline.claims.result_files import EvidenceKind, Judgement
 from pipeline.claims.results import read_ceilings, read_comparison, read_environments, read_numerics
 from pipeline.claims.rules import rule, would_change
-from pipeline.claims.schema import Claim, Claims, Needs, load_claims
+from pipeline.claims.schema import Claims, load_claims
 from pipeline.comparison.vocabulary import describe_setting, listed
 from pipeline.machine.hardware import Hardware, hardware_of
 from pipeline.study.schema import load_study
@@ -47,9 +48,9 @@ def judge_claims(claims: Claims, evidence: Evidence) -> list[Judgement]:
 def _judge(claim: Claim, claims: Claims, evidence: Evidence) -> Judgement:
     answers = [_ask(kind, claim, claims, evidence) for kind, judges in JUDGES.items() if claim.kind in judges]
     if claim.kind == "definition":
-        answers = [_Answer(Assessment("definition", claim.because, None), None, "")]
+        answers.append(_Answer(Assessment("definition", claim.because, None), None, ""))
     elif claim.kind == "untested":
-        answers = [_Answer(Assessment("not testable here", claim.reason, None), None, claim.testable_by)]
+        answers.append(_Answer(Assessment("not testable here", claim.reason, None), None, claim.testable_by))
     # Where nothing decides, what was measured is shown all the same.
     answer = next((answer for answer in answers if answer.evidence), answers[0])
     return Judgement(

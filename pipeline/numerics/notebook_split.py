@@ -1,7 +1,7 @@
 """Repeat the split of the CIFAR-100 notebook on indices, and see what it does to a validation accuracy.
 
 The notebook shuffles with a seed, then takes its validation examples from the shuffled examples and skips as many for
-training. Each of the two goes through the shuffle anew, in another order.
+training. Each of the two goes through the shuffle by itself, in another order.
 """
 
 from collections.abc import Sequence
