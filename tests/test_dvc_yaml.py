@@ -71,6 +71,7 @@ def test_what_retrains_is_what_a_training_run_imports():
     assert STAGES["train"]["deps"] == [
         "inputs/benchmarks/${item.benchmark}.json",
         "inputs/code.json",
+        "inputs/seeds/${item.benchmark}.json",
         "inputs/variants/${item.variant}.json",
     ]
 
