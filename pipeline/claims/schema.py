@@ -4,18 +4,17 @@ import difflib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
-from pipeline.comparison.vocabulary import Value
+from pipeline.claims.kinds import DEFAULT, Claim
 from pipeline.files.untrusted import excerpt
-from pipeline.numerics.facts import TRIALS, fact_names
-from pipeline.records.schema import Outcome
+from pipeline.numerics.facts import TRIALS, fact_names, sample_names
 from pipeline.study.benchmark import Benchmark, Dense, EfficientNet, Split
-from pipeline.study.configuration import MAX_ENTRIES, Name, PositiveFloat, Section, read
-from pipeline.study.recipe import Optimizer
-from pipeline.study.variant import PolicyName, Variant
+from pipeline.study.configuration import MAX_ENTRIES, Name, Section, read
+from pipeline.study.recipe import LearningRateRule, Optimizer
+from pipeline.study.variant import Variant
 
 CLAIMS = Path("claims.yaml")
 MAX_CLAIMS = 1000  # also of sources, and of figures
@@ -34,129 +33,6 @@ class Figure(Section):
     condition: str
     quantity: str
     value: str
-
-
-class Needs(Section):
-    """The conditions of a claim: a kind of hardware, and the scale at which the source ran it.
-
-    `name` is part of the name of the device that absolute times belong to. `recipe` maps key paths of a benchmark to
-    the source's values.
-    """
-
-    hardware: Literal["anything", "cpu", "nvidia_gpu", "tpu", "intel_gpu"]
-    min_compute_capability: PositiveFloat | None = None
-    max_compute_capability: PositiveFloat | None = None
-    max_memory_gb: PositiveFloat | None = None
-    name: str | None = None
-    recipe: dict[str, Value] = Field(default_factory=dict, max_length=20)
-
-
-class _Claim(Section):
-    id: Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]
-    source: str
-    statement: str
-    published: str
-    needs: Needs
-
-
-class SpeedupClaim(_Claim):
-    """The speedup of `candidate` over `baseline`, by default the study's, is at least or at most so much."""
-
-    kind: Literal["speedup"]
-    benchmark: Name
-    candidate: Name
-    baseline: Name | None = None
-    at_least: PositiveFloat | None = None
-    at_most: PositiveFloat | None = None
-    with_validation: bool = False  # the source timed whole epochs
-
-    @model_validator(mode="after")
-    def _one_threshold(self) -> Self:
-        if (self.at_least is None) == (self.at_most is None):
-            raise ValueError(f"claims ({self.id}): give one threshold, at_least or at_most.")
-        return self
-
-
-class AccuracyClaim(_Claim):
-    """`candidate` and `baseline`, by default the study's, reach the same test accuracy."""
-
-    kind: Literal["same_accuracy"]
-    benchmark: Name
-    candidate: Name
-    baseline: Name | None = None
-
-
-class ValueClaim(_Claim):
-    """One run gave `value`: accuracies in [0, 1], times in seconds, `whole_epoch_seconds` with validation."""
-
-    kind: Literal["value"]
-    benchmark: Name
-    candidate: Name
-    quantity: Literal["test_accuracy", "test_loss", "validation_accuracy", "epoch_seconds", "whole_epoch_seconds"]
-    value: float
-
-
-class MemoryClaim(_Claim):
-    """The peak memory of `candidate` is at most so many times that of the study's baseline."""
-
-    kind: Literal["memory"]
-    benchmark: Name
-    candidate: Name
-    at_most: PositiveFloat
-
-
-class CeilingClaim(_Claim):
-    """The largest batch that fits under `policy` is at least so many times the one under float32."""
-
-    kind: Literal["largest_batch"]
-    benchmark: Name
-    policy: PolicyName
-    at_least: PositiveFloat
-
-
-class OutcomeClaim(_Claim):
-    """Every run of `candidate` ends so."""
-
-    kind: Literal["outcome"]
-    benchmark: Name
-    candidate: Name
-    outcome: Outcome
-
-
-class FactClaim(_Claim):
-    """The numerics stage finds exactly `value`, under each of `quantities`."""
-
-    kind: Literal["fact"]
-    quantities: Annotated[dict[str, Value], Field(min_length=1, max_length=20)]
-
-
-class TrialClaim(_Claim):
-    """An optimizer trains, or fails to, at most seeds."""
-
-    kind: Literal["trial"]
-    trial: str
-    trains: bool
-
-
-class UntestedClaim(_Claim):
-    """Something that no study here can test, and why."""
-
-    kind: Literal["untested"]
-    reason: str
-
-
-Claim = Annotated[
-    SpeedupClaim
-    | AccuracyClaim
-    | ValueClaim
-    | MemoryClaim
-    | CeilingClaim
-    | OutcomeClaim
-    | FactClaim
-    | TrialClaim
-    | UntestedClaim,
-    Field(discriminator="kind"),
-]
 
 
 class Claims(Section):
@@ -184,9 +60,11 @@ class Claims(Section):
         known = {
             "source": set(self.sources),
             "benchmark": set(self.benchmarks),
-            **{field: set(self.variants) for field in ("candidate", "baseline")},
+            "candidate": set(self.variants),
+            "baseline": {*self.variants, DEFAULT},
             "quantities": fact_names(self.benchmarks),
             "trial": {trial.name for trial in TRIALS},
+            "sample": sample_names(self.benchmarks),
         }
         listed = {field: excerpt(", ".join(sorted(names)), 1500) for field, names in known.items()}
         entries = [(f"claims.{index} ({claim.id})", claim) for index, claim in enumerate(self.claims)]
@@ -203,14 +81,19 @@ class Claims(Section):
 
 def _names(entry: Any) -> Iterator[tuple[str, str]]:
     """Yield each name in a claim or figure: its field, and the name."""
-    fields = ("source", "benchmark", "candidate", "baseline", "trial")
+    fields = ("source", "benchmark", "candidate", "baseline", "trial", "sample")
     yield from ((field, name) for field in fields if (name := getattr(entry, field, None)) is not None)
     yield from (("quantities", quantity) for quantity in getattr(entry, "quantities", ()))
 
 
 def _recipe_paths() -> set[str]:
     """Key paths of everything that a benchmark may say."""
-    parts = {"model": (Dense, EfficientNet), "split": (Split,), "optimizer": (Optimizer,)}
+    parts: dict[str, tuple[type[Section], ...]] = {
+        "model": (Dense, EfficientNet),
+        "split": (Split,),
+        "optimizer": (Optimizer,),
+        "learning_rate_rule": (LearningRateRule,),
+    }
     inner = {f"{part}.{name}" for part, kinds in parts.items() for kind in kinds for name in kind.model_fields}
     return set(Benchmark.model_fields) | inner
 

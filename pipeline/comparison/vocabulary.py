@@ -4,10 +4,11 @@ Nothing here is measured or judged. A name that a study gives, of a benchmark or
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from pipeline.numerics.facts import TRIALS
+from pipeline.statistics.intervals import Mean
 
 Value = float | int | str | bool
 
@@ -18,13 +19,17 @@ OUTCOMES = {
     "out_of_memory": "ran out of memory",
     "too_slow": "took too long",
 }
-# What one run gave, with its unit.
+# What one run gave.
 QUANTITIES = {
-    "test_accuracy": ("test accuracy", ""),
-    "test_loss": ("test loss", ""),
-    "validation_accuracy": ("validation accuracy", ""),
-    "epoch_seconds": ("an epoch without validation takes", " s"),
-    "whole_epoch_seconds": ("an epoch with validation takes", " s"),
+    "test_accuracy": "test accuracy",
+    "test_loss": "test loss",
+    "validation_accuracy": "validation accuracy",
+}
+# What an experiment of the numerics stage gave at each try, with its unit; a benchmark may follow the name.
+SAMPLES = {
+    "numpy_float16_speedup": ("the speed of NumPy's arithmetic in float16 beside float32", "×"),
+    "notebook_split_gain": ("the validation accuracy by the notebook's split less that by a clean one", " pp"),
+    "skipped_steps": ("the number of first steps that the loss scale skips", ""),
 }
 # A benchmark's settings by their key path, as in "the … is 64 in this study, 4,096 in the source".
 SETTING_NAMES = {
@@ -34,6 +39,9 @@ SETTING_NAMES = {
     "evaluation_batch_size": "batch size of evaluation",
     "image_size": "width of an image",
     "learning_rate_rule": "rule of the learning rate",
+    "learning_rate_rule.decay": "decay of the learning rate",
+    "learning_rate_rule.num_warmup_epochs": "number of epochs in which the learning rate rises",
+    "learning_rate_rule.scaling": "scaling of the learning rate with the batch",
     "metrics": "list of further metrics",
     "model": "model",
     "model.batch_norm_momentum": "momentum of batch normalisation",
@@ -93,7 +101,21 @@ def describe_setting(path: str, ours: Any, theirs: Any) -> str:
 def describe_trial(name: str) -> str:
     """Name the optimizer, as in "Adam with epsilon 0.001 in float16"."""
     trial = next(trial for trial in TRIALS if trial.name == name)
-    return f"{describe_optimizer(trial.optimizer, trial.options)} in {trial.policy}"
+    scale = ""
+    if trial.loss_scale is not None:
+        fixed = f"a fixed loss scale of {number(trial.loss_scale)}"
+        scale = " with " + ("a dynamic loss scale" if trial.loss_scale == "dynamic" else fixed)
+    return f"{describe_optimizer(trial.optimizer, trial.options)}{scale} in {trial.policy}"
+
+
+def describe_sample(name: str, average: Mean, num_tries: int) -> str:
+    """Tell the mean of an experiment, as in "… is 0.21× [0.19, 0.23], 9 tries"."""
+    family, _, benchmark = name.partition(".")
+    subject, unit = SAMPLES[family]
+    where = f" in {benchmark}" if benchmark else ""
+    interval = "(no interval)" if average.low is None else f"[{average.low:.3g}, {average.high:.3g}]"
+    told = f"{subject}{where} is {average.mean:.3g}{unit} {interval}, {num_tries} tries"
+    return told.replace("-", "−").replace("[−0, 0]", "[0, 0]")
 
 
 def describe_optimizer(name: str, options: Mapping[str, Any]) -> str:
@@ -122,96 +144,3 @@ def number(value: Any) -> str:
     mantissa, exponent = f"{float(value):.2e}".split("e")
     power = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
     return f"{mantissa} × 10{power}".replace("-", "−")
-
-
-class Fact(NamedTuple):
-    """The words of a fact: the beginning of its sentence, how it goes on from the value, the word before its place."""
-
-    subject: str
-    says: Callable[[Value], str]
-    where: str = ""
-    place: str = ""
-
-
-def _either(yes: str, no: str) -> Callable[[Value], str]:
-    return lambda value: yes if value else no
-
-
-def _times(factor: Value, words: Mapping[float, str]) -> str:
-    return words.get(float(factor), f"is multiplied by {number(factor)}")
-
-
-_BY_TYPE = {
-    "square_of_256": Fact("256² is", number, "in"),
-    "square_of_1e-05": Fact("(10⁻⁵)² is", lambda value: "zero" if float(value) == 0 else number(value), "in"),
-    "smallest_square_is_zero": Fact("(10⁻⁵)² is", _either("zero", "not zero"), "in"),
-    "bytes_per_value": Fact("a value takes", lambda value: f"{number(value)} bytes", "in"),
-    "largest": Fact("the largest value is", number, "in"),
-}
-_BY_POLICY = {
-    "compute_dtype": Fact("the arithmetic is", lambda dtype: f"in {dtype}", "under"),
-    "variable_dtype": Fact("variables are kept", lambda dtype: f"in {dtype}", "under"),
-    "output_dtype": Fact("the output is", str, "under"),
-    "default_loss_scale": Fact(
-        "unless asked for, the loss scale is", lambda mode: "absent" if mode == "none" else str(mode), "under"
-    ),
-}
-_LOSS_SCALE = {
-    "start": Fact("the loss scale", lambda value: f"starts at {number(value)}"),
-    "growth_steps": Fact(
-        "the loss scale",
-        lambda steps: f"grows after {number(steps)} good steps" if float(steps) > 0 else "does not grow as Keras says",
-    ),
-    "growth_factor": Fact("the loss scale", lambda by: f"{_times(by, {2: 'doubles'})} when it grows"),
-    "factor_at_overflow": Fact("the loss scale", lambda by: f"{_times(by, {0.5: 'halves'})} at an overflow"),
-    "overflow_is_skipped": Fact("a step with gradients that are not finite", _either("is skipped", "is not skipped")),
-}
-_WEIGHTS = Fact(
-    "the weights under {policy} take",
-    lambda share: (
-        {0.5: "half the bytes", 1.0: "all the bytes"}.get(float(share), f"{number(share)} times the bytes")
-        + " of those under float32"
-    ),
-    "in",
-)
-_GRADIENTS = {
-    "some_flushed": Fact(
-        "", _either("some gradients are too small for float16", "no gradient is too small for float16"), "in"
-    ),
-    "fewer_flushed_when_scaled": Fact(
-        "",
-        _either("fewer gradients are flushed to zero", "no fewer gradients are flushed to zero"),
-        "once the loss is scaled in",
-    ),
-}
-
-
-def fact(name: str) -> Fact:
-    """Return the sentence of the fact of this name; `pipeline.numerics.facts.fact_names` lists the names."""
-    family, _, rest = name.partition(".")
-    if name == "float32_parameters_in_500_kilobytes":
-        return Fact("500 kB hold", lambda count: f"{number(count)} float32 parameters")
-    if family == "loss_scale":
-        return _LOSS_SCALE[rest]
-    if family == "weights_ratio":
-        benchmark, _, policy = rest.rpartition(".")
-        return _WEIGHTS._replace(subject=_WEIGHTS.subject.format(policy=policy), place=benchmark)
-    if family == "gradients":
-        benchmark, _, what = rest.rpartition(".")
-        return _GRADIENTS[what]._replace(place=benchmark)
-    return (_BY_TYPE | _BY_POLICY)[family]._replace(place=rest)
-
-
-def describe_facts(values: Mapping[str, Value]) -> str:
-    """Put facts in sentences, as in "256² is infinite in float16, 65,536 in bfloat16 and float32"."""
-    subjects: dict[str, dict[tuple[str, str], list[str]]] = {}
-    for name, value in values.items():
-        told = fact(name)
-        places = subjects.setdefault(told.subject, {}).setdefault((told.says(value), told.where), [])
-        places += [told.place] if told.place else []
-    sentences = []
-    for subject, clauses in subjects.items():
-        parts = [f"{says} {where} {listed(places)}" if places else says for (says, where), places in clauses.items()]
-        joined = ", ".join(parts) if any(clauses.values()) else listed(parts)
-        sentences.append(f"{subject} {joined}".strip())
-    return "; ".join(sentences)

@@ -1,7 +1,6 @@
 """From stored results to the parts of the report. It computes nothing that is not stored; it arranges."""
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import mean, stdev
@@ -12,17 +11,21 @@ from markupsafe import Markup
 
 from pipeline.claims.acceleration import DEVICES, device_of
 from pipeline.claims.results import Results
-from pipeline.comparison.vocabulary import number, plain
+from pipeline.comparison.fact_words import describe_facts
+from pipeline.comparison.vocabulary import describe_sample, number, plain
 from pipeline.comparison.wording import describe_speedup, margin_means_something
 from pipeline.files.characters import escape_deceptive, shown_value
 from pipeline.machine.hardware import hardware_of
 from pipeline.numerics.facts import POLICIES, TYPES
 from pipeline.report import figures
 from pipeline.report.charts import Chart, charts, completed, counted_seconds, known
+from pipeline.report.claim_rows import claims_by_source
 from pipeline.report.headlines import advice, headlines, outcome_counts, verdict_counts
+from pipeline.statistics import intervals
 from pipeline.statistics.intervals import Ratio, proportion
 
 PARTS = Path(__file__).parents[2] / "report"
+SPLIT = "notebook_split.num_trained_on"
 SECTIONS = (
     "summary",
     "judgements",
@@ -53,7 +56,7 @@ def parts(results: Results) -> Callable[[str], str]:
     module = template.make_module(
         {
             "study": results.study,
-            "sources": _sources(results),
+            "sources": claims_by_source(results),
             "claims": results.claims,
             "numerics": results.numerics,
             "ceilings": results.ceilings["largest_batch"],
@@ -63,6 +66,11 @@ def parts(results: Results) -> Callable[[str], str]:
                 trial | {"share": proportion(trial["num_trained"], trial["num_trials"])}
                 for trial in results.numerics["trials"]
             ],
+            "samples": {
+                name: describe_sample(name, intervals.mean(values), len(values))
+                for name, values in results.numerics["samples"].items()
+            },
+            "split": describe_facts({SPLIT: results.numerics["facts"][SPLIT]}),
             "gradient_charts": [
                 Chart(
                     figures.exponent_histogram(name, found["exponents"], found["counts"], found["loss_scale"]),
@@ -79,6 +87,8 @@ def parts(results: Results) -> Callable[[str], str]:
             "device": device_of(hardware_of(results.environments)),
             "measured": {numbers: list(_measured(results, numbers)) for numbers in ("float16", "bfloat16", "tf32")},
             "verdict_counts": verdict_counts(results),
+            "own_verdict_counts": verdict_counts(results, "us"),
+            "num_definitions": sum(verdict["verdict"] == "definition" for verdict in results.verdicts),
             "outcome_counts": outcome_counts(results),
             "num_runs": len(results.runs),
             "num_completed": outcome_counts(results).get("completed", 0),
@@ -111,19 +121,6 @@ def _prose(results: Results) -> Callable[[str], Markup]:
         return Markup().join(code.format(part) if index % 2 else part for index, part in enumerate(parts))
 
     return prose
-
-
-def _sources(results: Results) -> list[dict[str, Any]]:
-    """Return the claims of each source with their verdicts, and how many there are of each verdict."""
-    rows = list(zip(results.claims.claims, results.verdicts, strict=True))
-    return [
-        {
-            "source": source,
-            "claims": [(claim, verdict) for claim, verdict in rows if claim.source == identifier],
-            "counts": Counter(verdict["verdict"] for claim, verdict in rows if claim.source == identifier),
-        }
-        for identifier, source in results.claims.sources.items()
-    ]
 
 
 def _benchmark(results: Results, name: str) -> dict[str, Any]:
