@@ -42,6 +42,8 @@ TOGETHER = {
         "tests/test_history.py",
         "tests/test_vocabulary.py",
         "tests/browser/",
+        "tests/validators/",
+        "tests/test_check_reports.py",
     ),
     "Docker": ("tests/container/",),
     "Slurm": ("tests/cluster/test_campaign.py", "tests/cluster/test_schedule.py", "tests/cluster/test_srun.py"),

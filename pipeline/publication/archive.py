@@ -1,6 +1,7 @@
 """List the files of a published study's archive, and open an archive that a stranger made."""
 
 import hashlib
+import json
 import re
 import zipfile
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -16,12 +17,15 @@ from pipeline.files.untrusted import (
     excerpt,
     open_zip,
     read_bytes,
+    read_json,
     read_member,
 )
 from pipeline.study.schema import Study, load_study
+from pipeline.study.user_code import digest, files_of_code
 
 MANIFEST = "manifest-sha256.txt"
-MADE_FOR_IT = ("ro-crate-metadata.json", "sbom.json")
+CODE = "code.json"  # the digests of the user's code, by the source that the study names
+MADE_FOR_IT = ("ro-crate-metadata.json", "sbom.json", "croissant.json", CODE)
 OF_THE_PROJECT = ("dvc.yaml", "CITATION.cff", "codemeta.json", "LICENSE")
 OF_THE_STUDY = ("params.yaml", "claims.yaml", "dvc.lock")  # dvc.lock may be missing
 MEASURED = ("results/numerics.json", "results/ceilings.json", "results/layers.csv")
@@ -43,6 +47,7 @@ GET_IT_AGAIN = Remedy(*["Get it again from whoever published it."] * 2)
 _MAX_TOTAL_BYTES = 2**30
 _MAX_YAML_BYTES = 2**20
 _LOCK = re.compile(r"requirements/[a-z]+\.(in|txt)")
+_COMPILED = re.compile(r"compiled/[a-z0-9_.-]+\.json")
 _EVENTS = re.compile(r"events\.out\.tfevents\.[\w.-]+", re.ASCII)
 _COUNT = re.compile(r"# ([0-9]{1,9}) files, ([0-9]{1,15}) bytes")
 _LINE = re.compile(r"([0-9a-f]{64})  (\S.*)")
@@ -53,10 +58,41 @@ def files_of_study(root: Path, study: Study) -> Iterator[str]:
     for name in (*OF_THE_STUDY, *MEASURED, *measured_speeds(study), *RECOMPUTED):
         if (root / name).is_file():
             yield name
+    compiled = sorted(f"compiled/{path.name}" for path in (root / "compiled").glob("*.json") if path.is_file())
+    yield from (name for name in compiled if _COMPILED.fullmatch(name))
     for key in study.runs():
         yield from (f"{key.directory}/{name}" for name in OF_A_RUN)
         events = sorted(path.name for path in (root / key.directory).glob("tensorboard/*") if path.is_file())
         yield from (f"{key.directory}/tensorboard/{name}" for name in events if _EVENTS.fullmatch(name))
+
+
+def own_sources(study: Study) -> list[str]:
+    """List the files and folders of the user's code that the study names: of models, and of builders of data sets."""
+    models = [benchmark.model.source for benchmark in study.benchmarks.values()]
+    builders = [dataset.source for dataset in study.datasets.values() if dataset.source]
+    named = dict.fromkeys(PurePosixPath(source).as_posix() for source in (*models, *builders))
+    return [source for source in named if not source.startswith("pipeline/")]
+
+
+def own_code(root: Path, study: Study) -> dict[str, Path]:
+    """Return the files of the user's code that the runs of `study` depend on, by their names in the archive.
+
+    Raises:
+        InputError: a source lies outside of this folder, where no archive can name it.
+    """
+    for source in own_sources(study):
+        if source.startswith("/") or ".." in source.split("/"):
+            raise InputError(f"{excerpt(source)} lies outside of this project. Move it here, and name it so")
+    return {
+        f"code/{source}{path.as_posix().removeprefix((root / source).as_posix())}": path
+        for source in own_sources(study)
+        for path in files_of_code(root / source)
+    }
+
+
+def code_digests(root: Path, study: Study) -> str:
+    """Return the text of `code.json`: of each source of the user's its SHA-256, as runs depend on it."""
+    return json.dumps({source: digest(root / source) for source in own_sources(study)}, indent=2) + "\n"
 
 
 def measured_speeds(study: Study) -> list[str]:
@@ -96,6 +132,16 @@ def unpack(archive: Path, folder: Path) -> None:
             raise ValueError(f"it holds {_some(odd)}, which no archive of this study has")
         for name in digests.keys() - {"params.yaml"}:
             _write(file, members[name], digests, folder)
+    _check_code(folder, archive)
+
+
+def _check_code(folder: Path, archive: Path) -> None:
+    """Check that the user's code in an unpacked archive is that whose digests it names."""
+    sources = own_sources(load_study(folder / "params.yaml"))
+    named = read_json(dict[str, str], folder / CODE, GET_IT_AGAIN) if sources else {}
+    for source in sources:
+        if not (folder / "code" / source).exists() or digest(folder / "code" / source) != named.get(source):
+            raise damaged(archive, f"the code in it of {excerpt(source)} is not that of its digest", GET_IT_AGAIN)
 
 
 def check_beside(archive: Path, files: Mapping[str, Path]) -> None:
@@ -154,10 +200,14 @@ def _published_by(study: Study) -> Callable[[str], bool]:
     runs = {str(key.directory) for key in study.runs()}
     known = {*MADE_FOR_IT, *OF_THE_PROJECT, *OF_THE_STUDY, *MEASURED, *RECOMPUTED}
     known |= {*measured_speeds(study), *(f"{run}/{name}" for run in runs for name in OF_A_RUN)}
+    code = tuple(f"code/{source}" for source in own_sources(study))
 
     def belongs(name: str) -> bool:
         folder, _, event = name.rpartition("/tensorboard/")
-        return name in known or bool(_LOCK.fullmatch(name)) or (folder in runs and bool(_EVENTS.fullmatch(event)))
+        if any(name == source or name.startswith(f"{source}/") for source in code):
+            return not {"..", ".", ""} & set(name.split("/"))
+        of_a_kind = _LOCK.fullmatch(name) or _COMPILED.fullmatch(name)
+        return name in known or bool(of_a_kind) or (folder in runs and bool(_EVENTS.fullmatch(event)))
 
     return belongs
 
