@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from pipeline.data.description import read_description
 from pipeline.machine.engine_choice import choose_engine
 from pipeline.numerics.facts import POLICIES
 from pipeline.study.benchmark import Benchmark
@@ -14,6 +15,8 @@ from stages import run
 
 RESULTS = Path("results")
 LOSS_SCALE = 2.0**15
+RARE = 0.01
+FEW_SEEDS = range(3)  # where the effect is whole steps, or tens of percentage points
 
 
 def main(_: argparse.Namespace) -> None:
@@ -21,10 +24,13 @@ def main(_: argparse.Namespace) -> None:
     choose_engine(study.engine, POLICIES)
     from pipeline import engine  # noqa: I001  first, and late: it quietens the engine, which takes seconds to import
     from pipeline.data import datasets
-    from pipeline.numerics import exponents, arithmetic, optimizer_trials
+    from pipeline.numerics import arithmetic, exponents, first_steps, notebook_split, optimizer_trials
 
-    found: dict[str, Any] = {"schema_version": 1, "facts": {}, "models": {}, "gradients": {}, "trials": []}
-    facts = found["facts"]
+    found: dict[str, Any] = {"schema_version": 2, "facts": {}, "samples": {}, "models": {}, "gradients": {}}
+    found["trials"] = []
+    facts, samples = found["facts"], found["samples"]
+    samples["numpy_float16_speedup"] = arithmetic.numpy_speedups()
+    facts["notebook_split.num_trained_on"] = notebook_split.trained_on()
     facts |= arithmetic.range_facts() | arithmetic.loss_scale_facts()
     layers: list[dict[str, str]] = []
 
@@ -43,10 +49,18 @@ def main(_: argparse.Namespace) -> None:
         facts[f"gradients.{name}.fewer_flushed_when_scaled"] = (
             gradients["flushed_share_scaled"] < gradients["flushed_share"]
         )
+        facts[f"gradients.{name}.forward_rarely_flushed"] = gradients.pop("forward_flushed_share") < RARE
         print(f"{name}: {gradients['flushed_share']:.2%} of the gradients are too small for float16 unscaled")
+        samples[f"skipped_steps.{name}"] = first_steps.skipped_steps(benchmark, data, FEW_SEEDS)
+        if name == hardest:
+            share = facts["notebook_split.num_trained_on"] / notebook_split.NUM_HELD_OUT
+            samples["notebook_split_gain"] = notebook_split.split_gains(benchmark, data, share, FEW_SEEDS)
         if benchmark.model.name == "dense" and not found["trials"]:
             found["trials"] = optimizer_trials.run_trials(benchmark, data, optimizer_trials.SEEDS)
 
+    # What a network learns by heart shows where there are many classes.
+    classes = {name: len(read_description(each.dataset, Path("data")).classes) for name, each in study.benchmarks.items()}
+    hardest = max(classes, key=lambda name: classes[name])
     for name, benchmark in study.benchmarks.items():
         try:
             look_at(name, benchmark)

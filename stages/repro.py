@@ -51,9 +51,12 @@ def make(study: Study) -> int:
 def plan(study: Study) -> list[str]:
     """List in lines what will be done."""
     budgets = speed_budgets(study).values()
-    num_runs, num_first = len(study.runs()), len(study.runs()) // len(study.seeds)
+    num_runs, num_first = len(study.runs()), sum(key.seed == study.seeds[0] for key in study.runs())
+    each = f"{num_first} for each of {len(study.seeds)} seeds"
+    if num_runs != num_first * len(study.seeds):  # a benchmark is run at some of the seeds alone
+        each = f"{num_first} of them for the first of {len(study.seeds)} seeds"
     lines = [
-        f"{num_runs} runs, {num_first} for each of {len(study.seeds)} seeds, {in_words(sum(budgets))} of speed in "
+        f"{num_runs} runs, {each}, {in_words(sum(budgets))} of speed in "
         "turns, then the comparison and the report; what is finished stays. "
         f"From run {num_first} on each line says how long it still takes."
     ]

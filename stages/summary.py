@@ -14,7 +14,9 @@ def main(_: argparse.Namespace) -> None:
     write_status(found)
     for benchmark, advice in found["advice"].items():
         print(f"{benchmark}: {escape_deceptive(advice)}")
-    print("claims: " + ", ".join(f"{count} {verdict}" for verdict, count in found["verdicts"].items()))
+    for what, counts in (("published claims", found["verdicts"]), ("experiments of ours", found["experiments"])):
+        if counts:
+            print(f"{sum(counts.values())} {what}: " + ", ".join(f"{n} {verdict}" for verdict, n in counts.items()))
     print("runs: " + ", ".join(f"{count} {outcome}" for outcome, count in found["runs"].items()))
     print(f"report: {Path(found['report']).resolve()}")
 

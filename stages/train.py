@@ -31,6 +31,8 @@ def main(arguments: argparse.Namespace) -> None:
         # DVC's matrix is a full product; a combination the study leaves out ends here, at no cost.
         key.directory.mkdir(parents=True, exist_ok=True)
         text = f"variants.{key.variant}.benchmarks does not name {key.benchmark}: nothing to run.\n"
+        if key.variant in study.variants_of(key.benchmark):
+            text = f"num_seeds.{key.benchmark} leaves out seed {key.seed}: nothing to run.\n"
         (key.directory / "left_out.txt").write_text(text, encoding="utf-8")
         print(text, end="")
         return

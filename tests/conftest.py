@@ -250,6 +250,7 @@ def make_record(key: RunKey, **changes) -> RunRecord:
         "engine": ENGINE,
         "devices": 1,
         "policy": "float32",
+        "learning_rate_multiplier": 1.0,
         "tf32": False,
         "jit_compile": ENGINE == "jax",
         "loop": "fit",
@@ -319,7 +320,8 @@ def timed_blocks(
     Those of the variants in `failed` end so in the first launch.
     """
     recipe, variants = study.benchmarks[benchmark], study.variants_of(benchmark)
-    names = [study.comparison.baseline, REPEAT, *(name for name in variants if name != study.comparison.baseline)]
+    timed = dict.fromkeys(study.timed_as(benchmark).values())
+    names = [study.comparison.baseline, REPEAT, *(name for name in timed if name != study.comparison.baseline)]
     wiggle = np.random.default_rng(0).normal(0.0, spread, (len(names), 3))
     found = []
     for launch, turn, (place, name) in itertools.product((1, 2, 3), (0, 1, 2), enumerate(names)):

@@ -20,7 +20,7 @@ from pipeline.claims.acceleration import DEVICES
 from pipeline.claims.schema import load_claims
 from pipeline.errors import InputError
 from pipeline.files.characters import escape_deceptive
-from pipeline.numerics.facts import POLICIES, TRIALS, fact_names
+from pipeline.numerics.facts import POLICIES, TRIALS, fact_names, sample_names
 from pipeline.report import drawing, figures, reporting
 from pipeline.report.rendering import execute
 from pipeline.report.rendering import render as render_report
@@ -134,11 +134,17 @@ def numerics(study) -> dict:
         "flushed_share": 0.1,
         "flushed_share_scaled": 0.0,
         "overflow_share_scaled": 0.0,
+        "steps": [
+            {"of": of, "num_steps_before": step, "flushed_share": 0.1, "flushed_share_scaled": 0.0}
+            | {"overflow_share_scaled": 0.002 if (of, step) == ("weights", 0) else 0.0}
+            for of, step in (("activations", 10), ("weights", 0), ("weights", 10))
+        ],
     }
     trial = TRIALS[1]._asdict() | {"accuracies": [0.9, 0.8], "float32_accuracies": [0.9, 0.9]}
     return {
-        "schema_version": 1,
+        "schema_version": 2,
         "facts": dict.fromkeys(fact_names(study.benchmarks), 1),
+        "samples": dict.fromkeys(sample_names(study.benchmarks), [0.9, 1.0, 1.1]),
         "models": dict.fromkeys(study.benchmarks, model),
         "gradients": dict.fromkeys(study.benchmarks, gradients),
         "trials": [trial | {"num_trained": 1, "num_trials": 2}],
@@ -168,7 +174,8 @@ def test_the_report_is_one_file_that_loads_nothing(rendered):
         "wide",
         "narrow",
         "mixed_2x",
-        "Published claims",
+        "Every claim",
+        "What would change it",
         "Environment",
         "Example CPU",
         "make repro",

@@ -40,7 +40,7 @@ def judged(claim: dict, comparison: Comparison, hardware: Hardware = CPU, **more
     evidence = Evidence(
         study=more.get("study", small_study()),
         comparison=comparison,
-        numerics={"facts": {}, "trials": []} | more.get("numerics", {}),
+        numerics={"facts": {}, "samples": {}, "trials": []} | more.get("numerics", {}),
         ceilings={"largest_batch": more.get("largest_batch", {})},
         hardware=hardware,
     )
@@ -211,24 +211,43 @@ def test_a_source_that_timed_whole_epochs_is_judged_by_whole_epochs():
     )
 
 
-@pytest.mark.parametrize(("value", "verdict"), [(0.9, "reproduced"), (0.885, "reproduced"), (0.87, "not reproduced")])
-def test_a_single_published_value_is_set_beside_one_more_run(value, verdict):
-    """0.885 lies outside the interval of the mean, [0.89, 0.91], and where one more run may fall, [0.88, 0.92]."""
-    claim = {"kind": "value", "benchmark": "wide", "candidate": "mixed", "quantity": "test_accuracy", "value": value}
-    judgement = judged(claim, comparison())
+VALUE = {"kind": "value", "benchmark": "wide", "candidate": "mixed", "quantity": "test_accuracy", "tolerance": 0.03}
+
+
+def after_runs(count: int) -> Comparison:
+    found = comparison()
+    completed = Proportion(count=count, total=count, low=0.3, high=1.0)
+    return found.model_copy(update={"variants": [v.model_copy(update={"completed": completed}) for v in found.variants]})
+
+
+@pytest.mark.parametrize(
+    ("value", "tolerance", "num_runs", "verdict"),
+    [
+        (0.9, 0.03, 5, "reproduced"),
+        (0.9, 0.01, 5, "inconclusive"),
+        (0.89, 0.03, 5, "reproduced"),
+        (0.85, 0.01, 5, "not reproduced"),
+        (0.87, 0.03, 5, "inconclusive"),
+        (0.9, 0.03, 4, "inconclusive"),
+    ],
+)
+def test_a_single_published_value_is_set_beside_one_more_run(value, tolerance, num_runs, verdict):
+    """One more run may fall in [0.88, 0.92]: inside of the value's tolerance, outside of it, or neither."""
+    claim = VALUE | {"value": value, "tolerance": tolerance}
+    judgement = judged(claim, after_runs(num_runs))
     assert judgement.verdict == verdict
     assert judgement.measured == "test accuracy 0.9; one more run would fall in [0.88, 0.92]"
     claim["quantity"] = "validation_accuracy"
-    assert judged(claim, comparison()).verdict == "inconclusive"
+    assert judged(claim, after_runs(num_runs)).verdict == "inconclusive"
 
 
 def test_a_value_is_judged_only_at_the_scale_of_its_source():
-    claim = {"kind": "value", "benchmark": "wide", "candidate": "mixed", "quantity": "test_accuracy", "value": 0.9}
+    claim = VALUE | {"value": 0.9}
     at_scale = claim | {"needs": {"hardware": "anything", "recipe": {"model.units": 16, "batch_size": 16}}}
-    assert judged(at_scale, comparison()).verdict == "reproduced"
+    assert judged(at_scale, after_runs(5)).verdict == "reproduced"
     larger = claim | {"needs": {"hardware": "anything", "recipe": {"model.units": 4096}}}
-    judgement = judged(larger, comparison())
-    assert judgement.verdict == "not testable here"
+    judgement = judged(larger, after_runs(5))
+    assert judgement.verdict == "not this recipe"
     assert judgement.reason == "the width of the dense layers is 16 in this study, 4,096 in the source"
     assert judgement.measured  # what was measured is shown all the same
 
@@ -315,6 +334,8 @@ def test_a_claim_is_judged_only_on_the_hardware_it_is_made_for(hardware, testabl
         ({"max_memory_gb": 17.2}, Hardware("nvidia_gpu", "V100", 7.0, memory_bytes=2**34), True),
         ({"max_memory_gb": 17.2}, Hardware("nvidia_gpu", "V100", 7.0, memory_bytes=2**35), False),
         ({"max_memory_gb": 17.2}, Hardware("nvidia_gpu", "V100", 7.0), False),
+        ({"min_memory_gb": 8.0}, Hardware("nvidia_gpu", "V100", 7.0, memory_bytes=2**34), True),
+        ({"min_memory_gb": 8.0}, Hardware("nvidia_gpu", "GTX", 7.0, memory_bytes=2**32), False),
         ({"name": "V100-SXM2"}, Hardware("nvidia_gpu", "Tesla V100-SXM2-16GB", 7.0), True),
         ({"name": "V100-SXM2"}, Hardware("nvidia_gpu", "H200", 9.0), False),
     ],
@@ -325,8 +346,10 @@ def test_other_needs(needs, hardware, testable):
 
 
 def test_what_no_study_can_test_says_why():
-    judgement = judged({"kind": "untested", "reason": "needs ImageNet"}, comparison())
+    claim = {"kind": "untested", "reason": "needs ImageNet", "testable_by": "A copy of it."}
+    judgement = judged(claim, comparison())
     assert (judgement.verdict, judgement.reason) == ("not testable here", "needs ImageNet")
+    assert judgement.would_change == "A copy of it."
 
 
 def test_a_study_without_the_candidate_cannot_test_the_claim():
@@ -341,7 +364,7 @@ def test_a_study_without_the_candidate_cannot_test_the_claim():
 
 def test_a_benchmark_that_the_study_lacks_is_a_reason_and_not_a_crash():
     needs = {"hardware": "anything", "recipe": {"model.units": 4096}}
-    claim = {"kind": "value", "benchmark": "narrow", "candidate": "mixed", "quantity": "test_accuracy", "value": 0.9}
+    claim = VALUE | {"benchmark": "narrow", "value": 0.9}
     study = small_study(
         benchmarks={"wide": small_study().model_dump(mode="json")["benchmarks"]["wide"]},
         comparison={"baseline": "float32", "num_warmup_epochs": 1, "margin_pp": {"wide": 1.0}},
@@ -400,13 +423,13 @@ def test_all_faults_of_a_claim_file_are_reported_at_once():
     entries["s2-output-is-float32"]["quantities"] = {"colour.float16": "red"}
     entries["s2-trains-equally-well"]["candidate"] = "mixed_flaot16"
     entries["s3-same-accuracy-at-double-batch"]["benchmark"] = "imagenet"
-    entries["s1-test-accuracy"]["needs"]["recipe"]["model.unit"] = 4096
+    entries["s4-custom-loop-accuracy"]["needs"]["recipe"]["model.unit"] = 4096
     with pytest.raises(InputError) as caught:
         validate(Claims, values, "claims.yaml")
     text = str(caught.value)
     assert text.startswith("claims.yaml: 7 faults")
     for line in (
-        "(s1-test-accuracy).needs.recipe: no benchmark has 'model.unit'. Did you mean 'model.units'?",
+        "(s4-custom-loop-accuracy).needs.recipe: no benchmark has 'model.unit'. Did you mean 'model.units'?",
         "(s1-test-loss).source: must be one of P, S1, S2, S3, S4, S5. Received: 'S9'",
         "'s1-parameters-in-500-kb' stands 2 times",
         "(s1-adam-fails-in-float16).trial: must be one of adam.bfloat16",

@@ -18,6 +18,7 @@ from pipeline.comparison.vocabulary import (
     OPTIMIZERS,
     OUTCOMES,
     QUANTITIES,
+    SAMPLES,
     SETTING_NAMES,
     describe_facts,
     describe_setting,
@@ -25,7 +26,7 @@ from pipeline.comparison.vocabulary import (
     number,
 )
 from pipeline.machine.hardware import Hardware
-from pipeline.numerics.facts import POLICIES, TRIALS, fact_names
+from pipeline.numerics.facts import POLICIES, TRIALS, fact_names, sample_names
 from pipeline.records import schema as records
 from pipeline.report.reporting import SECTIONS, parts
 from pipeline.study import recipe
@@ -60,13 +61,15 @@ def test_every_key_has_words():
     assert OUTCOMES.keys() >= set(get_args(records.Outcome))
     assert QUANTITIES.keys() == set(get_args(ValueClaim.model_fields["quantity"].annotation))
     assert SETTING_NAMES.keys() == _recipe_paths()
+    assert SAMPLES.keys() == {name.partition(".")[0] for name in sample_names(CLAIMS.benchmarks)}
     assert OPTIMIZERS.keys() == set(get_args(recipe.OptimizerName))
     assert METRIC_NAMES.keys() == set(get_args(recipe.Metric))
     told = [
         *OUTCOMES.values(),
         *OPTIMIZERS.values(),
         *METRIC_NAMES.values(),
-        *(words for words, _ in QUANTITIES.values()),
+        *QUANTITIES.values(),
+        *(words for words, _ in SAMPLES.values()),
     ]
     told += [describe_setting(path, None, 5) for path in SETTING_NAMES] + [
         describe_trial(trial.name) for trial in TRIALS
@@ -132,7 +135,11 @@ def evidence(hardware=GPU, facts=None, trained=0, outcome="completed", failures=
     return Evidence(
         study=STUDY,
         comparison=found.model_copy(update={"pairs": pairs, "variants": variants, "turns": turns}),
-        numerics={"facts": facts or {}, "trials": trials if facts else []},
+        numerics={
+            "facts": facts or {},
+            "samples": dict.fromkeys(sample_names(CLAIMS.benchmarks), [0.9, 1.0, 1.2]) if facts else {},
+            "trials": trials if facts else [],
+        },
         ceilings={"largest_batch": dict.fromkeys(CLAIMS.benchmarks, sizes) if facts else {}},
         hardware=hardware,
     )
@@ -157,7 +164,8 @@ def test_a_verdict_is_words_for_every_claim(found):
     judgements = judge_claims(asked, found)
     assert len(judgements) == 2 * len(CLAIMS.claims)
     for judgement in judgements:
-        for text in (judgement.reason, judgement.measured or "", judgement.published):
+        told = (judgement.reason, judgement.measured or "", judgement.published, judgement.rule, judgement.would_change)
+        for text in told:
             assert not keys(text), (judgement.id, text)
         assert judgement.reason
         assert judgement.reason not in ("exactly so", "every run", "unknown")
@@ -170,6 +178,8 @@ def at_any_scale(claim):
 
 def test_what_sources_say_is_words():
     texts = [text for claim in CLAIMS.claims for text in (claim.statement, claim.published)]
+    texts += [claim.short for claim in CLAIMS.claims if claim.short]
+    texts += [claim.because for claim in CLAIMS.claims if claim.kind == "definition"]
     texts += [text for figure in CLAIMS.figures for text in (figure.condition, figure.quantity, figure.value)]
     assert [keys(text) for text in texts if keys(text)] == []
 

@@ -1,20 +1,27 @@
 """Choose the judge of each kind of claim. Judges are pure functions; here are those of claims that no run decides."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from pipeline.claims.evidence import Assessment, Evidence, NotTestableError
-from pipeline.claims.ratio_judges import judge_memory, judge_speedup
+from pipeline.claims.ratio_judges import judge_interval, judge_memory, judge_speedup
+from pipeline.claims.result_files import EvidenceKind
 from pipeline.claims.run_judges import judge_accuracy, judge_outcome, judge_value
-from pipeline.claims.schema import CeilingClaim, Claims, FactClaim, TrialClaim, UntestedClaim
-from pipeline.comparison.vocabulary import describe_facts, describe_trial
-from pipeline.statistics.intervals import proportion
+from pipeline.claims.schema import CeilingClaim, Claims, FactClaim, SampleClaim, TrialClaim
+from pipeline.comparison.vocabulary import describe_facts, describe_sample, describe_trial
+from pipeline.numerics.facts import is_measured
+from pipeline.statistics.intervals import mean, proportion
+
+NUMERICS = "A study whose numerics stage looks at it."
 
 
 def _judge_ceiling(claim: CeilingClaim, _claims: Claims, evidence: Evidence) -> Assessment:
     sizes = evidence.ceilings["largest_batch"].get(claim.benchmark, {})
     ours, theirs = sizes.get(claim.policy), sizes.get("float32")
     if not ours or not theirs:
-        raise NotTestableError(f"the largest batch of {claim.policy} and of float32 is not known")
+        raise NotTestableError(
+            f"the largest batch of {claim.policy} and of float32 is not known",
+            f"A study with {claim.policy} and float32 on an accelerator, which has a memory of its own to fill.",
+        )
     measured = f"a batch of {ours:,} fits, in float32 one of {theirs:,}: {ours / theirs:.2f}×"
     if ours >= claim.at_least * theirs:
         return Assessment("reproduced", f"at least {claim.at_least:g} times the batch fits", measured)
@@ -23,12 +30,19 @@ def _judge_ceiling(claim: CeilingClaim, _claims: Claims, evidence: Evidence) -> 
     return Assessment("not reproduced", "no larger batch fits", measured)
 
 
+def _judge_measured_fact(claim: FactClaim, claims: Claims, evidence: Evidence) -> Assessment:
+    """Judge facts that a training step decided."""
+    if not all(map(is_measured, claim.quantities)):
+        raise NotTestableError("formats decide it, and nothing has to run", NUMERICS)
+    return _judge_fact(claim, claims, evidence)
+
+
 def _judge_fact(claim: FactClaim, _claims: Claims, evidence: Evidence) -> Assessment:
     facts = evidence.numerics["facts"]
     unknown = [name for name in claim.quantities if name not in facts]
     if unknown:
         raise NotTestableError(
-            f"this study did not look whether {describe_facts({n: claim.quantities[n] for n in unknown})}"
+            f"this study did not look whether {describe_facts({n: claim.quantities[n] for n in unknown})}", NUMERICS
         )
     measured = describe_facts({name: facts[name] for name in claim.quantities})
     wrong = [name for name, value in claim.quantities.items() if facts[name] != value]
@@ -41,7 +55,7 @@ def _judge_fact(claim: FactClaim, _claims: Claims, evidence: Evidence) -> Assess
 def _judge_trial(claim: TrialClaim, _claims: Claims, evidence: Evidence) -> Assessment:
     trial = next((trial for trial in evidence.numerics["trials"] if trial["name"] == claim.trial), None)
     if trial is None:
-        raise NotTestableError("the study has no dense benchmark to try it on")
+        raise NotTestableError("the study has no dense benchmark to try it on", "A study with a dense benchmark.")
     share = proportion(trial["num_trained"], trial["num_trials"])
     told = f"{describe_trial(claim.trial)} trains at {share.count} of {share.total} seeds"
     measured = f"{told}: a share in [{100 * share.low:.0f}, {100 * share.high:.0f}] %"
@@ -56,18 +70,28 @@ def _judge_trial(claim: TrialClaim, _claims: Claims, evidence: Evidence) -> Asse
     )
 
 
-def _judge_untested(claim: UntestedClaim, _claims: Claims, _evidence: Evidence) -> Assessment:
-    raise NotTestableError(claim.reason)
+def _judge_sample(claim: SampleClaim, _claims: Claims, evidence: Evidence) -> Assessment:
+    values = evidence.numerics["samples"].get(claim.sample)
+    if not values:
+        raise NotTestableError("this study did not try it", NUMERICS)
+    average = mean(values)
+    verdict, reason = judge_interval(average, claim, f"{len(values)} tries give no interval")
+    return Assessment(verdict, reason, describe_sample(claim.sample, average, len(values)))
 
 
-JUDGES: dict[str, Callable[..., Assessment]] = {
-    "speedup": judge_speedup,
-    "same_accuracy": judge_accuracy,
-    "value": judge_value,
-    "memory": judge_memory,
-    "largest_batch": _judge_ceiling,
-    "outcome": judge_outcome,
-    "fact": _judge_fact,
-    "trial": _judge_trial,
-    "untested": _judge_untested,
+Judge = Callable[..., Assessment]
+# By kind of evidence, in the order in which they are asked: the first that can decide a claim does.
+JUDGES: Mapping[EvidenceKind, Mapping[str, Judge]] = {
+    "measured": {
+        "speedup": judge_speedup,
+        "same_accuracy": judge_accuracy,
+        "value": judge_value,
+        "memory": judge_memory,
+        "largest_batch": _judge_ceiling,
+        "outcome": judge_outcome,
+        "fact": _judge_measured_fact,
+        "trial": _judge_trial,
+        "sample": _judge_sample,
+    },
+    "counted": {"fact": _judge_fact},
 }

@@ -1,12 +1,12 @@
-"""Judge claims about ratios: speedup and memory."""
+"""Judge claims by an interval and a threshold: speedup, memory, experiments of the numerics stage."""
 
 import math
 
 from pipeline.claims.evidence import Assessment, Evidence, find_pair
 from pipeline.claims.result_files import Verdict
-from pipeline.claims.schema import Claims, MemoryClaim, SpeedupClaim
+from pipeline.claims.schema import Claims, MemoryClaim, SampleClaim, SpeedupClaim
 from pipeline.comparison.wording import count_seeds, describe_kernels, describe_ratio, describe_speedup, failed_runs
-from pipeline.statistics.intervals import MIN_BLOCKS, Ratio
+from pipeline.statistics.intervals import MIN_BLOCKS, Mean, Ratio
 
 
 def judge_speedup(claim: SpeedupClaim, claims: Claims, evidence: Evidence) -> Assessment:
@@ -63,3 +63,19 @@ def _judge_ratio(ratio: Ratio, at_least: float | None, at_most: float | None, la
     if high < limit:
         return "not reproduced", f"the whole interval lies on the other side of {threshold:g}×"
     return "inconclusive", f"the interval reaches from below {threshold:g}× to above it"
+
+
+def judge_interval(average: Mean, claim: SampleClaim, lack: str) -> tuple[Verdict, str]:
+    """Compare the interval of a mean with a threshold: there is no direction that falls short of it."""
+    if average.low is None or average.high is None:
+        return "inconclusive", lack
+    word = "or above" if claim.at_least is not None else "or below"
+    threshold = claim.at_least if claim.at_least is not None else claim.at_most or 0.0
+    (holds, fails) = (average.low >= threshold, average.high < threshold)
+    if claim.at_least is None:
+        (holds, fails) = (average.high <= threshold, average.low > threshold)
+    if holds:
+        return "reproduced", f"the whole interval lies at {threshold:g} {word}"
+    if fails:
+        return "not reproduced", f"the whole interval lies on the other side of {threshold:g}"
+    return "inconclusive", f"the interval reaches from below {threshold:g} to above it"

@@ -10,18 +10,41 @@ from pipeline.records.planned import Count, Planned
 from pipeline.records.schema import Disturbance, EpochRecord, RunRecord
 from pipeline.study.schema import Study
 
-Verdict = Literal["reproduced", "in direction only", "not reproduced", "inconclusive", "not testable here"]
+Verdict = Literal[
+    "reproduced",
+    "in direction only",
+    "not reproduced",
+    "inconclusive",
+    "not this recipe",
+    "not testable here",
+    "definition",
+]
+# It ran on the hardware that the claim is about; or it follows from formats and shapes, by counting.
+EvidenceKind = Literal["measured", "counted"]
 
 
 class Judgement(Untrusted):
-    """A claim's verdict, in `verdicts.json`."""
+    """A claim's verdict, in `verdicts.json`.
+
+    `evidence` is the kind that the verdict rests on, None where there is none. `rule` is what decides, and
+    `would_change` what would give another verdict.
+    """
 
     id: str
     source: str
+    said_by: Literal["source", "us"]
     verdict: Verdict
+    evidence: EvidenceKind | None
     reason: str
     published: str
     measured: str | None
+    rule: str
+    would_change: str
+
+    @property
+    def is_published(self) -> bool:
+        """Tell whether the verdict is counted as one on a published claim."""
+        return self.said_by == "source" and self.verdict != "definition"
 
 
 class Sizes(Untrusted):
@@ -38,8 +61,21 @@ class ModelFacts(Untrusted):
     narrow_layers: dict[str, dict[str, list[int]]]
 
 
+class GradientsAt(Untrusted):
+    """The fate in float16 of all gradients of a kind at one step; shares are of those not zero in float32."""
+
+    of: Literal["activations", "weights"]
+    num_steps_before: Count
+    flushed_share: Share
+    flushed_share_scaled: Share
+    overflow_share_scaled: Share
+
+
 class Gradients(Untrusted):
-    """The number of gradients of each binary exponent, and their fate in float16."""
+    """The number of activation gradients of each binary exponent, and the fate of gradients in float16.
+
+    `steps` has those of activations, and those of weights at the first step and at a later one.
+    """
 
     num_gradients: Count
     zero_share: Share
@@ -49,6 +85,7 @@ class Gradients(Untrusted):
     flushed_share: Share
     flushed_share_scaled: Share
     overflow_share_scaled: Share
+    steps: list[GradientsAt]
 
     @model_validator(mode="after")
     def _a_count_for_each_exponent(self) -> "Gradients":
@@ -64,6 +101,7 @@ class TrialResult(Untrusted):
     policy: str
     optimizer: str
     options: dict[str, float]
+    loss_scale: float | Literal["dynamic"] | None
     accuracies: list[float]
     float32_accuracies: list[float]
     num_trained: Count
@@ -77,10 +115,11 @@ class TrialResult(Untrusted):
 
 
 class Numerics(Untrusted):
-    """`numerics.json`; `models` and `gradients` are by benchmark."""
+    """`numerics.json`; `models` and `gradients` are by benchmark, `samples` what each experiment gave each time."""
 
-    schema_version: Literal[1]
+    schema_version: Literal[2]
     facts: dict[str, bool | int | float | str]
+    samples: dict[str, list[float]]
     models: dict[str, ModelFacts]
     gradients: dict[str, Gradients]
     trials: list[TrialResult]
@@ -94,7 +133,7 @@ class Ceilings(Untrusted):
 
 
 class Status(Untrusted):
-    """`status.json`; a campaign adds what it found of drift."""
+    """`status.json`: `verdicts` on published claims, `experiments` of ours; a campaign adds what it found of drift."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -102,6 +141,7 @@ class Status(Untrusted):
     advice: dict[str, str]
     headlines: dict[str, list[str]]
     verdicts: dict[str, int]
+    experiments: dict[str, int] = Field(default_factory=dict)
     runs: dict[str, int]
     device: str
     finished_at: str

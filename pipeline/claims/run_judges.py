@@ -12,7 +12,9 @@ from pipeline.comparison.wording import (
     failed_runs,
     margin_means_something,
 )
-from pipeline.statistics.intervals import Interval, Mean, Ratio
+from pipeline.statistics.intervals import Interval, Mean
+
+MIN_RUNS = 5  # of which the interval for one more run means something: from three, t is 4.3 and the spread a guess
 
 
 def judge_accuracy(claim: AccuracyClaim, claims: Claims, evidence: Evidence) -> Assessment:
@@ -47,21 +49,27 @@ def _judge_equivalence(pair: Pair, baseline_accuracy: float | None) -> tuple[Ver
 
 
 def judge_value(claim: ValueClaim, claims: Claims, evidence: Evidence) -> Assessment:
-    """Compare the value that one published run gave with where one more run would fall here."""
-    statistic: Mean | Ratio = getattr(find_variant(claim, claims, evidence), claim.quantity)
-    quantity, unit = QUANTITIES[claim.quantity]
-    centre = statistic.mean if isinstance(statistic, Mean) else statistic.ratio
-    if centre is None:
+    """Set the value of one published run, give or take a tolerance, beside where one more run would fall here.
+
+    The wider the interval of noisy runs, the less it says: it lies neither inside of the tolerance nor outside.
+    """
+    statistics = find_variant(claim, claims, evidence)
+    statistic: Mean = getattr(statistics, claim.quantity)
+    quantity = QUANTITIES[claim.quantity]
+    if statistic.mean is None:
         return Assessment("inconclusive", "no run completed", None)
     if statistic.new_low is None or statistic.new_high is None:
-        return Assessment("inconclusive", "no interval for one more run", f"{quantity} {centre:.4g}{unit}")
+        return Assessment("inconclusive", "no interval for one more run", f"{quantity} {statistic.mean:.4g}")
     interval = Interval(statistic.new_low, statistic.new_high)
-    measured = (
-        f"{quantity} {centre:.4g}{unit}; one more run would fall in [{interval.low:.4g}, {interval.high:.4g}]{unit}"
-    )
-    if interval.low <= claim.value <= interval.high:
-        return Assessment("reproduced", "the published value is one that another run here could give", measured)
-    return Assessment("not reproduced", "no run here would give the published value (95 %)", measured)
+    measured = f"{quantity} {statistic.mean:.4g}; one more run would fall in [{interval.low:.4g}, {interval.high:.4g}]"
+    num_runs, near = statistics.completed.count, f"{claim.value:g} ± {claim.tolerance:g}"
+    if num_runs < MIN_RUNS:
+        return Assessment("inconclusive", f"{count_seeds(num_runs)} completed, {MIN_RUNS} are needed", measured)
+    if interval.low >= claim.value - claim.tolerance and interval.high <= claim.value + claim.tolerance:
+        return Assessment("reproduced", f"any further run here would give {near} (95 %)", measured)
+    if interval.low > claim.value + claim.tolerance or interval.high < claim.value - claim.tolerance:
+        return Assessment("not reproduced", f"no run here would give {near} (95 %)", measured)
+    return Assessment("inconclusive", f"one more run may give {near}, or not", measured)
 
 
 def judge_outcome(claim: OutcomeClaim, claims: Claims, evidence: Evidence) -> Assessment:

@@ -10,15 +10,16 @@ from pydantic import Field, model_validator
 
 from pipeline.comparison.vocabulary import Value
 from pipeline.files.untrusted import excerpt
-from pipeline.numerics.facts import TRIALS, fact_names
+from pipeline.numerics.facts import TRIALS, fact_names, sample_names
 from pipeline.records.schema import Outcome
 from pipeline.study.benchmark import Benchmark, Dense, EfficientNet, Split
 from pipeline.study.configuration import MAX_ENTRIES, Name, PositiveFloat, Section, read
-from pipeline.study.recipe import Optimizer
+from pipeline.study.recipe import LearningRateRule, Optimizer
 from pipeline.study.variant import PolicyName, Variant
 
 CLAIMS = Path("claims.yaml")
 MAX_CLAIMS = 1000  # also of sources, and of figures
+DEFAULT = "default"  # as a baseline: float32 as the device computes it where nobody asks for more
 
 
 class Source(Section):
@@ -37,44 +38,61 @@ class Figure(Section):
 
 
 class Needs(Section):
-    """The conditions of a claim: a kind of hardware, and the scale at which the source ran it.
+    """The conditions of a claim: a kind of hardware, and the recipe that the source trained by.
 
     `name` is part of the name of the device that absolute times belong to. `recipe` maps key paths of a benchmark to
-    the source's values.
+    the source's values; a study with others says "not this recipe".
     """
 
     hardware: Literal["anything", "cpu", "nvidia_gpu", "tpu", "intel_gpu"]
     min_compute_capability: PositiveFloat | None = None
     max_compute_capability: PositiveFloat | None = None
+    min_memory_gb: PositiveFloat | None = None
     max_memory_gb: PositiveFloat | None = None
     name: str | None = None
-    recipe: dict[str, Value] = Field(default_factory=dict, max_length=20)
+    recipe: dict[str, Value | None] = Field(default_factory=dict, max_length=20)
 
 
 class _Claim(Section):
+    """`said_by` tells whose statement it is: the source's, or ours, who ask beyond it.
+
+    `published` is what the source says in either case. `short` is for the table at the top of the report.
+    """
+
     id: Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]
     source: str
+    said_by: Literal["source", "us"] = "source"
     statement: str
+    short: str | None = None
     published: str
     needs: Needs
 
 
-class SpeedupClaim(_Claim):
-    """The speedup of `candidate` over `baseline`, by default the study's, is at least or at most so much."""
+class _Threshold(_Claim):
+    """Something measured is at least or at most so much."""
 
-    kind: Literal["speedup"]
-    benchmark: Name
-    candidate: Name
-    baseline: Name | None = None
     at_least: PositiveFloat | None = None
     at_most: PositiveFloat | None = None
-    with_validation: bool = False  # the source timed whole epochs
 
     @model_validator(mode="after")
     def _one_threshold(self) -> Self:
         if (self.at_least is None) == (self.at_most is None):
             raise ValueError(f"claims ({self.id}): give one threshold, at_least or at_most.")
         return self
+
+
+class SpeedupClaim(_Threshold):
+    """The speedup of `candidate` over `baseline`, by default the study's, is at least or at most so much.
+
+    Where `baseline` is `default`, it is float32 as the device computes it unless asked for more: TF32 on an NVIDIA GPU
+    of compute capability 8.0 and up, bfloat16 products on a TPU, strict float32 elsewhere.
+    """
+
+    kind: Literal["speedup"]
+    benchmark: Name
+    candidate: Name
+    baseline: Name | None = None
+    with_validation: bool = False  # the source timed whole epochs
 
 
 class AccuracyClaim(_Claim):
@@ -87,13 +105,14 @@ class AccuracyClaim(_Claim):
 
 
 class ValueClaim(_Claim):
-    """One run gave `value`: accuracies in [0, 1], times in seconds, `whole_epoch_seconds` with validation."""
+    """One run gave `value`, an accuracy in [0, 1] or a loss; what is no further off than `tolerance` is the same."""
 
     kind: Literal["value"]
     benchmark: Name
     candidate: Name
-    quantity: Literal["test_accuracy", "test_loss", "validation_accuracy", "epoch_seconds", "whole_epoch_seconds"]
+    quantity: Literal["test_accuracy", "test_loss", "validation_accuracy"]
     value: float
+    tolerance: PositiveFloat
 
 
 class MemoryClaim(_Claim):
@@ -138,11 +157,29 @@ class TrialClaim(_Claim):
     trains: bool
 
 
+class SampleClaim(_Threshold):
+    """The mean of an experiment of the numerics stage, over its repetitions, is at least or at most so much."""
+
+    kind: Literal["sample"]
+    sample: str
+
+
 class UntestedClaim(_Claim):
-    """Something that no study here can test, and why."""
+    """Something that no study here tests, why, and what would make it testable."""
 
     kind: Literal["untested"]
     reason: str
+    testable_by: str
+
+
+class DefinitionClaim(_Claim):
+    """Something that follows from definitions, so that nothing measured could contradict it; `because` says how.
+
+    It is shown, and no verdict counts it.
+    """
+
+    kind: Literal["definition"]
+    because: str
 
 
 Claim = Annotated[
@@ -154,7 +191,9 @@ Claim = Annotated[
     | OutcomeClaim
     | FactClaim
     | TrialClaim
-    | UntestedClaim,
+    | SampleClaim
+    | UntestedClaim
+    | DefinitionClaim,
     Field(discriminator="kind"),
 ]
 
@@ -184,9 +223,11 @@ class Claims(Section):
         known = {
             "source": set(self.sources),
             "benchmark": set(self.benchmarks),
-            **{field: set(self.variants) for field in ("candidate", "baseline")},
+            "candidate": set(self.variants),
+            "baseline": {*self.variants, DEFAULT},
             "quantities": fact_names(self.benchmarks),
             "trial": {trial.name for trial in TRIALS},
+            "sample": sample_names(self.benchmarks),
         }
         listed = {field: excerpt(", ".join(sorted(names)), 1500) for field, names in known.items()}
         entries = [(f"claims.{index} ({claim.id})", claim) for index, claim in enumerate(self.claims)]
@@ -203,14 +244,19 @@ class Claims(Section):
 
 def _names(entry: Any) -> Iterator[tuple[str, str]]:
     """Yield each name in a claim or figure: its field, and the name."""
-    fields = ("source", "benchmark", "candidate", "baseline", "trial")
+    fields = ("source", "benchmark", "candidate", "baseline", "trial", "sample")
     yield from ((field, name) for field in fields if (name := getattr(entry, field, None)) is not None)
     yield from (("quantities", quantity) for quantity in getattr(entry, "quantities", ()))
 
 
 def _recipe_paths() -> set[str]:
     """Key paths of everything that a benchmark may say."""
-    parts = {"model": (Dense, EfficientNet), "split": (Split,), "optimizer": (Optimizer,)}
+    parts: dict[str, tuple[type[Section], ...]] = {
+        "model": (Dense, EfficientNet),
+        "split": (Split,),
+        "optimizer": (Optimizer,),
+        "learning_rate_rule": (LearningRateRule,),
+    }
     inner = {f"{part}.{name}" for part, kinds in parts.items() for kind in kinds for name in kind.model_fields}
     return set(Benchmark.model_fields) | inner
 

@@ -3,15 +3,16 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pipeline.claims.evidence import Assessment, Evidence, NotTestableError
 from pipeline.claims.judges import JUDGES
-from pipeline.claims.result_files import Judgement
+from pipeline.claims.result_files import EvidenceKind, Judgement
 from pipeline.claims.results import read_ceilings, read_comparison, read_environments, read_numerics
-from pipeline.claims.schema import Claim, Claims, load_claims
+from pipeline.claims.rules import rule, would_change
+from pipeline.claims.schema import Claim, Claims, Needs, load_claims
 from pipeline.comparison.vocabulary import describe_setting
-from pipeline.machine.hardware import hardware_of
+from pipeline.machine.hardware import Hardware, hardware_of
 from pipeline.study.schema import load_study
 
 
@@ -43,43 +44,82 @@ def judge_claims(claims: Claims, evidence: Evidence) -> list[Judgement]:
 
 
 def _judge(claim: Claim, claims: Claims, evidence: Evidence) -> Judgement:
-    lack = None if claim.kind == "untested" else _lack(claim, evidence)
+    answers = [_ask(kind, claim, claims, evidence) for kind, judges in JUDGES.items() if claim.kind in judges]
+    if claim.kind == "definition":
+        answers = [_Answer(Assessment("definition", claim.because, None), None, "")]
+    elif claim.kind == "untested":
+        answers = [_Answer(Assessment("not testable here", claim.reason, None), None, claim.testable_by)]
+    # Where nothing decides, what was measured is shown all the same.
+    answer = next((answer for answer in answers if answer.evidence), answers[0])
+    return Judgement(
+        id=claim.id,
+        source=claim.source,
+        said_by=claim.said_by,
+        evidence=answer.evidence,
+        published=claim.published,
+        rule=rule(claim),
+        would_change=answer.testable_by or would_change(claim, answer.assessment.verdict),
+        **answer.assessment._asdict(),
+    )
+
+
+class _Answer(NamedTuple):
+    """An assessment and the kind of evidence it rests on: None where that decides nothing, and what would."""
+
+    assessment: Assessment
+    evidence: EvidenceKind | None
+    testable_by: str
+
+
+def _ask(kind: EvidenceKind, claim: Claim, claims: Claims, evidence: Evidence) -> _Answer:
+    """Judge by evidence of one kind. What was measured counts on the claim's hardware and by its recipe alone."""
+    testable_by = ""
     try:
-        assessment = JUDGES[claim.kind](claim, claims, evidence)
+        assessment = JUDGES[kind][claim.kind](claim, claims, evidence)
     except NotTestableError as error:
-        assessment = Assessment("not testable here", str(error), None)
-    if lack:  # what was measured is shown all the same
-        assessment = assessment._replace(verdict="not testable here", reason=lack)
-    return Judgement(id=claim.id, source=claim.source, published=claim.published, **assessment._asdict())
+        assessment, testable_by = Assessment("not testable here", str(error), None), error.testable_by
+    if kind == "measured" and (wanted := lacking_hardware(claim.needs, evidence.hardware)):
+        assessment = assessment._replace(verdict="not testable here", reason=f"needs {wanted}")
+        testable_by = f"The same study on {wanted}."
+    elif kind == "measured" and not testable_by and (other := _other_recipe(claim, evidence)):
+        assessment = assessment._replace(verdict="not this recipe", reason=other)
+        testable_by = "A study by the recipe of the source: the profile paper, or tpu, with what is named here."
+    return _Answer(assessment, None if testable_by else kind, testable_by)
 
 
-def _lack(claim: Claim, evidence: Evidence) -> str | None:
-    """Say what the claim is about and this machine or this study is not."""
-    needs, hardware = claim.needs, evidence.hardware
+def lacking_hardware(needs: Needs, hardware: Hardware) -> str:
+    """Name the hardware that a claim is about where this is none; empty where it is."""
+    if needs.hardware == "anything":
+        return ""
     names = {"cpu": "a CPU", "nvidia_gpu": "an NVIDIA GPU", "tpu": "a TPU", "intel_gpu": "an Intel GPU"}
-    if needs.hardware != "anything":
-        wanted, here = names[needs.hardware], hardware.kind == needs.hardware
-        capability, memory = hardware.compute_capability or 0, hardware.memory_bytes
-        if needs.min_compute_capability:
-            wanted += f" of compute capability ≥ {needs.min_compute_capability:.1f}"
-            here = here and capability >= needs.min_compute_capability
-        if needs.max_compute_capability:
-            wanted += f" of compute capability ≤ {needs.max_compute_capability:.1f}"
-            here = here and 0 < capability <= needs.max_compute_capability
-        if needs.max_memory_gb:
-            wanted += f" with at most {needs.max_memory_gb:.0f} GB"
-            here = here and memory is not None and memory <= needs.max_memory_gb * 1e9
-        if needs.name:
-            wanted += f", a {needs.name}: times are those of one device, the ratio is judged instead"
-            here = here and needs.name.lower() in hardware.name.lower()
-        if not here:
-            return f"needs {wanted}"
+    wanted, here = names[needs.hardware], hardware.kind == needs.hardware
+    capability, memory = hardware.compute_capability or 0, hardware.memory_bytes
+    if needs.min_compute_capability:
+        wanted += f" of compute capability ≥ {needs.min_compute_capability:.1f}"
+        here = here and capability >= needs.min_compute_capability
+    if needs.max_compute_capability:
+        wanted += f" of compute capability ≤ {needs.max_compute_capability:.1f}"
+        here = here and 0 < capability <= needs.max_compute_capability
+    if needs.min_memory_gb:
+        wanted += f" with at least {needs.min_memory_gb:.0f} GB"
+        here = here and memory is not None and memory >= needs.min_memory_gb * 1e9
+    if needs.max_memory_gb:
+        wanted += f" with at most {needs.max_memory_gb:.0f} GB"
+        here = here and memory is not None and memory <= needs.max_memory_gb * 1e9
+    if needs.name:
+        wanted += f", a {needs.name}"
+        here = here and needs.name.lower() in hardware.name.lower()
+    return "" if here else wanted
+
+
+def _other_recipe(claim: Claim, evidence: Evidence) -> str:
+    """Say in what the study's recipe differs from that of the claim; empty where it does not."""
     benchmark = evidence.study.benchmarks.get(getattr(claim, "benchmark", ""))
-    if benchmark:
-        recipe = benchmark.model_dump()
-        pairs = [(path, _at(recipe, path), theirs) for path, theirs in needs.recipe.items()]
-        return "; ".join(describe_setting(*pair) for pair in pairs if pair[1] != pair[2]) or None
-    return None
+    if not benchmark:
+        return ""
+    recipe = benchmark.model_dump()
+    pairs = [(path, _at(recipe, path), theirs) for path, theirs in claim.needs.recipe.items()]
+    return "; ".join(describe_setting(*pair) for pair in pairs if pair[1] != pair[2])
 
 
 def _at(recipe: Any, path: str) -> Any:

@@ -73,7 +73,8 @@ class _Blocks:
             name: variant.model_dump(exclude={"benchmarks"}) for name, variant in study.variants_of(benchmark).items()
         }
         self.runs = {
-            name: {seed: runs[RunKey(benchmark, name, seed)] for seed in study.seeds} for name in self.conditions
+            name: {seed: runs[RunKey(benchmark, name, seed)] for seed in study.seeds_of(benchmark)}
+            for name in self.conditions
         }
         self.completed = {
             name: {seed: run for seed, run in by_seed.items() if run.record.outcome == "completed"}
@@ -87,6 +88,7 @@ class _Blocks:
             }
             for name, by_seed in self.runs.items()
         }
+        self.timed_as = study.timed_as(benchmark)
         self.log_seconds = {name: self._log_seconds(name) for name in self.conditions}
 
     def _log_seconds(self, name: str) -> dict[int, float]:
@@ -166,8 +168,8 @@ class _Blocks:
             num_seeds=len(both),
             failures=failures,
             baseline_failures=baseline_failures,
-            speedup=self.speeds.speedup(baseline, candidate),
-            epoch_speedup=self.speeds.speedup(baseline, candidate, whole_epochs=True),
+            speedup=self._speedup(baseline, candidate),
+            epoch_speedup=self._speedup(baseline, candidate, whole_epochs=True),
             speedup_at_most=self._speedup_at_most(baseline, candidate),
             baseline_kernels=self._kernels(baseline),
             candidate_kernels=self._kernels(candidate),
@@ -178,6 +180,9 @@ class _Blocks:
             equivalence=equivalence(differences_pp, margin_pp, num_candidates, adjusted.equivalence, outcome),
             memory_ratio=intervals.ratio([math.log(a / b) for a, b in memory if a and b]),
         )
+
+    def _speedup(self, baseline: str, candidate: str, whole_epochs: bool = False) -> Ratio:
+        return self.speeds.speedup(self.timed_as[baseline], self.timed_as[candidate], whole_epochs)
 
     def _speedup_at_most(self, baseline: str, candidate: str) -> float | None:
         """Bound the speedup by whole runs, where those of the candidate were ended as too slow.
@@ -200,7 +205,7 @@ class _Blocks:
         if not names:
             return None
         both_beyond_each = {baseline: -1.0, candidate: -1.0} | dict.fromkeys(names, 1.0)
-        of_each = (self.speeds.speedup(baseline, name) for name in names)
+        of_each = (self._speedup(baseline, name) for name in names)
         return (*of_each, self.speeds.contrast(both_beyond_each))  # type: ignore[return-value]
 
 

@@ -24,7 +24,8 @@ def read_speeds(study: Study, benchmark: str, root: Path = Path()) -> Speeds:
 def _contradictions(study: Study, benchmark: str, blocks: Sequence[PlacedBlock]) -> Iterator[str]:
     """Yield what the blocks say against the study, or against each other."""
     recipe, baseline = study.benchmarks[benchmark], study.comparison.baseline
-    multipliers = {name: variant.batch_multiplier for name, variant in study.variants_of(benchmark).items()}
+    timed = study.timed_as(benchmark).values()
+    multipliers = {name: study.variants[name].batch_multiplier for name in timed}
     multipliers[REPEAT] = multipliers[baseline]
     if {block.variant for block in blocks} != multipliers.keys():
         yield f"its variants are not {', '.join(multipliers)}"

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from pipeline.numerics.facts import TRIALS
+from pipeline.statistics.intervals import Mean
 
 Value = float | int | str | bool
 
@@ -18,13 +19,17 @@ OUTCOMES = {
     "out_of_memory": "ran out of memory",
     "too_slow": "took too long",
 }
-# What one run gave, with its unit.
+# What one run gave.
 QUANTITIES = {
-    "test_accuracy": ("test accuracy", ""),
-    "test_loss": ("test loss", ""),
-    "validation_accuracy": ("validation accuracy", ""),
-    "epoch_seconds": ("an epoch without validation takes", " s"),
-    "whole_epoch_seconds": ("an epoch with validation takes", " s"),
+    "test_accuracy": "test accuracy",
+    "test_loss": "test loss",
+    "validation_accuracy": "validation accuracy",
+}
+# What an experiment of the numerics stage gave at each try, with its unit; a benchmark may follow the name.
+SAMPLES = {
+    "numpy_float16_speedup": ("the speed of NumPy's arithmetic in float16 beside float32", "×"),
+    "notebook_split_gain": ("the validation accuracy by the notebook's split less that by a clean one", " pp"),
+    "skipped_steps": ("the number of first steps that the loss scale skips", ""),
 }
 # A benchmark's settings by their key path, as in "the … is 64 in this study, 4,096 in the source".
 SETTING_NAMES = {
@@ -34,6 +39,9 @@ SETTING_NAMES = {
     "evaluation_batch_size": "batch size of evaluation",
     "image_size": "width of an image",
     "learning_rate_rule": "rule of the learning rate",
+    "learning_rate_rule.decay": "decay of the learning rate",
+    "learning_rate_rule.num_warmup_epochs": "number of epochs in which the learning rate rises",
+    "learning_rate_rule.scaling": "scaling of the learning rate with the batch",
     "metrics": "list of further metrics",
     "model": "model",
     "model.batch_norm_momentum": "momentum of batch normalisation",
@@ -93,7 +101,20 @@ def describe_setting(path: str, ours: Any, theirs: Any) -> str:
 def describe_trial(name: str) -> str:
     """Name the optimizer, as in "Adam with epsilon 0.001 in float16"."""
     trial = next(trial for trial in TRIALS if trial.name == name)
-    return f"{describe_optimizer(trial.optimizer, trial.options)} in {trial.policy}"
+    scale = {None: "", "dynamic": " with a dynamic loss scale"}.get(
+        trial.loss_scale, f" with a fixed loss scale of {number(trial.loss_scale)}"
+    )
+    return f"{describe_optimizer(trial.optimizer, trial.options)}{scale} in {trial.policy}"
+
+
+def describe_sample(name: str, average: Mean, num_tries: int) -> str:
+    """Tell the mean of an experiment, as in "… is 0.21× [0.19, 0.23], 9 tries"."""
+    family, _, benchmark = name.partition(".")
+    subject, unit = SAMPLES[family]
+    where = f" of {benchmark}" if benchmark else ""
+    interval = "(no interval)" if average.low is None else f"[{average.low:.3g}, {average.high:.3g}]"
+    told = f"{subject}{where} is {average.mean:.3g}{unit} {interval}, {num_tries} tries"
+    return told.replace("-", "−").replace("[−0, 0]", "[0, 0]")
 
 
 def describe_optimizer(name: str, options: Mapping[str, Any]) -> str:
@@ -145,6 +166,11 @@ _BY_TYPE = {
     "square_of_256": Fact("256² is", number, "in"),
     "square_of_1e-05": Fact("(10⁻⁵)² is", lambda value: "zero" if float(value) == 0 else number(value), "in"),
     "smallest_square_is_zero": Fact("(10⁻⁵)² is", _either("zero", "not zero"), "in"),
+    "rounded_4e-08": Fact("4 × 10⁻⁸ becomes", lambda value: "zero" if float(value) == 0 else number(value), "in"),
+    "rounded_65519": Fact("65,519 becomes", number, "in"),
+    "softmax_of_minus_20_is_zero": Fact(
+        "the softmax of 0 and −20 has a second part that is", _either("zero", "not zero"), "in"
+    ),
     "bytes_per_value": Fact("a value takes", lambda value: f"{number(value)} bytes", "in"),
     "largest": Fact("the largest value is", number, "in"),
 }
@@ -152,6 +178,9 @@ _BY_POLICY = {
     "compute_dtype": Fact("the arithmetic is", lambda dtype: f"in {dtype}", "under"),
     "variable_dtype": Fact("variables are kept", lambda dtype: f"in {dtype}", "under"),
     "output_dtype": Fact("the output is", str, "under"),
+    "input_dtype": Fact("the input is", str, "under"),
+    "hidden_dtype": Fact("the output of a hidden layer is", str, "under"),
+    "softmax_dtype": Fact("a softmax without a dtype of its own returns", str, "under"),
     "default_loss_scale": Fact(
         "unless asked for, the loss scale is", lambda mode: "absent" if mode == "none" else str(mode), "under"
     ),
@@ -178,6 +207,11 @@ _GRADIENTS = {
     "some_flushed": Fact(
         "", _either("some gradients are too small for float16", "no gradient is too small for float16"), "in"
     ),
+    "forward_rarely_flushed": Fact(
+        "in a forward pass",
+        _either("less than 1 % of the values are too small for float16", "1 % of the values or more are too small"),
+        "in",
+    ),
     "fewer_flushed_when_scaled": Fact(
         "",
         _either("fewer gradients are flushed to zero", "no fewer gradients are flushed to zero"),
@@ -191,6 +225,14 @@ def fact(name: str) -> Fact:
     family, _, rest = name.partition(".")
     if name == "float32_parameters_in_500_kilobytes":
         return Fact("500 kB hold", lambda count: f"{number(count)} float32 parameters")
+    if family == "notebook_split":
+        return Fact(
+            "of the notebook's 10,000 validation examples",
+            lambda count: f"{number(count) if float(count) else 'none'} are trained on",
+        )
+    if family == "parameters_of_twice_the_units":
+        twice = number(2 * int(rest))
+        return Fact(f"with {twice} units for {number(rest)} a network has", lambda by: f"{number(by)} times the parameters")
     if family == "loss_scale":
         return _LOSS_SCALE[rest]
     if family == "weights_ratio":

@@ -5,6 +5,7 @@ activation gradients, with the part that float16 flushes to zero, without and wi
 """
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
@@ -26,15 +27,22 @@ def gradient_exponents(benchmark: Benchmark, data: Dataset, loss_scale: float, s
     """Return the activation gradients of one float32 step on real data, at the baseline's batch size, by exponent.
 
     `counts` has the number of gradients with exponent ⌊log₂|g|⌋ at each of `exponents`; exponents
-    outside are counted at the ends. Shares are of the gradients that are not zero in float32.
+    outside are counted at the ends. Shares are of the gradients that are not zero in float32. `steps` has the shares
+    of the activations, and beside them those of the weights' gradients at the first step and after `NUM_STEPS_BEFORE`;
+    `forward_flushed_share` is that of the activations themselves.
     """
+    benchmark = benchmark.model_copy(update={"steps_per_execution": 1})
     model, _ = building.build_model(benchmark, "float32", data.num_classes, data.num_channels, seed)
     plain = Variant(policy="float32", batch_multiplier=1, jit_compile=engine.COMPILES_SHAPES)
     building.compile_model(model, benchmark, plain)
     batches = ShuffledBatches(data.train, benchmark.batch_size, seed)
+    first_weights = model.get_weights()
     for step in range(NUM_STEPS_BEFORE):
         model.train_on_batch(*batches[step % max(1, len(batches) - 1)])
-    sizes = gradient_sizes(model, *batches[0])
+    sizes, forward = gradient_sizes(model, *batches[0]), forward_sizes(model, batches[0][0])
+    states = {0: first_weights, NUM_STEPS_BEFORE: model.get_weights()}
+    by_step = {("activations", NUM_STEPS_BEFORE): sizes}
+    by_step |= {("weights", step): found for step, found in weight_gradient_sizes(model, states, *batches[0]).items()}
     nonzero = sizes[sizes > 0]
     exponents = np.clip(np.floor(np.log2(nonzero)).astype(int), LOWEST, HIGHEST)
     return {
@@ -43,10 +51,61 @@ def gradient_exponents(benchmark: Benchmark, data: Dataset, loss_scale: float, s
         "exponents": list(range(LOWEST, HIGHEST + 1)),
         "counts": np.bincount(exponents - LOWEST, minlength=HIGHEST - LOWEST + 1).tolist(),
         "loss_scale": loss_scale,
-        "flushed_share": flushed_share(nonzero),
-        "flushed_share_scaled": flushed_share(nonzero * np.float32(loss_scale)),
-        "overflow_share_scaled": float(np.isinf(_to_float16(nonzero * np.float32(loss_scale))).mean()),
+        **_shares(sizes, loss_scale),
+        "forward_flushed_share": flushed_share(forward[forward > 0]),
+        "steps": [
+            {"of": of, "num_steps_before": step, **_shares(found, loss_scale)} for (of, step), found in by_step.items()
+        ],
     }
+
+
+def _shares(sizes: np.ndarray, loss_scale: float) -> dict[str, float]:
+    """Return the shares that float16 makes zero, unscaled and scaled, or infinite, of sizes that are not zero."""
+    nonzero = sizes[sizes > 0]
+    with np.errstate(over="ignore"):
+        scaled = nonzero * np.float32(loss_scale)
+    return {
+        "flushed_share": flushed_share(nonzero),
+        "flushed_share_scaled": flushed_share(scaled),
+        "overflow_share_scaled": float(np.isinf(_to_float16(scaled)).mean()),
+    }
+
+
+class _Recorded(keras.optimizers.Optimizer):
+    """Leave every weight as it is, and keep its gradient."""
+
+    def __init__(self) -> None:
+        super().__init__(learning_rate=0.0, name="recorded")
+
+    def build(self, variables: Sequence[Any]) -> None:
+        super().build(variables)
+        self.gradients = [self.add_variable_from_reference(variable, name="gradient") for variable in variables]
+
+    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+        self.assign(self.gradients[self._get_variable_index(variable)], gradient)
+
+
+def weight_gradient_sizes(
+    model: keras.Model, states: Mapping[int, list[np.ndarray]], images: np.ndarray, labels: np.ndarray
+) -> dict[int, np.ndarray]:
+    """Return the absolute gradients of the mean loss with respect to every weight, joined, at each of these weights."""
+    recorder = _Recorded()
+    model.compile(recorder, "sparse_categorical_crossentropy", jit_compile=engine.COMPILES_SHAPES)
+    recorder.build(model.trainable_variables)
+    found = {}
+    for name, weights in states.items():
+        model.set_weights(weights)
+        model.train_on_batch(images, labels)
+        gradients = [keras.ops.convert_to_numpy(gradient.value).ravel() for gradient in recorder.gradients]
+        found[name] = np.abs(np.concatenate(gradients))
+    return found
+
+
+def forward_sizes(model: keras.Model, images: np.ndarray) -> np.ndarray:
+    """Return the absolute outputs of every hidden layer, joined; of a network that is one layer, its probabilities."""
+    network, images = _network(model, images)
+    outputs = keras.Model(network.inputs, _hidden(network) or network.outputs)(images)
+    return np.abs(np.concatenate([keras.ops.convert_to_numpy(output).ravel() for output in keras.tree.flatten(outputs)]))
 
 
 def gradient_sizes(model: keras.Model, images: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -55,18 +114,14 @@ def gradient_sizes(model: keras.Model, images: np.ndarray, labels: np.ndarray) -
     `model` is functional, from images to probabilities; where its last layer is a model itself, the layers are those
     of that one. Of a network that is one layer, it is the gradient with respect to the probabilities.
     """
-    network = model.layers[-1] if isinstance(model.layers[-1], keras.Model) else model
-    if network is not model and len(model.layers) > 1:
-        images = keras.Model(model.inputs, model.layers[-2].output)([images])
-    if isinstance(network, keras.Sequential):  # which has no graph to name outputs of
-        network = keras.Model(network.inputs, network.outputs)
+    network, images = _network(model, images)
     (probabilities,) = network.outputs
     hidden = _hidden(network)
     if not hidden:  # the product hides the softmax from Keras's loss, which would go around it
         hidden, probabilities = [probabilities], keras.layers.Rescaling(1.0, dtype="float32")(probabilities)
     gradients = engine.activation_gradients(
         keras.Model(network.inputs, [*hidden, probabilities]),
-        keras.ops.cast(images, network.inputs[0].dtype),
+        images,
         labels,
         lambda labels, probabilities: keras.ops.mean(
             keras.losses.sparse_categorical_crossentropy(labels, probabilities)
@@ -74,6 +129,16 @@ def gradient_sizes(model: keras.Model, images: np.ndarray, labels: np.ndarray) -
     )
     sizes: np.ndarray = np.abs(np.concatenate([gradient.ravel() for gradient in gradients]))
     return sizes
+
+
+def _network(model: keras.Model, images: np.ndarray) -> tuple[keras.Model, Any]:
+    """Return the model whose layers are looked at, with a graph, and what it takes for these images."""
+    network = model.layers[-1] if isinstance(model.layers[-1], keras.Model) else model
+    if network is not model and len(model.layers) > 1:
+        images = keras.Model(model.inputs, model.layers[-2].output)([images])
+    if isinstance(network, keras.Sequential):  # which has no graph to name outputs of
+        network = keras.Model(network.inputs, network.outputs)
+    return network, keras.ops.cast(images, network.inputs[0].dtype)
 
 
 def _hidden(network: keras.Model) -> list[Any]:

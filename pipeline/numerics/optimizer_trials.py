@@ -10,7 +10,9 @@ from pipeline import engine
 from pipeline.data.datasets import Dataset
 from pipeline.numerics.facts import TRIALS, OptimizerTrial
 from pipeline.study.benchmark import Benchmark
+from pipeline.study.variant import Dynamic, Fixed
 from pipeline.training import building, evaluation
+from pipeline.training.precision import scaled
 
 SEEDS = range(6)
 UNITS, NUM_EXAMPLES, BATCH_SIZE, NUM_EPOCHS = 64, 4000, 32, 2
@@ -31,7 +33,8 @@ def run_trials(benchmark: Benchmark, data: Dataset, seeds: Sequence[int]) -> lis
     for trial in TRIALS:
         twin = (trial.optimizer, repr(trial.options))
         if twin not in twins:
-            twins[twin] = _accuracies(recipe, data, trial._replace(policy="float32"), seeds, weights)
+            float32 = trial._replace(policy="float32", loss_scale=None)
+            twins[twin] = _accuracies(recipe, data, float32, seeds, weights)
         accuracies = _accuracies(recipe, data, trial, seeds, weights)
         pairs = zip(accuracies, twins[twin], strict=True)
         rows.append(
@@ -52,8 +55,13 @@ def _accuracies(
     """Run the trial at every seed. One model is set back each time, because tracing costs more than training."""
     model, _ = building.build_model(benchmark, trial.policy, data.num_classes, data.num_channels, seed=0)
     optimizer = building.make_optimizer(trial.optimizer, 0.001, trial.options)
-    # Whatever Keras does to the loss by itself: nothing under a pure policy, a dynamic scale under mixed_float16.
-    model.compile(optimizer, "sparse_categorical_crossentropy", jit_compile=engine.COMPILES_SHAPES)
+    if trial.loss_scale is not None:
+        fixed = trial.loss_scale != "dynamic"
+        optimizer = scaled(optimizer, Fixed(mode="fixed", value=trial.loss_scale) if fixed else Dynamic(mode="dynamic"))
+    # Or whatever Keras does to the loss by itself: nothing under a pure policy, a dynamic scale under mixed_float16.
+    itself = trial.loss_scale is None
+    loss = "sparse_categorical_crossentropy"
+    model.compile(optimizer, loss, auto_scale_loss=itself, jit_compile=engine.COMPILES_SHAPES)
     model.optimizer.build(model.trainable_variables)
     fresh = [keras.ops.convert_to_numpy(variable.value) for variable in model.optimizer.variables]
     images, labels = data.train.images[:NUM_EXAMPLES], data.train.labels[:NUM_EXAMPLES]

@@ -42,7 +42,9 @@ class Published(NamedTuple):
 
     @property
     def counts(self) -> dict[str, int]:
-        return dict(Counter(verdict["verdict"] for verdict in self.verdicts).most_common())
+        """Count the verdicts on published claims."""
+        published = [v["verdict"] for v in self.verdicts if v["said_by"] == "source" and v["verdict"] != "definition"]
+        return dict(Counter(published).most_common())
 
 
 def read_published(folder: Path) -> Published:

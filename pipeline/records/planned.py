@@ -22,6 +22,7 @@ class Planned(BaseModel):
     engine: str
     devices: int
     policy: str
+    learning_rate_multiplier: float = 1.0
     tf32: bool
     jit_compile: bool
     loop: Literal["fit", "custom"]
@@ -46,6 +47,7 @@ def planned(study: Study, key: RunKey) -> Planned:
         engine=study.engine,
         devices=study.devices,
         policy=variant.policy,
+        learning_rate_multiplier=variant.learning_rate_multiplier,
         tf32=variant.tf32,
         jit_compile=variant.jit_compile,
         loop=variant.loop,

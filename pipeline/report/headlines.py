@@ -117,9 +117,14 @@ def _sentence(pair: Pair, batch_multiple: float, baseline_accuracy: float) -> st
     )
 
 
-def verdict_counts(results: Results) -> dict[str, int]:
-    """Number of claims by verdict, most frequent first."""
-    return dict(Counter(verdict["verdict"] for verdict in results.verdicts).most_common())
+def verdict_counts(results: Results, said_by: str = "source", source: str | None = None) -> dict[str, int]:
+    """Number of claims by verdict, most frequent first: published ones, or those `said_by` us.
+
+    Definitions are not counted. With `source`, those of one source alone.
+    """
+    counted = [verdict for verdict in results.verdicts if verdict["verdict"] != "definition"]
+    chosen = [v["verdict"] for v in counted if v["said_by"] == said_by and source in (None, v["source"])]
+    return dict(Counter(chosen).most_common())
 
 
 def outcome_counts(results: Results) -> dict[str, int]:

@@ -1,7 +1,6 @@
 """From stored results to the parts of the report. It computes nothing that is not stored; it arranges."""
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import mean, stdev
@@ -12,7 +11,7 @@ from markupsafe import Markup
 
 from pipeline.claims.acceleration import DEVICES, device_of
 from pipeline.claims.results import Results
-from pipeline.comparison.vocabulary import number, plain
+from pipeline.comparison.vocabulary import describe_facts, describe_sample, number, plain
 from pipeline.comparison.wording import describe_speedup, margin_means_something
 from pipeline.files.characters import escape_deceptive, shown_value
 from pipeline.machine.hardware import hardware_of
@@ -21,8 +20,11 @@ from pipeline.report import figures
 from pipeline.report.charts import Chart, charts, completed, counted_seconds, known
 from pipeline.report.headlines import advice, headlines, outcome_counts, verdict_counts
 from pipeline.statistics.intervals import Ratio, proportion
+from pipeline.statistics.intervals import mean as average
 
 PARTS = Path(__file__).parents[2] / "report"
+SPLIT = "notebook_split.num_trained_on"
+NUM_LEADING = 3  # claims of a source that the table at the top has, where no claim has a short form
 SECTIONS = (
     "summary",
     "judgements",
@@ -63,6 +65,11 @@ def parts(results: Results) -> Callable[[str], str]:
                 trial | {"share": proportion(trial["num_trained"], trial["num_trials"])}
                 for trial in results.numerics["trials"]
             ],
+            "samples": {
+                name: describe_sample(name, average(values), len(values))
+                for name, values in results.numerics["samples"].items()
+            },
+            "split": describe_facts({SPLIT: results.numerics["facts"][SPLIT]}),
             "gradient_charts": [
                 Chart(
                     figures.exponent_histogram(name, found["exponents"], found["counts"], found["loss_scale"]),
@@ -79,6 +86,8 @@ def parts(results: Results) -> Callable[[str], str]:
             "device": device_of(hardware_of(results.environments)),
             "measured": {numbers: list(_measured(results, numbers)) for numbers in ("float16", "bfloat16", "tf32")},
             "verdict_counts": verdict_counts(results),
+            "own_verdict_counts": verdict_counts(results, "us"),
+            "num_definitions": sum(verdict["verdict"] == "definition" for verdict in results.verdicts),
             "outcome_counts": outcome_counts(results),
             "num_runs": len(results.runs),
             "num_completed": outcome_counts(results).get("completed", 0),
@@ -114,16 +123,24 @@ def _prose(results: Results) -> Callable[[str], Markup]:
 
 
 def _sources(results: Results) -> list[dict[str, Any]]:
-    """Return the claims of each source with their verdicts, and how many there are of each verdict."""
-    rows = list(zip(results.claims.claims, results.verdicts, strict=True))
-    return [
-        {
-            "source": source,
-            "claims": [(claim, verdict) for claim, verdict in rows if claim.source == identifier],
-            "counts": Counter(verdict["verdict"] for claim, verdict in rows if claim.source == identifier),
-        }
-        for identifier, source in results.claims.sources.items()
-    ]
+    """Return the claims of each source with their verdicts, ours apart, and how many there are of each verdict.
+
+    `leading` are those with a short form, or the first ones where none has.
+    """
+    found = []
+    for identifier, source in results.claims.sources.items():
+        both = zip(results.claims.claims, results.verdicts, strict=True)
+        rows = [(claim, verdict) for claim, verdict in both if claim.source == identifier]
+        published = [row for row in rows if row[0].said_by == "source"]
+        found.append(
+            {
+                "source": source,
+                "groups": {"source": published, "us": [row for row in rows if row[0].said_by == "us"]},
+                "leading": [row for row in published if row[0].short] or (published or rows)[:NUM_LEADING],
+                "counts": verdict_counts(results, source=identifier),
+            }
+        )
+    return found
 
 
 def _benchmark(results: Results, name: str) -> dict[str, Any]:

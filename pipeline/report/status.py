@@ -19,6 +19,7 @@ def status(results: Results, exit_code: int = 0) -> dict[str, Any]:
         "advice": {benchmark: advice(results, benchmark) for benchmark in benchmarks},
         "headlines": {benchmark: headlines(results, benchmark) for benchmark in benchmarks},
         "verdicts": verdict_counts(results),
+        "experiments": verdict_counts(results, "us"),
         "runs": outcome_counts(results),
         "device": device(results.environments[0]),
         "finished_at": max(run["started_at"] for run in results.runs),

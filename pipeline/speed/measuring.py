@@ -19,6 +19,8 @@ def measure_benchmark(
 ) -> tuple[Measurement, Speeds]:
     """Train every variant of `benchmark` in turns, the baseline twice, for as long as the study says.
 
+    Of variants that differ in their learning rate alone the first takes part.
+
     Args:
         side_by_side: whether processes of all variants may live at once.
         path: the file that holds `study`.
@@ -28,7 +30,8 @@ def measure_benchmark(
     """
     recipe, baseline = study.benchmarks[benchmark], study.comparison.baseline
     variants = study.variants_of(benchmark)
-    max_steps = {name: max_block_steps(recipe, variant.batch_multiplier) for name, variant in variants.items()}
+    timed = {timed_as: variants[timed_as] for timed_as in study.timed_as(benchmark).values()}
+    max_steps = {name: max_block_steps(recipe, variant.batch_multiplier) for name, variant in timed.items()}
     max_steps = {baseline: max_steps[baseline], REPEAT: max_steps[baseline]} | max_steps
     command = ["stages.train_blocks", "--study", str(path), "--benchmark", benchmark, "--variant"]
     measurement = take_turns(

@@ -53,6 +53,8 @@ class Study(Section):
     variants: Annotated[dict[Name, Variant], Field(min_length=1, max_length=MAX_ENTRIES)]
     comparison: ComparisonSettings
     speed: SpeedSettings
+    # By benchmark, the number of `seeds` that it is run at, from the first on; of one that is not named, all.
+    num_seeds: Annotated[dict[Name, PositiveInt], Field(max_length=MAX_ENTRIES)] = Field(default_factory=dict)
     max_run_seconds: Annotated[float, Field(gt=0, le=1e9)] | None = None  # a run that lasts longer is ended: too_slow
     compilation_cache: bool = False  # keeps what XLA compiles from one run to the next, in .cache/xla
     tensorboard: bool = False  # keeps scalars and histograms of the weights of every epoch beside a run's record
@@ -74,6 +76,9 @@ class Study(Section):
                 f"seeds: {len(self.seeds)} of {num_each} runs each are {num_runs:,} runs; a study has {MAX_RUNS:,} "
                 "at most."
             )
+        for name in self.num_seeds:
+            if name not in self.benchmarks:
+                yield unknown_name("num_seeds", name, "names of benchmarks", self.benchmarks)
         for name, benchmark in self.benchmarks.items():
             if benchmark.dataset not in self.datasets:
                 yield unknown_name(f"benchmarks.{name}.dataset", benchmark.dataset, "one of `datasets`", self.datasets)
@@ -98,10 +103,26 @@ class Study(Section):
         """Return the variants that are run on `benchmark`, by name, in the study's order."""
         return {name: variant for name, variant in self.variants.items() if variant.runs_on(benchmark)}
 
+    def seeds_of(self, benchmark: str) -> list[int]:
+        """Return the seeds that `benchmark` is run at."""
+        return self.seeds[: self.num_seeds.get(benchmark, len(self.seeds))]
+
+    def timed_as(self, benchmark: str) -> dict[str, str]:
+        """Return, for each variant of `benchmark`, the one whose speed is also its own.
+
+        Itself, but where another differs in its learning rate alone, which takes as long.
+        """
+        alike: dict[str, str] = {}  # the first of each kind, by what decides its speed
+        return {
+            name: alike.setdefault(variant.model_dump_json(exclude={"benchmarks", "learning_rate_multiplier"}), name)
+            for name, variant in self.variants_of(benchmark).items()
+        }
+
     @property
     def digest(self) -> str:
         """Return a SHA-256 of what decides which runs count and how they are compared."""
         fields = {"campaign", "engine", "runtime", "devices", "seeds", "benchmarks", "variants", "comparison"}
+        fields |= {"num_seeds"} if self.num_seeds else set()  # studies that name none keep the digest they had
         return hashlib.sha256(self.model_dump_json(include=fields).encode()).hexdigest()
 
     def runs(self) -> list[RunKey]:
@@ -110,6 +131,7 @@ class Study(Section):
             RunKey(benchmark, variant, seed)
             for seed in self.seeds
             for benchmark in self.benchmarks
+            if seed in self.seeds_of(benchmark)
             for variant in self.variants_of(benchmark)
         ]
 

@@ -54,15 +54,17 @@ def _usual_loss_scale(data: dict[str, Any]) -> LossScale:
 
 
 class Variant(Section):
-    """One choice of policy, batch size as a multiple of B, loss scale, TF32, XLA and training loop.
+    """One choice of policy, batch size as a multiple of B, learning rate, loss scale, TF32, XLA and training loop.
 
-    Without `loss_scale`, mixed_float16 has a dynamic one and every other policy none. The `custom` loop takes
+    `tf32` allows float32 products what the device does where nobody asks for more: TF32 on a GPU, bfloat16 on a TPU.
+    `learning_rate_multiplier` multiplies the recipe's learning rate, which takes as long. Without `loss_scale`, mixed_float16 has a dynamic one and every other policy none. The `custom` loop takes
     gradients and applies them by itself where `fit` is Keras's own. `benchmarks` names those the variant is run on;
     without it, all.
     """
 
     policy: PolicyName
     batch_multiplier: PositiveInt
+    learning_rate_multiplier: PositiveFloat = 1.0
     loss_scale: LossScale = Field(default_factory=_usual_loss_scale)
     tf32: bool = False
     jit_compile: bool = False
@@ -72,7 +74,8 @@ class Variant(Section):
     def is_plain(self, engine: str) -> bool:
         """Return whether only policy and batch are chosen: Keras's loop and loss scale, no TF32, XLA for JAX alone."""
         usual = _usual_loss_scale({"policy": self.policy})
-        return (self.loop, self.loss_scale, self.tf32, self.jit_compile) == ("fit", usual, False, engine == "jax")
+        chosen = (self.learning_rate_multiplier, self.loop, self.loss_scale, self.tf32, self.jit_compile)
+        return chosen == (1.0, "fit", usual, False, engine == "jax")
 
     def runs_on(self, benchmark: str) -> bool:
         return self.benchmarks is None or benchmark in self.benchmarks

@@ -63,7 +63,7 @@ def compile_model(model: keras.Model, benchmark: Benchmark, variant: Variant) ->
     if variant.jit_compile:
         check_compiles(model)
     recipe = benchmark.optimizer
-    learning_rate = _learning_rate(benchmark, variant.batch_multiplier)
+    learning_rate = _learning_rate(benchmark, variant)
     optimizer = make_optimizer(recipe.name, learning_rate, recipe.arguments)
     model.compile(
         optimizer=scaled(optimizer, variant.loss_scale),
@@ -107,12 +107,12 @@ def make_optimizer(name: str, learning_rate: Any, arguments: Mapping[str, Any]) 
         raise InputError(f"optimizer.arguments: {name} refuses {dict(arguments)}: {error}") from None
 
 
-def _learning_rate(benchmark: Benchmark, batch_multiplier: int) -> Any:
+def _learning_rate(benchmark: Benchmark, variant: Variant) -> Any:
     """Return a variant's learning rate as the recipe's rule makes it: a number, or a schedule of it over the steps."""
-    rule, rate = benchmark.learning_rate_rule, benchmark.optimizer.learning_rate
+    rule, rate = benchmark.learning_rate_rule, benchmark.optimizer.learning_rate * variant.learning_rate_multiplier
     if rule.scaling == "linear":
-        rate *= batch_multiplier
-    num_steps = benchmark.num_steps(batch_multiplier)
+        rate *= variant.batch_multiplier
+    num_steps = benchmark.num_steps(variant.batch_multiplier)
     num_warmup = rule.num_warmup_epochs * num_steps
     if rule.decay == "cosine":
         start = {"initial_learning_rate": 0.0, "warmup_target": rate, "warmup_steps": num_warmup}

@@ -11,7 +11,7 @@ function compare(first, second) {
 }
 
 for (const table of document.querySelectorAll("table")) {
-  if (!table.tHead) continue;
+  if (!table.tHead || table.tBodies.length !== 1) continue;
   const headings = [...table.tHead.rows[0].cells];
   headings.forEach((heading, column) => {
     if (!heading.textContent.trim()) return;
@@ -31,7 +31,7 @@ for (const table of document.querySelectorAll("table")) {
 
 const place = document.querySelector("[data-filter]");
 if (place) {
-  const rows = [...document.querySelectorAll("table.claims tbody tr")];
+  const rows = [...document.querySelectorAll(".claims details")];
   const verdicts = [...new Set(rows.map((row) => row.querySelector(".verdict").textContent))];
   const label = document.createElement("label");
   const select = document.createElement("select");

@@ -238,7 +238,7 @@ def test_tables_sort_by_the_heading_that_is_pressed(page, tmp_path):
 def test_claims_can_be_narrowed_to_a_verdict(page, tmp_path):
     script = """
         const select = document.querySelector("[data-filter] select");
-        const rows = [...document.querySelectorAll("table.claims tbody tr")];
+        const rows = [...document.querySelectorAll(".claims details")];
         const visible = () => rows.filter((row) => !row.hidden).length;
         const all = visible();
         select.value = select.options[1].value; select.dispatchEvent(new Event("change"));

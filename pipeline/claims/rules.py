@@ -1,0 +1,120 @@
+"""Say by which rule a claim is judged, and what would change its verdict."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from pipeline.claims.result_files import Verdict
+from pipeline.claims.run_judges import MIN_RUNS
+from pipeline.claims.schema import Claim
+from pipeline.comparison.vocabulary import OUTCOMES, QUANTITIES, SAMPLES, describe_facts, describe_trial
+
+
+class _Rule(NamedTuple):
+    """What confirms a claim, what refutes it, and what speaks for its direction alone; as in "Reproduced if …"."""
+
+    confirmed: str
+    refuted: str
+    direction: str = ""
+
+
+def rule(claim: Claim) -> str:
+    """Return the rule that decides about `claim`, in sentences."""
+    if claim.kind in ("untested", "definition"):
+        return "No rule: nothing measured here decides it."
+    found = _RULES[claim.kind](claim)
+    direction = f" In direction only if {found.direction}." if found.direction else ""
+    return f"Reproduced if {found.confirmed}.{direction} Not reproduced if {found.refuted}. Else inconclusive."
+
+
+def would_change(claim: Claim, verdict: Verdict) -> str:
+    """Return what would give another verdict than `verdict`, which is none of those that decide nothing."""
+    if claim.kind == "definition":
+        return "Nothing: it follows from definitions, and is not counted."
+    found = _RULES[claim.kind](claim)
+    if verdict == "reproduced":
+        return f"Not reproduced if {found.refuted}."
+    if verdict == "not reproduced":
+        return f"Reproduced if {found.confirmed}."
+    return f"Reproduced if {found.confirmed}; not reproduced if {found.refuted}."
+
+
+def _ratio(what: str, at_least: float | None, at_most: float | None) -> _Rule:
+    if at_least is not None:
+        short = f"it lies wholly above 1, and below {at_least:g}×" if at_least > 1 else ""
+        refuted = f"it lies wholly below {at_least:g}×" + (", and not wholly above 1" if short else "")
+        return _Rule(f"the whole interval of {what} lies at {at_least:g}× or above", refuted, short)
+    limit = at_most or 1.0
+    short = f"it lies wholly below 1, and above {limit:g}×" if limit < 1 else ""
+    refuted = f"it lies wholly above {limit:g}×" + (", and not wholly below 1" if short else "")
+    return _Rule(f"the whole interval of {what} lies at {limit:g}× or below", refuted, short)
+
+
+def _speedup(claim: Any) -> _Rule:
+    found = _ratio("the speedup", claim.at_least, claim.at_most)
+    return found._replace(confirmed=found.confirmed + ", and further from 1 than the baseline from itself")
+
+
+def _same_accuracy(_claim: Any) -> _Rule:
+    return _Rule(
+        "two one-sided tests put the difference of accuracies within the study's margin (Holm)",
+        "the difference is told from zero and not put within the margin, or the candidate diverges where its "
+        "baseline does not",
+    )
+
+
+def _value(claim: Any) -> _Rule:
+    near, quantity = f"{claim.value:g} ± {claim.tolerance:g}", QUANTITIES[claim.quantity]
+    return _Rule(
+        f"at least {MIN_RUNS} runs put the {quantity} of one more run within {near}",
+        f"at least {MIN_RUNS} runs put it wholly outside",
+    )
+
+
+def _memory(claim: Any) -> _Rule:
+    return _ratio("the ratio of peak memory", None, claim.at_most)
+
+
+def _largest_batch(claim: Any) -> _Rule:
+    return _Rule(
+        f"the largest batch is at least {claim.at_least:g} times that of float32", "no larger batch fits",
+        "a larger batch fits, and a smaller one than that",
+    )  # fmt: skip
+
+
+def _outcome(claim: Any) -> _Rule:
+    return _Rule(f"every run of {claim.candidate} {OUTCOMES[claim.outcome]}", "none did")
+
+
+def _fact(claim: Any) -> _Rule:
+    return _Rule(f"it comes out exactly so: {describe_facts(claim.quantities)}", "anything of it comes out otherwise")
+
+
+def _trial(claim: Any) -> _Rule:
+    does, does_not = ("trains", "fails") if claim.trains else ("fails", "trains")
+    return _Rule(
+        f"{describe_trial(claim.trial)} {does} at more seeds than not, by the exact interval of the share",
+        f"it {does_not} at more seeds than not",
+    )
+
+
+def _sample(claim: Any) -> _Rule:
+    subject, unit = SAMPLES[claim.sample.partition(".")[0]]
+    limit, above, below = claim.at_least, "or above", "below"
+    if limit is None:
+        limit, above, below = claim.at_most, "or below", "above"
+    return _Rule(
+        f"the whole interval of {subject} lies at {limit:g}{unit} {above}", f"it lies wholly {below} {limit:g}{unit}"
+    )
+
+
+_RULES: dict[str, Callable[[Any], _Rule]] = {
+    "speedup": _speedup,
+    "same_accuracy": _same_accuracy,
+    "value": _value,
+    "memory": _memory,
+    "largest_batch": _largest_batch,
+    "outcome": _outcome,
+    "fact": _fact,
+    "trial": _trial,
+    "sample": _sample,
+}

@@ -1,0 +1,238 @@
+"""A claim is worth its verdict only if a wrong world would change it: for each, evidence for it and evidence against."""
+
+from typing import Any
+
+import pytest
+from conftest import REPOSITORY
+from test_verdicts import CPU, comparison, ratio
+
+from pipeline.claims.evidence import Evidence
+from pipeline.claims.judges import JUDGES
+from pipeline.claims.schema import load_claims
+from pipeline.claims.verdicts import judge_claims
+from pipeline.machine.hardware import Hardware
+from pipeline.numerics.facts import TRIALS
+from pipeline.statistics.intervals import Mean, proportion
+from pipeline.study.schema import Study, load_study
+
+CLAIMS = load_claims(REPOSITORY / "claims.yaml")
+JUDGED = [claim for claim in CLAIMS.claims if claim.kind not in ("untested", "definition")]
+WITH_RECIPE = [claim for claim in JUDGED if claim.needs.recipe]
+
+
+def identifiers(claims: list) -> list[str]:
+    return [claim.id for claim in claims]
+
+
+def hardware_for(claim) -> Hardware:
+    """Hardware that the claim is about."""
+    needs = claim.needs
+    if needs.hardware in ("anything", "cpu"):
+        return CPU
+    if needs.hardware == "tpu":
+        return Hardware("tpu", "TPU v5e")
+    capability = needs.max_compute_capability or needs.min_compute_capability or 7.0
+    return Hardware("nvidia_gpu", "Example GPU", capability, memory_bytes=16 * 10**9)
+
+
+def study_for(claim) -> Study:
+    """The project's study by the recipe of the claim, with every variant that claims know."""
+    values = load_study(REPOSITORY / "params.yaml").model_dump(mode="json")
+    for benchmark in values["benchmarks"].values():
+        benchmark["steps_per_execution"] = 1
+    for path, value in claim.needs.recipe.items():
+        *folders, last = path.split(".")
+        place = values["benchmarks"][claim.benchmark]
+        for folder in folders:
+            place = place[folder]
+        place[last] = value
+    values["variants"] = {name: variant.model_dump(mode="json") for name, variant in CLAIMS.variants.items()}
+    return Study.model_validate(values | {"seeds": [0, 1, 2, 3, 4, 5], "num_seeds": {}})
+
+
+def between(low: float, high: float) -> Mean:
+    return Mean(mean=(low + high) / 2, low=low, high=high, new_low=low, new_high=high)
+
+
+def speedups(claim, holds: bool) -> tuple[float, float]:
+    if claim.at_least:
+        return (1.1 * claim.at_least, 1.2 * claim.at_least) if holds else (0.5, 0.6)
+    limit = claim.at_most
+    return (0.8 * limit, 0.9 * limit) if holds else (1.1 * max(limit, 1), 1.2 * max(limit, 1))
+
+
+def world(claim, holds: bool) -> Evidence:
+    """Everything that this project can find, as it would be if the claim were true, or if it were false."""
+    study, hardware = study_for(claim), hardware_for(claim)
+    found = comparison(*(speedups(claim, holds) if claim.kind == "speedup" else (0.9, 1.1)))
+    pair, variant, turns = found.pairs[0], found.variants[0], found.turns[0]
+    changes: dict[str, Any] = {}
+    if claim.kind == "speedup":
+        changes = {"speedup": pair.speedup, "epoch_speedup": pair.speedup}
+    if claim.kind == "same_accuracy":
+        outcome = "equivalent" if holds else "different"
+        changes = {"equivalence": pair.equivalence.model_copy(update={"outcome": outcome})}
+    if claim.kind == "memory":
+        changes = {"memory_ratio": ratio(0.5, 0.48, 0.52) if holds else ratio(1.1, 1.05, 1.15)}
+    pairs = [
+        pair.model_copy(update={"benchmark": name, "baseline": baseline, "candidate": candidate} | changes)
+        for name in CLAIMS.benchmarks
+        for baseline in CLAIMS.variants
+        for candidate in CLAIMS.variants
+        if baseline != candidate
+    ]
+    ends = {"completed": proportion(6, 6), "outcomes": {"completed": 6}}
+    if claim.kind == "value":
+        near = between(claim.value - claim.tolerance / 2, claim.value + claim.tolerance / 2)
+        far = between(claim.value + 2 * claim.tolerance, claim.value + 3 * claim.tolerance)
+        ends |= {claim.quantity: near if holds else far}
+    if claim.kind == "outcome":
+        ends |= {"outcomes": {claim.outcome if holds else "diverged": 6}}
+    variants = [
+        variant.model_copy(update={"benchmark": benchmark, "variant": name} | ends)
+        for benchmark in CLAIMS.benchmarks
+        for name in CLAIMS.variants
+    ]
+    facts = {} if claim.kind != "fact" else dict(claim.quantities)
+    if not holds and facts:
+        facts[next(iter(facts))] = "something else" if isinstance(next(iter(facts.values())), str) else 3.5
+        facts = {name: ("65000.0" if value == "something else" else value) for name, value in facts.items()}
+    trained = 6 if holds == getattr(claim, "trains", True) else 0
+    limit = getattr(claim, "at_least", None) or getattr(claim, "at_most", None) or 1.0
+    above = holds == bool(getattr(claim, "at_least", None))
+    centre = 2 * limit if above else limit / 2
+    return Evidence(
+        study=study,
+        comparison=found.model_copy(
+            update={
+                "pairs": pairs,
+                "variants": variants,
+                "turns": [turns.model_copy(update={"benchmark": name}) for name in CLAIMS.benchmarks],
+            }
+        ),
+        numerics={
+            "facts": facts,
+            "samples": {} if claim.kind != "sample" else {claim.sample: [0.99 * centre, centre, 1.01 * centre]},
+            "trials": [trial._asdict() | {"num_trained": trained, "num_trials": 6} for trial in TRIALS],
+        },
+        ceilings={"largest_batch": dict.fromkeys(CLAIMS.benchmarks, {"float32": 10, "mixed_float16": 20 if holds else 10})},
+        hardware=hardware,
+    )
+
+
+def judged(claim, evidence: Evidence):
+    (judgement,) = judge_claims(CLAIMS.model_copy(update={"claims": [claim]}), evidence)
+    return judgement
+
+
+@pytest.mark.parametrize("claim", JUDGED, ids=identifiers(JUDGED))
+def test_evidence_decides_for_a_claim_and_against_it(claim):
+    right, wrong = judged(claim, world(claim, holds=True)), judged(claim, world(claim, holds=False))
+    assert right.verdict == "reproduced", right.reason
+    assert wrong.verdict == "not reproduced", wrong.reason
+    for judgement in (right, wrong):
+        assert judgement.evidence in JUDGES
+        assert judgement.measured
+        assert judgement.rule.startswith("Reproduced if ")
+    assert right.would_change.startswith("Not reproduced if ")
+    assert wrong.would_change.startswith("Reproduced if ")
+
+
+@pytest.mark.parametrize("claim", WITH_RECIPE, ids=identifiers(WITH_RECIPE))
+def test_a_study_by_another_recipe_gives_no_verdict(claim):
+    """Each setting of the recipe counts: what differs is named, and what was measured is shown."""
+    for path, value in claim.needs.recipe.items():
+        other = {**claim.needs.recipe, path: 7 if value != 7 and not isinstance(value, str) else "other"}
+        asks = claim.model_copy(update={"needs": claim.needs.model_copy(update={"recipe": other})})
+        judgement = judged(asks, world(claim, holds=True))
+        assert (judgement.verdict, judgement.evidence) == ("not this recipe", None)
+        assert judgement.measured
+        assert judgement.reason.endswith("in the source")
+        assert "recipe of the source" in judgement.would_change
+
+
+@pytest.mark.parametrize("claim", [c for c in CLAIMS.claims if c.kind in ("untested", "definition")], ids=lambda c: c.id)
+def test_what_nothing_decides_is_shown_and_rests_on_no_evidence(claim):
+    judgement = judged(claim, world(claim, holds=True))
+    verdict = "definition" if claim.kind == "definition" else "not testable here"
+    assert (judgement.verdict, judgement.evidence, judgement.measured) == (verdict, None, None)
+    assert judgement.is_published is (claim.kind == "untested")
+    assert judgement.would_change
+
+
+def test_what_is_asked_beyond_a_source_stands_apart():
+    ours = {claim.id for claim in CLAIMS.claims if claim.said_by == "us"}
+    for identifier in ("s1-rmsprop-trains-in-float16", "s5-fixed-scale-trains-equally-well", "s2-less-memory-in-training",
+                       "s2-custom-loop-trains-equally-well", "s4-bfloat16-same-accuracy",
+                       "s3-same-accuracy-at-double-batch"):  # fmt: skip
+        assert identifier in ours
+    judgements = judge_claims(CLAIMS, world(JUDGED[0], holds=True))
+    assert {judgement.id for judgement in judgements if judgement.said_by == "us"} == ours
+    assert not any(judgement.is_published for judgement in judgements if judgement.id in ours)
+
+
+@pytest.mark.parametrize(
+    ("hardware", "verdict", "beside"),
+    [
+        (Hardware("nvidia_gpu", "V100", 7.0), "reproduced", "float32"),
+        (Hardware("nvidia_gpu", "H200", 9.0), "in direction only", "tf32"),
+    ],
+)
+def test_the_baseline_is_what_the_device_does_unless_asked_for_more(hardware, verdict, beside):
+    """4 times as fast as strict float32 and 2 times as fast as TF32, the default on Ampere and later, is no 3 times."""
+    claim = next(claim for claim in CLAIMS.claims if claim.id == "s2-three-times-on-modern-gpus")
+    evidence = world(claim, holds=True)._replace(hardware=hardware)
+    beside_tf32 = ratio(2.0, 1.9, 2.1)
+    pairs = [
+        pair.model_copy(update={"speedup": beside_tf32 if pair.baseline == "tf32" else ratio(4.0, 3.9, 4.1)})
+        for pair in evidence.comparison.pairs
+    ]
+    evidence = evidence._replace(comparison=evidence.comparison.model_copy(update={"pairs": pairs}))
+    judgement = judged(claim, evidence)
+    assert judgement.verdict == verdict
+    assert f"the speed of {beside} [" in judgement.measured
+
+
+def test_noise_never_helps_a_value():
+    """The wider the interval of one more run, the less is said: no width turns a verdict into the other."""
+    claim = next(claim for claim in CLAIMS.claims if claim.id == "s1-test-accuracy")
+    order = {"reproduced": 0, "not reproduced": 0, "inconclusive": 1}
+
+    def verdict(centre: float, half: float, num_runs: int = 6) -> str:
+        evidence = world(claim, holds=True)
+        found = {"test_accuracy": between(centre - half, centre + half), "completed": proportion(num_runs, num_runs)}
+        variants = [variant.model_copy(update=found) for variant in evidence.comparison.variants]
+        comparison = evidence.comparison.model_copy(update={"variants": variants})
+        return judged(claim, evidence._replace(comparison=comparison)).verdict
+
+    for centre, first in ((claim.value, "reproduced"), (claim.value + 0.02, "not reproduced")):
+        verdicts = [verdict(centre, half) for half in (0.001, 0.005, 0.009, 0.02, 0.1)]
+        assert verdicts[0] == first
+        assert set(verdicts) == {first, "inconclusive"}
+        assert [order[found] for found in verdicts] == sorted(order[found] for found in verdicts)
+    assert verdict(claim.value, 0.001, num_runs=4) == "inconclusive"
+
+
+def test_significantly_slower_is_a_size_and_not_a_sign():
+    claim = next(claim for claim in CLAIMS.claims if claim.id == "s2-slower-on-cpus")
+
+    def verdict(low: float, high: float) -> str:
+        evidence = world(claim, holds=True)
+        pairs = [pair.model_copy(update={"speedup": ratio((low + high) / 2, low, high)}) for pair in evidence.comparison.pairs]
+        return judged(claim, evidence._replace(comparison=evidence.comparison.model_copy(update={"pairs": pairs}))).verdict
+
+    assert verdict(0.985, 0.995) == "in direction only"
+    assert verdict(0.6, 0.79) == "reproduced"
+    assert verdict(0.7, 0.9) == "inconclusive"
+    assert verdict(1.0, 1.1) == "not reproduced"
+
+
+def test_no_claim_rests_on_the_epochs_of_runs():
+    for claim in JUDGED:
+        evidence = world(claim, holds=True)
+        slow = [
+            variant.model_copy(update={"epoch_seconds": ratio(99.0, 98.0, 100.0), "whole_epoch_seconds": ratio(99.0, 98.0, 100.0)})
+            for variant in evidence.comparison.variants
+        ]
+        changed = evidence._replace(comparison=evidence.comparison.model_copy(update={"variants": slow}))
+        assert judged(claim, changed) == judged(claim, evidence)
