@@ -43,7 +43,6 @@ TOGETHER = {
         "tests/test_vocabulary.py",
         "tests/browser/",
         "tests/validators/",
-        "tests/test_check_reports.py",
     ),
     "Docker": ("tests/container/",),
     "Slurm": ("tests/cluster/test_campaign.py", "tests/cluster/test_schedule.py", "tests/cluster/test_srun.py"),
