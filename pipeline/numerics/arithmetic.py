@@ -60,7 +60,7 @@ def numpy_speedups(num_tries: int = 9, shape: tuple[int, int] = (8192, 784)) -> 
         seconds = {}
         for dtype, values in inputs.items():
             started = time.perf_counter()
-            values / values.dtype.type(255) + values  # noqa: B018
+            values / values.dtype.type(255) + values
             seconds[dtype] = time.perf_counter() - started
         found.append(seconds["float32"] / seconds["float16"])
     return found

@@ -129,7 +129,7 @@ def test_a_crate_that_says_less_than_it_should_is_refused(sent):
     refused(rewrite(sent, {"ro-crate-metadata.json": json.dumps(crate).encode()}), "no valid crate")
 
 
-def test_an_archive_that_was_exchanged_is_refused(sent, published):
+def test_an_archive_that_was_exchanged_is_refused(sent):
     with zipfile.ZipFile(sent / "crate.zip", "a") as file:
         file.writestr("more.txt", "x")
     refused(sent, "not as published: more.txt")
