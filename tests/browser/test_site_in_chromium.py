@@ -1,4 +1,4 @@
-"""The site in a real browser: without scripts, accessible, readable at 420 pixels, printed on A4; and how heavy a report is."""
+"""The site in a real browser: without scripts, accessible, at 420 pixels, on A4; and how heavy a report is."""
 
 import re
 import shutil
