@@ -73,12 +73,15 @@ def cells_of(verdicts: Sequence[Mapping[str, Any]], today: Mapping[str, str], pa
 
 def rows_of(columns: Sequence[Column], claims: Claims, verdicts: Sequence[Mapping[str, Any]]) -> list[Row]:
     """Return a row for each claim that a column judges: this project's claims in their order, then those of others."""
+    texts = {verdict["id"]: (verdict["source"], verdict["id"], verdict["published"]) for verdict in verdicts}
     ours = {claim.id: (claim.source, claim.statement, claim.published) for claim in claims.claims}
-    theirs = {verdict["id"]: (verdict["source"], verdict["id"], verdict["published"]) for verdict in verdicts}
+    order = [*ours, *(name for name in texts if name not in ours)]
+    judged = [name for name in order if any(name in column.cells for column in columns)]
+    texts |= ours
     return [
-        Row(name, *texts, [column.cells.get(name) for column in columns])
-        for name, texts in (ours | {name: texts for name, texts in theirs.items() if name not in ours}).items()
-        if any(name in column.cells for column in columns)
+        Row(name, source, statement, published, [column.cells.get(name) for column in columns])
+        for name in judged
+        for source, statement, published in [texts[name]]
     ]
 
 

@@ -119,7 +119,7 @@ def build_site(
     environment = jinja2.Environment(
         loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, finalize=shown_value
     )
-    values = {"studies": studies[::-1], "latest": studies[-1], "address": address.rstrip("/")}
+    values: dict[str, Any] = {"studies": studies[::-1], "latest": studies[-1], "address": address.rstrip("/")}
     columns = [*(column_of(study, today.get(study.name, {})) for study in studies[::-1]), *compiled]
     rows = rows_of(columns, claims, [verdict for study in studies for verdict in study.verdicts])
     values["root"] = ""
