@@ -47,9 +47,7 @@ class TaggedBlock(PlacedBlock):
 def repeat(study: Study, benchmark: str, budget_seconds: float, repetition: int) -> list[TaggedBlock]:
     """Measure every variant of `benchmark`, the baseline again, and the baseline with 5 % more work in each step."""
     recipe, baseline = study.benchmarks[benchmark], study.comparison.baseline
-    multipliers = {
-        name: study.variants[name].batch_multiplier for name in study.timed_as(benchmark).values()
-    }
+    multipliers = {name: study.variants[name].batch_multiplier for name in study.timed_as(benchmark).values()}
     multipliers = {baseline: 1, REPEAT: 1, PLANTED: 1} | multipliers
 
     def start(name: str):  # type: ignore[no-untyped-def]

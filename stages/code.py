@@ -21,6 +21,11 @@ def main(_: argparse.Namespace) -> None:
     path.parent.mkdir(exist_ok=True)
     text = json.dumps({"study": study.model_dump(mode="json", include=SETTINGS), "sha256": digests}, indent=2)
     path.write_text(text + "\n", encoding="utf-8")
+    folder = Path("inputs", "seeds")  # a seed that was left out is run once it no longer is
+    folder.mkdir(exist_ok=True)
+    for name in study.benchmarks:
+        seeds = study.seeds_of(name) if name in study.num_seeds else "all"
+        (folder / f"{name}.json").write_text(json.dumps(seeds) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

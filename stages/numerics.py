@@ -22,7 +22,7 @@ FEW_SEEDS = range(3)  # where the effect is whole steps, or tens of percentage p
 def main(_: argparse.Namespace) -> None:
     study = load_study()
     choose_engine(study.engine, POLICIES)
-    from pipeline import engine  # noqa: I001  first, and late: it quietens the engine, which takes seconds to import
+    from pipeline import engine  # first, and late: it quietens the engine, which takes seconds to import
     from pipeline.data import datasets
     from pipeline.numerics import arithmetic, exponents, first_steps, notebook_split, optimizer_trials
 
@@ -59,7 +59,9 @@ def main(_: argparse.Namespace) -> None:
             found["trials"] = optimizer_trials.run_trials(benchmark, data, optimizer_trials.SEEDS)
 
     # What a network learns by heart shows where there are many classes.
-    classes = {name: len(read_description(each.dataset, Path("data")).classes) for name, each in study.benchmarks.items()}
+    classes = {
+        name: len(read_description(each.dataset, Path("data")).classes) for name, each in study.benchmarks.items()
+    }
     hardest = max(classes, key=lambda name: classes[name])
     for name, benchmark in study.benchmarks.items():
         try:

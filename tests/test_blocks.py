@@ -55,6 +55,20 @@ def test_speedup_splits_into_precision_batch_and_interaction(runs):
     assert pair.interaction.ratio == pytest.approx(2)
 
 
+def test_a_variant_with_another_learning_rate_has_the_speed_of_its_twin_and_an_accuracy_of_its_own():
+    variants = small_study().model_dump(mode="json")["variants"]
+    study = small_study(variants=variants | {"scaled": variants["float32_2x"] | {"learning_rate_multiplier": 2.0}})
+    made = {key: run(planned_record(key, study), 99.0, 4.0, 4.0) for key in study.runs()}
+    change(made, "scaled", final_test_accuracy=0.95)
+    comparison = compare(study, made)
+    scaled, twin = comparison.find("wide", "scaled"), comparison.find("wide", "float32_2x")
+    assert scaled.speedup == twin.speedup
+    assert scaled.speedup.ratio == pytest.approx(2)
+    assert scaled.accuracy_difference_pp.mean == pytest.approx(5)
+    assert twin.accuracy_difference_pp.mean == 0
+    assert scaled.batch_effect is scaled.precision_effect is None
+
+
 def test_a_single_change_has_nothing_to_split(runs):
     comparison = compare(small_study(), runs)
     assert comparison.find("wide", "mixed").precision_effect is None

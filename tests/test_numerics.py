@@ -14,9 +14,10 @@ from pipeline import engine
 import keras
 
 from pipeline.data.datasets import Dataset, Examples
-from pipeline.numerics import arithmetic, exponents, optimizer_trials
-from pipeline.numerics.facts import POLICIES, TRIALS, fact_names
+from pipeline.numerics import arithmetic, exponents, first_steps, notebook_split, optimizer_trials
+from pipeline.numerics.facts import POLICIES, TRIALS, fact_names, sample_names
 from pipeline.study.benchmark import Benchmark
+from pipeline.study.variant import Variant
 from stages import numerics as stage
 
 RECIPE = Benchmark.model_validate(benchmark(units=16))
@@ -49,6 +50,68 @@ def test_range_as_the_formats_define_it():
     assert [facts[f"smallest_square_is_zero.{dtype}"] for dtype in ("float16", "bfloat16")] == [True, False]
     assert float(facts["square_of_1e-05.bfloat16"]) == pytest.approx(1e-10, rel=2**-8)
     assert facts["float32_parameters_in_500_kilobytes"] == 125_000
+
+
+def test_rounding_at_the_ends_of_float16():
+    """Half of the smallest subnormal, 2⁻²⁴, is 2.98e-8; the half-way point after 65,504 is 65,520."""
+    facts = arithmetic.range_facts()
+    assert float(facts["rounded_4e-08.float16"]) == 2.0**-24
+    assert float(facts["rounded_65519.float16"]) == 65504.0
+    assert facts["softmax_of_minus_20_is_zero.float16"] is True  # e⁻²⁰ is 2.06e-9
+    assert facts["softmax_of_minus_20_is_zero.bfloat16"] is facts["softmax_of_minus_20_is_zero.float32"] is False
+
+
+def test_parameters_are_counted_as_a_model_has_them():
+    recipe = RECIPE.with_dense_model(64).model_copy(update={"image_size": 28})
+    assert arithmetic.dense_parameters(64) == arithmetic.model_facts(recipe, 10, 1)["num_parameters"]
+    facts = arithmetic.range_facts()
+    assert facts["parameters_of_twice_the_units.64"] == 2.15
+    assert facts["parameters_of_twice_the_units.4096"] == 3.67
+
+
+def test_numpy_is_timed_in_turns():
+    found = arithmetic.numpy_speedups(num_tries=3, shape=(200, 200))
+    assert len(found) == 3
+    assert min(found) > 0
+
+
+def test_the_split_of_the_notebook_keeps_nothing_apart():
+    """Each of the two parts shuffles by itself: of 10,000 examples, four in five stand in both, as chance has it."""
+    assert abs(notebook_split.trained_on() - 8000) < 5 * np.sqrt(10_000 * 0.8 * 0.2)
+    assert notebook_split.trained_on(reshuffle=False) == 0  # what would have kept them apart
+
+
+def test_examples_that_were_trained_on_raise_a_validation_accuracy(data, monkeypatch):
+    """Labels of chance can be learnt by heart alone: what was trained on is known, and nothing else."""
+    for name, value in {"NUM_VALIDATED": 100, "NUM_EPOCHS": 30, "NUM_TRAINED": 100, "BATCH_SIZE": 10}.items():
+        monkeypatch.setattr(notebook_split, name, value)
+    labels = np.random.default_rng(0).permutation(data.train.labels)
+    noise = np.random.default_rng(1).integers(0, 255, data.train.images.shape).astype(np.uint8)
+    by_chance = data._replace(train=data.train._replace(images=noise, labels=labels))
+    (gain,) = notebook_split.split_gains(RECIPE, by_chance, share=0.8, seeds=(0,))
+    assert gain > 20
+    assert notebook_split.split_gains(RECIPE, by_chance, share=0.0, seeds=(0,)) == [0.0]
+
+
+def test_first_steps_are_skipped_where_gradients_overflow(data, monkeypatch):
+    assert first_steps.skipped_steps(RECIPE, data, (0, 1)) == [0, 0]
+    scaled = RECIPE.model_copy(update={"image_size": 8})
+    monkeypatch.setattr(first_steps, "Variant", lambda **chosen: Variant(
+        **chosen, loss_scale={"mode": "dynamic", "initial": 2.0**30}))  # fmt: skip
+    first, again = first_steps.skipped_steps(scaled, data, (0, 0))
+    assert first == again > 0  # the second time from the same start
+
+
+def test_weight_gradients_by_hand():
+    """One layer of zeros: d loss / d kernel = inputs · (probability − one-hot) / batch size."""
+    inputs = keras.Input((3,))
+    layer = keras.layers.Dense(2, use_bias=False, kernel_initializer="zeros", activation="softmax")
+    model = keras.Model(inputs, layer(inputs))
+    states = {0: model.get_weights(), 10: [np.zeros((3, 2), np.float32)]}
+    found = exponents.weight_gradient_sizes(model, states, np.ones((4, 3), np.float32), np.array([0, 1, 1, 1]))
+    np.testing.assert_allclose(found[0], [0.25] * 6, atol=1e-6)  # (0.5 − 1.5) / 4
+    np.testing.assert_allclose(found[10], found[0])
+    assert not model.get_weights()[0].any()  # it trains nothing
 
 
 def test_the_loss_scale_over_a_growth_period_and_an_overflow():
@@ -124,6 +187,9 @@ def test_the_histogram_of_a_real_step(data):
     assert 0 <= found["flushed_share_scaled"] <= found["flushed_share"] <= 1
     again = exponents.gradient_exponents(RECIPE, data, loss_scale=2.0**15)
     assert again == found
+    assert [(step["of"], step["num_steps_before"]) for step in found["steps"]] == [
+        ("activations", 10), ("weights", 0), ("weights", 10)]  # fmt: skip
+    assert 0 <= found["forward_flushed_share"] <= 1
 
 
 def test_a_network_of_one_layer_has_the_gradients_of_its_probabilities():
@@ -139,21 +205,33 @@ def test_trials_find_a_known_failure_and_its_repair(data, monkeypatch):
     monkeypatch.setattr(optimizer_trials, "NUM_EPOCHS", 20)
     monkeypatch.setattr(optimizer_trials, "BATCH_SIZE", 16)
     monkeypatch.setattr(optimizer_trials, "SHORTFALL", 0.2)  # few images, so accuracies are coarse
-    monkeypatch.setattr(optimizer_trials, "TRIALS", TRIALS[2:4])
+    monkeypatch.setattr(optimizer_trials, "TRIALS", [trial for trial in TRIALS if trial.policy == "bfloat16"][:2])
     failed, repaired = optimizer_trials.run_trials(RECIPE, data, seeds=(0, 1))
     assert (failed["name"], failed["num_trained"], failed["num_trials"]) == ("adam.bfloat16", 0, 2)
     assert (repaired["name"], repaired["num_trained"]) == ("adam_beta_2_0.99.bfloat16", 2)
     assert min(repaired["float32_accuracies"]) > 0.5
 
 
+def test_a_fixed_scale_that_is_too_high_fails_and_a_dynamic_one_is_applied(data, monkeypatch):
+    monkeypatch.setattr(optimizer_trials, "NUM_EPOCHS", 20)
+    monkeypatch.setattr(optimizer_trials, "BATCH_SIZE", 16)
+    monkeypatch.setattr(optimizer_trials, "SHORTFALL", 0.2)
+    chosen = [TRIALS[-1]._replace(loss_scale=2.0**30), TRIALS[-1]._replace(loss_scale=1024.0)]
+    chosen.append(TRIALS[-1]._replace(loss_scale="dynamic"))
+    monkeypatch.setattr(optimizer_trials, "TRIALS", chosen)
+    assert [row["num_trained"] for row in optimizer_trials.run_trials(RECIPE, data, seeds=(0,))] == [0, 1, 1]
+
+
 def test_the_stage_writes_exactly_the_facts_that_claims_may_ask_for(workspace, monkeypatch):
     monkeypatch.chdir(workspace)
     monkeypatch.setattr(optimizer_trials, "SEEDS", (0,))
+    monkeypatch.setattr(stage, "FEW_SEEDS", (0,))
     study = small_study()
     (workspace / "params.yaml").write_text(yaml.safe_dump(study.model_dump(mode="json")))
     stage.main(None)
     found = json.loads((workspace / "results" / "numerics.json").read_text())
     assert set(found["facts"]) == fact_names(study.benchmarks)
+    assert set(found["samples"]) == sample_names(study.benchmarks)
     assert set(found["models"]) == set(found["gradients"]) == set(study.benchmarks)
     assert [trial["name"] for trial in found["trials"]] == [trial.name for trial in TRIALS]
     with (workspace / "results" / "layers.csv").open(newline="") as file:

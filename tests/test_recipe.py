@@ -82,6 +82,8 @@ def test_without_a_rule_the_learning_rate_is_constant_and_the_same_at_every_batc
     assert rates() == pytest.approx([0.01] * 12)
     assert rates(DOUBLE) == pytest.approx([0.01] * 6)
     assert rates(DOUBLE, learning_rate_rule={"scaling": "linear"}) == pytest.approx([0.02] * 6)
+    scaled = DOUBLE.model_copy(update={"learning_rate_multiplier": 3.0})
+    assert rates(scaled) == pytest.approx([0.03] * 6)
 
 
 def test_a_warm_up_rises_from_zero_by_steps():

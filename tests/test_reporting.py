@@ -140,11 +140,11 @@ def numerics(study) -> dict:
             for of, step in (("activations", 10), ("weights", 0), ("weights", 10))
         ],
     }
-    trial = TRIALS[1]._asdict() | {"accuracies": [0.9, 0.8], "float32_accuracies": [0.9, 0.9]}
+    trial = TRIALS[2]._asdict() | {"accuracies": [0.9, 0.8], "float32_accuracies": [0.9, 0.9]}
     return {
         "schema_version": 2,
         "facts": dict.fromkeys(fact_names(study.benchmarks), 1),
-        "samples": dict.fromkeys(sample_names(study.benchmarks), [0.9, 1.0, 1.1]),
+        "samples": {name: [0.9, 1.0, 1.1] for name in sample_names(study.benchmarks)},
         "models": dict.fromkeys(study.benchmarks, model),
         "gradients": dict.fromkeys(study.benchmarks, gradients),
         "trials": [trial | {"num_trained": 1, "num_trials": 2}],

@@ -37,8 +37,9 @@ def write_published(folder: Path, campaign: str, finished_at: str, seconds: floa
     (folder / "comparison.json").write_text(comparison.model_dump_json())
     (folder / "params.yaml").write_text(yaml.safe_dump(study.model_dump(mode="json")))
     verdict = {"id": "a", "source": "S", "verdict": "reproduced", "reason": "", "published": "2×", "measured": None}
-    verdict |= {"said_by": "source", "evidence": None, "rule": "", "would_change": ""}
-    (folder / "verdicts.json").write_text(json.dumps([verdict]))
+    verdict |= {"said_by": "source", "evidence": "measured", "rule": "", "would_change": ""}
+    ours = verdict | {"id": "b", "said_by": "us", "verdict": "not reproduced"}  # which no page counts
+    (folder / "verdicts.json").write_text(json.dumps([verdict, ours]))
     status = {"exit_code": 0, "advice": {"wide": "Stay <b>calm</b>."}, "headlines": {}, "verdicts": {}, "runs": {}}
     status |= {"device": "CPU & co", "finished_at": finished_at, "report": "results/report.html"}
     (folder / "status.json").write_text(json.dumps(status))
@@ -115,7 +116,7 @@ def test_the_matrix_has_a_row_for_each_claim_and_a_column_for_each_study(reports
         for row in body
         if row.get("data-evidence") is not None
     }
-    assert list(rows) == ["claims/s1-half-the-size.html", "claims/a.html"]
+    assert list(rows) == [f"claims/{name}.html" for name in ("s1-half-the-size", "a", "b")]
     cells = [
         (cell.find("a").get("href"), "".join(cell.itertext())) for cell in rows["claims/s1-half-the-size.html"][2:]
     ]

@@ -67,6 +67,23 @@ def test_seeds_are_outermost_and_left_out_combinations_are_absent():
     assert RunKey("narrow", "mixed", 5) not in runs
 
 
+def test_a_benchmark_may_be_run_at_the_first_seeds_alone():
+    study = small_study(num_seeds={"narrow": 1})
+    assert study.seeds_of("wide") == [0, 1, 2]
+    assert [key.seed for key in study.runs() if key.benchmark == "narrow"] == [0, 0]
+    assert study.digest != small_study().digest
+    with pytest.raises(ValueError, match="num_seeds: must be names of benchmarks"):
+        small_study(num_seeds={"brood": 1})
+
+
+def test_variants_that_differ_in_their_learning_rate_alone_have_one_speed():
+    variants = small_study().model_dump(mode="json")["variants"]
+    scaled = variants["float32_2x"] | {"learning_rate_multiplier": 2.0}
+    study = small_study(variants=variants | {"scaled": scaled})
+    assert study.timed_as("narrow") == {"float32": "float32", "float32_2x": "float32_2x", "scaled": "float32_2x"}
+    assert not study.variants["scaled"].is_plain(study.engine)
+
+
 def test_a_run_knows_its_folder_and_its_stage():
     key = RunKey("wide", "mixed_2x", 3)
     assert str(key.directory) == "runs/wide/mixed_2x/seed-3"

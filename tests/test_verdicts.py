@@ -217,7 +217,9 @@ VALUE = {"kind": "value", "benchmark": "wide", "candidate": "mixed", "quantity":
 def after_runs(count: int) -> Comparison:
     found = comparison()
     completed = Proportion(count=count, total=count, low=0.3, high=1.0)
-    return found.model_copy(update={"variants": [v.model_copy(update={"completed": completed}) for v in found.variants]})
+    return found.model_copy(
+        update={"variants": [v.model_copy(update={"completed": completed}) for v in found.variants]}
+    )
 
 
 @pytest.mark.parametrize(

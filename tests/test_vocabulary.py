@@ -10,9 +10,11 @@ from conftest import REPOSITORY
 from test_verdicts import comparison
 
 from pipeline.claims.evidence import Evidence
+from pipeline.claims.kinds import ValueClaim
 from pipeline.claims.results import load_results
-from pipeline.claims.schema import ValueClaim, _recipe_paths, load_claims
+from pipeline.claims.schema import _recipe_paths, load_claims
 from pipeline.claims.verdicts import judge_claims
+from pipeline.comparison.fact_words import describe_facts
 from pipeline.comparison.vocabulary import (
     METRIC_NAMES,
     OPTIMIZERS,
@@ -20,7 +22,6 @@ from pipeline.comparison.vocabulary import (
     QUANTITIES,
     SAMPLES,
     SETTING_NAMES,
-    describe_facts,
     describe_setting,
     describe_trial,
     number,
@@ -137,7 +138,7 @@ def evidence(hardware=GPU, facts=None, trained=0, outcome="completed", failures=
         comparison=found.model_copy(update={"pairs": pairs, "variants": variants, "turns": turns}),
         numerics={
             "facts": facts or {},
-            "samples": dict.fromkeys(sample_names(CLAIMS.benchmarks), [0.9, 1.0, 1.2]) if facts else {},
+            "samples": {name: [0.9, 1.0, 1.2] for name in sample_names(CLAIMS.benchmarks)} if facts else {},
             "trials": trials if facts else [],
         },
         ceilings={"largest_batch": dict.fromkeys(CLAIMS.benchmarks, sizes) if facts else {}},

@@ -1,4 +1,4 @@
-"""A claim is worth its verdict only if a wrong world would change it: for each, evidence for it and evidence against."""
+"""A claim is worth its verdict only if a wrong world would change it: for each, evidence for it and against it."""
 
 from typing import Any
 
@@ -115,7 +115,9 @@ def world(claim, holds: bool) -> Evidence:
             "samples": {} if claim.kind != "sample" else {claim.sample: [0.99 * centre, centre, 1.01 * centre]},
             "trials": [trial._asdict() | {"num_trained": trained, "num_trials": 6} for trial in TRIALS],
         },
-        ceilings={"largest_batch": dict.fromkeys(CLAIMS.benchmarks, {"float32": 10, "mixed_float16": 20 if holds else 10})},
+        ceilings={
+            "largest_batch": {name: {"float32": 10, "mixed_float16": 20 if holds else 10} for name in CLAIMS.benchmarks}
+        },
         hardware=hardware,
     )
 
@@ -151,7 +153,9 @@ def test_a_study_by_another_recipe_gives_no_verdict(claim):
         assert "recipe of the source" in judgement.would_change
 
 
-@pytest.mark.parametrize("claim", [c for c in CLAIMS.claims if c.kind in ("untested", "definition")], ids=lambda c: c.id)
+@pytest.mark.parametrize(
+    "claim", [c for c in CLAIMS.claims if c.kind in ("untested", "definition")], ids=lambda c: c.id
+)
 def test_what_nothing_decides_is_shown_and_rests_on_no_evidence(claim):
     judgement = judged(claim, world(claim, holds=True))
     verdict = "definition" if claim.kind == "definition" else "not testable here"
@@ -162,9 +166,14 @@ def test_what_nothing_decides_is_shown_and_rests_on_no_evidence(claim):
 
 def test_what_is_asked_beyond_a_source_stands_apart():
     ours = {claim.id for claim in CLAIMS.claims if claim.said_by == "us"}
-    for identifier in ("s1-rmsprop-trains-in-float16", "s5-fixed-scale-trains-equally-well", "s2-less-memory-in-training",
-                       "s2-custom-loop-trains-equally-well", "s4-bfloat16-same-accuracy",
-                       "s3-same-accuracy-at-double-batch"):  # fmt: skip
+    for identifier in (
+        "s1-rmsprop-trains-in-float16",
+        "s5-fixed-scale-trains-equally-well",
+        "s2-less-memory-in-training",
+        "s2-custom-loop-trains-equally-well",
+        "s4-bfloat16-same-accuracy",
+        "s3-same-accuracy-at-double-batch",
+    ):
         assert identifier in ours
     judgements = judge_claims(CLAIMS, world(JUDGED[0], holds=True))
     assert {judgement.id for judgement in judgements if judgement.said_by == "us"} == ours
@@ -218,8 +227,13 @@ def test_significantly_slower_is_a_size_and_not_a_sign():
 
     def verdict(low: float, high: float) -> str:
         evidence = world(claim, holds=True)
-        pairs = [pair.model_copy(update={"speedup": ratio((low + high) / 2, low, high)}) for pair in evidence.comparison.pairs]
-        return judged(claim, evidence._replace(comparison=evidence.comparison.model_copy(update={"pairs": pairs}))).verdict
+        pairs = [
+            pair.model_copy(update={"speedup": ratio((low + high) / 2, low, high)})
+            for pair in evidence.comparison.pairs
+        ]
+        return judged(
+            claim, evidence._replace(comparison=evidence.comparison.model_copy(update={"pairs": pairs}))
+        ).verdict
 
     assert verdict(0.985, 0.995) == "in direction only"
     assert verdict(0.6, 0.79) == "reproduced"
@@ -231,7 +245,9 @@ def test_no_claim_rests_on_the_epochs_of_runs():
     for claim in JUDGED:
         evidence = world(claim, holds=True)
         slow = [
-            variant.model_copy(update={"epoch_seconds": ratio(99.0, 98.0, 100.0), "whole_epoch_seconds": ratio(99.0, 98.0, 100.0)})
+            variant.model_copy(
+                update={"epoch_seconds": ratio(99.0, 98.0, 100.0), "whole_epoch_seconds": ratio(99.0, 98.0, 100.0)}
+            )
             for variant in evidence.comparison.variants
         ]
         changed = evidence._replace(comparison=evidence.comparison.model_copy(update={"variants": slow}))

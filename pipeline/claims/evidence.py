@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from pipeline.claims.acceleration import device_of
+from pipeline.claims.kinds import DEFAULT, AccuracyClaim, MemoryClaim, OutcomeClaim, SpeedupClaim, ValueClaim
 from pipeline.claims.result_files import Verdict
-from pipeline.claims.schema import DEFAULT, AccuracyClaim, Claims, MemoryClaim, OutcomeClaim, SpeedupClaim, ValueClaim
+from pipeline.claims.schema import Claims
 from pipeline.comparison.schema import Comparison, Pair, VariantStatistics
 from pipeline.machine.hardware import Hardware
 from pipeline.study.schema import Study

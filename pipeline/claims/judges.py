@@ -3,11 +3,13 @@
 from collections.abc import Callable, Mapping
 
 from pipeline.claims.evidence import Assessment, Evidence, NotTestableError
+from pipeline.claims.kinds import CeilingClaim, FactClaim, SampleClaim, TrialClaim
 from pipeline.claims.ratio_judges import judge_interval, judge_memory, judge_speedup
 from pipeline.claims.result_files import EvidenceKind
 from pipeline.claims.run_judges import judge_accuracy, judge_outcome, judge_value
-from pipeline.claims.schema import CeilingClaim, Claims, FactClaim, SampleClaim, TrialClaim
-from pipeline.comparison.vocabulary import describe_facts, describe_sample, describe_trial
+from pipeline.claims.schema import Claims
+from pipeline.comparison.fact_words import describe_facts
+from pipeline.comparison.vocabulary import describe_sample, describe_trial
 from pipeline.numerics.facts import is_measured
 from pipeline.statistics.intervals import mean, proportion
 

@@ -3,8 +3,9 @@
 import math
 
 from pipeline.claims.evidence import Assessment, Evidence, find_pair
+from pipeline.claims.kinds import MemoryClaim, SampleClaim, SpeedupClaim
 from pipeline.claims.result_files import Verdict
-from pipeline.claims.schema import Claims, MemoryClaim, SampleClaim, SpeedupClaim
+from pipeline.claims.schema import Claims
 from pipeline.comparison.wording import count_seeds, describe_kernels, describe_ratio, describe_speedup, failed_runs
 from pipeline.statistics.intervals import MIN_BLOCKS, Mean, Ratio
 

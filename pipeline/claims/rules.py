@@ -3,18 +3,20 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from pipeline.claims.kinds import Claim
 from pipeline.claims.result_files import Verdict
 from pipeline.claims.run_judges import MIN_RUNS
-from pipeline.claims.schema import Claim
-from pipeline.comparison.vocabulary import OUTCOMES, QUANTITIES, SAMPLES, describe_facts, describe_trial
+from pipeline.comparison.fact_words import describe_facts
+from pipeline.comparison.vocabulary import OUTCOMES, QUANTITIES, SAMPLES, describe_trial
 
 
 class _Rule(NamedTuple):
-    """What confirms a claim, what refutes it, and what speaks for its direction alone; as in "Reproduced if …"."""
+    """Hold what confirms a claim, refutes it, or speaks for its direction alone; as in "Reproduced if …"."""
 
     confirmed: str
     refuted: str
     direction: str = ""
+    is_exact: bool = False  # one or the other: nothing is in between
 
 
 def rule(claim: Claim) -> str:
@@ -23,7 +25,8 @@ def rule(claim: Claim) -> str:
         return "No rule: nothing measured here decides it."
     found = _RULES[claim.kind](claim)
     direction = f" In direction only if {found.direction}." if found.direction else ""
-    return f"Reproduced if {found.confirmed}.{direction} Not reproduced if {found.refuted}. Else inconclusive."
+    between = "" if found.is_exact else " Else inconclusive."
+    return f"Reproduced if {found.confirmed}.{direction} Not reproduced if {found.refuted}.{between}"
 
 
 def would_change(claim: Claim, verdict: Verdict) -> str:
@@ -77,7 +80,7 @@ def _memory(claim: Any) -> _Rule:
 def _largest_batch(claim: Any) -> _Rule:
     return _Rule(
         f"the largest batch is at least {claim.at_least:g} times that of float32", "no larger batch fits",
-        "a larger batch fits, and a smaller one than that",
+        "a larger batch fits, and a smaller one than that", is_exact=True,
     )  # fmt: skip
 
 
@@ -86,7 +89,8 @@ def _outcome(claim: Any) -> _Rule:
 
 
 def _fact(claim: Any) -> _Rule:
-    return _Rule(f"it comes out exactly so: {describe_facts(claim.quantities)}", "anything of it comes out otherwise")
+    exactly = f"it comes out exactly so: {describe_facts(claim.quantities)}"
+    return _Rule(exactly, "anything of it comes out otherwise", is_exact=True)
 
 
 def _trial(claim: Any) -> _Rule:

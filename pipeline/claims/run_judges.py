@@ -1,8 +1,9 @@
 """Judge claims about single quantities of runs: accuracy, published values and outcomes."""
 
 from pipeline.claims.evidence import Assessment, Evidence, find_pair, find_variant
+from pipeline.claims.kinds import AccuracyClaim, OutcomeClaim, ValueClaim
 from pipeline.claims.result_files import Verdict
-from pipeline.claims.schema import AccuracyClaim, Claims, OutcomeClaim, ValueClaim
+from pipeline.claims.schema import Claims
 from pipeline.comparison.schema import Pair
 from pipeline.comparison.vocabulary import OUTCOMES, QUANTITIES
 from pipeline.comparison.wording import (

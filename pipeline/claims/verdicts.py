@@ -1,17 +1,19 @@
 """Statistics and claims to verdicts, where this machine and this study can give one."""
 
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipeline.claims.evidence import Assessment, Evidence, NotTestableError
 from pipeline.claims.judges import JUDGES
+from pipeline.claims.kinds import Claim, Needs
 from pipeline.claims.result_files import EvidenceKind, Judgement
 from pipeline.claims.results import read_ceilings, read_comparison, read_environments, read_numerics
 from pipeline.claims.rules import rule, would_change
-from pipeline.claims.schema import Claim, Claims, Needs, load_claims
-from pipeline.comparison.vocabulary import describe_setting
+from pipeline.claims.schema import Claims, load_claims
+from pipeline.comparison.vocabulary import describe_setting, listed
 from pipeline.machine.hardware import Hardware, hardware_of
 from pipeline.study.schema import load_study
 
@@ -46,9 +48,9 @@ def judge_claims(claims: Claims, evidence: Evidence) -> list[Judgement]:
 def _judge(claim: Claim, claims: Claims, evidence: Evidence) -> Judgement:
     answers = [_ask(kind, claim, claims, evidence) for kind, judges in JUDGES.items() if claim.kind in judges]
     if claim.kind == "definition":
-        answers = [_Answer(Assessment("definition", claim.because, None), None, "")]
+        answers.append(_Answer(Assessment("definition", claim.because, None), None, ""))
     elif claim.kind == "untested":
-        answers = [_Answer(Assessment("not testable here", claim.reason, None), None, claim.testable_by)]
+        answers.append(_Answer(Assessment("not testable here", claim.reason, None), None, claim.testable_by))
     # Where nothing decides, what was measured is shown all the same.
     answer = next((answer for answer in answers if answer.evidence), answers[0])
     return Judgement(
@@ -100,12 +102,13 @@ def lacking_hardware(needs: Needs, hardware: Hardware) -> str:
     if needs.max_compute_capability:
         wanted += f" of compute capability ≤ {needs.max_compute_capability:.1f}"
         here = here and 0 < capability <= needs.max_compute_capability
-    if needs.min_memory_gb:
-        wanted += f" with at least {needs.min_memory_gb:.0f} GB"
-        here = here and memory is not None and memory >= needs.min_memory_gb * 1e9
-    if needs.max_memory_gb:
-        wanted += f" with at most {needs.max_memory_gb:.0f} GB"
-        here = here and memory is not None and memory <= needs.max_memory_gb * 1e9
+    if sizes := [
+        *([f"at least {needs.min_memory_gb:.0f} GB"] if needs.min_memory_gb else []),
+        *([f"at most {needs.max_memory_gb:.0f} GB"] if needs.max_memory_gb else []),
+    ]:
+        wanted += f" with {listed(sizes)}"
+        limits = (needs.min_memory_gb or 0.0) * 1e9, (needs.max_memory_gb or math.inf) * 1e9
+        here = here and memory is not None and limits[0] <= memory <= limits[1]
     if needs.name:
         wanted += f", a {needs.name}"
         here = here and needs.name.lower() in hardware.name.lower()

@@ -105,7 +105,9 @@ def forward_sizes(model: keras.Model, images: np.ndarray) -> np.ndarray:
     """Return the absolute outputs of every hidden layer, joined; of a network that is one layer, its probabilities."""
     network, images = _network(model, images)
     outputs = keras.Model(network.inputs, _hidden(network) or network.outputs)(images)
-    return np.abs(np.concatenate([keras.ops.convert_to_numpy(output).ravel() for output in keras.tree.flatten(outputs)]))
+    arrays = [keras.ops.convert_to_numpy(output).ravel() for output in keras.tree.flatten(outputs)]
+    sizes: np.ndarray = np.abs(np.concatenate(arrays))
+    return sizes
 
 
 def gradient_sizes(model: keras.Model, images: np.ndarray, labels: np.ndarray) -> np.ndarray:

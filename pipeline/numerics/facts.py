@@ -44,10 +44,10 @@ TWICE = (64, 4096)  # widths of the dense model, of which twice as many units ar
 
 def fact_names(benchmarks: Iterable[str]) -> set[str]:
     """Return every name under `facts` in results/numerics.json, for a study with these benchmarks."""
-    by_type = ("square_of_256", "square_of_1e-05", "smallest_square_is_zero", "bytes_per_value", "largest")
-    by_type += ("rounded_4e-08", "rounded_65519", "softmax_of_minus_20_is_zero")
-    by_policy = ("compute_dtype", "variable_dtype", "output_dtype", "default_loss_scale")
-    by_policy += ("input_dtype", "hidden_dtype", "softmax_dtype")
+    by_type = ["square_of_256", "square_of_1e-05", "smallest_square_is_zero", "bytes_per_value", "largest"]
+    by_type += ["rounded_4e-08", "rounded_65519", "softmax_of_minus_20_is_zero"]
+    by_policy = ["compute_dtype", "variable_dtype", "output_dtype", "default_loss_scale"]
+    by_policy += ["input_dtype", "hidden_dtype", "softmax_dtype"]
     loss_scale = ("start", "growth_steps", "growth_factor", "factor_at_overflow", "overflow_is_skipped")
     names = {f"{name}.{dtype}" for name in by_type for dtype in TYPES}
     names |= {f"{name}.{policy}" for name in by_policy for policy in POLICIES}

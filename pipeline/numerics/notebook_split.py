@@ -1,7 +1,7 @@
 """Repeat the split of the CIFAR-100 notebook on indices, and see what it does to a validation accuracy.
 
 The notebook shuffles with a seed, then takes its validation examples from the shuffled examples and skips as many for
-training. Each of the two goes through the shuffle anew, in another order.
+training. Each of the two goes through the shuffle by itself, in another order.
 """
 
 from collections.abc import Sequence
@@ -39,7 +39,9 @@ def split_gains(benchmark: Benchmark, data: Dataset, share: float, seeds: Sequen
     """
     recipe = benchmark.with_dense_model(UNITS).model_copy(update={"image_size": data.train.images.shape[1]})
     model, _ = building.build_model(recipe, "float32", data.num_classes, data.num_channels, seed=0)
-    optimizer = building.make_optimizer(recipe.optimizer.name, recipe.optimizer.learning_rate, recipe.optimizer.arguments)
+    optimizer = building.make_optimizer(
+        recipe.optimizer.name, recipe.optimizer.learning_rate, recipe.optimizer.arguments
+    )
     model.compile(optimizer, "sparse_categorical_crossentropy", jit_compile=engine.COMPILES_SHAPES)
     model.optimizer.build(model.trainable_variables)
     fresh = [keras.ops.convert_to_numpy(variable.value) for variable in model.optimizer.variables]

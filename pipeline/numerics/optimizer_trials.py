@@ -55,9 +55,10 @@ def _accuracies(
     """Run the trial at every seed. One model is set back each time, because tracing costs more than training."""
     model, _ = building.build_model(benchmark, trial.policy, data.num_classes, data.num_channels, seed=0)
     optimizer = building.make_optimizer(trial.optimizer, 0.001, trial.options)
-    if trial.loss_scale is not None:
-        fixed = trial.loss_scale != "dynamic"
-        optimizer = scaled(optimizer, Fixed(mode="fixed", value=trial.loss_scale) if fixed else Dynamic(mode="dynamic"))
+    if trial.loss_scale == "dynamic":
+        optimizer = scaled(optimizer, Dynamic(mode="dynamic"))
+    elif trial.loss_scale is not None:
+        optimizer = scaled(optimizer, Fixed(mode="fixed", value=trial.loss_scale))
     # Or whatever Keras does to the loss by itself: nothing under a pure policy, a dynamic scale under mixed_float16.
     itself = trial.loss_scale is None
     loss = "sparse_categorical_crossentropy"

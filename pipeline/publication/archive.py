@@ -1,7 +1,6 @@
 """List the files of a published study's archive, and open an archive that a stranger made."""
 
 import hashlib
-import json
 import re
 import zipfile
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -11,20 +10,17 @@ from pathlib import Path, PurePosixPath
 from pipeline.errors import InputError
 from pipeline.files.untrusted import (
     ZIP_FAULTS,
-    Remedy,
     checked_members,
     damaged,
     excerpt,
     open_zip,
     read_bytes,
-    read_json,
     read_member,
 )
+from pipeline.publication.own_code import CODE, GET_IT_AGAIN, check_code, own_sources
 from pipeline.study.schema import Study, load_study
-from pipeline.study.user_code import digest, files_of_code
 
 MANIFEST = "manifest-sha256.txt"
-CODE = "code.json"  # the digests of the user's code, by the source that the study names
 MADE_FOR_IT = ("ro-crate-metadata.json", "sbom.json", "croissant.json", CODE)
 OF_THE_PROJECT = ("dvc.yaml", "CITATION.cff", "codemeta.json", "LICENSE")
 OF_THE_STUDY = ("params.yaml", "claims.yaml", "dvc.lock")  # dvc.lock may be missing
@@ -43,7 +39,6 @@ RECOMPUTED = (
 )
 OF_A_BENCHMARK = ("results/speed/{}.csv", "results/speed/{}.json")  # the second repeats what the first gives
 OF_A_RUN = ("record.json", "epochs.csv", "predictions.npz")
-GET_IT_AGAIN = Remedy(*["Get it again from whoever published it."] * 2)
 _MAX_TOTAL_BYTES = 2**30
 _MAX_YAML_BYTES = 2**20
 _LOCK = re.compile(r"requirements/[a-z]+\.(in|txt)")
@@ -64,35 +59,6 @@ def files_of_study(root: Path, study: Study) -> Iterator[str]:
         yield from (f"{key.directory}/{name}" for name in OF_A_RUN)
         events = sorted(path.name for path in (root / key.directory).glob("tensorboard/*") if path.is_file())
         yield from (f"{key.directory}/tensorboard/{name}" for name in events if _EVENTS.fullmatch(name))
-
-
-def own_sources(study: Study) -> list[str]:
-    """List the files and folders of the user's code that the study names: of models, and of builders of data sets."""
-    models = [benchmark.model.source for benchmark in study.benchmarks.values()]
-    builders = [dataset.source for dataset in study.datasets.values() if dataset.source]
-    named = dict.fromkeys(PurePosixPath(source).as_posix() for source in (*models, *builders))
-    return [source for source in named if not source.startswith("pipeline/")]
-
-
-def own_code(root: Path, study: Study) -> dict[str, Path]:
-    """Return the files of the user's code that the runs of `study` depend on, by their names in the archive.
-
-    Raises:
-        InputError: a source lies outside of this folder, where no archive can name it.
-    """
-    for source in own_sources(study):
-        if source.startswith("/") or ".." in source.split("/"):
-            raise InputError(f"{excerpt(source)} lies outside of this project. Move it here, and name it so")
-    return {
-        f"code/{source}{path.as_posix().removeprefix((root / source).as_posix())}": path
-        for source in own_sources(study)
-        for path in files_of_code(root / source)
-    }
-
-
-def code_digests(root: Path, study: Study) -> str:
-    """Return the text of `code.json`: of each source of the user's its SHA-256, as runs depend on it."""
-    return json.dumps({source: digest(root / source) for source in own_sources(study)}, indent=2) + "\n"
 
 
 def measured_speeds(study: Study) -> list[str]:
@@ -132,16 +98,7 @@ def unpack(archive: Path, folder: Path) -> None:
             raise ValueError(f"it holds {_some(odd)}, which no archive of this study has")
         for name in digests.keys() - {"params.yaml"}:
             _write(file, members[name], digests, folder)
-    _check_code(folder, archive)
-
-
-def _check_code(folder: Path, archive: Path) -> None:
-    """Check that the user's code in an unpacked archive is that whose digests it names."""
-    sources = own_sources(load_study(folder / "params.yaml"))
-    named = read_json(dict[str, str], folder / CODE, GET_IT_AGAIN) if sources else {}
-    for source in sources:
-        if not (folder / "code" / source).exists() or digest(folder / "code" / source) != named.get(source):
-            raise damaged(archive, f"the code in it of {excerpt(source)} is not that of its digest", GET_IT_AGAIN)
+    check_code(folder, archive)
 
 
 def check_beside(archive: Path, files: Mapping[str, Path]) -> None:

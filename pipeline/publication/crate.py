@@ -25,7 +25,7 @@ _MEDIA_TYPES = {
 }
 
 
-def describe(results: Results, folder: Path) -> ROCrate:
+def describe_archive(results: Results, folder: Path) -> ROCrate:
     """Describe the files in `folder`: what they are, and the action that made the results from the others."""
     citation = yaml_files.load(folder / "CITATION.cff")
     author = citation["authors"][0]

@@ -34,13 +34,14 @@ class Column(NamedTuple):
     cells: Mapping[str, Cell]
 
 
-class Row(NamedTuple):
-    """Hold a claim: who makes it, in which words, what was published, and a cell or None for each column."""
+class ClaimRow(NamedTuple):
+    """Hold a claim: its source and words, whether we ask it beyond that source, and a cell or None for each column."""
 
     claim: str
     source: str
     statement: str
     published: str
+    asked_by_us: bool
     cells: list[Cell | None]
 
     @property
@@ -71,21 +72,26 @@ def cells_of(verdicts: Sequence[Mapping[str, Any]], today: Mapping[str, str], pa
     return cells
 
 
-def rows_of(columns: Sequence[Column], claims: Claims, verdicts: Sequence[Mapping[str, Any]]) -> list[Row]:
+def rows_of(columns: Sequence[Column], claims: Claims, verdicts: Sequence[Mapping[str, Any]]) -> list[ClaimRow]:
     """Return a row for each claim that a column judges: this project's claims in their order, then those of others."""
-    texts = {verdict["id"]: (verdict["source"], verdict["id"], verdict["published"]) for verdict in verdicts}
-    ours = {claim.id: (claim.source, claim.statement, claim.published) for claim in claims.claims}
+    texts = {
+        verdict["id"]: (verdict["source"], verdict["id"], verdict["published"], verdict["said_by"] == "us")
+        for verdict in verdicts
+    }
+    ours = {
+        claim.id: (claim.source, claim.statement, claim.published, claim.said_by == "us") for claim in claims.claims
+    }
     order = [*ours, *(name for name in texts if name not in ours)]
     judged = [name for name in order if any(name in column.cells for column in columns)]
     texts |= ours
     return [
-        Row(name, source, statement, published, [column.cells.get(name) for column in columns])
+        ClaimRow(name, source, statement, published, by_us, [column.cells.get(name) for column in columns])
         for name in judged
-        for source, statement, published in [texts[name]]
+        for source, statement, published, by_us in [texts[name]]
     ]
 
 
-def by_source(rows: Sequence[Row], claims: Claims) -> dict[str, list[Row]]:
+def by_source(rows: Sequence[ClaimRow], claims: Claims) -> dict[str, list[ClaimRow]]:
     """Return the rows by the title of their source, in the order of the project's sources."""
     names = [*claims.sources, *(row.source for row in rows)]
     titles = {name: claims.sources[name].title if name in claims.sources else name for name in names}
@@ -93,7 +99,7 @@ def by_source(rows: Sequence[Row], claims: Claims) -> dict[str, list[Row]]:
     return {title: of_source for title, of_source in found.items() if of_source}
 
 
-def changes(row: Row, columns: Sequence[Column]) -> list[str]:
+def changes(row: ClaimRow, columns: Sequence[Column]) -> list[str]:
     """Say in words where a verdict changed from one campaign to the next of the same profile and device."""
     series: dict[tuple[str, str], list[tuple[Column, Cell]]] = {}
     for column, cell in sorted(zip(columns, row.cells, strict=True), key=lambda pair: pair[0].date):

@@ -13,17 +13,10 @@ from packaging.requirements import Requirement
 
 from pipeline.claims.results import Results
 from pipeline.files.writing import whole
-from pipeline.publication.archive import (
-    CODE,
-    MANIFEST,
-    code_digests,
-    files_of_project,
-    files_of_study,
-    manifest,
-    own_code,
-)
-from pipeline.publication.crate import describe
+from pipeline.publication.archive import MANIFEST, files_of_project, files_of_study, manifest
+from pipeline.publication.crate import describe_archive
 from pipeline.publication.croissant import describe_tables
+from pipeline.publication.own_code import CODE, code_digests, own_code
 from pipeline.report.rendering import PROJECT
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # of every file in the archive, so that the same study gives the same bytes
@@ -56,7 +49,7 @@ def pack(results: Results, folder: Path, archive: Path) -> None:
     (folder / "croissant.json").write_text(describe_tables(results, folder), encoding="utf-8")
     with tempfile.TemporaryDirectory() as name:
         described = Path(name, "described")
-        describe(results, folder).write(described)
+        describe_archive(results, folder).write(described)
         contents = {str(path): (described / path).read_bytes() for path in _relative_files(described)}
         (described / MANIFEST).write_text(manifest(contents), encoding="utf-8")
         with whole(archive) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as file:

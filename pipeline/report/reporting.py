@@ -11,20 +11,21 @@ from markupsafe import Markup
 
 from pipeline.claims.acceleration import DEVICES, device_of
 from pipeline.claims.results import Results
-from pipeline.comparison.vocabulary import describe_facts, describe_sample, number, plain
+from pipeline.comparison.fact_words import describe_facts
+from pipeline.comparison.vocabulary import describe_sample, number, plain
 from pipeline.comparison.wording import describe_speedup, margin_means_something
 from pipeline.files.characters import escape_deceptive, shown_value
 from pipeline.machine.hardware import hardware_of
 from pipeline.numerics.facts import POLICIES, TYPES
 from pipeline.report import figures
 from pipeline.report.charts import Chart, charts, completed, counted_seconds, known
+from pipeline.report.claim_rows import claims_by_source
 from pipeline.report.headlines import advice, headlines, outcome_counts, verdict_counts
+from pipeline.statistics import intervals
 from pipeline.statistics.intervals import Ratio, proportion
-from pipeline.statistics.intervals import mean as average
 
 PARTS = Path(__file__).parents[2] / "report"
 SPLIT = "notebook_split.num_trained_on"
-NUM_LEADING = 3  # claims of a source that the table at the top has, where no claim has a short form
 SECTIONS = (
     "summary",
     "judgements",
@@ -55,7 +56,7 @@ def parts(results: Results) -> Callable[[str], str]:
     module = template.make_module(
         {
             "study": results.study,
-            "sources": _sources(results),
+            "sources": claims_by_source(results),
             "claims": results.claims,
             "numerics": results.numerics,
             "ceilings": results.ceilings["largest_batch"],
@@ -66,7 +67,7 @@ def parts(results: Results) -> Callable[[str], str]:
                 for trial in results.numerics["trials"]
             ],
             "samples": {
-                name: describe_sample(name, average(values), len(values))
+                name: describe_sample(name, intervals.mean(values), len(values))
                 for name, values in results.numerics["samples"].items()
             },
             "split": describe_facts({SPLIT: results.numerics["facts"][SPLIT]}),
@@ -120,27 +121,6 @@ def _prose(results: Results) -> Callable[[str], Markup]:
         return Markup().join(code.format(part) if index % 2 else part for index, part in enumerate(parts))
 
     return prose
-
-
-def _sources(results: Results) -> list[dict[str, Any]]:
-    """Return the claims of each source with their verdicts, ours apart, and how many there are of each verdict.
-
-    `leading` are those with a short form, or the first ones where none has.
-    """
-    found = []
-    for identifier, source in results.claims.sources.items():
-        both = zip(results.claims.claims, results.verdicts, strict=True)
-        rows = [(claim, verdict) for claim, verdict in both if claim.source == identifier]
-        published = [row for row in rows if row[0].said_by == "source"]
-        found.append(
-            {
-                "source": source,
-                "groups": {"source": published, "us": [row for row in rows if row[0].said_by == "us"]},
-                "leading": [row for row in published if row[0].short] or (published or rows)[:NUM_LEADING],
-                "counts": verdict_counts(results, source=identifier),
-            }
-        )
-    return found
 
 
 def _benchmark(results: Results, name: str) -> dict[str, Any]:

@@ -57,9 +57,9 @@ class Variant(Section):
     """One choice of policy, batch size as a multiple of B, learning rate, loss scale, TF32, XLA and training loop.
 
     `tf32` allows float32 products what the device does where nobody asks for more: TF32 on a GPU, bfloat16 on a TPU.
-    `learning_rate_multiplier` multiplies the recipe's learning rate, which takes as long. Without `loss_scale`, mixed_float16 has a dynamic one and every other policy none. The `custom` loop takes
-    gradients and applies them by itself where `fit` is Keras's own. `benchmarks` names those the variant is run on;
-    without it, all.
+    `learning_rate_multiplier` multiplies the recipe's learning rate, which takes as long. Without `loss_scale`,
+    mixed_float16 has a dynamic one and every other policy none. The `custom` loop takes gradients and applies them by
+    itself where `fit` is Keras's own. `benchmarks` names those the variant is run on; without it, all.
     """
 
     policy: PolicyName
