@@ -32,7 +32,7 @@ export LD_LIBRARY_PATH := $(subst $(SPACE),:,$(wildcard $(abspath .venv)/lib/pyt
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help repro study campaign plan advise publish site test lint bench bench-device params lock image repro-in-container
+.PHONY: help repro study campaign plan advise publish check-reports site test validate validators lint bench bench-device params lock image repro-in-container
 
 help: ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -74,8 +74,16 @@ lint: .venv/ready ## check format, style, types and the direction of imports
 	@mypy
 	@lint-imports --no-logo
 
-publish: .venv/ready ## pack the finished study for a reviewer: results/crate.zip
-	@python -m stages.publish $(if $(TO),--to $(TO))
+validate: .venv/ready .validators/ready ## have the field's own validators judge what is published, without a network
+	@python -m pytest tests/validators
+
+validators: .validators/ready ## install them, each group in a place of its own
+
+publish: .venv/ready ## pack the finished study for a reviewer: results/crate.zip; ANONYMOUS=1 for double-blind review
+	@python -m stages.publish $(if $(TO),--to $(TO)) $(if $(ANONYMOUS),--anonymous)
+
+check-reports: .venv/ready .validators/ready ## verify every study under docs/reports: crate, numbers, claims by today's rules
+	@python -m stages.check_reports $(if $(REPORTS),--reports $(REPORTS))
 
 site: .venv/ready ## build the site of the studies under docs/reports; ADDRESS=… for its feed
 	@python -m stages.site $(if $(ADDRESS),--address $(ADDRESS))
@@ -100,10 +108,22 @@ params: .venv/ready ## compose params.yaml from conf/
 	@python -m stages.compose
 
 lock: .venv/ready ## resolve requirements/*.in into hashed locks, with the newest versions
-	@cd requirements && for name in cpu cuda cuda-jax tpu uv workflow development; do \
+	@cd requirements && for name in cpu cuda cuda-jax tpu uv workflow development validators citation workflows; do \
 	  uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
 	    --custom-compile-command "make lock" --output-file $$name.txt $$name.in || exit; \
 	done
+
+# They pin other versions of packages than training does, and than one another. actionlint's package fetches a program
+# from its project's releases; where that can't be reached, workflows are held against their schema alone.
+.validators/ready: .venv/parser requirements/validators.txt requirements/citation.txt requirements/workflows.txt $(wildcard pipeline/publication/contexts/*)
+	@echo "installing the validators"
+	@for name in tools citation workflows; do $(BIN)/uv venv --quiet --clear .validators/$$name || exit; done
+	@$(BIN)/uv pip sync --quiet --python .validators/tools --require-hashes requirements/validators.txt
+	@$(BIN)/uv pip sync --quiet --python .validators/citation --require-hashes requirements/citation.txt
+	@$(BIN)/uv pip sync --quiet --python .validators/workflows --require-hashes requirements/workflows.txt 2>/dev/null || \
+	  echo "note: actionlint can't be fetched here"
+	@.validators/tools/bin/python pipeline/publication/offline_contexts.py .validators/contexts
+	@touch $@
 
 # It names the engine whose packages are in .venv: for another one, they are exchanged.
 ifneq ($(shell cat .venv/ready 2>/dev/null),$(ENGINE))

@@ -2,11 +2,13 @@
 
 import argparse
 import shutil
+import tempfile
 from pathlib import Path
 
 from pipeline.claims.results import load_results
 from pipeline.errors import InputError
 from pipeline.files.writing import whole
+from pipeline.publication.anonymity import publish_anonymously
 from pipeline.publication.publishing import publish
 from pipeline.publication.recomputing import recompute
 from pipeline.publication.site import FILES, in_archive
@@ -14,6 +16,7 @@ from pipeline.report.status import status, write_status
 from stages import run
 
 ARCHIVE = Path("results/crate.zip")
+ANONYMOUS = Path("results/crate-anonymous.zip")
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -21,6 +24,12 @@ def main(arguments: argparse.Namespace) -> None:
     if not Path("results/report.html").is_file():
         raise InputError("results/report.html is missing. Make it with: dvc repro")
     write_status(status(results))
+    if arguments.anonymous:
+        with whole(ANONYMOUS) as unchecked, tempfile.TemporaryDirectory() as name:
+            publish_anonymously(Path(), Path(name, "study"), unchecked)
+            check_archive(unchecked)
+        print(f"{ANONYMOUS} names nobody; check it: python -m stages.report --from {ANONYMOUS}")
+        return
     with whole(ARCHIVE) as unchecked:
         check_archive(publish(results, Path(), unchecked))
     if arguments.to:
@@ -45,4 +54,5 @@ def check_archive(archive: Path) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m stages.publish", description=__doc__)
     parser.add_argument("--to", type=Path, metavar="FOLDER", help="also put the study there, for the site to list")
+    parser.add_argument("--anonymous", action="store_true", help="without names, hosts and repository addresses")
     run(main, parser)

@@ -1,16 +1,21 @@
-"""Build a static site of every published study: list, history, feed and badge."""
+"""Build a static site of every published study: the matrix of claims by machine, history, feed and badge."""
 
 import argparse
 from pathlib import Path
 
+from pipeline.claims.schema import CLAIMS, load_claims
+from pipeline.publication.checking import judge_today
 from pipeline.publication.site import build_site, read_published
+from pipeline.report.rendering import PROJECT
 from stages import run
 
 
 def main(arguments: argparse.Namespace) -> None:
     folders = sorted(path for path in arguments.reports.glob("*") if path.is_dir())
     published = [read_published(folder) for folder in folders]
-    build_site(published, arguments.site, arguments.address)
+    verdicts = {study.name: judge_today(study.folder / "crate.zip") for study in published}
+    today = {name: {judgement.id: judgement.verdict for judgement in found} for name, found in verdicts.items()}
+    build_site(published, arguments.site, arguments.address, load_claims(PROJECT / CLAIMS), today)
     print(f"{arguments.site / 'index.html'}: {len(published)} published stud{'ies' if len(published) != 1 else 'y'}")
     print("their files are those that their archives name; to recompute one: python -m stages.report --from ARCHIVE")
 

@@ -42,6 +42,7 @@ TOGETHER = {
         "tests/test_history.py",
         "tests/test_vocabulary.py",
         "tests/browser/",
+        "tests/validators/",
     ),
     "Docker": ("tests/container/",),
     "Slurm": ("tests/cluster/test_campaign.py", "tests/cluster/test_schedule.py", "tests/cluster/test_srun.py"),

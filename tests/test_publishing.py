@@ -17,8 +17,13 @@ from test_reporting import stage
 
 from pipeline.claims.results import load_results
 from pipeline.errors import InputError
+from pipeline.publication.anonymity import publish_anonymously, refuse_traces, traces
 from pipeline.publication.archive import MANIFEST, unpack
-from pipeline.publication.publishing import PROFILE, publish
+from pipeline.publication.crate import PROFILE
+from pipeline.publication.publishing import publish
+from pipeline.publication.recomputing import remake
+from pipeline.report.rendering import execute, render
+from pipeline.study.user_code import digest
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +61,7 @@ def test_the_library_reads_it_back(archive, tmp_path):
     action = crate.get("#study")
     assert action.type == "CreateAction"
     assert {entity.id for entity in action["result"]} >= {"results/report.html", "results/verdicts.json"}
-    assert action["instrument"].id == "#software"
+    assert action["instrument"].id.startswith("https://archive.softwareheritage.org/swh:1:")
     sbom = json.loads((tmp_path / "sbom.json").read_text())
     assert sbom["bomFormat"] == "CycloneDX"
     names = [component["name"] for component in sbom["components"]]
@@ -171,3 +176,51 @@ def test_citation_and_codemeta_agree():
     assert codemeta["license"].endswith("/" + citation["license"])
     assert codemeta["author"][0]["name"] == citation["authors"][0]["name"]
     assert codemeta["keywords"] == citation["keywords"]
+
+
+def with_own_model(root: Path, folder: Path) -> Path:
+    """The finished study, which names a model of the user's, judged again: a study has another digest with it."""
+    copy = Path(shutil.copytree(root, folder / "own", symlinks=True))
+    params = yaml.safe_load((copy / "params.yaml").read_text())
+    params["datasets"]["mnist"] = {"tfds": "mine", "module": "mine.builder", "source": "mine"}
+    (copy / "params.yaml").write_text(yaml.safe_dump(params))
+    (copy / "mine").mkdir()
+    (copy / "mine" / "builder.py").write_text("ANSWER = 42\n")
+    remake(copy)
+    (copy / "results/report.html").write_text(render(execute(copy)))
+    return copy
+
+
+def test_the_users_own_code_is_in_the_archive_with_its_digest(study, tmp_path):
+    root = with_own_model(study, tmp_path)
+    archive = publish(load_results(root), root, tmp_path / "crate.zip")
+    with zipfile.ZipFile(archive) as file:
+        assert file.read("code/mine/builder.py") == b"ANSWER = 42\n"
+        assert json.loads(file.read("code.json")) == {"mine": digest(root / "mine")}
+    unpack(archive, tmp_path / "unpacked")
+    other = rewrite(archive, tmp_path / "other.zip", "code/mine/builder.py", lambda text: text.replace(b"42", b"43"))
+    with pytest.raises(InputError, match="the code in it of mine is not that of its digest"):
+        unpack(other, tmp_path / "refused")
+
+
+def test_an_anonymous_archive_names_nobody_and_recomputes(study, tmp_path):
+    known = set(traces())
+    assert "The mixed-precision-reproduction developers" in known
+    publish_anonymously(study, tmp_path / "laid-out", tmp_path / "crate.zip")
+    with zipfile.ZipFile(tmp_path / "crate.zip") as file:
+        contents = {name: file.read(name) for name in file.namelist()}
+    commit = load_results(study).environments[0]["git_commit"]
+    assert commit
+    for name, content in contents.items():
+        assert not [trace for trace in known if trace.encode() in content], name
+        if name.endswith("record.json"):
+            assert json.loads(content)["environment"]["git_commit"] is None
+    assert b"Anonymous" in contents["ro-crate-metadata.json"]
+    assert recompute(tmp_path / "crate.zip").returncode == 0
+
+
+def test_a_name_in_the_users_own_code_stops_an_anonymous_archive(tmp_path):
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "model.py").write_text("# by the mixed-precision-reproduction developers\n")
+    with pytest.raises(InputError, match=r"code/model\.py has 'The mixed-precision-reproduction developers'"):
+        refuse_traces(tmp_path)

@@ -13,12 +13,15 @@ import yaml
 from archives import pack, sign
 from conftest import REPOSITORY, correct, epoch_records, planned_record, small_study, timed
 
+from pipeline.claims.schema import load_claims
 from pipeline.comparison.blocks import Run, compare
 from pipeline.errors import InputError
 from pipeline.files.characters import escape_deceptive
 from pipeline.publication.archive import unpack
+from pipeline.publication.matrix import Cell, Column
 from pipeline.publication.site import FILES, build_site, in_archive, read_published
 
+CLAIMS = load_claims(REPOSITORY / "claims.yaml")
 ATOM = "{http://www.w3.org/2005/Atom}"
 
 
@@ -65,7 +68,7 @@ def test_a_site_shows_what_would_turn_its_words(reports, tmp_path):
     status |= {"device": "TPC\u202e", "advice": {"wide": "Stay\u2066 calm."}}
     (reports[2] / "status.json").write_text(json.dumps(status))
     seal(reports[2])
-    build_site([read_published(folder) for folder in reports], tmp_path / "site", "https://example.org/mixed/")
+    build_site([read_published(folder) for folder in reports], tmp_path / "site", "https://example.org/mixed/", CLAIMS)
     for name in ("index.html", "feed.xml"):
         text = (tmp_path / "site" / name).read_text()
         assert "Stay\\u2066 calm." in text
@@ -74,7 +77,7 @@ def test_a_site_shows_what_would_turn_its_words(reports, tmp_path):
 
 def test_a_site_lists_every_study_latest_first(reports, tmp_path):
     site = tmp_path / "site"
-    build_site([read_published(folder) for folder in reports], site, "https://example.org/mixed/")
+    build_site([read_published(folder) for folder in reports], site, "https://example.org/mixed/", CLAIMS)
     index = (site / "index.html").read_text()
     assert re.findall(r'<th scope="row"><a href="([^"]+)"', index) == [f"study-{n}/report.html" for n in (3, 2, 1)]
     assert "Stay &lt;b&gt;calm&lt;/b&gt;." in index
@@ -86,12 +89,78 @@ def test_a_site_lists_every_study_latest_first(reports, tmp_path):
         assert {path.name for path in (site / folder.name).iterdir()} == set(FILES)
 
 
+def judged(folder: Path, **verdicts: str) -> Path:
+    """The study with these verdicts, by claim, each measured."""
+    some = json.loads((folder / "verdicts.json").read_text())[0]
+    listed = [
+        some | {"id": name.replace("_", "-"), "verdict": verdict, "evidence": "measured", "measured": "1.5×"}
+        for name, verdict in verdicts.items()
+    ]
+    (folder / "verdicts.json").write_text(json.dumps(listed))
+    return seal(folder)
+
+
+def test_the_matrix_has_a_row_for_each_claim_and_a_column_for_each_study(reports, tmp_path):
+    judged(reports[0], s1_half_the_size="reproduced", a="inconclusive")
+    judged(reports[1], s1_half_the_size="not reproduced")
+    today = {"study-2": {"s1-half-the-size": "inconclusive"}}
+    build_site([read_published(folder) for folder in reports], tmp_path / "site", "https://example.org", CLAIMS, today)
+    page = ElementTree.fromstring(
+        re.search("<table.*?</table>", (tmp_path / "site/index.html").read_text(), re.DOTALL)[0]
+    )
+    heads = ["".join(cell.itertext()) for cell in page.find("thead/tr")]
+    assert [head.strip().partition("CPU")[0] for head in heads] == ["claim", "study-3", "study-2", "study-1"]
+    rows = {
+        row[0][0].get("href"): row
+        for body in page.findall("tbody")
+        for row in body
+        if row.get("data-evidence") is not None
+    }
+    assert list(rows) == [f"claims/{name}.html" for name in ("s1-half-the-size", "a", "b")]
+    cells = [
+        (cell.find("a").get("href"), "".join(cell.itertext())) for cell in rows["claims/s1-half-the-size.html"][2:]
+    ]
+    assert [href for href, _ in cells] == [f"study-{n}/report.html#claim-s1-half-the-size" for n in (2, 1)]
+    assert "reproduced measured by today's rules: inconclusive" in cells[0][1]
+    assert "not reproduced measured" in cells[1][1]
+    assert "not judged" in "".join(rows["claims/s1-half-the-size.html"][1].itertext())
+
+
+def test_the_page_of_a_claim_tells_what_changed_over_campaigns(reports, tmp_path):
+    for folder, verdict in zip(sorted(reports), ("reproduced", "not reproduced", "not reproduced"), strict=True):
+        judged(folder, s1_half_the_size=verdict)
+    build_site([read_published(folder) for folder in reports], tmp_path / "site", "https://example.org", CLAIMS)
+    page = (tmp_path / "site/claims/s1-half-the-size.html").read_text()
+    assert re.findall("<li>(.*?)</li>", page) == [
+        "CPU &amp; co, profile small: reproduced on 2026-01-01, not reproduced on 2026-02-01"
+    ]
+    assert "A model trained in pure float16 is half the size." in page
+    for link in re.findall(r'href="\.\./([^"#]+)', page):
+        assert (tmp_path / "site" / link).is_file()
+
+
+def test_a_column_of_a_compiler_stands_beside_those_of_machines(reports, tmp_path):
+    cell = Cell("reproduced", "compiled", "2.0×", "v5e.html#claim-s1-half-the-size", None)
+    column = Column("tpu-v5e", "TPU v5e", "2026-03-01", "compiled", "v5e.html", {"s1-half-the-size": cell})
+    published = [read_published(folder) for folder in reports]
+    build_site(published, tmp_path / "site", "https://example.org", CLAIMS, compiled=[column])
+    page = (tmp_path / "site/index.html").read_text()
+    assert 'id="evidence-compiled"' in page
+    assert 'href="v5e.html#claim-s1-half-the-size">reproduced</a>' in page
+
+
+def test_a_claim_that_no_address_can_name_is_refused(reports, tmp_path):
+    judged(reports[0], **{"<script>": "reproduced"})
+    with pytest.raises(InputError, match="a claim is named '<script>'"):
+        build_site([read_published(reports[0])], tmp_path / "site", "https://example.org", CLAIMS)
+
+
 def test_a_site_takes_nothing_from_a_strangers_folder_but_the_study(reports, tmp_path):
     """Links and other files are nobody's study; a folder with the name of a page would hide that page."""
     folder = shutil.copytree(reports[0], tmp_path / "study")
     (folder / "more").symlink_to("/etc")
     (folder / "again").symlink_to(".")
-    build_site([read_published(folder)], tmp_path / "site", "https://example.org")
+    build_site([read_published(folder)], tmp_path / "site", "https://example.org", CLAIMS)
     assert {path.name for path in (tmp_path / "site" / "study").iterdir()} == set(FILES)
     page = folder.rename(tmp_path / "index.html")
     with pytest.raises(InputError, match="the site has a page of that name"):
@@ -140,20 +209,20 @@ def test_a_site_never_takes_the_place_of_a_study(reports, tmp_path):
     del published[0]
     for site in ("reports", "reports/study-1", "reports/study-1/report.html", "reports/site", "reports/../reports", ""):
         with pytest.raises(InputError, match="the published study"):
-            build_site(published, tmp_path / site, "https://example.org")
+            build_site(published, tmp_path / site, "https://example.org", CLAIMS)
     for study in published:
         assert read_published(study.folder) == study
 
 
 def test_the_site_says_what_was_checked(reports, tmp_path):
-    build_site([read_published(folder) for folder in reports], tmp_path / "site", "https://example.org")
+    build_site([read_published(folder) for folder in reports], tmp_path / "site", "https://example.org", CLAIMS)
     text = (tmp_path / "site" / "index.html").read_text()
     assert "Nothing was recomputed" in text
     assert "python -m stages.report --from" in text
 
 
 def test_the_history_has_a_chart_for_every_pair_and_a_row_for_every_campaign(reports, tmp_path):
-    build_site([read_published(folder) for folder in reports], tmp_path / "site", "https://example.org")
+    build_site([read_published(folder) for folder in reports], tmp_path / "site", "https://example.org", CLAIMS)
     history = (tmp_path / "site" / "history.html").read_text()
     assert history.count("<svg ") == 3 * 4  # four pairs: speedup, accuracy, epoch time
     assert [history.count(f">2026-0{index}</a>") for index in (1, 2, 3)] == [4, 4, 4]
@@ -163,7 +232,7 @@ def test_the_history_has_a_chart_for_every_pair_and_a_row_for_every_campaign(rep
 
 
 def test_the_feed_is_atom(reports, tmp_path):
-    build_site([read_published(folder) for folder in reports], tmp_path / "site", "https://example.org/mixed")
+    build_site([read_published(folder) for folder in reports], tmp_path / "site", "https://example.org/mixed", CLAIMS)
     feed = ElementTree.parse(tmp_path / "site" / "feed.xml").getroot()
     assert feed.tag == f"{ATOM}feed"
     entries = feed.findall(f"{ATOM}entry")
@@ -175,7 +244,7 @@ def test_the_feed_is_atom(reports, tmp_path):
 
 
 def test_the_badge_has_the_verdicts_of_the_latest(reports, tmp_path):
-    build_site([read_published(folder) for folder in reports], tmp_path / "site", "https://example.org")
+    build_site([read_published(folder) for folder in reports], tmp_path / "site", "https://example.org", CLAIMS)
     badge = ElementTree.parse(tmp_path / "site" / "badge.svg").getroot()
     assert badge.get("aria-label") == "claims: 1 reproduced"
 
@@ -184,7 +253,7 @@ def test_other_devices_and_profiles_are_other_series(reports, tmp_path):
     status = json.loads((reports[0] / "status.json").read_text())
     (reports[0] / "status.json").write_text(json.dumps(status | {"device": "H200"}))
     seal(reports[0])
-    build_site([read_published(folder) for folder in reports], tmp_path / "site", "https://example.org")
+    build_site([read_published(folder) for folder in reports], tmp_path / "site", "https://example.org", CLAIMS)
     assert (tmp_path / "site" / "history.html").read_text().count("<svg ") == 3 * 4 * 2
 
 
@@ -199,13 +268,13 @@ def test_five_hundred_campaigns_build_in_a_minute(tmp_path):
         (folder / "status.json").write_text(json.dumps(status | {"finished_at": finished}))
         folders.append(seal(folder))
     started = time.process_time()  # of which other work on the machine takes nothing
-    build_site([read_published(folder) for folder in folders], tmp_path / "site", "https://example.org")
+    build_site([read_published(folder) for folder in folders], tmp_path / "site", "https://example.org", CLAIMS)
     assert time.process_time() - started < 60
 
 
 def test_nothing_published_or_a_damaged_study_says_what_to_do(reports, tmp_path):
     with pytest.raises(InputError, match="no study is published yet"):
-        build_site([], tmp_path / "site", "https://example.org")
+        build_site([], tmp_path / "site", "https://example.org", CLAIMS)
     (reports[0] / "comparison.json").write_text("{")
     seal(reports[0])
     with pytest.raises(InputError, match=r"study-2/comparison\.json is damaged .* make publish TO="):
@@ -217,7 +286,7 @@ def test_nothing_published_or_a_damaged_study_says_what_to_do(reports, tmp_path)
 
 def test_the_projects_own_published_studies_make_a_site(tmp_path):
     folders = [path for path in (REPOSITORY / "docs" / "reports").iterdir() if path.is_dir()]
-    build_site([read_published(folder) for folder in folders], tmp_path / "site", "https://example.org")
+    build_site([read_published(folder) for folder in folders], tmp_path / "site", "https://example.org", CLAIMS)
     for folder in folders:
         unpacked = tmp_path / folder.name
         unpack(folder / "crate.zip", unpacked)

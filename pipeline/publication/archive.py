@@ -10,7 +10,6 @@ from pathlib import Path, PurePosixPath
 from pipeline.errors import InputError
 from pipeline.files.untrusted import (
     ZIP_FAULTS,
-    Remedy,
     checked_members,
     damaged,
     excerpt,
@@ -18,10 +17,11 @@ from pipeline.files.untrusted import (
     read_bytes,
     read_member,
 )
+from pipeline.publication.own_code import CODE, GET_IT_AGAIN, check_code, own_sources
 from pipeline.study.schema import Study, load_study
 
 MANIFEST = "manifest-sha256.txt"
-MADE_FOR_IT = ("ro-crate-metadata.json", "sbom.json")
+MADE_FOR_IT = ("ro-crate-metadata.json", "sbom.json", "croissant.json", CODE)
 OF_THE_PROJECT = ("dvc.yaml", "CITATION.cff", "codemeta.json", "LICENSE")
 OF_THE_STUDY = ("params.yaml", "claims.yaml", "dvc.lock")  # dvc.lock may be missing
 MEASURED = ("results/numerics.json", "results/ceilings.json", "results/layers.csv")
@@ -39,10 +39,10 @@ RECOMPUTED = (
 )
 OF_A_BENCHMARK = ("results/speed/{}.csv", "results/speed/{}.json")  # the second repeats what the first gives
 OF_A_RUN = ("record.json", "epochs.csv", "predictions.npz")
-GET_IT_AGAIN = Remedy(*["Get it again from whoever published it."] * 2)
 _MAX_TOTAL_BYTES = 2**30
 _MAX_YAML_BYTES = 2**20
 _LOCK = re.compile(r"requirements/[a-z]+\.(in|txt)")
+_COMPILED = re.compile(r"compiled/[a-z0-9_.-]+\.json")
 _EVENTS = re.compile(r"events\.out\.tfevents\.[\w.-]+", re.ASCII)
 _COUNT = re.compile(r"# ([0-9]{1,9}) files, ([0-9]{1,15}) bytes")
 _LINE = re.compile(r"([0-9a-f]{64})  (\S.*)")
@@ -53,6 +53,8 @@ def files_of_study(root: Path, study: Study) -> Iterator[str]:
     for name in (*OF_THE_STUDY, *MEASURED, *measured_speeds(study), *RECOMPUTED):
         if (root / name).is_file():
             yield name
+    compiled = sorted(f"compiled/{path.name}" for path in (root / "compiled").glob("*.json") if path.is_file())
+    yield from (name for name in compiled if _COMPILED.fullmatch(name))
     for key in study.runs():
         yield from (f"{key.directory}/{name}" for name in OF_A_RUN)
         events = sorted(path.name for path in (root / key.directory).glob("tensorboard/*") if path.is_file())
@@ -96,6 +98,7 @@ def unpack(archive: Path, folder: Path) -> None:
             raise ValueError(f"it holds {_some(odd)}, which no archive of this study has")
         for name in digests.keys() - {"params.yaml"}:
             _write(file, members[name], digests, folder)
+    check_code(folder, archive)
 
 
 def check_beside(archive: Path, files: Mapping[str, Path]) -> None:
@@ -154,10 +157,14 @@ def _published_by(study: Study) -> Callable[[str], bool]:
     runs = {str(key.directory) for key in study.runs()}
     known = {*MADE_FOR_IT, *OF_THE_PROJECT, *OF_THE_STUDY, *MEASURED, *RECOMPUTED}
     known |= {*measured_speeds(study), *(f"{run}/{name}" for run in runs for name in OF_A_RUN)}
+    code = tuple(f"code/{source}" for source in own_sources(study))
 
     def belongs(name: str) -> bool:
         folder, _, event = name.rpartition("/tensorboard/")
-        return name in known or bool(_LOCK.fullmatch(name)) or (folder in runs and bool(_EVENTS.fullmatch(event)))
+        if any(name == source or name.startswith(f"{source}/") for source in code):
+            return not {"..", ".", ""} & set(name.split("/"))
+        of_a_kind = _LOCK.fullmatch(name) or _COMPILED.fullmatch(name)
+        return name in known or bool(of_a_kind) or (folder in runs and bool(_EVENTS.fullmatch(event)))
 
     return belongs
 

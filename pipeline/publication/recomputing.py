@@ -16,7 +16,8 @@ from pipeline.claims.verdicts import judge_results, verdicts_text
 from pipeline.comparison.comparing import compare_runs
 from pipeline.errors import InputError
 from pipeline.files.untrusted import excerpt, read_bytes
-from pipeline.publication.archive import GET_IT_AGAIN, MADE_FOR_IT, MEASURED, RECOMPUTED, files_of_project, unpack
+from pipeline.publication.archive import MADE_FOR_IT, MEASURED, RECOMPUTED, files_of_project, unpack
+from pipeline.publication.own_code import GET_IT_AGAIN
 from pipeline.report.rendering import PROJECT, execute, render
 from pipeline.report.status import status, status_text
 from pipeline.study.schema import load_study

@@ -1,28 +1,31 @@
-"""Turn published studies into a static site: their list, their history, a feed and a badge."""
+"""Turn published studies into a static site: the matrix of claims, a page for each, history, a feed and a badge."""
 
 import hashlib
 import re
 import shutil
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jinja2
 
 from pipeline.claims.result_files import Judgement, Status
+from pipeline.claims.schema import Claims
 from pipeline.comparison.schema import Comparison, Pair
 from pipeline.errors import InputError
 from pipeline.files.characters import shown_value
 from pipeline.files.untrusted import Remedy, excerpt, read_json
 from pipeline.files.writing import partial_of, whole
 from pipeline.publication.archive import check_beside
+from pipeline.publication.matrix import Column, by_source, cells_of, changes, rows_of
 from pipeline.report import figures
 from pipeline.study.schema import Study, load_study
 
 TEMPLATES = Path(__file__).parents[2] / "report" / "site"
-# What a folder of a published study holds; the archive has everything else.
 PAGES = ("index.html", "history.html", "feed.xml", "badge.svg")
+CLAIM_PAGES = "claims"
+# What a folder of a published study holds; the archive has everything else.
 FILES = ("report.html", "crate.zip", "params.yaml", "comparison.json", "verdicts.json", "status.json")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -52,7 +55,7 @@ def read_published(folder: Path) -> Published:
 
     Raise an `InputError` that names the file that is missing, damaged or another.
     """
-    if folder.name.lower() in PAGES:
+    if folder.name.lower() in (*PAGES, CLAIM_PAGES):
         raise InputError(f"{folder}: the site has a page of that name. Rename the folder")
     if not _NAME.fullmatch(folder.name):
         raise InputError(
@@ -79,10 +82,31 @@ def in_archive(name: str) -> str:
     return name if name == "params.yaml" else f"results/{name}"
 
 
-def build_site(published: Sequence[Published], site: Path, address: str) -> None:
-    """Write the site of the studies, oldest first, to the folder `site`.
+def column_of(published: Published, today: Mapping[str, str]) -> Column:
+    """Return the column of a study; `today` has the verdicts of today's rules by claim, as far as they are known."""
+    study, page = published.study, f"{published.name}/report.html"
+    about = f"profile {study.profile}"
+    cells = cells_of(published.verdicts, today, page)
+    return Column(published.name, published.status["device"], published.status["finished_at"][:10], about, page, cells)
 
-    `address` is where the site will stand; the feed needs it to name its entries.
+
+def build_site(
+    published: Sequence[Published],
+    site: Path,
+    address: str,
+    claims: Claims,
+    today: Mapping[str, Mapping[str, str]] = {},
+    compiled: Sequence[Column] = (),
+) -> None:
+    """Write the site of the studies to the folder `site`.
+
+    Args:
+        published: the studies, in any order.
+        site: a folder that is replaced.
+        address: where the site will stand; the feed needs it to name its entries.
+        claims: this project's, whose words the rows of the matrix have.
+        today: by study, then claim: the verdict by today's rules.
+        compiled: columns of what compilers for other hardware say.
     """
     if not published:
         raise InputError("no study is published yet. Publish the finished one: make publish TO=docs/reports/NAME")
@@ -95,8 +119,11 @@ def build_site(published: Sequence[Published], site: Path, address: str) -> None
     environment = jinja2.Environment(
         loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, finalize=shown_value
     )
-    values = {"studies": studies[::-1], "latest": studies[-1], "address": address.rstrip("/")}
-    values |= {"histories": histories(studies)}
+    values: dict[str, Any] = {"studies": studies[::-1], "latest": studies[-1], "address": address.rstrip("/")}
+    columns = [*(column_of(study, today.get(study.name, {})) for study in studies[::-1]), *compiled]
+    rows = rows_of(columns, claims, [verdict for study in studies for verdict in study.verdicts])
+    values["root"] = ""
+    values |= {"histories": histories(studies), "columns": columns, "rows": rows, "groups": by_source(rows, claims)}
     with whole(site) as partial:
         partial.mkdir()
         for study in studies:
@@ -106,6 +133,11 @@ def build_site(published: Sequence[Published], site: Path, address: str) -> None
         for name in PAGES:
             text = environment.get_template(f"{name}.j2").render(values)
             (partial / name).write_text(text, encoding="utf-8")
+        (partial / CLAIM_PAGES).mkdir()
+        for row in rows:
+            values |= {"row": row, "changes": changes(row, columns), "root": "../"}
+            text = environment.get_template("claim.html.j2").render(values)
+            (partial / CLAIM_PAGES / f"{row.claim}.html").write_text(text, encoding="utf-8")
 
 
 def histories(studies: Sequence[Published]) -> list[dict[str, Any]]:

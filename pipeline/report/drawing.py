@@ -1,5 +1,6 @@
 """Draw a chart as SVG. Text and lines take the colour of the page, so that charts follow light and dark mode."""
 
+import html
 import io
 import re
 from collections.abc import Callable, Sequence
@@ -69,4 +70,4 @@ def draw_svg(identifier: str, description: str, draw: Callable[[Axes], None]) ->
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     # Several charts share a page: identifiers get the chart's name in front.
     svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{identifier}-", svg)
-    return svg.replace("<svg ", f'<svg role="img" aria-label="{description}" ', 1)
+    return svg.replace("<svg ", f'<svg role="img" aria-label="{html.escape(description)}" ', 1)

@@ -29,7 +29,8 @@ def accuracy_by_epoch(name: str, curves: Mapping[str, Series], epochs: Sequence[
         axes.yaxis.set_major_formatter(PercentFormatter(1.0))
         axes.legend(frameon=False, fontsize=8, handlelength=3)
 
-    return draw_svg(f"{name}-accuracy", f"Validation accuracy by epoch for each variant of {name}", draw)
+    found = [f"{series.label} ends at {series.values[-1]:.1%}" for series in curves.values() if series.values]
+    return draw_svg(f"{name}-accuracy", _said(f"Validation accuracy by epoch, {name}", found), draw)
 
 
 def accuracy_by_time(name: str, curves: Sequence[tuple[Series, Sequence[float]]]) -> str:
@@ -42,7 +43,12 @@ def accuracy_by_time(name: str, curves: Sequence[tuple[Series, Sequence[float]]]
         axes.set(xlabel="training seconds, first epoch included", title="Validation accuracy by training time")
         axes.yaxis.set_major_formatter(PercentFormatter(1.0))
 
-    return draw_svg(f"{name}-time", f"Validation accuracy by training time for each variant of {name}", draw)
+    found = [
+        f"{series.label} reaches {series.values[-1]:.1%} in {seconds[-1]:.3g} s"
+        for series, seconds in curves
+        if series.values and seconds
+    ]
+    return draw_svg(f"{name}-time", _said(f"Validation accuracy by training time, {name}", found), draw)
 
 
 def epoch_traces(name: str, runs: Sequence[Series], num_warmup_epochs: int) -> str:
@@ -60,7 +66,11 @@ def epoch_traces(name: str, runs: Sequence[Series], num_warmup_epochs: int) -> s
         axes.yaxis.set_minor_formatter(NullFormatter())
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
-    return draw_svg(f"{name}-traces", f"Training seconds of every epoch of every run of {name}", draw)
+    seconds = [value for series in runs for value in series.values[num_warmup_epochs:]]
+    found = [f"after the warm-up from {min(seconds):.3g} to {max(seconds):.3g} s"] if seconds else []
+    return draw_svg(
+        f"{name}-traces", _said(f"Training seconds of every epoch of {len(runs)} runs, {name}", found), draw
+    )
 
 
 def differences(
@@ -85,7 +95,9 @@ def differences(
         )
         _label_rows(axes, [series.label for series, *_ in rows])
 
-    return draw_svg(f"{name}-differences", f"Test accuracy less that of the baseline, each candidate of {name}", draw)
+    found = [f"{series.label} {_interval(mean, low, high, '+.2f', ' pp')}" for series, mean, low, high in rows]
+    text = f"Test accuracy less that of the baseline, {name}, margin ±{margin_pp:g} pp"
+    return draw_svg(f"{name}-differences", _said(text, found), draw)
 
 
 def by_variant(name: str, quantity: str, title: str, unit: str, series: Sequence[Series]) -> str:
@@ -108,7 +120,8 @@ def by_variant(name: str, quantity: str, title: str, unit: str, series: Sequence
         axes.set_xlim(left=0)
         _label_rows(axes, [variant.label for variant in series])
 
-    return draw_svg(f"{name}-{quantity}", f"{title} of each variant of {name}", draw)
+    found = [f"{variant.label} {sum(variant.values) / len(variant.values):.3g}" for variant in series if variant.values]
+    return draw_svg(f"{name}-{quantity}", _said(f"{title}, {unit}, {name}", found), draw)
 
 
 def speedups(name: str, rows: Sequence[tuple[Series, float | None, float | None, float | None]]) -> str:
@@ -126,7 +139,8 @@ def speedups(name: str, rows: Sequence[tuple[Series, float | None, float | None,
         axes.set(xlabel="times the speed of the baseline (right of the line is faster)", title="Speedup, 95 % interval")
         _label_rows(axes, [series.label for series, *_ in rows])
 
-    return draw_svg(f"{name}-speedup", f"Speedup over the baseline of each variant of {name}", draw)
+    found = [f"{series.label} {_interval(ratio, low, high, '.2f', '×')}" for series, ratio, low, high in rows]
+    return draw_svg(f"{name}-speedup", _said(f"Speedup over the baseline, {name}", found), draw)
 
 
 def exponent_histogram(name: str, exponents: Sequence[int], counts: Sequence[int], loss_scale: float) -> str:
@@ -146,7 +160,12 @@ def exponent_histogram(name: str, exponents: Sequence[int], counts: Sequence[int
         axes.set(xlabel="exponent of the gradient, base 2", ylabel="% of gradients", title=f"Gradients of {name}")
         axes.figure.legend(frameon=False, fontsize=8, loc="outside lower center", ncols=2)
 
-    return draw_svg(f"{name}-gradients", f"Histogram of the exponents of the activation gradients of {name}", draw)
+    zeros = [
+        100 * sum(count for exponent, count in zip(exponents, counts, strict=True) if exponent < limit) / total
+        for limit in (smallest, smallest - shift)
+    ]
+    found = [f"{zeros[0]:.3g} % are zero in float16", f"{zeros[1]:.3g} % at a loss scale of {loss_scale:,g}"]
+    return draw_svg(f"{name}-gradients", _said(f"Exponents of the activation gradients of {name}", found), draw)
 
 
 def by_campaign(
@@ -170,7 +189,20 @@ def by_campaign(
         axes.set_xlim(0.5, len(points) + 0.5)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
 
-    return draw_svg(identifier, f"{title} by campaign", draw)
+    ends = [("first", points[0])] if len(points) == 1 else [("first", points[0]), ("last", points[-1])]
+    found = [f"{which} {_interval(*point, '.3g', '')}" for which, point in ends]
+    return draw_svg(identifier, _said(f"{title} by campaign, {unit}, {len(points)} of them", found), draw)
+
+
+def _said(what: str, found: Sequence[str]) -> str:
+    """Return a text alternative: what the chart shows, then what is to be seen in it."""
+    return f"{what}: {'; '.join(found) or 'nothing was measured'}"
+
+
+def _interval(value: float | None, low: float | None, high: float | None, how: str, unit: str) -> str:
+    if value is None:
+        return "unknown"
+    return f"{value:{how}}{unit}" + ("" if low is None or high is None else f" [{low:{how}}, {high:{how}}]")
 
 
 def _label_rows(axes: Axes, labels: Sequence[str]) -> None:

@@ -79,10 +79,15 @@ def digest(source: Path) -> str:
     """
     _check_exists(source)
     found = hashlib.sha256()
-    for path in [source] if source.is_file() else sorted(_files(source)):
+    for path in files_of_code(source):
         found.update(f"{path.relative_to(source.parent)} {path.stat().st_size}\n".encode())
         found.update(path.read_bytes())
     return found.hexdigest()
+
+
+def files_of_code(source: Path) -> list[Path]:
+    """List the files that `digest` covers, in its order."""
+    return [source] if source.is_file() else sorted(_files(source))
 
 
 def _files(source: Path) -> Iterator[Path]:

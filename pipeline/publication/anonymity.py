@@ -1,0 +1,83 @@
+"""Take names, hosts and repository addresses out of a study, for double-blind review."""
+
+import getpass
+import json
+import re
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from pipeline.claims.results import load_results
+from pipeline.errors import InputError
+from pipeline.files import yaml_files
+from pipeline.files.untrusted import excerpt
+from pipeline.publication.publishing import lay_out, pack
+from pipeline.publication.recomputing import remake
+from pipeline.report.rendering import PROJECT, execute, render
+
+AUTHOR = "Anonymous"
+_KEPT = ("cff-version", "message", "title", "abstract", "type", "version", "license", "keywords")
+_NOBODY = {"root", "user", "admin", "localhost", "build", "main", "home"}
+
+
+def publish_anonymously(root: Path, folder: Path, archive: Path) -> None:
+    """Write the archive of the study under `root`, made again in the new `folder` from records that name nobody.
+
+    Raises:
+        InputError: a file, such as the user's own code, still has a name, a host or an address that is known here.
+    """
+    lay_out(load_results(root), root, folder)
+    for path in (folder / "runs").rglob("record.json"):
+        record = json.loads(path.read_bytes())
+        record["environment"]["git_commit"] = None  # whoever has the repository would find it
+        record["environment"]["image"] = None
+        path.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    _describe_nobody(folder)
+    remake(folder)
+    (folder / "results/report.html").write_text(render(execute(folder)), encoding="utf-8")
+    pack(load_results(folder), folder, archive)
+    refuse_traces(folder)
+
+
+def refuse_traces(folder: Path) -> None:
+    """Raise `InputError` that names each file under `folder` in which something stands that tells who made it."""
+    known = sorted(set(traces()))
+    found = [
+        f"  {path.relative_to(folder)} has {excerpt(trace)!a}"
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+        for content in [path.read_bytes()]
+        for trace in known
+        if re.search(rb"(?<![\w-])" + re.escape(trace.encode()) + rb"(?![\w-])", content, re.IGNORECASE)
+    ]
+    if found:
+        raise InputError("nothing is published: it would tell who made it.\n" + "\n".join(found))
+
+
+def traces() -> Iterator[str]:
+    """Yield the names, hosts and addresses by which this machine, its user and this repository are known."""
+    citation = yaml_files.load(PROJECT / "CITATION.cff")
+    for author in citation["authors"]:
+        yield from (str(value) for value in author.values())
+    yield from (str(citation[key]) for key in ("url", "repository-code") if key in citation)
+    said = [getpass.getuser(), socket.gethostname(), socket.getfqdn(), str(Path.home()), str(PROJECT)]
+    for arguments in (("config", "user.name"), ("config", "user.email"), ("remote", "-v")):
+        done = subprocess.run(["git", *arguments], cwd=PROJECT, capture_output=True, text=True, check=False)
+        said += [word for line in done.stdout.splitlines() for word in line.split("\t")[-1:]]
+    for text in said:
+        word = text.removesuffix(" (fetch)").removesuffix(" (push)").strip()
+        if len(word) > 3 and word.lower() not in _NOBODY and not word.startswith("/root"):
+            yield word
+
+
+def _describe_nobody(folder: Path) -> None:
+    """Rewrite the citation and its like in `folder`, with what they say of the software alone."""
+    citation = yaml_files.load(folder / "CITATION.cff")
+    kept = {key: citation[key] for key in _KEPT if key in citation} | {"authors": [{"name": AUTHOR}]}
+    (folder / "CITATION.cff").write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")  # JSON is YAML
+    codemeta = json.loads((folder / "codemeta.json").read_bytes())
+    for key in ("codeRepository", "url", "maintainer", "contributor", "issueTracker", "sameAs", "identifier"):
+        codemeta.pop(key, None)
+    codemeta["author"] = [{"@type": "Organization", "name": AUTHOR}]
+    (folder / "codemeta.json").write_text(json.dumps(codemeta, indent=2) + "\n", encoding="utf-8")

@@ -1,0 +1,95 @@
+"""Describe an archive as a research object: an RO-Crate 1.1 of the Process Run profile 0.5."""
+
+import hashlib
+import re
+from pathlib import Path
+from typing import Any
+
+from rocrate.model.contextentity import ContextEntity
+from rocrate.rocrate import ROCrate
+
+from pipeline.claims.results import Results
+from pipeline.files import yaml_files
+from pipeline.publication.archive import RECOMPUTED
+
+PROFILE = "https://w3id.org/ro/wfrun/process/0.5"
+LICENSE = "https://spdx.org/licenses/Apache-2.0"
+_SOFTWARE_HERITAGE = "https://archive.softwareheritage.org"
+_MEDIA_TYPES = {
+    ".json": "application/json",
+    ".html": "text/html",
+    ".csv": "text/csv",
+    ".yaml": "application/yaml",
+    ".npz": "application/zip",
+    ".py": "text/x-python",
+}
+
+
+def describe_archive(results: Results, folder: Path) -> ROCrate:
+    """Describe the files in `folder`: what they are, and the action that made the results from the others."""
+    citation = yaml_files.load(folder / "CITATION.cff")
+    author = citation["authors"][0]
+    finished = max(run["started_at"] for run in results.runs)
+    crate = ROCrate(version="1.1")
+    crate.name = f"{citation['title']}: profile {results.study.profile}, campaign {results.study.campaign}"
+    crate.description = results.study.description
+    crate.datePublished = finished
+
+    def entity(at: str, kind: str, **properties: Any) -> ContextEntity:
+        return crate.add(ContextEntity(crate, at, {"@type": kind, **properties}))
+
+    profile = entity(PROFILE, "CreativeWork", name="Process Run Crate", version="0.5")
+    text = "Permits use, change and distribution, on the conditions in the file LICENSE."
+    crate.license = entity(LICENSE, "CreativeWork", name="Apache License 2.0", identifier=LICENSE, description=text)
+    # Who has no web site is presented by the citation file in this crate.
+    url = author.get("website", {"@id": "CITATION.cff"})
+    developers = entity("#developers", "Organization", name=author["name"], url=url)
+    root = crate.root_dataset
+    root["conformsTo"], root["author"], root["publisher"] = profile, developers, developers
+    files = [
+        crate.add_file(
+            folder / path,
+            str(path),
+            properties={"name": path.name, "encodingFormat": _MEDIA_TYPES.get(path.suffix, "text/plain")},
+        )
+        for path in sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    ]
+    version = str(results.environments[0]["git_commit"] or citation["version"])
+    software = entity(
+        _identifier(version, folder / "dvc.yaml"),
+        "SoftwareApplication",
+        name=citation["title"],
+        softwareVersion=version,
+        url={"@id": "CITATION.cff"},
+        license={"@id": LICENSE},
+    )
+    benchmarks, seeds = ", ".join(results.study.benchmarks), len(results.study.seeds)
+    action = crate.add_action(
+        software,
+        identifier="#study",
+        object=[file for file in files if file.id not in RECOMPUTED],
+        result=[file for file in files if file.id in RECOMPUTED],
+        properties={
+            "name": f"The study {results.study.profile}",
+            "description": f"Trained {len(results.study.variants)} variants of {benchmarks} with {seeds} seeds, "
+            "compared them, judged the published claims and wrote the report.",
+            "startTime": min(run["started_at"] for run in results.runs),
+            "endTime": finished,
+            "agent": {"@id": "#developers"},
+            "actionStatus": "http://schema.org/CompletedActionStatus",
+        },
+    )
+    root["mentions"] = action
+    return crate
+
+
+def _identifier(version: str, pipeline: Path) -> str:
+    """Return an absolute URI of the software that names no repository, a Software Heritage identifier.
+
+    It is that of the git commit where there is one, else that of the file which defines the pipeline.
+    """
+    if re.fullmatch("[0-9a-f]{40}", version):
+        return f"{_SOFTWARE_HERITAGE}/swh:1:rev:{version}"
+    content = pipeline.read_bytes()
+    digest = hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+    return f"{_SOFTWARE_HERITAGE}/swh:1:cnt:{digest}"

@@ -1,0 +1,208 @@
+"""The field's own validators judge what this project publishes. None of them may ask the network."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+import yaml
+from archives import contents_of, pack, sign
+from conftest import REPOSITORY
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+
+from pipeline.claims.results import load_results
+from pipeline.publication.crate import PROFILE
+from pipeline.publication.publishing import publish
+from pipeline.publication.validation import RO_CRATE, VALIDATORS, crate_command, crate_faults
+
+NO_NETWORK = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")
+WORKFLOWS = sorted((REPOSITORY / ".github/workflows").glob("*.yml"))
+CONTEXT = REPOSITORY / "pipeline/publication/contexts/codemeta-3.0.jsonld"
+
+
+def ask(*command: object) -> subprocess.CompletedProcess[str]:
+    words = [str(word) for word in command]
+    environment = os.environ | NO_NETWORK | {"COLUMNS": "250"}
+    return subprocess.run(words, capture_output=True, text=True, check=False, cwd=REPOSITORY, env=environment)
+
+
+def accepted(*command: object) -> None:
+    done = ask(*command)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def tool(name: str) -> Path:
+    return VALIDATORS / "tools" / "bin" / name
+
+
+@pytest.fixture(scope="module")
+def archive(rendered, tmp_path_factory) -> Path:
+    return publish(load_results(rendered), rendered, tmp_path_factory.mktemp("validated") / "crate.zip")
+
+
+@pytest.fixture
+def crate(archive, tmp_path) -> Path:
+    with zipfile.ZipFile(archive) as file:
+        file.extractall(tmp_path / "crate")
+    return tmp_path / "crate"
+
+
+def edited(archive: Path, target: Path, edit) -> Path:
+    """The archive with another description."""
+    contents = contents_of(archive)
+    document = json.loads(contents["ro-crate-metadata.json"])
+    edit({entity["@id"]: entity for entity in document["@graph"]})
+    target.write_bytes(pack(sign(contents | {"ro-crate-metadata.json": json.dumps(document).encode()})))
+    return target
+
+
+def test_the_crate_has_all_that_is_required_and_recommended(archive):
+    accepted(*crate_command(archive))
+    assert crate_faults(archive) == []
+
+
+def test_the_uris_of_the_profiles_are_those_that_were_judged(crate):
+    """The validator accepts a profile that it does not know."""
+    graph = json.loads((crate / "ro-crate-metadata.json").read_text())["@graph"]
+    found = {entity["@id"]: entity.get("conformsTo") for entity in graph}
+    assert found["./"] == {"@id": PROFILE} == {"@id": "https://w3id.org/ro/wfrun/process/0.5"}
+    assert found["ro-crate-metadata.json"] == {"@id": RO_CRATE} == {"@id": "https://w3id.org/ro/crate/1.1"}
+
+
+@pytest.mark.parametrize(
+    ("edit", "fault"),
+    [
+        (lambda graph: graph["./"].pop("license"), "license"),
+        (lambda graph: graph["./"].pop("mentions"), "mentions"),
+        (lambda graph: graph["#study"].pop("description"), "Action description"),
+        (lambda graph: graph["#study"].pop("instrument"), "instrument"),
+        (lambda graph: graph["#developers"].pop("url"), "url"),
+        (lambda graph: graph["./"].update(conformsTo={"@id": f"{PROFILE[:-1]}9"}), "must conform to"),
+        (lambda graph: graph["ro-crate-metadata.json"].update(conformsTo={"@id": "x"}), "must conform to"),
+    ],
+)
+def test_what_is_missing_in_a_crate_is_named(archive, tmp_path, edit, fault):
+    found = crate_faults(edited(archive, tmp_path / "edited.zip", edit))
+    assert any(fault in text for text in found), found
+
+
+def test_croissant_describes_the_tables_and_loads_them(crate):
+    accepted(tool("mlcroissant"), "validate", "--jsonld", crate / "croissant.json")
+    document = json.loads((crate / "croissant.json").read_text())
+    assert document["conformsTo"] == "http://mlcommons.org/croissant/1.1"
+    for name in ("runs", "epochs", "pairs"):
+        done = ask(tool("mlcroissant"), "load", "--jsonld", crate / "croissant.json", "--record_set", name)
+        assert done.returncode == 0, done.stderr
+        assert f"'{name}/benchmark': b'wide'" in done.stdout
+    document["recordSet"][0]["field"][0]["dataType"] = "sc:Nonsense"
+    document["distribution"][0].pop("encodingFormat")
+    (crate / "croissant.json").write_text(json.dumps(document))
+    assert ask(tool("mlcroissant"), "validate", "--jsonld", crate / "croissant.json").returncode != 0
+
+
+def test_the_bill_of_materials_fits_its_schema(crate):
+    text = (crate / "sbom.json").read_text()
+    version = SchemaVersion.from_version(json.loads(text)["specVersion"])
+    assert JsonStrictValidator(version).validate_str(text) is None
+    damaged = text.replace('"type": "library"', '"type": "book"')
+    assert JsonStrictValidator(version).validate_str(damaged) is not None
+
+
+def test_the_citation_is_valid(tmp_path):
+    program = VALIDATORS / "citation" / "bin" / "cffconvert"
+    accepted(program, "--validate", "-i", REPOSITORY / "CITATION.cff")
+    damaged = tmp_path / "CITATION.cff"
+    damaged.write_text((REPOSITORY / "CITATION.cff").read_text().replace("type: software", "type: novel"))
+    assert ask(program, "--validate", "-i", damaged).returncode != 0
+
+
+def test_zenodo_is_told_what_the_citation_says():
+    """The converter writes what Zenodo reads; only what a citation does not say is added."""
+    done = ask(VALIDATORS / "citation" / "bin" / "cffconvert", "-f", "zenodo", "-i", REPOSITORY / "CITATION.cff")
+    said = json.loads((REPOSITORY / ".zenodo.json").read_text())
+    wanted = json.loads(done.stdout)
+    wanted["license"] = wanted["license"]["id"]
+    assert {name: said.pop(name) for name in wanted} == wanted
+    assert said == {"upload_type": "software", "access_right": "open"}
+
+
+def test_codemeta_uses_the_terms_of_its_context():
+    script = """
+import json, sys
+from rdflib import Graph
+document, context = (json.load(open(path)) for path in sys.argv[1:])
+assert document.pop("@context") == "https://w3id.org/codemeta/3.0"
+def unknown(node):
+    for key, value in node.items():
+        if key not in ("@type", "@id"):
+            yield from ([] if key in context["@context"] else [key])
+        for inner in value if isinstance(value, list) else [value]:
+            yield from unknown(inner) if isinstance(inner, dict) else []
+lost = sorted(unknown(document))
+graph = Graph().parse(data=json.dumps(document | context), format="json-ld")
+types = {str(kind) for kind in graph.objects(None, __import__("rdflib").RDF.type)}
+print(json.dumps({"lost": lost, "types": sorted(types), "objects": sorted(map(str, graph.objects()))}))
+"""
+    done = ask(tool("python"), "-c", script, REPOSITORY / "codemeta.json", CONTEXT)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["lost"] == []
+    assert found["types"] == ["http://schema.org/Organization", "http://schema.org/SoftwareSourceCode"]
+    document = json.loads((REPOSITORY / "codemeta.json").read_text())
+    texts = [*document["keywords"], document["author"][0]["name"]]
+    texts += [value for name, value in document.items() if isinstance(value, str) and not name.startswith("@")]
+    assert [text for text in texts if not any(text in value for value in found["objects"])] == []  # none is lost
+
+
+def test_codecheck_is_a_draft_without_placeholders():
+    """The rules of CODECHECK 2.0 for what an author can know; a check itself adds the rest."""
+    text = (REPOSITORY / "codecheck.yml").read_text()
+    assert text.startswith("---\n")
+    draft = yaml.safe_load(text)
+    assert draft["version"] == "https://codecheck.org.uk/spec/config/2.0/"
+    for entry in draft["manifest"]:
+        assert set(entry) == {"file", "comment"}
+        assert (REPOSITORY / entry["file"]).is_file()
+    assert draft["paper"]["title"] == yaml.safe_load((REPOSITORY / "CITATION.cff").read_text())["title"]
+    assert all(author["name"] for author in draft["paper"]["authors"])
+    assert draft["summary"]
+    assert not draft.keys() & {"codechecker", "certificate", "report", "check_time"}
+    assert not [word for word in ("FIXME", "TODO", "XXX", "0000-0000", "example") if word in text]
+
+
+def test_workflows_fit_their_schema(tmp_path):
+    accepted(tool("check-jsonschema"), "--builtin-schema", "vendor.github-workflows", *WORKFLOWS)
+    damaged = tmp_path / "damaged.yml"
+    damaged.write_text(WORKFLOWS[0].read_text().replace("runs-on", "runs-at"))
+    assert ask(tool("check-jsonschema"), "--builtin-schema", "vendor.github-workflows", damaged).returncode != 0
+
+
+def test_actionlint_accepts_the_workflows(tmp_path):
+    program = VALIDATORS / "workflows" / "bin" / "actionlint"
+    found = shutil.which("actionlint") or (program if program.is_file() else None)
+    if found is None:
+        pytest.skip("actionlint could not be fetched when the validators were installed")
+    accepted(found, *WORKFLOWS)
+    damaged = tmp_path / "damaged.yml"
+    damaged.write_text(WORKFLOWS[0].read_text() + "      - run: echo ${{ nothing.at_all }}\n")
+    assert ask(found, damaged).returncode != 0
+
+
+def test_workflows_contain_no_logic_of_their_own():
+    for path in WORKFLOWS:
+        for job in yaml.safe_load(path.read_text())["jobs"].values():
+            commands = [step["run"] for step in job["steps"] if "run" in step]
+            assert commands
+            assert all(command.startswith("make ") and "\n" not in command for command in commands)
+            assert all(step["uses"].startswith("actions/") for step in job["steps"] if "uses" in step)
+
+
+def test_this_python_is_not_that_of_the_validators():
+    """They pin other packages than training does, so neither finds those of the other."""
+    assert ask(sys.executable, "-c", "import rocrate_validator").returncode != 0
+    assert ask(tool("python"), "-c", "import tensorflow").returncode != 0
