@@ -37,9 +37,10 @@ def join_processes() -> tuple[int, int]:
     Keras 3.15 can't fit a model of several processes on TensorFlow (keras #20585).
 
     Raises:
-        InputError: it is one of several tasks of a job step of Slurm.
+        InputError: it is one of several tasks of a job step of Slurm, or TF_CONFIG names several workers.
     """
-    if processes.are_slurm_tasks():
+    workers = tf.distribute.cluster_resolver.TFConfigClusterResolver().cluster_spec().as_dict().get("worker", [])
+    if processes.are_slurm_tasks() or len(workers) > 1:
         raise InputError("engine: several processes train one run on jax alone, with ENGINE=cuda-jax on GPUs.")
     return 0, 1
 

@@ -4,12 +4,12 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from pipeline.records.measured import Share
+from pipeline.records.measured import Seconds, Share
 from pipeline.records.planned import Count
 from pipeline.records.schema import Outcome
 
 REPEAT = "baseline_again"  # the baseline in a second process of each launch: what chance alone does
-Seconds = Annotated[float, Field(ge=1e-6, le=1e9)]
+BlockSeconds = Annotated[float, Field(ge=1e-6, le=1e9)]
 Number = Annotated[int, Field(ge=0, le=10_000)]  # of a launch, a turn or a place
 
 
@@ -27,10 +27,10 @@ class Block(BaseModel):
     outcome: Outcome
     num_steps: Count = 0
     num_images: Count = 0
-    wall_seconds: Seconds | None = None
-    cpu_seconds: Annotated[float, Field(ge=0, le=1e9)] | None = None
+    wall_seconds: BlockSeconds | None = None
+    cpu_seconds: Seconds | None = None
     num_validation_images: Count = 0
-    validation_seconds: Seconds | None = None
+    validation_seconds: BlockSeconds | None = None
     num_skipped_steps: Count = 0
     loss_scale: float | None = None
     loss: float | None = None

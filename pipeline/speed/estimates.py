@@ -10,7 +10,7 @@ from pipeline.statistics.intervals import Ratio
 from pipeline.statistics.launches import launch_effects, launch_spread, speedup
 
 MANY_BLOCKS = 0.5  # of a launch's turns: a variant with no more is measured less well than the others, and by itself
-UNKNOWN = Ratio(ratio=None, low=None, high=None, new_low=None, new_high=None)
+NO_RATIO = Ratio(ratio=None, low=None, high=None, new_low=None, new_high=None)
 
 
 class Speeds:
@@ -68,13 +68,13 @@ class Speeds:
             half = weights[self.baseline] / 2
             weights = {**weights, self.baseline: half, REPEAT: half}
         if not weights.keys() <= set(self.variants):
-            return UNKNOWN
+            return NO_RATIO
         effects = self.whole_epochs if whole_epochs else self.training
         known = [name for name, found in zip(self.variants, np.isfinite(effects).all(axis=0), strict=True) if found]
         often = [name for name in self.often if name in known]
         names = often if weights.keys() <= set(often) else list(weights)
         if not set(names) <= set(known):  # validation follows every fourth block alone
-            return UNKNOWN
+            return NO_RATIO
         return speedup(
             effects[:, [self.variants.index(name) for name in names]], [weights.get(name, 0.0) for name in names]
         )
