@@ -177,7 +177,7 @@ def check_layout(page: Path, folder: Path) -> None:
     ("planted", "kind", "text"),
     [
         # What claims once printed, in a column that is too narrow for it.
-        ("cell.textContent = 'weights_ratio.cifar100_efficientnet_b0.float16: 0.5'; cell.style.overflowWrap = 'normal'",
+        ("cell.textContent = 'weights_ratio.cifar100_efficientnet_b0_'.repeat(2); cell.style.overflowWrap = 'normal'",
          "wide", "weights_ratio"),
         ("document.querySelector('h2').style.marginBottom = '-3em'", "overlaps", "Every claim"),
         ("document.querySelector('details td').style = 'position: relative; top: -2.5em'", "overlaps", "candidate"),
