@@ -31,7 +31,8 @@ export LD_LIBRARY_PATH := $(subst $(SPACE),:,$(wildcard $(abspath .venv)/lib/pyt
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help repro study campaign plan advise publish site test lint bench bench-device params lock image repro-in-container
+.PHONY: help repro study campaign plan advise compiled publish site test lint bench bench-device params lock image \
+  repro-in-container
 
 help: ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -64,6 +65,9 @@ advise: .venv/ready ## say whether mixed precision is worth it for MODEL=… on 
 	  $(if $(ARGUMENTS),--arguments '$(ARGUMENTS)')
 
 # Two workers of 1 GB each on two CPUs; more than four would wait for the longest group of tests.
+compiled: .compilers/ready ## compile the sources' steps for hardware that is not here; TARGETS="tpu-v5e h100", by default all
+	@.compilers/bin/python -m stages.compiled $(TARGETS)
+
 test: .venv/ready ## run the tests, on fake data and without network; TESTS=tests/engines for others
 	@python -m pytest --numprocesses=logical --maxprocesses=4 $(TESTS)
 
@@ -99,7 +103,7 @@ params: .venv/ready ## compose params.yaml from conf/
 	@python -m stages.compose
 
 lock: .venv/ready ## resolve requirements/*.in into hashed locks, with the newest versions
-	@cd requirements && for name in cpu cuda tpu uv workflow development; do \
+	@cd requirements && for name in cpu cuda tpu compiled uv workflow development; do \
 	  uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
 	    --custom-compile-command "make lock" --output-file $$name.txt $$name.in || exit; \
 	done
@@ -112,6 +116,13 @@ endif
 	@echo "installing the hashed locks ($(ENGINE))"
 	@VIRTUAL_ENV=.venv $(BIN)/uv pip sync --quiet --compile-bytecode --require-hashes $(LOCKS)
 	@echo $(ENGINE) > $@
+
+# Compilers of accelerators that are not here: 5 GB, which nothing else needs.
+.compilers/ready: .venv/parser requirements/compiled.txt
+	@test -x .compilers/bin/python || $(BIN)/python -m venv .compilers
+	@echo "installing the compilers (requirements/compiled.txt)"
+	@VIRTUAL_ENV=.compilers $(BIN)/uv pip sync --quiet --require-hashes requirements/compiled.txt
+	@touch $@
 
 # An empty file: .venv can read a study, and install the rest.
 .venv/parser: requirements/uv.txt
