@@ -14,11 +14,11 @@ from pipeline.compiled.lowering import versions
 from pipeline.compiled.optimised import estimated_cycles, operations, wanted_bytes
 from pipeline.compiled.programs import WIDTHS, Product, Step, programs
 from pipeline.compiled.reading import read_answer
-from pipeline.compiled.schema import COMPILED, CompiledProgram, CompiledTarget, LargestBatch, read_target
+from pipeline.compiled.schema import COMPILED_FILES, CompiledProgram, CompiledTarget, LargestBatch, read_target
 from pipeline.compiled.targets import TARGETS, find_target
 from pipeline.errors import InputError
 
-MADE = sorted((REPOSITORY / COMPILED).glob("*.json"))
+MADE = sorted((REPOSITORY / COMPILED_FILES).glob("*.json"))
 
 # As a TPU's compiler writes it: products are convolutions, and operands are named, not typed.
 TPU_TEXT = """\

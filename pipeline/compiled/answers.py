@@ -4,13 +4,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from pipeline.compiled.schema import COMPILED, CompiledProgram, CompiledTarget, LargestBatch, read_target
+from pipeline.compiled.schema import COMPILED_FILES, CompiledProgram, CompiledTarget, LargestBatch, read_target
 from pipeline.compiled.targets import TARGETS
 
 NARROW = ("bfloat16", "float16")
 
 
-class Share(NamedTuple):
+class OperationShare(NamedTuple):
     """Count some operations out of all there are."""
 
     num_chosen: int
@@ -25,7 +25,7 @@ class Padding(NamedTuple):
     in_copies: int
 
 
-def read_compiled(folder: Path = COMPILED) -> list[CompiledTarget]:
+def read_compiled(folder: Path = COMPILED_FILES) -> list[CompiledTarget]:
     """Return what was compiled, in the order of the targets; nothing of those that have no file.
 
     Raises:
@@ -67,17 +67,17 @@ def largest_batch_ratio(made: CompiledTarget, benchmark: str, numbers: str) -> t
     return ours.fits / (theirs.does_not_fit - 1), (ours.does_not_fit - 1) / theirs.fits
 
 
-def in_16_bits(program: CompiledProgram, kinds: Sequence[str] = ("convolution", "product")) -> Share:
+def in_16_bits(program: CompiledProgram, kinds: Sequence[str] = ("convolution", "product")) -> OperationShare:
     """Count the operations of these kinds all of whose operands have 16 bits."""
     chosen = [operation for operation in program.operations if operation.kind in kinds]
     narrow = [operation for operation in chosen if set(operation.operands.split(" × ")) <= set(NARROW)]
-    return Share(sum(operation.count for operation in narrow), sum(operation.count for operation in chosen))
+    return OperationShare(sum(operation.count for operation in narrow), sum(operation.count for operation in chosen))
 
 
-def rounded_to_16_bits(program: CompiledProgram) -> Share:
+def rounded_to_16_bits(program: CompiledProgram) -> OperationShare:
     """Count the operations with an operand that the compiler keeps in 16 bits, whatever the policy says."""
     rounded = [each for each in program.operations if set(each.operands.split(" × ")) & set(NARROW)]
-    return Share(sum(each.count for each in rounded), sum(each.count for each in program.operations))
+    return OperationShare(sum(each.count for each in rounded), sum(each.count for each in program.operations))
 
 
 def paddings(made: CompiledTarget, numbers: str, widths: Iterable[int], aligned: int = 4096) -> list[Padding]:

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable
 
+from pipeline.numerics.ceiling import HIGHEST
+
 RESOLUTION = 1 / 32
 MULTIPLE = 8  # batches between two sizes that were found are multiples of this
-HIGHEST = 2**20
 
 
 def largest_fitting(
@@ -12,7 +13,7 @@ def largest_fitting(
 ) -> tuple[int | None, int | None]:
     """Return the largest batch found to fit, and the smallest found not to, at most a thirty-second larger.
 
-    Memory grows almost along a line with the batch. So two sizes tell where to look, and what is found there is
+    ProgramMemory grows almost along a line with the batch. So two sizes tell where to look, and what is found there is
     compiled on both sides of the limit; bisection takes over where the line misleads.
 
     Args:

@@ -7,9 +7,9 @@ from pipeline.compiled.compiler import ANSWERS, Compiler
 from pipeline.compiled.largest import largest_fitting
 from pipeline.compiled.lowering import ENVIRONMENT, versions
 from pipeline.compiled.programs import programs, recipes, step_of
-from pipeline.compiled.schema import COMPILED, CompiledProgram, CompiledTarget, LargestBatch, read_target
-from pipeline.compiled.sources import LOCK, source_digests
-from pipeline.compiled.targets import Numbers, Target
+from pipeline.compiled.schema import COMPILED_FILES, CompiledProgram, CompiledTarget, LargestBatch, read_target
+from pipeline.compiled.sources import COMPILERS_LOCK, source_digests
+from pipeline.compiled.targets import StepNumbers, Target
 from pipeline.errors import InputError
 from pipeline.files.writing import write_whole
 from pipeline.study.benchmark import Benchmark
@@ -17,7 +17,7 @@ from pipeline.study.benchmark import Benchmark
 # The largest batch is looked for where a claim or a reader asks for it, and for a network with convolutions: the
 # weights of the dense one outweigh its activations.
 SEARCHED = {"v100-16gb", "tpu-v5e", "h100"}
-SEARCHED_NUMBERS: tuple[Numbers, ...] = ("float32", "mixed_float16", "mixed_bfloat16")
+SEARCHED_NUMBERS: tuple[StepNumbers, ...] = ("float32", "mixed_float16", "mixed_bfloat16")
 # What decides whether an unchanged program would be read as it was.
 READERS = tuple(f"pipeline/compiled/{name}.py" for name in ("lowering", "optimised", "reading", "schema"))
 Say = Callable[[str], None]
@@ -28,7 +28,7 @@ class NotKeptError(Exception):
 
 
 def make_target(
-    target: Target, say: Say, folder: Path = COMPILED, benchmarks: Sequence[str] = (), *, only_kept: bool = False
+    target: Target, say: Say, folder: Path = COMPILED_FILES, benchmarks: Sequence[str] = (), *, only_kept: bool = False
 ) -> None:
     """Compile everything for `target` and write it down.
 
@@ -39,7 +39,7 @@ def make_target(
     """
     path = folder / f"{target.name}.json"
     made = _empty(target)
-    answers = ANSWERS if folder == COMPILED else folder / "answers"
+    answers = ANSWERS if folder == COMPILED_FILES else folder / "answers"
     with Compiler(target, _known(made, path), answers) as compiler:
         for program in programs(target):
             wanted = not benchmarks or getattr(program, "benchmark", None) in benchmarks
@@ -47,7 +47,7 @@ def make_target(
                 continue
             found = compiler.compile(program)
             made.programs.append(found)
-            say(f"{target.name}: {program.name}: {describe(made, found)}")
+            say(f"{target.name}: {program.name}: {describe_program(made, found)}")
         for numbers in () if benchmarks else SEARCHED_NUMBERS:
             for largest in _largest_batches(numbers, target, compiler, made, only_kept):
                 made.largest_batches.append(largest)
@@ -56,7 +56,7 @@ def make_target(
     write_whole(path, made.model_dump_json(indent=1) + "\n")
 
 
-def describe(made: CompiledTarget, found: CompiledProgram) -> str:
+def describe_program(made: CompiledTarget, found: CompiledProgram) -> str:
     """Say in a line what the compiler says of a program."""
     if found.memory is None:
         why = "does not fit" if made.fits(found) is False else "is refused"
@@ -66,7 +66,7 @@ def describe(made: CompiledTarget, found: CompiledProgram) -> str:
 
 
 def _largest_batches(
-    numbers: Numbers, target: Target, compiler: Compiler, made: CompiledTarget, only_kept: bool
+    numbers: StepNumbers, target: Target, compiler: Compiler, made: CompiledTarget, only_kept: bool
 ) -> Iterator[LargestBatch]:
     if target.name not in SEARCHED or numbers not in target.numbers:
         return
@@ -77,6 +77,8 @@ def _largest_batches(
             if only_kept and not compiler.keeps(step):
                 raise NotKeptError
             found = compiler.compile(step)
+            if made.find(name, numbers, size) is None:
+                made.programs.append(found)
             if made.fits(found) is None:
                 raise InputError(f"{target.title} refuses a batch of {size}: {found.refusal}")
             return found.memory.total if found.memory else None
@@ -114,5 +116,5 @@ def _known(now: CompiledTarget, path: Path) -> list[CompiledProgram]:
         known = read_target(now.target, path.parent)
     except InputError:
         return []  # it is made again
-    same = all(known.sources.get(source) == now.sources[source] for source in (*READERS, LOCK))
+    same = all(known.sources.get(source) == now.sources[source] for source in (*READERS, COMPILERS_LOCK))
     return known.programs if same and known.description == now.description else []

@@ -5,7 +5,7 @@ from typing import Any
 
 from pipeline.compiled.optimised import counted, estimated_cycles, operations, wanted_bytes
 from pipeline.compiled.programs import Product, Step
-from pipeline.compiled.schema import CompiledProgram, Memory, Operations, Refusal
+from pipeline.compiled.schema import CompiledProgram, Operations, ProgramMemory, Refusal
 
 MAX_PLACES = 40
 
@@ -27,7 +27,7 @@ def read_answer(program: Step | Product, answer: dict[str, Any]) -> CompiledProg
     wide = Counter(operation.place for operation in found if operation.operands == "float32")
     return CompiledProgram(
         **asked,
-        memory=Memory(**answer["memory"], peak=answer["peak_bytes"] or None),
+        memory=ProgramMemory(**answer["memory"], peak=answer["peak_bytes"] or None),
         wanted_bytes=wanted_bytes(text),
         operations=[
             Operations(kind=kind, operands=operands, result=result, precision=precision, count=count)  # type: ignore[arg-type]

@@ -5,16 +5,16 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pipeline.compiled.targets import Numbers
+from pipeline.compiled.targets import StepNumbers
 from pipeline.errors import InputError
 from pipeline.files.untrusted import Remedy, Sha256, Untrusted, read_json
+from pipeline.records.planned import Count
 
-COMPILED = Path("compiled")
-Count = Annotated[int, Field(ge=0, le=2**62)]
+COMPILED_FILES = Path("compiled")
 Text = Annotated[str, Field(max_length=2000)]
 
 
-class Memory(Untrusted):
+class ProgramMemory(Untrusted):
     """Bytes of device memory by kind; `aliased` are outputs that take the place of arguments, which count once.
 
     `peak` is the compiler's own count of what lives at one time, where it gives one.
@@ -71,12 +71,12 @@ class CompiledProgram(Untrusted):
     """
 
     benchmark: str | None
-    numbers: Numbers
+    numbers: StepNumbers
     batch_size: Count
     width: Count | None = None
     program_sha256: Sha256 | None
     refusal: Refusal | None = None
-    memory: Memory | None = None
+    memory: ProgramMemory | None = None
     wanted_bytes: Count | None = None
     operations: list[Operations] = Field(default_factory=list)
     wide: dict[Text, Count] = Field(default_factory=dict)
@@ -90,7 +90,7 @@ class LargestBatch(Untrusted):
     """The largest batch of a step found to fit, and the smallest found not to; None where none was found."""
 
     benchmark: str
-    numbers: Numbers
+    numbers: StepNumbers
     fits: Count | None
     does_not_fit: Count | None
 
@@ -124,7 +124,7 @@ class CompiledTarget(Untrusted):
         return program.memory is not None and program.memory.total <= self.memory_bytes
 
 
-def read_target(target: str, folder: Path = COMPILED) -> CompiledTarget:
+def read_target(target: str, folder: Path = COMPILED_FILES) -> CompiledTarget:
     """Read what was compiled for `target`.
 
     Raises:

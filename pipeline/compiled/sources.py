@@ -26,7 +26,7 @@ READING_CODE = (
     "pipeline/compiled/reading.py",
     "pipeline/compiled/schema.py",
 )
-LOCK = "requirements/compiled.txt"
+COMPILERS_LOCK = "requirements/compiled.txt"
 
 
 def source_digests(root: Path = Path()) -> dict[str, str]:
@@ -38,7 +38,7 @@ def source_digests(root: Path = Path()) -> dict[str, str]:
     described = {name: recipe.model_dump(mode="json") for name, recipe in recipes(root).items()}
     return code | {
         str(RECIPES): hashlib.sha256(json.dumps(described).encode()).hexdigest(),
-        LOCK: hashlib.sha256((root / LOCK).read_bytes()).hexdigest(),
+        COMPILERS_LOCK: hashlib.sha256((root / COMPILERS_LOCK).read_bytes()).hexdigest(),
     }
 
 
