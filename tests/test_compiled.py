@@ -1,6 +1,7 @@
 """Compiled programs: read off texts written here by hand, and off the files that are committed."""
 
 import ast
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 from conftest import REPOSITORY
 
+from pipeline.claims.results import load_results
 from pipeline.compiled import answers, sources
 from pipeline.compiled.largest import largest_fitting
 from pipeline.compiled.lowering import versions
@@ -17,6 +19,7 @@ from pipeline.compiled.reading import read_answer
 from pipeline.compiled.schema import COMPILED_FILES, CompiledProgram, CompiledTarget, LargestBatch, read_target
 from pipeline.compiled.targets import TARGETS, find_target
 from pipeline.errors import InputError
+from pipeline.report.reporting import parts
 
 MADE = sorted((REPOSITORY / COMPILED_FILES).glob("*.json"))
 
@@ -279,3 +282,19 @@ def test_a_damaged_file_says_how_it_is_made(tmp_path):
         read_target("h100", tmp_path)
     with pytest.raises(InputError, match=r'is missing\. Make it with: make compiled TARGETS="b200"'):
         read_target("b200", tmp_path)
+
+
+def test_the_report_shows_every_target_and_where_nothing_is_judged(rendered, tmp_path):
+    study = Path(shutil.copytree(rendered, tmp_path / "study", symlinks=True))
+    part = parts(load_results(study))
+    assert "Nothing was compiled" in part("elsewhere")
+    shutil.copytree(REPOSITORY / COMPILED_FILES, study / COMPILED_FILES)
+    html = parts(load_results(study))("elsewhere")
+    for path in MADE:
+        assert read_target(path.stem, path.parent).title in html
+    for words in ("not yet validated on a device", "that is another program", "nothing is judged by them"):
+        assert words in html
+    h100 = read_target("h100", REPOSITORY / COMPILED_FILES)
+    memory = h100.find("mnist_dense", "mixed_float16", 8192).memory.total
+    assert f'<td class="nowrap">{memory / 2**20:,.0f}</td>' in html
+    assert "8 of 8" in html

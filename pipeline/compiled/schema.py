@@ -78,8 +78,8 @@ class CompiledProgram(Untrusted):
     refusal: Refusal | None = None
     memory: ProgramMemory | None = None
     wanted_bytes: Count | None = None
-    operations: list[Operations] = Field(default_factory=list)
-    wide: dict[Text, Count] = Field(default_factory=dict)
+    operations: list[Operations] = Field(default_factory=list, max_length=100)
+    wide: dict[Text, Count] = Field(default_factory=dict, max_length=100)
     flops: float | None = None
     bytes_moved: float | None = None
     estimated_cycles: Count | None = None
@@ -104,11 +104,11 @@ class CompiledTarget(Untrusted):
     kind: Literal["tpu", "gpu"]
     memory_bytes: Count
     description: Annotated[str, Field(max_length=5000)]
-    flags: str
-    versions: dict[str, str]
-    sources: dict[str, Sha256]
-    programs: list[CompiledProgram]
-    largest_batches: list[LargestBatch]
+    flags: Text
+    versions: Annotated[dict[Text, Text], Field(max_length=50)]
+    sources: Annotated[dict[Text, Sha256], Field(max_length=100)]
+    programs: Annotated[list[CompiledProgram], Field(max_length=1000)]
+    largest_batches: Annotated[list[LargestBatch], Field(max_length=100)]
 
     def find(self, benchmark: str, numbers: str, batch_size: int) -> CompiledProgram | None:
         wanted = (benchmark, numbers, batch_size)

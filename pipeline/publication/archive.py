@@ -7,6 +7,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
+from pipeline.compiled.schema import COMPILED_FILES
+from pipeline.compiled.targets import TARGETS
 from pipeline.errors import InputError
 from pipeline.files.untrusted import (
     ZIP_FAULTS,
@@ -37,6 +39,7 @@ RECOMPUTED = (
     "results/status.json",
     "results/report.html",
 )
+COMPILED_FOR = tuple(f"{COMPILED_FILES}/{target}.json" for target in TARGETS)  # some of them may be missing
 OF_A_BENCHMARK = ("results/speed/{}.csv", "results/speed/{}.json")  # the second repeats what the first gives
 OF_A_RUN = ("record.json", "epochs.csv", "predictions.npz")
 GET_IT_AGAIN = Remedy(*["Get it again from whoever published it."] * 2)
@@ -50,7 +53,7 @@ _LINE = re.compile(r"([0-9a-f]{64})  (\S.*)")
 
 def files_of_study(root: Path, study: Study) -> Iterator[str]:
     """List the files under `root` that belong into an archive of `study`: its own runs, and no earlier ones."""
-    for name in (*OF_THE_STUDY, *MEASURED, *measured_speeds(study), *RECOMPUTED):
+    for name in (*OF_THE_STUDY, *MEASURED, *COMPILED_FOR, *measured_speeds(study), *RECOMPUTED):
         if (root / name).is_file():
             yield name
     for key in study.runs():
@@ -152,7 +155,7 @@ def _digests(file: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo]) -> d
 def _published_by(study: Study) -> Callable[[str], bool]:
     """Return whether an archive of `study` may hold a file of that name."""
     runs = {str(key.directory) for key in study.runs()}
-    known = {*MADE_FOR_IT, *OF_THE_PROJECT, *OF_THE_STUDY, *MEASURED, *RECOMPUTED}
+    known = {*MADE_FOR_IT, *OF_THE_PROJECT, *OF_THE_STUDY, *MEASURED, *COMPILED_FOR, *RECOMPUTED}
     known |= {*measured_speeds(study), *(f"{run}/{name}" for run in runs for name in OF_A_RUN)}
 
     def belongs(name: str) -> bool:

@@ -19,6 +19,7 @@ from pipeline.machine.hardware import hardware_of
 from pipeline.numerics.facts import POLICIES, TYPES
 from pipeline.report import figures
 from pipeline.report.charts import Chart, charts, completed, counted_seconds, known
+from pipeline.report.elsewhere import hardware_elsewhere
 from pipeline.report.headlines import advice, headlines, outcome_counts, verdict_counts
 from pipeline.statistics.intervals import Ratio, proportion
 
@@ -30,6 +31,7 @@ SECTIONS = (
     "measurements",
     "arithmetic",
     "hardware",
+    "elsewhere",
     "threats",
     "surroundings",
 )
@@ -75,6 +77,7 @@ def parts(results: Results) -> Callable[[str], str]:
                 )
                 for name, found in results.numerics["gradients"].items()
             ],
+            "elsewhere_found": hardware_elsewhere(results.compiled),
             "devices": DEVICES,
             "device": device_of(hardware_of(results.environments)),
             "measured": {numbers: list(_measured(results, numbers)) for numbers in ("float16", "bfloat16", "tf32")},
