@@ -31,7 +31,7 @@ export LD_LIBRARY_PATH := $(subst $(SPACE),:,$(wildcard $(abspath .venv)/lib/pyt
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help repro study campaign plan advise compiled publish site test lint bench bench-device params lock image \
+.PHONY: help repro study campaign plan advise compiled known-targets publish site test lint bench bench-device params lock image \
   repro-in-container
 
 help: ## what can be made
@@ -59,13 +59,18 @@ campaign: .venv/ready ## repeat the study on a Slurm cluster; CAMPAIGN=name, CLU
 plan: .venv/ready ## say how many seeds the margins of the last study need
 	@python -m stages.plan
 
-advise: .venv/ready ## say whether mixed precision is worth it for MODEL=… on DATASET=… at BATCH=…, within BUDGET=180 seconds
-	@python -m stages.advise $(if $(MODEL),--model '$(MODEL)') $(if $(DATASET),--dataset '$(DATASET)') \
-	  $(if $(BATCH),--batch $(BATCH)) $(if $(BUDGET),--budget $(BUDGET)) $(if $(SOURCE),--source '$(SOURCE)') \
-	  $(if $(ARGUMENTS),--arguments '$(ARGUMENTS)')
+ADVISE_OPTIONS = $(if $(MODEL),--model '$(MODEL)') $(if $(DATASET),--dataset '$(DATASET)') $(if $(BATCH),--batch $(BATCH)) \
+  $(if $(SOURCE),--source '$(SOURCE)') $(if $(ARGUMENTS),--arguments '$(ARGUMENTS)')
 
-# Two workers of 1 GB each on two CPUs; more than four would wait for the longest group of tests.
-compiled: .compilers/ready ## compile the sources' steps for hardware that is not here; TARGETS="tpu-v5e h100", by default all
+ifneq ($(filter-out cpu cuda tpu,$(TARGET)),)
+advise: known-targets .compilers/ready
+	@.compilers/bin/python -m stages.advise_target --target '$(TARGET)' $(ADVISE_OPTIONS)
+else
+advise: .venv/ready ## say whether mixed precision is worth it for MODEL=… on DATASET=… at BATCH=…, BUDGET=180 s; TARGET=tpu-v5e elsewhere
+	@python -m stages.advise $(if $(BUDGET),--budget $(BUDGET)) $(ADVISE_OPTIONS)
+endif
+
+compiled: known-targets .compilers/ready ## compile the sources' steps for hardware that is not here; TARGETS="tpu-v5e h100", by default all
 	@.compilers/bin/python -m stages.compiled $(TARGETS)
 
 test: .venv/ready ## run the tests, on fake data and without network; TESTS=tests/engines for others
@@ -116,6 +121,10 @@ endif
 	@echo "installing the hashed locks ($(ENGINE))"
 	@VIRTUAL_ENV=.venv $(BIN)/uv pip sync --quiet --compile-bytecode --require-hashes $(LOCKS)
 	@echo $(ENGINE) > $@
+
+# Before 5 GB are installed for a target that is misspelt.
+known-targets: .venv/parser
+	@$(BIN)/python -m stages.known_targets $(TARGETS) $(if $(filter advise,$(MAKECMDGOALS)),$(TARGET))
 
 # Compilers of accelerators that are not here: 5 GB, which nothing else needs.
 .compilers/ready: .venv/parser requirements/compiled.txt

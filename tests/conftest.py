@@ -43,6 +43,7 @@ TOGETHER = {
         "tests/test_vocabulary.py",
         "tests/browser/",
     ),
+    "compilers": ("tests/compilers/",),
     "Docker": ("tests/container/",),
     "Slurm": ("tests/cluster/test_campaign.py", "tests/cluster/test_schedule.py", "tests/cluster/test_srun.py"),
 }

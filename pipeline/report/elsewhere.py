@@ -17,6 +17,7 @@ from pipeline.compiled.answers import (
 )
 from pipeline.compiled.programs import WIDTHS
 from pipeline.compiled.schema import CompiledProgram, CompiledTarget
+from pipeline.compiled.targets import GIB
 from pipeline.report.charts import Chart
 from pipeline.report.drawing import INK, POLICY_COLOURS, draw_svg
 
@@ -27,7 +28,6 @@ NUMBERS = {
     "mixed_bfloat16": "mixed_bfloat16",
 }
 COLOURS = POLICY_COLOURS | {"float32_default": "#56B4E9"}
-GIB = 2.0**30
 
 
 def hardware_elsewhere(compiled: Sequence[CompiledTarget]) -> dict[str, Any] | None:
