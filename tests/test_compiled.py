@@ -10,7 +10,7 @@ import pytest
 from conftest import REPOSITORY
 
 from pipeline.claims.results import load_results
-from pipeline.compiled import answers, sources
+from pipeline.compiled import answers, judging, sources
 from pipeline.compiled.largest import largest_fitting
 from pipeline.compiled.lowering import versions
 from pipeline.compiled.optimised import estimated_cycles, operations, wanted_bytes
@@ -298,3 +298,58 @@ def test_the_report_shows_every_target_and_where_nothing_is_judged(rendered, tmp
     memory = h100.find("mnist_dense", "mixed_float16", 8192).memory.total
     assert f'<td class="nowrap">{memory / 2**20:,.0f}</td>' in html
     assert "8 of 8" in html
+
+
+def test_claims_on_memory_are_judged_by_all_targets():
+    def made(title, ratio):
+        return made_up(program("float32", 1000), program("mixed_float16", int(1000 * ratio)), title=title)
+
+    def judged(*ratios):
+        compiled = [made(f"t{index}", ratio) for index, ratio in enumerate(ratios)]
+        return judging.memory_at_most(compiled, "b", "mixed_float16", 16, 0.6)
+
+    assert judged() is None
+    assert judged(0.5, 0.6)[::2] == ("reproduced", "t0: 0.50×; t1: 0.60×")
+    assert judged(0.5, 0.7).verdict == "in direction only"
+    assert judged(0.7).verdict == "in direction only"
+    assert judged(1.1).verdict == "not reproduced"
+    assert judging.OTHER_PROGRAM in judged(1.1).reason
+
+
+def test_a_claim_of_no_memory_is_refuted_by_a_step_that_fits():
+    fitting, full = (made_up(program("float32", total), title=str(total)) for total in (1400, 1600))
+    assert judging.runs_out_of_memory([fitting], "b", "float32", 16).verdict == "not reproduced"
+    assert judging.runs_out_of_memory([full], "b", "float32", 16).verdict == "reproduced"
+    assert judging.runs_out_of_memory([full], "b", "float32", 32) is None
+
+
+def test_a_claim_on_the_batch_holds_by_the_lower_bound():
+    def made(fits, does_not_fit):
+        batches = {"float32": (100, 101), "mixed_float16": (fits, does_not_fit)}
+        found = [LargestBatch(benchmark="b", numbers=n, fits=a, does_not_fit=b) for n, (a, b) in batches.items()]
+        return made_up(largest_batches=found)
+
+    for fits, does_not_fit, verdict in (
+        (200, 204, "reproduced"),
+        (199, 204, "in direction only"),
+        (90, 92, "not reproduced"),
+    ):
+        assert judging.largest_batch_at_least([made(fits, does_not_fit)], "b", "mixed_float16", 2.0).verdict == verdict
+
+
+COMMITTED = answers.read_compiled(REPOSITORY / COMPILED_FILES)
+GPUS = [made for made in COMMITTED if made.kind == "gpu"]
+TPUS = [made for made in COMMITTED if made.kind == "tpu"]
+
+
+def test_compilers_of_tensor_cores_pad_exactly_what_is_no_multiple_of_8():
+    hopper = [made for made in GPUS if made.target in ("h100", "h200", "b200")]
+    assert judging.pads_other_widths(hopper, "mixed_float16", 8).verdict == "reproduced"
+    assert judging.pads_other_widths(hopper, "float32", 8).verdict == "not reproduced"  # never padded
+
+
+def test_a_tpu_pads_to_multiples_of_128_and_rounds_float32_to_bfloat16():
+    assert judging.pads_other_widths(TPUS, "mixed_bfloat16", 128).verdict == "reproduced"
+    assert judging.rounds_float32_operands(TPUS, "mnist_dense", 8192).verdict == "reproduced"
+    assert judging.multiplies_in_16_bits(TPUS, "mnist_dense", "mixed_bfloat16", 8192).verdict == "reproduced"
+    assert judging.multiplies_in_16_bits(COMMITTED, "mnist_dense", "float32", 8192).verdict == "not reproduced"

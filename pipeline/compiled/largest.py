@@ -13,7 +13,7 @@ def largest_fitting(
 ) -> tuple[int | None, int | None]:
     """Return the largest batch found to fit, and the smallest found not to, at most a thirty-second larger.
 
-    ProgramMemory grows almost along a line with the batch. So two sizes tell where to look, and what is found there is
+    Memory grows almost along a line with the batch. So two sizes tell where to look, and what is found there is
     compiled on both sides of the limit; bisection takes over where the line misleads.
 
     Args:
