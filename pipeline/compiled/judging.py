@@ -91,7 +91,7 @@ def multiplies_in_16_bits(
 def rounds_float32_operands(
     compiled: Sequence[CompiledTarget], benchmark: str, batch_size: int
 ) -> CompiledJudgement | None:
-    """Judge whether the compiler keeps an operand of every float32 product of a step in bfloat16, at default precision."""
+    """Judge whether the compiler keeps an operand of every float32 product in bfloat16, at default precision."""
 
     def share(made: CompiledTarget) -> tuple[int, int] | None:
         program = made.find(benchmark, "float32_default", batch_size)
