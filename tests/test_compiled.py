@@ -52,7 +52,7 @@ ENTRY %main.1 (a: f16[4,2]) -> f32[2] {
   %matmul.3 = (f16[4,2]{1,0}, s8[33554432]{0}) custom-call(%a, %b), custom_call_target="__cublas$lt$matmul", metadata={op_name="jit(step)/transpose(jvp(dense))/dense/transpose"}, backend_config={"gemm_backend_config":{"precision_config":{"operand_precision":["HIGHEST","HIGHEST"],"algorithm":"ALG_UNSET"}}}
   %get-tuple-element.1 = f16[4,2]{1,0} get-tuple-element(%matmul.3), index=0
   %conv.1 = (f16[4,2]{1,0}, u8[0]{0}) custom-call(%get-tuple-element.1, %b), custom_call_target="__cudnn$convForward", metadata={op_name="jit(step)/net/conv2d/conv_general_dilated"}
-  ROOT %dot.1 = f32[2,2]{1,0} dot(%wide, %wide), lhs_contracting_dims={1}, metadata={op_name="jit(step)/net/resizing/dot_general"}
+  ROOT %dot.1 = f32[2,2]{1,0} dot(%wide, %wide), lhs_contracting_dims={1}, metadata={op_name="jit(step)/net/resizing_3/dot_general"}
   %call = f32[2]{0} custom-call(%a), custom_call_target="Sharding"
 }
 """
