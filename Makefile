@@ -32,7 +32,8 @@ export LD_LIBRARY_PATH := $(subst $(SPACE),:,$(wildcard $(abspath .venv)/lib/pyt
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help repro study campaign plan advise publish check-reports site test validate validators lint bench bench-device params lock image repro-in-container
+.PHONY: help repro study campaign plan advise compiled known-targets publish check-reports site test validate validators lint \
+  bench bench-device params lock image repro-in-container
 
 help: ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -59,12 +60,20 @@ campaign: .venv/ready ## repeat the study on a Slurm cluster; CAMPAIGN=name, CLU
 plan: .venv/ready ## say how many seeds the margins of the last study need
 	@python -m stages.plan
 
-advise: .venv/ready ## say whether mixed precision is worth it for MODEL=… on DATASET=… at BATCH=…, within BUDGET=180 seconds
-	@python -m stages.advise $(if $(MODEL),--model '$(MODEL)') $(if $(DATASET),--dataset '$(DATASET)') \
-	  $(if $(BATCH),--batch $(BATCH)) $(if $(BUDGET),--budget $(BUDGET)) $(if $(SOURCE),--source '$(SOURCE)') \
-	  $(if $(ARGUMENTS),--arguments '$(ARGUMENTS)')
+ADVISE_OPTIONS = $(if $(MODEL),--model '$(MODEL)') $(if $(DATASET),--dataset '$(DATASET)') $(if $(BATCH),--batch $(BATCH)) \
+  $(if $(SOURCE),--source '$(SOURCE)') $(if $(ARGUMENTS),--arguments '$(ARGUMENTS)')
 
-# Two workers of 1 GB each on two CPUs; more than four would wait for the longest group of tests.
+ifneq ($(filter-out cpu cuda tpu,$(TARGET)),)
+advise: known-targets .compilers/ready
+	@.compilers/bin/python -m stages.advise_target --target '$(TARGET)' $(ADVISE_OPTIONS)
+else
+advise: .venv/ready ## say whether mixed precision is worth it for MODEL=… on DATASET=… at BATCH=…, BUDGET=180 s; TARGET=tpu-v5e elsewhere
+	@python -m stages.advise $(if $(BUDGET),--budget $(BUDGET)) $(ADVISE_OPTIONS)
+endif
+
+compiled: known-targets .compilers/ready ## compile the sources' steps for hardware that is not here; TARGETS="tpu-v5e h100", by default all
+	@.compilers/bin/python -m stages.compiled $(TARGETS)
+
 test: .venv/ready ## run the tests, on fake data and without network; TESTS=tests/engines for others
 	@python -m pytest --numprocesses=logical --maxprocesses=4 $(TESTS)
 
@@ -108,7 +117,7 @@ params: .venv/ready ## compose params.yaml from conf/
 	@python -m stages.compose
 
 lock: .venv/ready ## resolve requirements/*.in into hashed locks, with the newest versions
-	@cd requirements && for name in cpu cuda cuda-jax tpu uv workflow development validators citation workflows; do \
+	@cd requirements && for name in cpu cuda cuda-jax tpu compiled uv workflow development validators citation workflows; do \
 	  uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
 	    --custom-compile-command "make lock" --output-file $$name.txt $$name.in || exit; \
 	done
@@ -133,6 +142,17 @@ endif
 	@echo "installing the hashed locks ($(ENGINE))"
 	@VIRTUAL_ENV=.venv $(BIN)/uv pip sync --quiet --compile-bytecode --require-hashes $(LOCKS)
 	@echo $(ENGINE) > $@
+
+# Before 5 GB are installed for a target that is misspelt.
+known-targets: .venv/parser
+	@$(BIN)/python -m stages.known_targets $(TARGETS) $(if $(filter advise,$(MAKECMDGOALS)),$(TARGET))
+
+# Compilers of accelerators that are not here: 5 GB, which nothing else needs.
+.compilers/ready: .venv/parser requirements/compiled.txt
+	@test -x .compilers/bin/python || $(BIN)/python -m venv .compilers
+	@echo "installing the compilers (requirements/compiled.txt)"
+	@VIRTUAL_ENV=.compilers $(BIN)/uv pip sync --quiet --require-hashes requirements/compiled.txt
+	@touch $@
 
 # An empty file: .venv can read a study, and install the rest.
 .venv/parser: requirements/uv.txt

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.advice.advising import advise, worth_a_study
-from pipeline.advice.proposal import ADVISED_POLICIES, find_description, model_values, propose, study_name, write_study
+from pipeline.advice.model_values import model_values
+from pipeline.advice.proposal import ADVISED_POLICIES, find_description, propose, study_name, write_study
 from pipeline.advice.schema import Advice, Row
 from pipeline.comparison.vocabulary import OUTCOMES
 from pipeline.comparison.wording import describe_ratio

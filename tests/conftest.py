@@ -44,6 +44,7 @@ TOGETHER = {
         "tests/browser/",
         "tests/validators/",
     ),
+    "compilers": ("tests/compilers/",),
     "Docker": ("tests/container/",),
     "Slurm": ("tests/cluster/test_campaign.py", "tests/cluster/test_schedule.py", "tests/cluster/test_srun.py"),
 }

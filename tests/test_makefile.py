@@ -169,3 +169,21 @@ def test_advice_is_asked_for_in_variables(folder):
 
 def test_another_engine_is_refused(folder):
     assert "ENGINE is one of cpu cuda cuda-jax tpu, not 'gpu'" in planned(folder, "study", "ENGINE=gpu")
+
+
+def test_a_target_that_is_not_here_is_asked_of_its_compiler(folder):
+    (folder / ".compilers").mkdir()
+    (folder / ".compilers" / "ready").touch()
+    lines = planned(folder, "advise", "TARGET=tpu-v5e", "MODEL=dense", "DATASET=mnist").splitlines()
+    assert lines[-1].split() == [
+        *(".compilers/bin/python", "-m", "stages.advise_target"),
+        *("--target", "'tpu-v5e'", "--model", "'dense'", "--dataset", "'mnist'"),
+    ]
+    assert "stages.advise  --model" in planned(folder, "advise", "TARGET=cuda", "ENGINE=cuda", "MODEL=m", "DATASET=d")
+
+
+@pytest.mark.parametrize("arguments", [["compiled", "TARGETS=tpu-v9"], ["advise", "TARGET=tpu-v9"]])
+def test_an_unknown_target_is_refused_before_its_compiler_is_installed(folder, arguments):
+    said = make(folder, *arguments)
+    assert "TARGET: must be one of tpu-v3" in said
+    assert "installing" not in said

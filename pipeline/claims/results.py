@@ -8,6 +8,8 @@ from pydantic import BaseModel
 from pipeline.claims.result_files import Ceilings, EpochRow, Judgement, Numerics, run_row
 from pipeline.claims.schema import Claims, load_claims
 from pipeline.comparison.schema import Comparison
+from pipeline.compiled.answers import read_compiled
+from pipeline.compiled.schema import COMPILED_FILES, CompiledTarget
 from pipeline.errors import InputError
 from pipeline.files.untrusted import Remedy, damaged, read_json, read_rows
 from pipeline.numerics.facts import POLICIES, fact_names
@@ -19,7 +21,7 @@ ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
 class Results(NamedTuple):
-    """All that the report prints: the study, and everything under `results/`."""
+    """All that the report prints: the study, everything under `results/`, and what was compiled for other hardware."""
 
     study: Study
     claims: Claims
@@ -30,6 +32,7 @@ class Results(NamedTuple):
     epochs: list[dict[str, Any]]
     numerics: dict[str, Any]
     ceilings: dict[str, Any]
+    compiled: list[CompiledTarget]
 
 
 # Which stage writes a file: the remedy where it is damaged.
@@ -63,6 +66,7 @@ def load_results(root: Path = Path()) -> Results:
         epochs=epochs,
         numerics=read_numerics(study, root),
         ceilings=read_ceilings(root),
+        compiled=read_compiled(root / COMPILED_FILES),
     )
 
 

@@ -8,15 +8,13 @@ import jax
 import keras
 
 
-def gradient_step(model: Any) -> tuple[Callable[..., Any], Callable[[], None]]:
-    """Return one training step of a compiled Keras model, written out; and what brings the model up to date after some.
+def training_step(model: Any) -> tuple[Callable[..., Any], Callable[[], Any]]:
+    """Return one training step of a compiled Keras model as JAX compiles it, and what tells the state it begins with.
 
-    The step takes images (N, ...) and labels (N,), and returns the mean loss before scaling and the number of examples
-    that were right, both still on the device. Between steps the model's values are in a state that each step takes
-    over, as in Keras's own loop.
+    The step takes the state, images (N, ...) and labels (N,), and returns the next state, the mean loss before scaling
+    and the number of examples that were right. Its state is taken over: the values it came with are gone afterwards.
     """
     optimizer = model.optimizer
-    parts = (model.trainable_variables, model.non_trainable_variables, optimizer.variables)
 
     def scaled_loss(trainable: Any, others: Any, optimizer_values: Any, images: Any, labels: Any) -> Any:
         probabilities, others = model.stateless_call(trainable, others, images, training=True)
@@ -33,16 +31,27 @@ def gradient_step(model: Any) -> tuple[Callable[..., Any], Callable[[], None]]:
         trainable, optimizer_values = optimizer.stateless_apply(optimizer_values, gradients, trainable)
         return (trainable, others, optimizer_values), loss, right
 
+    return step, lambda: tuple(_values(part) for part in _parts(model))
+
+
+def gradient_step(model: Any) -> tuple[Callable[..., Any], Callable[[], None]]:
+    """Return one training step of a compiled Keras model, written out; and what brings the model up to date after some.
+
+    The step takes images (N, ...) and labels (N,), and returns the mean loss before scaling and the number of examples
+    that were right, both still on the device. Between steps the model's values are in a state that each step takes
+    over, as in Keras's own loop.
+    """
+    step, first_state = training_step(model)
     state: Any = None
 
     def train(images: Any, labels: Any) -> tuple[Any, Any]:
         nonlocal state
-        state, loss, right = step(state or tuple(_values(part) for part in parts), images, labels)
+        state, loss, right = step(state or first_state(), images, labels)
         return loss, right
 
     def settle() -> None:
         nonlocal state
-        for part, values in zip(parts, state, strict=True):
+        for part, values in zip(_parts(model), state, strict=True):
             _assign(part, values)
         state = None
 
@@ -69,6 +78,10 @@ def _scaled(optimizer: Any, optimizer_values: Any, loss: Any) -> Any:
     """Return the loss times the loss scale that `optimizer` has among these values of its variables."""
     with keras.StatelessScope(state_mapping=list(zip(optimizer.variables, optimizer_values, strict=True))):
         return optimizer.scale_loss(loss)
+
+
+def _parts(model: Any) -> tuple[Any, Any, Any]:
+    return model.trainable_variables, model.non_trainable_variables, model.optimizer.variables
 
 
 def _values(variables: Sequence[Any]) -> list[Any]:

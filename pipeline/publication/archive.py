@@ -7,6 +7,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
+from pipeline.compiled.schema import COMPILED_FILES
+from pipeline.compiled.targets import TARGETS
 from pipeline.errors import InputError
 from pipeline.files.untrusted import (
     ZIP_FAULTS,
@@ -37,12 +39,12 @@ RECOMPUTED = (
     "results/status.json",
     "results/report.html",
 )
+COMPILED_FOR = tuple(f"{COMPILED_FILES}/{target}.json" for target in TARGETS)  # some of them may be missing
 OF_A_BENCHMARK = ("results/speed/{}.csv", "results/speed/{}.json")  # the second repeats what the first gives
 OF_A_RUN = ("record.json", "epochs.csv", "predictions.npz")
 _MAX_TOTAL_BYTES = 2**30
 _MAX_YAML_BYTES = 2**20
-_LOCK = re.compile(r"requirements/[a-z]+\.(in|txt)")
-_COMPILED = re.compile(r"compiled/[a-z0-9_.-]+\.json")
+_LOCK = re.compile(r"requirements/[a-z-]+\.(in|txt)")
 _EVENTS = re.compile(r"events\.out\.tfevents\.[\w.-]+", re.ASCII)
 _COUNT = re.compile(r"# ([0-9]{1,9}) files, ([0-9]{1,15}) bytes")
 _LINE = re.compile(r"([0-9a-f]{64})  (\S.*)")
@@ -50,11 +52,9 @@ _LINE = re.compile(r"([0-9a-f]{64})  (\S.*)")
 
 def files_of_study(root: Path, study: Study) -> Iterator[str]:
     """List the files under `root` that belong into an archive of `study`: its own runs, and no earlier ones."""
-    for name in (*OF_THE_STUDY, *MEASURED, *measured_speeds(study), *RECOMPUTED):
+    for name in (*OF_THE_STUDY, *MEASURED, *COMPILED_FOR, *measured_speeds(study), *RECOMPUTED):
         if (root / name).is_file():
             yield name
-    compiled = sorted(f"compiled/{path.name}" for path in (root / "compiled").glob("*.json") if path.is_file())
-    yield from (name for name in compiled if _COMPILED.fullmatch(name))
     for key in study.runs():
         yield from (f"{key.directory}/{name}" for name in OF_A_RUN)
         events = sorted(path.name for path in (root / key.directory).glob("tensorboard/*") if path.is_file())
@@ -155,7 +155,7 @@ def _digests(file: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo]) -> d
 def _published_by(study: Study) -> Callable[[str], bool]:
     """Return whether an archive of `study` may hold a file of that name."""
     runs = {str(key.directory) for key in study.runs()}
-    known = {*MADE_FOR_IT, *OF_THE_PROJECT, *OF_THE_STUDY, *MEASURED, *RECOMPUTED}
+    known = {*MADE_FOR_IT, *OF_THE_PROJECT, *OF_THE_STUDY, *MEASURED, *COMPILED_FOR, *RECOMPUTED}
     known |= {*measured_speeds(study), *(f"{run}/{name}" for run in runs for name in OF_A_RUN)}
     code = tuple(f"code/{source}" for source in own_sources(study))
 
@@ -163,8 +163,8 @@ def _published_by(study: Study) -> Callable[[str], bool]:
         folder, _, event = name.rpartition("/tensorboard/")
         if any(name == source or name.startswith(f"{source}/") for source in code):
             return not {"..", ".", ""} & set(name.split("/"))
-        of_a_kind = _LOCK.fullmatch(name) or _COMPILED.fullmatch(name)
-        return name in known or bool(of_a_kind) or (folder in runs and bool(_EVENTS.fullmatch(event)))
+        of_a_kind = _LOCK.fullmatch(name) or (folder in runs and _EVENTS.fullmatch(event))
+        return name in known or bool(of_a_kind)
 
     return belongs
 

@@ -16,7 +16,14 @@ from pipeline.claims.verdicts import judge_results, verdicts_text
 from pipeline.comparison.comparing import compare_runs
 from pipeline.errors import InputError
 from pipeline.files.untrusted import excerpt, read_bytes
-from pipeline.publication.archive import MADE_FOR_IT, MEASURED, RECOMPUTED, files_of_project, unpack
+from pipeline.publication.archive import (
+    COMPILED_FOR,
+    MADE_FOR_IT,
+    MEASURED,
+    RECOMPUTED,
+    files_of_project,
+    unpack,
+)
 from pipeline.publication.own_code import GET_IT_AGAIN
 from pipeline.report.rendering import PROJECT, execute, render
 from pipeline.report.status import status, status_text
@@ -153,7 +160,7 @@ def taken(root: Path) -> list[str]:
     return [
         "what the records, epochs and predictions under runs/ say was measured, and the environments they name",
         "what the blocks under results/speed/ say was measured",
-        *(name for name in ("params.yaml", *MEASURED) if (root / name).is_file()),
+        *(name for name in ("params.yaml", *MEASURED, *COMPILED_FOR) if (root / name).is_file()),
         *(f"{name} (NOT that of this project)" for name in sorted(other + unknown)),
         *(f"{name} (missing)" for name in missing),
         ", ".join(ours or ["nothing else"]) + " (as this project has them)",

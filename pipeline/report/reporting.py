@@ -20,6 +20,7 @@ from pipeline.numerics.facts import POLICIES, TYPES
 from pipeline.report import figures
 from pipeline.report.charts import Chart, charts, completed, counted_seconds, known
 from pipeline.report.claim_rows import claims_by_source
+from pipeline.report.elsewhere import hardware_elsewhere
 from pipeline.report.headlines import advice, headlines, outcome_counts, verdict_counts
 from pipeline.statistics import intervals
 from pipeline.statistics.intervals import Ratio, proportion
@@ -33,6 +34,7 @@ SECTIONS = (
     "measurements",
     "arithmetic",
     "hardware",
+    "elsewhere",
     "threats",
     "surroundings",
 )
@@ -83,6 +85,7 @@ def parts(results: Results) -> Callable[[str], str]:
                 )
                 for name, found in results.numerics["gradients"].items()
             ],
+            "elsewhere_found": hardware_elsewhere(results.compiled),
             "devices": DEVICES,
             "device": device_of(hardware_of(results.environments)),
             "measured": {numbers: list(_measured(results, numbers)) for numbers in ("float16", "bfloat16", "tf32")},

@@ -1,0 +1,112 @@
+"""A process that compiles programs for one target. Every answer is kept, and an interruption loses one program."""
+
+import gzip
+import hashlib
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import IO, Any, cast
+
+from pipeline.compiled.lowering import ENVIRONMENT, MAX_WORDS, versions
+from pipeline.compiled.programs import Product, Step
+from pipeline.compiled.reading import read_answer
+from pipeline.compiled.schema import CompiledProgram
+from pipeline.compiled.sources import step_sources
+from pipeline.compiled.targets import Target
+from pipeline.errors import InputError
+
+ANSWERS = Path(".cache/compiled")
+
+
+class Compiler:
+    """Compile programs for one target in a process of its own, which is started again where a compiler ended it.
+
+    Args:
+        known: what was compiled before. A program that has not changed since is not compiled again.
+        answers: a folder in which answers lie under names that say all they depend on.
+    """
+
+    def __init__(self, target: Target, known: Iterable[CompiledProgram] = (), answers: Path = ANSWERS) -> None:
+        self._target = target
+        self._known = {_key(found): found for found in known if found.memory}
+        self._answers = answers
+        self._process: subprocess.Popen[str] | None = None
+        self._errors: IO[str] | None = None
+        self._basis = json.dumps(
+            [target.description(versions(target)), versions(target), ENVIRONMENT, step_sources()], sort_keys=True
+        )
+
+    def __enter__(self) -> "Compiler":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end()
+
+    def compile(self, program: Step | Product) -> CompiledProgram:
+        """Return what the compiler says of `program`; that it ended its process is an answer too.
+
+        Raises:
+            InputError: the compiler is not installed, or the program can't be made.
+        """
+        path = self._path(program)
+        known = self._known.get(_key(program))
+        if not path.exists():
+            asked = {"program": program.model_dump(mode="json"), "known": known.program_sha256 if known else None}
+            if words := self._ask(asked | {"path": str(path)}):
+                return read_answer(program, {"program_sha256": None, "refused": words, "seconds": 0.0})
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            answer = json.load(file)
+        if "unchanged" not in answer:
+            return read_answer(program, answer)
+        path.unlink()  # it holds only for the file that is read now
+        return cast(CompiledProgram, known)
+
+    def keeps(self, program: Step | Product) -> bool:
+        """Return whether the answer for `program` lies there, so that nothing need be compiled."""
+        return self._path(program).exists()
+
+    def _path(self, program: Step | Product) -> Path:
+        name = hashlib.sha256((self._basis + program.model_dump_json()).encode()).hexdigest()
+        return self._answers / f"{name}.json.gz"
+
+    def _ask(self, asked: dict[str, Any]) -> str | None:
+        """Have `asked` compiled; return the last words of a compiler that ended the process."""
+        if self._process is None:
+            self._errors = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115  as long as the process
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "stages.compile_program", "--target", self._target.name],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                text=True,
+            )
+        stdin, stdout = cast(IO[str], self._process.stdin), cast(IO[str], self._process.stdout)
+        print(json.dumps(asked), file=stdin, flush=True)
+        if stdout.readline():
+            return None
+        status, errors = self._process.wait(), cast(IO[str], self._errors)
+        errors.seek(0)
+        said = errors.read()
+        self._end()
+        if status in (1, 2):  # Python ended by itself: a fault of the input or of this project
+            raise InputError(f"{self._target.title}: {said[said.rfind('error: ') :][-2000:].strip()}")
+        if status == -9:
+            raise InputError(f"{self._target.title}: the system ended the compiler, mostly for lack of memory here.")
+        return f"the compiler ended its process with status {status}: {said[-MAX_WORDS:].strip()}"
+
+    def _end(self) -> None:
+        if self._process is not None and self._errors is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._errors.close()
+            self._process = None
+
+
+def _key(program: Any) -> tuple[Any, ...]:
+    """Return what names a program within a target, for one that is asked for and for one that was compiled."""
+    if isinstance(program, Product):
+        return None, program.numbers, program.num_rows, program.width
+    return program.benchmark, program.numbers, program.batch_size, getattr(program, "width", None)

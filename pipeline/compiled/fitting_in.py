@@ -1,0 +1,84 @@
+"""Ask the compiler of a device about one model: whether a step fits, at which batch, and what stays in float32."""
+
+from collections.abc import Callable, Iterable
+
+from pipeline.compiled.answers import in_16_bits
+from pipeline.compiled.compiler import Compiler
+from pipeline.compiled.largest import largest_fitting
+from pipeline.compiled.programs import step_of
+from pipeline.compiled.schema import CompiledProgram, LargestBatch
+from pipeline.compiled.targets import StepNumbers, Target
+from pipeline.study.benchmark import Benchmark
+
+# Why an operation of a mixed step has float32 operands, by what its place in the model holds.
+REASONS = (
+    ("resizing", "images are resized in float32 whatever the policy"),
+    ("rescaling", "images are scaled in float32 whatever the policy"),
+    ("normalization", "batch norm computes its statistics in float32"),
+    ("softmax", "probabilities and the loss are computed in float32"),
+    ("probabilities", "probabilities and the loss are computed in float32"),
+)
+OTHERWISE = "the layer has a dtype of its own, or the compiler widens it"
+
+
+def why_wide(place: str) -> str:
+    """Say why an operation at this place of a model under a mixed policy has float32 operands."""
+    return next((reason for word, reason in REASONS if word in place.lower()), OTHERWISE)
+
+
+def ask_compiler(
+    compiler: Compiler,
+    target: Target,
+    name: str,
+    benchmark: Benchmark,
+    data: tuple[tuple[int, int, int], int],
+    say: Callable[[str], None],
+) -> tuple[list[CompiledProgram], list[LargestBatch]]:
+    """Return a step of `benchmark` at its batch in each of the target's numbers, and the largest batch of each."""
+    programs, largest = [], []
+    for numbers in target.numbers:
+
+        def compiled(size: int, numbers: StepNumbers = numbers) -> CompiledProgram:
+            found = compiler.compile(step_of(name, benchmark, numbers, size, data))
+            needed = f"{found.memory.total / 2**20:,.0f} MiB" if found.memory else "refused"
+            say(f"{target.name} {numbers} batch {size:,}: {needed}")
+            return found
+
+        def needed_bytes(size: int, compiled: Callable[[int], CompiledProgram] = compiled) -> int | None:
+            memory = compiled(size).memory
+            return memory.total if memory else None
+
+        first = compiled(benchmark.batch_size)
+        programs.append(first)
+        if first.memory or (first.refusal and first.refusal.for_memory):
+            fits, does_not_fit = largest_fitting(needed_bytes, target.memory_bytes, benchmark.batch_size)
+            largest.append(LargestBatch(benchmark=name, numbers=numbers, fits=fits, does_not_fit=does_not_fit))
+    return programs, largest
+
+
+def sentences(target: Target, programs: Iterable[CompiledProgram], largest: Iterable[LargestBatch]) -> list[str]:
+    """Say what the compiler says: a sentence for each kind of numbers, then what stays in float32 and why."""
+    found = []
+    batches = {each.numbers: each for each in largest}
+    wide: dict[str, list[str]] = {}
+    for program in programs:
+        what = f"{program.numbers} at batch {program.batch_size:,}"
+        if program.memory is None:
+            words = program.refusal.words if program.refusal else ""
+            found.append(f"{what}: {target.title} refuses it: {words}")
+            continue
+        fits = "fits" if program.memory.total <= target.memory_bytes else "does not fit"
+        share = in_16_bits(program)
+        limit = batches[program.numbers].fits
+        needed, there = program.memory.total / 2**20, target.memory_bytes / 2**20
+        largest_batch = f"{limit:,}" if limit else "none"
+        found.append(
+            f"{what} {fits}: {needed:,.0f} of {there:,.0f} MiB; the largest batch that fits is {largest_batch}; "
+            f"{share.num_chosen} of {share.num_all} products and convolutions are in 16 bits."
+        )
+        for place in program.wide:
+            wide.setdefault(why_wide(place), []).append(place)
+    for reason, places in wide.items():
+        shown = ", ".join(list(dict.fromkeys(places))[:3])
+        found.append(f"In float32 under a mixed policy: {shown}{' …' if len(places) > 3 else ''}: {reason}.")
+    return found

@@ -1,0 +1,116 @@
+"""Read off an optimised program, in XLA's text, in which numbers it multiplies. Pure functions on text."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+# %name = f32[8,4]{1,0} opcode(%a, %b), attributes; a tuple stands in parentheses.
+_INSTRUCTION = re.compile(r"^\s*(?:ROOT )?%?([\w.-]+) = (\((?:[^()]|\([^()]*\))*\)|\S+) ([\w-]+)\(([^)]*)\)(.*)$")
+_DTYPE = re.compile(r"\b(pred|bf16|[a-z]\d+(?:e\dm\d\w*)?)\[")
+_CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
+_PLACE = re.compile(r'op_name="([^"]*)"')
+_PRECISION = re.compile(r'operand_precision(?:=\{|":\[)"?(\w+)')
+_TARGET = re.compile(r'custom_call_target="([^"]*)"')
+_SHORT = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "f64": "float64"}
+
+
+class Operation(NamedTuple):
+    """A matrix product or a convolution: dtypes of operands and result, precision, and its place in the model."""
+
+    kind: str
+    operands: str
+    result: str
+    precision: str
+    place: str
+
+
+def operations(text: str) -> list[Operation]:
+    """Return every matrix product and convolution of a program, those inside fusions and library calls among them."""
+    return list(_operations(text))
+
+
+def _operations(text: str) -> Iterator[Operation]:
+    dtypes: dict[str, str] = {}  # of the values of a computation, whose names are its own
+    for line in text.splitlines():
+        if line.endswith("{") and " = " not in line:
+            dtypes = {}
+            continue
+        found = _INSTRUCTION.match(line)
+        if not found:
+            continue
+        name, shape, opcode, inputs, attributes = found.groups()
+        first = _DTYPE.search(shape)
+        dtypes[name] = first[1] if first else ""
+        if kind := _kind(opcode, attributes):
+            operands = [_operand(part, dtypes) for part in re.split(r",\s*(?![^\[{]*[\]}])", inputs)[:2]]
+            precision = _PRECISION.search(attributes)
+            yield Operation(
+                kind,
+                " × ".join(dict.fromkeys(_SHORT.get(dtype, dtype) for dtype in operands)),
+                _SHORT.get(dtypes[name], dtypes[name]),
+                precision[1].lower() if precision else _algorithm(attributes),
+                _place(attributes),
+            )
+
+
+def _kind(opcode: str, attributes: str) -> str | None:
+    """Return the kind of an instruction, or None. On a TPU every product has become a convolution."""
+    if opcode == "dot":
+        return "product"
+    if opcode == "convolution":
+        place = _PLACE.search(attributes)
+        return "product" if place and "conv_general_dilated" not in place[1] and "dot" in place[1] else "convolution"
+    if opcode == "custom-call" and (target := _TARGET.search(attributes)):
+        if target[1].startswith("__cublas"):
+            return "product"
+        if target[1].startswith("__cudnn$conv"):
+            return "convolution"
+    return None
+
+
+def _operand(text: str, dtypes: dict[str, str]) -> str:
+    """Return the dtype of an operand, which is written out or that of a value above."""
+    written = _DTYPE.search(text)
+    return written[1] if written else dtypes.get(text.strip().split(" ")[-1].lstrip("%"), "")
+
+
+def _algorithm(attributes: str) -> str:
+    return "tf32" if "ALG_DOT_TF32" in attributes or "dot_tf32" in attributes else "default"
+
+
+def _place(attributes: str) -> str:
+    """Return the path of names from the model down to an operation, without what JAX puts around it.
+
+    Keras numbers the layers of a process. That of the images' own layers says how many models it had built before.
+    """
+    found = _PLACE.search(attributes)
+    path = re.sub(r"^jit\(\w+\)/", "", found[1]) if found else ""
+    return re.sub(r"\b(resizing|rescaling)_\d+", r"\1", path)
+
+
+def estimated_cycles(text: str) -> int | None:
+    """Return the sum of the compiler's estimates of cycles; None where it gives none. It is no measurement."""
+    found = [int(number) for number in _CYCLES.findall(text)]
+    return sum(found) if found else None
+
+
+def wanted_bytes(text: str) -> int | None:
+    """Return the bytes of the arguments and results of a program by their shapes, before padding."""
+    found = re.search(r"entry_computation_layout=\{(.*?)\}(?:, \w+=|$)", text.partition("\n")[0])
+    if not found:
+        return None
+    return sum(_num_bytes(*shape) for shape in re.findall(r"\b(pred|bf16|[a-z]\d+)\[([\d,]*)\]", found[1]))
+
+
+def _num_bytes(dtype: str, dimensions: str) -> int:
+    width = 8 if dtype == "pred" else int(re.sub(r"\D", "", dtype))
+    size = width // 8
+    for dimension in filter(None, dimensions.split(",")):
+        size *= int(dimension)
+    return size
+
+
+def counted(found: list[Operation]) -> Counter[tuple[str, str, str, str]]:
+    """Return how many operations there are of each kind, operands, result and precision."""
+    return Counter(operation[:4] for operation in found)

@@ -1,0 +1,66 @@
+"""Digests of the code and packages that decide what is compiled and what is read off it. It needs no engine."""
+
+import ast
+import hashlib
+import json
+from pathlib import Path
+
+from pipeline.compiled.programs import RECIPES, recipes
+
+# What makes and compiles a program, then what chooses programs and reads them.
+STEP_CODE = (
+    "pipeline/compiled/lowering.py",
+    "pipeline/engine/jax_steps.py",
+    "pipeline/models/__init__.py",
+    "pipeline/models/dense.py",
+    "pipeline/models/efficientnet.py",
+    "pipeline/training/building.py",
+    "pipeline/training/precision.py",
+)
+READING_CODE = (
+    "pipeline/compiled/largest.py",
+    "pipeline/compiled/making.py",
+    "pipeline/compiled/programs.py",
+    "pipeline/compiled/targets.py",
+    "pipeline/compiled/optimised.py",
+    "pipeline/compiled/reading.py",
+    "pipeline/compiled/schema.py",
+)
+COMPILERS_LOCK = "requirements/compiled.txt"
+
+
+def source_digests(root: Path = Path()) -> dict[str, str]:
+    """Return the SHA-256 of each source of `compiled/<target>.json`.
+
+    Comments and docstrings of code count for nothing, and of the configuration the benchmarks' recipes alone.
+    """
+    code = {path: _code_digest(root / path) for path in (*STEP_CODE, *READING_CODE)}
+    described = {name: recipe.model_dump(mode="json") for name, recipe in recipes(root).items()}
+    return code | {
+        str(RECIPES): hashlib.sha256(json.dumps(described).encode()).hexdigest(),
+        COMPILERS_LOCK: hashlib.sha256((root / COMPILERS_LOCK).read_bytes()).hexdigest(),
+    }
+
+
+def step_sources(root: Path = Path()) -> dict[str, str]:
+    """Return the digests of the code that makes a program of a recipe, and has it compiled."""
+    return {path: _code_digest(root / path) for path in STEP_CODE}
+
+
+def changed_sources(noted: dict[str, str], root: Path = Path()) -> list[str]:
+    """Return the sources whose digests are not the noted ones."""
+    now = source_digests(root)
+    return sorted(path for path in now.keys() | noted.keys() if now.get(path) != noted.get(path))
+
+
+def _code_digest(path: Path) -> str:
+    """Return the SHA-256 of what Python runs of a file."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            node.body = [part for part in node.body if not _is_text(part)] or [ast.Pass()]
+    return hashlib.sha256(ast.unparse(tree).encode()).hexdigest()
+
+
+def _is_text(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)

@@ -1,0 +1,150 @@
+"""Arrange what was compiled for hardware that is not here: a matrix of targets by numbers, its figure, and padding."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import median
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.ticker import NullFormatter
+
+from pipeline.compiled.answers import (
+    cycle_ratio,
+    in_16_bits,
+    largest_batch_of,
+    memory_ratio,
+    paddings,
+    rounded_to_16_bits,
+)
+from pipeline.compiled.programs import WIDTHS
+from pipeline.compiled.schema import CompiledProgram, CompiledTarget
+from pipeline.compiled.targets import GIB
+from pipeline.report.charts import Chart
+from pipeline.report.drawing import INK, POLICY_COLOURS, draw_svg
+
+NUMBERS = {
+    "float32": "float32, strict",
+    "float32_default": "float32 as the device multiplies it by default",
+    "mixed_float16": "mixed_float16",
+    "mixed_bfloat16": "mixed_bfloat16",
+}
+COLOURS = POLICY_COLOURS | {"float32_default": "#56B4E9"}
+
+
+def hardware_elsewhere(compiled: Sequence[CompiledTarget]) -> dict[str, Any] | None:
+    """Return everything that the section shows; None where nothing was compiled."""
+    if not compiled:
+        return None
+    steps = {(p.benchmark, p.batch_size) for made in compiled for p in made.programs if p.numbers == "float32"}
+    batches = {name: sorted(size for each, size in steps if each == name) for name, _ in steps if name}
+    return {
+        "numbers": NUMBERS,
+        "matrices": {name: _matrix(compiled, name, sizes[0]) for name, sizes in sorted(batches.items())},
+        "padding": [row for made in compiled for row in _padding(made)],
+        "widths": WIDTHS,
+        "tpus": [row for made in compiled if made.kind == "tpu" for row in _tpu(made)],
+        "versions": {key: value for made in compiled for key, value in made.versions.items()},
+        "seconds": median(p.seconds for made in compiled for p in made.programs if p.benchmark and p.memory),
+        "refusals": {
+            f"{made.title}, {p.benchmark or 'product'} in {p.numbers}": p.refusal.words
+            for made in compiled
+            for p in made.programs
+            if p.refusal and not p.refusal.for_memory
+        },
+    }
+
+
+def _matrix(compiled: Sequence[CompiledTarget], benchmark: str, batch_size: int) -> dict[str, Any]:
+    """Return a row a target and numbers of `benchmark` at B and at 2B, and the figure of their memory."""
+    cells = [
+        (made, numbers, [made.find(benchmark, numbers, size) for size in (batch_size, 2 * batch_size)])
+        for made in compiled
+        for numbers in NUMBERS
+    ]
+    cells = [cell for cell in cells if any(cell[2])]
+    rows = [
+        {
+            "target": made.title,
+            "memory_bytes": made.memory_bytes,
+            "numbers": numbers,
+            "programs": [_said(made, program) for program in programs],
+            "ratio": memory_ratio(made, benchmark, numbers, batch_size),
+            "in_16_bits": in_16_bits(programs[0]) if programs[0] and programs[0].memory else None,
+            "wide": programs[0].wide if programs[0] else {},
+            "largest": largest_batch_of(made, benchmark, numbers),
+        }
+        for made, numbers, programs in cells
+    ]
+    return {"batch_size": batch_size, "rows": rows, "chart": _chart(benchmark, cells)}
+
+
+def _said(made: CompiledTarget, program: CompiledProgram | None) -> str:
+    if program is None:
+        return "–"
+    fits = made.fits(program)
+    if program.memory is None:
+        return "does not fit" if fits is False else "refused"
+    return f"{program.memory.total / 2**20:,.0f}" + ("" if fits else ", does not fit")
+
+
+def _chart(benchmark: str, cells: Sequence[tuple[CompiledTarget, str, Sequence[CompiledProgram | None]]]) -> Chart:
+    """Draw a row a target: memory by numbers, filled at B and hollow at 2B, against the memory of the device."""
+    titles = list(dict.fromkeys(made.title for made, *_ in cells))
+
+    def draw(axes: Axes) -> None:
+        for row, title in enumerate(titles):
+            of_target = [cell for cell in cells if cell[0].title == title]
+            capacity = of_target[0][0].memory_bytes / GIB
+            axes.plot([capacity, capacity], [row - 0.4, row + 0.4], color=INK, linewidth=2.5)
+            for place, (_, numbers, programs) in enumerate(of_target):
+                height = row + (place - (len(of_target) - 1) / 2) * 0.18
+                for program, face in zip(programs, (COLOURS[numbers], "none"), strict=True):
+                    if program and program.memory:
+                        axes.plot(
+                            program.memory.total / GIB,
+                            height,
+                            marker="o",
+                            markersize=5,
+                            color=COLOURS[numbers],
+                            markerfacecolor=face,
+                        )
+        axes.set(
+            xscale="log", xlabel="GiB (filled: batch B, hollow: 2B; bar: the device's memory)", title="A step's memory"
+        )
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.xaxis.set_minor_formatter(NullFormatter())
+        axes.set_yticks(range(len(titles)), titles)
+        axes.set_ylim(len(titles) - 0.5, -0.5)
+        axes.grid(visible=False, axis="y")
+        for numbers in dict.fromkeys(numbers for _, numbers, _ in cells):
+            axes.plot([], [], marker="o", linestyle="none", color=COLOURS[numbers], label=numbers)
+        axes.figure.legend(frameon=False, fontsize=8, loc="outside lower center", ncols=4)
+
+    rows = [
+        [made.title, numbers, *(round(p.memory.total / GIB, 3) if p and p.memory else "–" for p in programs)]
+        for made, numbers, programs in cells
+    ]
+    svg = draw_svg(f"{benchmark}-elsewhere", f"Memory of a step of {benchmark} on each target, as compiled", draw)
+    return Chart(svg, ["target", "numbers", "GiB at B", "GiB at 2B"], rows)
+
+
+def _padding(made: CompiledTarget) -> Iterator[dict[str, Any]]:
+    """Yield a row for each kind of 16 bits in which products of this target were compiled."""
+    for numbers in NUMBERS:
+        found: Mapping[int, Any] = {each.width: each for each in paddings(made, numbers, WIDTHS)}
+        if found and numbers != "float32_default":
+            yield {"target": made.title, "numbers": numbers, "found": found}
+
+
+def _tpu(made: CompiledTarget) -> Iterator[dict[str, Any]]:
+    """Yield how a TPU multiplies float32 unless it is asked for the highest precision."""
+    narrow, default, strict = (
+        made.find_product(numbers, 4096) for numbers in ("mixed_bfloat16", "float32_default", "float32")
+    )
+    steps = [p for p in made.programs if p.benchmark and p.numbers == "float32_default" and p.memory]
+    if default or steps:
+        yield {
+            "target": made.title,
+            "rounded": [(step.benchmark, step.batch_size, rounded_to_16_bits(step)) for step in steps],
+            "default_cycles": cycle_ratio(default, narrow),
+            "strict_cycles": cycle_ratio(strict, narrow),
+        }

@@ -1,0 +1,94 @@
+"""Ask the compiler of a device that is not here about your model: does it fit, at which batch, under which policy."""
+
+import argparse
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pipeline.advice.model_values import model_values
+from pipeline.compiled.compiler import ANSWERS, Compiler
+from pipeline.compiled.fitting_in import ask_compiler, sentences
+from pipeline.compiled.programs import DATASETS
+from pipeline.compiled.targets import TARGETS, find_target
+from pipeline.data.description import Description
+from pipeline.errors import InputError
+from pipeline.files.untrusted import Remedy, read_json
+from pipeline.files.writing import write_whole
+from pipeline.study.benchmark import Benchmark
+from pipeline.study.configuration import validate
+from stages import run
+
+ADVICE_FOLDER = Path("advice")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    target = find_target(arguments.target)
+    if arguments.batch < 1:
+        raise InputError(f"--batch: must be at least 1. Received: {arguments.batch}")
+    data = image_data(arguments.dataset)
+    model = model_values(arguments.model, arguments.source, json.loads(arguments.arguments), "tpu")
+    size = arguments.image_size or data[0][0]
+    name = f"{arguments.dataset}_{arguments.model.rpartition(':')[2]}".lower()
+    benchmark = validate(Benchmark, recipe(arguments.dataset, model, size, arguments.batch), f"MODEL={arguments.model}")
+    with Compiler(target, answers=ANSWERS) as compiler:
+        programs, largest = ask_compiler(compiler, target, name, benchmark, data, partial(print, flush=True))
+    found = sentences(target, programs, largest)
+    print("\n" + "\n".join(found))
+    print("This is what the compiler of JAX says of a training step, and no measurement; TensorFlow keeps more alive.")
+    path = ADVICE_FOLDER / f"{name}.{target.name}.json"
+    path.parent.mkdir(exist_ok=True)
+    noted = {
+        "target": target.name,
+        "sentences": found,
+        "programs": [program.model_dump() for program in programs],
+        "largest_batches": [each.model_dump() for each in largest],
+    }
+    write_whole(path, json.dumps(noted, indent=2, ensure_ascii=False) + "\n")
+    print(f"As data: {path}")
+
+
+def image_data(dataset: str) -> tuple[tuple[int, int, int], int]:
+    """Return the shape of the images of a data set and the number of its classes.
+
+    Raises:
+        InputError: it is none of the sources', and was not prepared here.
+    """
+    path = Path("data", dataset, "dataset.json")
+    if not path.exists():
+        if dataset in DATASETS:
+            return DATASETS[dataset]
+        raise InputError(
+            f"DATASET={dataset}: {path} is missing. Prepare it with: "
+            f"python -m stages.download --dataset {dataset} --tfds {dataset}"
+        )
+    again = Remedy(*[f"Remove {path.parent} and prepare it again."] * 2)
+    found = read_json(Description, path, again)
+    height, width, channels = found.image_shape
+    return (height, width, channels), len(found.classes)
+
+
+def recipe(dataset: str, model: dict[str, Any], image_size: int, batch_size: int) -> dict[str, Any]:
+    """Return a benchmark whose training step is that of `model` under Adam."""
+    return {
+        "dataset": dataset,
+        "split": {"num_train_examples": 4 * batch_size, "num_validation_examples": 1},
+        "image_size": image_size,
+        "model": model,
+        "optimizer": {"name": "adam", "learning_rate": 0.001},
+        "batch_size": batch_size,
+        "evaluation_batch_size": 1,
+        "num_epochs": 1,
+    }
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="python -m stages.advise_target", description=__doc__)
+    parser.add_argument("--target", required=True, help=f"one of {', '.join(TARGETS)}")
+    parser.add_argument("--model", required=True, help="as make advise takes it")
+    parser.add_argument("--dataset", required=True, help="one of the sources', or one that is prepared under data/")
+    parser.add_argument("--batch", type=int, default=128, help="the batch size you train with (128)")
+    parser.add_argument("--source", help="the file or folder of a model of your own")
+    parser.add_argument("--arguments", default="{}", help="of the model, as a JSON object")
+    parser.add_argument("--image-size", type=int, help="by default that of the data set")
+    run(main, parser)

@@ -1,0 +1,35 @@
+"""Compile programs for one target as they are asked for, a JSON line each, and answer with where the result lies."""
+
+import argparse
+import gzip
+import json
+import sys
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from pipeline.compiled.lowering import open_compiler
+from pipeline.compiled.programs import Product, Step
+from pipeline.compiled.targets import find_target
+from stages import run
+
+
+def main(arguments: argparse.Namespace) -> None:
+    compile_program = open_compiler(find_target(arguments.target))
+    program: TypeAdapter[Step | Product] = TypeAdapter(Step | Product)
+    for line in sys.stdin:
+        asked = json.loads(line)
+        found = compile_program(program.validate_python(asked["program"]), asked["known"])
+        path = Path(asked["path"])
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_suffix(".partial")
+        with gzip.open(partial, "wt", encoding="utf-8") as file:
+            json.dump(found, file)
+        partial.replace(path)
+        print(json.dumps({"path": str(path)}), flush=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="python -m stages.compile_program", description=__doc__)
+    parser.add_argument("--target", required=True)
+    run(main, parser)

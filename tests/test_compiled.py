@@ -1,0 +1,355 @@
+"""Compiled programs: read off texts written here by hand, and off the files that are committed."""
+
+import ast
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import REPOSITORY
+
+from pipeline.claims.results import load_results
+from pipeline.compiled import answers, judging, sources
+from pipeline.compiled.largest import largest_fitting
+from pipeline.compiled.lowering import versions
+from pipeline.compiled.optimised import estimated_cycles, operations, wanted_bytes
+from pipeline.compiled.programs import WIDTHS, Product, Step, programs
+from pipeline.compiled.reading import read_answer
+from pipeline.compiled.schema import COMPILED_FILES, CompiledProgram, CompiledTarget, LargestBatch, read_target
+from pipeline.compiled.targets import TARGETS, find_target
+from pipeline.errors import InputError
+from pipeline.report.reporting import parts
+
+MADE = sorted((REPOSITORY / COMPILED_FILES).glob("*.json"))
+
+# As a TPU's compiler writes it: products are convolutions, and operands are named, not typed.
+TPU_TEXT = """\
+HloModule jit_step, is_scheduled=true, entry_computation_layout={(f32[4,2]{1,0:T(8,128)}, /*index=1*/u8[3]{0})->(bf16[4]{0}, pred[])}, x=true
+
+%fused_computation.1 (param_0: f32[4,2], param_1: bf16[2,2]) -> bf16[4,2] {
+  %param_0 = f32[4,2]{1,0:T(8,128)} parameter(0)
+  %param_1 = bf16[2,2]{1,0:T(8,128)(2,1)} parameter(1)
+  %narrow = bf16[4,2]{1,0:T(8,128)(2,1)} convert(%param_0)
+  ROOT %convolution.1 = bf16[4,2]{1,0:T(8,128)(2,1)} convolution(%narrow, %param_1), dim_labels=bf_io->bf, operand_precision={highest,highest}, metadata={op_name="jit(step)/jvp(dense)/dense_1/dot_general" stack_frame_id=1}
+}
+
+ENTRY %main (a: f32[4,2]) -> bf16[4] {
+  %param_0 = f32[8,8,1,3]{3,2,1,0} parameter(0)
+  %kernel = f32[3,3,3,8]{3,2,1,0} parameter(1)
+  %convolution.2 = f32[8,8,1,8]{3,2,1,0} convolution(%param_0, %kernel), window={size=3x3}, dim_labels=b01f_01io->b01f, metadata={op_name="jit(step)/jvp(net)/conv2d/conv_general_dilated"}, backend_config={"estimated_cycles":"40"}
+  %fusion.1 = bf16[4,2]{1,0} fusion(%param_0, %kernel), kind=kOutput, calls=%fused_computation.1, backend_config={"estimated_cycles":"2"}
+}
+"""
+# As the compiler for NVIDIA writes it: calls of libraries, whose results are tuples with a workspace.
+GPU_TEXT = """\
+HloModule jit_step, entry_computation_layout={(f16[4,2]{1,0})->f32[2]{0}}, frontend_attributes={}
+
+ENTRY %main.1 (a: f16[4,2]) -> f32[2] {
+  %a = f16[4,2]{1,0} parameter(0)
+  %b = f16[2,2]{1,0} parameter(1)
+  %wide = f32[2,2]{1,0} parameter(2)
+  %matmul.3 = (f16[4,2]{1,0}, s8[33554432]{0}) custom-call(%a, %b), custom_call_target="__cublas$lt$matmul", metadata={op_name="jit(step)/transpose(jvp(dense))/dense/transpose"}, backend_config={"gemm_backend_config":{"precision_config":{"operand_precision":["HIGHEST","HIGHEST"],"algorithm":"ALG_UNSET"}}}
+  %get-tuple-element.1 = f16[4,2]{1,0} get-tuple-element(%matmul.3), index=0
+  %conv.1 = (f16[4,2]{1,0}, u8[0]{0}) custom-call(%get-tuple-element.1, %b), custom_call_target="__cudnn$convForward", metadata={op_name="jit(step)/net/conv2d/conv_general_dilated"}
+  ROOT %dot.1 = f32[2,2]{1,0} dot(%wide, %wide), lhs_contracting_dims={1}, metadata={op_name="jit(step)/net/resizing_3/dot_general"}
+  %call = f32[2]{0} custom-call(%a), custom_call_target="Sharding"
+}
+"""
+
+
+def test_products_and_convolutions_of_a_tpu_are_told_apart_and_typed_by_their_computation():
+    inside, outside = operations(TPU_TEXT)
+    assert inside == ("product", "bfloat16", "bfloat16", "highest", "jvp(dense)/dense_1/dot_general")
+    assert outside == ("convolution", "float32", "float32", "default", "jvp(net)/conv2d/conv_general_dilated")
+
+
+def test_library_calls_of_a_gpu_are_products_and_convolutions():
+    found = operations(GPU_TEXT)
+    assert [each.kind for each in found] == ["product", "convolution", "product"]
+    assert [each.operands for each in found] == ["float16", "float16", "float32"]
+    assert [each.precision for each in found] == ["highest", "default", "default"]
+
+
+def test_bytes_wanted_are_those_of_the_shapes_and_cycles_are_summed():
+    assert wanted_bytes(TPU_TEXT) == 4 * 2 * 4 + 3 + 4 * 2 + 1
+    assert wanted_bytes(GPU_TEXT) == 4 * 2 * 2 + 2 * 4
+    assert estimated_cycles(TPU_TEXT) == 42
+    assert estimated_cycles(GPU_TEXT) is None
+
+
+STEP = Step(
+    benchmark="b", recipe={}, image_shape=(8, 8, 1), num_classes=10, numbers="mixed_float16", batch_size=16
+)  # fmt: skip
+ANSWER = {
+    "program_sha256": "a" * 64,
+    "seconds": 1.26,
+    "memory": {"arguments": 100, "outputs": 60, "aliased": 50, "temporaries": 1000, "code": 7},
+    "peak_bytes": 0,
+    "costs": {"flops": 2.0},
+    "text": GPU_TEXT,
+}
+
+
+def test_an_answer_is_read_into_a_record():
+    found = read_answer(STEP, ANSWER)
+    assert (found.memory.total, found.memory.peak, found.seconds) == (1117, None, 1.3)
+    assert found.wide == {"net/resizing/dot_general": 1}
+    assert answers.in_16_bits(found) == (2, 3)
+    assert answers.in_16_bits(found, ["convolution"]) == (1, 1)
+    assert (found.flops, found.bytes_moved) == (2.0, None)
+
+
+@pytest.mark.parametrize(
+    ("words", "for_memory"),
+    [("RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm", True), ("INTERNAL: no such kernel", False)],
+)
+def test_a_refusal_keeps_the_compilers_words_and_is_a_result(words, for_memory):
+    found = read_answer(STEP, {"program_sha256": None, "seconds": 2.0, "refused": words})
+    assert (found.refusal.words, found.refusal.for_memory) == (words, for_memory)
+    made = made_up(found)
+    assert made.fits(found) is (False if for_memory else None)
+    assert answers.memory_ratio(made, "b", "mixed_float16", 16) is None
+
+
+def made_up(*programs: CompiledProgram, **changes) -> CompiledTarget:
+    values = {
+        "target": "h100", "title": "t", "kind": "gpu", "memory_bytes": 1500, "description": "", "flags": "",
+        "versions": {}, "sources": {}, "programs": list(programs), "largest_batches": [],
+    }  # fmt: skip
+    return CompiledTarget(**values | changes)
+
+
+def program(numbers: str, total: int, batch_size: int = 16, **changes) -> CompiledProgram:
+    memory = {"arguments": 0, "outputs": 0, "aliased": 0, "temporaries": total, "code": 0, "peak": None}
+    values = {"benchmark": "b", "numbers": numbers, "batch_size": batch_size, "program_sha256": None, "seconds": 1.0}
+    return CompiledProgram(**values | {"memory": memory} | changes)
+
+
+def test_memory_is_compared_with_strict_float32_at_the_same_batch():
+    made = made_up(
+        program("float32", 1000), program("mixed_float16", 600), program("float32", 2000, 32), program("mixed_float16", 1100, 32)
+    )  # fmt: skip
+    assert answers.memory_ratio(made, "b", "mixed_float16", 16) == 0.6
+    assert answers.memory_ratio(made, "b", "mixed_float16", 64) is None
+    fits = [answers.step_fits(made, "b", each, 32) for each in ("float32", "mixed_float16", "mixed_bfloat16")]
+    assert fits == [False, True, None]
+
+
+def test_the_ratio_of_largest_batches_has_bounds():
+    def largest(numbers, fits, does_not_fit):
+        return LargestBatch(benchmark="b", numbers=numbers, fits=fits, does_not_fit=does_not_fit)
+
+    made = made_up(largest_batches=[largest("float32", 100, 104), largest("mixed_float16", 200, 207)])
+    assert answers.largest_batch_ratio(made, "b", "mixed_float16") == (200 / 103, 206 / 100)
+    assert answers.largest_batch_ratio(made, "b", "mixed_bfloat16") is None
+    assert answers.largest_batch_ratio(made_up(), "b", "mixed_float16") is None
+
+
+def test_padding_is_what_a_product_takes_beyond_its_shapes_and_beyond_the_workspace():
+    def product(width, arguments, temporaries):
+        memory = {"arguments": arguments, "outputs": 0, "aliased": 0, "temporaries": temporaries, "code": 0, "peak": 0}
+        changes = {"benchmark": None, "width": width, "memory": memory, "wanted_bytes": 90}
+        return program("mixed_float16", 0, 8192, **changes)
+
+    made = made_up(product(4096, 90, 32), product(4100, 90, 160), product(4097, 95, 32))
+    found = answers.paddings(made, "mixed_float16", (4096, 4097, 4100, 4224))
+    assert found == [(4096, 0, 0), (4097, 5, 0), (4100, 0, 128)]
+
+
+def test_operands_rounded_by_the_compiler_are_counted_in_float32_too():
+    def several(operands, count):
+        return {"kind": "product", "operands": operands, "result": "float32", "precision": "default", "count": count}
+
+    found = program("float32_default", 1, operations=[several("bfloat16 × float32", 5), several("float32", 1)])
+    assert answers.rounded_to_16_bits(found) == (5, 6)
+    assert answers.in_16_bits(found) == (0, 6)
+
+
+@pytest.mark.parametrize("capacity", [10_000, 33_333, 80_000])
+def test_the_largest_batch_is_found_in_few_compiles(capacity):
+    asked = []
+
+    def needed(size: int) -> int:
+        asked.append(size)
+        return 700 + 46 * size + (300 if size % 64 == 0 else 0)  # about a line
+
+    fits, does_not_fit = largest_fitting(needed, capacity, 128)
+    assert 700 + 46 * fits + 300 * (fits % 64 == 0) <= capacity < needed(does_not_fit)
+    assert does_not_fit - fits <= max(1, fits / 32)
+    assert len(set(asked)) <= 8
+
+
+def test_the_largest_batch_is_found_where_the_compiler_refuses_without_a_number():
+    fits, does_not_fit = largest_fitting(lambda size: None if size > 700 else 20 * size, 10**9, 128)
+    assert fits <= 700 < does_not_fit
+    assert does_not_fit - fits <= fits / 32
+    assert largest_fitting(lambda _: None, 10**9, 128) == (None, 1)
+    assert largest_fitting(lambda _: 1, 10**9, 128)[1] is None
+
+
+def test_every_target_is_told_to_its_compiler_with_what_is_installed():
+    installed = {"nvidia-cuda-runtime-cu12": "12.9.79", "nvidia-cudnn-cu12": "9.28.0.42"}
+    text = TARGETS["v100-16gb"].description(installed)
+    for line in (
+        "device_memory_size: 16935682048",
+        "cuda_compute_capability { major: 7 minor: 0 }",
+        'runtime_version: "12.9.0"',
+        "dnn_version_info { major: 9 minor: 28 patch: 0 }",
+    ):
+        assert line in text
+    assert "ACCELERATED_FEATURES" in TARGETS["h100"].description(installed)
+    assert TARGETS["tpu-v5e"].description({}) == "v5e:2x2"
+
+
+def test_every_recipe_is_compiled_at_its_batch_and_twice_that_in_all_numbers_of_the_target():
+    for target in TARGETS.values():
+        steps = [each for each in programs(target, REPOSITORY) if isinstance(each, Step)]
+        assert {(each.benchmark, each.batch_size) for each in steps} == {
+            *(("mnist_dense", size) for size in (8192, 16_384)),
+            *(("cifar100_efficientnet_b0", size) for size in (128, 256)),
+        }
+        assert len(steps) == 4 * len(target.numbers)
+        widths = [each.width for each in programs(target, REPOSITORY) if isinstance(each, Product)]
+        assert widths == [*WIDTHS] * len(target.numbers)
+    assert "float32_default" not in TARGETS["v100-16gb"].numbers  # which has no TF32
+
+
+def test_an_unknown_target_lists_the_known_ones():
+    with pytest.raises(InputError, match=r"must be one of tpu-v3, .*b200. Received: 'tpu-v9'"):
+        find_target("tpu-v9")
+    done = subprocess.run(
+        [sys.executable, "-m", "stages.compiled", "tpu-v9"], cwd=REPOSITORY, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr.startswith("error: TARGET: must be one of tpu-v3")) == (2, True)
+
+
+@pytest.mark.parametrize(("target", "package"), [("tpu-v5e", "libtpu"), ("h100", "jax-cuda12-plugin")])
+def test_without_its_compiler_it_says_what_to_install(target, package):
+    """The environment of the tests has neither."""
+    with pytest.raises(InputError, match=rf"{package}, .* `make compiled` installs"):
+        versions(find_target(target))
+
+
+def test_a_part_does_not_take_the_place_of_a_whole_file():
+    done = subprocess.run(
+        [sys.executable, "-m", "stages.compiled", "h100", "--benchmark", "mnist_dense"],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, "name a folder with --out" in done.stderr) == (2, True)
+
+
+def test_a_digest_of_code_overlooks_what_python_does_not_run(tmp_path):
+    def digest(text: str) -> str:
+        (tmp_path / "code.py").write_text(text)
+        return sources._code_digest(tmp_path / "code.py")
+
+    first = digest('"""Say."""\ndef f():\n    """Say more."""\n    return 1\n')
+    assert digest("def f():  # a remark\n    return (1)\n") == first
+    assert digest("def f():\n    return 2\n") != first
+
+
+def test_the_sources_are_all_that_lowering_imports_to_make_a_step():
+    """Of the rooms whose edits change programs; what the study's schema and files say comes in as the recipe."""
+    tree = ast.parse((REPOSITORY / "pipeline/compiled/lowering.py").read_text())
+    imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
+    rooms = ("pipeline.engine.jax_steps", "pipeline.training", "pipeline.models")
+    for module in imported:
+        if module.startswith(rooms):
+            assert f"{module.replace('.', '/')}.py" in sources.STEP_CODE
+
+
+@pytest.mark.parametrize("path", MADE, ids=lambda path: path.stem)
+def test_what_is_committed_was_compiled_from_the_sources_of_today(path: Path):
+    made = read_target(path.stem, path.parent)
+    changed = sources.changed_sources(made.sources, REPOSITORY)
+    assert not changed, f'older than {", ".join(changed)}. Run: make compiled TARGETS="{path.stem}"'
+
+
+def test_a_change_of_a_source_is_noticed():
+    noted = sources.source_digests(REPOSITORY)
+    assert sources.changed_sources(noted, REPOSITORY) == []
+    lock = {"requirements/compiled.txt": "0" * 64}
+    assert sources.changed_sources(noted | lock, REPOSITORY) == ["requirements/compiled.txt"]
+
+
+def test_a_damaged_file_says_how_it_is_made(tmp_path):
+    (tmp_path / "h100.json").write_text("{}")
+    with pytest.raises(InputError, match='make compiled TARGETS="h100"'):
+        read_target("h100", tmp_path)
+    with pytest.raises(InputError, match=r'is missing\. Make it with: make compiled TARGETS="b200"'):
+        read_target("b200", tmp_path)
+
+
+def test_the_report_shows_every_target_and_where_nothing_is_judged(rendered, tmp_path):
+    study = Path(shutil.copytree(rendered, tmp_path / "study", symlinks=True))
+    part = parts(load_results(study))
+    assert "Nothing was compiled" in part("elsewhere")
+    shutil.copytree(REPOSITORY / COMPILED_FILES, study / COMPILED_FILES)
+    html = parts(load_results(study))("elsewhere")
+    for path in MADE:
+        assert read_target(path.stem, path.parent).title in html
+    for words in ("not yet validated on a device", "that is another program", "nothing is judged by them"):
+        assert words in html
+    h100 = read_target("h100", REPOSITORY / COMPILED_FILES)
+    memory = h100.find("mnist_dense", "mixed_float16", 8192).memory.total
+    assert f'<td class="nowrap">{memory / 2**20:,.0f}</td>' in html
+    assert "8 of 8" in html
+
+
+def test_claims_on_memory_are_judged_by_all_targets():
+    def made(title, ratio):
+        return made_up(program("float32", 1000), program("mixed_float16", int(1000 * ratio)), title=title)
+
+    def judged(*ratios):
+        compiled = [made(f"t{index}", ratio) for index, ratio in enumerate(ratios)]
+        return judging.memory_at_most(compiled, "b", "mixed_float16", 16, 0.6)
+
+    assert judged() is None
+    assert judged(0.5, 0.6)[::2] == ("reproduced", "t0: 0.50×; t1: 0.60×")
+    assert judged(0.5, 0.7).verdict == "in direction only"
+    assert judged(0.7).verdict == "in direction only"
+    assert judged(1.1).verdict == "not reproduced"
+    assert judging.OTHER_PROGRAM in judged(1.1).reason
+
+
+def test_a_claim_of_no_memory_is_refuted_by_a_step_that_fits():
+    fitting, full = (made_up(program("float32", total), title=str(total)) for total in (1400, 1600))
+    assert judging.runs_out_of_memory([fitting], "b", "float32", 16).verdict == "not reproduced"
+    assert judging.runs_out_of_memory([full], "b", "float32", 16).verdict == "reproduced"
+    assert judging.runs_out_of_memory([full], "b", "float32", 32) is None
+
+
+def test_a_claim_on_the_batch_holds_by_the_lower_bound():
+    def made(fits, does_not_fit):
+        batches = {"float32": (100, 101), "mixed_float16": (fits, does_not_fit)}
+        found = [LargestBatch(benchmark="b", numbers=n, fits=a, does_not_fit=b) for n, (a, b) in batches.items()]
+        return made_up(largest_batches=found)
+
+    for fits, does_not_fit, verdict in (
+        (200, 204, "reproduced"),
+        (199, 204, "in direction only"),
+        (90, 92, "not reproduced"),
+    ):
+        assert judging.largest_batch_at_least([made(fits, does_not_fit)], "b", "mixed_float16", 2.0).verdict == verdict
+
+
+COMMITTED = answers.read_compiled(REPOSITORY / COMPILED_FILES)
+GPUS = [made for made in COMMITTED if made.kind == "gpu"]
+TPUS = [made for made in COMMITTED if made.kind == "tpu"]
+
+
+def test_compilers_of_tensor_cores_pad_exactly_what_is_no_multiple_of_8():
+    hopper = [made for made in GPUS if made.target in ("h100", "h200", "b200")]
+    assert judging.pads_other_widths(hopper, "mixed_float16", 8).verdict == "reproduced"
+    assert judging.pads_other_widths(hopper, "float32", 8).verdict == "not reproduced"  # never padded
+
+
+def test_a_tpu_pads_to_multiples_of_128_and_rounds_float32_to_bfloat16():
+    assert judging.pads_other_widths(TPUS, "mixed_bfloat16", 128).verdict == "reproduced"
+    assert judging.rounds_float32_operands(TPUS, "mnist_dense", 8192).verdict == "reproduced"
+    assert judging.multiplies_in_16_bits(TPUS, "mnist_dense", "mixed_bfloat16", 8192).verdict == "reproduced"
+    assert judging.multiplies_in_16_bits(COMMITTED, "mnist_dense", "float32", 8192).verdict == "not reproduced"
