@@ -10,7 +10,8 @@ import sys
 from typing import NoReturn
 
 from pipeline.campaign.alarm import TOO_LITTLE, detect_drift
-from pipeline.campaign.history import append, entry, read_baseline, read_ledger
+from pipeline.campaign.entry import entry
+from pipeline.campaign.history import append, read_baseline, read_ledger
 from pipeline.claims.results import load_results
 from pipeline.comparison.finished_runs import read_record
 from pipeline.comparison.finished_speeds import read_speeds

@@ -15,7 +15,8 @@ from scipy import stats
 
 from bench.drift import rates
 from pipeline.campaign.alarm import DRIFT, FINE, INVALID, TOO_LITTLE, WARNING, detect_drift
-from pipeline.campaign.history import append, entry, pin, read_baseline, read_ledger
+from pipeline.campaign.entry import entry
+from pipeline.campaign.history import append, pin, read_baseline, read_ledger
 from pipeline.claims.results import load_results
 from pipeline.errors import InputError
 from pipeline.report.reporting import _benchmark

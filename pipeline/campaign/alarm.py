@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.campaign.history import CampaignEntry
+from pipeline.campaign.entry import CampaignEntry
 from pipeline.speed.blocks import REPEAT
 from pipeline.statistics.drift import MIN_SEEDS, Direction, Shift, shift, shift_of_speeds
 
@@ -89,7 +89,7 @@ def _outside(campaign: CampaignEntry, baseline: Sequence[CampaignEntry]) -> dict
 def _shifts_of_time(
     benchmark: str, campaign: CampaignEntry, baseline: Sequence[CampaignEntry]
 ) -> dict[Place, Shift | None]:
-    """The time of the baseline variant, and those of the others beside it.
+    """Return the shifts of the baseline variant's time, and of those of the others beside it.
 
     A single campaign does not show how fast a machine is from one week to the next: the time itself is judged where so
     many campaigns are pinned that they do. What variants take beside each other, launches show.

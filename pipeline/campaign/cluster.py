@@ -78,9 +78,11 @@ def missing_stages(stages: Sequence[str], root: Path, remote: bool, restore: boo
         known = {stage.addressing: stage for stage in repo.index.stages}
         for name in stages:
             stage = known[name]
+            # First what dvc.lock names, if it was made from what lies here: DVC restores it either way. Where that is
+            # damaged, another machine may have made it anew.
+            is_current = not stage.changed_deps()
             stage.save_deps()
-            # First the run that dvc.lock names, if any. Where that is damaged, another machine may have made it anew.
-            for forget in (False, True):
+            for forget in (False, True) if is_current else (True,):
                 if forget:
                     for out in stage.outs:
                         out.clear()

@@ -17,7 +17,8 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from pipeline.campaign.history import LEDGER, CampaignEntry, read_ledger
+from pipeline.campaign.entry import CampaignEntry
+from pipeline.campaign.history import LEDGER, read_ledger
 from pipeline.errors import InputError
 from pipeline.files import yaml_files
 from pipeline.files.writing import write_whole

@@ -23,7 +23,6 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_MEM_FRACTION", "0.92")
 with silent_stderr():
     import jax
     import keras
-    from keras.layers import BatchNormalization as BatchNormalization  # XLA fuses it
 
     with contextlib.suppress(ModuleNotFoundError):
         import tensorflow  # noqa: F401  which Keras imports where it is installed
@@ -32,6 +31,7 @@ with silent_stderr():
 from pipeline.engine.activations import activation_gradients  # noqa: F401
 from pipeline.engine.jax_steps import apply_step, gradient_step  # noqa: F401
 
+BatchNormalization = keras.layers.BatchNormalization  # XLA fuses it
 COMPILES_SHAPES = True  # every function is compiled again for each shape, and none runs uncompiled
 
 

@@ -23,12 +23,14 @@ with silent_stderr(), without("IPython", "jax", "matplotlib", "pandas", "pyarrow
 
     from tensorflow.python.util._pywrap_util_port import IsMklEnabled  # the public API does not tell
 
-    from pipeline.engine.fused_batch_norm import BatchNormalization as BatchNormalization
+    from pipeline.engine import fused_batch_norm
 tf.get_logger().setLevel("ERROR")  # it advises against tracing, which we do on purpose and outside the clock
 
 
 COMPILES_SHAPES = False
 NUM_BATCHES_AHEAD = 2
+
+BatchNormalization = fused_batch_norm.BatchNormalization
 
 
 def join_processes() -> tuple[int, int]:

@@ -73,18 +73,7 @@ def parts(results: Results) -> Callable[[str], str]:
                 for name, values in results.numerics["samples"].items()
             },
             "split": describe_facts({SPLIT: results.numerics["facts"][SPLIT]}),
-            "gradient_charts": [
-                Chart(
-                    figures.exponent_histogram(name, found["exponents"], found["counts"], found["loss_scale"]),
-                    ["exponent", "gradients"],
-                    [
-                        [number(e), number(count)]
-                        for e, count in zip(found["exponents"], found["counts"], strict=True)
-                        if count
-                    ],
-                )
-                for name, found in results.numerics["gradients"].items()
-            ],
+            "gradient_charts": list(_gradient_charts(results)),
             "elsewhere_found": hardware_elsewhere(results.compiled),
             "devices": DEVICES,
             "device": device_of(hardware_of(results.environments)),
@@ -101,6 +90,16 @@ def parts(results: Results) -> Callable[[str], str]:
         }
     )
     return lambda name: str(getattr(module, name)())
+
+
+def _gradient_charts(results: Results) -> Iterator[Chart]:
+    for name, found in results.numerics["gradients"].items():
+        exponents, counts = found["exponents"], found["counts"]
+        yield Chart(
+            figures.exponent_histogram(name, exponents, counts, found["loss_scale"]),
+            ["exponent", "gradients"],
+            [[number(e), number(count)] for e, count in zip(exponents, counts, strict=True) if count],
+        )
 
 
 def _prose(results: Results) -> Callable[[str], Markup]:
