@@ -130,7 +130,7 @@ def test_without_an_origin_the_checkout_is_the_origin(checkout, prepare):
 def ledger_entry(name: str, seeds: list[int]):
     study = small_study(campaign=name, seeds=seeds)
     records = {key: planned_record(key, campaign=name) for key in study.runs()}
-    return entry(study, records, {key: [] for key in records})
+    return entry(study, records, {})
 
 
 def test_seeds_follow_from_the_name_alone():
@@ -246,7 +246,7 @@ def test_the_collector_waits_for_what_is_missing_and_no_longer_than_it_may(tmp_p
 def pinned(ledger: Path, **changes: object) -> None:
     study = small_study(campaign="old", **changes)
     records = {key: planned_record(key, study, campaign="old") for key in study.runs()}
-    append(entry(study, records, {key: [] for key in records}), ledger)
+    append(entry(study, records, {}), ledger)
     pin(["old"], ledger)
 
 

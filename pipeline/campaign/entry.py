@@ -1,4 +1,4 @@
-"""What a campaign leaves in the ledger: on what it was made, each of its runs, and the launches that measured speed."""
+"""An entry of the ledger: on what a campaign was made, each of its runs, and the launches that measured speed."""
 
 import hashlib
 import json
