@@ -32,6 +32,8 @@ if __name__ == "__main__":
     parser.add_argument("--benchmark", action="append", default=[], help="compile this one and nothing else")
     parser.add_argument("--out", type=Path, default=COMPILED_FILES, help="the folder of the files (compiled)")
     parser.add_argument(
-        "--only-kept", action="store_true", help="compile nothing: note what an interrupted call has compiled"
+        "--only-kept",
+        action="store_true",
+        help="no further programs than those in the files, and those that an interrupted call has compiled",
     )
     run(main, parser)

@@ -65,8 +65,8 @@ class Compiler:
         return cast(CompiledProgram, known)
 
     def keeps(self, program: Step | Product) -> bool:
-        """Return whether the answer for `program` lies there, so that nothing need be compiled."""
-        return self._path(program).exists()
+        """Return whether an answer for `program` is known, so that it is compiled only where its text has changed."""
+        return self._path(program).exists() or _key(program) in self._known
 
     def _path(self, program: Step | Product) -> Path:
         name = hashlib.sha256((self._basis + program.model_dump_json()).encode()).hexdigest()

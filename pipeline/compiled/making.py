@@ -35,7 +35,8 @@ def make_target(
     Args:
         folder: where the file lies, or will. A program that has not changed since then is not compiled again.
         benchmarks: the names of those to compile and nothing else; by default all, and products too.
-        only_kept: compile nothing, and write down what an earlier, interrupted call has compiled.
+        only_kept: compile no further programs than those in the file and those of an earlier, interrupted call. Where
+            there are none, no file is written.
     """
     path = folder / f"{target.name}.json"
     made = _empty(target)
@@ -52,6 +53,8 @@ def make_target(
             for largest in _largest_batches(numbers, target, compiler, made, only_kept):
                 made.largest_batches.append(largest)
                 say(f"{target.name}: {largest.benchmark} {numbers}: a batch of {largest.fits} fits")
+    if only_kept and not made.programs:
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, made.model_dump_json(indent=1) + "\n")
 
