@@ -369,7 +369,7 @@ DAMAGED_ARCHIVES: dict[str, tuple[Callable[[Contents], bytes], str]] = {
     "no study": (without("params.yaml"), "it has no params.yaml"),
     "no claims": (without("claims.yaml"), "it has no claims.yaml"),
     "a study that is none": (change("params.yaml", whole(b"[]")), "params.yaml"),
-    "a study of 100,000 seeds": (change("params.yaml", swap(r"(?s)seeds:.*?\n(?=\w)", f"seeds: {list(range(100_000))}\n")), "seeds"),
+    "a study of 100,000 seeds": (change("params.yaml", swap(r"(?sm)^seeds:.*?\n(?=\w)", f"seeds: {list(range(100_000))}\n")), "seeds"),
     "a study of python objects": (change("params.yaml", whole(b"!!python/object/apply:os.system ['true']")), "not readable as YAML"),
     "a study too deep": (change("params.yaml", whole(DEEP)), "not readable as YAML"),
     "a study of 2 MiB": (change("params.yaml", lambda content: content + b"#" * 2**21), "more than 1 MiB"),
