@@ -15,8 +15,8 @@ from conftest import REPOSITORY, planned_record, small_study
 from projects import IDENTITY, git
 
 from pipeline.campaign.cluster import Cluster
-from pipeline.campaign.fan_out import MAX_SEED, campaign_seeds, write_stages
 from pipeline.campaign.entry import entry
+from pipeline.campaign.fan_out import MAX_SEED, campaign_seeds, write_stages
 from pipeline.campaign.history import append, check_baseline, pin
 from pipeline.errors import InputError
 from pipeline.study.configuration import read

@@ -250,7 +250,10 @@ def stages(finished) -> list[Stage]:
 
 @pytest.fixture(scope="module")
 def opened(finished, environment) -> dict[str, set[str]]:
-    """Stage's command → the files of the project that it opened to read, but for Python's and those it threw away."""
+    """Stage's command → the files of the project that it opened to read, but for those it threw away and its code.
+
+    A checkpoint knows the whole library by its digest.
+    """
     # No CPU is filled with a batch: this is what `ceilings` starts on an accelerator.
     trying = ("--benchmark", "small_dense", "--variant", "mixed", "--batch-size", "16")
     variables = opened_files(finished.parent) | {"OPENED_BY": "python -m stages.ceilings"}
@@ -261,7 +264,8 @@ def opened(finished, environment) -> dict[str, set[str]]:
         for line in lines.read_text().splitlines():
             command, path = line.split("\t")
             file = Path(path)
-            if file.is_relative_to(finished) and file.suffix not in (".py", ".pyc") and file.is_file():
+            is_code = file.suffix in (".py", ".pyc") or file.is_relative_to(finished / "pipeline")
+            if file.is_relative_to(finished) and not is_code and file.is_file():
                 found.setdefault(command, set()).add(str(file.relative_to(finished)))
     return found
 
