@@ -60,7 +60,7 @@ def write_study(folder: Path, num_runs: int) -> Study:
     study = Study.model_validate(
         project
         | {"seeds": list(range(num_runs // (10 * len(names)))), "benchmarks": dict.fromkeys(names, recipe)}
-        | {"variants": variants, "deviations": {}}
+        | {"variants": variants, "deviations": {}, "num_seeds": {}}
         | {"comparison": {"baseline": "float32_1x", "num_warmup_epochs": 1, "margin_pp": dict.fromkeys(names, 0.2)}}
     )
     (folder / "params.yaml").write_text(yaml_files.dump(study.model_dump(mode="json")), encoding="utf-8")

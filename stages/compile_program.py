@@ -11,6 +11,7 @@ from pydantic import TypeAdapter
 from pipeline.compiled.lowering import open_compiler
 from pipeline.compiled.programs import Product, Step
 from pipeline.compiled.targets import find_target
+from pipeline.files.writing import whole
 from stages import run
 
 
@@ -20,13 +21,9 @@ def main(arguments: argparse.Namespace) -> None:
     for line in sys.stdin:
         asked = json.loads(line)
         found = compile_program(program.validate_python(asked["program"]), asked["known"])
-        path = Path(asked["path"])
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_suffix(".partial")
-        with gzip.open(partial, "wt", encoding="utf-8") as file:
+        with whole(Path(asked["path"])) as partial, gzip.open(partial, "wt", encoding="utf-8") as file:
             json.dump(found, file)
-        partial.replace(path)
-        print(json.dumps({"path": str(path)}), flush=True)
+        print(json.dumps({"path": asked["path"]}), flush=True)
 
 
 if __name__ == "__main__":
