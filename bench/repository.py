@@ -6,7 +6,6 @@ Its peer is the three commands of those stages themselves. They, in turn, are me
 same files and prints a mean a variant.
 """
 
-import json
 import re
 import sys
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 from bench.campaigns import write_project
 from bench.figures import figure, within
 from bench.processes import in_turn, interleaved, measure
+from pipeline.claims.result_files import Ceilings, Numerics
 from pipeline.numerics.facts import fact_names
 from pipeline.study.schema import load_study
 
@@ -49,12 +49,14 @@ def prepare(folder: Path, num_runs: int) -> float:
     """
     write_project(folder, num_runs)
     benchmarks = load_study(folder / "params.yaml").benchmarks
-    numerics = {"facts": dict.fromkeys(fact_names(benchmarks), 1), "models": {}, "gradients": {}, "trials": []}
+    facts = dict.fromkeys(fact_names(benchmarks), 1)
+    numerics = Numerics(schema_version=2, facts=facts, samples={}, models={}, gradients={}, trials=[])
+    ceilings = Ceilings(schema_version=1, largest_batch={})
     results = folder / "results"
     for name in benchmarks:
         (results / "speed" / f"{name}.json").write_text("{}\n", encoding="utf-8")
-    (results / "numerics.json").write_text(json.dumps({"schema_version": 1} | numerics), encoding="utf-8")
-    (results / "ceilings.json").write_text(json.dumps({"schema_version": 1, "largest_batch": {}}), encoding="utf-8")
+    (results / "numerics.json").write_text(numerics.model_dump_json(), encoding="utf-8")
+    (results / "ceilings.json").write_text(ceilings.model_dump_json(), encoding="utf-8")
     (results / "layers.csv").write_text("layer\n", encoding="utf-8")
     measure(sys.executable, "-m", "compileall", "-q", *PACKAGES, cwd=folder)  # else the first to run does that
     seconds = _conclude(folder)
