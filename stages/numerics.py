@@ -25,6 +25,7 @@ def main(_: argparse.Namespace) -> None:
     from pipeline import engine  # first, and late: it quietens the engine, which takes seconds to import
     from pipeline.data import datasets
     from pipeline.numerics import arithmetic, exponents, first_steps, notebook_split, optimizer_trials
+    from pipeline.training import building
 
     found: dict[str, Any] = {"schema_version": 2, "facts": {}, "samples": {}, "models": {}, "gradients": {}}
     found["trials"] = []
@@ -39,11 +40,12 @@ def main(_: argparse.Namespace) -> None:
         shape = (data.num_classes, data.num_channels)
         if not found["models"]:
             facts.update(arithmetic.policy_facts(benchmark, *shape))
-        model = found["models"][name] = arithmetic.model_facts(benchmark, *shape)
+        models = {policy: building.build_model(benchmark, policy, *shape, seed=0)[0] for policy in POLICIES}
+        model = found["models"][name] = arithmetic.model_facts(models)
         sizes = model["sizes"]
         for policy in POLICIES:
             facts[f"weights_ratio.{name}.{policy}"] = sizes[policy]["weights_bytes"] / sizes["float32"]["weights_bytes"]
-        layers.extend(arithmetic.layer_rows(name, benchmark, *shape))
+        layers.extend(arithmetic.layer_rows(name, models))
         gradients = found["gradients"][name] = exponents.gradient_exponents(benchmark, data, LOSS_SCALE)
         facts[f"gradients.{name}.some_flushed"] = gradients["flushed_share"] > 0
         facts[f"gradients.{name}.fewer_flushed_when_scaled"] = (

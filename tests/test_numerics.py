@@ -16,8 +16,10 @@ import keras
 from pipeline.data.datasets import Dataset, Examples
 from pipeline.numerics import arithmetic, exponents, first_steps, notebook_split, optimizer_trials
 from pipeline.numerics.facts import POLICIES, TRIALS, fact_names, sample_names
+from pipeline.numerics.repeating import fit_in_order, from_each
 from pipeline.study.benchmark import Benchmark
 from pipeline.study.variant import Variant
+from pipeline.training.building import build_model
 from stages import numerics as stage
 
 RECIPE = Benchmark.model_validate(benchmark(units=16))
@@ -52,6 +54,10 @@ def test_range_as_the_formats_define_it():
     assert facts["float32_parameters_in_500_kilobytes"] == 125_000
 
 
+def models_of(recipe):
+    return {policy: build_model(recipe, policy, 10, 1, seed=0)[0] for policy in POLICIES}
+
+
 def test_rounding_at_the_ends_of_float16():
     """Half of the smallest subnormal, 2⁻²⁴, is 2.98e-8; the half-way point after 65,504 is 65,520."""
     facts = arithmetic.range_facts()
@@ -63,7 +69,7 @@ def test_rounding_at_the_ends_of_float16():
 
 def test_parameters_are_counted_as_a_model_has_them():
     recipe = RECIPE.with_dense_model(64).model_copy(update={"image_size": 28})
-    assert arithmetic.dense_parameters(64) == arithmetic.model_facts(recipe, 10, 1)["num_parameters"]
+    assert arithmetic.dense_parameters(64) == arithmetic.model_facts(models_of(recipe))["num_parameters"]
     facts = arithmetic.range_facts()
     assert facts["parameters_of_twice_the_units.64"] == 2.15
     assert facts["parameters_of_twice_the_units.4096"] == 3.67
@@ -137,7 +143,7 @@ def test_dtypes_under_each_policy():
 
 def test_sizes_and_widths():
     """64 pixels → 16 → 16 → 10: only the last layer's ten outputs are no multiple of 8."""
-    facts = arithmetic.model_facts(RECIPE, 10, 1)
+    facts = arithmetic.model_facts(models_of(RECIPE))
     count = 64 * 16 + 16 + 16 * 16 + 16 + 16 * 10 + 10
     assert facts["num_parameters"] == count
     for policy in POLICIES:
@@ -149,7 +155,7 @@ def test_sizes_and_widths():
 
 
 def test_every_layer_is_listed_under_every_policy():
-    rows = arithmetic.layer_rows("wide", RECIPE, 10, 1)
+    rows = arithmetic.layer_rows("wide", models_of(RECIPE))
     kinds = [row["kind"] for row in rows if row["policy"] == "mixed_float16"]
     assert kinds == ["Rescaling", "Resizing", "Flatten", "Dense", "Dense", "Dense", "Activation"]
     dense = [row for row in rows if row["policy"] == "mixed_float16" and row["kind"] == "Dense"]
@@ -210,6 +216,19 @@ def test_trials_find_a_known_failure_and_its_repair(data, monkeypatch):
     assert (failed["name"], failed["num_trained"], failed["num_trials"]) == ("adam.bfloat16", 0, 2)
     assert (repaired["name"], repaired["num_trained"]) == ("adam_beta_2_0.99.bfloat16", 2)
     assert min(repaired["float32_accuracies"]) > 0.5
+
+
+def test_a_model_that_is_set_back_trains_as_the_first_time(data):
+    """Adam's moments and step count are set back with the weights."""
+    model, _ = build_model(RECIPE, "float32", 10, 1, seed=0)
+    model.compile("adam", "sparse_categorical_crossentropy", steps_per_execution=4)
+    ends, start = [], model.get_weights()
+    for _ in from_each(model, [start, start]):
+        fit_in_order(model, data.train.images, data.train.labels, 8, 2, np.random.default_rng(0))
+        ends.append(model.get_weights())
+    for first, second, before in zip(*ends, start, strict=True):
+        np.testing.assert_array_equal(first, second)
+        assert (first != before).any()
 
 
 def test_a_fixed_scale_that_is_too_high_fails_and_a_dynamic_one_is_applied(data, monkeypatch):

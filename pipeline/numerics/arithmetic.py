@@ -5,6 +5,7 @@ NumPy's arithmetic alone is timed.
 
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -152,11 +153,10 @@ def loss_scale_facts(growth_steps: int = 2000) -> Facts:
     }
 
 
-def layer_rows(name: str, benchmark: Benchmark, num_classes: int, num_channels: int) -> list[dict[str, str]]:
-    """List the compute, variable and output dtype of every layer of a benchmark's model under each policy."""
+def layer_rows(name: str, models: Mapping[str, keras.Model]) -> list[dict[str, str]]:
+    """List the compute, variable and output dtype of every layer of a benchmark's model, built under each policy."""
     rows = []
-    for policy in POLICIES:
-        model, _ = building.build_model(benchmark, policy, num_classes, num_channels, seed=0)
+    for policy, model in models.items():
         for layer in _layers(model):
             rows.append(
                 {
@@ -174,15 +174,14 @@ def layer_rows(name: str, benchmark: Benchmark, num_classes: int, num_channels: 
     return rows
 
 
-def model_facts(benchmark: Benchmark, num_classes: int, num_channels: int) -> dict[str, Any]:
+def model_facts(models: Mapping[str, keras.Model]) -> dict[str, Any]:
     """Return the bytes of a model's weights under each policy, in memory and saved, and its layers of unfit width.
 
     Matrix units work on blocks: `narrow_layers` names, for GPUs (8) and TPUs (128), the dense and convolution layers
     with a number of input or output channels that is not a multiple.
     """
     sizes = {}
-    for policy in POLICIES:
-        model, _ = building.build_model(benchmark, policy, num_classes, num_channels, seed=0)
+    for policy, model in models.items():
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "model.weights.h5")
             model.save_weights(path)

@@ -7,6 +7,7 @@ import keras
 from pipeline import engine
 from pipeline.data.batches import ShuffledBatches
 from pipeline.data.datasets import Dataset
+from pipeline.numerics.repeating import from_each
 from pipeline.study.benchmark import Benchmark
 from pipeline.study.variant import Variant
 from pipeline.training import building
@@ -21,12 +22,9 @@ def skipped_steps(benchmark: Benchmark, data: Dataset, seeds: Sequence[int]) -> 
     model, _ = building.build_model(recipe, "mixed_float16", *shape, seed=0)
     variant = Variant(policy="mixed_float16", batch_multiplier=1, jit_compile=engine.COMPILES_SHAPES)
     building.compile_model(model, recipe, variant)
-    fresh = [keras.ops.convert_to_numpy(variable.value) for variable in model.optimizer.variables]
+    starts = (building.build_model(recipe, "mixed_float16", *shape, seed)[0].get_weights() for seed in seeds)
     found = []
-    for seed in seeds:  # one model is set back each time, because tracing costs more than training
-        model.set_weights(building.build_model(recipe, "mixed_float16", *shape, seed)[0].get_weights())
-        for variable, value in zip(model.optimizer.variables, fresh, strict=True):
-            variable.assign(value)
+    for seed, _ in zip(seeds, from_each(model, starts), strict=True):
         batches = ShuffledBatches(data.train, recipe.batch_size, seed)
         for step in range(NUM_STEPS):
             model.train_on_batch(*batches[step % max(1, len(batches) - 1)])

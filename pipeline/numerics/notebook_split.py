@@ -4,14 +4,15 @@ The notebook shuffles with a seed, then takes its validation examples from the s
 training. Each of the two goes through the shuffle by itself, in another order.
 """
 
+import math
 from collections.abc import Sequence
 
-import keras
 import numpy as np
 import tensorflow as tf
 
 from pipeline import engine
 from pipeline.data.datasets import Dataset
+from pipeline.numerics.repeating import fit_in_order, from_each
 from pipeline.study.benchmark import Benchmark
 from pipeline.training import building, evaluation
 
@@ -42,20 +43,21 @@ def split_gains(benchmark: Benchmark, data: Dataset, share: float, seeds: Sequen
     optimizer = building.make_optimizer(
         recipe.optimizer.name, recipe.optimizer.learning_rate, recipe.optimizer.arguments
     )
-    model.compile(optimizer, "sparse_categorical_crossentropy", jit_compile=engine.COMPILES_SHAPES)
-    model.optimizer.build(model.trainable_variables)
-    fresh = [keras.ops.convert_to_numpy(variable.value) for variable in model.optimizer.variables]
+    model.compile(
+        optimizer,
+        "sparse_categorical_crossentropy",
+        jit_compile=engine.COMPILES_SHAPES,
+        steps_per_execution=math.ceil(NUM_TRAINED / BATCH_SIZE),
+    )
     images, labels = data.train.images[:NUM_TRAINED], data.train.labels[:NUM_TRAINED]
+    starts = (
+        building.build_model(recipe, "float32", data.num_classes, data.num_channels, seed)[0].get_weights()
+        for seed in seeds
+    )
     gains = []
-    for seed in seeds:
-        start, _ = building.build_model(recipe, "float32", data.num_classes, data.num_channels, seed)
-        model.set_weights(start.get_weights())
-        for variable, value in zip(model.optimizer.variables, fresh, strict=True):
-            variable.assign(value)
+    for seed, _ in zip(seeds, from_each(model, starts), strict=True):
         order = np.random.default_rng(seed)
-        for _ in range(NUM_EPOCHS):
-            rows = order.permutation(len(labels))
-            model.fit(images[rows], labels[rows], batch_size=BATCH_SIZE, shuffle=False, verbose=0)
+        fit_in_order(model, images, labels, BATCH_SIZE, NUM_EPOCHS, order)
         clean = data.validation._replace(
             images=data.validation.images[:NUM_VALIDATED], labels=data.validation.labels[:NUM_VALIDATED]
         )

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-import keras
 import numpy as np
 
 from pipeline import engine
 from pipeline.data.datasets import Dataset
 from pipeline.numerics.facts import TRIALS, OptimizerTrial
+from pipeline.numerics.repeating import fit_in_order, from_each
 from pipeline.study.benchmark import Benchmark
 from pipeline.study.variant import Dynamic, Fixed
 from pipeline.training import building, evaluation
@@ -52,7 +52,7 @@ def _accuracies(
     seeds: Sequence[int],
     weights: Sequence[list[np.ndarray]],
 ) -> list[float]:
-    """Run the trial at every seed. One model is set back each time, because tracing costs more than training."""
+    """Run the trial at every seed."""
     model, _ = building.build_model(benchmark, trial.policy, data.num_classes, data.num_channels, seed=0)
     optimizer = building.make_optimizer(trial.optimizer, 0.001, trial.options)
     if trial.loss_scale == "dynamic":
@@ -62,18 +62,16 @@ def _accuracies(
     # Or whatever Keras does to the loss by itself: nothing under a pure policy, a dynamic scale under mixed_float16.
     itself = trial.loss_scale is None
     loss = "sparse_categorical_crossentropy"
-    model.compile(optimizer, loss, auto_scale_loss=itself, jit_compile=engine.COMPILES_SHAPES)
-    model.optimizer.build(model.trainable_variables)
-    fresh = [keras.ops.convert_to_numpy(variable.value) for variable in model.optimizer.variables]
+    model.compile(
+        optimizer,
+        loss,
+        auto_scale_loss=itself,
+        jit_compile=engine.COMPILES_SHAPES,
+        steps_per_execution=NUM_EXAMPLES // BATCH_SIZE,
+    )
     images, labels = data.train.images[:NUM_EXAMPLES], data.train.labels[:NUM_EXAMPLES]
     accuracies = []
-    for seed, start in zip(seeds, weights, strict=True):
-        model.set_weights(start)
-        for variable, value in zip(model.optimizer.variables, fresh, strict=True):
-            variable.assign(value)
-        order = np.random.default_rng(seed)
-        for _ in range(NUM_EPOCHS):
-            rows = order.permutation(len(labels))
-            model.fit(images[rows], labels[rows], batch_size=BATCH_SIZE, shuffle=False, verbose=0)
+    for seed, _ in zip(seeds, from_each(model, weights), strict=True):
+        fit_in_order(model, images, labels, BATCH_SIZE, NUM_EPOCHS, np.random.default_rng(seed))
         accuracies.append(evaluation.score(model, data.validation, 2000)[1])
     return accuracies
