@@ -19,7 +19,7 @@ from pipeline.claims.result_files import Ceilings, Numerics
 from pipeline.numerics.facts import fact_names
 from pipeline.study.schema import load_study
 
-NO_OP_TARGET_SECONDS = {10: 1.0, 1000: 17.0}
+TARGET_SECONDS = {("no_op", 10): 1.0, ("no_op", 1000): 8.0, ("one_change", 1000): 30.0, ("comparing", 10): 6.0}
 STAGES = ("compare", "judge", "report")
 PACKAGES = ("pipeline", "stages")
 READ = """
@@ -87,14 +87,13 @@ def measure_repository(folder: Path, num_runs: int, repeats: int, num_changes: i
         sides = [change, read] if number == 0 else [lambda: bare.append(_conclude(folder)), change, read]
         for side in in_turn(number, sides):
             side()
-    row = figure("no_op", "seconds", *no_op, of="dvc status", num_runs=num_runs)
-    if num_runs in NO_OP_TARGET_SECONDS:
-        row = within(row, NO_OP_TARGET_SECONDS[num_runs])
-    return [
-        row,
+    rows = [
+        figure("no_op", "seconds", *no_op, of="dvc status", num_runs=num_runs),
         figure("one_change", "seconds", whole, bare, of="compare, judge and report without DVC", num_runs=num_runs),
         figure("comparing", "seconds", bare, reading, of="a script that reads the same files", num_runs=num_runs),
     ]
+    targets = [TARGET_SECONDS.get((row["name"], num_runs)) for row in rows]
+    return [within(row, target) if target else row for row, target in zip(rows, targets, strict=True)]
 
 
 def _conclude(folder: Path) -> float:

@@ -3,12 +3,10 @@
 import argparse
 from pathlib import Path
 
-import nbformat
-
 from pipeline.claims.results import load_results
 from pipeline.errors import InputError
 from pipeline.files.writing import write_whole
-from pipeline.report.rendering import execute, render
+from pipeline.report.rendering import execute, notebook_text, render
 from stages import run
 
 REPORT = Path("results/report.html")
@@ -21,7 +19,7 @@ def main(arguments: argparse.Namespace) -> None:
         return
     load_results()  # faults of the input show here, with their remedy, not as a notebook's traceback
     notebook = execute(Path())
-    EXPLORABLE.write_text(nbformat.writes(notebook), encoding="utf-8")
+    EXPLORABLE.write_text(notebook_text(notebook), encoding="utf-8")
     REPORT.write_text(render(notebook), encoding="utf-8")
     print(f"{REPORT} is written, and {EXPLORABLE} to explore")
 

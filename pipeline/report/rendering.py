@@ -5,13 +5,17 @@ import hashlib
 import logging
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import nbformat
 import papermill
 from nbconvert import HTMLExporter
 from nbformat import NotebookNode
 from traitlets.config import Config
 
-import pipeline.report.reporting  # noqa: F401  what the notebook imports: named here, an edit of it renders again
+if TYPE_CHECKING:
+    # What the notebook imports, in a process of its own: named here, an edit of it renders again.
+    import pipeline.report.reporting  # noqa: F401
 
 PROJECT = Path(__file__).parents[2]
 NOTEBOOK = PROJECT / "report" / "report.ipynb"
@@ -40,6 +44,11 @@ def execute(root: Path) -> NotebookNode:
         part.metadata.pop("papermill", None)
         part.metadata.pop("execution", None)
     return notebook
+
+
+def notebook_text(notebook: NotebookNode) -> str:
+    """Return the text of an .ipynb file."""
+    return str(nbformat.writes(notebook))
 
 
 def render(notebook: NotebookNode) -> str:
