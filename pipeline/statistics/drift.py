@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
+from scipy import stats
 
-from pipeline.statistics.distributions import t_quantile
 from pipeline.statistics.launches import launch_spread
 
 MIN_SEEDS = 3  # with fewer, the spread of the baseline is not known
@@ -86,7 +86,7 @@ def shift_of_speeds(
 
 
 def _quantile(degrees_of_freedom: int) -> float:
-    return t_quantile((1 + BAND_LEVEL) / 2, degrees_of_freedom)
+    return float(stats.t.ppf((1 + BAND_LEVEL) / 2, degrees_of_freedom))
 
 
 def _mean(values: Sequence[float]) -> float:

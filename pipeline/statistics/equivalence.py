@@ -5,9 +5,9 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import special
+from scipy import integrate, optimize, stats
+from statsmodels.stats.weightstats import ttost_paired
 
-from pipeline.statistics.distributions import chi_density, chi_squared_quantile, normal_below, t_below, t_quantile
 from pipeline.statistics.intervals import MIN_BLOCKS, Statistic, has_spread
 
 SIGNIFICANCE_LEVEL = 0.05
@@ -75,10 +75,7 @@ def tost_p_value(differences: np.ndarray, margin: float) -> float | None:
         return None
     if not has_spread(differences):
         return None if differences.any() else 0.0
-    num_blocks, ones = len(differences), np.ones(len(differences))
-    mean = differences @ ones / num_blocks  # a product adds in the order in which published p-values were added
-    error = np.sqrt((differences - mean) ** 2 @ ones / num_blocks) / np.sqrt(num_blocks - 1)
-    return max(t_below(-(mean + margin) / error, num_blocks - 1), t_below((mean - margin) / error, num_blocks - 1))
+    return float(ttost_paired(differences, np.zeros(len(differences)), -margin, margin)[0])
 
 
 def outcome(equivalence_p_value: float | None, difference_p_value: float | None) -> EquivalenceOutcome:
@@ -104,28 +101,17 @@ def power(spread: float, margin: float, num_seeds: int, difference: float = 0.0,
     """
     freedom = num_seeds - 1
     error = spread / np.sqrt(num_seeds)
-    critical = t_quantile(1 - SIGNIFICANCE_LEVEL / num_candidates, freedom)
+    critical = stats.t.ppf(1 - SIGNIFICANCE_LEVEL / num_candidates, freedom)
 
     def integrand(u: np.ndarray) -> np.ndarray:  # u = s / spread, and u √freedom has the chi distribution
         half = margin - critical * u * error
-        both = normal_below((half - difference) / error) - normal_below((-half - difference) / error)
-        density: np.ndarray = both * chi_density(u * np.sqrt(freedom), freedom) * np.sqrt(freedom)
+        both = stats.norm.cdf((half - difference) / error) - stats.norm.cdf((-half - difference) / error)
+        density: np.ndarray = both * stats.chi.pdf(u * np.sqrt(freedom), freedom) * np.sqrt(freedom)
         return density
 
     # Beyond twelve of its standard deviations a sample's is not worth integrating; with a wide one no test rejects.
     lowest, highest = max(0.0, 1 - 12 / np.sqrt(freedom)), min(1 + 12 / np.sqrt(freedom), margin / (critical * error))
-    if highest <= lowest:
-        return 0.0
-    nodes, weights = _gauss_legendre()
-    values = integrand((highest - lowest) * (nodes + 1) / 2 + lowest)
-    return float((highest - lowest) / 2 * np.sum(weights * values))
-
-
-@functools.cache
-def _gauss_legendre() -> tuple[np.ndarray, np.ndarray]:
-    """Return nodes in [-1, 1] and weights of Gauss and Legendre's rule, float64 (200,)."""
-    nodes, weights = special.roots_legendre(200)
-    return nodes, weights
+    return float(integrate.fixed_quad(integrand, lowest, highest, n=200)[0]) if highest > lowest else 0.0
 
 
 def detectable_margin(spread: float, num_seeds: int, num_candidates: int = 1) -> float:
@@ -135,10 +121,8 @@ def detectable_margin(spread: float, num_seeds: int, num_candidates: int = 1) ->
 
 @functools.cache
 def _detectable_spreads(num_seeds: int, num_candidates: int) -> float:
-    from scipy import optimize  # which takes as long to import as all the rest, and verdicts and reports don't need
-
-    levels = 1 - SIGNIFICANCE_LEVEL / num_candidates, (1 + POWER) / 2
-    near = sum(t_quantile(level, num_seeds - 1) for level in levels) / np.sqrt(num_seeds)
+    quantiles = stats.t.ppf([1 - SIGNIFICANCE_LEVEL / num_candidates, (1 + POWER) / 2], num_seeds - 1)
+    near = quantiles.sum() / np.sqrt(num_seeds)
 
     def lack(margin: float) -> float:
         return power(1.0, margin, num_seeds, num_candidates=num_candidates) - POWER
@@ -173,4 +157,4 @@ def spread_limit(spread: float, num_seeds: int, confidence: float = 0.8) -> floa
     Statistics in Medicine 14, 1995).
     """
     freedom = num_seeds - 1
-    return float(spread * np.sqrt(freedom / chi_squared_quantile(1 - confidence, freedom)))
+    return float(spread * np.sqrt(freedom / stats.chi2.ppf(1 - confidence, freedom)))

@@ -6,8 +6,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 from pydantic import BaseModel, ConfigDict
-
-from pipeline.statistics.distributions import share_limits, t_below, t_quantile
+from scipy import stats
+from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.proportion import proportion_confint
 
 MIN_BLOCKS = 3  # with fewer, no interval is given
 
@@ -87,7 +88,7 @@ def new_value_interval(values: np.ndarray, confidence: float) -> Interval | None
 
 def _t_interval(values: np.ndarray, confidence: float, variance_factor: float) -> Interval:
     error = values.std(ddof=1) * np.sqrt(variance_factor)
-    half = error * t_quantile((1 + confidence) / 2, len(values) - 1)
+    half = error * stats.t.ppf((1 + confidence) / 2, len(values) - 1)
     return Interval(float(values.mean() - half), float(values.mean() + half))
 
 
@@ -144,9 +145,7 @@ def difference_p_value(differences: np.ndarray) -> float | None:
     None where they have no spread, unless all are zero.
     """
     if has_spread(differences):
-        num_blocks = len(differences)
-        variance = np.mean((differences - differences.mean()) ** 2) * (num_blocks / (num_blocks - 1))
-        return 2 * t_below(-abs(differences.mean() / np.sqrt(variance / num_blocks)), num_blocks - 1)
+        return float(stats.ttest_1samp(differences, 0.0).pvalue)
     return 1.0 if _are_zero(differences) else None
 
 
@@ -165,8 +164,8 @@ def has_spread(values: np.ndarray) -> bool:
 
 def proportion(count: int, total: int) -> Proportion:
     """Return `count` of `total` with the exact interval of the share; `total` is at least 1."""
-    low, high = share_limits(count, total, error=0.025)
-    return Proportion(count=count, total=total, low=low, high=high)
+    low, high = proportion_confint(count, total, alpha=0.05, method="beta")
+    return Proportion(count=count, total=total, low=float(low), high=float(high))
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
@@ -174,8 +173,7 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
 
     Holm, Scandinavian Journal of Statistics 6, 1979.
     """
-    known = np.array([1.0 if value is None else value for value in p_values])
-    order = np.argsort(known)
-    adjusted = np.empty_like(known)
-    adjusted[order] = np.minimum(np.maximum.accumulate(known[order] * np.arange(len(known), 0, -1)), 1.0)
+    if not p_values:
+        return []
+    adjusted = multipletests([1.0 if value is None else value for value in p_values], method="holm")[1]
     return [None if value is None else float(new) for value, new in zip(p_values, adjusted, strict=True)]
