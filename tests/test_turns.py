@@ -139,6 +139,9 @@ def test_without_its_baseline_a_measurement_ends(monkeypatch):
     found = Trainers(monkeypatch, {"float32": "out_of_memory"}).measure()
     assert found.ended_because == "the baseline does not train"
     assert all(block.turn == 0 for block in found.blocks)
+    speeds = Speeds(found.blocks, "float32", 40, 10)
+    assert (speeds.variants, speeds.baseline_seconds) == ([], [])
+    assert speeds.speedup("float32", "mixed").ratio is None
 
 
 def test_what_is_hopelessly_slow_has_few_blocks(monkeypatch):

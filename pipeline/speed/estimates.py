@@ -17,7 +17,8 @@ class Speeds:
     """The speeds of a benchmark's variants, beside its baseline.
 
     `training` and `whole_epochs` are launch effects, (num_launches, num_variants). `baseline_seconds`, one a launch,
-    are what the baseline takes for the training images of an epoch, in the median over turns.
+    are what the baseline takes for the training images of an epoch, in the median over turns; none where the
+    baseline does not train.
 
     Args:
         blocks: of all launches.
@@ -48,7 +49,9 @@ class Speeds:
         log_seconds = self._log_seconds(blocks, num_images, 0)
         self.training = launch_effects(log_seconds)
         self.whole_epochs = launch_effects(self._log_seconds(blocks, num_images, num_validation_images))
-        self.baseline_seconds = [float(np.exp(np.nanmedian(of_launch[:1]))) for of_launch in log_seconds]
+        self.baseline_seconds = [
+            float(np.exp(np.nanmedian(of_launch[0]))) for of_launch in log_seconds if len(of_launch)
+        ]
         counts = {name: sum(block.turn > 0 for block in self.blocks[name]) for name in self.variants}
         self.often = [name for name in self.variants if counts[name] > MANY_BLOCKS * sum(self.num_turns)]
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from pipeline.statistics.launches import launch_spread
 
@@ -86,7 +86,7 @@ def shift_of_speeds(
 
 
 def _quantile(degrees_of_freedom: int) -> float:
-    return float(stats.t.ppf((1 + BAND_LEVEL) / 2, degrees_of_freedom))
+    return float(scipy.stats.t.ppf((1 + BAND_LEVEL) / 2, degrees_of_freedom))
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -4,9 +4,8 @@ import functools
 from typing import Literal
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy import integrate, optimize, stats
-from statsmodels.stats.weightstats import ttost_paired
 
 from pipeline.statistics.intervals import MIN_BLOCKS, Statistic, has_spread
 
@@ -75,6 +74,8 @@ def tost_p_value(differences: np.ndarray, margin: float) -> float | None:
         return None
     if not has_spread(differences):
         return None if differences.any() else 0.0
+    from statsmodels.stats.weightstats import ttost_paired  # late: only comparing needs what takes so long to import
+
     return float(ttost_paired(differences, np.zeros(len(differences)), -margin, margin)[0])
 
 
@@ -101,17 +102,17 @@ def power(spread: float, margin: float, num_seeds: int, difference: float = 0.0,
     """
     freedom = num_seeds - 1
     error = spread / np.sqrt(num_seeds)
-    critical = stats.t.ppf(1 - SIGNIFICANCE_LEVEL / num_candidates, freedom)
+    critical = scipy.stats.t.ppf(1 - SIGNIFICANCE_LEVEL / num_candidates, freedom)
 
     def integrand(u: np.ndarray) -> np.ndarray:  # u = s / spread, and u √freedom has the chi distribution
         half = margin - critical * u * error
-        both = stats.norm.cdf((half - difference) / error) - stats.norm.cdf((-half - difference) / error)
-        density: np.ndarray = both * stats.chi.pdf(u * np.sqrt(freedom), freedom) * np.sqrt(freedom)
+        both = scipy.stats.norm.cdf((half - difference) / error) - scipy.stats.norm.cdf((-half - difference) / error)
+        density: np.ndarray = both * scipy.stats.chi.pdf(u * np.sqrt(freedom), freedom) * np.sqrt(freedom)
         return density
 
     # Beyond twelve of its standard deviations a sample's is not worth integrating; with a wide one no test rejects.
     lowest, highest = max(0.0, 1 - 12 / np.sqrt(freedom)), min(1 + 12 / np.sqrt(freedom), margin / (critical * error))
-    return float(integrate.fixed_quad(integrand, lowest, highest, n=200)[0]) if highest > lowest else 0.0
+    return float(scipy.integrate.fixed_quad(integrand, lowest, highest, n=200)[0]) if highest > lowest else 0.0
 
 
 def detectable_margin(spread: float, num_seeds: int, num_candidates: int = 1) -> float:
@@ -121,13 +122,13 @@ def detectable_margin(spread: float, num_seeds: int, num_candidates: int = 1) ->
 
 @functools.cache
 def _detectable_spreads(num_seeds: int, num_candidates: int) -> float:
-    quantiles = stats.t.ppf([1 - SIGNIFICANCE_LEVEL / num_candidates, (1 + POWER) / 2], num_seeds - 1)
+    quantiles = scipy.stats.t.ppf([1 - SIGNIFICANCE_LEVEL / num_candidates, (1 + POWER) / 2], num_seeds - 1)
     near = quantiles.sum() / np.sqrt(num_seeds)
 
     def lack(margin: float) -> float:
         return power(1.0, margin, num_seeds, num_candidates=num_candidates) - POWER
 
-    return float(optimize.brentq(lack, near / 10, near * 2, xtol=1e-12))
+    return float(scipy.optimize.brentq(lack, near / 10, near * 2, xtol=1e-12))
 
 
 def num_seeds_needed(spread: float, margin: float, num_candidates: int = 1) -> int | None:
@@ -157,4 +158,4 @@ def spread_limit(spread: float, num_seeds: int, confidence: float = 0.8) -> floa
     Statistics in Medicine 14, 1995).
     """
     freedom = num_seeds - 1
-    return float(spread * np.sqrt(freedom / stats.chi2.ppf(1 - confidence, freedom)))
+    return float(spread * np.sqrt(freedom / scipy.stats.chi2.ppf(1 - confidence, freedom)))

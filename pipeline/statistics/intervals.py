@@ -4,11 +4,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
 from pydantic import BaseModel, ConfigDict
-from scipy import stats
-from statsmodels.stats.multitest import multipletests
-from statsmodels.stats.proportion import proportion_confint
 
 MIN_BLOCKS = 3  # with fewer, no interval is given
 
@@ -88,7 +86,7 @@ def new_value_interval(values: np.ndarray, confidence: float) -> Interval | None
 
 def _t_interval(values: np.ndarray, confidence: float, variance_factor: float) -> Interval:
     error = values.std(ddof=1) * np.sqrt(variance_factor)
-    half = error * stats.t.ppf((1 + confidence) / 2, len(values) - 1)
+    half = error * scipy.stats.t.ppf((1 + confidence) / 2, len(values) - 1)
     return Interval(float(values.mean() - half), float(values.mean() + half))
 
 
@@ -145,7 +143,7 @@ def difference_p_value(differences: np.ndarray) -> float | None:
     None where they have no spread, unless all are zero.
     """
     if has_spread(differences):
-        return float(stats.ttest_1samp(differences, 0.0).pvalue)
+        return float(scipy.stats.ttest_1samp(differences, 0.0).pvalue)
     return 1.0 if _are_zero(differences) else None
 
 
@@ -164,7 +162,7 @@ def has_spread(values: np.ndarray) -> bool:
 
 def proportion(count: int, total: int) -> Proportion:
     """Return `count` of `total` with the exact interval of the share; `total` is at least 1."""
-    low, high = proportion_confint(count, total, alpha=0.05, method="beta")
+    low, high = scipy.stats.binomtest(count, total).proportion_ci(0.95, "exact")
     return Proportion(count=count, total=total, low=float(low), high=float(high))
 
 
@@ -175,5 +173,7 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     """
     if not p_values:
         return []
+    from statsmodels.stats.multitest import multipletests  # late: it takes a second to import
+
     adjusted = multipletests([1.0 if value is None else value for value in p_values], method="holm")[1]
     return [None if value is None else float(new) for value, new in zip(p_values, adjusted, strict=True)]

@@ -8,8 +8,8 @@ process does not average out over turns (Kalibera & Jones, Rigorous Benchmarking
 import warnings
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy import stats
 
 from pipeline.statistics.intervals import Ratio
 
@@ -54,7 +54,7 @@ def speedup(effects: np.ndarray, weights: ArrayLike) -> Ratio:
     if len(effects) < 2:
         return Ratio(ratio=float(np.exp(estimate)), low=None, high=None, new_low=None, new_high=None)
     spread, freedom = launch_spread(effects)
-    of_one = float(stats.t.ppf(0.975, freedom)) * spread * float(np.sqrt(weights @ weights))
+    of_one = float(scipy.stats.t.ppf(0.975, freedom)) * spread * float(np.sqrt(weights @ weights))
     half, new_half = of_one / np.sqrt(len(effects)), of_one * np.sqrt(1 + 1 / len(effects))
     low, high, new_low, new_high = (
         float(np.exp(value)) for value in (estimate - half, estimate + half, estimate - new_half, estimate + new_half)
@@ -70,7 +70,7 @@ def num_launches_needed(spread: float, num_variants: int, half_width: float) -> 
         half_width: as a share of the ratio.
     """
     for num_launches in range(2, 1001):
-        quantile = stats.t.ppf(0.975, (num_launches - 1) * (num_variants - 1))
+        quantile = scipy.stats.t.ppf(0.975, (num_launches - 1) * (num_variants - 1))
         if quantile * spread * np.sqrt(2 / num_launches) <= np.log1p(half_width):
             return num_launches
     return None
