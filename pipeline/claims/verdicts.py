@@ -111,9 +111,12 @@ def _other_recipe(kind: EvidenceKind, claim: Claim, evidence: Evidence) -> str:
         recipes = {key: benchmark.model_dump() for key, benchmark in evidence.study.benchmarks.items()}
     elif kind == "compiled":
         recipes, where = evidence.recipes, "in what was compiled"
-    if name not in recipes:
-        return ""
-    pairs = [(path, _at(recipes[name], path), theirs) for path, theirs in claim.needs.recipe.items()]
+    return other_recipe(claim, recipes[name], where) if name in recipes else ""
+
+
+def other_recipe(claim: Claim, recipe: Mapping[str, Any], where: str) -> str:
+    """Say in what `recipe` differs from that of the claim; empty where it does not."""
+    pairs = [(path, _at(recipe, path), theirs) for path, theirs in claim.needs.recipe.items()]
     return "; ".join(describe_setting(*pair, where) for pair in pairs if pair[1] != pair[2])
 
 
