@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from archives import contents_of, pack, sign
 from conftest import REPOSITORY
 from rocrate.rocrate import ROCrate
 from test_reporting import stage
@@ -224,6 +225,17 @@ def test_the_users_own_code_is_in_the_archive_with_its_digest(study, tmp_path):
     other = rewrite(archive, tmp_path / "other.zip", "code/mine/builder.py", lambda text: text.replace(b"42", b"43"))
     with pytest.raises(InputError, match="the code in it of mine is not that of its digest"):
         unpack(other, tmp_path / "refused")
+
+
+def test_the_users_own_code_stays_in_its_folder(study, tmp_path):
+    """Under the folder of the user's code any name is taken, but for those that lead out of it."""
+    root = with_own_model(study, tmp_path)
+    contents = contents_of(publish(load_results(root), root, tmp_path / "crate.zip"))
+    for name in ("code/mine/../../../escaped.py", "code/mine/./builder.py", "code/mine//builder.py", "code/yours.py"):
+        (tmp_path / "crate.zip").write_bytes(pack(sign(contents | {name: b"ANSWER = 43\n"})))
+        with pytest.raises(InputError, match="which no archive of this study has"):
+            unpack(tmp_path / "crate.zip", tmp_path / "a" / "folder")
+        assert not list(tmp_path.rglob("escaped.py"))
 
 
 def test_an_anonymous_archive_names_nobody_and_recomputes(study, tmp_path):
