@@ -67,10 +67,10 @@ def _judge(claim: Claim, claims: Claims, made: CompiledTarget, recipes: Recipes)
         claim = claim.model_copy(update={"multiples": own})
         if not own:
             return None
-    if claim.kind not in JUDGES[COMPILED]:
+    if claim.kind not in JUDGES["compiled"]:
         return None
     try:
-        assessment = JUDGES[COMPILED][claim.kind](claim, claims, _Compiled([made], recipes))
+        assessment = JUDGES["compiled"][claim.kind](claim, claims, _Compiled([made], recipes))
     except NotTestableError:
         return None
     return None if other_recipe(claim, recipes.get(getattr(claim, "benchmark", ""), {}), "") else assessment
