@@ -3,8 +3,10 @@
 import argparse
 from pathlib import Path
 
+from pipeline.claims.compiled_judges import read_compiled_evidence
 from pipeline.claims.schema import CLAIMS, load_claims
 from pipeline.publication.checking import judge_today
+from pipeline.publication.compiled_columns import target_pages
 from pipeline.publication.site import build_site, read_published
 from pipeline.report.rendering import PROJECT
 from stages import run
@@ -15,8 +17,11 @@ def main(arguments: argparse.Namespace) -> None:
     published = [read_published(folder) for folder in folders]
     verdicts = {study.name: judge_today(study.folder / "crate.zip") for study in published}
     today = {name: {judgement.id: judgement.verdict for judgement in found} for name, found in verdicts.items()}
-    build_site(published, arguments.site, arguments.address, load_claims(PROJECT / CLAIMS), today)
-    print(f"{arguments.site / 'index.html'}: {len(published)} published stud{'ies' if len(published) != 1 else 'y'}")
+    claims = load_claims(PROJECT / CLAIMS)
+    compiled = target_pages(*read_compiled_evidence(PROJECT), claims)
+    build_site(published, arguments.site, arguments.address, claims, today, compiled)
+    studies = f"{len(published)} published stud{'ies' if len(published) != 1 else 'y'}"
+    print(f"{arguments.site / 'index.html'}: {studies}, and what compilers say of {len(compiled)} devices")
     print("their files are those that their archives name; to recompute one: python -m stages.report --from ARCHIVE")
 
 

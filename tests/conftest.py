@@ -39,6 +39,7 @@ TOGETHER = {
         "tests/test_reporting.py",
         "tests/test_archives.py",
         "tests/test_publishing.py",
+        "tests/test_offline.py",
         "tests/test_history.py",
         "tests/test_vocabulary.py",
         "tests/browser/",

@@ -11,11 +11,14 @@ from pathlib import Path
 
 import pytest
 import yaml
+from archives import contents_of, pack, sign
 from conftest import REPOSITORY
 from rocrate.rocrate import ROCrate
 from test_reporting import stage
 
 from pipeline.claims.results import load_results
+from pipeline.compiled.programs import RECIPES
+from pipeline.compiled.schema import COMPILED_FILES
 from pipeline.errors import InputError
 from pipeline.publication.anonymity import publish_anonymously, refuse_traces, traces
 from pipeline.publication.archive import MANIFEST, unpack
@@ -111,6 +114,27 @@ def test_the_report_is_recomputed_from_the_archive_alone(study, archive, tmp_pat
     assert (tmp_path / "crate.html").read_text() == (study / "results" / "report.html").read_text()
 
 
+def test_verdicts_by_compiled_programs_recompute_from_the_archive_alone(study, tmp_path):
+    """It holds what was compiled, and the recipes that it was compiled by: without them there is no such verdict."""
+    root = Path(shutil.copytree(study, tmp_path / "study", symlinks=True))
+    shutil.copytree(REPOSITORY / COMPILED_FILES, root / COMPILED_FILES)
+    (root / RECIPES).parent.mkdir()
+    shutil.copy(REPOSITORY / RECIPES, root / RECIPES)
+    claims = yaml.safe_load((root / "claims.yaml").read_text())
+    claim = {"id": "b", "statement": "Multiples of 8.", "kind": "padding", "multiples": {"nvidia_gpu": 8}}
+    claims["claims"].append(claims["claims"][0] | claim | {"needs": {"hardware": "nvidia_gpu"}})
+    for key in ("benchmark", "candidate", "at_least"):
+        del claims["claims"][-1][key]
+    (root / "claims.yaml").write_text(yaml.safe_dump(claims))
+    verdicts = remake(root)["results/verdicts.json"]
+    assert [(each["verdict"], each["evidence"]) for each in json.loads(verdicts)][1:] == [("reproduced", "compiled")]
+    shutil.copy(study / "results" / "report.html", root / "results" / "report.html")
+    unpack(publish(load_results(root), root, tmp_path / "crate.zip"), tmp_path / "opened")
+    assert remake(tmp_path / "opened")["results/verdicts.json"] == verdicts
+    (tmp_path / "opened" / RECIPES).unlink()
+    assert json.loads(remake(tmp_path / "opened")["results/verdicts.json"])[1]["evidence"] is None
+
+
 def rewrite(archive: Path, target: Path, name: str, change) -> Path:
     """A copy of the archive in which one file is changed, with a manifest that fits."""
     with zipfile.ZipFile(archive) as old, zipfile.ZipFile(target, "w") as new:
@@ -201,6 +225,17 @@ def test_the_users_own_code_is_in_the_archive_with_its_digest(study, tmp_path):
     other = rewrite(archive, tmp_path / "other.zip", "code/mine/builder.py", lambda text: text.replace(b"42", b"43"))
     with pytest.raises(InputError, match="the code in it of mine is not that of its digest"):
         unpack(other, tmp_path / "refused")
+
+
+def test_the_users_own_code_stays_in_its_folder(study, tmp_path):
+    """Under the folder of the user's code any name is taken, but for those that lead out of it."""
+    root = with_own_model(study, tmp_path)
+    contents = contents_of(publish(load_results(root), root, tmp_path / "crate.zip"))
+    for name in ("code/mine/../../../escaped.py", "code/mine/./builder.py", "code/mine//builder.py", "code/yours.py"):
+        (tmp_path / "crate.zip").write_bytes(pack(sign(contents | {name: b"ANSWER = 43\n"})))
+        with pytest.raises(InputError, match="which no archive of this study has"):
+            unpack(tmp_path / "crate.zip", tmp_path / "a" / "folder")
+        assert not list(tmp_path.rglob("escaped.py"))
 
 
 def test_an_anonymous_archive_names_nobody_and_recomputes(study, tmp_path):

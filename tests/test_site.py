@@ -12,14 +12,17 @@ import pytest
 import yaml
 from archives import pack, sign
 from conftest import REPOSITORY, correct, epoch_records, planned_record, small_study, timed
+from markupsafe import escape
 
+from pipeline.claims.compiled_judges import read_compiled_evidence
 from pipeline.claims.schema import load_claims
 from pipeline.comparison.blocks import Run, compare
 from pipeline.errors import InputError
 from pipeline.files.characters import escape_deceptive
 from pipeline.publication.archive import unpack
-from pipeline.publication.matrix import Cell, Column
-from pipeline.publication.site import FILES, build_site, in_archive, read_published
+from pipeline.publication.compiled_columns import target_pages
+from pipeline.publication.matrix import Cell, Column, rows_of
+from pipeline.publication.site import FILES, build_site, column_of, in_archive, read_published
 
 CLAIMS = load_claims(REPOSITORY / "claims.yaml")
 ATOM = "{http://www.w3.org/2005/Atom}"
@@ -109,7 +112,13 @@ def test_the_matrix_has_a_row_for_each_claim_and_a_column_for_each_study(reports
         re.search("<table.*?</table>", (tmp_path / "site/index.html").read_text(), re.DOTALL)[0]
     )
     heads = ["".join(cell.itertext()) for cell in page.find("thead/tr")]
-    assert [head.strip().partition("CPU")[0] for head in heads] == ["claim", "study-3", "study-2", "study-1"]
+    assert [head.strip().partition("CPU")[0] for head in heads] == [
+        "claim",
+        "holds on",
+        "study-3",
+        "study-2",
+        "study-1",
+    ]
     rows = {
         row[0][0].get("href"): row
         for body in page.findall("tbody")
@@ -118,12 +127,12 @@ def test_the_matrix_has_a_row_for_each_claim_and_a_column_for_each_study(reports
     }
     assert list(rows) == [f"claims/{name}.html" for name in ("s1-half-the-size", "a", "b")]
     cells = [
-        (cell.find("a").get("href"), "".join(cell.itertext())) for cell in rows["claims/s1-half-the-size.html"][2:]
+        (cell.find(".//a").get("href"), "".join(cell.itertext())) for cell in rows["claims/s1-half-the-size.html"][3:]
     ]
     assert [href for href, _ in cells] == [f"study-{n}/report.html#claim-s1-half-the-size" for n in (2, 1)]
     assert "reproduced measured by today's rules: inconclusive" in cells[0][1]
     assert "not reproduced measured" in cells[1][1]
-    assert "not judged" in "".join(rows["claims/s1-half-the-size.html"][1].itertext())
+    assert "".join(rows["claims/s1-half-the-size.html"][2].itertext()) == ""  # study-3 was not asked
 
 
 def test_the_page_of_a_claim_tells_what_changed_over_campaigns(reports, tmp_path):
@@ -139,14 +148,71 @@ def test_the_page_of_a_claim_tells_what_changed_over_campaigns(reports, tmp_path
         assert (tmp_path / "site" / link).is_file()
 
 
-def test_a_column_of_a_compiler_stands_beside_those_of_machines(reports, tmp_path):
-    cell = Cell("reproduced", "compiled", "2.0×", "v5e.html#claim-s1-half-the-size", None)
-    column = Column("tpu-v5e", "TPU v5e", "2026-03-01", "compiled", "v5e.html", {"s1-half-the-size": cell})
+def test_a_row_tells_on_how_many_devices_its_claim_holds(reports, tmp_path):
+    """Three studies on two devices: the latest that settles the claim counts for its device."""
+    status = json.loads((reports[0] / "status.json").read_text())
+    (reports[0] / "status.json").write_text(json.dumps(status | {"device": "H200"}))
+    judged(reports[0], s1_half_the_size="not reproduced", a="inconclusive", b="reproduced")  # study-2
+    judged(reports[1], s1_half_the_size="not reproduced", a="not testable here", b="in direction only")  # study-1
+    judged(reports[2], s1_half_the_size="reproduced", a="inconclusive", b="inconclusive")  # study-3, the latest
+    columns = [column_of(read_published(folder), {}) for folder in (reports[2], reports[0], reports[1])]
+    rows = rows_of(columns, CLAIMS, read_published(reports[0]).verdicts)
+    found = {row.claim: (row.num_holding, row.num_settled) for row in rows}
+    assert found == {"s1-half-the-size": (1, 2), "a": (0, 0), "b": (1, 2)}
+    build_site([read_published(folder) for folder in reports], tmp_path / "site", "https://example.org", CLAIMS)
+    shown = re.findall('class="holds">(.*?)</td>', (tmp_path / "site/index.html").read_text())
+    assert [re.sub("<[^>]+>", "", text).strip() for text in shown] == ["holds on 1 of 2", "", "holds on 1 of 2"]
+    assert "It holds on 1 of 2 devices that settle it." in (tmp_path / "site/claims/b.html").read_text()
+
+
+def test_what_compilers_say_settles_nothing_for_the_machine_of_the_study_that_quotes_it(reports):
+    judged(reports[0], a="reproduced")
+    quoted = Column("q", "CPU", "", "", "", {"a": Cell("reproduced", "compiled", "", "", None)})
+    of_it = quoted._replace(device="H100", is_compiled=True)
+    verdicts = read_published(reports[0]).verdicts
+    assert [row.num_settled for row in rows_of([quoted], CLAIMS, verdicts)] == [0]
+    assert [row.num_settled for row in rows_of([quoted, of_it], CLAIMS, verdicts)] == [1]
+
+
+def test_every_target_has_a_column_of_what_its_compiler_decides_and_nothing_else(reports, tmp_path):
+    made, recipes = read_compiled_evidence(REPOSITORY)
+    compiled = {each.target: each for each in made}
+    pages = target_pages(made, recipes, CLAIMS)
+    assert {"h100", "v100-16gb", "tpu-v5e"} <= {page.column.name for page in pages} <= set(compiled)
     published = [read_published(folder) for folder in reports]
-    build_site(published, tmp_path / "site", "https://example.org", CLAIMS, compiled=[column])
-    page = (tmp_path / "site/index.html").read_text()
-    assert 'id="evidence-compiled"' in page
-    assert 'href="v5e.html#claim-s1-half-the-size">reproduced</a>' in page
+    build_site(published, tmp_path / "site", "https://example.org", CLAIMS, compiled=pages)
+    index = (tmp_path / "site/index.html").read_text()
+    assert 'id="evidence-compiled"' in index
+    for page in pages:
+        name, found = page.column.name, page.column.cells
+        assert {cell.evidence for cell in found.values()} == {"compiled"}
+        assert set(re.findall(rf'href="compiled/{name}\.html#claim-([^"]+)"', index)) == set(found)
+        text = (tmp_path / "site/compiled" / f"{name}.html").read_text()
+        assert set(re.findall(r'<tr id="claim-([^"]+)">', text)) == set(found)
+        assert f"<h1>{page.made.title}: what its compiler says</h1>" in text
+        assert all(escape(cell.found) in text for cell in found.values())
+        answers = json.loads((tmp_path / "site/compiled" / f"{name}.json").read_text())
+        assert answers == compiled[name].model_dump(mode="json")
+        for link in re.findall(r'href="\.\./([^"#]+)', text):
+            assert (tmp_path / "site" / link).is_file(), link
+
+
+def test_a_target_tells_of_its_own_kind_of_hardware_and_by_the_recipe_of_the_source_alone():
+    made, recipes = read_compiled_evidence(REPOSITORY)
+    found = {page.column.name: page.column.cells for page in target_pages(made, recipes, CLAIMS)}
+    assert found["tpu-v5e"].keys() >= {"s2-tpus-use-bfloat16-inside", "s2-multiples-of-8"}  # there, of 128
+    assert not found["tpu-v5e"].keys() & {"s1-multiples-of-8", "s3-mixed-fits-at-256"}  # of GPUs
+    assert found["v100-16gb"]["s3-mixed-fits-at-256"].verdict == "reproduced"
+    assert "s3-mixed-fits-at-256" not in found["h100"]  # which has more than 16 GB
+    other = {name: {**recipe, "image_size": 1} for name, recipe in recipes.items()}
+    by_others = {page.column.name: page.column.cells for page in target_pages(made, other, CLAIMS)}
+    assert "s3-mixed-fits-at-256" not in by_others["v100-16gb"]
+
+
+def test_a_target_that_decides_nothing_has_no_column():
+    made, recipes = read_compiled_evidence(REPOSITORY)
+    nothing = [each.model_copy(update={"programs": [], "largest_batches": []}) for each in made]
+    assert target_pages(nothing, recipes, CLAIMS) == []
 
 
 def test_a_claim_that_no_address_can_name_is_refused(reports, tmp_path):
@@ -189,7 +255,9 @@ def test_what_is_no_plain_file_is_not_published(reports, name, place):
         read_published(reports[0])
 
 
-@pytest.mark.parametrize("name", ["Index.HTML", "javascript:alert(1)", "a b", "-x", ".x", "\u202ex", "a?b", "x" * 101])
+@pytest.mark.parametrize(
+    "name", ["Index.HTML", "Claims", "compiled", "javascript:alert(1)", "a b", "-x", ".x", "\u202ex", "a?b", "x" * 101]
+)
 def test_a_folder_that_no_address_can_name_is_refused(reports, name):
     with pytest.raises(InputError, match="Rename the folder") as caught:
         read_published(reports[0].rename(reports[0].with_name(name)))

@@ -47,7 +47,8 @@ def check_report(folder: Path) -> Checked:
 
     Raises:
         InputError: a file is missing, too many, damaged or another than its archive's; the crate is not valid; a number
-            does not follow from the records, neither by today's rules nor by those of the commit that it names.
+            does not follow from the records, neither by today's rules nor by those of the commit that it names; or
+            today's rules can't judge it.
     """
     study = read_published(folder)
     if odd := sorted(path.name for path in folder.iterdir() if path.name not in FILES):
@@ -55,39 +56,57 @@ def check_report(folder: Path) -> Checked:
     archive = folder / "crate.zip"
     if faults := crate_faults(archive):
         raise InputError(f"{archive} is no valid crate:\n" + "\n".join(f"  {fault}" for fault in faults))
-    try:
-        found = recompute(archive)
-        differing = found.differing
-    except InputError as error:
-        found, differing = None, {"the study": str(error)}
-    rules = "today's rules"
-    if differing:
-        rules = _recompute_by_its_day(archive, differing)
-    return Checked(study, len(study.study.runs()) if found is None else found.num_runs, rules, judge_today(archive))
+    num_runs, refusal = len(study.study.runs()), _refusal(archive)
+    rules = _recompute_by_its_day(archive, refusal) if refusal else "today's rules"
+    return Checked(study, num_runs, rules, judge_today(archive))
 
 
 def judge_today(archive: Path) -> list[Judgement]:
-    """Judge the published results in `archive` by this project's claims and judges."""
+    """Judge the published results in `archive` by this project's claims and judges.
+
+    Raises:
+        InputError: the results are of a schema that today's judges do not know, or damaged.
+    """
     with tempfile.TemporaryDirectory() as name:
         root = Path(name, "study")
         unpack(archive, root)
         shutil.copyfile(PROJECT / "claims.yaml", root / "claims.yaml")
-        return judge_results(root)
+        try:
+            return judge_results(root)
+        except InputError as error:
+            text = str(error).replace(f"{root}/", "")
+            raise InputError(f"{archive}: today's rules can't judge its results: {text}") from None
 
 
-def _recompute_by_its_day(archive: Path, differing: dict[str, str]) -> str:
-    """Recompute with the code of the commit that the study names, where that is one of ours, and name these rules."""
-    texts = "\n".join(f"  {name}: {what}" for name, what in differing.items())
-    refusal = f"{archive}: its records give other results than were published.\n{texts}"
+def _refusal(archive: Path) -> str:
+    """Say why the records in `archive` do not give its results by today's rules; nothing where they do."""
+    try:
+        found = recompute(archive)
+    except InputError as error:
+        return str(error)
+    texts = "\n".join(f"  {name}: {what}" for name, what in found.differing.items())
+    return f"{archive}: its records give other results than were published.\n{texts}" if texts else ""
+
+
+def _recompute_by_its_day(archive: Path, refusal: str) -> str:
+    """Recompute with the code of the commit that the study names, and name these rules.
+
+    Raises:
+        InputError: no commit of ours is named, or that code does not give the results either; then `refusal` is why.
+    """
     with tempfile.TemporaryDirectory() as name:
         root, code = Path(name, "study"), Path(name, "code")
         unpack(archive, root)
         commit = str(read_environments(root)[0]["git_commit"])
-        if not _COMMIT.fullmatch(commit) or _git("merge-base", "--is-ancestor", commit, "HEAD") is None:
-            raise InputError(refusal)
-        packed = _git("archive", commit)
+        if not _COMMIT.fullmatch(commit):
+            raise InputError(f"{refusal}\nIt names no commit, so the rules of its day are not known.")
+        known = _git("merge-base", "--is-ancestor", commit, "HEAD") is not None
+        packed = _git("archive", commit) if known else None
         if packed is None:
-            raise InputError(refusal)
+            raise InputError(
+                f"{refusal}\nIts commit, {commit[:12]}, is not in the history here, so the rules of its day are not "
+                "known. A shallow clone has no history: git fetch --unshallow"
+            )
         with tarfile.open(fileobj=io.BytesIO(packed)) as file:
             file.extractall(code, filter="data")
         copy = Path(shutil.copy(archive, Path(name, "crate.zip")))

@@ -10,7 +10,8 @@ from pipeline.errors import InputError
 from pipeline.files.untrusted import excerpt
 
 _CLAIM = re.compile("[a-z0-9-]{1,100}")
-NO_EVIDENCE = "none"
+NO_EVIDENCE, COMPILED = "none", "compiled"
+SETTLED = ("reproduced", "in direction only", "not reproduced")
 
 
 class Cell(NamedTuple):
@@ -24,7 +25,10 @@ class Cell(NamedTuple):
 
 
 class Column(NamedTuple):
-    """Hold what one study, or one compiler, found; `cells` by claim. `href` leads to all of it."""
+    """Hold what one study, or one compiler, found; `cells` by claim. `href` leads to all of it.
+
+    A compiler's column is about hardware that nothing ran on, and has no date.
+    """
 
     name: str
     device: str
@@ -32,10 +36,14 @@ class Column(NamedTuple):
     about: str
     href: str
     cells: Mapping[str, Cell]
+    is_compiled: bool = False
 
 
 class ClaimRow(NamedTuple):
-    """Hold a claim: its source and words, whether we ask it beyond that source, and a cell or None for each column."""
+    """Hold a claim: its source and words, whether we ask it beyond that source, and a cell or None for each column.
+
+    It is settled on `num_settled` devices, and holds on `num_holding` of them.
+    """
 
     claim: str
     source: str
@@ -43,6 +51,12 @@ class ClaimRow(NamedTuple):
     published: str
     asked_by_us: bool
     cells: list[Cell | None]
+    num_holding: int
+    num_settled: int
+
+    @property
+    def is_definition(self) -> bool:
+        return any(cell.verdict == "definition" for cell in self.cells if cell)
 
     @property
     def evidence(self) -> list[str]:
@@ -73,7 +87,10 @@ def cells_of(verdicts: Sequence[Mapping[str, Any]], today: Mapping[str, str], pa
 
 
 def rows_of(columns: Sequence[Column], claims: Claims, verdicts: Sequence[Mapping[str, Any]]) -> list[ClaimRow]:
-    """Return a row for each claim that a column judges: this project's claims in their order, then those of others."""
+    """Return a row for each claim that a column judges: this project's claims in their order, then those of others.
+
+    `columns` stand latest first: of several studies on one device the latest counts that settles the claim.
+    """
     texts = {
         verdict["id"]: (verdict["source"], verdict["id"], verdict["published"], verdict["said_by"] == "us")
         for verdict in verdicts
@@ -84,11 +101,19 @@ def rows_of(columns: Sequence[Column], claims: Claims, verdicts: Sequence[Mappin
     order = [*ours, *(name for name in texts if name not in ours)]
     judged = [name for name in order if any(name in column.cells for column in columns)]
     texts |= ours
-    return [
-        ClaimRow(name, source, statement, published, by_us, [column.cells.get(name) for column in columns])
-        for name in judged
-        for source, statement, published, by_us in [texts[name]]
-    ]
+    return [_row(name, *texts[name], columns) for name in judged]
+
+
+def _row(name: str, source: str, statement: str, published: str, by_us: bool, columns: Sequence[Column]) -> ClaimRow:
+    settled: dict[str, str] = {}
+    for column in columns:
+        cell = column.cells.get(name)
+        # What a compiler says of other hardware settles nothing on the device of a study that quotes it.
+        if cell and cell.verdict in SETTLED and (cell.evidence == COMPILED) == column.is_compiled:
+            settled.setdefault(column.device, cell.verdict)
+    cells = [column.cells.get(name) for column in columns]
+    holding = list(settled.values()).count("reproduced")
+    return ClaimRow(name, source, statement, published, by_us, cells, holding, len(settled))
 
 
 def by_source(rows: Sequence[ClaimRow], claims: Claims) -> dict[str, list[ClaimRow]]:

@@ -18,6 +18,7 @@ from pipeline.files.characters import shown_value
 from pipeline.files.untrusted import Remedy, excerpt, read_json
 from pipeline.files.writing import partial_of, whole
 from pipeline.publication.archive import check_beside
+from pipeline.publication.compiled_columns import COMPILED_PAGES, TargetPage
 from pipeline.publication.matrix import Column, by_source, cells_of, changes, rows_of
 from pipeline.report import figures
 from pipeline.study.schema import Study, load_study
@@ -25,6 +26,7 @@ from pipeline.study.schema import Study, load_study
 TEMPLATES = Path(__file__).parents[2] / "report" / "site"
 PAGES = ("index.html", "history.html", "feed.xml", "badge.svg")
 CLAIM_PAGES = "claims"
+FOLDERS = (CLAIM_PAGES, COMPILED_PAGES)
 # What a folder of a published study holds; the archive has everything else.
 FILES = ("report.html", "crate.zip", "params.yaml", "comparison.json", "verdicts.json", "status.json")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -55,7 +57,7 @@ def read_published(folder: Path) -> Published:
 
     Raise an `InputError` that names the file that is missing, damaged or another.
     """
-    if folder.name.lower() in (*PAGES, CLAIM_PAGES):
+    if folder.name.lower() in (*PAGES, *FOLDERS):
         raise InputError(f"{folder}: the site has a page of that name. Rename the folder")
     if not _NAME.fullmatch(folder.name):
         raise InputError(
@@ -96,7 +98,7 @@ def build_site(
     address: str,
     claims: Claims,
     today: Mapping[str, Mapping[str, str]] = {},
-    compiled: Sequence[Column] = (),
+    compiled: Sequence[TargetPage] = (),
 ) -> None:
     """Write the site of the studies to the folder `site`.
 
@@ -106,7 +108,7 @@ def build_site(
         address: where the site will stand; the feed needs it to name its entries.
         claims: this project's, whose words the rows of the matrix have.
         today: by study, then claim: the verdict by today's rules.
-        compiled: columns of what compilers for other hardware say.
+        compiled: what the compilers of other hardware say.
     """
     if not published:
         raise InputError("no study is published yet. Publish the finished one: make publish TO=docs/reports/NAME")
@@ -120,7 +122,10 @@ def build_site(
         loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, finalize=shown_value
     )
     values: dict[str, Any] = {"studies": studies[::-1], "latest": studies[-1], "address": address.rstrip("/")}
-    columns = [*(column_of(study, today.get(study.name, {})) for study in studies[::-1]), *compiled]
+    columns = [
+        *(column_of(study, today.get(study.name, {})) for study in studies[::-1]),
+        *(page.column for page in compiled),
+    ]
     rows = rows_of(columns, claims, [verdict for study in studies for verdict in study.verdicts])
     values["root"] = ""
     values |= {"histories": histories(studies), "columns": columns, "rows": rows, "groups": by_source(rows, claims)}
@@ -133,11 +138,18 @@ def build_site(
         for name in PAGES:
             text = environment.get_template(f"{name}.j2").render(values)
             (partial / name).write_text(text, encoding="utf-8")
+        values["root"] = "../"
         (partial / CLAIM_PAGES).mkdir()
         for row in rows:
-            values |= {"row": row, "changes": changes(row, columns), "root": "../"}
+            values |= {"row": row, "changes": changes(row, columns)}
             text = environment.get_template("claim.html.j2").render(values)
             (partial / CLAIM_PAGES / f"{row.claim}.html").write_text(text, encoding="utf-8")
+        (partial / COMPILED_PAGES).mkdir()
+        for page in compiled:
+            text = environment.get_template("target.html.j2").render(values | page._asdict() | {"page": page})
+            (partial / page.column.href).write_text(text, encoding="utf-8")
+            answers = partial / COMPILED_PAGES / f"{page.made.target}.json"
+            answers.write_text(page.made.model_dump_json(indent=2) + "\n", encoding="utf-8")
 
 
 def histories(studies: Sequence[Published]) -> list[dict[str, Any]]:

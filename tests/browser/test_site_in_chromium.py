@@ -6,10 +6,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from conftest import REPOSITORY
 from test_report_in_chromium import CHROMIUM, DARK, OPTIONS, chromium, evaluate, layout
 
+from pipeline.claims.compiled_judges import read_compiled_evidence
 from pipeline.claims.results import load_results
 from pipeline.claims.schema import load_claims
+from pipeline.publication.compiled_columns import target_pages
 from pipeline.publication.publishing import publish
 from pipeline.publication.site import FILES, build_site, in_archive, read_published
 from pipeline.report.rendering import execute, render
@@ -18,7 +21,7 @@ from pipeline.report.status import status, write_status
 
 @pytest.fixture(scope="module")
 def site(written_out, tmp_path_factory) -> Path:
-    """The site of two studies with every claim of the project; a third machine found something else."""
+    """The site of two studies with every claim of the project, and of what compilers say of other hardware."""
     root = Path(shutil.copytree(written_out, tmp_path_factory.mktemp("two") / "study", symlinks=True))
     (root / "results/report.html").write_text(render(execute(root)))
     with pytest.MonkeyPatch.context() as monkeypatch:
@@ -32,11 +35,13 @@ def site(written_out, tmp_path_factory) -> Path:
             shutil.copyfile(root / in_archive(name), folder / name)
     today = {"a-machine": {"s1-half-the-size": "not reproduced"}}
     claims = load_claims(root / "claims.yaml")
-    build_site([read_published(folder) for folder in folders], root / "site", "https://example.org", claims, today)
+    compiled = target_pages(*read_compiled_evidence(REPOSITORY), claims)
+    published = [read_published(folder) for folder in folders]
+    build_site(published, root / "site", "https://example.org", claims, today, compiled)
     return root / "site"
 
 
-PAGES = ["index.html", "claims/s1-half-the-size.html", "history.html"]
+PAGES = ["index.html", "claims/s2-less-memory-in-training.html", "history.html", "compiled/v100-16gb.html"]
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -76,7 +81,8 @@ def test_filters_work_without_a_script(site, tmp_path):
         choose("source-1"); counts.source = shown(rows); choose("source-all");
         choose("evidence-counted"); counts.counted = shown(rows);
         counts.others = shown(".matrix tr[data-evidence]:not([data-evidence~=counted])"); choose("evidence-all");
-        choose("device-1"); counts.device = shown(".matrix thead th"); choose("device-all");
+        choose("device-1"); counts.device = shown(".matrix thead th");
+        choose("device-2"); counts.target = shown(".matrix thead th"); choose("device-all");
         return {...counts, again: shown(rows)};
     """
     found = evaluate(tmp_path, site / "index.html", script, "--window-size=1280,1500")
@@ -84,7 +90,26 @@ def test_filters_work_without_a_script(site, tmp_path):
     assert 0 < found["source"] < found["all"]
     assert 0 < found["counted"] < found["all"]
     assert found["others"] == 0
-    assert found["device"] == found["columns"] == 3
+    assert found["columns"] == 2 + 2 + len(list((site / "compiled").glob("*.html"))) > 8
+    assert (found["device"], found["target"]) == (2 + 2, 2 + 1)
+
+
+def test_the_whole_matrix_is_seen_at_one_glance(site, tmp_path):
+    """Two studies and every target stand side by side, and a verdict is told by its sign and its colour."""
+    script = """
+        const scroller = document.querySelector(".scroll:has(.matrix)");
+        const look = (verdict) => {
+            const cell = document.querySelector(`.matrix td.${verdict}`);
+            const sign = getComputedStyle(cell.querySelector(".verdict"), "::before").content;
+            return [getComputedStyle(cell).backgroundColor, sign];
+        };
+        return {hidden: scroller.scrollWidth - scroller.clientWidth, looks: ["reproduced", "not-reproduced",
+            "inconclusive", "not-testable-here"].map(look)};
+    """
+    found = evaluate(tmp_path, site / "index.html", script, "--window-size=1280,1500")
+    assert found["hidden"] <= 0
+    colours, signs = zip(*found["looks"], strict=True)
+    assert len(set(colours)) == len(set(signs)) == 4
 
 
 def test_every_cell_leads_to_its_place_in_the_report(site):
@@ -98,7 +123,7 @@ def test_every_cell_leads_to_its_place_in_the_report(site):
 
 
 def test_it_prints_on_a4(site, tmp_path):
-    for number, name in enumerate(["index.html", "claims/s1-half-the-size.html", "a-machine/report.html"]):
+    for number, name in enumerate([*PAGES, "a-machine/report.html"]):
         paper = tmp_path / f"{number}.pdf"
         chromium(tmp_path, site / name, f"--print-to-pdf={paper}", "--no-pdf-header-footer")
         text = paper.read_bytes()

@@ -200,6 +200,24 @@ def test_an_experiment_changes_a_single_value(clone, environment):
     dvc(clone, environment, "checkout", "--force")
 
 
+def test_a_second_study_is_a_second_column_of_the_matrix(clone, environment):
+    """This study, published beside the one that the project has: what both found stands side by side."""
+    for words in (["stages.publish", "--to", "docs/reports/tiny"], ["stages.site"]):
+        command = [sys.executable, "-m", *words]
+        done = subprocess.run(command, cwd=clone, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    index = (clone / "site" / "index.html").read_text()
+    heads = re.findall(r'<th [^>]*class="study"[^>]*><a href="([^"]+)/report\.html">', index)
+    assert set(heads) == {path.name for path in (clone / "docs/reports").iterdir()} > {"tiny"}
+    for name in heads:
+        verdicts = json.loads((clone / "docs/reports" / name / "verdicts.json").read_text())
+        cells = re.findall(rf'href="{name}/report\.html#claim-([^"]+)">([^<]+)</a>', index)
+        assert sorted(cells) == sorted((verdict["id"], verdict["verdict"]) for verdict in verdicts)
+    row = next(line for line in index.splitlines() if "claims/s1-half-the-size.html" in line)
+    assert row.count("#claim-s1-half-the-size") == len(heads)
+    shutil.rmtree(clone / "site")
+
+
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_after_a_kill_the_next_repro_makes_what_is_unfinished(clone, environment, how):
     edit_params(clone, lambda values: values["variants"]["mixed"].update(policy="mixed_float16"))

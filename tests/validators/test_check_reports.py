@@ -1,6 +1,7 @@
 """What a stranger sends is merged as it stands or refused: each way to cheat that we know of."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -8,26 +9,52 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import yaml
 from archives import RECORD, contents_of, pack, sign, within
 from conftest import REPOSITORY
+from projects import commit, copy_tree, git
 
 from pipeline.claims.results import load_results
 from pipeline.errors import InputError
 from pipeline.publication.checking import check_report, judge_today
 from pipeline.publication.publishing import publish
+from pipeline.publication.recomputing import remake
 from pipeline.publication.site import FILES, in_archive
+from pipeline.publication.validation import VALIDATORS
+from pipeline.report.rendering import execute, render
 
 
 @pytest.fixture(scope="module")
 def published(rendered, tmp_path_factory) -> Path:
     root = Path(shutil.copytree(rendered, tmp_path_factory.mktemp("sent") / "study", symlinks=True))
+    return sent_from(root, tmp_path_factory.mktemp("reports") / "a-machine")
+
+
+def sent_from(root: Path, folder: Path) -> Path:
+    """The finished study under `root`, as somebody sends it."""
     archive = publish(load_results(root), root, root / "results" / "crate.zip")
-    folder = tmp_path_factory.mktemp("reports") / "a-machine"
-    folder.mkdir()
+    folder.mkdir(parents=True)
     for name in FILES:
-        source = archive if name == "crate.zip" else root / in_archive(name)
-        shutil.copyfile(source, folder / name)
+        shutil.copyfile(archive if name == "crate.zip" else root / in_archive(name), folder / name)
     return folder
+
+
+def made_again(root: Path) -> Path:
+    """The study with every result made again from what lies there now."""
+    remake(root)
+    (root / "results/report.html").write_text(render(execute(root)), encoding="utf-8")
+    return root
+
+
+def check(project: Path, reports: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "stages.check_reports", "--reports", str(reports)],
+        cwd=project,
+        env=os.environ | {"PYTHONPATH": str(project)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 @pytest.fixture
@@ -138,9 +165,66 @@ def test_an_archive_that_was_exchanged_is_refused(sent):
 def test_the_command_names_what_it_refuses_and_checks_the_others(sent, published):
     shutil.copytree(published, sent.parent / "b-machine")
     (sent / "verdicts.json").write_text("[]")
-    command = [sys.executable, "-m", "stages.check_reports", "--reports", str(sent.parent)]
-    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    done = check(REPOSITORY, sent.parent)
     assert done.returncode == 2
     assert "b-machine: the crate is valid" in done.stdout
     assert "'a-machine' is refused" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_study_of_another_threshold_has_the_verdicts_of_its_day_beside_todays(written_out, tmp_path):
+    """Claims change: what was asked of this study is judged as it was asked, and as it is asked today."""
+    root = Path(shutil.copytree(written_out, tmp_path / "study", symlinks=True))
+    claims = yaml.safe_load((root / "claims.yaml").read_text())
+    claim = next(claim for claim in claims["claims"] if claim["id"] == "s2-slower-on-cpus")
+    claim["at_most"] = 0.01
+    (root / "claims.yaml").write_text(yaml.safe_dump(claims, allow_unicode=True))
+    sent_from(made_again(root), tmp_path / "reports" / "a-machine")
+    done = check(REPOSITORY, tmp_path / "reports")
+    assert done.returncode == 0, done.stderr
+    assert "runs give every number, by today's rules" in done.stdout
+    assert "  s2-slower-on-cpus: in direction only then, reproduced by today's rules" in done.stdout.splitlines()
+
+
+def of_a_commit(rendered: Path, named: str | None, root: Path) -> Path:
+    """The small study, as if made at the commit of this name."""
+    shutil.copytree(rendered, root, symlinks=True)
+    for path in (root / "runs").rglob("record.json"):
+        path.write_bytes(within("environment", git_commit=named)(path.read_bytes()))
+    return made_again(root)
+
+
+@pytest.mark.parametrize(
+    ("named", "reason"), [(None, "It names no commit"), ("1" * 40, "Its commit, 111111111111, is not in the history")]
+)
+def test_rules_that_nobody_knows_any_more_are_named(rendered, tmp_path, named, reason):
+    folder = sent_from(of_a_commit(rendered, named, tmp_path / "study"), tmp_path / "reports" / "a-machine")
+    claims = contents_of(folder / "crate.zip")["claims.yaml"].replace(b"kind: speedup", b"kind: faster")
+    with pytest.raises(InputError) as found:
+        check_report(rewrite(folder, {"claims.yaml": claims}))
+    assert "crate.zip does not recompute: claims.yaml: " in str(found.value)
+    assert "'faster' found using 'kind' does not match" in str(found.value)
+    assert reason in str(found.value)
+    assert "the rules of its day are not known" in str(found.value)
+
+
+def test_a_study_by_rules_that_are_gone_is_recomputed_by_those_of_its_day(rendered, tmp_path):
+    """A kind of claim has another name today, and the claim another threshold: its commit's code knows the old ones."""
+    project = tmp_path / "project"
+    copy_tree(project)
+    git(project, "init", "--quiet", "--initial-branch=main")
+    commit(project)
+    day = git(project, "rev-parse", "HEAD")
+    root = of_a_commit(rendered, day, tmp_path / "study")
+    sent_from(root, tmp_path / "reports" / "a-machine")
+    for path in (project / "pipeline/claims").glob("*.py"):
+        path.write_text(path.read_text().replace('"speedup"', '"faster"'))
+    today = (root / "claims.yaml").read_text().replace("kind: speedup", "kind: faster")
+    assert "at_least: 1.0\n" in today
+    (project / "claims.yaml").write_text(today.replace("at_least: 1.0\n", "at_least: 100.0\n"))
+    (project / ".validators").symlink_to(VALIDATORS)
+    done = check(project, tmp_path / "reports")
+    assert done.returncode == 0, done.stderr
+    assert f"runs give every number, by the rules of its day, commit {day[:12]}" in done.stdout
+    then = json.loads((root / "results/verdicts.json").read_text())[0]["verdict"]  # of a speedup of about 1
+    assert f"  a: {then} then, not reproduced by today's rules" in done.stdout.splitlines()

@@ -1,0 +1,86 @@
+"""Lay out what compilers say of hardware that nothing ran on: a column of the matrix for each target."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pipeline.claims.evidence import Assessment, NotTestableError
+from pipeline.claims.judges import JUDGES
+from pipeline.claims.kinds import Claim
+from pipeline.claims.schema import Claims
+from pipeline.claims.verdicts import other_recipe
+from pipeline.compiled.schema import CompiledProgram, CompiledTarget
+from pipeline.publication.matrix import COMPILED, Cell, Column
+
+COMPILED_PAGES = "compiled"
+_KINDS = {"gpu": "nvidia_gpu", "tpu": "tpu"}  # of targets, as claims name hardware
+Recipes = Mapping[str, Mapping[str, Any]]
+
+
+class TargetPage(NamedTuple):
+    """Hold a target's column, all that its compiler answered, and the reason of each verdict by claim."""
+
+    column: Column
+    made: CompiledTarget
+    reasons: Mapping[str, str]
+
+    @property
+    def steps(self) -> list[CompiledProgram]:
+        """List the training steps that were compiled, and not the products, the smaller before the larger."""
+        steps = [program for program in self.made.programs if program.benchmark]
+        return sorted(steps, key=lambda step: (step.benchmark or "", step.numbers, step.batch_size))
+
+
+class _Compiled(NamedTuple):
+    """Hold the part of the evidence that judges by compilers read."""
+
+    compiled: Sequence[CompiledTarget]
+    recipes: Recipes
+
+
+def target_pages(compiled: Sequence[CompiledTarget], recipes: Recipes, claims: Claims) -> list[TargetPage]:
+    """Return a page for each target whose compiler, asked alone, decides at least one of the claims.
+
+    Args:
+        recipes: those that were compiled, by benchmark.
+    """
+    pages = []
+    for made in compiled:
+        page = f"{COMPILED_PAGES}/{made.target}.html"
+        found = {claim.id: _judge(claim, claims, made, recipes) for claim in claims.claims}
+        known = {name: assessment for name, assessment in found.items() if assessment}
+        cells = {
+            name: Cell(verdict, COMPILED, _without_title(made, measured or reason), f"{page}#claim-{name}", None)
+            for name, (verdict, reason, measured) in known.items()
+        }
+        about = f"compiled by JAX {made.versions['jax']}" if "jax" in made.versions else "compiled"
+        column = Column(made.target, made.title, "", about, page, cells, is_compiled=True)
+        if cells:
+            reasons = {name: _of_one(each.reason) for name, each in known.items()}
+            pages.append(TargetPage(column, made, reasons))
+    return pages
+
+
+def _judge(claim: Claim, claims: Claims, made: CompiledTarget, recipes: Recipes) -> Assessment | None:
+    """Judge a claim by what one target's compiler says; None where that decides nothing about it."""
+    if claim.kind == "padding":  # of what it says for several kinds of hardware, a device tells its own
+        own = {kind: multiple for kind, multiple in claim.multiples.items() if kind == _KINDS[made.kind]}
+        claim = claim.model_copy(update={"multiples": own})
+        if not own:
+            return None
+    if claim.kind not in JUDGES["compiled"]:
+        return None
+    try:
+        assessment = JUDGES["compiled"][claim.kind](claim, claims, _Compiled([made], recipes))
+    except NotTestableError:
+        return None
+    return None if other_recipe(claim, recipes.get(getattr(claim, "benchmark", ""), {}), "") else assessment
+
+
+def _of_one(reason: str) -> str:
+    """Return the reason without a count of targets, of which there is one."""
+    return reason.replace(": on 1 of 1 target", "").replace(": on 0 of 1 target", ": not so")
+
+
+def _without_title(made: CompiledTarget, found: str) -> str:
+    """Return what was found without the name of the target, which stands above it."""
+    return found.removeprefix(f"{made.title}: ")

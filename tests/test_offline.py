@@ -1,0 +1,86 @@
+"""A published study recomputes on a machine without a network and without an engine, to the same bytes."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from archives import contents_of
+from conftest import REPOSITORY
+
+from pipeline.claims.results import load_results
+from pipeline.compiled.answers import read_compiled
+from pipeline.publication.publishing import publish
+from pipeline.publication.recomputing import remake
+from pipeline.report.rendering import execute, render
+
+ENGINES = ("tensorflow", "keras", "jax", "tensorflow_datasets")
+# As root; where a user may have namespaces; where a user may become root.
+WAYS = (
+    ("unshare", "--net"),
+    ("unshare", "--net", "--map-root-user"),
+    ("sudo", "--non-interactive", "unshare", "--net"),
+)
+INTERFACES = "import socket; print([name for _, name in socket.if_nameindex()])"
+
+
+@pytest.fixture(scope="module")
+def cut_off() -> tuple[str, ...]:
+    """Words that start a program without any network; a CI that has none of them fails, and does not skip."""
+    for way in WAYS:
+        if shutil.which(way[0]) and subprocess.run([*way, "true"], capture_output=True, check=False).returncode == 0:
+            return way
+    told = f"no network could be cut off: none of {WAYS} works here. As root it does, outside of a container"
+    if os.environ.get("CI"):
+        pytest.fail(told)
+    pytest.skip(told)
+
+
+@pytest.fixture(scope="module")
+def archive(rendered, tmp_path_factory) -> Path:
+    """A study that was published with what compilers say of other hardware."""
+    root = Path(shutil.copytree(rendered, tmp_path_factory.mktemp("offline") / "study", symlinks=True))
+    shutil.copytree(REPOSITORY / "compiled", root / "compiled")
+    remake(root)
+    (root / "results/report.html").write_text(render(execute(root)), encoding="utf-8")
+    return publish(load_results(root), root, root.parent / "crate.zip")
+
+
+@pytest.fixture
+def no_engine(tmp_path) -> Path:
+    """A folder whose modules stand in the place of the engines, and refuse to be imported."""
+    for name in ENGINES:
+        (tmp_path / "none" / name).mkdir(parents=True)
+        (tmp_path / "none" / name / "__init__.py").write_text(f"raise ImportError('there is no {name} here')\n")
+    return tmp_path / "none"
+
+
+def command(way: tuple[str, ...], no_engine: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    settings = {"PYTHONPATH": f"{no_engine}:{REPOSITORY}", "HOME": str(no_engine.parent), "PATH": ""}
+    settings["PYTHONDONTWRITEBYTECODE"] = "1"  # where it runs as root, for a user
+    full = [*way, "/usr/bin/env", "-i", *(f"{name}={value}" for name, value in settings.items()), sys.executable]
+    return subprocess.run([*full, *words], cwd=no_engine.parent, capture_output=True, text=True, check=False)
+
+
+def test_the_report_is_recomputed_without_network_and_engine(archive, cut_off, no_engine, tmp_path):
+    assert command(cut_off, no_engine, "-c", INTERFACES).stdout == "['lo']\n"
+    for name in ENGINES:
+        assert f"there is no {name} here" in command(cut_off, no_engine, "-c", f"import {name}").stderr
+    copy = Path(shutil.copy(archive, tmp_path / "crate.zip"))
+    done = command(cut_off, no_engine, "-m", "stages.report", "--from", str(copy))
+    assert done.returncode == 0, done.stderr
+    assert "the same report, byte for byte" in done.stdout
+    assert "compiled/h100.json" in done.stdout
+    assert (tmp_path / "crate.html").read_bytes() == contents_of(archive)["results/report.html"]
+
+
+def test_the_archive_has_what_the_report_shows_of_every_target(archive):
+    """The report shows all that was compiled, as one matrix: so all of it was used, and all of it is packed."""
+    contents = contents_of(archive)
+    packed = {name for name in contents if name.startswith("compiled/")}
+    assert packed == {f"compiled/{path.name}" for path in (REPOSITORY / "compiled").glob("*.json")}
+    report = contents["results/report.html"].decode()
+    for made in read_compiled(REPOSITORY / "compiled"):
+        assert made.title in report
