@@ -4,12 +4,16 @@ from typing import Any
 
 import pytest
 from conftest import REPOSITORY
+from test_compiled import made_up, program
 from test_verdicts import CPU, comparison, ratio
 
 from pipeline.claims.evidence import Evidence
 from pipeline.claims.judges import JUDGES
 from pipeline.claims.schema import load_claims
 from pipeline.claims.verdicts import judge_claims
+from pipeline.compiled.judging import KEEPS_MORE, OTHER_PROGRAM
+from pipeline.compiled.programs import WIDTHS
+from pipeline.compiled.schema import CompiledTarget, LargestBatch
 from pipeline.machine.hardware import Hardware
 from pipeline.numerics.facts import TRIALS
 from pipeline.statistics.intervals import Mean, proportion
@@ -18,6 +22,7 @@ from pipeline.study.schema import Study, load_study
 CLAIMS = load_claims(REPOSITORY / "claims.yaml")
 JUDGED = [claim for claim in CLAIMS.claims if claim.kind not in ("untested", "definition")]
 WITH_RECIPE = [claim for claim in JUDGED if claim.needs.recipe]
+COMPILED = [c for c in JUDGED if c.kind in JUDGES["compiled"] and c.needs.hardware not in ("cpu", "intel_gpu")]
 
 
 def identifiers(claims: list) -> list[str]:
@@ -119,7 +124,61 @@ def world(claim, holds: bool) -> Evidence:
             "largest_batch": {name: {"float32": 10, "mixed_float16": 20 if holds else 10} for name in CLAIMS.benchmarks}
         },
         hardware=hardware,
+        compiled=compiled_for(claim, holds) if claim.kind not in JUDGES["measured"] else (),
+        recipes=recipes_for(claim),
     )
+
+
+def recipes_for(claim) -> dict[str, dict[str, Any]]:
+    return {name: benchmark.model_dump(mode="json") for name, benchmark in study_for(claim).benchmarks.items()}
+
+
+def compiled_for(claim, holds: bool) -> list[CompiledTarget]:
+    """What compilers of a V100 and of a TPU would say if the claim were true, or if it were false."""
+    found = []
+    for name, kind in (("v100-16gb", "gpu"), ("tpu-v5e", "tpu")):
+        values = {"target": name, "kind": kind, "title": name, "memory_bytes": 16_935_682_048}
+        programs, largest = compiled_programs(claim, holds, kind), []
+        if claim.kind == "largest_batch":
+            sizes = {"float32": (100, 101), claim.policy: (210, 212) if holds else (90, 92)}
+            largest = [
+                LargestBatch(benchmark=claim.benchmark, numbers=numbers, fits=fits, does_not_fit=does_not_fit)
+                for numbers, (fits, does_not_fit) in sizes.items()
+            ]
+        found.append(made_up(*programs, **values, largest_batches=largest))
+    return found
+
+
+def compiled_programs(claim, holds: bool, kind: str) -> list:
+    if claim.kind == "padding":
+        multiple = claim.multiples.get({"gpu": "nvidia_gpu"}.get(kind, kind), 8)
+        numbers = "mixed_float16" if kind == "gpu" else "mixed_bfloat16"
+        made = {width: program(numbers, 32, 8192, benchmark=None, width=width, wanted_bytes=90) for width in WIDTHS}
+        for width, product in made.items():  # a GPU pads copies, a TPU in place; in the wrong world none does
+            padded = holds and width % multiple
+            grown = {"arguments": 95 if padded and kind == "tpu" else 90, "temporaries": 160 if padded else 32}
+            memory = product.memory.model_copy(update=grown)
+            made[width] = product.model_copy(update={"memory": memory})
+        return list(made.values())
+    if claim.kind not in ("memory", "outcome", "rounding"):
+        return []
+    batch_size = recipes_for(claim)[claim.benchmark]["batch_size"]
+    if claim.kind == "rounding":
+        operands = "bfloat16 × float32" if holds else "float32"
+        product = {"kind": "product", "operands": operands, "result": "float32", "precision": "default", "count": 8}
+        return [program("float32_default", 1000, batch_size, benchmark=claim.benchmark, operations=[product])]
+    variant = CLAIMS.variants[claim.candidate]
+    if claim.kind == "memory":
+        sizes = {"float32": 1000, variant.policy: 500 if holds else 1100}
+        return [program(numbers, total, batch_size, benchmark=claim.benchmark) for numbers, total in sizes.items()]
+    fits = holds == (claim.outcome == "completed")
+    needed = (12 if fits else 18) * 10**9
+    return [program(variant.policy, needed, variant.batch_multiplier * batch_size, benchmark=claim.benchmark)]
+
+
+def elsewhere(claim, holds: bool) -> Evidence:
+    """Everything that can be found on a CPU, and what the compilers of other hardware say."""
+    return world(claim, not holds)._replace(hardware=CPU, compiled=compiled_for(claim, holds))
 
 
 def judged(claim, evidence: Evidence):
@@ -138,6 +197,68 @@ def test_evidence_decides_for_a_claim_and_against_it(claim):
         assert judgement.rule.startswith("Reproduced if ")
     assert right.would_change.startswith("Not reproduced if ")
     assert wrong.would_change.startswith("Reproduced if ")
+
+
+@pytest.mark.parametrize("claim", COMPILED, ids=identifiers(COMPILED))
+def test_compilers_decide_for_a_claim_and_against_it_where_there_is_no_such_hardware(claim):
+    right, wrong = (judged(claim, elsewhere(claim, holds)) for holds in (True, False))
+    assert (right.verdict, wrong.verdict) == ("reproduced", "not reproduced"), (right.reason, wrong.reason)
+    for judgement in (right, wrong):
+        assert judgement.evidence == "compiled"
+        assert judgement.measured
+        if claim.needs.hardware == "nvidia_gpu":
+            assert OTHER_PROGRAM in judgement.reason
+            assert (KEEPS_MORE in judgement.reason) is (claim.kind != "padding")
+    assert right.would_change.startswith("Not reproduced if ")
+    assert wrong.would_change.startswith("Reproduced if ")
+
+
+@pytest.mark.parametrize("claim", COMPILED, ids=identifiers(COMPILED))
+def test_without_compiled_programs_it_is_said_how_they_are_made(claim):
+    judgement = judged(claim, elsewhere(claim, holds=True)._replace(compiled=()))
+    assert (judgement.verdict, judgement.evidence) == ("not testable here", None)
+    assert "make compiled" in judgement.would_change
+
+
+@pytest.mark.parametrize("claim", [c for c in COMPILED if c.kind in JUDGES["measured"]], ids=lambda c: c.id)
+def test_what_was_measured_goes_before_what_was_compiled(claim):
+    judgement = judged(claim, world(claim, holds=False)._replace(compiled=compiled_for(claim, holds=True)))
+    assert (judgement.verdict, judgement.evidence) == ("not reproduced", "measured")
+
+
+@pytest.mark.parametrize("claim", [c for c in COMPILED if c.needs.recipe], ids=lambda c: c.id)
+def test_what_was_compiled_by_another_recipe_decides_nothing(claim):
+    """Here nothing is measured either: by a study of this machine nobody would know."""
+    recipes = recipes_for(claim)
+    recipes[claim.benchmark]["model"]["name"] = "other"
+    judgement = judged(claim, elsewhere(claim, holds=True)._replace(recipes=recipes))
+    assert judgement.evidence is None
+    assert "compiled" in judgement.would_change
+
+
+def test_only_targets_that_a_claim_is_about_judge_it():
+    """What fits into 16 GB is not asked of 80 GB, nor what a GPU does of a TPU."""
+    claim = next(claim for claim in CLAIMS.claims if claim.id == "s3-float32-out-of-memory-at-256")
+    evidence = elsewhere(claim, holds=True)
+    (gpu,) = (made for made in evidence.compiled if made.kind == "gpu")
+    large = gpu.model_copy(update={"target": "h100", "memory_bytes": 80 * 10**9})
+    assert judged(claim, evidence._replace(compiled=[gpu])).measured == "v100-16gb: does not fit"
+    assert judged(claim, evidence).measured == "v100-16gb: does not fit"
+    assert judged(claim, evidence._replace(compiled=[large])).evidence is None
+
+
+def test_targets_that_differ_are_no_verdict():
+    claim = next(claim for claim in CLAIMS.claims if claim.id == "s2-less-memory-in-training")
+    evidence = elsewhere(claim, holds=True)
+    other = compiled_for(claim, holds=False)[0].model_copy(update={"target": "h100", "title": "h100"})
+    judgement = judged(claim, evidence._replace(compiled=[*evidence.compiled, other]))
+    assert (judgement.verdict, judgement.evidence) == ("inconclusive", "compiled")
+    assert judgement.measured == "v100-16gb: 0.50×; h100: 1.10×"
+
+
+def test_no_compiler_judges_time():
+    assert "speedup" not in JUDGES["compiled"]
+    assert list(JUDGES) == ["measured", "compiled", "counted"]
 
 
 @pytest.mark.parametrize("claim", WITH_RECIPE, ids=identifiers(WITH_RECIPE))

@@ -1,25 +1,34 @@
 """Find among the results those that a claim is about."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pipeline.claims.acceleration import device_of
-from pipeline.claims.kinds import DEFAULT, AccuracyClaim, MemoryClaim, OutcomeClaim, SpeedupClaim, ValueClaim
+from pipeline.claims.kinds import DEFAULT, AccuracyClaim, MemoryClaim, Needs, OutcomeClaim, SpeedupClaim, ValueClaim
 from pipeline.claims.result_files import Verdict
 from pipeline.claims.schema import Claims
 from pipeline.comparison.schema import Comparison, Pair, VariantStatistics
+from pipeline.comparison.vocabulary import listed
+from pipeline.compiled.schema import CompiledTarget
 from pipeline.machine.hardware import Hardware
 from pipeline.study.schema import Study
 
 
 class Evidence(NamedTuple):
-    """The results that claims are judged by; `numerics` and `ceilings` are the contents of the files of those names."""
+    """The results that claims are judged by.
+
+    `numerics` and `ceilings` are the contents of the files of those names. `compiled` is what compilers of other
+    hardware said, and `recipes` are those that they compiled, by benchmark.
+    """
 
     study: Study
     comparison: Comparison
     numerics: Mapping[str, Any]
     ceilings: Mapping[str, Any]
     hardware: Hardware
+    compiled: Sequence[CompiledTarget] = ()
+    recipes: Mapping[str, Mapping[str, Any]] = {}
 
 
 class NotTestableError(Exception):
@@ -34,6 +43,32 @@ class Assessment(NamedTuple):
     verdict: Verdict
     reason: str
     measured: str | None
+
+
+def lacking_hardware(needs: Needs, hardware: Hardware) -> str:
+    """Name the hardware that a claim is about where this is none; empty where it is."""
+    if needs.hardware == "anything":
+        return ""
+    names = {"cpu": "a CPU", "nvidia_gpu": "an NVIDIA GPU", "tpu": "a TPU", "intel_gpu": "an Intel GPU"}
+    wanted, here = names[needs.hardware], hardware.kind == needs.hardware
+    capability, memory = hardware.compute_capability or 0, hardware.memory_bytes
+    if needs.min_compute_capability:
+        wanted += f" of compute capability ≥ {needs.min_compute_capability:.1f}"
+        here = here and capability >= needs.min_compute_capability
+    if needs.max_compute_capability:
+        wanted += f" of compute capability ≤ {needs.max_compute_capability:.1f}"
+        here = here and 0 < capability <= needs.max_compute_capability
+    if sizes := [
+        *([f"at least {needs.min_memory_gb:.0f} GB"] if needs.min_memory_gb else []),
+        *([f"at most {needs.max_memory_gb:.0f} GB"] if needs.max_memory_gb else []),
+    ]:
+        wanted += f" with {listed(sizes)}"
+        limits = (needs.min_memory_gb or 0.0) * 1e9, (needs.max_memory_gb or math.inf) * 1e9
+        here = here and memory is not None and limits[0] <= memory <= limits[1]
+    if needs.name:
+        wanted += f", a {needs.name}"
+        here = here and needs.name.lower() in hardware.name.lower()
+    return "" if here else wanted
 
 
 def check_variant(claims: Claims, study: Study, benchmark: str, name: str) -> None:

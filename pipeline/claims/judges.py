@@ -2,6 +2,13 @@
 
 from collections.abc import Callable, Mapping
 
+from pipeline.claims.compiled_judges import (
+    judge_compiled_batch,
+    judge_compiled_memory,
+    judge_compiled_outcome,
+    judge_compiled_padding,
+    judge_compiled_rounding,
+)
 from pipeline.claims.evidence import Assessment, Evidence, NotTestableError
 from pipeline.claims.kinds import CeilingClaim, FactClaim, SampleClaim, TrialClaim
 from pipeline.claims.ratio_judges import judge_interval, judge_memory, judge_speedup
@@ -94,6 +101,13 @@ JUDGES: Mapping[EvidenceKind, Mapping[str, Judge]] = {
         "fact": _judge_measured_fact,
         "trial": _judge_trial,
         "sample": _judge_sample,
+    },
+    "compiled": {
+        "memory": judge_compiled_memory,
+        "largest_batch": judge_compiled_batch,
+        "outcome": judge_compiled_outcome,
+        "padding": judge_compiled_padding,
+        "rounding": judge_compiled_rounding,
     },
     "counted": {"fact": _judge_fact},
 }

@@ -19,8 +19,9 @@ Verdict = Literal[
     "not testable here",
     "definition",
 ]
-# It ran on the hardware that the claim is about; or it follows from formats and shapes, by counting.
-EvidenceKind = Literal["measured", "counted"]
+# It ran on the hardware that the claim is about; or that hardware's compiler says so; or it follows from formats and
+# shapes, by counting.
+EvidenceKind = Literal["measured", "compiled", "counted"]
 
 
 class Judgement(Untrusted):

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pipeline.claims.kinds import Claim
-from pipeline.claims.result_files import Verdict
+from pipeline.claims.result_files import EvidenceKind, Verdict
 from pipeline.claims.run_judges import MIN_RUNS
 from pipeline.comparison.fact_words import describe_facts
-from pipeline.comparison.vocabulary import OUTCOMES, QUANTITIES, SAMPLES, describe_trial
+from pipeline.comparison.vocabulary import OUTCOMES, QUANTITIES, SAMPLES, describe_trial, listed
 
 
 class _Rule(NamedTuple):
@@ -19,26 +19,32 @@ class _Rule(NamedTuple):
     is_exact: bool = False  # one or the other: nothing is in between
 
 
-def rule(claim: Claim) -> str:
-    """Return the rule that decides about `claim`, in sentences."""
+def rule(claim: Claim, evidence: EvidenceKind | None = None) -> str:
+    """Return the rule that decides about `claim` by this kind of evidence, in sentences."""
     if claim.kind in ("untested", "definition"):
         return "No rule: nothing measured here decides it."
-    found = _RULES[claim.kind](claim)
+    found = _found(claim, evidence)
     direction = f" In direction only if {found.direction}." if found.direction else ""
     between = "" if found.is_exact else " Else inconclusive."
     return f"Reproduced if {found.confirmed}.{direction} Not reproduced if {found.refuted}.{between}"
 
 
-def would_change(claim: Claim, verdict: Verdict) -> str:
+def would_change(claim: Claim, verdict: Verdict, evidence: EvidenceKind | None = None) -> str:
     """Return what would give another verdict than `verdict`, which is none of those that decide nothing."""
     if claim.kind == "definition":
         return "Nothing: it follows from definitions, and is not counted."
-    found = _RULES[claim.kind](claim)
+    found = _found(claim, evidence)
     if verdict == "reproduced":
         return f"Not reproduced if {found.refuted}."
     if verdict == "not reproduced":
         return f"Reproduced if {found.confirmed}."
     return f"Reproduced if {found.confirmed}; not reproduced if {found.refuted}."
+
+
+def _found(claim: Claim, evidence: EvidenceKind | None) -> _Rule:
+    """Return the rule for this kind of evidence; where there is none, for the first kind that could decide."""
+    rules = _COMPILED_RULES if evidence == "compiled" or claim.kind not in _RULES else _RULES
+    return rules[claim.kind](claim)
 
 
 def _ratio(what: str, at_least: float | None, at_most: float | None) -> _Rule:
@@ -121,4 +127,51 @@ _RULES: dict[str, Callable[[Any], _Rule]] = {
     "fact": _fact,
     "trial": _trial,
     "sample": _sample,
+}
+
+
+def _compiled_memory(claim: Any) -> _Rule:
+    return _Rule(
+        f"on every target a compiled step takes at most {claim.at_most:g} times the memory of strict float32",
+        "on every target it takes no less than strict float32", "on every target it takes less, and more than that",
+    )  # fmt: skip
+
+
+def _compiled_batch(claim: Any) -> _Rule:
+    return _Rule(
+        f"on every target searched the largest batch is at least {claim.at_least:g} times that of strict float32, by "
+        "the lower of its bounds",
+        "on every target no larger batch fits", "on every target a larger batch fits, and a smaller one than that",
+    )  # fmt: skip
+
+
+def _compiled_outcome(claim: Any) -> _Rule:
+    fits, does_not = f"the compiled step of {claim.candidate} fits into the memory of", "none of the targets"
+    if claim.outcome == "out_of_memory":
+        return _Rule(f"{fits} {does_not}", "it fits into that of every target")
+    return _Rule(f"{fits} every target", f"it fits into that of {does_not}")
+
+
+def _compiled_padding(claim: Any) -> _Rule:
+    names = {"nvidia_gpu": "for GPUs", "tpu": "for TPUs"}
+    multiples = listed(f"{multiple} {names[kind]}" for kind, multiple in claim.multiples.items())
+    return _Rule(
+        f"every compiler pads products in 16 bits where their width is no multiple of {multiples}, and nowhere else",
+        "none does",
+    )
+
+
+def _compiled_rounding(_claim: Any) -> _Rule:
+    return _Rule(
+        "on every target the compiler keeps an operand of every float32 product in bfloat16, at default precision",
+        "on every target it keeps none so", "on every target it keeps some so",
+    )  # fmt: skip
+
+
+_COMPILED_RULES: dict[str, Callable[[Any], _Rule]] = {
+    "memory": _compiled_memory,
+    "largest_batch": _compiled_batch,
+    "outcome": _compiled_outcome,
+    "padding": _compiled_padding,
+    "rounding": _compiled_rounding,
 }

@@ -94,8 +94,8 @@ def plain(key: str) -> str:
     return known.get(key, key.replace("_", " "))
 
 
-def describe_setting(path: str, ours: Any, theirs: Any) -> str:
-    return f"the {SETTING_NAMES[path]} is {number(ours)} in this study, {number(theirs)} in the source"
+def describe_setting(path: str, ours: Any, theirs: Any, where: str = "in this study") -> str:
+    return f"the {SETTING_NAMES[path]} is {number(ours)} {where}, {number(theirs)} in the source"
 
 
 def describe_trial(name: str) -> str:

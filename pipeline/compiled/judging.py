@@ -7,23 +7,27 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple, TypeVar
 
 from pipeline.compiled.answers import (
-    in_16_bits,
+    OperationShare,
     largest_batch_ratio,
     memory_ratio,
     paddings,
     rounded_to_16_bits,
     step_fits,
 )
+from pipeline.compiled.programs import WIDTHS
 from pipeline.compiled.schema import CompiledTarget
 
 T = TypeVar("T")
-OTHER_PROGRAM = "compiled by XLA; the source ran TensorFlow without it, which is another program and keeps more alive"
+CompiledVerdict = Literal["reproduced", "in direction only", "not reproduced", "inconclusive"]
+OTHER_PROGRAM = "compiled by XLA; the source ran TensorFlow without it, which is another program"
+KEEPS_MORE = f"{OTHER_PROGRAM} and keeps more alive"
+SAME_COMPILER = "compiled by XLA, as every program for a TPU is"
 
 
 class CompiledJudgement(NamedTuple):
     """A verdict that rests on compiled programs, its reason, and what was found on each target."""
 
-    verdict: Literal["reproduced", "in direction only", "not reproduced"]
+    verdict: CompiledVerdict
     reason: str
     found: str
 
@@ -32,14 +36,15 @@ def memory_at_most(
     compiled: Sequence[CompiledTarget], benchmark: str, numbers: str, batch_size: int, at_most: float
 ) -> CompiledJudgement | None:
     """Judge whether a step takes at most so many times the memory of strict float32, on every target."""
+
+    def verdict(ratio: float) -> CompiledVerdict:
+        if ratio <= at_most:
+            return "reproduced"
+        return "in direction only" if ratio < 1 else "not reproduced"
+
     ratios = _by_target(compiled, lambda made: memory_ratio(made, benchmark, numbers, batch_size))
-    return _judge(
-        ratios,
-        lambda ratio: ratio <= at_most,
-        lambda ratio: ratio < 1,
-        f"at most {at_most:g} times the memory",
-        {title: f"{ratio:.2f}×" for title, ratio in ratios.items()},
-    )
+    told = {title: f"{ratio:.2f}×" for title, ratio in ratios.items()}
+    return _judge(ratios, verdict, f"at most {at_most:g} times the memory", told, KEEPS_MORE)
 
 
 def largest_batch_at_least(
@@ -47,45 +52,30 @@ def largest_batch_at_least(
 ) -> CompiledJudgement | None:
     """Judge whether at least so many times the largest batch of strict float32 fits, on every target searched.
 
-    Each ratio is known within bounds. A claim holds by the lower one, and is refuted by the upper.
+    Each ratio is known within bounds, and bounds on both sides of the threshold don't tell.
     """
+
+    def verdict(bounds: tuple[float, float]) -> CompiledVerdict:
+        low, high = bounds
+        if low >= at_least:
+            return "reproduced"
+        if low <= 1 < high or high >= at_least:
+            return "inconclusive"
+        return "in direction only" if low > 1 else "not reproduced"
+
     bounds = _by_target(compiled, lambda made: largest_batch_ratio(made, benchmark, numbers))
-    return _judge(
-        bounds,
-        lambda ratio: ratio[0] >= at_least,
-        lambda ratio: ratio[0] > 1,
-        f"at least {at_least:g} times the batch fits",
-        {title: f"{low:.2f} to {high:.2f}×" for title, (low, high) in bounds.items()},
-    )
+    told = {title: f"{low:.2f} to {high:.2f}×" for title, (low, high) in bounds.items()}
+    return _judge(bounds, verdict, f"at least {at_least:g} times the batch fits", told, KEEPS_MORE)
 
 
-def runs_out_of_memory(
-    compiled: Sequence[CompiledTarget], benchmark: str, numbers: str, batch_size: int
+def step_is_too_large(
+    compiled: Sequence[CompiledTarget], benchmark: str, numbers: str, batch_size: int, *, too_large: bool
 ) -> CompiledJudgement | None:
-    """Judge whether a step does not fit, on any of the targets."""
+    """Judge whether a step is too large for the memory of every target; or, where it is said to fit, the contrary."""
     fits = _by_target(compiled, lambda made: step_fits(made, benchmark, numbers, batch_size))
     told = {title: "fits" if each else "does not fit" for title, each in fits.items()}
-    what = f"{numbers} at batch {batch_size:,} does not fit"
-    return _judge(fits, lambda each: not each, lambda _: False, what, told)
-
-
-def multiplies_in_16_bits(
-    compiled: Sequence[CompiledTarget], benchmark: str, numbers: str, batch_size: int, at_least: float = 0.95
-) -> CompiledJudgement | None:
-    """Judge whether so large a share of the products and convolutions of a step has operands of 16 bits."""
-
-    def share(made: CompiledTarget) -> tuple[int, int] | None:
-        program = made.find(benchmark, numbers, batch_size)
-        return in_16_bits(program) if program and program.memory else None
-
-    shares = _by_target(compiled, share)
-    return _judge(
-        shares,
-        lambda each: each[0] >= at_least * each[1],
-        lambda each: each[0] > 0,
-        f"at least {at_least:.0%} of the products and convolutions have operands of 16 bits",
-        {title: f"{chosen} of {count}" for title, (chosen, count) in shares.items()},
-    )
+    what = f"{numbers} at batch {batch_size:,} {'does not fit' if too_large else 'fits'}"
+    return _judge(fits, lambda each: "not reproduced" if each == too_large else "reproduced", what, told, KEEPS_MORE)
 
 
 def rounds_float32_operands(
@@ -93,24 +83,26 @@ def rounds_float32_operands(
 ) -> CompiledJudgement | None:
     """Judge whether the compiler keeps an operand of every float32 product in bfloat16, at default precision."""
 
-    def share(made: CompiledTarget) -> tuple[int, int] | None:
+    def verdict(share: OperationShare) -> CompiledVerdict:
+        if share.num_chosen == share.num_all:
+            return "reproduced"
+        return "in direction only" if share.num_chosen else "not reproduced"
+
+    def share(made: CompiledTarget) -> OperationShare | None:
         program = made.find(benchmark, "float32_default", batch_size)
         return rounded_to_16_bits(program) if program and program.memory else None
 
     shares = _by_target([made for made in compiled if made.kind == "tpu"], share)
+    told = {title: f"{rounded} of {count} products" for title, (rounded, count) in shares.items()}
     return _judge(
-        shares,
-        lambda each: each[0] == each[1],
-        lambda each: each[0] > 0,
-        "every float32 product has an operand that the compiler keeps in bfloat16",
-        {title: f"{rounded} of {count}" for title, (rounded, count) in shares.items()},
+        shares, verdict, "every float32 product has an operand that the compiler keeps in bfloat16", told, SAME_COMPILER
     )
 
 
 def pads_other_widths(
-    compiled: Sequence[CompiledTarget], numbers: str, multiple: int, widths: Sequence[int] = (4095, 4096, 4097, 4100)
+    compiled: Sequence[CompiledTarget], numbers: str, multiple: int, widths: Sequence[int] = WIDTHS
 ) -> CompiledJudgement | None:
-    """Judge whether products are padded exactly where their width is no multiple of this.
+    """Judge whether products in `numbers` are padded exactly where their width is no multiple of this.
 
     4,095 units on a TPU take the place of 4,096: that is padding of what was asked for, and shows in place.
     """
@@ -119,16 +111,26 @@ def pads_other_widths(
         found = paddings(made, numbers, widths)
         return {each.width: each.in_place + each.in_copies > 0 for each in found} if len(found) == len(widths) else None
 
+    def verdict(padded: Mapping[int, bool]) -> CompiledVerdict:
+        exactly = all(is_padded == (width % multiple != 0) for width, is_padded in padded.items())
+        return "reproduced" if exactly else "not reproduced"
+
+    def told(padded: Mapping[int, bool]) -> str:
+        return ", ".join(f"{width:,}" for width, is_padded in padded.items() if is_padded) or "none"
+
     seen = _by_target(compiled, padded)
-    return _judge(
-        seen,
-        lambda each: all(is_padded == (width % multiple != 0) for width, is_padded in each.items()),
-        lambda each: any(is_padded for width, is_padded in each.items() if width % multiple),
-        f"padded where the width is no multiple of {multiple}, and nowhere else",
-        {
-            title: ", ".join(f"{width:,}" for width, is_padded in each.items() if is_padded)
-            for title, each in seen.items()
-        },
+    what = f"products are padded where their width is no multiple of {multiple}, and nowhere else"
+    note = SAME_COMPILER if all(made.kind == "tpu" for made in compiled) else OTHER_PROGRAM
+    return _judge(seen, verdict, what, {title: f"{told(each)} padded" for title, each in seen.items()}, note)
+
+
+def all_of(judgements: Sequence[CompiledJudgement]) -> CompiledJudgement:
+    """Return the judgement on a claim that says each of several things; it is inconclusive where they differ."""
+    verdicts = {each.verdict for each in judgements}
+    return CompiledJudgement(
+        verdicts.pop() if len(verdicts) == 1 else "inconclusive",
+        "; ".join(each.reason for each in judgements),
+        "; ".join(each.found for each in judgements),
     )
 
 
@@ -137,21 +139,25 @@ def _by_target(compiled: Sequence[CompiledTarget], ask: Callable[[CompiledTarget
 
 
 def _judge(
-    found: Mapping[str, T],
-    holds: Callable[[T], bool],
-    leans: Callable[[T], bool],
-    what: str,
-    told: Mapping[str, str],
+    found: Mapping[str, T], verdict: Callable[[T], CompiledVerdict], what: str, told: Mapping[str, str], note: str
 ) -> CompiledJudgement | None:
-    """Return the verdict that all targets share; where they differ, it holds in direction only."""
+    """Return the verdict that all targets share; where they differ, it is inconclusive."""
     if not found:
         return None
-    listed = "; ".join(f"{title}: {words or 'none'}" for title, words in told.items())
-    holding = [title for title, each in found.items() if holds(each)]
-    if len(holding) == len(found):
-        return CompiledJudgement("reproduced", f"{what}, on each of {len(found)} targets ({OTHER_PROGRAM})", listed)
-    if holding or any(leans(each) for each in found.values()):
-        return CompiledJudgement(
-            "in direction only", f"{what}, on {len(holding)} of {len(found)} targets ({OTHER_PROGRAM})", listed
-        )
-    return CompiledJudgement("not reproduced", f"{what}: on none of {len(found)} targets ({OTHER_PROGRAM})", listed)
+    verdicts = [verdict(each) for each in found.values()]
+    holding, count = verdicts.count("reproduced"), len(verdicts)
+    why = (
+        "; they differ"
+        if len(set(verdicts)) > 1
+        else "; its bounds don't tell"
+        if verdicts[0] == "inconclusive"
+        else ""
+    )
+    titles: dict[str, list[str]] = {}
+    for title, words in told.items():
+        titles.setdefault(words, []).append(title)
+    return CompiledJudgement(
+        "inconclusive" if why else verdicts[0],
+        f"{what}: on {holding} of {count} target{'s' if count != 1 else ''}{why} ({note})",
+        "; ".join(f"{' · '.join(of_these)}: {words}" for words, of_these in titles.items()),
+    )

@@ -4,6 +4,7 @@ import ast
 import hashlib
 import json
 from pathlib import Path
+from typing import Any
 
 from pipeline.compiled.programs import RECIPES, recipes
 
@@ -35,11 +36,19 @@ def source_digests(root: Path = Path()) -> dict[str, str]:
     Comments and docstrings of code count for nothing, and of the configuration the benchmarks' recipes alone.
     """
     code = {path: _code_digest(root / path) for path in (*STEP_CODE, *READING_CODE)}
-    described = {name: recipe.model_dump(mode="json") for name, recipe in recipes(root).items()}
     return code | {
-        str(RECIPES): hashlib.sha256(json.dumps(described).encode()).hexdigest(),
+        str(RECIPES): recipes_digest(describe_recipes(root)),
         COMPILERS_LOCK: hashlib.sha256((root / COMPILERS_LOCK).read_bytes()).hexdigest(),
     }
+
+
+def describe_recipes(root: Path = Path()) -> dict[str, dict[str, Any]]:
+    """Return the recipes under `root` that are compiled, by benchmark."""
+    return {name: recipe.model_dump(mode="json") for name, recipe in recipes(root).items()}
+
+
+def recipes_digest(described: dict[str, dict[str, Any]]) -> str:
+    return hashlib.sha256(json.dumps(described).encode()).hexdigest()
 
 
 def step_sources(root: Path = Path()) -> dict[str, str]:

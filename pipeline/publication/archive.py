@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
+from pipeline.compiled.programs import RECIPES
 from pipeline.compiled.schema import COMPILED_FILES
 from pipeline.compiled.targets import TARGETS
 from pipeline.errors import InputError
@@ -39,7 +40,8 @@ RECOMPUTED = (
     "results/status.json",
     "results/report.html",
 )
-COMPILED_FOR = tuple(f"{COMPILED_FILES}/{target}.json" for target in TARGETS)  # some of them may be missing
+# What was compiled and by which recipes; claims are judged by both. Some of them may be missing.
+COMPILED_FOR = (*(f"{COMPILED_FILES}/{target}.json" for target in TARGETS), str(RECIPES))
 OF_A_BENCHMARK = ("results/speed/{}.csv", "results/speed/{}.json")  # the second repeats what the first gives
 OF_A_RUN = ("record.json", "epochs.csv", "predictions.npz")
 _MAX_TOTAL_BYTES = 2**30

@@ -1,7 +1,9 @@
 """Summarise a study in a sentence a pair, and in counts."""
 
 from collections import Counter
+from typing import get_args
 
+from pipeline.claims.result_files import EvidenceKind
 from pipeline.claims.results import Results
 from pipeline.comparison.schema import Pair
 from pipeline.comparison.wording import (
@@ -125,6 +127,13 @@ def verdict_counts(results: Results, said_by: str = "source", source: str | None
     counted = [verdict for verdict in results.verdicts if verdict["verdict"] != "definition"]
     chosen = [v["verdict"] for v in counted if v["said_by"] == said_by and source in (None, v["source"])]
     return dict(Counter(chosen).most_common())
+
+
+def evidence_counts(results: Results) -> dict[str | None, int]:
+    """Return the number of verdicts on published claims by the evidence that they rest on, and of those on none."""
+    published = [v for v in results.verdicts if v["verdict"] != "definition" and v["said_by"] == "source"]
+    counts = Counter(verdict["evidence"] for verdict in published)
+    return {name: counts[name] for name in (*get_args(EvidenceKind), None) if counts[name]}
 
 
 def outcome_counts(results: Results) -> dict[str, int]:

@@ -21,7 +21,7 @@ from pipeline.report import figures
 from pipeline.report.charts import Chart, charts, completed, counted_seconds, known
 from pipeline.report.claim_rows import claims_by_source
 from pipeline.report.elsewhere import hardware_elsewhere
-from pipeline.report.headlines import advice, headlines, outcome_counts, verdict_counts
+from pipeline.report.headlines import advice, evidence_counts, headlines, outcome_counts, verdict_counts
 from pipeline.statistics import intervals
 from pipeline.statistics.intervals import Ratio, proportion
 
@@ -80,6 +80,7 @@ def parts(results: Results) -> Callable[[str], str]:
             "measured": {numbers: list(_measured(results, numbers)) for numbers in ("float16", "bfloat16", "tf32")},
             "verdict_counts": verdict_counts(results),
             "own_verdict_counts": verdict_counts(results, "us"),
+            "evidence_counts": evidence_counts(results),
             "num_definitions": sum(verdict["verdict"] == "definition" for verdict in results.verdicts),
             "outcome_counts": outcome_counts(results),
             "num_runs": len(results.runs),
