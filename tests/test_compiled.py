@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 from conftest import REPOSITORY
 
+from pipeline.claims.compiled_judges import read_compiled_evidence
 from pipeline.claims.results import load_results
 from pipeline.compiled import answers, judging, sources
 from pipeline.compiled.largest import largest_fitting
 from pipeline.compiled.lowering import versions
 from pipeline.compiled.optimised import estimated_cycles, operations, wanted_bytes
-from pipeline.compiled.programs import WIDTHS, Product, Step, programs
+from pipeline.compiled.programs import RECIPES, WIDTHS, Product, Step, programs
 from pipeline.compiled.reading import read_answer
 from pipeline.compiled.schema import COMPILED_FILES, CompiledProgram, CompiledTarget, LargestBatch, read_target
 from pipeline.compiled.targets import TARGETS, find_target
@@ -298,6 +299,21 @@ def test_the_report_shows_every_target_and_where_nothing_is_judged(rendered, tmp
     memory = h100.find("mnist_dense", "mixed_float16", 8192).memory.total
     assert f'<td class="nowrap">{memory / 2**20:,.0f}</td>' in html
     assert "8 of 8" in html
+
+
+def test_claims_are_judged_by_what_was_compiled_by_the_recipes_of_today(tmp_path):
+    shutil.copytree(REPOSITORY / COMPILED_FILES, tmp_path / COMPILED_FILES)
+    assert read_compiled_evidence(tmp_path) == ([], {})  # nobody knows the recipes
+    (tmp_path / RECIPES).parent.mkdir()
+    shutil.copy(REPOSITORY / RECIPES, tmp_path / RECIPES)
+    compiled, recipes = read_compiled_evidence(tmp_path)
+    assert [made.target for made in compiled] == [
+        name for name in TARGETS if (REPOSITORY / COMPILED_FILES / f"{name}.json").exists()
+    ]
+    assert recipes["mnist_dense"]["batch_size"] == 8192
+    text = (tmp_path / RECIPES).read_text()
+    (tmp_path / RECIPES).write_text(text.replace("batch_size: 8192", "batch_size: 4096"))
+    assert read_compiled_evidence(tmp_path)[0] == []
 
 
 def test_claims_on_memory_are_judged_by_all_targets():

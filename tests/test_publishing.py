@@ -16,6 +16,8 @@ from rocrate.rocrate import ROCrate
 from test_reporting import stage
 
 from pipeline.claims.results import load_results
+from pipeline.compiled.programs import RECIPES
+from pipeline.compiled.schema import COMPILED_FILES
 from pipeline.errors import InputError
 from pipeline.publication.anonymity import publish_anonymously, refuse_traces, traces
 from pipeline.publication.archive import MANIFEST, unpack
@@ -109,6 +111,27 @@ def test_the_report_is_recomputed_from_the_archive_alone(study, archive, tmp_pat
     assert done.returncode == 0, done.stderr
     assert "the same report, byte for byte" in done.stdout
     assert (tmp_path / "crate.html").read_text() == (study / "results" / "report.html").read_text()
+
+
+def test_verdicts_by_compiled_programs_recompute_from_the_archive_alone(study, tmp_path):
+    """It holds what was compiled, and the recipes that it was compiled by: without them there is no such verdict."""
+    root = Path(shutil.copytree(study, tmp_path / "study", symlinks=True))
+    shutil.copytree(REPOSITORY / COMPILED_FILES, root / COMPILED_FILES)
+    (root / RECIPES).parent.mkdir()
+    shutil.copy(REPOSITORY / RECIPES, root / RECIPES)
+    claims = yaml.safe_load((root / "claims.yaml").read_text())
+    claim = {"id": "b", "statement": "Multiples of 8.", "kind": "padding", "multiples": {"nvidia_gpu": 8}}
+    claims["claims"].append(claims["claims"][0] | claim | {"needs": {"hardware": "nvidia_gpu"}})
+    for key in ("benchmark", "candidate", "at_least"):
+        del claims["claims"][-1][key]
+    (root / "claims.yaml").write_text(yaml.safe_dump(claims))
+    verdicts = remake(root)["results/verdicts.json"]
+    assert [(each["verdict"], each["evidence"]) for each in json.loads(verdicts)][1:] == [("reproduced", "compiled")]
+    shutil.copy(study / "results" / "report.html", root / "results" / "report.html")
+    unpack(publish(load_results(root), root, tmp_path / "crate.zip"), tmp_path / "opened")
+    assert remake(tmp_path / "opened")["results/verdicts.json"] == verdicts
+    (tmp_path / "opened" / RECIPES).unlink()
+    assert json.loads(remake(tmp_path / "opened")["results/verdicts.json"])[1]["evidence"] is None
 
 
 def rewrite(archive: Path, target: Path, name: str, change) -> Path:

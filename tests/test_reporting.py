@@ -174,6 +174,7 @@ def test_the_report_is_one_file_that_loads_nothing(rendered):
         "wide",
         "narrow",
         "mixed_2x",
+        "of 1 published claims (1 measured)",
         "Every claim",
         "What would change it",
         "Environment",

@@ -9,6 +9,7 @@ import pytest
 from conftest import REPOSITORY
 from test_verdicts import comparison
 
+from pipeline.claims.compiled_judges import read_compiled_evidence
 from pipeline.claims.evidence import Evidence
 from pipeline.claims.kinds import ValueClaim
 from pipeline.claims.results import load_results
@@ -146,6 +147,8 @@ def evidence(hardware=GPU, facts=None, trained=0, outcome="completed", failures=
     )
 
 
+COMPILED, RECIPES = read_compiled_evidence(REPOSITORY)
+OTHER_RECIPES = {name: recipe | {"optimizer": {}, "batch_size": 256} for name, recipe in RECIPES.items()}
 CLAIMED = {name: value for claim in CLAIMS.claims for name, value in getattr(claim, "quantities", {}).items()}
 
 
@@ -157,8 +160,12 @@ CLAIMED = {name: value for claim in CLAIMS.claims for name, value in getattr(cla
         evidence(facts=CLAIMED, trained=3, outcome="too_slow", failures={"diverged": 1}, interval=(None, None)),
         evidence(facts=None, hardware=Hardware("cpu", "Example CPU")),
         evidence(facts=CLAIMED, hardware=Hardware("tpu", "TPU v5e"), interval=(3.1, 3.3)),
+        evidence(facts=None, hardware=Hardware("cpu", "Example CPU"))._replace(compiled=COMPILED, recipes=RECIPES),
+        evidence(facts=None, hardware=Hardware("cpu", "Example CPU"))._replace(
+            compiled=COMPILED, recipes=OTHER_RECIPES
+        ),
     ],
-    ids=["as claimed", "other than claimed", "failed", "nothing found", "on a TPU"],
+    ids=["as claimed", "other than claimed", "failed", "nothing found", "on a TPU", "compiled", "another recipe"],
 )
 def test_a_verdict_is_words_for_every_claim(found):
     asked = CLAIMS.model_copy(update={"claims": [*CLAIMS.claims, *(at_any_scale(claim) for claim in CLAIMS.claims)]})
