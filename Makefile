@@ -63,7 +63,7 @@ plan: .venv/ready ## say how many seeds the margins of the last study need
 ADVISE_OPTIONS = $(if $(MODEL),--model '$(MODEL)') $(if $(DATASET),--dataset '$(DATASET)') $(if $(BATCH),--batch $(BATCH)) \
   $(if $(SOURCE),--source '$(SOURCE)') $(if $(ARGUMENTS),--arguments '$(ARGUMENTS)')
 
-ifneq ($(filter-out cpu cuda tpu,$(TARGET)),)
+ifneq ($(filter-out $(RUNTIMES),$(TARGET)),)
 advise: known-targets .compilers/ready
 	@.compilers/bin/python -m stages.advise_target --target '$(TARGET)' $(ADVISE_OPTIONS)
 else

@@ -29,6 +29,7 @@ from pipeline.study.configuration import validate
 from pipeline.study.dataset_source import DatasetSource
 from pipeline.study.schema import Study, load_study
 from stages import run
+from stages.argument_types import mapping, positive
 from stages.ceilings import fits
 
 ADVICE = Path("advice")
@@ -161,26 +162,10 @@ def _cells(row: Row, is_baseline: bool) -> Sequence[object]:
     return row.variant, row.batch_size, rate, speed, memory, row.skipped_steps, largest
 
 
-def _positive(text: str) -> int:
-    if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"must be a whole number above 0. Received: {text}")
-    return int(text)
-
-
 def _margin(text: str) -> float:
     if not 0 < float(text) < 100:
         raise argparse.ArgumentTypeError(f"must be percentage points between 0 and 100. Received: {text}")
     return float(text)
-
-
-def _mapping(text: str) -> dict[str, Any]:
-    try:
-        values = json.loads(text)
-    except ValueError:
-        values = None
-    if not isinstance(values, dict):
-        raise argparse.ArgumentTypeError(f'must be a JSON object such as {{"alpha": 0.5}}. Received: {text}')
-    return values
 
 
 if __name__ == "__main__":
@@ -191,16 +176,16 @@ if __name__ == "__main__":
     parser.add_argument(
         "--dataset", required=True, help="a data set of params.yaml, or any of TFDS with image and label"
     )
-    parser.add_argument("--batch", type=_positive, default=128, help="the batch size B you train with (128)")
+    parser.add_argument("--batch", type=positive, default=128, help="the batch size B you train with (128)")
     parser.add_argument(
         "--budget",
-        type=_positive,
+        type=positive,
         default=180,
         help="seconds to spend (180); two launches of every variant are made anyway",
     )
     parser.add_argument("--source", help="the file or folder of a model of your own; by default beside this project")
-    parser.add_argument("--arguments", type=_mapping, help="of the model, as in '{\"alpha\": 0.5}'")
-    parser.add_argument("--image-size", type=_positive, help="by default that of the data set")
+    parser.add_argument("--arguments", type=mapping, help="of the model, as in '{\"alpha\": 0.5}'")
+    parser.add_argument("--image-size", type=positive, help="by default that of the data set")
     parser.add_argument("--margin-pp", type=_margin, default=1.0, help="what counts as the same accuracy (1)")
     parser.add_argument("--out", type=Path, help="folder of what is written (advice)")
     run(main, parser)

@@ -17,17 +17,20 @@ from pipeline.files.untrusted import Remedy, read_json
 from pipeline.files.writing import write_whole
 from pipeline.study.benchmark import Benchmark
 from pipeline.study.configuration import validate
+from pipeline.study.user_code import check_function
 from stages import run
+from stages.argument_types import mapping, positive
 
 ADVICE_FOLDER = Path("advice")
 
 
 def main(arguments: argparse.Namespace) -> None:
     target = find_target(arguments.target)
-    if arguments.batch < 1:
-        raise InputError(f"--batch: must be at least 1. Received: {arguments.batch}")
     data = image_data(arguments.dataset)
-    model = model_values(arguments.model, arguments.source, json.loads(arguments.arguments), "tpu")
+    model = model_values(arguments.model, arguments.source, arguments.arguments or {}, "tpu")
+    if ":" in arguments.model and not arguments.model.startswith("keras.applications:"):
+        module, _, function = arguments.model.partition(":")
+        check_function(module, function, Path(model["source"]))
     size = arguments.image_size or data[0][0]
     name = f"{arguments.dataset}_{arguments.model.rpartition(':')[2]}".lower()
     benchmark = validate(Benchmark, recipe(arguments.dataset, model, size, arguments.batch), f"MODEL={arguments.model}")
@@ -87,8 +90,8 @@ if __name__ == "__main__":
     parser.add_argument("--target", required=True, help=f"one of {', '.join(TARGETS)}")
     parser.add_argument("--model", required=True, help="as make advise takes it")
     parser.add_argument("--dataset", required=True, help="one of the sources', or one that is prepared under data/")
-    parser.add_argument("--batch", type=int, default=128, help="the batch size you train with (128)")
+    parser.add_argument("--batch", type=positive, default=128, help="the batch size you train with (128)")
     parser.add_argument("--source", help="the file or folder of a model of your own")
-    parser.add_argument("--arguments", default="{}", help="of the model, as a JSON object")
-    parser.add_argument("--image-size", type=int, help="by default that of the data set")
+    parser.add_argument("--arguments", type=mapping, help="of the model, as a JSON object")
+    parser.add_argument("--image-size", type=positive, help="by default that of the data set")
     run(main, parser)

@@ -12,6 +12,7 @@ from conftest import REPOSITORY
 from pipeline.claims.compiled_judges import read_compiled_evidence
 from pipeline.claims.results import load_results
 from pipeline.compiled import answers, judging, sources
+from pipeline.compiled.compiler import answer_name
 from pipeline.compiled.largest import largest_fitting
 from pipeline.compiled.lowering import versions
 from pipeline.compiled.optimised import estimated_cycles, operations, wanted_bytes
@@ -251,6 +252,21 @@ def test_a_digest_of_code_overlooks_what_python_does_not_run(tmp_path):
     first = digest('"""Say."""\ndef f():\n    """Say more."""\n    return 1\n')
     assert digest("def f():  # a remark\n    return (1)\n") == first
     assert digest("def f():\n    return 2\n") != first
+
+
+def test_an_answer_on_a_users_model_holds_for_its_code_alone(tmp_path):
+    source = tmp_path / "net.py"
+    step = STEP.model_copy(update={"recipe": {"model": {"name": "net:build", "source": str(source)}}})
+
+    def name(code: str) -> str:
+        source.write_text(code)
+        return answer_name("compilers", step)
+
+    assert name("def build(spec): ...") != name("def build(spec): return 1")
+    assert name("def build(spec): ...") == name("def build(spec): ...")
+    source.unlink()
+    with pytest.raises(InputError, match="does not exist"):
+        answer_name("compilers", step)
 
 
 def test_the_sources_are_all_that_lowering_imports_to_make_a_step():

@@ -179,7 +179,9 @@ def test_a_target_that_is_not_here_is_asked_of_its_compiler(folder):
         *(".compilers/bin/python", "-m", "stages.advise_target"),
         *("--target", "'tpu-v5e'", "--model", "'dense'", "--dataset", "'mnist'"),
     ]
-    assert "stages.advise  --model" in planned(folder, "advise", "TARGET=cuda", "ENGINE=cuda", "MODEL=m", "DATASET=d")
+    for engine in ("cuda", "cuda-jax"):
+        asked = ("advise", f"TARGET={engine}", f"ENGINE={engine}", "MODEL=m", "DATASET=d")
+        assert "stages.advise  --model" in planned(folder, *asked)
 
 
 @pytest.mark.parametrize("arguments", [["compiled", "TARGETS=tpu-v9"], ["advise", "TARGET=tpu-v9"]])

@@ -14,9 +14,10 @@ from pipeline.compiled.lowering import ENVIRONMENT, MAX_WORDS, versions
 from pipeline.compiled.programs import Product, Step
 from pipeline.compiled.reading import read_answer
 from pipeline.compiled.schema import CompiledProgram
-from pipeline.compiled.sources import step_sources
+from pipeline.compiled.sources import STEP_CODE, step_sources
 from pipeline.compiled.targets import Target
 from pipeline.errors import InputError
+from pipeline.study.user_code import digest
 
 ANSWERS = Path(".cache/compiled")
 
@@ -69,8 +70,7 @@ class Compiler:
         return self._path(program).exists() or _key(program) in self._known
 
     def _path(self, program: Step | Product) -> Path:
-        name = hashlib.sha256((self._basis + program.model_dump_json()).encode()).hexdigest()
-        return self._answers / f"{name}.json.gz"
+        return self._answers / f"{answer_name(self._basis, program)}.json.gz"
 
     def _ask(self, asked: dict[str, Any]) -> str | None:
         """Have `asked` compiled; return the last words of a compiler that ended the process."""
@@ -103,6 +103,17 @@ class Compiler:
             self._process.communicate()
             self._errors.close()
             self._process = None
+
+
+def answer_name(basis: str, program: Step | Product) -> str:
+    """Return a name that says all that the answer for `program` depends on, the code of a user's model included.
+
+    Raises:
+        InputError: there is no such code.
+    """
+    source = program.recipe["model"]["source"] if isinstance(program, Step) else STEP_CODE[0]
+    code = "" if source in STEP_CODE else digest(Path(source))
+    return hashlib.sha256((basis + code + program.model_dump_json()).encode()).hexdigest()
 
 
 def _key(program: Any) -> tuple[Any, ...]:
