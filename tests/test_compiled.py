@@ -330,6 +330,10 @@ def test_claims_are_judged_by_what_was_compiled_by_the_recipes_of_today(tmp_path
     text = (tmp_path / RECIPES).read_text()
     (tmp_path / RECIPES).write_text(text.replace("batch_size: 8192", "batch_size: 4096"))
     assert read_compiled_evidence(tmp_path)[0] == []
+    for damage in ("[]", "benchmarks: 3", "{}", "benchmarks: {a: 1}"):
+        (tmp_path / RECIPES).write_text(damage)
+        with pytest.raises(InputError, match="base.yaml"):
+            read_compiled_evidence(tmp_path)
 
 
 def test_claims_on_memory_are_judged_by_all_targets():

@@ -1,7 +1,7 @@
 """Statistics and claims to verdicts, where this machine and this study can give one."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -105,14 +105,15 @@ def _ask(kind: EvidenceKind, claim: Claim, claims: Claims, evidence: Evidence) -
 
 def _other_recipe(kind: EvidenceKind, claim: Claim, evidence: Evidence) -> str:
     """Say in what the recipe of the evidence differs from that of the claim; empty where it does not."""
-    name, recipe, where = getattr(claim, "benchmark", ""), None, "in this study"
-    if kind == "measured" and name in evidence.study.benchmarks:
-        recipe = evidence.study.benchmarks[name].model_dump()
+    name, where = getattr(claim, "benchmark", ""), "in this study"
+    recipes: Mapping[str, Any] = {}
+    if kind == "measured":
+        recipes = {key: benchmark.model_dump() for key, benchmark in evidence.study.benchmarks.items()}
     elif kind == "compiled":
-        recipe, where = evidence.recipes.get(name), "in what was compiled"
-    if recipe is None:
+        recipes, where = evidence.recipes, "in what was compiled"
+    if name not in recipes:
         return ""
-    pairs = [(path, _at(recipe, path), theirs) for path, theirs in claim.needs.recipe.items()]
+    pairs = [(path, _at(recipes[name], path), theirs) for path, theirs in claim.needs.recipe.items()]
     return "; ".join(describe_setting(*pair, where) for pair in pairs if pair[1] != pair[2])
 
 

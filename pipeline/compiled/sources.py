@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.compiled.programs import RECIPES, recipes
+from pipeline.errors import InputError
 
 # What makes and compiles a program, then what chooses programs and reads them.
 STEP_CODE = (
@@ -43,8 +44,15 @@ def source_digests(root: Path = Path()) -> dict[str, str]:
 
 
 def describe_recipes(root: Path = Path()) -> dict[str, dict[str, Any]]:
-    """Return the recipes under `root` that are compiled, by benchmark."""
-    return {name: recipe.model_dump(mode="json") for name, recipe in recipes(root).items()}
+    """Return the recipes under `root` that are compiled, by benchmark.
+
+    Raises:
+        InputError: their file is missing or damaged.
+    """
+    try:
+        return {str(name): recipe.model_dump(mode="json") for name, recipe in recipes(root).items()}
+    except (AttributeError, KeyError, TypeError):
+        raise InputError(f"{root / RECIPES} has no benchmarks. Get it back with: git checkout -- {RECIPES}") from None
 
 
 def recipes_digest(described: dict[str, dict[str, Any]]) -> str:
