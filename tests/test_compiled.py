@@ -332,7 +332,7 @@ def test_claims_are_judged_by_what_was_compiled_by_the_recipes_of_today(tmp_path
     assert read_compiled_evidence(tmp_path)[0] == []
     for damage in ("[]", "benchmarks: 3", "{}", "benchmarks: {a: 1}"):
         (tmp_path / RECIPES).write_text(damage)
-        with pytest.raises(InputError, match="base.yaml"):
+        with pytest.raises(InputError, match=r"base\.yaml"):
             read_compiled_evidence(tmp_path)
 
 
