@@ -1,6 +1,7 @@
 """Ask the compiler of a device about one model: whether a step fits, at which batch, and what stays in float32."""
 
 from collections.abc import Callable, Iterable
+from functools import cache
 
 from pipeline.compiled.answers import in_16_bits
 from pipeline.compiled.compiler import Compiler
@@ -38,6 +39,7 @@ def ask_compiler(
     programs, largest = [], []
     for numbers in target.numbers:
 
+        @cache
         def compiled(size: int, numbers: StepNumbers = numbers) -> CompiledProgram:
             found = compiler.compile(step_of(name, benchmark, numbers, size, data))
             needed = f"{found.memory.total / 2**20:,.0f} MiB" if found.memory else "refused"
