@@ -49,7 +49,7 @@ def prepare(folder: Path, num_runs: int) -> float:
     """
     write_project(folder, num_runs)
     benchmarks = load_study(folder / "params.yaml").benchmarks
-    facts = dict.fromkeys(fact_names(benchmarks), 1)
+    facts: dict[str, bool | int | float | str] = dict.fromkeys(fact_names(benchmarks), 1)
     numerics = Numerics(schema_version=2, facts=facts, samples={}, models={}, gradients={}, trials=[])
     ceilings = Ceilings(schema_version=1, largest_batch={})
     results = folder / "results"

@@ -40,7 +40,9 @@ def main(_: argparse.Namespace) -> None:
         shape = (data.num_classes, data.num_channels)
         if not found["models"]:
             facts.update(arithmetic.policy_facts(benchmark, *shape))
-        models = {policy: building.build_model(benchmark, policy, *shape, seed=0)[0] for policy in POLICIES}
+        models: dict[str, Any] = {
+            policy: building.build_model(benchmark, policy, *shape, seed=0)[0] for policy in POLICIES
+        }
         model = found["models"][name] = arithmetic.model_facts(models)
         sizes = model["sizes"]
         for policy in POLICIES:
