@@ -1,4 +1,4 @@
-"""How alike runs predict: a candidate beside its baseline, and beside that, the baseline beside itself at another seed.
+"""Compare what runs predict: a candidate with its baseline, and beside that, the baseline with itself at another seed.
 
 Another seed changes predictions too. The question is whether precision changes more of them.
 """
