@@ -78,3 +78,24 @@ def test_only_seeds_that_both_completed_count():
     assert found["wide", "mixed"].seeds == [0, 2]
     assert found["wide", "mixed"].between_seeds == pytest.approx([1 / 3])
     assert found["wide", "float32_2x"].between_variants == [0.0, 0.0, 0.0]
+
+
+def test_the_interval_holds_the_ratio_as_often_as_it_says():
+    """In simulated studies seeds differ in noise, and precision changes more or less; the true ratio is 0.5."""
+    rng = np.random.default_rng(1)
+    num_seeds, num_examples, num_studies = 5, 1000, 300
+
+    def holds() -> bool:
+        sure, usual = rng.beta(2, 2, num_examples), rng.integers(0, 10, num_examples)
+
+        def predicted(noise: float) -> np.ndarray:
+            return np.where(rng.random(num_examples) > sure * (1 - noise), rng.integers(0, 10, num_examples), usual)
+
+        noises, shares = rng.normal(0.15, 0.03, num_seeds), rng.normal(0.5, 0.04, num_seeds)
+        theirs = np.stack([predicted(noise) for noise in noises])
+        both = zip(theirs, noises, shares, strict=True)
+        ours = np.stack([np.where(rng.random(num_examples) < share, predicted(n), his) for his, n, share in both])
+        found = differing(theirs, ours, usual)["ratio"]
+        return found.low <= 0.5 <= found.high
+
+    assert 0.91 <= np.mean([holds() for _ in range(num_studies)]) <= 0.99
