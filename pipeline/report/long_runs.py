@@ -45,9 +45,9 @@ def _loss_scales(results: Results, name: str) -> Chart | None:
     for run in results.runs:
         if (run["benchmark"], run["loss_scale"]) == (name, "dynamic") and run["initial_loss_scale"]:
             key = (run["variant"], run["seed"])
-            rows = [row for row in results.epochs if (row["benchmark"], row["variant"], row["seed"]) == (name, *key)]
-            scales[key] = [run["initial_loss_scale"], *(row["loss_scale"] for row in rows)]
-            totals = [0, *(row["skipped_steps"] or 0 for row in rows)]
+            epochs = [row for row in results.epochs if (row["benchmark"], row["variant"], row["seed"]) == (name, *key)]
+            scales[key] = [run["initial_loss_scale"], *(row["loss_scale"] for row in epochs)]
+            totals = [0, *(row["skipped_steps"] or 0 for row in epochs)]
             skipped[key] = [after - before for before, after in itertools.pairwise(totals)]
             steps[run["variant"]] = run["steps_per_epoch"] * run["num_epochs"]
     if not any(sum(each) for each in skipped.values()) and not any(len(set(each)) > 1 for each in scales.values()):
