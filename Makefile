@@ -2,6 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PROFILE ?=
+SMALL ?=
 
 # PATH, PYTHONPATH and LD_LIBRARY_PATH would take such a folder for two.
 $(if $(findstring :,$(CURDIR)),$(error a path with a colon can't be searched for programs or modules: rename $(CURDIR)))
@@ -13,7 +14,7 @@ ANSWER := $(shell $(BIN)/python -m stages.runtime $(if $(PROFILE),--profile '$(P
 RUNTIME := $(or $(filter $(RUNTIMES),$(ANSWER)),$(shell cat .venv/ready 2>/dev/null),cpu)
 ENGINE ?= $(if $(filter gpu,$(DEVICE)),cuda,$(RUNTIME))
 $(if $(filter $(RUNTIMES),$(ENGINE)),,$(error ENGINE is one of $(RUNTIMES), not '$(ENGINE)'))
-SETTINGS := $(strip $(PROFILE:%=profile=%) $(if $(filter-out $(RUNTIME),$(ENGINE)),--runtime $(ENGINE)))
+SETTINGS := $(strip $(PROFILE:%=profile=%) $(if $(SMALL),size=small) $(if $(filter-out $(RUNTIME),$(ENGINE)),--runtime $(ENGINE)))
 LOCKS := requirements/$(ENGINE).txt requirements/workflow.txt requirements/development.txt
 TARGET ?= $(if $(ANSWER),$(ENGINE))
 TESTS =
@@ -38,7 +39,7 @@ endif
 help: ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
-repro: .venv/ready ## run the study and write its report; PROFILE=paper for the sources' full scale, ENGINE=cuda, cuda-jax or tpu
+repro: .venv/ready ## run the study and write its report; PROFILE=paper for the sources' full scale, SMALL=1 for a few steps of it, ENGINE=cuda, cuda-jax or tpu
 	@$(MAKE) --no-print-directory study
 
 # What `repro` runs once the packages are there. A container has them.

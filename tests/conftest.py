@@ -365,9 +365,10 @@ def write_speeds(root: Path, study: Study, seconds: Mapping[str, float] = {}, **
         write_blocks(timed_blocks(study, name, seconds, **how), root / "results" / "speed" / f"{name}.csv")
 
 
-def correct(record: RunRecord) -> np.ndarray:
-    """Which test examples the run got right: as many as its accuracy says, from the front."""
-    return np.arange(record.num_test_examples) < round((record.scores.test_accuracy or 0) * record.num_test_examples)
+def predictions(record: RunRecord) -> np.ndarray:
+    """The class that the run predicts for each test example, whose class is 0: 0 as often as it is right, then 1."""
+    num_right = round((record.scores.test_accuracy or 0) * record.num_test_examples)
+    return (np.arange(record.num_test_examples) >= num_right).astype(np.int64)
 
 
 def write_small_run(root: Path, record: RunRecord, *train_seconds: float) -> RunRecord:
@@ -386,7 +387,7 @@ def write_small_run(root: Path, record: RunRecord, *train_seconds: float) -> Run
     }
     labels, predicted = np.zeros(record.num_test_examples, np.int64), np.empty(0, np.int64)
     if record.outcome == "completed" and epochs:
-        predicted = (~correct(record)).astype(np.int64)
+        predicted = predictions(record)
         ends = {"train_loss": record.scores.train_loss, "validation_accuracy": record.scores.validation_accuracy}
         epochs[-1] = epochs[-1].model_copy(update=ends)
         times["planned"] = record.planned.model_copy(update={"num_epochs": len(epochs)})

@@ -5,10 +5,10 @@ import os
 import time
 
 import pytest
-from conftest import ENGINE, benchmark, correct, epoch_records, planned_record, small_study, timed
+from conftest import ENGINE, benchmark, epoch_records, planned_record, predictions, small_study, timed
 
 from pipeline.comparison.blocks import Run, compare
-from pipeline.comparison.finished_runs import read_correct, read_record
+from pipeline.comparison.finished_runs import read_predictions, read_record
 from pipeline.comparison.pairing import check_comparable
 from pipeline.errors import InputError
 from pipeline.machine.engine_choice import SWITCH, choose_kernels
@@ -49,7 +49,7 @@ def test_a_run_that_ends_early_after_its_test_has_no_scores_of_an_end(workspace,
     monkeypatch.setattr(run, "_test", without_memory)
     record = run.train(study(), KEY, time.perf_counter(), workspace)
     assert (record.outcome, record.scores.test_accuracy, record.final_weights_sha256) == ("out_of_memory", None, None)
-    assert not read_correct(record, workspace).size
+    assert not read_predictions(record, workspace).size
 
 
 def runs(outcome, run_seconds=120.0, max_run_seconds=120.0, **more):
@@ -61,7 +61,7 @@ def runs(outcome, run_seconds=120.0, max_run_seconds=120.0, **more):
             changes = {"outcome": outcome, "final_test_accuracy": None, "num_epochs": 0, "run_seconds": run_seconds}
             changes, seconds = changes | {"max_run_seconds": max_run_seconds} | more, ()
         record = planned_record(key, **changes)
-        made[key] = Run(record, epoch_records(*seconds), correct(record))
+        made[key] = Run(record, epoch_records(*seconds), predictions(record))
     return made
 
 
@@ -138,7 +138,7 @@ def test_a_pair_on_different_kernels_says_so():
         record = finished.record
         if key.variant == "mixed":
             record = planned_record(key, environment=record.environment | {"kernels": "oneDNN"})
-        made[key] = Run(record, epoch_records(9.0, 2.0), correct(record))
+        made[key] = Run(record, epoch_records(9.0, 2.0), predictions(record))
 
     class Results:
         study, comparison = small_study(), compare(small_study(), made, timed(small_study(), {}))

@@ -54,6 +54,8 @@ def make(folder: Path, *arguments: str) -> str:
         ([], None),
         (["ENGINE=cpu"], None),
         (["PROFILE=paper"], "python -m stages.compose profile=paper"),
+        (["PROFILE=paper", "SMALL=1"], "python -m stages.compose profile=paper size=small"),
+        (["SMALL=1"], "python -m stages.compose size=small"),
         (["ENGINE=cuda"], "python -m stages.compose --runtime cuda"),
         (["ENGINE=cuda", "PROFILE=paper"], "python -m stages.compose profile=paper --runtime cuda"),
         (["ENGINE=cuda-jax"], "python -m stages.compose --runtime cuda-jax"),

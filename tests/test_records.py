@@ -98,13 +98,13 @@ def test_a_completed_run_without_an_accuracy_is_damaged(tmp_path, make_record):
         finished_runs.read_record(KEY, tmp_path)
 
 
-def test_predictions_say_which_examples_were_right(tmp_path, make_record):
+def test_the_predictions_of_a_run_are_read(tmp_path, make_record):
     record = make_record(KEY, final_test_accuracy=0.25)
     write_small_run(tmp_path, record, 1.0)
-    right = finished_runs.read_correct(record, tmp_path)
-    assert (right.dtype, right.shape, right.sum()) == (bool, (100,), 25)
+    predicted = finished_runs.read_predictions(record, tmp_path)
+    assert predicted.tolist() == [0] * 25 + [1] * 75
     failed = write_small_run(tmp_path, make_record(KEY, outcome="out_of_memory"), 1.0)
-    assert finished_runs.read_correct(failed, tmp_path).shape == (0,)
+    assert finished_runs.read_predictions(failed, tmp_path).shape == (0,)
 
 
 @pytest.mark.parametrize("keep", [0, 30, -10])
@@ -113,13 +113,13 @@ def test_damaged_predictions_are_named(tmp_path, make_record, keep):
     path = tmp_path / KEY.directory / "predictions.npz"
     path.write_bytes(path.read_bytes()[:keep])
     with pytest.raises(InputError, match=r"predictions\.npz is damaged .*train@0-wide-float32"):
-        finished_runs.read_correct(make_record(KEY), tmp_path)
+        finished_runs.read_predictions(make_record(KEY), tmp_path)
 
 
 def test_predictions_that_are_not_those_of_the_record_are_refused(tmp_path, make_record):
     write_small_run(tmp_path, make_record(KEY), 1.0)
     with pytest.raises(InputError, match=r"its accuracy is not the 0\.5 of the record"):
-        finished_runs.read_correct(make_record(KEY, final_test_accuracy=0.5), tmp_path)
+        finished_runs.read_predictions(make_record(KEY, final_test_accuracy=0.5), tmp_path)
 
 
 @pytest.mark.parametrize("seconds", [(0.3, 2.0, 1.0), (3.0, 0.2, 0.1), (3.0, -2.0, 1.0), (3.0, float("nan"), 1.0)])
@@ -141,7 +141,7 @@ def test_times_that_are_not_those_of_the_record_are_refused(tmp_path, make_recor
 
 def test_missing_parts_are_missing_and_not_damaged(tmp_path, make_record):
     record = write_small_run(tmp_path, make_record(KEY), 3.0, 2.0)
-    for name, read in (("epochs.csv", finished_runs.read_epochs), ("predictions.npz", finished_runs.read_correct)):
+    for name, read in (("epochs.csv", finished_runs.read_epochs), ("predictions.npz", finished_runs.read_predictions)):
         (tmp_path / KEY.directory / name).unlink()
         with pytest.raises(InputError, match=rf"{name} is missing\. Make the run: dvc repro train@0-wide-float32"):
             read(record, tmp_path)

@@ -15,6 +15,7 @@ import stages.train
 from pipeline.errors import InputError
 from pipeline.machine import image
 from pipeline.machine.hardware import Hardware
+from pipeline.numerics.facts import POLICIES
 from pipeline.study.benchmark import Benchmark
 from pipeline.study.configuration import validate
 from pipeline.study.schema import RunKey, Study, load_study
@@ -41,10 +42,40 @@ def test_params_are_the_composed_quick_profile():
     assert quick() == composed(), "compose params.yaml again: make params"
 
 
-@pytest.mark.parametrize("profile", ["quick", "paper"])
+PROFILES = sorted(path.stem for path in (REPOSITORY / "conf" / "profile").iterdir())
+
+
+@pytest.mark.parametrize("profile", PROFILES)
 def test_every_profile_is_a_valid_study(profile):
     study = validate(Study, composed(f"profile={profile}"), profile)
     assert study.profile == profile
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_every_profile_in_small_keeps_all_but_its_numbers(profile):
+    """The same models, images, variants and loops: a typo in any of them shows in the first minutes."""
+    whole, small = (validate(Study, composed(f"profile={profile}", *more), profile) for more in ((), ("size=small",)))
+    assert small.variants == whole.variants
+    assert small.comparison == whole.comparison
+    assert (small.engine, small.runtime, small.profile) == (whole.engine, whole.runtime, whole.profile)
+    counts = {"split", "batch_size", "evaluation_batch_size", "num_epochs"}
+    for name, benchmark in whole.benchmarks.items():
+        assert small.benchmarks[name].model_dump(exclude=counts) == benchmark.model_dump(exclude=counts)
+        assert small.benchmarks[name].num_steps(1) * small.benchmarks[name].num_epochs <= 4
+    assert len(small.runs()) == sum(len(small.variants_of(name)) for name in small.benchmarks)
+
+
+def test_evening_judges_what_the_sources_ran_at_their_own_recipe():
+    evening, paper = (validate(Study, composed(f"profile={profile}"), profile) for profile in ("evening", "paper"))
+    assert evening.benchmarks["mnist_dense"] == paper.benchmarks["mnist_dense"]
+    assert evening.benchmarks["cifar100_efficientnet_b0"].split == paper.benchmarks["cifar100_efficientnet_b0"].split
+    policies = {(variant.policy, variant.batch_multiplier) for variant in evening.variants_of("mnist_dense").values()}
+    assert policies == {(policy, multiplier) for policy in POLICIES for multiplier in (1, 2)}
+    assert len(evening.seeds_of("cifar100_efficientnet_b0")) >= 5
+    assert len(evening.seeds_of("mnist_dense")) >= 3
+    assert set(evening.variants_of("cifar100_efficientnet_b0")) == {
+        "float32", "float32_2x", "mixed_float16", "mixed_float16_2x", "mixed_bfloat16"
+    }  # fmt: skip
 
 
 def test_paper_has_the_sources_scale():
@@ -474,7 +505,7 @@ def test_what_is_no_study_is_not_composed(tmp_path, setting):
     done = compose(tmp_path, setting)
     assert (done.returncode, "Traceback" in done.stderr) == (2, False)
     assert (
-        "PROFILE is one of paper, paper_jax, quick, tpu. Received: papier" in done.stderr
+        "PROFILE is one of evening, paper, paper_jax, quick, tpu. Received: papier" in done.stderr
         or "params.partial.yaml: " in done.stderr
     )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["conf", "params.yaml"]

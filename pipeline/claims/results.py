@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 from pipeline.claims.result_files import Ceilings, EpochRow, Judgement, Numerics, run_row
 from pipeline.claims.schema import Claims, load_claims
-from pipeline.comparison.schema import Comparison
+from pipeline.comparison.schema import MIN_COMPARED_SEEDS, Agreement, Comparison
 from pipeline.compiled.answers import read_compiled
 from pipeline.compiled.schema import COMPILED_FILES, CompiledTarget
 from pipeline.errors import InputError
@@ -26,6 +26,7 @@ class Results(NamedTuple):
     study: Study
     claims: Claims
     comparison: Comparison
+    agreements: list[Agreement]
     verdicts: list[dict[str, Any]]
     environments: list[dict[str, Any]]
     runs: list[dict[str, Any]]
@@ -60,6 +61,7 @@ def load_results(root: Path = Path()) -> Results:
         study=study,
         claims=claims,
         comparison=comparison,
+        agreements=_read_agreements(comparison, root),
         verdicts=[verdict.model_dump() for verdict in verdicts],
         environments=read_environments(root),
         runs=runs,
@@ -81,6 +83,15 @@ def read_comparison(root: Path = Path()) -> Comparison:
         path = root / "results/comparison.json"
         raise InputError(f"{path} is of another study than params.yaml. Run: dvc repro")
     return comparison
+
+
+def _read_agreements(comparison: Comparison, root: Path) -> list[Agreement]:
+    found = _read("agreement.json", list[Agreement], root)
+    wanted = [pair for pair in comparison.pairs if pair.num_seeds >= MIN_COMPARED_SEEDS]
+    names = [(pair.benchmark, pair.baseline, pair.candidate, pair.num_seeds) for pair in wanted]
+    if [(each.benchmark, each.baseline, each.candidate, len(each.seeds)) for each in found] != names:
+        raise _damaged("agreement.json", "its pairs are not those of comparison.json", root)
+    return found
 
 
 def read_numerics(study: Study, root: Path = Path()) -> dict[str, Any]:

@@ -21,11 +21,11 @@ from pipeline.study.schema import RunKey, Study
 
 
 class Run(NamedTuple):
-    """A finished run: its record, its epochs, and which test examples it got right, bool (num_test_examples,)."""
+    """A finished run, with the class it predicts for each test example (num_test_examples,); (0,) where it failed."""
 
     record: RunRecord
     epochs: Sequence[EpochRecord]
-    correct: np.ndarray
+    predicted: np.ndarray
 
 
 def compare(study: Study, runs: Mapping[RunKey, Run], speeds: Mapping[str, Speeds]) -> Comparison:

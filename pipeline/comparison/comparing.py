@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.comparison import timing
+from pipeline.comparison.agreement import agreements
 from pipeline.comparison.blocks import Run, compare
-from pipeline.comparison.finished_runs import read_correct, read_epochs, read_record
+from pipeline.comparison.finished_runs import read_epochs, read_predictions, read_record
 from pipeline.comparison.finished_speeds import read_speeds
 from pipeline.comparison.schema import Comparison
 from pipeline.comparison.summary import summarise, table
@@ -28,13 +29,14 @@ def compare_runs(root: Path = Path()) -> tuple[Comparison, dict[str, str]]:
     records = {key: read_record(key, root) for key in study.runs()}
     labels: dict[str, np.ndarray] = {}  # by benchmark
     runs = {
-        key: Run(record, read_epochs(record, root), read_correct(record, root, labels))
+        key: Run(record, read_epochs(record, root), read_predictions(record, root, labels))
         for key, record in records.items()
     }
     speeds = {name: read_speeds(study, name, root) for name in study.benchmarks}
     comparison = compare(study, runs, speeds)
     files = {
         "comparison.json": comparison.model_dump_json(indent=2) + "\n",
+        "agreement.json": _json([each.model_dump() for each in agreements(study, comparison.pairs, runs, labels)]),
         "summary.json": _json(summarise(comparison)),
         "environments.json": _json(_environments(runs)),
         "runs.csv": _csv(_rows(study, runs)),

@@ -37,10 +37,10 @@ def read_epochs(record: RunRecord, root: Path = Path()) -> list[EpochRecord]:
     return epochs
 
 
-def read_correct(
+def read_predictions(
     record: RunRecord, root: Path = Path(), labels_by_benchmark: dict[str, np.ndarray] | None = None
 ) -> np.ndarray:
-    """Return whether a finished run got each test example right, bool (num_test_examples,); empty if it failed.
+    """Return the class that a finished run predicts for each test example (num_test_examples,); empty if it failed.
 
     Args:
         labels_by_benchmark: those of the runs that were read before; those of a new benchmark are added.
@@ -66,11 +66,10 @@ def read_correct(
     ):
         raise damaged(path, f"its labels are not those of other runs of {record.benchmark}", _remedy(record.key))
     if record.scores.test_accuracy is None:
-        return np.empty(0, bool)
-    correct = np.asarray(labels == predicted)
-    if not len(correct) or not math.isclose(correct.mean(), record.scores.test_accuracy):
+        return predicted
+    if not len(labels) or not math.isclose((labels == predicted).mean(), record.scores.test_accuracy):
         raise damaged(path, f"its accuracy is not the {record.scores.test_accuracy} of the record", _remedy(record.key))
-    return correct
+    return predicted
 
 
 def _contradictions(record: RunRecord, epochs: list[EpochRecord]) -> Iterator[str]:

@@ -31,6 +31,7 @@ MEASURED = ("results/numerics.json", "results/ceilings.json", "results/layers.cs
 # Recomputed from the records by whoever checks the archive.
 RECOMPUTED = (
     "results/comparison.json",
+    "results/agreement.json",
     "results/summary.json",
     "results/environments.json",
     "results/runs.csv",

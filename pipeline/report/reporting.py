@@ -22,6 +22,7 @@ from pipeline.report.charts import Chart, charts, completed, counted_seconds, kn
 from pipeline.report.claim_rows import claims_by_source
 from pipeline.report.elsewhere import hardware_elsewhere
 from pipeline.report.headlines import advice, evidence_counts, headlines, outcome_counts, verdict_counts
+from pipeline.report.long_runs import long_run_charts
 from pipeline.statistics import intervals
 from pipeline.statistics.intervals import Ratio, proportion
 
@@ -162,6 +163,8 @@ def _benchmark(results: Results, name: str) -> dict[str, Any]:
         "split": [pair for pair in pairs if pair.precision_effect],
         "target": study.comparison.target_accuracy.get(name),
         "charts": charts(results, name, runs),
+        "agreements": [each for each in results.agreements if each.benchmark == name],
+        "long_runs": long_run_charts(results, name),
         "published": [figure for figure in results.claims.figures if figure.benchmark == name],
         "deviations": study.deviations.get(name, []),
     }

@@ -21,7 +21,7 @@ from projects import git
 
 from cluster import campaigns
 from pipeline.campaign.fan_out import campaign_seeds
-from pipeline.comparison.finished_runs import read_correct, read_epochs, read_record
+from pipeline.comparison.finished_runs import read_epochs, read_predictions, read_record
 from pipeline.study.schema import RunKey, load_study
 
 project = campaigns.project
@@ -72,7 +72,7 @@ def missing(folder: Path, remote: bool = False) -> list[str]:
         if key.stage not in lost:
             record = read_record(key, collector)
             assert len(read_epochs(record, collector)) == NUM_EPOCHS
-            assert len(read_correct(record, collector)) == 20
+            assert len(read_predictions(record, collector)) == 20
     return lost
 
 

@@ -8,7 +8,7 @@ import sys
 import yaml
 from conftest import REPOSITORY, benchmark, small_study
 
-from pipeline.comparison.finished_runs import read_correct, read_epochs, read_record
+from pipeline.comparison.finished_runs import read_epochs, read_predictions, read_record
 from pipeline.study.schema import RunKey
 
 KEY = RunKey("wide", "float32", 0)
@@ -73,7 +73,7 @@ def test_a_run_that_is_too_slow_ends_in_the_middle_of_a_step(workspace):
     assert record.times.run_seconds < 20
     assert record.num_parameters
     assert "too slow, test accuracy unknown" in printed
-    assert not read_correct(record, workspace).size
+    assert not read_predictions(record, workspace).size
 
 
 def test_the_epochs_of_a_run_that_is_too_slow_are_kept(workspace):
