@@ -81,8 +81,8 @@ def test_it_is_said_as_people_say_it(seconds, words):
     assert left_in_words(seconds) == words
 
 
-def test_a_moment_is_ten_seconds():
-    assert in_words(3) == "10 s"
+def test_a_moment_is_said_to_the_second():
+    assert in_words(3) == "3 s"
 
 
 def test_what_follows_a_study_of_long_runs_takes_no_longer_than_their_start():

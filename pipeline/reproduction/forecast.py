@@ -89,9 +89,9 @@ class Forecast:
 
 
 def in_words(seconds: float) -> str:
-    """Return `seconds` as people say them: 90 s, 9 min, 2.5 h."""
+    """Return `seconds` as people say them: 3 s, 90 s, 9 min, 2.5 h."""
     if seconds < 175:
-        return f"{max(round(seconds, -1), 10):.0f} s"
+        return f"{seconds if seconds < 9.5 else round(seconds, -1):.0f} s"
     if seconds < 99.5 * 60:
         return f"{seconds / 60:.0f} min"
     return f"{seconds / 3600:.1f} h"
