@@ -244,7 +244,8 @@ def test_a_second_run_trains_nothing(inside):
 
 def test_nothing_outside_the_workspace_can_be_written(inside):
     script = "id -u; touch /opt/venv/x /etc/x /usr/x /root/x 2>&1; touch /tmp/x .dvc/tmp/x && echo both"
-    lines = inside("cpu", "sh", "-c", script).stdout.splitlines()
+    printed = inside("cpu", "sh", "-c", script).stdout.splitlines()
+    lines = [line for line in printed if not line.startswith("note:")]  # of a tree with uncommitted changes
     assert lines[0] == str(owner())
     assert sum("Read-only file system" in line for line in lines) >= 3
     assert lines[-1] == "both"
