@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 from archives import contents_of, pack, sign
-from conftest import REPOSITORY
+from conftest import REPOSITORY, small_study
 from rocrate.rocrate import ROCrate
 from test_reporting import stage
 
@@ -23,9 +23,11 @@ from pipeline.errors import InputError
 from pipeline.publication.anonymity import publish_anonymously, refuse_traces, traces
 from pipeline.publication.archive import MANIFEST, unpack
 from pipeline.publication.crate import PROFILE
+from pipeline.publication.own_code import own_code
 from pipeline.publication.publishing import publish
 from pipeline.publication.recomputing import remake
 from pipeline.report.rendering import execute, render
+from pipeline.study.dataset_source import DatasetSource
 from pipeline.study.user_code import digest
 
 
@@ -202,14 +204,14 @@ def test_citation_and_codemeta_agree():
     assert codemeta["keywords"] == citation["keywords"]
 
 
-def with_own_model(root: Path, folder: Path) -> Path:
+def with_own_model(root: Path, folder: Path, source: str = "mine") -> Path:
     """The finished study, which names a model of the user's, judged again: a study has another digest with it."""
     copy = Path(shutil.copytree(root, folder / "own", symlinks=True))
     params = yaml.safe_load((copy / "params.yaml").read_text())
-    params["datasets"]["mnist"] = {"tfds": "mine", "module": "mine.builder", "source": "mine"}
+    params["datasets"]["mnist"] = {"tfds": "mine", "module": "mine.builder", "source": source}
     (copy / "params.yaml").write_text(yaml.safe_dump(params))
-    (copy / "mine").mkdir()
-    (copy / "mine" / "builder.py").write_text("ANSWER = 42\n")
+    (copy / source).mkdir()
+    (copy / source / "builder.py").write_text("ANSWER = 42\n")
     remake(copy)
     (copy / "results/report.html").write_text(render(execute(copy)))
     return copy
@@ -225,6 +227,24 @@ def test_the_users_own_code_is_in_the_archive_with_its_digest(study, tmp_path):
     other = rewrite(archive, tmp_path / "other.zip", "code/mine/builder.py", lambda text: text.replace(b"42", b"43"))
     with pytest.raises(InputError, match="the code in it of mine is not that of its digest"):
         unpack(other, tmp_path / "refused")
+
+
+def test_code_from_outside_of_the_project_has_a_place_in_the_archive(study, tmp_path):
+    root = with_own_model(study, tmp_path, "../mine")
+    archive = publish(load_results(root), root, tmp_path / "crate.zip")
+    with zipfile.ZipFile(archive) as file:
+        assert file.read("code/outside/mine/builder.py") == b"ANSWER = 42\n"
+        assert json.loads(file.read("code.json")) == {"../mine": digest(root / "../mine")}
+    unpack(archive, tmp_path / "unpacked")
+
+
+@pytest.mark.parametrize("sources", [("../mine", "outside/mine"), ("../mine", "../../mine"), ("..", "mine")])
+def test_code_that_could_not_be_told_apart_is_not_packed(sources, tmp_path):
+    datasets = {f"set_{n}": {"tfds": "mine", "module": "mine.b", "source": s} for n, s in enumerate(sources)}
+    chosen = small_study()
+    study = chosen.model_copy(update={"datasets": {n: DatasetSource(**each) for n, each in datasets.items()}})
+    with pytest.raises(InputError, match="can't be told from"):
+        own_code(tmp_path, study)
 
 
 def test_the_users_own_code_stays_in_its_folder(study, tmp_path):

@@ -20,7 +20,7 @@ from pipeline.files.untrusted import (
     read_bytes,
     read_member,
 )
-from pipeline.publication.own_code import CODE, GET_IT_AGAIN, check_code, own_sources
+from pipeline.publication.own_code import CODE, GET_IT_AGAIN, check_code, name_in_archive, own_sources
 from pipeline.study.schema import Study, load_study
 
 MANIFEST = "manifest-sha256.txt"
@@ -160,7 +160,7 @@ def _published_by(study: Study) -> Callable[[str], bool]:
     runs = {str(key.directory) for key in study.runs()}
     known = {*MADE_FOR_IT, *OF_THE_PROJECT, *OF_THE_STUDY, *MEASURED, *COMPILED_FOR, *RECOMPUTED}
     known |= {*measured_speeds(study), *(f"{run}/{name}" for run in runs for name in OF_A_RUN)}
-    code = tuple(f"code/{source}" for source in own_sources(study))
+    code = tuple(map(name_in_archive, own_sources(study)))
 
     def belongs(name: str) -> bool:
         folder, _, event = name.rpartition("/tensorboard/")

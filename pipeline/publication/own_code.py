@@ -1,6 +1,7 @@
 """Put the user's own code into an archive with its digests, and check that it is that code."""
 
 import json
+import os
 from pathlib import Path, PurePosixPath
 
 from pipeline.errors import InputError
@@ -20,18 +21,28 @@ def own_sources(study: Study) -> list[str]:
     return [source for source in named if not source.startswith("pipeline/")]
 
 
+def name_in_archive(source: str) -> str:
+    """Return where an archive has a source of the user's; what lies outside of the project goes by its last name."""
+    path = PurePosixPath(os.path.normpath(source))
+    is_outside = path.is_absolute() or ".." in path.parts
+    return f"code/outside/{path.name}" if is_outside else f"code/{path}"
+
+
 def own_code(root: Path, study: Study) -> dict[str, Path]:
     """Return the files of the user's code that the runs of `study` depend on, by their names in the archive.
 
     Raises:
-        InputError: a source lies outside of this folder, where no archive can name it.
+        InputError: a source has no name there, or two have the same.
     """
+    sources: dict[str, str] = {}
     for source in own_sources(study):
-        if source.startswith("/") or ".." in source.split("/"):
-            raise InputError(f"{excerpt(source)} lies outside of this project. Move it here, and name it so")
+        name = name_in_archive(source)
+        if name.endswith("/..") or sources.setdefault(name, source) != source:
+            other = sources.get(name, "the folder around this project")
+            raise InputError(f"{excerpt(source)} can't be told from {excerpt(other)} in an archive. Rename it")
     return {
-        f"code/{source}{path.as_posix().removeprefix((root / source).as_posix())}": path
-        for source in own_sources(study)
+        f"{name}{path.as_posix().removeprefix((root / source).as_posix())}": path
+        for name, source in sources.items()
         for path in files_of_code(root / source)
     }
 
@@ -46,5 +57,6 @@ def check_code(folder: Path, archive: Path) -> None:
     sources = own_sources(load_study(folder / "params.yaml"))
     named = read_json(dict[str, str], folder / CODE, GET_IT_AGAIN) if sources else {}
     for source in sources:
-        if not (folder / "code" / source).exists() or digest(folder / "code" / source) != named.get(source):
+        path = folder / name_in_archive(source)
+        if not path.exists() or digest(path) != named.get(source):
             raise damaged(archive, f"the code in it of {excerpt(source)} is not that of its digest", GET_IT_AGAIN)
