@@ -18,7 +18,7 @@ PLANT = f"""
     for _ in range({NUM_PLANTED} if keras.config.dtype_policy().name != "float32" else 0):
         x = layers.Activation("relu")(x)
 """
-SECONDS = 40
+SECONDS = 90
 
 
 @pytest.fixture(scope="module")
