@@ -10,13 +10,21 @@ from pipeline.data.description import read_description
 from pipeline.machine.engine_choice import choose_engine
 from pipeline.numerics.facts import POLICIES
 from pipeline.study.benchmark import Benchmark
-from pipeline.study.schema import load_study
+from pipeline.study.schema import Study, load_study
 from stages import run
 
 RESULTS = Path("results")
 LOSS_SCALE = 2.0**15
 RARE = 0.01
 FEW_SEEDS = range(3)  # where the effect is whole steps, or tens of percentage points
+
+
+def _hardest(study: Study) -> str:
+    """Return the benchmark of most classes: there it shows what a network learns by heart."""
+    classes = {
+        name: len(read_description(each.dataset, Path("data")).classes) for name, each in study.benchmarks.items()
+    }
+    return max(classes, key=lambda name: classes[name])
 
 
 def main(_: argparse.Namespace) -> None:
@@ -62,11 +70,7 @@ def main(_: argparse.Namespace) -> None:
         if benchmark.model.name == "dense" and not found["trials"]:
             found["trials"] = optimizer_trials.run_trials(benchmark, data, optimizer_trials.SEEDS)
 
-    # What a network learns by heart shows where there are many classes.
-    classes = {
-        name: len(read_description(each.dataset, Path("data")).classes) for name, each in study.benchmarks.items()
-    }
-    hardest = max(classes, key=lambda name: classes[name])
+    hardest = _hardest(study)
     for name, benchmark in study.benchmarks.items():
         try:
             look_at(name, benchmark)

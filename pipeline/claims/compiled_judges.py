@@ -24,7 +24,7 @@ from pipeline.compiled.targets import TARGETS
 from pipeline.machine.hardware import Hardware
 
 # What of a step multiplies in 16 bits in the hardware of every target of a kind.
-NARROW = {"nvidia_gpu": "mixed_float16", "tpu": "mixed_bfloat16"}
+MIXED_POLICY = {"nvidia_gpu": "mixed_float16", "tpu": "mixed_bfloat16"}
 MAKE_COMPILED = "Its compiler, which needs no such device: make compiled."
 
 
@@ -75,7 +75,7 @@ def judge_compiled_padding(claim: PaddingClaim, _claims: Claims, evidence: Evide
 
     def judge(compiled: Sequence[CompiledTarget]) -> CompiledJudgement | None:
         found = [
-            pads_other_widths([made for made in compiled if _hardware(made).kind == kind], NARROW[kind], multiple)
+            pads_other_widths([made for made in compiled if _hardware(made).kind == kind], MIXED_POLICY[kind], multiple)
             for kind, multiple in claim.multiples.items()
         ]
         known = [each for each in found if each]

@@ -45,11 +45,11 @@ class Environment(StableEnvironment):
     load_average: float
 
 
-ENVIRONMENT = TypeAdapter(Environment)  # once: to build it takes longer than to read a record
+_ADAPTER = TypeAdapter(Environment)  # once: to build it takes longer than to read a record
 
 
 def as_environment(values: dict[str, Any]) -> dict[str, Any]:
     try:
-        return dict(ENVIRONMENT.validate_python(values))
+        return dict(_ADAPTER.validate_python(values))
     except ValidationError as error:
         raise ValueError(f"environment: {fault(error)}") from None
