@@ -31,15 +31,14 @@ def write_project(folder: Path, num_runs: int) -> None:
     study = write_study(folder, num_runs)
     for path in (
         *(Path("inputs", "benchmarks", f"{name}.json") for name in study.benchmarks),
-        *(Path("inputs", "variants", f"{name}.json") for name in study.variants),
         *(Path("data", name, "dataset.json") for name in study.datasets),
     ):
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text("{}\n")
     # Made in earnest, because a change of the study makes it again.
-    processes.measure(sys.executable, "-m", "stages.code", cwd=folder, source=folder)
+    processes.measure(sys.executable, "-m", "stages.dependencies", cwd=folder, source=folder)
     processes.measure("git", "init", "--quiet", cwd=folder)
-    stages = ("download", "inputs", "variants", "code", "train")
+    stages = ("download", "inputs", "dependencies", "train")
     processes.measure("dvc", "commit", "--quiet", "--force", *stages, cwd=folder, source=folder)
 
 
@@ -49,7 +48,7 @@ def measure(folder: Path, num_runs: int) -> dict[str, float | int]:
     for name in ("runs", "data", "inputs"):
         shutil.rmtree(folder / name)
     (folder / "dvc.lock").unlink()
-    processes.measure("dvc", "repro", "--quiet", "inputs", "variants", "code", cwd=folder, source=folder)
+    processes.measure("dvc", "repro", "--quiet", "inputs", "dependencies", cwd=folder, source=folder)
     planning, collecting, nothing = (
         processes.measure(*command, cwd=folder, source=folder)
         for command in (

@@ -44,7 +44,7 @@ run() {
 
 if [ -e "$folder/remote" ]; then
   dvc cache dir --local "$folder/cache" # what can't be pushed now is pushed by the next attempt
-  dvc pull download inputs variants code
+  dvc pull download inputs dependencies
   run --pull
   for pause in 20 60 180 0; do
     if dvc push --run-cache "$stage"; then break; fi
@@ -52,7 +52,7 @@ if [ -e "$folder/remote" ]; then
     sleep $pause
   done
 else
-  dvc checkout download inputs variants code
+  dvc checkout download inputs dependencies
   run
 fi
 cd "$folder"

@@ -108,12 +108,11 @@ def _make(name: str, root: Path, clone: Path, remote: bool) -> None:
         *(["--pull"] if remote else []),
         "download",
         "inputs",
-        "variants",
-        "code",
+        "dependencies",
         folder=clone,
     )
     if remote:
-        _push(clone, "download", "inputs", "variants", "code")
+        _push(clone, "download", "inputs", "dependencies")
     if run_command("git", "status", "--porcelain", folder=clone):
         _commit(clone, f"Campaign {name}: data")
 

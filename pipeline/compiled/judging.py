@@ -153,11 +153,13 @@ def _judge(
         if verdicts[0] == "inconclusive"
         else ""
     )
+    alone = "" if holding or why else ": not so"
+    tally = f": on {holding} of {count} targets" if count > 1 else alone
     titles: dict[str, list[str]] = {}
     for title, words in told.items():
         titles.setdefault(words, []).append(title)
     return CompiledJudgement(
         "inconclusive" if why else verdicts[0],
-        f"{what}: on {holding} of {count} target{'s' if count != 1 else ''}{why} ({note})",
+        f"{what}{tally}{why} ({note})",
         "; ".join(f"{' · '.join(of_these)}: {words}" for words, of_these in titles.items()),
     )

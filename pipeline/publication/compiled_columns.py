@@ -55,7 +55,7 @@ def target_pages(compiled: Sequence[CompiledTarget], recipes: Recipes, claims: C
         about = f"compiled by JAX {made.versions['jax']}" if "jax" in made.versions else "compiled"
         column = Column(made.target, made.title, "", about, page, cells, is_compiled=True)
         if cells:
-            reasons = {name: _of_one(each.reason) for name, each in known.items()}
+            reasons = {name: each.reason for name, each in known.items()}
             pages.append(TargetPage(column, made, reasons))
     return pages
 
@@ -74,11 +74,6 @@ def _judge(claim: Claim, claims: Claims, made: CompiledTarget, recipes: Recipes)
     except NotTestableError:
         return None
     return None if other_recipe(claim, recipes.get(getattr(claim, "benchmark", ""), {}), "") else assessment
-
-
-def _of_one(reason: str) -> str:
-    """Return the reason without a count of targets, of which there is one."""
-    return reason.replace(": on 1 of 1 target", "").replace(": on 0 of 1 target", ": not so")
 
 
 def _without_title(made: CompiledTarget, found: str) -> str:

@@ -48,7 +48,7 @@ def run(folder: Path, environment: dict[str, str], *command: str) -> str:
 
 
 def would_train(folder: Path, environment: dict[str, str]) -> set[str]:
-    run(folder, environment, "dvc", "repro", "inputs", "variants", "code")
+    run(folder, environment, "dvc", "repro", "inputs", "dependencies")
     return set(RUNNING.findall(run(folder, environment, "dvc", "repro", "--dry", "train")))
 
 
