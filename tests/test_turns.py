@@ -4,6 +4,7 @@ import contextlib
 import itertools
 import math
 import textwrap
+import time
 
 import numpy as np
 import pytest
@@ -269,6 +270,30 @@ def test_a_process_that_fails_says_why(module):
     with worker(command) as train, pytest.raises(InputError) as raised:
         train(1)
     assert str(raised.value) == "no such thing"
+
+
+def test_a_process_that_ends_without_a_word_is_told_of(module):
+    with worker(module("import os; os._exit(3)")) as train, pytest.raises(InputError) as raised:
+        train(1)
+    assert str(raised.value) == "trainer ended with status 3"
+
+
+def test_a_process_that_crashes_leaves_its_traceback(module):
+    command = module("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
+    with worker(command) as train, pytest.raises(InputError, match="Segmentation fault"):
+        train(1)
+
+
+def test_what_a_process_never_read_does_not_hide_why_it_ended(module):
+    command = module("import sys; sys.exit('error: no such thing')")
+
+    def ask() -> None:
+        with worker(command) as train:
+            time.sleep(0.5)  # by then nobody reads
+            train(1)
+
+    with pytest.raises(InputError, match="no such thing"):
+        ask()
 
 
 def test_a_process_that_takes_too_long_for_an_answer_is_ended(module):

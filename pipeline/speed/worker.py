@@ -29,7 +29,7 @@ def worker(command: Sequence[str], max_seconds: float | None = None) -> Iterator
     with (
         tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors,
         subprocess.Popen(
-            [sys.executable, "-m", *command],
+            [sys.executable, "-X", "faulthandler", "-m", *command],  # a crash leaves its traceback
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
@@ -53,15 +53,18 @@ def worker(command: Sequence[str], max_seconds: float | None = None) -> Iterator
             timer.cancel()
             if answer:
                 return Block.model_validate_json(answer)
-            if process.wait() == -9:  # by the timer, or by the system for its memory
+            status = process.wait()
+            if status == -9:  # by the timer, or by the system for its memory
                 return Block(outcome="too_slow" if is_late.is_set() else "out_of_memory")
             errors.seek(0)
-            raise InputError(message(errors.read()))
+            raise InputError(message(errors.read()) or f"{' '.join(command)} ended with status {status}")
 
         try:
             yield train
         finally:
             process.kill()  # between blocks it has nothing to lose
+            with contextlib.suppress(BrokenPipeError):  # what it never read would hide why it ended
+                stdin.close()
 
 
 def message(errors: str) -> str:
