@@ -13,7 +13,7 @@ import argparse
 import csv
 import itertools
 import json
-import multiprocessing
+import subprocess
 import sys
 import threading
 import time
@@ -86,10 +86,9 @@ def load_at_random() -> Iterator[None]:
     def go_on() -> None:
         rng = np.random.default_rng(0)
         while not ending.is_set():
-            busy = multiprocessing.Process(target=_spin, daemon=True)
-            busy.start()
-            ending.wait(rng.exponential(LOAD_SECONDS))
-            busy.kill()
+            with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as busy:
+                ending.wait(rng.exponential(LOAD_SECONDS))
+                busy.kill()
             ending.wait(rng.exponential(LOAD_SECONDS))
 
     thread = threading.Thread(target=go_on)
@@ -99,11 +98,6 @@ def load_at_random() -> Iterator[None]:
     finally:
         ending.set()
         thread.join()
-
-
-def _spin() -> None:
-    while True:
-        pass
 
 
 def show(study: Study, benchmark: str, blocks: Sequence[TaggedBlock]) -> dict[str, object]:
