@@ -60,8 +60,12 @@ def prepare_campaign(name: str, root: Path, remote: bool) -> Path:
 
 
 def load_committed_study(collector: Path) -> Study:
-    """Read the campaign's study as it was committed: a collector that was ended may have left another."""
+    """Read the campaign's study as it was committed, and put in place what its runs depend on.
+
+    A collector that reported on some of the seeds alone, or was ended meanwhile, may have left another's.
+    """
     run_command("git", "checkout", "--quiet", "HEAD", "--", str(PARAMS), folder=collector)
+    run_command("dvc", "repro", "--quiet", "dependencies", folder=collector)
     return load_study(collector / PARAMS)
 
 
