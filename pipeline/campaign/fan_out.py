@@ -65,8 +65,10 @@ def load_committed_study(collector: Path) -> Study:
     A collector that reported on some of the seeds alone, or was ended meanwhile, may have left another's.
     """
     run_command("git", "checkout", "--quiet", "HEAD", "--", str(PARAMS), folder=collector)
-    run_command("dvc", "repro", "--quiet", "dependencies", folder=collector)
-    return load_study(collector / PARAMS)
+    study = load_study(collector / PARAMS)
+    if not all((collector / "inputs" / f"{key.directory}.json").exists() for key in study.runs()):
+        run_command("dvc", "repro", "--quiet", "dependencies", folder=collector)
+    return study
 
 
 def write_stages(folder: Path, stages: list[str]) -> None:

@@ -89,7 +89,8 @@ def test_an_edited_model_trains_its_own_benchmark_anew(finished, environment, fi
     path = finished / file
     text = path.read_text()
     path.write_text(text + "\n# edited\n")
-    variants = ("float32", "float32_2x", "mixed_float16", "mixed_float16_2x")  # a matrix is a full product
-    assert would_train(finished, environment) == {f"train@0-{benchmark}-{variant}" for variant in variants}
+    assert would_train(finished, environment) == {
+        f"train@0-{benchmark}-{variant}" for variant in ("float32", "mixed_float16")
+    }
     path.write_text(text)
     assert would_train(finished, environment) == set()
