@@ -17,6 +17,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -31,6 +32,7 @@ from pipeline.speed.estimates import Speeds
 from pipeline.speed.measuring import max_block_steps
 from pipeline.speed.turns import take_turns
 from pipeline.speed.worker import worker
+from pipeline.statistics.intervals import Ratio
 from pipeline.study.schema import Study, load_study
 
 PLANTED, MORE = "planted", 1.05
@@ -101,8 +103,17 @@ def load_at_random() -> Iterator[None]:
 
 
 def show(study: Study, benchmark: str, blocks: Sequence[TaggedBlock]) -> dict[str, object]:
-    """Return what the repetitions show; `coverage` and `found` are of draws with as many launches as a repetition."""
+    """Return what the repetitions show.
+
+    `coverage` and `found_5_percent` are of draws with as many launches as a repetition; `real` has, of the repetitions
+    themselves, how many hold 1 and find the planted difference, and in how many of all variants the interval holds what
+    all repetitions give together.
+    """
     recipe = study.benchmarks[benchmark]
+
+    def measured(blocks: Sequence[PlacedBlock]) -> Speeds:
+        return Speeds(blocks, study.comparison.baseline, recipe.num_examples(1), recipe.split.num_validation_examples)
+
     launches: list[list[PlacedBlock]] = []
     for _, of_launch in itertools.groupby(blocks, lambda block: (block.repetition, block.launch)):
         launches.append(list(of_launch))
@@ -111,15 +122,15 @@ def show(study: Study, benchmark: str, blocks: Sequence[TaggedBlock]) -> dict[st
     rng = np.random.default_rng(0)
     held, found, widths, planted = 0, 0, [], []
     for _ in range(NUM_DRAWS):
-        chosen = rng.choice(len(launches), size, replace=False)
+        chosen = rng.choice(len(launches), size)  # with replacement: else draws vary less than launches do
         drawn = [
             block.model_copy(update={"launch": number})
             for number, index in enumerate(chosen, start=1)
             for block in launches[index]
         ]
-        speeds = Speeds(drawn, study.comparison.baseline, recipe.num_examples(1), recipe.split.num_validation_examples)
+        speeds = measured(drawn)
         again, more = (speeds.speedup(speeds.baseline, name) for name in (REPEAT, PLANTED))
-        held += (again.low or 0) <= 1 <= (again.high or 0)
+        held += _holds(again, 1)
         found += (more.high or 1) < 1
         widths.append(speeds.half_width() or np.nan)
         planted.append(more.ratio or np.nan)
@@ -128,7 +139,16 @@ def show(study: Study, benchmark: str, blocks: Sequence[TaggedBlock]) -> dict[st
         for number, of_launch in enumerate(launches, start=1)
         for block in of_launch
     ]
-    speeds = Speeds(everything, study.comparison.baseline, recipe.num_examples(1), recipe.split.num_validation_examples)
+    speeds = measured(everything)
+    real: Counter[str] = Counter()
+    for _, of_repetition in itertools.groupby(blocks, lambda block: block.repetition):
+        alone = measured(list(of_repetition))
+        real["hold_1"] += _holds(alone.speedup(alone.baseline, REPEAT), 1)
+        real["found"] += (alone.speedup(alone.baseline, PLANTED).high or 1) < 1
+        for name in set(alone.variants) - {alone.baseline}:
+            truth = speeds.speedup(speeds.baseline, name).ratio or np.nan
+            real["hold_all"] += _holds(alone.speedup(alone.baseline, name), truth)
+            real["intervals"] += 1
     return {
         "benchmark": benchmark,
         "num_repetitions": num_repetitions,
@@ -137,7 +157,8 @@ def show(study: Study, benchmark: str, blocks: Sequence[TaggedBlock]) -> dict[st
         "coverage": held / NUM_DRAWS,
         "found_5_percent": found / NUM_DRAWS,
         "planted": float(np.mean(planted)),
-        "half_width": float(np.median(widths)),
+        "half_width": float(np.nanmedian(widths)),
+        "real": dict(real),
         "launch_spread": speeds.launch_spread(),
         "block_spread": _block_spread(speeds),
         "other_cpu_share": speeds.other_cpu_share,
@@ -147,6 +168,10 @@ def show(study: Study, benchmark: str, blocks: Sequence[TaggedBlock]) -> dict[st
             if (ratio := speeds.speedup(speeds.baseline, name))
         },
     }
+
+
+def _holds(found: Ratio, truth: float) -> bool:
+    return found.low is not None and found.high is not None and found.low <= truth <= found.high
 
 
 def _block_spread(speeds: Speeds) -> float:
