@@ -17,7 +17,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -114,60 +113,62 @@ def show(study: Study, benchmark: str, blocks: Sequence[TaggedBlock]) -> dict[st
     def measured(blocks: Sequence[PlacedBlock]) -> Speeds:
         return Speeds(blocks, study.comparison.baseline, recipe.num_examples(1), recipe.split.num_validation_examples)
 
-    launches: list[list[PlacedBlock]] = []
-    for _, of_launch in itertools.groupby(blocks, lambda block: (block.repetition, block.launch)):
-        launches.append(list(of_launch))
-    num_repetitions = len({block.repetition for block in blocks})
-    size = round(len(launches) / num_repetitions)
+    launches = [list(group) for _, group in itertools.groupby(blocks, lambda block: (block.repetition, block.launch))]
+    repetitions = [list(group) for _, group in itertools.groupby(blocks, lambda block: block.repetition)]
+    size = round(len(launches) / len(repetitions))
     rng = np.random.default_rng(0)
-    held, found, widths, planted = 0, 0, [], []
-    for _ in range(NUM_DRAWS):
-        chosen = rng.choice(len(launches), size)  # with replacement: else draws vary less than launches do
-        drawn = [
-            block.model_copy(update={"launch": number})
-            for number, index in enumerate(chosen, start=1)
-            for block in launches[index]
-        ]
-        speeds = measured(drawn)
-        again, more = (speeds.speedup(speeds.baseline, name) for name in (REPEAT, PLANTED))
-        held += _holds(again, 1)
-        found += (more.high or 1) < 1
-        widths.append(speeds.half_width() or np.nan)
-        planted.append(more.ratio or np.nan)
-    everything = [
-        block.model_copy(update={"launch": number})
-        for number, of_launch in enumerate(launches, start=1)
-        for block in of_launch
-    ]
-    speeds = measured(everything)
-    real: Counter[str] = Counter()
-    for _, of_repetition in itertools.groupby(blocks, lambda block: block.repetition):
-        alone = measured(list(of_repetition))
-        real["hold_1"] += _holds(alone.speedup(alone.baseline, REPEAT), 1)
-        real["found"] += (alone.speedup(alone.baseline, PLANTED).high or 1) < 1
-        for name in set(alone.variants) - {alone.baseline}:
-            truth = speeds.speedup(speeds.baseline, name).ratio or np.nan
-            real["hold_all"] += _holds(alone.speedup(alone.baseline, name), truth)
-            real["intervals"] += 1
+    draws = []
+    for _ in range(NUM_DRAWS):  # with replacement: else draws vary less than launches do
+        drawn = measured(_numbered([launches[index] for index in rng.choice(len(launches), size)]))
+        again, more = (_against_baseline(drawn, name) for name in (REPEAT, PLANTED))
+        draws.append((_holds(again, 1), _found(drawn), more.ratio or np.nan, drawn.half_width() or np.nan))
+    coverage, found_5_percent, planted_ratio, _ = np.mean(draws, axis=0).tolist()
+    together = measured(_numbered(launches))
     return {
         "benchmark": benchmark,
-        "num_repetitions": num_repetitions,
+        "num_repetitions": len(repetitions),
         "launches_of_each": size,
-        "turns_of_a_launch": float(np.median(speeds.num_turns)),
-        "coverage": held / NUM_DRAWS,
-        "found_5_percent": found / NUM_DRAWS,
-        "planted": float(np.mean(planted)),
-        "half_width": float(np.nanmedian(widths)),
-        "real": dict(real),
-        "launch_spread": speeds.launch_spread(),
-        "block_spread": _block_spread(speeds),
-        "other_cpu_share": speeds.other_cpu_share,
+        "turns_of_a_launch": float(np.median(together.num_turns)),
+        "coverage": coverage,
+        "found_5_percent": found_5_percent,
+        "planted": planted_ratio,
+        "half_width": float(np.nanmedian([half_width for *_, half_width in draws])),
+        "real": _real([measured(of_repetition) for of_repetition in repetitions], together),
+        "launch_spread": together.launch_spread(),
+        "block_spread": _block_spread(together),
+        "other_cpu_share": together.other_cpu_share,
         "speedups": {
             name: [round(value or 0, 4) for value in (ratio.ratio, ratio.low, ratio.high)]
-            for name in speeds.variants
-            if (ratio := speeds.speedup(speeds.baseline, name))
+            for name in together.variants
+            if (ratio := _against_baseline(together, name))
         },
     }
+
+
+def _real(repetitions: Sequence[Speeds], together: Speeds) -> dict[str, int]:
+    pairs = [
+        (_against_baseline(alone, name), _against_baseline(together, name).ratio or np.nan)
+        for alone in repetitions
+        for name in set(alone.variants) - {alone.baseline}
+    ]
+    return {
+        "hold_1": sum(_holds(_against_baseline(alone, REPEAT), 1) for alone in repetitions),
+        "found": sum(_found(alone) for alone in repetitions),
+        "hold_all": sum(_holds(ratio, truth) for ratio, truth in pairs),
+        "intervals": len(pairs),
+    }
+
+
+def _numbered(launches: Sequence[Sequence[TaggedBlock]]) -> list[TaggedBlock]:
+    return [block.model_copy(update={"launch": n}) for n, launch in enumerate(launches, start=1) for block in launch]
+
+
+def _against_baseline(speeds: Speeds, variant: str) -> Ratio:
+    return speeds.speedup(speeds.baseline, variant)
+
+
+def _found(speeds: Speeds) -> bool:
+    return (_against_baseline(speeds, PLANTED).high or 1) < 1
 
 
 def _holds(found: Ratio, truth: float) -> bool:
