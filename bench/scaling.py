@@ -16,7 +16,8 @@ from pipeline.files import yaml_files
 from pipeline.records.measured import Memory
 from pipeline.records.planned import planned
 from pipeline.records.schema import Disturbance, EpochRecord, RunRecord
-from pipeline.records.writing import epoch_scores, epoch_times, write_run
+from pipeline.records.sketch import NUM_BUCKETS
+from pipeline.records.writing import WEIGHTS, epoch_scores, epoch_times, write_run
 from pipeline.speed.blocks import REPEAT, PlacedBlock
 from pipeline.speed.measuring import write_blocks
 from pipeline.study.schema import RunKey, Study, load_study
@@ -70,7 +71,8 @@ def write_study(folder: Path, num_runs: int) -> Study:
         predicted = np.where(rng.random(NUM_EXAMPLES) < 0.9, labels, 0)
         epochs = [_epoch(number, float(rng.lognormal(0, 0.1))) for number in range(1, recipe["num_epochs"] + 1)]
         record = _record(study, key, epochs, float((labels == predicted).mean()))
-        write_run(folder, record, epochs, labels, predicted)
+        weights = {name: rng.normal(size=NUM_BUCKETS).astype(np.float32) for name in WEIGHTS}
+        write_run(folder, record, epochs, labels, predicted, weights)
     (folder / "results/speed").mkdir(parents=True, exist_ok=True)
     for name in names:
         write_blocks(list(_blocks(study, name, rng)), folder / "results/speed" / f"{name}.csv")

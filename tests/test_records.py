@@ -141,7 +141,11 @@ def test_times_that_are_not_those_of_the_record_are_refused(tmp_path, make_recor
 
 def test_missing_parts_are_missing_and_not_damaged(tmp_path, make_record):
     record = write_small_run(tmp_path, make_record(KEY), 3.0, 2.0)
-    for name, read in (("epochs.csv", finished_runs.read_epochs), ("predictions.npz", finished_runs.read_predictions)):
+    for name, read in (
+        ("epochs.csv", finished_runs.read_epochs),
+        ("predictions.npz", finished_runs.read_predictions),
+        ("weights.npz", finished_runs.read_weights),
+    ):
         (tmp_path / KEY.directory / name).unlink()
         with pytest.raises(InputError, match=rf"{name} is missing\. Make the run: dvc repro train@0-wide-float32"):
             read(record, tmp_path)

@@ -8,9 +8,10 @@ import numpy as np
 
 from pipeline.files import untrusted
 from pipeline.files.untrusted import Remedy, damaged
-from pipeline.files.untrusted_arrays import read_integers
+from pipeline.files.untrusted_arrays import read_floats, read_integers
 from pipeline.records.schema import EpochRecord, RunRecord
-from pipeline.records.writing import epoch_scores, epoch_times
+from pipeline.records.sketch import NUM_BUCKETS
+from pipeline.records.writing import WEIGHTS, epoch_scores, epoch_times
 from pipeline.study.schema import RunKey
 
 _MAX_BYTES = 2**20  # of a record
@@ -70,6 +71,20 @@ def read_predictions(
     if not len(labels) or not math.isclose((labels == predicted).mean(), record.scores.test_accuracy):
         raise damaged(path, f"its accuracy is not the {record.scores.test_accuracy} of the record", _remedy(record.key))
     return predicted
+
+
+def read_weights(record: RunRecord, root: Path = Path()) -> dict[str, np.ndarray]:
+    """Return the sketches of a run's weights by `WEIGHTS`, float (NUM_BUCKETS,); empty where it did not get there.
+
+    Raises `InputError` that says how to make the run again.
+    """
+    path = root / record.key.directory / "weights.npz"
+    weights = read_floats(path, WEIGHTS, _remedy(record.key))
+    if any(len(weights[name]) not in (0, NUM_BUCKETS) for name in WEIGHTS):
+        raise damaged(path, f"its arrays must have {NUM_BUCKETS} numbers, or none", _remedy(record.key))
+    if len(weights["end"]) and record.outcome != "completed":
+        raise damaged(path, f"it has weights at the end of a run that is {record.outcome}", _remedy(record.key))
+    return weights
 
 
 def _contradictions(record: RunRecord, epochs: list[EpochRecord]) -> Iterator[str]:
