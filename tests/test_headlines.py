@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
-from conftest import epoch_records, planned_record, predictions, small_study, timed
+from conftest import epoch_records, planned_record, predictions, small_study, timed, weights
 
 from pipeline.comparison.blocks import Run, compare
 from pipeline.report.headlines import advice, headlines
@@ -16,7 +16,7 @@ def results(mixed_seconds=1.0, accuracies=(0.9, 0.9, 0.9), spread=0.01, **how) -
     for key in study.runs():
         accuracy = accuracies[key.seed] if key.variant == "mixed" else 0.9
         record = planned_record(key, study, final_test_accuracy=accuracy)
-        runs[key] = Run(record, epoch_records(9.0, 2.0), predictions(record))
+        runs[key] = Run(record, epoch_records(9.0, 2.0), predictions(record), weights(record))
     seconds = {"float32": 2.0, "mixed": mixed_seconds}
     return SimpleNamespace(study=study, comparison=compare(study, runs, timed(study, seconds, spread=spread, **how)))
 

@@ -1,18 +1,19 @@
-"""Compare what runs predict: a candidate with its baseline, and beside that, the baseline with itself at another seed.
+"""Compare what runs predict, and where their weights end: a candidate with its baseline, the baseline at two seeds.
 
-Another seed changes predictions too. The question is whether precision changes more of them.
+Another seed changes predictions and weights too. The question is whether precision changes more of them.
 """
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from pipeline.comparison.blocks import Run
+from pipeline.comparison.distance import weight_distance
 from pipeline.comparison.schema import MIN_COMPARED_SEEDS, Agreement, Pair
-from pipeline.statistics.intervals import MIN_BLOCKS, Ratio, mean_interval
+from pipeline.statistics.seeds import ratio_to_seeds
 from pipeline.study.schema import RunKey, Study
 
 
@@ -27,23 +28,30 @@ def agreements(
     found = []
     for pair in pairs:
 
-        def predicted(variant: str, seed: int, benchmark: str = pair.benchmark) -> np.ndarray:
-            return runs[RunKey(benchmark, variant, seed)].predicted
+        def of(variant: str, seed: int, benchmark: str = pair.benchmark) -> Run:
+            return runs[RunKey(benchmark, variant, seed)]
 
         names = pair.baseline, pair.candidate
-        seeds = [s for s in study.seeds_of(pair.benchmark) if all(len(predicted(name, s)) for name in names)]
+        seeds = [s for s in study.seeds_of(pair.benchmark) if all(len(of(name, s).predicted) for name in names)]
         if len(seeds) >= MIN_COMPARED_SEEDS:
-            theirs, ours = (np.stack([predicted(name, seed) for seed in seeds]) for name in names)
+            theirs, ours = ([of(name, seed) for seed in seeds] for name in names)
+            ends = (np.stack([run.weights["end"] for run in each]) for each in (theirs, ours))
+            starts = np.stack([run.weights["start"] for run in theirs])
             found.append(
                 Agreement(
                     benchmark=pair.benchmark,
                     baseline=pair.baseline,
                     candidate=pair.candidate,
                     seeds=seeds,
-                    **differing(theirs, ours, labels[pair.benchmark]),
+                    weights=weight_distance(starts, *ends),
+                    **differing(_predicted(theirs), _predicted(ours), labels[pair.benchmark]),
                 )
             )
     return found
+
+
+def _predicted(runs: Sequence[Run]) -> np.ndarray:
+    return np.stack([run.predicted for run in runs])
 
 
 def differing(theirs: np.ndarray, ours: np.ndarray, labels: np.ndarray) -> dict[str, Any]:
@@ -73,28 +81,3 @@ def differing(theirs: np.ndarray, ours: np.ndarray, labels: np.ndarray) -> dict[
         "class_between_variants": [float(by_variant[:, labels == each].mean()) for each in classes],
         "class_between_seeds": [float(by_seed[labels == each].mean()) for each in classes],
     }
-
-
-def ratio_to_seeds(of_variants: np.ndarray, of_seeds: np.ndarray) -> Ratio:
-    """Return the mean of `of_variants` (num_seeds,) over that of two seeds, with a 95 % interval over seeds.
-
-    Two seeds belong to two blocks, which a plain t-interval over pairs of seeds would count as independent. So each
-    seed is left out once, and Tukey's pseudo-values (Annals of Mathematical Statistics 29, 1958, page 614) of the
-    ratio's logarithm are its blocks.
-
-    Args:
-        of_seeds: of every two seeds (num_seeds, num_seeds), symmetric with a diagonal of zeros.
-    """
-    num_seeds, total = len(of_variants), of_seeds.sum() / 2
-    mean_of_seeds = total / math.comb(num_seeds, 2)
-    if not mean_of_seeds:
-        return Ratio(ratio=None, low=None, high=None, new_low=None, new_high=None)
-    ratio, interval = float(of_variants.mean() / mean_of_seeds), None
-    if num_seeds >= MIN_BLOCKS:
-        above = (of_variants.sum() - of_variants) / (num_seeds - 1)
-        below = (total - of_seeds.sum(axis=1)) / math.comb(num_seeds - 1, 2)
-        if (above > 0).all() and (below > 0).all():  # a zero has no logarithm
-            pseudo_values = num_seeds * math.log(ratio) - (num_seeds - 1) * np.log(above / below)
-            interval = mean_interval(pseudo_values, 0.95)
-    low, high = map(math.exp, interval) if interval else (None, None)
-    return Ratio(ratio=ratio, low=low, high=high, new_low=None, new_high=None)

@@ -21,11 +21,15 @@ from pipeline.study.schema import RunKey, Study
 
 
 class Run(NamedTuple):
-    """A finished run, with the class it predicts for each test example (num_test_examples,); (0,) where it failed."""
+    """A finished run, with the class it predicts for each test example (num_test_examples,); (0,) where it failed.
+
+    `weights` has sketches of its weights, by `pipeline.records.writing.WEIGHTS`.
+    """
 
     record: RunRecord
     epochs: Sequence[EpochRecord]
     predicted: np.ndarray
+    weights: Mapping[str, np.ndarray]
 
 
 def compare(study: Study, runs: Mapping[RunKey, Run], speeds: Mapping[str, Speeds]) -> Comparison:

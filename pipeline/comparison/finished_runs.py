@@ -80,10 +80,10 @@ def read_weights(record: RunRecord, root: Path = Path()) -> dict[str, np.ndarray
     """
     path = root / record.key.directory / "weights.npz"
     weights = read_floats(path, WEIGHTS, _remedy(record.key))
-    if any(len(weights[name]) not in (0, NUM_BUCKETS) for name in WEIGHTS):
-        raise damaged(path, f"its arrays must have {NUM_BUCKETS} numbers, or none", _remedy(record.key))
-    if len(weights["end"]) and record.outcome != "completed":
-        raise damaged(path, f"it has weights at the end of a run that is {record.outcome}", _remedy(record.key))
+    completed = record.outcome == "completed"
+    expected = {"start": (NUM_BUCKETS,) if completed else (0, NUM_BUCKETS), "end": (completed * NUM_BUCKETS,)}
+    if any(len(weights[name]) not in expected[name] for name in WEIGHTS):
+        raise damaged(path, f"its arrays must have {NUM_BUCKETS} numbers where the run got there", _remedy(record.key))
     return weights
 
 
