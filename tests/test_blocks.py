@@ -5,7 +5,7 @@ from conftest import changed, epoch_records, planned_record, predictions, small_
 from scipy import stats
 
 from pipeline.comparison import blocks
-from pipeline.comparison.blocks import Run
+from pipeline.comparison.finished_runs import Run
 from pipeline.comparison.summary import summarise, table
 
 # Seconds of an epoch: float32 at B, at 2B, mixed at B, at 2B.

@@ -5,7 +5,8 @@ from types import SimpleNamespace
 import pytest
 from conftest import epoch_records, planned_record, predictions, small_study, timed, weights
 
-from pipeline.comparison.blocks import Run, compare
+from pipeline.comparison.blocks import compare
+from pipeline.comparison.finished_runs import Run
 from pipeline.report.headlines import advice, headlines
 
 

@@ -7,8 +7,8 @@ import time
 import pytest
 from conftest import ENGINE, benchmark, epoch_records, planned_record, predictions, small_study, timed, weights
 
-from pipeline.comparison.blocks import Run, compare
-from pipeline.comparison.finished_runs import read_predictions, read_record
+from pipeline.comparison.blocks import compare
+from pipeline.comparison.finished_runs import Run, read_predictions, read_record
 from pipeline.comparison.pairing import check_comparable
 from pipeline.errors import InputError
 from pipeline.machine.engine_choice import SWITCH, choose_kernels

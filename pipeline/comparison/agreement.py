@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.comparison.blocks import Run
 from pipeline.comparison.distance import weight_distance
+from pipeline.comparison.finished_runs import Run
 from pipeline.comparison.schema import MIN_COMPARED_SEEDS, Agreement, Pair
 from pipeline.statistics.seeds import ratio_to_seeds
 from pipeline.study.schema import RunKey, Study

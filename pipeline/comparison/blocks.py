@@ -2,34 +2,22 @@
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Hashable, Iterable, Mapping
 
 import numpy as np
 
 from pipeline.comparison import timing
 from pipeline.comparison.families import Tests, adjust, corners
+from pipeline.comparison.finished_runs import Run
 from pipeline.comparison.pairing import check_comparable
 from pipeline.comparison.schema import Comparison, Pair, Turns, VariantStatistics
-from pipeline.records.schema import EpochRecord, Outcome, RunRecord
+from pipeline.records.schema import Outcome
 from pipeline.speed.blocks import REPEAT
 from pipeline.speed.estimates import Speeds
 from pipeline.statistics import intervals
 from pipeline.statistics.equivalence import equivalence, tost_p_value
 from pipeline.statistics.intervals import Ratio
 from pipeline.study.schema import RunKey, Study
-
-
-class Run(NamedTuple):
-    """A finished run, with the class it predicts for each test example (num_test_examples,); (0,) where it failed.
-
-    `weights` has sketches of its weights, by `pipeline.records.writing.WEIGHTS`.
-    """
-
-    record: RunRecord
-    epochs: Sequence[EpochRecord]
-    predicted: np.ndarray
-    weights: Mapping[str, np.ndarray]
 
 
 def compare(study: Study, runs: Mapping[RunKey, Run], speeds: Mapping[str, Speeds]) -> Comparison:

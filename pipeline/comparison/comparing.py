@@ -10,8 +10,8 @@ import numpy as np
 
 from pipeline.comparison import timing
 from pipeline.comparison.agreement import agreements
-from pipeline.comparison.blocks import Run, compare
-from pipeline.comparison.finished_runs import read_epochs, read_predictions, read_record, read_weights
+from pipeline.comparison.blocks import compare
+from pipeline.comparison.finished_runs import Run, read_epochs, read_predictions, read_record, read_weights
 from pipeline.comparison.finished_speeds import read_speeds
 from pipeline.comparison.schema import Comparison
 from pipeline.comparison.summary import summarise, table

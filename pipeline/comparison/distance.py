@@ -16,6 +16,7 @@ def weight_distance(starts: np.ndarray, theirs: np.ndarray, ours: np.ndarray) ->
         starts, theirs: sketches of the baseline's weights at the start and at the end (num_seeds, NUM_BUCKETS).
         ours: of the candidate's at the end, as `theirs`.
     """
+    starts, theirs, ours = (np.asarray(each, np.float64) for each in (starts, theirs, ours))
     moved = float(np.linalg.norm(theirs - starts, axis=1).mean())
     if not moved:
         return None

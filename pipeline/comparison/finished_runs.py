@@ -1,8 +1,9 @@
 """Read what finished runs left behind, and check that its files agree."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,6 +16,18 @@ from pipeline.records.writing import WEIGHTS, epoch_scores, epoch_times
 from pipeline.study.schema import RunKey
 
 _MAX_BYTES = 2**20  # of a record
+
+
+class Run(NamedTuple):
+    """A finished run, with the class it predicts for each test example (num_test_examples,); (0,) where it failed.
+
+    `weights` has sketches of its weights, by `pipeline.records.writing.WEIGHTS`.
+    """
+
+    record: RunRecord
+    epochs: Sequence[EpochRecord]
+    predicted: np.ndarray
+    weights: Mapping[str, np.ndarray]
 
 
 def read_record(key: RunKey, root: Path = Path()) -> RunRecord:
