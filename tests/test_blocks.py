@@ -203,12 +203,14 @@ def test_holm_counts_the_candidates_of_a_benchmark(runs):
         assert pair.equivalence.outcome == "inconclusive"
 
 
-def test_candidates_that_vary_something_else_are_a_family_apart(runs):
+def test_candidates_that_vary_something_else_are_families_apart(runs):
     variants = small_study().model_dump(mode="json")["variants"]
     variants["custom"] = variants["mixed"] | {"loop": "custom"}
+    variants["pure"] = {"policy": "float16", "batch_multiplier": 1}
+    variants["pure_2x"] = {"policy": "bfloat16", "batch_multiplier": 2}
     study = small_study(variants=variants)
     for key in study.runs():
-        if key.variant == "custom":
+        if key.variant in ("custom", "pure", "pure_2x"):
             runs[key] = run(planned_record(key, study), 99.0, 2.0)
     pairs = [pair for pair in compare(study, runs).pairs if pair.benchmark == "wide"]
     assert {pair.candidate: pair.equivalence.num_candidates for pair in pairs} == {
@@ -216,6 +218,8 @@ def test_candidates_that_vary_something_else_are_a_family_apart(runs):
         "mixed": 3,
         "mixed_2x": 3,
         "custom": 1,
+        "pure": 2,
+        "pure_2x": 2,
     }
 
 

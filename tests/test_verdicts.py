@@ -230,7 +230,8 @@ def after_runs(count: int) -> Comparison:
         (0.89, 0.03, 5, "reproduced"),
         (0.85, 0.01, 5, "not reproduced"),
         (0.87, 0.03, 5, "inconclusive"),
-        (0.9, 0.03, 4, "inconclusive"),
+        (0.9, 0.03, 3, "reproduced"),
+        (0.9, 0.03, 2, "inconclusive"),
     ],
 )
 def test_a_single_published_value_is_set_beside_one_more_run(value, tolerance, num_runs, verdict):

@@ -15,7 +15,7 @@ from pipeline.comparison.wording import (
 )
 from pipeline.statistics.intervals import Interval, Mean
 
-MIN_RUNS = 5  # of which the interval for one more run means something: from three, t is 4.3 and the spread a guess
+MIN_RUNS = 3  # of two, t is 12.7 and the interval for one more run wider than any tolerance
 
 
 def judge_accuracy(claim: AccuracyClaim, claims: Claims, evidence: Evidence) -> Assessment:

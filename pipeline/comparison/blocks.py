@@ -18,6 +18,7 @@ from pipeline.statistics import intervals
 from pipeline.statistics.equivalence import equivalence, tost_p_value
 from pipeline.statistics.intervals import Ratio
 from pipeline.study.schema import RunKey, Study
+from pipeline.study.variant import expected_dtypes
 
 
 def compare(study: Study, runs: Mapping[RunKey, Run], speeds: Mapping[str, Speeds]) -> Comparison:
@@ -125,8 +126,13 @@ class _Blocks:
         return [self._pair(*pair, sizes[self._family(*pair)], adjusted[pair]) for pair in possible]
 
     def _family(self, baseline: str, candidate: str) -> Hashable:
-        """Group candidates that answer one question: what precision and batch do, or what else is done differently."""
-        return baseline, self.study.variants[candidate].is_plain(self.study.engine)
+        """Group candidates that answer one question.
+
+        What do precision and batch do; does training work with variables in 16 bits; what does anything else do?
+        """
+        variant = self.study.variants[candidate]
+        keeps_float32 = expected_dtypes(variant.policy).variable == "float32"
+        return baseline, variant.is_plain(self.study.engine), keeps_float32
 
     def _both(self, baseline: str, candidate: str) -> list[tuple[Run, Run]]:
         """Return the runs of the two at every seed that both completed."""
