@@ -62,7 +62,8 @@ plan: .venv/ready ## say how many seeds the margins of the last study need
 	@python -m stages.plan
 
 ADVISE_OPTIONS = $(if $(MODEL),--model '$(MODEL)') $(if $(DATASET),--dataset '$(DATASET)') $(if $(BATCH),--batch $(BATCH)) \
-  $(if $(SOURCE),--source '$(SOURCE)') $(if $(ARGUMENTS),--arguments '$(ARGUMENTS)')
+  $(if $(IMAGE_SIZE),--image-size $(IMAGE_SIZE)) $(if $(SOURCE),--source '$(SOURCE)') \
+  $(if $(ARGUMENTS),--arguments '$(ARGUMENTS)')
 
 ifneq ($(filter-out $(RUNTIMES),$(TARGET)),)
 advise: known-targets .compilers/ready

@@ -167,6 +167,8 @@ def test_advice_is_asked_for_in_variables(folder):
     assert " ".join(words).endswith(
         """stages.advise --model 'mine:build' --dataset 'mnist' --batch 64 --arguments '{"units": 8}'"""
     )
+    sized = planned(folder, "advise", "MODEL=efficientnet", "DATASET=cifar100", "IMAGE_SIZE=224").replace("\\\n", " ")
+    assert sized.splitlines()[-1].split()[-2:] == ["--image-size", "224"]
 
 
 def test_another_engine_is_refused(folder):
@@ -181,6 +183,8 @@ def test_a_target_that_is_not_here_is_asked_of_its_compiler(folder):
         *(".compilers/bin/python", "-m", "stages.advise_target"),
         *("--target", "'tpu-v5e'", "--model", "'dense'", "--dataset", "'mnist'"),
     ]
+    sized = planned(folder, "advise", "TARGET=tpu-v5e", "MODEL=efficientnet", "DATASET=cifar100", "IMAGE_SIZE=224")
+    assert sized.splitlines()[-1].split()[-2:] == ["--image-size", "224"]
     for engine in ("cuda", "cuda-jax"):
         asked = ("advise", f"TARGET={engine}", f"ENGINE={engine}", "MODEL=m", "DATASET=d")
         assert "stages.advise  --model" in planned(folder, *asked)

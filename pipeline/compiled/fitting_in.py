@@ -5,10 +5,11 @@ from functools import cache
 
 from pipeline.compiled.answers import in_16_bits
 from pipeline.compiled.compiler import Compiler
-from pipeline.compiled.largest import largest_fitting
+from pipeline.compiled.largest import SEARCHED_NUMBERS, largest_fitting
 from pipeline.compiled.programs import step_of
 from pipeline.compiled.schema import CompiledProgram, LargestBatch
 from pipeline.compiled.targets import StepNumbers, Target
+from pipeline.errors import InputError
 from pipeline.study.benchmark import Benchmark
 
 # Why an operation of a mixed step has float32 operands, by what its place in the model holds.
@@ -20,6 +21,7 @@ REASONS = (
     ("probabilities", "probabilities and the loss are computed in float32"),
 )
 OTHERWISE = "the layer has a dtype of its own, or the compiler widens it"
+MAX_SHOWN = 3  # places for a reason
 
 
 def why_wide(place: str) -> str:
@@ -35,7 +37,11 @@ def ask_compiler(
     data: tuple[tuple[int, int, int], int],
     say: Callable[[str], None],
 ) -> tuple[list[CompiledProgram], list[LargestBatch]]:
-    """Return a step of `benchmark` at its batch in each of the target's numbers, and the largest batch of each."""
+    """Return a step of `benchmark` at its batch in each of the target's numbers, and the largest batches searched.
+
+    Raises:
+        InputError: the compiler refuses a batch of the search for another reason than its memory.
+    """
     programs, largest = [], []
     for numbers in target.numbers:
 
@@ -47,12 +53,15 @@ def ask_compiler(
             return found
 
         def needed_bytes(size: int, compiled: Callable[[int], CompiledProgram] = compiled) -> int | None:
-            memory = compiled(size).memory
-            return memory.total if memory else None
+            found = compiled(size)
+            if found.refusal and not found.refusal.for_memory:
+                raise InputError(f"{target.title} refuses a batch of {size:,}: {found.refusal.words}")
+            return found.memory.total if found.memory else None
 
         first = compiled(benchmark.batch_size)
         programs.append(first)
-        if first.memory or (first.refusal and first.refusal.for_memory):
+        tells = first.memory or (first.refusal and first.refusal.for_memory)
+        if tells and numbers in SEARCHED_NUMBERS[target.kind]:
             fits, does_not_fit = largest_fitting(needed_bytes, target.memory_bytes, benchmark.batch_size)
             largest.append(LargestBatch(benchmark=name, numbers=numbers, fits=fits, does_not_fit=does_not_fit))
     return programs, largest
@@ -62,25 +71,34 @@ def sentences(target: Target, programs: Iterable[CompiledProgram], largest: Iter
     """Say what the compiler says: a sentence for each kind of numbers, then what stays in float32 and why."""
     found = []
     batches = {each.numbers: each for each in largest}
-    wide: dict[str, list[str]] = {}
+    wide: dict[str, dict[str, None]] = {}  # the places of each reason, each of them once
     for program in programs:
         what = f"{program.numbers} at batch {program.batch_size:,}"
+        limit = _limit(batches.get(program.numbers))
         if program.memory is None:
             words = program.refusal.words if program.refusal else ""
-            found.append(f"{what}: {target.title} refuses it: {words}")
+            too_large = program.refusal is not None and program.refusal.for_memory
+            outcome = f"does not fit{limit}. The compiler says" if too_large else f"{target.title} refuses it"
+            found.append(f"{what}{' ' if too_large else ': '}{outcome}: {words}")
             continue
         fits = "fits" if program.memory.total <= target.memory_bytes else "does not fit"
         share = in_16_bits(program)
-        limit = batches[program.numbers].fits
         needed, there = program.memory.total / 2**20, target.memory_bytes / 2**20
-        largest_batch = f"{limit:,}" if limit else "none"
         found.append(
-            f"{what} {fits}: {needed:,.0f} of {there:,.0f} MiB; the largest batch that fits is {largest_batch}; "
+            f"{what} {fits}: {needed:,.0f} of {there:,.0f} MiB{limit}; "
             f"{share.num_chosen} of {share.num_all} products and convolutions are in 16 bits."
         )
         for place in program.wide:
-            wide.setdefault(why_wide(place), []).append(place)
+            wide.setdefault(why_wide(place), {})[place] = None
     for reason, places in wide.items():
-        shown = ", ".join(list(dict.fromkeys(places))[:3])
-        found.append(f"In float32 under a mixed policy: {shown}{' …' if len(places) > 3 else ''}: {reason}.")
+        shown = ", ".join(list(places)[:MAX_SHOWN])
+        more = f" and {len(places) - MAX_SHOWN} more places" if len(places) > MAX_SHOWN else ""
+        found.append(f"In float32 under a mixed policy: {shown}{more}: {reason}.")
     return found
+
+
+def _limit(found: LargestBatch | None) -> str:
+    """Say which batch is the largest that fits; nothing where none was searched."""
+    if found is None:
+        return ""
+    return f"; the largest batch that fits is {found.fits:,}" if found.fits else "; no batch fits"

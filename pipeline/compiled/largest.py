@@ -2,8 +2,14 @@
 
 from collections.abc import Callable
 
+from pipeline.compiled.targets import Kind, StepNumbers
 from pipeline.numerics.ceiling import HIGHEST
 
+# On a TPU strict float32 takes ten minutes to compile, at every size, and nobody trains in it.
+SEARCHED_NUMBERS: dict[Kind, tuple[StepNumbers, ...]] = {
+    "gpu": ("float32", "mixed_float16", "mixed_bfloat16"),
+    "tpu": ("float32_default", "mixed_bfloat16"),
+}
 RESOLUTION = 1 / 32
 MULTIPLE = 8  # batches between two sizes that were found are multiples of this
 

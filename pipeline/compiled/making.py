@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from pipeline.compiled.compiler import ANSWERS, Compiler
-from pipeline.compiled.largest import largest_fitting
+from pipeline.compiled.largest import SEARCHED_NUMBERS, largest_fitting
 from pipeline.compiled.lowering import ENVIRONMENT, versions
 from pipeline.compiled.programs import programs, recipes, step_of
 from pipeline.compiled.schema import COMPILED_FILES, CompiledProgram, CompiledTarget, LargestBatch, read_target
 from pipeline.compiled.sources import COMPILERS_LOCK, source_digests
-from pipeline.compiled.targets import Kind, StepNumbers, Target
+from pipeline.compiled.targets import StepNumbers, Target
 from pipeline.errors import InputError
 from pipeline.files.writing import write_whole
 from pipeline.study.benchmark import Benchmark
@@ -17,11 +17,6 @@ from pipeline.study.benchmark import Benchmark
 # The largest batch is looked for where a claim or a reader asks for it, and for a network with convolutions: the
 # weights of the dense one outweigh its activations.
 SEARCHED = {"v100-16gb", "tpu-v5e", "h100"}
-# On a TPU strict float32 takes ten minutes to compile, at every size, and nobody trains in it.
-SEARCHED_NUMBERS: dict[Kind, tuple[StepNumbers, ...]] = {
-    "gpu": ("float32", "mixed_float16", "mixed_bfloat16"),
-    "tpu": ("float32_default", "mixed_bfloat16"),
-}
 # What decides whether an unchanged program would be read as it was.
 READERS = tuple(f"pipeline/compiled/{name}.py" for name in ("lowering", "optimised", "reading", "schema"))
 Say = Callable[[str], None]
