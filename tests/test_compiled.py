@@ -12,7 +12,7 @@ from conftest import REPOSITORY
 from pipeline.claims.compiled_judges import read_compiled_evidence
 from pipeline.claims.results import load_results
 from pipeline.compiled import answers, judging, sources
-from pipeline.compiled.compiler import answer_name
+from pipeline.compiled.compiler import answer_name, last_message
 from pipeline.compiled.largest import largest_fitting
 from pipeline.compiled.lowering import versions
 from pipeline.compiled.optimised import estimated_cycles, operations, wanted_bytes
@@ -267,6 +267,42 @@ def test_an_answer_on_a_users_model_holds_for_its_code_alone(tmp_path):
     source.unlink()
     with pytest.raises(InputError, match="does not exist"):
         answer_name("compilers", step)
+
+
+# As Python, Keras and JAX say it of a model that can't be traced.
+UNTRACEABLE = """\
+W0000 00:00:1 cuda.cc:1] no device
+Traceback (most recent call last):
+  File "/project/pipeline/compiled/lowering.py", line 90, in compile_program
+    before = lowered(program)
+             ^^^^^^^^^^^^^^^^
+TypeError: Exception encountered when calling Functional.call().
+
+\x1b[1mthe branch is not known\x1b[0m
+
+Arguments received by Functional.call():
+  • training=True
+--------------------
+For simplicity, JAX has removed its internal frames from the traceback of the following exception.
+"""
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ("WARNING: no device\nerror: DATASET=x: it is missing.\n", "DATASET=x: it is missing."),
+        ("Traceback (most recent call last):\n  File x\nKeyError: 'x'\n", "KeyError: 'x'"),
+        ("the last line\nof something else\n", "of something else"),
+        ("", ""),
+        (
+            UNTRACEABLE,
+            "TypeError: Exception encountered when calling Functional.call().\nthe branch is not known\n"
+            "Arguments received by Functional.call():\n  • training=True",
+        ),
+    ],
+)
+def test_a_process_that_ends_by_itself_is_told_of_by_its_last_message(said, message):
+    assert last_message(said) == message
 
 
 def test_the_sources_are_all_that_lowering_imports_to_make_a_step():

@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -92,7 +93,7 @@ class Compiler:
         said = errors.read()
         self._end()
         if status in (1, 2):  # Python ended by itself: a fault of the input or of this project
-            raise InputError(f"{self._target.title}: {said[said.rfind('error: ') :][-2000:].strip()}")
+            raise InputError(f"{self._target.title}: {last_message(said)}")
         if status == -9:
             raise InputError(f"{self._target.title}: the system ended the compiler, mostly for lack of memory here.")
         return f"the compiler ended its process with status {status}: {said[-MAX_WORDS:].strip()}"
@@ -103,6 +104,18 @@ class Compiler:
             self._process.communicate()
             self._errors.close()
             self._process = None
+
+
+def last_message(said: str) -> str:
+    """Return why a Python process ended: its own message, the exception of a traceback, or else its last line."""
+    plain = "\n" + re.sub(r"\x1b\[\d*m", "", said).strip()
+    _, own, message = plain.rpartition("\nerror: ")
+    if not own:
+        raised = plain.rpartition("Traceback (most recent call last):")[2]
+        raised = raised.partition("\n-----")[0]  # below it JAX says how it shortens tracebacks
+        exception = re.search(r"^[A-Za-z_][\w.]*: .*", raised, re.MULTILINE | re.DOTALL)
+        message = exception[0] if exception else plain.rpartition("\n")[2]
+    return re.sub(r"\n\n+", "\n", message)[:2000]
 
 
 def answer_name(basis: str, program: Step | Product) -> str:

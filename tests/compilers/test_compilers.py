@@ -83,3 +83,42 @@ def test_a_model_that_does_not_fit_is_a_result(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert "float32 at batch 1,000,000 does not fit" in done.stdout
+
+
+BRANCHING = """\
+import keras
+
+class Branching(keras.layers.Layer):
+    def compute_output_spec(self, x):
+        return keras.KerasTensor(x.shape, x.dtype)
+
+    def call(self, x):
+        if float(keras.ops.mean(x)) > 0:
+            raise RuntimeError
+        return x
+
+def build(spec):
+    images = keras.Input(spec.image_shape)
+    x = Branching()(keras.layers.Flatten()(images))
+    return keras.Model(images, keras.layers.Dense(spec.num_classes, activation="softmax", dtype="float32")(x))
+"""
+
+
+@pytest.mark.usefixtures("made")
+def test_a_model_that_jax_cannot_trace_is_told_of_with_the_reason(tmp_path):
+    for name in ("pipeline", "stages", "requirements", "conf"):
+        (tmp_path / name).symlink_to(REPOSITORY / name)
+    (tmp_path / "branching.py").write_text(BRANCHING)
+    model = ("--model", "branching:build", "--source", "branching.py", "--dataset", "mnist", "--batch", "64")
+    done = subprocess.run(
+        [PYTHON, "-m", "stages.advise_target", "--target", "h100", *model],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=MAX_SECONDS,
+    )
+    assert done.returncode == 2
+    assert "error: NVIDIA H100, 80 GB: " in done.stderr
+    assert "Exception encountered when calling Functional.call()" in done.stderr
+    assert "JAX has removed" not in done.stderr
