@@ -13,9 +13,13 @@ from pipeline.errors import InputError
 STEP_CODE = (
     "pipeline/compiled/lowering.py",
     "pipeline/engine/jax_steps.py",
+    "pipeline/engine/on_jax.py",
     "pipeline/models/__init__.py",
+    "pipeline/models/application.py",
     "pipeline/models/dense.py",
     "pipeline/models/efficientnet.py",
+    "pipeline/models/imported.py",
+    "pipeline/study/variant.py",
     "pipeline/training/building.py",
     "pipeline/training/precision.py",
 )
