@@ -149,14 +149,17 @@ def test_the_ratio_of_largest_batches_has_bounds():
 
 
 def test_padding_is_what_a_product_takes_beyond_its_shapes_and_beyond_the_workspace():
-    def product(width, arguments, temporaries):
+    def product(width, arguments, temporaries, operands="float16"):
+        kind = {"kind": "product", "operands": operands, "result": operands, "precision": "default", "count": 1}
         memory = {"arguments": arguments, "outputs": 0, "aliased": 0, "temporaries": temporaries, "code": 0, "peak": 0}
-        changes = {"benchmark": None, "width": width, "memory": memory, "wanted_bytes": 90}
+        changes = {"benchmark": None, "width": width, "memory": memory, "wanted_bytes": 90, "operations": [kind]}
         return program("mixed_float16", 0, 8192, **changes)
 
     made = made_up(product(4096, 90, 32), product(4100, 90, 160), product(4097, 95, 32))
     found = answers.paddings(made, "mixed_float16", (4096, 4097, 4100, 4224))
     assert found == [(4096, 0, 0), (4097, 5, 0), (4100, 0, 128)]
+    widened = made_up(*(product(width, 90, 2 * width, "float32") for width in (4096, 4224)))
+    assert answers.paddings(widened, "mixed_float16", (4096, 4224)) == []
 
 
 def test_operands_rounded_by_the_compiler_are_counted_in_float32_too():
@@ -387,6 +390,10 @@ def test_the_report_shows_every_target_and_where_nothing_is_judged(rendered, tmp
     memory = h100.find("mnist_dense", "mixed_float16", 8192).memory.total
     assert f'<td class="nowrap">{memory / 2**20:,.0f}</td>' in html
     assert "8 of 8" in html
+    rows = html.partition("Widths that are padded")[2].partition("</table>")[0].splitlines()
+    (volta,) = [line for line in rows if "V100" in line and "mixed_bfloat16" in line]
+    assert "multiplied in float32" in volta
+    assert not [line for line in rows if "strict" in line]  # all are of 16 bits
 
 
 def test_claims_are_judged_by_what_was_compiled_by_the_recipes_of_today(tmp_path):
@@ -464,7 +471,9 @@ TPUS = [made for made in COMMITTED if made.kind == "tpu"]
 def test_compilers_of_tensor_cores_pad_exactly_what_is_no_multiple_of_8():
     hopper = [made for made in GPUS if made.target in ("h100", "h200", "b200")]
     assert judging.pads_other_widths(hopper, "mixed_float16", 8).verdict == "reproduced"
-    assert judging.pads_other_widths(hopper, "float32", 8).verdict == "not reproduced"  # never padded
+    volta = [made for made in GPUS if made.target == "v100-16gb"]
+    assert judging.pads_other_widths(volta, "mixed_float16", 8).verdict == "reproduced"
+    assert judging.pads_other_widths(volta, "mixed_bfloat16", 8) is None  # it multiplies in float32
 
 
 def test_a_tpu_pads_to_multiples_of_128_and_rounds_float32_to_bfloat16():

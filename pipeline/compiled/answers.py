@@ -81,15 +81,17 @@ def rounded_to_16_bits(program: CompiledProgram) -> OperationShare:
 
 
 def paddings(made: CompiledTarget, numbers: str, widths: Iterable[int], aligned: int = 4096) -> list[Padding]:
-    """Return the padding of products of these widths.
+    """Return the padding of products of these widths that are multiplied in 16 bits.
 
-    Temporaries beyond those of the `aligned` width are copies: what that one has is the library's workspace.
+    A product that the compiler widens to float32 has copies of another kind, which grow with the width. Temporaries
+    beyond those of the `aligned` width are copies: what that one has is the library's workspace.
     """
     reference = made.find_product(numbers, aligned)
     found = []
     for width in widths:
         product = made.find_product(numbers, width)
-        if product and product.memory and product.wanted_bytes and reference and reference.memory:
+        narrow = product and 0 < in_16_bits(product).num_chosen == in_16_bits(product).num_all
+        if product and narrow and product.memory and product.wanted_bytes and reference and reference.memory:
             in_place = product.memory.arguments + product.memory.outputs - product.wanted_bytes
             in_copies = product.memory.temporaries - reference.memory.temporaries
             found.append(Padding(width, max(0, in_place), max(0, in_copies)))

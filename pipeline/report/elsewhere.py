@@ -128,10 +128,10 @@ def _chart(benchmark: str, cells: Sequence[tuple[CompiledTarget, str, Sequence[C
 
 
 def _padding(made: CompiledTarget) -> Iterator[dict[str, Any]]:
-    """Yield a row for each kind of 16 bits in which products of this target were compiled."""
-    for numbers in NUMBERS:
-        found: Mapping[int, Any] = {each.width: each for each in paddings(made, numbers, WIDTHS)}
-        if found and numbers != "float32_default":
+    """Yield a row for each kind of 16 bits; it has nothing where the target widens such products to float32."""
+    for numbers in ("mixed_float16", "mixed_bfloat16"):
+        if any(made.find_product(numbers, width) for width in WIDTHS):
+            found: Mapping[int, Any] = {each.width: each for each in paddings(made, numbers, WIDTHS)}
             yield {"target": made.title, "numbers": numbers, "found": found}
 
 
