@@ -203,7 +203,7 @@ def test_a_target_tells_of_its_own_kind_of_hardware_and_by_the_recipe_of_the_sou
     found = {page.column.name: page.column.cells for page in target_pages(made, recipes, CLAIMS)}
     assert found["tpu-v5e"].keys() >= {"s2-tpus-use-bfloat16-inside", "s2-multiples-of-8"}  # there, of 128
     assert not found["tpu-v5e"].keys() & {"s1-multiples-of-8", "s3-mixed-fits-at-256"}  # of GPUs
-    assert found["v100-16gb"]["s3-mixed-fits-at-256"].verdict == "reproduced"
+    assert found["v100-16gb"]["s3-mixed-fits-at-256"].verdict == "inconclusive"
     assert "s3-mixed-fits-at-256" not in found["h100"]  # which has more than 16 GB
     other = {name: {**recipe, "image_size": 1} for name, recipe in recipes.items()}
     by_others = {page.column.name: page.column.cells for page in target_pages(made, other, CLAIMS)}

@@ -146,10 +146,15 @@ def _compiled_batch(claim: Any) -> _Rule:
 
 
 def _compiled_outcome(claim: Any) -> _Rule:
-    fits, does_not = f"the compiled step of {claim.candidate} fits into the memory of", "none of the targets"
-    if claim.outcome == "out_of_memory":
-        return _Rule(f"{fits} {does_not}", "it fits into that of every target")
-    return _Rule(f"{fits} every target", f"it fits into that of {does_not}")
+    """Return the rule for what fits. Where XLA did not compile the source's step, one that fits decides nothing."""
+    step, none = f"the compiled step of {claim.candidate}", "fits into the memory of none of the targets"
+    by_fitting = f"{step} fits into the memory of every target"
+    if claim.needs.hardware != "tpu":
+        all_or_none = "no run" if claim.outcome == "out_of_memory" else "every run"
+        runs = f"{all_or_none} of {claim.candidate} {OUTCOMES[claim.outcome]}"
+        by_fitting = f"on such hardware {runs} (that {step} fits decides nothing: TensorFlow keeps more alive)"
+    by_overflow = f"{step} {none}"
+    return _Rule(by_overflow, by_fitting) if claim.outcome == "out_of_memory" else _Rule(by_fitting, by_overflow)
 
 
 def _compiled_padding(claim: Any) -> _Rule:

@@ -8,6 +8,13 @@ from pipeline.compiled.schema import COMPILED_FILES, CompiledProgram, CompiledTa
 from pipeline.compiled.targets import TARGETS
 
 NARROW = ("bfloat16", "float16")
+# What readers see in place of the keys of a step's numbers.
+NUMBERS = {
+    "float32": "strict float32",
+    "float32_default": "float32 as the device multiplies it by default",
+    "mixed_float16": "mixed_float16",
+    "mixed_bfloat16": "mixed_bfloat16",
+}
 
 
 class OperationShare(NamedTuple):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple, TypeVar
 
 from pipeline.compiled.answers import (
+    NUMBERS,
     OperationShare,
     largest_batch_ratio,
     memory_ratio,
@@ -22,6 +23,8 @@ CompiledVerdict = Literal["reproduced", "in direction only", "not reproduced", "
 OTHER_PROGRAM = "compiled by XLA; the source ran TensorFlow without it, which is another program"
 KEEPS_MORE = f"{OTHER_PROGRAM} and keeps more alive"
 SAME_COMPILER = "compiled by XLA, as every program for a TPU is"
+UNTOLD_BOUNDS = "its bounds lie on both sides"
+LEANER = "a step that fits here may not have fitted there"
 
 
 class CompiledJudgement(NamedTuple):
@@ -44,7 +47,8 @@ def memory_at_most(
 
     ratios = _by_target(compiled, lambda made: memory_ratio(made, benchmark, numbers, batch_size))
     told = {title: f"{ratio:.2f}×" for title, ratio in ratios.items()}
-    return _judge(ratios, verdict, f"at most {at_most:g} times the memory", told, KEEPS_MORE)
+    what = f"a step takes at most {at_most:g} times the memory of strict float32"
+    return _judge(ratios, verdict, what, told, KEEPS_MORE)
 
 
 def largest_batch_at_least(
@@ -65,17 +69,29 @@ def largest_batch_at_least(
 
     bounds = _by_target(compiled, lambda made: largest_batch_ratio(made, benchmark, numbers))
     told = {title: f"{low:.2f} to {high:.2f}×" for title, (low, high) in bounds.items()}
-    return _judge(bounds, verdict, f"at least {at_least:g} times the batch fits", told, KEEPS_MORE)
+    what = f"at least {at_least:g} times the batch of strict float32 fits"
+    return _judge(bounds, verdict, what, told, KEEPS_MORE)
 
 
 def step_is_too_large(
     compiled: Sequence[CompiledTarget], benchmark: str, numbers: str, batch_size: int, *, too_large: bool
 ) -> CompiledJudgement | None:
-    """Judge whether a step is too large for the memory of every target; or, where it is said to fit, the contrary."""
+    """Judge whether a step is too large for the memory of every target; or, where it is said to fit, the contrary.
+
+    A step compiled by XLA that does not fit tells that one which keeps more alive would not either. One that fits tells
+    only where XLA compiled the source's step too: for a TPU.
+    """
     fits = _by_target(compiled, lambda made: step_fits(made, benchmark, numbers, batch_size))
     told = {title: "fits" if each else "does not fit" for title, each in fits.items()}
-    what = f"{numbers} at batch {batch_size:,} {'does not fit' if too_large else 'fits'}"
-    return _judge(fits, lambda each: "not reproduced" if each == too_large else "reproduced", what, told, KEEPS_MORE)
+    what = f"{NUMBERS[numbers]} at batch {batch_size:,} {'does not fit' if too_large else 'fits'}"
+    leaner = not all(made.kind == "tpu" for made in compiled)
+
+    def verdict(each: bool) -> CompiledVerdict:
+        if each and leaner:
+            return "inconclusive"
+        return "not reproduced" if each == too_large else "reproduced"
+
+    return _judge(fits, verdict, what, told, KEEPS_MORE if leaner else SAME_COMPILER, LEANER)
 
 
 def rounds_float32_operands(
@@ -139,27 +155,34 @@ def _by_target(compiled: Sequence[CompiledTarget], ask: Callable[[CompiledTarget
 
 
 def _judge(
-    found: Mapping[str, T], verdict: Callable[[T], CompiledVerdict], what: str, told: Mapping[str, str], note: str
+    found: Mapping[str, T],
+    verdict: Callable[[T], CompiledVerdict],
+    what: str,
+    told: Mapping[str, str],
+    note: str,
+    untold: str = UNTOLD_BOUNDS,
 ) -> CompiledJudgement | None:
-    """Return the verdict that all targets share; where they differ, it is inconclusive."""
+    """Return the verdict that all targets share; where they differ, it is inconclusive.
+
+    Args:
+        what: the claim, as a sentence.
+        untold: why a target that is inconclusive by itself does not tell.
+    """
     if not found:
         return None
     verdicts = [verdict(each) for each in found.values()]
     holding, count = verdicts.count("reproduced"), len(verdicts)
-    why = (
-        "; they differ"
-        if len(set(verdicts)) > 1
-        else "; its bounds don't tell"
-        if verdicts[0] == "inconclusive"
-        else ""
-    )
-    alone = "" if holding or why else ": not so"
-    tally = f": on {holding} of {count} targets" if count > 1 else alone
+    if "inconclusive" in verdicts and len(set(verdicts)) == 1:
+        reason = f"whether {what} is not known: {untold}"
+    elif count > 1:
+        reason = f"on {holding} of {count} targets {what}" + ("; they differ" if len(set(verdicts)) > 1 else "")
+    else:
+        reason = what if holding else f"it is not so that {what}"
     titles: dict[str, list[str]] = {}
     for title, words in told.items():
         titles.setdefault(words, []).append(title)
     return CompiledJudgement(
-        "inconclusive" if why else verdicts[0],
-        f"{what}{tally}{why} ({note})",
+        verdicts[0] if len(set(verdicts)) == 1 else "inconclusive",
+        f"{reason} ({note})",
         "; ".join(f"{' · '.join(of_these)}: {words}" for words, of_these in titles.items()),
     )

@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import NullFormatter
 
 from pipeline.compiled.answers import (
+    NUMBERS,
     cycle_ratio,
     in_16_bits,
     largest_batch_of,
@@ -21,12 +22,6 @@ from pipeline.compiled.targets import GIB
 from pipeline.report.charts import Chart
 from pipeline.report.drawing import INK, POLICY_COLOURS, draw_svg
 
-NUMBERS = {
-    "float32": "float32, strict",
-    "float32_default": "float32 as the device multiplies it by default",
-    "mixed_float16": "mixed_float16",
-    "mixed_bfloat16": "mixed_bfloat16",
-}
 COLOURS = POLICY_COLOURS | {"float32_default": "#56B4E9"}
 
 
