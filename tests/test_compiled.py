@@ -387,8 +387,8 @@ def test_the_report_shows_every_target_and_where_nothing_is_judged(rendered, tmp
     for words in ("not yet validated on a device", "that is another program", "nothing is judged by them"):
         assert words in html
     h100 = read_target("h100", REPOSITORY / COMPILED_FILES)
-    memory = h100.find("mnist_dense", "mixed_float16", 8192).memory.total
-    assert f'<td class="nowrap">{memory / 2**20:,.0f}</td>' in html
+    memory = h100.find("mnist_dense", "mixed_float16", 8192).memory
+    assert f'<td class="nowrap">{memory.total / 2**20:,.0f} (peak {memory.peak / 2**20:,.0f})</td>' in html
     assert "8 of 8" in html
     rows = html.partition("Widths that are padded")[2].partition("</table>")[0].splitlines()
     (volta,) = [line for line in rows if "V100" in line and "mixed_bfloat16" in line]
@@ -484,6 +484,15 @@ def test_a_claim_on_the_batch_holds_by_the_lower_bound():
 COMMITTED = answers.read_compiled(REPOSITORY / COMPILED_FILES)
 GPUS = [made for made in COMMITTED if made.kind == "gpu"]
 TPUS = [made for made in COMMITTED if made.kind == "tpu"]
+
+
+def test_the_peak_lies_above_what_is_allocated_by_no_more_than_a_tpu_has_on_its_chip():
+    """A peak beyond that would be memory of the device, and what fits could not be judged without it."""
+    on_chip = 128 * 2**20
+    for made in COMMITTED:
+        for each in made.programs:
+            if each.memory and each.memory.peak:
+                assert each.memory.peak <= each.memory.total + (on_chip if made.kind == "tpu" else 0)
 
 
 def test_compilers_of_tensor_cores_pad_exactly_what_is_no_multiple_of_8():

@@ -192,6 +192,8 @@ def test_every_target_has_a_column_of_what_its_compiler_decides_and_nothing_else
         assert set(re.findall(r'<tr id="claim-([^"]+)">', text)) == set(found)
         assert f"<h1>{page.made.title}: what its compiler says</h1>" in text
         assert all(escape(cell.found) in text for cell in found.values())
+        assert "float32_default" not in text  # in words
+        assert "MiB alive at the peak" in text
         answers = json.loads((tmp_path / "site/compiled" / f"{name}.json").read_text())
         assert answers == compiled[name].model_dump(mode="json")
         for link in re.findall(r'href="\.\./([^"#]+)', text):

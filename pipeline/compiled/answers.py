@@ -42,7 +42,10 @@ def read_compiled(folder: Path = COMPILED_FILES) -> list[CompiledTarget]:
 
 
 def memory_ratio(made: CompiledTarget, benchmark: str, numbers: str, batch_size: int) -> float | None:
-    """Return the memory of a step in `numbers` over that in strict float32, at the same batch; None if one has none."""
+    """Return the memory of a step in `numbers` over that in strict float32, at the same batch; None if one has none.
+
+    It is the ratio of what is allocated. That is what a device has to give, and what its allocator measures of a run.
+    """
     ours, theirs = (made.find(benchmark, each, batch_size) for each in (numbers, "float32"))
     if not ours or not theirs or not ours.memory or not theirs.memory:
         return None

@@ -17,7 +17,9 @@ Text = Annotated[str, Field(max_length=2000)]
 class ProgramMemory(Untrusted):
     """Bytes of device memory by kind; `aliased` are outputs that take the place of arguments, which count once.
 
-    `peak` is the compiler's own count of what lives at one time, where it gives one.
+    `peak` is the compiler's own count, where it gives one, of the most that lives at one time. It leaves out code and
+    the gaps between values, so that it mostly lies below `total`. A TPU's compiler adds what it copies into the memory
+    on the chip, which is no part of the device's: there it can lie above.
     """
 
     arguments: Count
@@ -29,7 +31,7 @@ class ProgramMemory(Untrusted):
 
     @property
     def total(self) -> int:
-        """Return the bytes that the program needs, were nothing else on the device."""
+        """Return the bytes that are allocated on the device for the program: by them it fits, and they are compared."""
         return self.arguments + self.outputs - self.aliased + self.temporaries + self.code
 
 

@@ -13,6 +13,7 @@ import jinja2
 from pipeline.claims.result_files import Judgement, Status
 from pipeline.claims.schema import Claims
 from pipeline.comparison.schema import Comparison, Pair
+from pipeline.compiled.answers import NUMBERS
 from pipeline.errors import InputError
 from pipeline.files.characters import shown_value
 from pipeline.files.untrusted import Remedy, excerpt, read_json
@@ -146,7 +147,9 @@ def build_site(
             (partial / CLAIM_PAGES / f"{row.claim}.html").write_text(text, encoding="utf-8")
         (partial / COMPILED_PAGES).mkdir()
         for page in compiled:
-            text = environment.get_template("target.html.j2").render(values | page._asdict() | {"page": page})
+            text = environment.get_template("target.html.j2").render(
+                values | page._asdict() | {"page": page, "numbers": NUMBERS}
+            )
             (partial / page.column.href).write_text(text, encoding="utf-8")
             answers = partial / COMPILED_PAGES / f"{page.made.target}.json"
             answers.write_text(page.made.model_dump_json(indent=2) + "\n", encoding="utf-8")

@@ -78,7 +78,8 @@ def _said(made: CompiledTarget, program: CompiledProgram | None) -> str:
     fits = made.fits(program)
     if program.memory is None:
         return "does not fit" if fits is False else "refused"
-    return f"{program.memory.total / 2**20:,.0f}" + ("" if fits else ", does not fit")
+    peak = f" (peak {program.memory.peak / 2**20:,.0f})" if program.memory.peak else ""
+    return f"{program.memory.total / 2**20:,.0f}{peak}" + ("" if fits else ", does not fit")
 
 
 def _chart(benchmark: str, cells: Sequence[tuple[CompiledTarget, str, Sequence[CompiledProgram | None]]]) -> Chart:
