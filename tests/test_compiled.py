@@ -54,7 +54,7 @@ ENTRY %main.1 (a: f16[4,2]) -> f32[2] {
   %matmul.3 = (f16[4,2]{1,0}, s8[33554432]{0}) custom-call(%a, %b), custom_call_target="__cublas$lt$matmul", metadata={op_name="jit(step)/transpose(jvp(dense))/dense/transpose"}, backend_config={"gemm_backend_config":{"precision_config":{"operand_precision":["HIGHEST","HIGHEST"],"algorithm":"ALG_UNSET"}}}
   %get-tuple-element.1 = f16[4,2]{1,0} get-tuple-element(%matmul.3), index=0
   %conv.1 = (f16[4,2]{1,0}, u8[0]{0}) custom-call(%get-tuple-element.1, %b), custom_call_target="__cudnn$convForward", metadata={op_name="jit(step)/net/conv2d/conv_general_dilated"}
-  ROOT %dot.1 = f32[2,2]{1,0} dot(%wide, %wide), lhs_contracting_dims={1}, metadata={op_name="jit(step)/net/resizing_3/dot_general"}
+  ROOT %dot.1 = f32[2,2]{1,0} dot(%wide, %wide), lhs_contracting_dims={1}, metadata={op_name="jit(step)/net/resizing/dot_general"}
   %call = f32[2]{0} custom-call(%a), custom_call_target="Sharding"
 }
 """
@@ -100,6 +100,17 @@ def test_an_answer_is_read_into_a_record():
     assert answers.in_16_bits(found) == (2, 3)
     assert answers.in_16_bits(found, ["convolution"]) == (1, 1)
     assert (found.flops, found.bytes_moved) == (2.0, None)
+
+
+def test_places_that_are_left_out_are_counted():
+    line = next(line for line in GPU_TEXT.splitlines() if "resizing" in line)
+    rest = "\n".join(line.replace("resizing", f"conv2d_{index}") for index in range(50))
+    found = read_answer(
+        STEP, ANSWER | {"text": GPU_TEXT.replace("ROOT %dot.1", "%dot.1").replace("\n}", f"\n{rest}\n}}")}
+    )
+    assert (len(found.wide), found.num_wide_left_out) == (40, 11)
+    strict = STEP.model_copy(update={"numbers": "float32"})
+    assert (read_answer(strict, ANSWER).wide, read_answer(strict, ANSWER).num_wide_left_out) == ({}, 0)
 
 
 @pytest.mark.parametrize(
@@ -394,6 +405,7 @@ def test_the_report_shows_every_target_and_where_nothing_is_judged(rendered, tmp
     (volta,) = [line for line in rows if "V100" in line and "mixed_bfloat16" in line]
     assert "multiplied in float32" in volta
     assert not [line for line in rows if "strict" in line]  # all are of 16 bits
+    assert "and 128 more places" in html  # where a V100 widens bfloat16
 
 
 def test_claims_are_judged_by_what_was_compiled_by_the_recipes_of_today(tmp_path):

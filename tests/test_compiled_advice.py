@@ -42,7 +42,9 @@ def test_strict_float32_is_compiled_once_on_a_tpu_and_its_largest_batch_is_not_s
     assert len([line for line in said if line.startswith("tpu-v5e float32 ")]) == 1
     assert [each.numbers for each in asked(LinearCompiler(), GPU)[1]] == ["float32", "mixed_float16", "mixed_bfloat16"]
     first, second, _ = sentences(TPU, programs, largest)
-    assert first == ("float32 at batch 128 fits: 2,560 of 16,384 MiB; 0 of 0 products and convolutions are in 16 bits.")
+    assert first == (
+        "strict float32 at batch 128 fits: 2,560 of 16,384 MiB; 0 of 0 products and convolutions are in 16 bits."
+    )
     assert f"MiB; the largest batch that fits is {largest[0].fits:,}; 0 of 0" in second
 
 
@@ -50,10 +52,10 @@ def test_where_the_batch_is_refused_for_its_memory_the_largest_that_fits_is_said
     programs, largest, _ = asked(LinearCompiler(refusing_above=700), TPU, batch_size=1000)
     assert {each.fits for each in largest} == {696}
     strict, default, _ = sentences(TPU, programs, largest)
-    assert strict == f"float32 at batch 1,000 does not fit. The compiler says: {TOO_LARGE.words}"
+    assert strict == f"strict float32 at batch 1,000 does not fit. The compiler says: {TOO_LARGE.words}"
     assert default == (
-        "float32_default at batch 1,000 does not fit; the largest batch that fits is 696. "
-        f"The compiler says: {TOO_LARGE.words}"
+        "float32 as the device multiplies it by default at batch 1,000 does not fit; the largest batch that fits is "
+        f"696. The compiler says: {TOO_LARGE.words}"
     )
     nothing = LargestBatch(benchmark="b", numbers="float32_default", fits=None, does_not_fit=1)
     assert "does not fit; no batch fits. The compiler" in sentences(TPU, programs[1:2], [nothing])[0]
@@ -62,7 +64,7 @@ def test_where_the_batch_is_refused_for_its_memory_the_largest_that_fits_is_said
 def test_a_refusal_for_another_reason_is_said_and_searches_nothing():
     programs, largest, _ = asked(LinearCompiler(refusing_above=1, refusal=NO_KERNEL), TPU)
     assert largest == []
-    assert sentences(TPU, programs, largest)[0] == f"float32 at batch 128: TPU v5e refuses it: {NO_KERNEL.words}"
+    assert sentences(TPU, programs, largest)[0] == f"strict float32 at batch 128: TPU v5e refuses it: {NO_KERNEL.words}"
     with pytest.raises(InputError, match="TPU v5e refuses a batch of 256: INTERNAL: no such kernel"):
         asked(LinearCompiler(refusing_above=200, refusal=NO_KERNEL), TPU)
 
@@ -79,3 +81,5 @@ def test_places_in_float32_are_counted_once_whatever_the_number_of_policies():
     many = program("mixed_float16", 1, wide={f"net/conv2d_{index}/conv_general_dilated": 1 for index in range(5)})
     said = sentences(GPU, [many], batches)[1]
     assert "conv2d_2/conv_general_dilated and 2 more places: the layer has a dtype of its own" in said
+    cut = many.model_copy(update={"num_wide_left_out": 7})
+    assert sentences(GPU, [cut], batches)[-1].endswith(": 7 more places, of which no list was kept.")

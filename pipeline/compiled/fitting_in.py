@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from functools import cache
 
-from pipeline.compiled.answers import in_16_bits
+from pipeline.compiled.answers import NUMBERS, in_16_bits
 from pipeline.compiled.compiler import Compiler
 from pipeline.compiled.largest import SEARCHED_NUMBERS, largest_fitting
 from pipeline.compiled.programs import step_of
@@ -21,7 +21,7 @@ REASONS = (
     ("probabilities", "probabilities and the loss are computed in float32"),
 )
 OTHERWISE = "the layer has a dtype of its own, or the compiler widens it"
-MAX_SHOWN = 3  # places for a reason
+SHOWN_PLACES = 3  # places for a reason
 
 
 def why_wide(place: str) -> str:
@@ -72,8 +72,9 @@ def sentences(target: Target, programs: Iterable[CompiledProgram], largest: Iter
     found = []
     batches = {each.numbers: each for each in largest}
     wide: dict[str, dict[str, None]] = {}  # the places of each reason, each of them once
+    num_left_out = 0
     for program in programs:
-        what = f"{program.numbers} at batch {program.batch_size:,}"
+        what = f"{NUMBERS[program.numbers]} at batch {program.batch_size:,}"
         limit = _limit(batches.get(program.numbers))
         if program.memory is None:
             words = program.refusal.words if program.refusal else ""
@@ -88,12 +89,15 @@ def sentences(target: Target, programs: Iterable[CompiledProgram], largest: Iter
             f"{what} {fits}: {needed:,.0f} of {there:,.0f} MiB{limit}; "
             f"{share.num_chosen} of {share.num_all} products and convolutions are in 16 bits."
         )
+        num_left_out = max(num_left_out, program.num_wide_left_out)
         for place in program.wide:
             wide.setdefault(why_wide(place), {})[place] = None
     for reason, places in wide.items():
-        shown = ", ".join(list(places)[:MAX_SHOWN])
-        more = f" and {len(places) - MAX_SHOWN} more places" if len(places) > MAX_SHOWN else ""
+        shown = ", ".join(list(places)[:SHOWN_PLACES])
+        more = f" and {len(places) - SHOWN_PLACES} more places" if len(places) > SHOWN_PLACES else ""
         found.append(f"In float32 under a mixed policy: {shown}{more}: {reason}.")
+    if num_left_out:
+        found.append(f"In float32 under a mixed policy: {num_left_out} more places, of which no list was kept.")
     return found
 
 

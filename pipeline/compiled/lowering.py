@@ -109,12 +109,19 @@ def _precision(target: Target, numbers: str) -> str | None:
 
 
 def _training_step(program: Step) -> tuple[Any, Any]:
-    """Return the JAX engine's step of a model under the policy of `program`, and the state it begins with."""
+    """Return the JAX engine's step of a model under the policy of `program`, and the state it begins with.
+
+    Keras numbers the layers of a process. It starts again for each model, so that a place in a program has the same
+    name whatever was built before.
+    """
+    import keras
+
     from pipeline.engine.jax_steps import training_step
     from pipeline.study.benchmark import Benchmark
     from pipeline.study.variant import Variant
     from pipeline.training.building import build_model, compile_model
 
+    keras.utils.clear_session()
     benchmark = Benchmark.model_validate(program.recipe)
     variant = Variant.model_validate({"policy": program.policy, "batch_multiplier": 1, "jit_compile": True})
     model, _ = build_model(benchmark, program.policy, program.num_classes, program.image_shape[-1], seed=0)

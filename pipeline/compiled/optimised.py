@@ -80,13 +80,9 @@ def _algorithm(attributes: str) -> str:
 
 
 def _place(attributes: str) -> str:
-    """Return the path of names from the model down to an operation, without what JAX puts around it.
-
-    Keras numbers the layers of a process. That of the images' own layers says how many models it had built before.
-    """
+    """Return the path of names from the model down to an operation, without what JAX puts around it."""
     found = _PLACE.search(attributes)
-    path = re.sub(r"^jit\(\w+\)/", "", found[1]) if found else ""
-    return re.sub(r"\b(resizing|rescaling)_\d+", r"\1", path)
+    return re.sub(r"^jit\(\w+\)/", "", found[1]) if found else ""
 
 
 def estimated_cycles(text: str) -> int | None:

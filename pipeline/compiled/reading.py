@@ -25,6 +25,8 @@ def read_answer(program: Step | Product, answer: dict[str, Any]) -> CompiledProg
     text = answer["text"]
     found = operations(text)
     wide = Counter(operation.place for operation in found if operation.operands == "float32")
+    if program.policy == "float32":
+        wide.clear()
     return CompiledProgram(
         **asked,
         memory=ProgramMemory(**answer["memory"], peak=answer["peak_bytes"] or None),
@@ -33,7 +35,8 @@ def read_answer(program: Step | Product, answer: dict[str, Any]) -> CompiledProg
             Operations(kind=kind, operands=operands, result=result, precision=precision, count=count)  # type: ignore[arg-type]
             for (kind, operands, result, precision), count in sorted(counted(found).items())
         ],
-        wide=dict(sorted(wide.items())[:MAX_PLACES]) if program.policy != "float32" else {},
+        wide=dict(sorted(wide.items())[:MAX_PLACES]),
+        num_wide_left_out=max(0, len(wide) - MAX_PLACES),
         flops=answer["costs"].get("flops"),
         bytes_moved=answer["costs"].get("bytes accessed"),
         estimated_cycles=estimated_cycles(text),

@@ -66,7 +66,8 @@ class CompiledProgram(Untrusted):
         program_sha256: of the program as it went into the compiler; None where that ended its process.
         wanted_bytes: of arguments and outputs by their shapes, before anything is padded.
         operations: of the optimised program, by dtype.
-        wide: where in the model operations have float32 operands.
+        wide: where in the model operations have float32 operands; how many further places there are, is
+            `num_wide_left_out`.
         flops, bytes_moved: as the compiler counts them, where it does.
         estimated_cycles: the sum of the compiler's own estimates, where it gives them. No measurement.
         seconds: to compile.
@@ -82,6 +83,7 @@ class CompiledProgram(Untrusted):
     wanted_bytes: Count | None = None
     operations: list[Operations] = Field(default_factory=list, max_length=100)
     wide: dict[Text, Count] = Field(default_factory=dict, max_length=100)
+    num_wide_left_out: Count = 0
     flops: float | None = None
     bytes_moved: float | None = None
     estimated_cycles: Count | None = None

@@ -65,6 +65,7 @@ def _matrix(compiled: Sequence[CompiledTarget], benchmark: str, batch_size: int)
             "ratio": memory_ratio(made, benchmark, numbers, batch_size),
             "in_16_bits": in_16_bits(programs[0]) if programs[0] and programs[0].memory else None,
             "wide": programs[0].wide if programs[0] else {},
+            "num_wide_left_out": programs[0].num_wide_left_out if programs[0] else 0,
             "largest": largest_batch_of(made, benchmark, numbers),
         }
         for made, numbers, programs in cells

@@ -82,7 +82,7 @@ def test_a_model_that_does_not_fit_is_a_result(tmp_path):
         timeout=MAX_SECONDS,
     )
     assert done.returncode == 0, done.stderr
-    assert "float32 at batch 1,000,000 does not fit" in done.stdout
+    assert "strict float32 at batch 1,000,000 does not fit" in done.stdout
 
 
 BRANCHING = """\
@@ -122,3 +122,25 @@ def test_a_model_that_jax_cannot_trace_is_told_of_with_the_reason(tmp_path):
     assert "error: NVIDIA H100, 80 GB: " in done.stderr
     assert "Exception encountered when calling Functional.call()" in done.stderr
     assert "JAX has removed" not in done.stderr
+
+
+BUILT_TWICE = """\
+from pipeline.compiled.lowering import _training_step, open_compiler
+from pipeline.compiled.programs import recipes, step_of
+from pipeline.compiled.targets import TARGETS
+
+open_compiler(TARGETS["h100"])
+import keras
+
+for numbers in ("float32", "mixed_float16"):
+    _training_step(step_of("mnist_dense", recipes()["mnist_dense"], numbers, 8))
+    print(keras.layers.Dense(1).name)
+"""
+
+
+@pytest.mark.usefixtures("made")
+def test_layers_have_the_same_names_whatever_was_built_before():
+    done = subprocess.run(
+        [PYTHON, "-c", BUILT_TWICE], cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=MAX_SECONDS
+    )
+    assert done.stdout.splitlines() == ["dense_3", "dense_3"], done.stderr
