@@ -1,9 +1,11 @@
 """Compiled programs: read off texts written here by hand, and off the files that are committed."""
 
 import ast
+import re
 import shutil
 import subprocess
 import sys
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -405,6 +407,11 @@ def test_the_report_shows_every_target_and_where_nothing_is_judged(rendered, tmp
     (volta,) = [line for line in rows if "V100" in line and "mixed_bfloat16" in line]
     assert "multiplied in float32" in volta
     assert not [line for line in rows if "strict" in line]  # all are of 16 bits
+    labels = [unescape(label) for label in re.findall(r'<svg [^>]*?aria-label="([^"]*)"', html)]
+    assert len(labels) == 2
+    assert not [label for label in labels if "float32_default" in label]  # in words
+    assert all(f"{read_target(path.stem, path.parent).title}: at B from " in labels[1] for path in MADE)
+    assert "NVIDIA V100, 16 GB: at B from 0.512 GiB in mixed_float16 to 0.868 GiB in strict float32, at 2B" in labels[1]
     assert "and 128 more places" in html  # where a V100 widens bfloat16
 
 

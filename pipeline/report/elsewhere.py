@@ -7,6 +7,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.ticker import NullFormatter
 
+from pipeline.comparison.vocabulary import listed
 from pipeline.compiled.answers import (
     NUMBERS,
     cycle_ratio,
@@ -21,7 +22,10 @@ from pipeline.compiled.schema import CompiledProgram, CompiledTarget
 from pipeline.compiled.targets import GIB
 from pipeline.report.charts import Chart
 from pipeline.report.drawing import INK, POLICY_COLOURS, draw_svg
+from pipeline.report.figures import text_alternative
 
+# A target, a kind of numbers, and its programs at B and at 2B.
+_Row = tuple[CompiledTarget, str, Sequence[CompiledProgram | None]]
 COLOURS = POLICY_COLOURS | {"float32_default": "#56B4E9"}
 
 
@@ -83,7 +87,7 @@ def _said(made: CompiledTarget, program: CompiledProgram | None) -> str:
     return f"{program.memory.total / 2**20:,.0f}{peak}" + ("" if fits else ", does not fit")
 
 
-def _chart(benchmark: str, cells: Sequence[tuple[CompiledTarget, str, Sequence[CompiledProgram | None]]]) -> Chart:
+def _chart(benchmark: str, cells: Sequence[_Row]) -> Chart:
     """Draw a row a target: memory by numbers, filled at B and hollow at 2B, against the memory of the device."""
     titles = list(dict.fromkeys(made.title for made, *_ in cells))
 
@@ -113,15 +117,34 @@ def _chart(benchmark: str, cells: Sequence[tuple[CompiledTarget, str, Sequence[C
         axes.set_ylim(len(titles) - 0.5, -0.5)
         axes.grid(visible=False, axis="y")
         for numbers in dict.fromkeys(numbers for _, numbers, _ in cells):
-            axes.plot([], [], marker="o", linestyle="none", color=COLOURS[numbers], label=numbers)
-        axes.figure.legend(frameon=False, fontsize=8, loc="outside lower center", ncols=4)
+            axes.plot([], [], marker="o", linestyle="none", color=COLOURS[numbers], label=NUMBERS[numbers])
+        axes.figure.legend(frameon=False, fontsize=8, loc="outside lower center", ncols=2)
 
     rows = [
-        [made.title, numbers, *(round(p.memory.total / GIB, 3) if p and p.memory else "–" for p in programs)]
+        [made.title, NUMBERS[numbers], *(round(p.memory.total / GIB, 3) if p and p.memory else "–" for p in programs)]
         for made, numbers, programs in cells
     ]
-    svg = draw_svg(f"{benchmark}-elsewhere", f"Memory of a step of {benchmark} on each target, as compiled", draw)
-    return Chart(svg, ["target", "numbers", "GiB at B", "GiB at 2B"], rows)
+    found = [_finding([cell for cell in cells if cell[0].title == title]) for title in titles]
+    described = text_alternative(f"Memory of a step of {benchmark} on each target, as compiled", found)
+    return Chart(
+        draw_svg(f"{benchmark}-elsewhere", described, draw), ["target", "numbers", "GiB at B", "GiB at 2B"], rows
+    )
+
+
+def _finding(cells: Sequence[_Row]) -> str:
+    """Say what is to be seen of a target: the least and the most of its memory that a step takes at B, and at 2B."""
+    made = cells[0][0]
+    told = []
+    for index, size in enumerate(("B", "2B")):
+        steps = [(programs[index], numbers) for _, numbers, programs in cells if programs[index]]
+        needed = sorted((p.memory.total / GIB, NUMBERS[numbers]) for p, numbers in steps if p and p.memory)
+        if needed:
+            (least, of_least), (most, of_most) = needed[0], needed[-1]
+            told.append(f"at {size} from {least:.3g} GiB in {of_least} to {most:.3g} GiB in {of_most}")
+        overflowing = [NUMBERS[numbers] for p, numbers in steps if p and made.fits(p) is False]
+        if overflowing:
+            told.append(f"at {size} {listed(overflowing)} does not fit")
+    return f"{made.title}: {', '.join(told) or 'nothing was compiled'}"
 
 
 def _padding(made: CompiledTarget) -> Iterator[dict[str, Any]]:

@@ -30,7 +30,7 @@ def accuracy_by_epoch(name: str, curves: Mapping[str, Series], epochs: Sequence[
         axes.legend(frameon=False, fontsize=8, handlelength=3)
 
     found = [f"{series.label} ends at {series.values[-1]:.1%}" for series in curves.values() if series.values]
-    return draw_svg(f"{name}-accuracy", _said(f"Validation accuracy by epoch, {name}", found), draw)
+    return draw_svg(f"{name}-accuracy", text_alternative(f"Validation accuracy by epoch, {name}", found), draw)
 
 
 def accuracy_by_time(name: str, curves: Sequence[tuple[Series, Sequence[float]]]) -> str:
@@ -48,7 +48,7 @@ def accuracy_by_time(name: str, curves: Sequence[tuple[Series, Sequence[float]]]
         for series, seconds in curves
         if series.values and seconds
     ]
-    return draw_svg(f"{name}-time", _said(f"Validation accuracy by training time, {name}", found), draw)
+    return draw_svg(f"{name}-time", text_alternative(f"Validation accuracy by training time, {name}", found), draw)
 
 
 def epoch_traces(name: str, runs: Sequence[Series], num_warmup_epochs: int) -> str:
@@ -69,7 +69,7 @@ def epoch_traces(name: str, runs: Sequence[Series], num_warmup_epochs: int) -> s
     seconds = [value for series in runs for value in series.values[num_warmup_epochs:]]
     found = [f"after the warm-up from {min(seconds):.3g} to {max(seconds):.3g} s"] if seconds else []
     return draw_svg(
-        f"{name}-traces", _said(f"Training seconds of every epoch of {len(runs)} runs, {name}", found), draw
+        f"{name}-traces", text_alternative(f"Training seconds of every epoch of {len(runs)} runs, {name}", found), draw
     )
 
 
@@ -97,7 +97,7 @@ def differences(
 
     found = [f"{series.label} {_interval(mean, low, high, '+.2f', ' pp')}" for series, mean, low, high in rows]
     text = f"Test accuracy less that of the baseline, {name}, margin ±{margin_pp:g} pp"
-    return draw_svg(f"{name}-differences", _said(text, found), draw)
+    return draw_svg(f"{name}-differences", text_alternative(text, found), draw)
 
 
 def by_variant(name: str, quantity: str, title: str, unit: str, series: Sequence[Series]) -> str:
@@ -121,7 +121,7 @@ def by_variant(name: str, quantity: str, title: str, unit: str, series: Sequence
         _label_rows(axes, [variant.label for variant in series])
 
     found = [f"{variant.label} {sum(variant.values) / len(variant.values):.3g}" for variant in series if variant.values]
-    return draw_svg(f"{name}-{quantity}", _said(f"{title}, {unit}, {name}", found), draw)
+    return draw_svg(f"{name}-{quantity}", text_alternative(f"{title}, {unit}, {name}", found), draw)
 
 
 def speedups(name: str, rows: Sequence[tuple[Series, float | None, float | None, float | None]]) -> str:
@@ -140,7 +140,7 @@ def speedups(name: str, rows: Sequence[tuple[Series, float | None, float | None,
         _label_rows(axes, [series.label for series, *_ in rows])
 
     found = [f"{series.label} {_interval(ratio, low, high, '.2f', '×')}" for series, ratio, low, high in rows]
-    return draw_svg(f"{name}-speedup", _said(f"Speedup over the baseline, {name}", found), draw)
+    return draw_svg(f"{name}-speedup", text_alternative(f"Speedup over the baseline, {name}", found), draw)
 
 
 def exponent_histogram(name: str, exponents: Sequence[int], counts: Sequence[int], loss_scale: float) -> str:
@@ -165,7 +165,9 @@ def exponent_histogram(name: str, exponents: Sequence[int], counts: Sequence[int
         for limit in (smallest, smallest - shift)
     ]
     found = [f"{zeros[0]:.3g} % are zero in float16", f"{zeros[1]:.3g} % at a loss scale of {loss_scale:,g}"]
-    return draw_svg(f"{name}-gradients", _said(f"Exponents of the activation gradients of {name}", found), draw)
+    return draw_svg(
+        f"{name}-gradients", text_alternative(f"Exponents of the activation gradients of {name}", found), draw
+    )
 
 
 def by_campaign(
@@ -191,10 +193,10 @@ def by_campaign(
 
     ends = [("first", points[0])] if len(points) == 1 else [("first", points[0]), ("last", points[-1])]
     found = [f"{which} {_interval(*point, '.3g', '')}" for which, point in ends]
-    return draw_svg(identifier, _said(f"{title} by campaign, {unit}, {len(points)} of them", found), draw)
+    return draw_svg(identifier, text_alternative(f"{title} by campaign, {unit}, {len(points)} of them", found), draw)
 
 
-def _said(what: str, found: Sequence[str]) -> str:
+def text_alternative(what: str, found: Sequence[str]) -> str:
     """Return a text alternative: what the chart shows, then what is to be seen in it."""
     return f"{what}: {'; '.join(found) or 'nothing was measured'}"
 

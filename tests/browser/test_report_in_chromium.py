@@ -16,7 +16,9 @@ import numpy as np
 import pytest
 from conftest import REPOSITORY
 from PIL import Image
+from test_reporting import stage
 
+from pipeline.compiled.schema import COMPILED_FILES
 from pipeline.report.rendering import execute, render
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -56,10 +58,27 @@ PUBLISHED = REPOSITORY / "docs" / "reports" / "quick-2-cores" / "report.html"
 DARK = "--blink-settings=preferredColorScheme=0"
 
 
+@pytest.fixture(scope="module")
+def small(rendered, tmp_path_factory) -> Path:
+    """The report on the small study of the tests, with what was compiled for other hardware."""
+    folder = Path(shutil.copytree(rendered, tmp_path_factory.mktemp("small") / "study", symlinks=True))
+    shutil.copytree(REPOSITORY / COMPILED_FILES, folder / COMPILED_FILES)
+    done = stage(folder, "report")
+    assert done.returncode == 0, done.stderr
+    return folder / "results" / "report.html"
+
+
 @pytest.fixture(params=["small", "published"])
-def page(rendered, request) -> Path:
+def page(small, request) -> Path:
     """The report on the small study of the tests, and the one that is published with the project."""
-    return rendered / "results" / "report.html" if request.param == "small" else PUBLISHED
+    return small if request.param == "small" else PUBLISHED
+
+
+def test_every_figure_of_the_report_says_what_is_to_be_seen_in_it(small):
+    """A colon stands between what a chart shows and its finding."""
+    labels = re.findall(r'<svg [^>]*?aria-label="([^"]*)"', small.read_text())
+    assert [label for label in labels if "as compiled" in label]
+    assert not [label for label in labels if ": " not in label]
 
 
 def test_it_opens_without_an_error_and_asks_for_nothing_else(page, tmp_path):
