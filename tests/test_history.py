@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import pytest
 import yaml
-from conftest import REPOSITORY, benchmark, planned_record, small_study, timed, write_small_run
+from conftest import REPOSITORY, benchmark, planned_record, small_study, timed, timed_blocks, write_small_run
 from scipy import stats
 
 from bench.drift import rates
@@ -20,6 +20,7 @@ from pipeline.campaign.history import append, pin, read_baseline, read_ledger
 from pipeline.claims.results import load_results
 from pipeline.errors import InputError
 from pipeline.report.reporting import _benchmark
+from pipeline.speed.measuring import speeds_of
 from pipeline.statistics.drift import shift, shift_of_speeds
 
 
@@ -134,6 +135,90 @@ def slower(campaign, times):
     """The same campaign, everything `times` as slow."""
     update = [launch.model_copy(update={"epoch_seconds": times * launch.epoch_seconds}) for launch in campaign.launches]
     return campaign.model_copy(update={"launches": update})
+
+
+def seldom(name, seeds, variants, seconds=1.0):
+    """The small study, where `variants` of `wide` have blocks in the first and last of four turns alone.
+
+    All variants of `wide` take `seconds`.
+    """
+    study = small_study(campaign=name, seeds=list(seeds))
+    records = {key: planned_record(key, campaign=name) for key in study.runs()}
+    blocks = timed_blocks(study, "wide", dict.fromkeys(study.variants, seconds), spread=0.004)
+    turns = {name: {0: [0], 1: [1], 2: [4] if name in variants else [2, 3, 4]} for name in {b.variant for b in blocks}}
+    blocks = [b.model_copy(update={"turn": turn}) for b in blocks for turn in turns[b.variant][b.turn]]
+    speeds = timed(study, {}, spread=0.004) | {"wide": speeds_of(study, "wide", blocks)}
+    return entry(
+        study, {key: record.model_copy(update={"started_at": name}) for key, record in records.items()}, speeds
+    )
+
+
+@pytest.mark.parametrize("others", [(), ("baseline_again", "float32_2x", "mixed", "mixed_2x")])
+def test_the_time_of_a_baseline_that_has_few_blocks_is_judged_as_the_baselines(others):
+    variants = ("float32", *others)
+    pinned = [
+        seldom(f"0{number}", range(3 * number, 3 * number + 3), variants, 1 + number / 100) for number in (1, 2, 3)
+    ]
+    same = detect_drift(seldom("04", (12, 13, 14), variants), pinned, pinned)
+    assert same == (TOO_LITTLE, [], ["wide: no measurement of speed counts"])  # of the others beside it
+    found = detect_drift(seldom("05", (15, 16, 17), variants, 2.0), pinned, pinned)
+    assert (found.exit_code, found.reasons) == (WARNING, same.reasons)
+    assert [(finding.variant, finding.quantity) for finding in found.findings] == [("float32", "training time")]
+
+
+def test_a_benchmark_whose_speed_does_not_count_is_named():
+    baseline, later = campaign("01"), campaign("02", (3, 4, 5))
+    quiet = [launch for launch in later.launches if launch.benchmark == "narrow"]
+    disturbed = detect_drift(later.model_copy(update={"launches": quiet}), [baseline], [baseline])
+    assert disturbed == (TOO_LITTLE, [], ["wide: no measurement of speed counts"])
+    without = baseline.model_copy(update={"launches": quiet})
+    assert detect_drift(later, [without], [without]) == (
+        TOO_LITTLE,
+        [],
+        ["wide: of the baseline, no measurement of speed counts"],
+    )
+
+
+def test_a_variant_that_is_timed_on_one_side_alone_is_named():
+    """One that has become much slower has too few blocks to be judged."""
+    baseline, later = campaign("01"), seldom("02", (3, 4, 5), ("mixed",))
+    assert detect_drift(later, [baseline], [baseline]) == (
+        TOO_LITTLE,
+        [],
+        ["wide mixed: timed often enough in the baseline, and no longer"],
+    )
+    assert detect_drift(baseline, [later], [later]).reasons == [
+        "wide mixed: timed often enough now, but not in all of the baseline"
+    ]
+    assert detect_drift(later, [later], [later]).exit_code == FINE
+
+
+def test_a_variant_whose_spread_the_baseline_does_not_show_is_named():
+    baseline = campaign("01")
+    runs = [
+        run.model_copy(update={"outcome": "diverged", "test_accuracy": None})
+        if (run.variant, run.seed) == ("mixed", 0)
+        else run
+        for run in baseline.runs
+    ]
+    pinned = [baseline.model_copy(update={"runs": runs})]
+    assert detect_drift(campaign("02", (3, 4, 5)), pinned, pinned) == (
+        TOO_LITTLE,
+        [],
+        ["the baseline has fewer than three seeds of wide mixed: their spread is not known"],
+    )
+
+
+def test_a_pinned_campaign_in_which_a_variant_diverged_leaves_the_band_to_the_others():
+    """Means of 90, 85 and 95 %: campaigns vary, and one at 87 % is nothing new."""
+    pinned = [
+        campaign(f"0{number}", range(3 * number, 3 * number + 3), accuracy=accuracy)
+        for number, accuracy in enumerate((0.9, 0.85, 0.95, 0.9), start=1)
+    ]
+    lost = {"outcome": "diverged", "test_accuracy": None}
+    runs = [run.model_copy(update=lost if run.variant == "mixed" else {}) for run in pinned[3].runs]
+    pinned[3] = pinned[3].model_copy(update={"runs": runs})
+    assert detect_drift(campaign("05", (15, 16, 17), accuracy=0.8), pinned, pinned) == (FINE, [], [])
 
 
 def test_a_band_of_launches_by_hand():

@@ -5,7 +5,7 @@
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ from pipeline.statistics.drift import MIN_SEEDS, Direction, Shift, shift, shift_
 
 ACCURACY, TIME, RELATIVE_TIME = "test accuracy", "training time", "training time over the baseline's"
 NEGLIGIBLE_TIME, NEGLIGIBLE_RELATIVE_TIME = math.log(1.05), math.log(1.02)
+NO_SPEED = "no measurement of speed counts"
 Place = tuple[str, str, str]  # benchmark, variant, quantity
 FINE, WARNING, DRIFT, TOO_LITTLE, INVALID = 0, 10, 20, 30, 40
 
@@ -62,28 +63,32 @@ def detect_drift(
         Alarm(*place, found, direction, (place, direction) in repeated)
         for (place, direction), found in _outside(new, baseline).items()
     ]
-    reasons = list(_too_little(new, baseline))
-    any_completed = any(run.outcome == "completed" for run in new.runs)
+    compared = {place for place, found in _shifts(new, baseline).items() if found}
+    reasons = [*_too_little(new, baseline, compared), *_not_timed(new, baseline)]
     if any(finding.confirmed for finding in findings):
         return DriftResult(DRIFT, findings, reasons)
     if findings:
         return DriftResult(WARNING, findings, reasons)
-    if any_completed and not new.launches:
-        return DriftResult(INVALID, findings, ["no measurement of speed counts", *reasons])
+    if reasons[-1:] == [NO_SPEED]:
+        return DriftResult(INVALID, findings, reasons)
     return DriftResult(TOO_LITTLE if reasons else FINE, findings, reasons)
 
 
 def _outside(campaign: CampaignEntry, baseline: Sequence[CampaignEntry]) -> dict[tuple[Place, Direction], Shift]:
     """Benchmark, variant and quantity that have left their band, and where to."""
-    shifts = {
-        (benchmark, variant, ACCURACY): shift(
-            [old.accuracies(benchmark, variant) for old in baseline], campaign.accuracies(benchmark, variant), 0.0
-        )
-        for benchmark, variant in dict.fromkeys((run.benchmark, run.variant) for run in campaign.runs)
-    }
-    for benchmark in dict.fromkeys(launch.benchmark for launch in campaign.launches):
-        shifts |= _shifts_of_time(benchmark, campaign, baseline)
+    shifts = _shifts(campaign, baseline)
     return {(place, found.direction): found for place, found in shifts.items() if found and found.direction}
+
+
+def _shifts(campaign: CampaignEntry, baseline: Sequence[CampaignEntry]) -> dict[Place, Shift | None]:
+    shifts = {}
+    for benchmark, variant in dict.fromkeys((run.benchmark, run.variant) for run in campaign.runs):
+        pinned = [old.accuracies(benchmark, variant) for old in baseline]
+        known = [of_campaign for of_campaign in pinned if of_campaign]  # where it diverged, it shows nothing
+        shifts[benchmark, variant, ACCURACY] = shift(known, campaign.accuracies(benchmark, variant), 0.0)
+    for benchmark in campaign.benchmarks:
+        shifts |= _shifts_of_time(benchmark, campaign, baseline)
+    return shifts
 
 
 def _shifts_of_time(
@@ -95,14 +100,16 @@ def _shifts_of_time(
     many campaigns are pinned that they do. What variants take beside each other, launches show.
     """
     pinned = [old for old in baseline if old.training_times(benchmark)]
-    timed = [set(old.timed_variants(benchmark)) for old in pinned]
-    names = [name for name in campaign.timed_variants(benchmark) if all(name in of_old for of_old in timed)]
-    if not pinned or not names:
+    timed = campaign.timed_variants(benchmark)
+    if not pinned or not timed:
         return {}
     shifts: dict[Place, Shift | None] = {}
     if len(pinned) >= MIN_SEEDS:
         times = [old.training_times(benchmark) for old in pinned]
-        shifts[benchmark, names[0], TIME] = shift(times, campaign.training_times(benchmark), NEGLIGIBLE_TIME)
+        shifts[benchmark, timed[0], TIME] = shift(times, campaign.training_times(benchmark), NEGLIGIBLE_TIME)
+    names = [name for name in timed if all(name in old.timed_variants(benchmark) for old in pinned)]
+    if names[:1] != timed[:1]:
+        return shifts
     effects = [old.launch_effects(benchmark, names) for old in pinned]
     beside = np.array([1.0 if name in (names[0], REPEAT) else 0.0 for name in names])  # measured twice
     for name in names[1:]:
@@ -114,13 +121,39 @@ def _shifts_of_time(
     return shifts
 
 
-def _too_little(new: CampaignEntry, baseline: Sequence[CampaignEntry]) -> Iterator[str]:
+def _too_little(new: CampaignEntry, baseline: Sequence[CampaignEntry], compared: Set[Place]) -> Iterator[str]:
     completed = sum(run.outcome == "completed" for run in new.runs)
     if completed < new.num_planned:
         yield f"{completed} of {new.num_planned} runs completed"
     if not baseline:
         yield f"series {new.series} has no baseline: python -m stages.pin --campaign {new.campaign}, and commit"
-    elif not any(
-        shift([old.accuracies(run.benchmark, run.variant) for old in baseline], [0.0], 0.0) for run in new.runs
-    ):
-        yield "the baseline has fewer than three seeds: its spread is not known"
+        return
+    unknown = [
+        f"{benchmark} {variant}"
+        for benchmark, variant in dict.fromkeys((run.benchmark, run.variant) for run in new.runs)
+        if new.accuracies(benchmark, variant) and (benchmark, variant, ACCURACY) not in compared
+    ]
+    if unknown:
+        yield f"the baseline has fewer than three seeds of {', '.join(unknown)}: their spread is not known"
+
+
+def _not_timed(new: CampaignEntry, baseline: Sequence[CampaignEntry]) -> Iterator[str]:
+    """Tell where time was not judged: nothing counts, or a variant is timed on one side alone.
+
+    A variant that has become much slower may get too few blocks to be timed.
+    """
+    completed = [name for name in new.benchmarks if any(run.outcome == "completed" for run in new.runs_of(name))]
+    measured = [name for name in completed if len(new.timed_variants(name)) > 1]
+    if completed and not measured:
+        yield NO_SPEED
+        return
+    yield from (f"{name}: {NO_SPEED}" for name in completed if name not in measured)
+    for benchmark in measured if baseline else ():
+        timed = [set(old.timed_variants(benchmark)) for old in baseline if old.training_times(benchmark)]
+        if not timed:
+            yield f"{benchmark}: of the baseline, {NO_SPEED}"
+            continue
+        here, everywhere = set(new.timed_variants(benchmark)), set.intersection(*timed)
+        for name in sorted(set.union(here, *timed) - (here & everywhere)):
+            where = "now, but not in all of the baseline" if name in here else "in the baseline, and no longer"
+            yield f"{benchmark} {name}: timed often enough {where}"

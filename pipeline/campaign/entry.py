@@ -33,8 +33,8 @@ class CampaignLaunch(BaseModel):
     """The speeds of a benchmark's variants in one launch of processes.
 
     `epoch_seconds` is what the baseline takes for the training images of an epoch, in the median over turns, and
-    `slowdowns` by how much longer each variant takes in the same turns: the baseline itself 1. Variants too slow for
-    a block in every other turn are left out.
+    `slowdowns` by how much longer each variant takes in the same turns: first the baseline itself, 1. Variants too slow
+    for a block in every other turn are left out; where the baseline is, all the others.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -73,6 +73,13 @@ class CampaignEntry(BaseModel):
     @property
     def seeds(self) -> set[int]:
         return {run.seed for run in self.runs}
+
+    @property
+    def benchmarks(self) -> list[str]:
+        return list(dict.fromkeys(run.benchmark for run in self.runs))
+
+    def runs_of(self, benchmark: str) -> list[CampaignRun]:
+        return [run for run in self.runs if run.benchmark == benchmark]
 
     def accuracies(self, benchmark: str, variant: str) -> list[float]:
         """Return test accuracies in percent, of the completed runs."""
@@ -124,13 +131,18 @@ def entry(study: Study, records: Mapping[RunKey, RunRecord], speeds: Mapping[str
                 benchmark=benchmark,
                 launch=number,
                 epoch_seconds=seconds,
-                slowdowns={name: math.exp(effects[found.variants.index(name)]) for name in found.often},
+                slowdowns={name: math.exp(effects[found.variants.index(name)]) for name in _compared(found)},
             )
             for benchmark, found in speeds.items()
             if found.variants and (found.other_cpu_share or 0.0) <= study.comparison.max_other_cpu_share
             for number, (seconds, effects) in enumerate(zip(found.baseline_seconds, found.training, strict=True), 1)
         ],
     )
+
+
+def _compared(speeds: Speeds) -> list[str]:
+    """Return the variants that are compared, the baseline first: what is timed seldom is timed less well."""
+    return speeds.often if speeds.baseline in speeds.often else [speeds.baseline]
 
 
 def _made_on(study: Study, environment: Mapping[str, Any]) -> dict[str, str]:
