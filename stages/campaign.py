@@ -53,20 +53,15 @@ def main(arguments: argparse.Namespace) -> None:
         print(f"campaign {arguments.campaign} is complete: {folder / 'status.json'}")
         return
     write_stages(folder, missing)
-    dependency = []
-    if missing:
-        array = _submit(
-            folder,
-            "run.sh",
-            f"--array=0-{len(missing) - 1}%{cluster.max_jobs}",
-            "--requeue",
-            f"--signal=B:USR1@{cluster.warning_seconds}",
-            *cluster.options(),
-        )
-        dependency = [f"--dependency=afterany:{array}"]
-        print(f"{len(missing)} of {len(stages)} stages are missing: job {array}")
+    jobs: list[str] = []
+    for options in cluster.arrays(missing):
+        restart = ["--requeue", f"--signal=B:USR1@{cluster.warning_seconds}"]
+        jobs.append(_submit(folder, "run.sh", *_after(jobs), *restart, *options))
+    if jobs:
+        numbers = " and after it ".join(f"job {job}" for job in jobs)
+        print(f"{len(missing)} of {len(stages)} stages are missing: {numbers}")
     mail = [f"--mail-user={cluster.mail}", "--mail-type=FAIL"] if cluster.mail else []
-    collect = _submit(folder, "collect.sh", *dependency, *mail, *cluster.model_copy(update={"gpus": 0}).options())
+    collect = _submit(folder, "collect.sh", *_after(jobs), *mail, *cluster.model_copy(update={"gpus": 0}).options())
     print(f"job {collect} collects them: {folder / 'status.json'}")
 
 
@@ -89,6 +84,10 @@ def _prepare(name: str, remote: bool) -> Path:
     if not (CAMPAIGNS / name / COLLECTOR).exists() and (dirty := run_command("git", "status", "--porcelain")):
         raise InputError(f"the tree differs from its last commit ({dirty.splitlines()[0].strip()} …): commit first")
     return prepare_campaign(name, Path(), remote)
+
+
+def _after(jobs: list[str]) -> list[str]:
+    return [f"--dependency=afterany:{':'.join(jobs)}"] if jobs else []
 
 
 def _submit(folder: Path, script: str, *options: str) -> str:

@@ -275,7 +275,13 @@ def test_a_study_in_which_much_went_wrong_still_renders(copied):
             key, outcome="out_of_memory", num_epochs=0, final_test_accuracy=None, steady_epoch_seconds=None
         )
         write_small_run(copied, failed)
-    write_speeds(copied, small_study(), failed={"mixed_2x": "out_of_memory"})
+    study = small_study()
+    settings = study.comparison.model_copy(update={"max_other_cpu_share": 0.25})
+    study = study.model_copy(update={"comparison": settings})
+    (copied / "params.yaml").write_text(yaml.safe_dump(study.model_dump(mode="json")))
+    write_speeds(copied, study, failed={"mixed_2x": "out_of_memory"})
+    blocks = copied / "results" / "speed" / "wide.csv"
+    blocks.write_text(blocks.read_text().replace(",0.02,", ",0.5,"))
     key = RunKey("wide", "mixed", 1)
     write_small_run(copied, planned_record(key, timing_fault="1 other process on its GPU"), 9.0, 1.5)
     largest = {"wide": {"float32": 1024, "mixed_float16": 2000}}
@@ -292,6 +298,8 @@ def test_a_study_in_which_much_went_wrong_still_renders(copied):
         "seed 1: 1 other process on its GPU",
         "no interval",
         "<td>2,000</td>",
+        "Other work took 2 % of the CPU time in the median block. Every block",
+        "Other work took 50 % of the CPU time in the median block, <strong>more than the 25 % that the study allows",
     ):
         assert text in html
     assert "a CPU has no memory of its own" not in html

@@ -34,8 +34,12 @@ unwarned() {
   return $status
 }
 
+step=()
+if [[ $stage == speed@* && "${SLURM_JOB_ID:-}" ]]; then # a node to itself has more CPUs than the job of a run
+  step=(srun --ntasks=1 --exact --cpus-per-task="$SLURM_CPUS_PER_TASK")
+fi
 run() {
-  if unwarned dvc repro "$@" --single-item "$stage"; then return; fi
+  if unwarned "${step[@]}" dvc repro "$@" --single-item "$stage"; then return; fi
   if [ "$warned" ] && [ "${SLURM_ARRAY_JOB_ID:-}" ]; then
     exec scontrol requeue "${SLURM_ARRAY_JOB_ID}_$index"
   fi

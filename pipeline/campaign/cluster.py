@@ -16,9 +16,14 @@ from pipeline.study.configuration import Section
 from pipeline.study.runtimes import RUNTIMES
 from pipeline.study.schema import Study
 
+SPEED_STAGE = "speed@"
+
 
 class Cluster(Section):
-    """Describe what a cluster wants of a job: where machines meet, and the options of sbatch for one run."""
+    """Describe what a cluster wants of a job: where machines meet, and the options of sbatch for one run.
+
+    `exclusive_speed` is whether a job that measures speed has its node to itself.
+    """
 
     meeting_place: Literal["shared_cache", "remote"]
     partition: str | None
@@ -30,6 +35,29 @@ class Cluster(Section):
     memory: str
     max_jobs: PositiveInt
     mail: str | None
+    exclusive_speed: bool = True
+
+    def arrays(self, stages: Sequence[str]) -> list[list[str]]:
+        """Return the options of sbatch for each array of elements: of the runs, and of the speeds to be measured after.
+
+        Other jobs on a node disturb a measurement of speed, the campaign's own as well. Where none can have a node to
+        itself, one follows the other.
+
+        Args:
+            stages: in the order of `shared_stages`; an element is a place among them.
+        """
+        num_speeds = sum(stage.startswith(SPEED_STAGE) for stage in stages)
+        elements = range(len(stages))
+        of_runs, of_speeds = elements[: len(stages) - num_speeds], elements[len(stages) - num_speeds :]
+        alone = ["--exclusive"] if self.exclusive_speed else []
+        return [
+            [f"--array={chosen[0]}-{chosen[-1]}%{at_once}", *more, *self.options()]
+            for chosen, at_once, more in (
+                (of_runs, self.max_jobs, []),
+                (of_speeds, self.max_jobs if self.exclusive_speed else 1, alone),
+            )
+            if chosen
+        ]
 
     def options(self) -> list[str]:
         """Return the options of sbatch for a job of this cluster."""
@@ -53,9 +81,9 @@ class Cluster(Section):
 
 
 def shared_stages(study: Study) -> list[str]:
-    """Return the stages that need the machines a campaign is about: runs, speeds, numerics and the ceilings."""
-    speeds = [f"speed@{benchmark}" for benchmark in study.benchmarks]
-    return [key.stage for key in study.runs()] + [*speeds, "numerics", "ceilings"]
+    """Return the stages that need the machines a campaign is about: runs, numerics, ceilings, and speeds at the end."""
+    runs = [key.stage for key in study.runs()]
+    return [*runs, "numerics", "ceilings", *(f"{SPEED_STAGE}{benchmark}" for benchmark in study.benchmarks)]
 
 
 def missing_stages(stages: Sequence[str], root: Path, remote: bool, restore: bool = False) -> list[str]:

@@ -1,0 +1,104 @@
+"""Jobs that a campaign submits to Slurm, and what an element starts. Small programs stand for those of Slurm."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from conftest import REPOSITORY, small_study
+from projects import IDENTITY, git
+
+from pipeline.campaign.cluster import Cluster, shared_stages
+from pipeline.study.configuration import read
+
+CLUSTER = REPOSITORY / "cluster" / "slurm" / "cluster.yaml"
+PIPELINE = {
+    "train": {
+        "matrix": {"seed": "${seeds}", "benchmark": "${benchmarks}", "variant": "${variants}"},
+        "cmd": "true ${item.seed} ${item.benchmark} ${item.variant}",
+    },
+    "speed": {"foreach": "${benchmarks}", "do": {"cmd": "true ${key}"}},
+    "numerics": {"cmd": "true"},
+    "ceilings": {"cmd": "true"},
+}
+PROGRAMS = {
+    "sbatch": 'echo "sbatch $*" >> "$CALLED"; grep --count ^sbatch "$CALLED"\n',
+    "squeue": "",
+    "srun": 'echo "srun $*" >> "$CALLED"; while [[ $1 == --* ]]; do shift; done; exec "$@"\n',
+    "dvc": 'echo "dvc $*" >> "$CALLED"; [ "$1 $2" != "cache dir" ] || echo .dvc/cache\n',
+}
+
+
+@pytest.fixture
+def environment(tmp_path) -> dict[str, str]:
+    """One in which Slurm takes every job, numbers it, and CALLED names what was called."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name, text in PROGRAMS.items():
+        (folder / name).write_text(f"#!/usr/bin/env bash\n{text}")
+        (folder / name).chmod(0o755)
+    search = f"{folder}{os.pathsep}{os.environ['PATH']}"
+    return os.environ | IDENTITY | {"PATH": search, "PYTHONPATH": str(REPOSITORY), "CALLED": str(tmp_path / "called")}
+
+
+@pytest.fixture
+def checkout(tmp_path) -> Path:
+    folder = tmp_path / "checkout"
+    (folder / ".dvc").mkdir(parents=True)
+    (folder / ".dvc" / "config").write_text("")
+    (folder / ".gitignore").write_text("/.campaigns/\n/.dvc/config.local\n/.dvc/tmp\n")
+    (folder / "params.yaml").write_text(yaml.safe_dump(small_study().model_dump(mode="json")))
+    (folder / "dvc.yaml").write_text(yaml.safe_dump({"stages": PIPELINE}, sort_keys=False))
+    git(folder, "init", "--quiet", "--initial-branch=main")
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "-m", "state")
+    return folder
+
+
+def test_speeds_are_measured_after_the_runs_and_on_nodes_of_their_own(checkout, environment):
+    command = [sys.executable, "-m", "stages.campaign", "--campaign", "c", "--cluster", str(CLUSTER)]
+    done = subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True, check=False)
+    assert "22 of 22 stages are missing: job 1 and after it job 2\njob 3 collects them" in done.stdout, done.stderr
+    called = Path(environment["CALLED"]).read_text().splitlines()
+    runs, speeds, collect = (line.split() for line in called if line.startswith("sbatch"))
+    assert "--array=0-19%8" in runs
+    assert {"--array=20-21%8", "--dependency=afterany:1", "--exclusive"} <= set(speeds)
+    assert "--dependency=afterany:1:2" in collect
+    assert not [option for option in runs if option.startswith("--dependency")]
+    assert "--exclusive" not in runs + collect
+    listed = (checkout / ".campaigns" / "c" / "stages.txt").read_text().splitlines()
+    assert set(listed[20:]) == {"speed@wide", "speed@narrow"}
+
+
+def test_without_a_node_to_itself_one_measurement_of_speed_follows_the_other():
+    cluster = read(Cluster, CLUSTER).model_copy(update={"exclusive_speed": False})
+    runs, speeds = cluster.arrays(shared_stages(small_study()))
+    assert (runs[0], speeds[0]) == ("--array=0-19%8", "--array=20-21%1")
+    assert runs[1:] == speeds[1:] == cluster.options()
+
+
+@pytest.mark.parametrize(
+    ("stages", "arrays"),
+    [([], []), (["numerics"], ["--array=0-0%8"]), (["speed@wide", "speed@narrow"], ["--array=0-1%8"])],
+)
+def test_there_is_a_job_for_what_is_missing_alone(stages, arrays):
+    assert [options[0] for options in read(Cluster, CLUSTER).arrays(stages)] == arrays
+
+
+@pytest.mark.parametrize("stage", ["speed@wide", "numerics"])
+def test_speed_is_measured_on_as_many_cpus_as_a_run_has(stage, checkout, environment, tmp_path):
+    """A node to itself gives a job all of its CPUs."""
+    folder = tmp_path / "campaign"
+    folder.mkdir()
+    git(tmp_path, "clone", "--quiet", str(checkout), str(folder / "collector"))
+    (folder / "collector" / ".dvc" / "config.local").touch()
+    (folder / "stages.txt").write_text(f"{stage}\n")
+    job = {"SLURM_JOB_ID": "7", "SLURM_ARRAY_JOB_ID": "7", "SLURM_ARRAY_TASK_ID": "0", "SLURM_CPUS_PER_TASK": "2"}
+    command = ["bash", str(REPOSITORY / "cluster" / "slurm" / "run.sh"), str(folder)]
+    subprocess.run(command, env=environment | job, check=True)
+    step = ["srun --ntasks=1 --exact --cpus-per-task=2 dvc repro --single-item speed@wide"]
+    called = Path(environment["CALLED"]).read_text().splitlines()
+    assert [line for line in called if line.startswith("srun")] == (step if stage == "speed@wide" else [])
+    assert called[-1] == f"dvc repro --single-item {stage}"
