@@ -13,7 +13,7 @@ from conftest import SPEED, small_study, timed_blocks, write_speeds
 from pipeline.comparison.finished_speeds import read_speeds
 from pipeline.errors import InputError
 from pipeline.speed import turns
-from pipeline.speed.blocks import REPEAT, Block
+from pipeline.speed.blocks import REPEAT, Block, besides_images
 from pipeline.speed.estimates import Speeds
 from pipeline.speed.measuring import max_block_steps
 from pipeline.speed.turns import BLOCK_SECONDS, MIN_LAUNCHES, MIN_TURNS, balanced_orders, take_turns
@@ -150,6 +150,27 @@ def test_what_is_hopelessly_slow_has_few_blocks(monkeypatch):
     found = Trainers(monkeypatch, speeds={"mixed": 1 / 20}).measure(budget_seconds=200)
     assert sum(block.variant == "mixed" for block in found.blocks if block.turn) <= 4
     assert sum(block.variant == "float32" for block in found.blocks if block.turn) > 20
+
+
+def test_an_epoch_pays_once_for_a_call_of_prediction():
+    """A call of 20 ms and 1 ms an image, by what it does and by two calls of fewer images."""
+    whole = Block(
+        outcome="completed",
+        num_steps=1,
+        num_images=1,
+        wall_seconds=1.0,
+        num_validation_images=100,
+        validation_seconds=0.12,
+    )
+    assert whole.seconds_of(2, 100) == pytest.approx(2.12)
+    call_seconds = besides_images(0.06, 40, 0.03, 10)
+    assert call_seconds == pytest.approx(0.02)
+    update = {"num_validation_images": 40, "validation_seconds": 0.06, "validation_call_seconds": call_seconds}
+    assert whole.model_copy(update=update).seconds_of(2, 100) == pytest.approx(2.12)
+    assert besides_images(0.06, 40, 0.07, 10) == 0.06  # a stall: no more than there is
+    assert besides_images(0.06, 40, 0.01, 10) == 0
+    with pytest.raises(ValueError, match="a part of validation_seconds"):
+        Block.model_validate(whole.model_dump() | {"validation_call_seconds": 0.2})
 
 
 def test_a_single_slow_block_does_not_move_the_median():

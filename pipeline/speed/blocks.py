@@ -18,7 +18,8 @@ class Block(BaseModel):
 
     `wall_seconds` are device-synchronised, `cpu_seconds` those of all threads of the process; both are of the training
     steps, and None where these did not end well. `num_skipped_steps` counts those that the loss scale skipped, from
-    the start of the process, its warm-up included.
+    the start of the process, its warm-up included. `validation_seconds` are those of one call, as after an epoch. Where
+    it predicts fewer images than that, `validation_call_seconds` are the part that would not grow with more of them.
     `other_cpu_share`, in [0, 1], is the share of the machine's CPU time that other processes had; unknown is None.
     """
 
@@ -31,6 +32,7 @@ class Block(BaseModel):
     cpu_seconds: Seconds | None = None
     num_validation_images: Count = 0
     validation_seconds: BlockSeconds | None = None
+    validation_call_seconds: Seconds | None = None
     num_skipped_steps: Count = 0
     loss_scale: float | None = None
     loss: float | None = None
@@ -46,10 +48,12 @@ class Block(BaseModel):
             raise ValueError("a block has wall_seconds and no images")
         if (self.validation_seconds is not None) != bool(self.num_validation_images):
             raise ValueError("validation_seconds and num_validation_images are there together or not at all")
+        if (self.validation_call_seconds or 0.0) > (self.validation_seconds or 0.0):
+            raise ValueError("validation_call_seconds are a part of validation_seconds")
         return self
 
     def seconds_of(self, num_images: int, num_validation_images: int = 0) -> float | None:
-        """Return the seconds that so many images take at the pace of this block; None where that is not known."""
+        """Return the seconds that so many images take at the pace of this block, validated in one call; or None."""
         if self.wall_seconds is None:
             return None
         seconds = num_images / self.num_images * self.wall_seconds
@@ -57,7 +61,8 @@ class Block(BaseModel):
             return seconds
         if self.validation_seconds is None:
             return None
-        return seconds + num_validation_images / self.num_validation_images * self.validation_seconds
+        once = self.validation_call_seconds or 0.0
+        return seconds + once + num_validation_images / self.num_validation_images * (self.validation_seconds - once)
 
 
 class PlacedBlock(Block):
@@ -67,3 +72,9 @@ class PlacedBlock(Block):
     turn: Number
     place: Number
     variant: str
+
+
+def besides_images(seconds: float, num_images: int, fewer_seconds: float, num_fewer: int) -> float:
+    """Return how much of `seconds` a call takes whatever it predicts: a line through it and a call of fewer images."""
+    of_image = max(seconds - fewer_seconds, 0.0) / (num_images - num_fewer)
+    return max(seconds - of_image * num_images, 0.0)

@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 from pipeline import engine  # first: it quietens the engine before Keras imports it
 
@@ -13,18 +13,29 @@ import keras
 import numpy as np
 
 from pipeline.data import datasets
-from pipeline.data.batches import ShuffledBatches, WholeBatches
+from pipeline.data.batches import ShuffledBatches
+from pipeline.data.datasets import Examples, ImagesOnDisk
 from pipeline.machine.disturbance import Watch
-from pipeline.speed.blocks import Block
+from pipeline.speed.blocks import Block, besides_images
 from pipeline.study.schema import Study
 from pipeline.training.building import build_model, compile_model
+from pipeline.training.evaluation import score
 from pipeline.training.loops import LOOPS
 from pipeline.training.precision import loss_scale_now
 
 SEED = 0
 NUM_WARMUP_EXECUTIONS = 2
 VALIDATION_EVERY = 4  # blocks: prediction has a pace too, and takes as long as a block
+MAX_VALIDATION_SECONDS = 1.0  # of a call, about, where all images of an epoch's validation would take longer
 MANY_EPOCHS = 10**6
+
+
+class _Validation(NamedTuple):
+    """The fields of a block on validation."""
+
+    num_validation_images: int = 0
+    validation_seconds: float | None = None
+    validation_call_seconds: float | None = None
 
 
 class _EnoughBatches(ShuffledBatches):
@@ -104,9 +115,9 @@ class _Trainee(keras.callbacks.Callback):
         self.model.stop_training = self.next_size != self.size
 
     def _block(self, wall_seconds: float, cpu_seconds: float, loss: float) -> Block:
-        num_predicted, validation_seconds = 0, None
-        if self.num_blocks % VALIDATION_EVERY == 0:
-            num_predicted, validation_seconds = self._predict()
+        if not self.num_blocks:
+            self._size_validation()
+        validation = self._validate() if self.num_blocks % VALIDATION_EVERY == 0 else _Validation()
         self.num_blocks += 1
         self.num_steps += self.size + self.benchmark.steps_per_execution
         peak_memory_bytes, peak_memory_kind = engine.peak_memory()
@@ -117,8 +128,7 @@ class _Trainee(keras.callbacks.Callback):
             num_images=self.size * self.batch_size,
             wall_seconds=wall_seconds if is_finite else None,
             cpu_seconds=cpu_seconds if is_finite else None,
-            num_validation_images=num_predicted,
-            validation_seconds=validation_seconds,
+            **validation._asdict(),
             num_skipped_steps=self.num_steps - int(keras.ops.convert_to_numpy(self.model.optimizer.iterations)),
             loss_scale=loss_scale_now(self.model.optimizer),
             loss=loss if is_finite else None,
@@ -127,13 +137,41 @@ class _Trainee(keras.callbacks.Callback):
             other_cpu_share=self.watch.finish().other_cpu_share,
         )
 
-    def _predict(self) -> tuple[int, float]:
-        """Predict a batch of validation images; return how many, and the seconds that took."""
-        batch_size = self.benchmark.evaluation_batch_size
-        images = self.data.validation.images[:batch_size]
+    def _size_validation(self) -> None:
+        """Trace a prediction; choose how many images a call predicts: those of an epoch, unless that takes long."""
+        batch_size, num_images = self.benchmark.evaluation_batch_size, len(self.data.validation.labels)
+        self.one_batch = first_of(self.data.validation, batch_size)
+        self.validated = self.one_batch
+        self._score(self.one_batch)
+        num_batches = int(MAX_VALIDATION_SECONDS / self._score(self.one_batch))
+        if num_batches * batch_size >= num_images:
+            self.validated = self.data.validation
+        elif num_batches > 1:
+            self.validated = first_of(self.data.validation, num_batches * batch_size)
+
+    def _validate(self) -> _Validation:
+        """Score as many images as `_size_validation` chose. Where these are not all, tell what a call takes besides."""
+        num_images, num_in_batch = len(self.validated.labels), len(self.one_batch.labels)
+        seconds = self._score(self.validated)
+        if not num_in_batch < num_images < len(self.data.validation.labels):
+            return _Validation(num_images, seconds)
+        call_seconds = besides_images(seconds, num_images, self._score(self.one_batch), num_in_batch)
+        return _Validation(num_images, seconds, call_seconds)
+
+    def _score(self, examples: Examples) -> float:
+        """Score the model, as after an epoch of a run; return the seconds that took."""
         started = time.perf_counter()
-        engine.predict(self.network, WholeBatches(images, batch_size))
-        return len(images), time.perf_counter() - started
+        score(self.network, examples, self.benchmark.evaluation_batch_size)
+        return time.perf_counter() - started
+
+
+def first_of(examples: Examples, num_images: int) -> Examples:
+    """Return the first of `examples`. Images on disk stay there."""
+    images = examples.images
+    if isinstance(images, np.ndarray):
+        return Examples(images[:num_images], examples.labels[:num_images])
+    rows = np.arange(min(num_images, len(images)))
+    return Examples(ImagesOnDisk(cast(np.ndarray, images), rows), examples.labels[:num_images])
 
 
 def train_blocks(

@@ -1,0 +1,61 @@
+"""Blocks of real training: what a process that trains them answers."""
+
+import pytest
+from conftest import benchmark, small_study
+
+from pipeline.data import datasets
+from pipeline.data.datasets import Examples
+from pipeline.speed import training
+from pipeline.speed.training import first_of, train_blocks
+from pipeline.training.evaluation import score
+
+
+def blocks_of(workspace, *sizes, **recipe):
+    study = small_study(benchmarks={"wide": benchmark(units=16, **recipe)} | {"narrow": benchmark(units=8)})
+    found = []
+    train_blocks(study, "wide", "mixed", iter(sizes), found.append, workspace)
+    return found
+
+
+def test_a_validated_block_predicts_what_an_epoch_validates_in_one_call(workspace, monkeypatch):
+    calls = []
+
+    def scored(model, examples, batch_size):
+        calls.append((len(examples.labels), batch_size))
+        return score(model, examples, batch_size)
+
+    monkeypatch.setattr(training, "score", scored)
+    blocks = blocks_of(workspace, *[2] * 9, evaluation_batch_size=3)
+    assert [block.num_steps for block in blocks] == [2] * 9
+    assert {block.num_validation_images for block in blocks} == {0, 10}
+    assert all(block.validation_call_seconds is None for block in blocks)
+    assert calls[-1] == (10, 3)  # four batches, the last of which is not full
+
+
+def test_where_validation_takes_long_a_batch_of_it_will_do(workspace, monkeypatch):
+    monkeypatch.setattr(training, "MAX_VALIDATION_SECONDS", 0.0)
+    blocks = blocks_of(workspace, *[1] * 5, evaluation_batch_size=3)
+    assert {block.num_validation_images for block in blocks} == {0, 3}
+
+
+def test_where_all_of_validation_would_take_long_a_call_has_its_part_apart(workspace, monkeypatch):
+    """As many batches as take a second if one takes a third of it."""
+    monkeypatch.setattr(training._Trainee, "_score", lambda _, examples: 0.1 + 0.1 * len(examples.labels))
+    blocks = blocks_of(workspace, *[1] * 5, evaluation_batch_size=2)
+    (validated,) = [block for block in blocks if block.num_validation_images][:1]
+    assert (validated.num_validation_images, validated.validation_seconds) == (6, pytest.approx(0.7))
+    assert validated.validation_call_seconds == pytest.approx(0.1)
+
+
+def test_the_first_of_images_on_disk_stay_there(workspace):
+    split = small_study().benchmarks["wide"].split
+    in_memory, on_disk = (
+        datasets.load_dataset("mnist", split, workspace / "data", max_bytes).validation for max_bytes in (None, 0)
+    )
+    few = first_of(on_disk, 3)
+    assert isinstance(few, Examples)
+    assert not few.in_memory
+    rows = [2, 0, 1]
+    assert (few.images[rows] == in_memory.images[rows]).all()
+    assert (first_of(in_memory, 3).images == in_memory.images[:3]).all()
+    assert len(few.images) == len(few.labels) == 3
