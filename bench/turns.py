@@ -26,7 +26,7 @@ import numpy as np
 
 from pipeline.files.untrusted import Remedy, read_rows
 from pipeline.machine.engine_choice import choose_engine
-from pipeline.speed.blocks import REPEAT, Block, PlacedBlock
+from pipeline.speed.blocks import REPEAT, Block, PlacedBlock, Task
 from pipeline.speed.estimates import Speeds
 from pipeline.speed.measuring import max_block_steps
 from pipeline.speed.turns import take_turns
@@ -76,7 +76,7 @@ def train_planted(study: Study, benchmark: str, variant: str) -> None:
         counted = block.model_copy(update={"num_images": block.num_steps * recipe.batch_size})
         print(counted.model_dump_json(), flush=True)
 
-    train_blocks(changed, benchmark, variant, map(int, sys.stdin), answer)
+    train_blocks(changed, benchmark, variant, map(Task.read, sys.stdin), answer)
 
 
 @contextmanager

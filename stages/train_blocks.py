@@ -1,4 +1,4 @@
-"""Train one variant of a study in blocks: read numbers of steps, a line each, and answer in JSON."""
+"""Train one variant of a study in blocks: read lines with a number of steps, answer in JSON."""
 
 import argparse
 import os
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pipeline.machine.engine_choice import choose_engine
 from pipeline.machine.job import end_with_it
-from pipeline.speed.blocks import Block
+from pipeline.speed.blocks import Block, Task
 from pipeline.study.schema import load_study
 from stages import run
 
@@ -22,7 +22,7 @@ def main(arguments: argparse.Namespace) -> None:
     def answer(block: Block) -> None:
         print(block.model_dump_json(), file=answers, flush=True)
 
-    train_blocks(study, arguments.benchmark, arguments.variant, map(int, sys.stdin), answer)
+    train_blocks(study, arguments.benchmark, arguments.variant, map(Task.read, sys.stdin), answer)
 
 
 if __name__ == "__main__":

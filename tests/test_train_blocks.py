@@ -6,14 +6,15 @@ from conftest import benchmark, small_study
 from pipeline.data import datasets
 from pipeline.data.datasets import Examples
 from pipeline.speed import training
+from pipeline.speed.blocks import Task
 from pipeline.speed.training import first_of, train_blocks
 from pipeline.training.evaluation import score
 
 
-def blocks_of(workspace, *sizes, **recipe):
+def blocks_of(workspace, *tasks, **recipe):
     study = small_study(benchmarks={"wide": benchmark(units=16, **recipe)} | {"narrow": benchmark(units=8)})
     found = []
-    train_blocks(study, "wide", "mixed", iter(sizes), found.append, workspace)
+    train_blocks(study, "wide", "mixed", iter(tasks), found.append, workspace)
     return found
 
 
@@ -25,24 +26,24 @@ def test_a_validated_block_predicts_what_an_epoch_validates_in_one_call(workspac
         return score(model, examples, batch_size)
 
     monkeypatch.setattr(training, "score", scored)
-    blocks = blocks_of(workspace, *[2] * 9, evaluation_batch_size=3)
-    assert [block.num_steps for block in blocks] == [2] * 9
-    assert {block.num_validation_images for block in blocks} == {0, 10}
+    blocks = blocks_of(workspace, Task(2), Task(2, True), Task(2), Task(1, True), evaluation_batch_size=3)
+    assert [block.num_steps for block in blocks] == [2, 2, 2, 1]
+    assert [block.num_validation_images for block in blocks] == [0, 10, 0, 10]
     assert all(block.validation_call_seconds is None for block in blocks)
     assert calls[-1] == (10, 3)  # four batches, the last of which is not full
 
 
 def test_where_validation_takes_long_a_batch_of_it_will_do(workspace, monkeypatch):
     monkeypatch.setattr(training, "MAX_VALIDATION_SECONDS", 0.0)
-    blocks = blocks_of(workspace, *[1] * 5, evaluation_batch_size=3)
-    assert {block.num_validation_images for block in blocks} == {0, 3}
+    blocks = blocks_of(workspace, Task(1), Task(1, True), evaluation_batch_size=3)
+    assert [block.num_validation_images for block in blocks] == [0, 3]
 
 
 def test_where_all_of_validation_would_take_long_a_call_has_its_part_apart(workspace, monkeypatch):
     """As many batches as take a second if one takes a third of it."""
     monkeypatch.setattr(training._Trainee, "_score", lambda _, examples: 0.1 + 0.1 * len(examples.labels))
-    blocks = blocks_of(workspace, *[1] * 5, evaluation_batch_size=2)
-    (validated,) = [block for block in blocks if block.num_validation_images][:1]
+    blocks = blocks_of(workspace, Task(1), Task(1, True), evaluation_batch_size=2)
+    validated = blocks[1]
     assert (validated.num_validation_images, validated.validation_seconds) == (6, pytest.approx(0.7))
     assert validated.validation_call_seconds == pytest.approx(0.1)
 

@@ -13,7 +13,7 @@ from conftest import SPEED, small_study, timed_blocks, write_speeds
 from pipeline.comparison.finished_speeds import read_speeds
 from pipeline.errors import InputError
 from pipeline.speed import turns
-from pipeline.speed.blocks import REPEAT, Block, besides_images
+from pipeline.speed.blocks import REPEAT, Block, Task, besides_images
 from pipeline.speed.estimates import Speeds
 from pipeline.speed.measuring import max_block_steps
 from pipeline.speed.turns import BLOCK_SECONDS, MIN_LAUNCHES, MIN_TURNS, balanced_orders, take_turns
@@ -51,7 +51,8 @@ class Trainers:
         self.started.append(variant)
         self.now += self.startup_seconds
 
-        def train(num_steps):
+        def train(task):
+            num_steps = task.num_steps
             if variant in self.outcomes:
                 return Block(outcome=self.outcomes[variant])
             self.trained.append((variant, num_steps))
@@ -62,6 +63,8 @@ class Trainers:
                 num_steps=num_steps,
                 num_images=num_steps,
                 wall_seconds=seconds,
+                num_validation_images=10 * task.with_validation,
+                validation_seconds=0.01 if task.with_validation else None,
                 peak_memory_bytes=1,
             )
 
@@ -150,6 +153,36 @@ def test_what_is_hopelessly_slow_has_few_blocks(monkeypatch):
     found = Trainers(monkeypatch, speeds={"mixed": 1 / 20}).measure(budget_seconds=200)
     assert sum(block.variant == "mixed" for block in found.blocks if block.turn) <= 4
     assert sum(block.variant == "float32" for block in found.blocks if block.turn) > 20
+
+
+@pytest.mark.parametrize("side_by_side", [True, False])
+@pytest.mark.parametrize("seconds", [0.05, 0.7, 10.0])
+def test_a_baseline_however_slow_shares_its_turns_with_every_variant(monkeypatch, side_by_side, seconds):
+    """The variants take a little longer or less than it, and twice and forty times as long."""
+    speeds = {"float32": 1, REPEAT: 1.04, "mixed": 0.5, "float32_2x": 1 / 40}
+    trainers = Trainers(monkeypatch, speeds={name: speed / seconds for name, speed in speeds.items()})
+    budget_seconds = 400 * seconds
+    found = trainers.measure(budget_seconds=budget_seconds, side_by_side=side_by_side)
+    measured = Speeds(found.blocks, "float32", 40, 10)
+    turns_of = {
+        name: {(block.launch, block.turn) for block in blocks if block.turn} for name, blocks in measured.blocks.items()
+    }
+    assert turns_of[REPEAT] == turns_of["float32"]
+    assert len(turns_of["float32"]) >= (8 if side_by_side else 4)
+    assert turns_of["float32_2x"] < turns_of["mixed"] <= turns_of["float32"]
+    assert {"float32", REPEAT, "mixed"} <= set(measured.often)
+    for name in ("mixed", "float32_2x"):
+        assert measured.speedup("float32", name).low is not None
+        assert measured.speedup("float32", name, whole_epochs=True).low is not None
+    validated = {(block.launch, block.turn) for block in found.blocks if block.num_validation_images}
+    assert {turn % 4 for _, turn in validated} == {1}
+
+
+def test_long_steps_need_fewer_turns(monkeypatch):
+    """Ten seconds each: 80 s of a launch and no more are made anyway."""
+    trainers = Trainers(monkeypatch, speeds=dict.fromkeys(VARIANTS, 0.1))
+    found = trainers.measure(budget_seconds=100)
+    assert max(block.turn for block in found.blocks) == 2
 
 
 def test_an_epoch_pays_once_for_a_call_of_prediction():
@@ -271,38 +304,43 @@ def module(tmp_path, monkeypatch):
     return write
 
 
+@pytest.mark.parametrize("task", [Task(7), Task(100, with_validation=True)])
+def test_a_task_is_a_line(task):
+    assert Task.read(task.line() + "\n") == task
+
+
 def test_a_process_answers_line_by_line(module):
     command = module("""
         for line in iter(input, None):
             print('{"outcome": "diverged", "num_steps": %s}' % line, flush=True)
     """)
     with worker(command) as train:
-        assert train(100).num_steps == 100
-        assert train(50).num_steps == 50
+        assert train(Task(100)).num_steps == 100
+        assert train(Task(50)).num_steps == 50
 
 
 def test_a_process_that_the_system_ends_had_too_little_memory(module):
     with worker(module("import os; input(); os.kill(os.getpid(), 9)")) as train:
-        assert train(1).outcome == "out_of_memory"
+        assert train(Task(1)).outcome == "out_of_memory"
 
 
 def test_a_process_that_fails_says_why(module):
     command = module("import sys; print('engine: chatter\\nerror: no such thing', file=sys.stderr); sys.exit(2)")
     with worker(command) as train, pytest.raises(InputError) as raised:
-        train(1)
+        train(Task(1))
     assert str(raised.value) == "no such thing"
 
 
 def test_a_process_that_ends_without_a_word_is_told_of(module):
     with worker(module("import os; os._exit(3)")) as train, pytest.raises(InputError) as raised:
-        train(1)
+        train(Task(1))
     assert str(raised.value) == "trainer ended with status 3"
 
 
 def test_a_process_that_crashes_leaves_its_traceback(module):
     command = module("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
     with worker(command) as train, pytest.raises(InputError, match="Segmentation fault"):
-        train(1)
+        train(Task(1))
 
 
 def test_what_a_process_never_read_does_not_hide_why_it_ended(module):
@@ -311,7 +349,7 @@ def test_what_a_process_never_read_does_not_hide_why_it_ended(module):
     def ask() -> None:
         with worker(command) as train:
             time.sleep(0.5)  # by then nobody reads
-            train(1)
+            train(Task(1))
 
     with pytest.raises(InputError, match="no such thing"):
         ask()
@@ -319,4 +357,4 @@ def test_what_a_process_never_read_does_not_hide_why_it_ended(module):
 
 def test_a_process_that_takes_too_long_for_an_answer_is_ended(module):
     with worker(module("import time; input(); time.sleep(600)"), max_seconds=0.5) as train:
-        assert train(1).outcome == "too_slow"
+        assert train(Task(1)).outcome == "too_slow"

@@ -1,6 +1,6 @@
 """A block: some steps of one variant, and what they took. The rows of `results/speed/<benchmark>.csv`."""
 
-from typing import Annotated, Self
+from typing import Annotated, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -11,6 +11,21 @@ from pipeline.records.schema import Outcome
 REPEAT = "baseline_again"  # the baseline in a second process of each launch: what chance alone does
 BlockSeconds = Annotated[float, Field(ge=1e-6, le=1e9)]
 Number = Annotated[int, Field(ge=0, le=10_000)]  # of a launch, a turn or a place
+
+
+class Task(NamedTuple):
+    """What a process is told to train, on a line of its standard input: so many steps, and whether to validate then."""
+
+    num_steps: int
+    with_validation: bool = False
+
+    @classmethod
+    def read(cls, line: str) -> Self:
+        num_steps, *more = line.split()
+        return cls(int(num_steps), with_validation=bool(more))
+
+    def line(self) -> str:
+        return f"{self.num_steps} validate" if self.with_validation else str(self.num_steps)
 
 
 class Block(BaseModel):

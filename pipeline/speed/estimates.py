@@ -9,7 +9,7 @@ from pipeline.speed.blocks import REPEAT, PlacedBlock
 from pipeline.statistics.intervals import Ratio
 from pipeline.statistics.launches import launch_effects, launch_spread, speedup
 
-MANY_BLOCKS = 0.5  # of a launch's turns: a variant with no more is measured less well than the others, and by itself
+MANY_BLOCKS = 0.6  # of a launch's turns: a variant with no more is measured less well than the others, and by itself
 NO_RATIO = Ratio(ratio=None, low=None, high=None, new_low=None, new_high=None)
 
 
@@ -76,7 +76,7 @@ class Speeds:
         known = [name for name, found in zip(self.variants, np.isfinite(effects).all(axis=0), strict=True) if found]
         often = [name for name in self.often if name in known]
         names = often if weights.keys() <= set(often) else list(weights)
-        if not set(names) <= set(known):  # validation follows every fourth block alone
+        if not set(names) <= set(known):
             return NO_RATIO
         return speedup(
             effects[:, [self.variants.index(name) for name in names]], [weights.get(name, 0.0) for name in names]

@@ -16,7 +16,7 @@ from pipeline.data import datasets
 from pipeline.data.batches import ShuffledBatches
 from pipeline.data.datasets import Examples, ImagesOnDisk
 from pipeline.machine.disturbance import Watch
-from pipeline.speed.blocks import Block, besides_images
+from pipeline.speed.blocks import Block, Task, besides_images
 from pipeline.study.schema import Study
 from pipeline.training.building import build_model, compile_model
 from pipeline.training.evaluation import score
@@ -25,7 +25,6 @@ from pipeline.training.precision import loss_scale_now
 
 SEED = 0
 NUM_WARMUP_EXECUTIONS = 2
-VALIDATION_EVERY = 4  # blocks: prediction has a pace too, and takes as long as a block
 MAX_VALIDATION_SECONDS = 1.0  # of a call, about, where all images of an epoch's validation would take longer
 MANY_EPOCHS = 10**6
 
@@ -53,7 +52,7 @@ class _Trainee(keras.callbacks.Callback):
     first execution is not timed: while the process waited, others took the caches, and the system perhaps memory.
 
     Args:
-        sizes: the number of steps of each block.
+        tasks: of each block.
         answer: is told of each block but the first, which is a warm-up.
     """
 
@@ -63,7 +62,7 @@ class _Trainee(keras.callbacks.Callback):
         benchmark_name: str,
         variant_name: str,
         root: Path,
-        sizes: Iterator[int],
+        tasks: Iterator[Task],
         answer: Callable[[Block], None],
     ) -> None:
         super().__init__()
@@ -74,16 +73,16 @@ class _Trainee(keras.callbacks.Callback):
         self.network, _ = build_model(self.benchmark, self.variant.policy, data.num_classes, data.num_channels, SEED)
         compile_model(self.network, self.benchmark, self.variant)
         self.batch_size = self.benchmark.batch_size * self.variant.batch_multiplier
-        self.sizes, self.answer = sizes, answer
+        self.tasks, self.answer = tasks, answer
         self.num_blocks = self.num_steps = 0
-        self.size = NUM_WARMUP_EXECUTIONS * self.benchmark.steps_per_execution
-        self.next_size: int | None = self.size
+        self.task = Task(NUM_WARMUP_EXECUTIONS * self.benchmark.steps_per_execution)
+        self.next_task: Task | None = self.task
 
     def train(self) -> None:
-        """Train blocks until there are no more sizes, or one ends badly; lack of memory is an outcome."""
-        while self.next_size is not None:
-            self.size = self.next_size
-            num_steps = self.size + self.benchmark.steps_per_execution
+        """Train blocks until there are no more tasks, or one ends badly; lack of memory is an outcome."""
+        while self.next_task is not None:
+            self.task = self.next_task
+            num_steps = self.task.num_steps + self.benchmark.steps_per_execution
             batches = _EnoughBatches(self.data.train, self.batch_size, SEED, num_steps=num_steps)
             epochs = range(self.num_blocks, self.num_blocks + MANY_EPOCHS)
             try:
@@ -111,21 +110,24 @@ class _Trainee(keras.callbacks.Callback):
         is_over = block.outcome != "completed"
         if self.num_blocks > 1 or is_over:
             self.answer(block)
-        self.next_size = None if is_over else next(self.sizes, None)
-        self.model.stop_training = self.next_size != self.size
+        self.next_task = None if is_over else next(self.tasks, None)
+        if self.next_task is None or self.next_task.num_steps != self.task.num_steps:
+            self.model.stop_training = True
+        else:
+            self.task = self.next_task
 
     def _block(self, wall_seconds: float, cpu_seconds: float, loss: float) -> Block:
         if not self.num_blocks:
             self._size_validation()
-        validation = self._validate() if self.num_blocks % VALIDATION_EVERY == 0 else _Validation()
+        validation = self._validate() if self.task.with_validation else _Validation()
         self.num_blocks += 1
-        self.num_steps += self.size + self.benchmark.steps_per_execution
+        self.num_steps += self.task.num_steps + self.benchmark.steps_per_execution
         peak_memory_bytes, peak_memory_kind = engine.peak_memory()
         is_finite = math.isfinite(loss)
         return Block(
             outcome="completed" if is_finite else "diverged",
-            num_steps=self.size,
-            num_images=self.size * self.batch_size,
+            num_steps=self.task.num_steps,
+            num_images=self.task.num_steps * self.batch_size,
             wall_seconds=wall_seconds if is_finite else None,
             cpu_seconds=cpu_seconds if is_finite else None,
             **validation._asdict(),
@@ -178,13 +180,13 @@ def train_blocks(
     study: Study,
     benchmark: str,
     variant: str,
-    sizes: Iterator[int],
+    tasks: Iterator[Task],
     answer: Callable[[Block], None],
     root: Path = Path(),
 ) -> None:
-    """Train as many steps as each of `sizes` says, and tell what they took; a warm-up before is not told of.
+    """Train as many steps as each of `tasks` says, and tell what they took; a warm-up before is not told of.
 
     Lack of memory, or a loss that is not finite, is a last block and no error.
     """
     with engine.data_parallel(study.devices):
-        _Trainee(study, benchmark, variant, root, sizes, answer).train()
+        _Trainee(study, benchmark, variant, root, tasks, answer).train()

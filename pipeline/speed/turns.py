@@ -1,5 +1,6 @@
 """Measure the speed of variants in turns: short blocks of each, in a balanced order, over several launches."""
 
+import math
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -9,7 +10,7 @@ from typing import NamedTuple
 
 import psutil
 
-from pipeline.speed.blocks import Block, PlacedBlock
+from pipeline.speed.blocks import REPEAT, Block, PlacedBlock, Task
 from pipeline.speed.worker import Train
 
 # docs/decisions/speed-in-turns.md has the components of variance these come from.
@@ -17,7 +18,9 @@ BLOCK_SECONDS = 0.2
 NUM_SIZING_UNITS, NUM_SIZINGS, MAX_SIZING_SECONDS = 2, 3, 10.0
 MIN_LAUNCHES, MAX_LAUNCHES = 2, 8
 MIN_TURNS, MAX_TURNS = 4, 200  # of a launch side by side
-TURNS_IN_A_ROW, MAX_ROWS = 20, 20
+MIN_LONG_TURNS, LONG_SECONDS = 2, 1.0  # fewer will do where a block of the baseline is so long that little stalls it
+MAX_TURNS_IN_A_ROW, ROW_SECONDS, MAX_ROWS = 20, 10.0, 20
+VALIDATION_EVERY = 4  # turns
 STARTUP_SHARE = 0.5  # of the budget that launches may take
 
 Start = Callable[[str], AbstractContextManager[Train]]  # starts the process of a variant
@@ -51,7 +54,7 @@ class _Measuring:
         self.baseline = next(iter(max_steps))
         self.blocks: list[PlacedBlock] = []
         self.num_steps: dict[str, int] = {}
-        self.stride: dict[str, int] = {}  # a variant whose shortest block is long has one in every so many turns
+        self.block_seconds: dict[str, float] = {}
         self.failed: set[str] = set()
         self.peak_memory_bytes = 0
         self.num_launches = 0  # unknown until the first launch has shown what one costs
@@ -73,20 +76,22 @@ class _Measuring:
             for variant in self.variants:
                 self._size(variant, trains[variant], launch)
             self.launch_seconds = self.spent_seconds() - before
+            if self.baseline in self.failed:
+                return
             if not self.num_launches:
                 affordable = int(STARTUP_SHARE * self.budget_seconds / self.launch_seconds)
                 self.num_launches = min(max(affordable, MIN_LAUNCHES), MAX_LAUNCHES)
             end = self.budget_seconds * launch / self.num_launches
             turn, turn_seconds = 0, 0.0
-            while turn < MIN_TURNS or (turn < MAX_TURNS and self.spent_seconds() + turn_seconds <= end):
-                if self.baseline in self.failed:
-                    break
+            while turn < self._min_turns() or (turn < MAX_TURNS and self.spent_seconds() + turn_seconds <= end):
                 turn += 1
                 before = self.spent_seconds()
                 for place, variant in enumerate(self._order(turn), start=1):
                     self._train(variant, trains[variant], launch, turn, place)
                 turn_seconds = self.spent_seconds() - before
-            self.launch_seconds += MIN_TURNS * turn_seconds
+                if self.baseline in self.failed:
+                    return
+            self.launch_seconds += self._min_turns() * turn_seconds
 
     def launch_in_a_row(self, launch: int) -> None:
         """Start one process after the other; each trains all its blocks and ends."""
@@ -95,7 +100,9 @@ class _Measuring:
             with self.start(variant) as train:
                 self._prepare(variant, train, launch)
                 self._size(variant, train, launch)
-                for turn in range(1, TURNS_IN_A_ROW + 1):
+                if self.baseline in self.failed:
+                    return
+                for turn in range(1, self._turns_in_a_row() + 1):
                     self._train(variant, train, launch, turn, place)
         self.launch_seconds = self.spent_seconds() - before
 
@@ -103,9 +110,27 @@ class _Measuring:
         orders = balanced_orders(len(self.variants))
         return [self.variants[index] for index in orders[(turn - 1) % len(orders)]]
 
+    def _min_turns(self) -> int:
+        return MIN_TURNS if self.block_seconds[self.baseline] <= LONG_SECONDS else MIN_LONG_TURNS
+
+    def _turns_in_a_row(self) -> int:
+        affordable = int(ROW_SECONDS / self.block_seconds[self.baseline])
+        return max(min(affordable, MAX_TURNS_IN_A_ROW), self._min_turns())
+
+    def _stride(self, variant: str) -> int:
+        """Return that `variant` has a block in every so many turns: more than one where its shortest block is long.
+
+        The baseline is in every turn, because it is what others are compared with. Powers of two, so that the turns of
+        a slow variant are turns of every faster one.
+        """
+        if variant in (self.baseline, REPEAT):
+            return 1
+        longer = self.block_seconds[variant] / max(self.block_seconds[self.baseline], BLOCK_SECONDS)
+        return 1 << max(0, round(math.log2(longer / 2)))
+
     def _prepare(self, variant: str, train: Train, launch: int) -> None:
         """Warm a process up."""
-        block = train(min(NUM_SIZING_UNITS * self.unit, self.max_steps[variant]))
+        block = train(Task(min(NUM_SIZING_UNITS * self.unit, self.max_steps[variant])))
         self.peak_memory_bytes = max(self.peak_memory_bytes, block.peak_memory_bytes or 0)
         self._keep(block, variant, launch, turn=0, place=0)
 
@@ -116,18 +141,20 @@ class _Measuring:
         num_steps = min(NUM_SIZING_UNITS * self.unit, self.max_steps[variant])
         seconds: list[float] = []
         while len(seconds) < NUM_SIZINGS and sum(seconds) < MAX_SIZING_SECONDS:
-            block = train(num_steps)
+            block = train(Task(num_steps))
             if not block.wall_seconds:
                 self._keep(block, variant, launch, turn=0, place=0)
                 return
             seconds.append(block.wall_seconds)
-        num_units = num_steps * BLOCK_SECONDS / min(seconds) / self.unit
-        self.num_steps[variant] = min(max(1, round(num_units)) * self.unit, self.max_steps[variant])
-        self.stride[variant] = max(1, round(1 / (2 * num_units)))
+        step_seconds = min(seconds) / num_steps
+        num_units = max(1, round(BLOCK_SECONDS / step_seconds / self.unit))
+        self.num_steps[variant] = min(num_units * self.unit, self.max_steps[variant])
+        self.block_seconds[variant] = self.num_steps[variant] * step_seconds
 
     def _train(self, variant: str, train: Train, launch: int, turn: int, place: int) -> None:
-        if variant not in self.failed and (turn - 1) % self.stride[variant] == 0:
-            self._keep(train(self.num_steps[variant]), variant, launch, turn, place)
+        if variant not in self.failed and (turn - 1) % self._stride(variant) == 0:
+            task = Task(self.num_steps[variant], with_validation=(turn - 1) % VALIDATION_EVERY == 0)
+            self._keep(train(task), variant, launch, turn, place)
 
     def _keep(self, block: Block, variant: str, launch: int, turn: int, place: int) -> None:
         self.blocks.append(PlacedBlock(**block.model_dump(), launch=launch, turn=turn, place=place, variant=variant))

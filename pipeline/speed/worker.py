@@ -10,20 +10,20 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import IO, cast
 
 from pipeline.errors import InputError
-from pipeline.speed.blocks import Block
+from pipeline.speed.blocks import Block, Task
 
 MAX_MESSAGE = 2000  # characters of what a process said last
 
 
-Train = Callable[[int], Block]
+Train = Callable[[Task], Block]
 
 
 @contextlib.contextmanager
 def worker(command: Sequence[str], max_seconds: float | None = None) -> Iterator[Train]:
     """Start a Python module in a process of its own, with the arguments of `command`; end it at the end.
 
-    The function that this gives has it train a number of steps. The process reads that number, a line each, and
-    answers with a `Block` in JSON. A process that takes longer than `max_seconds` for an answer is ended, as too slow.
+    The function that this gives has it train a task. The process reads that on a line, and answers with a `Block` in
+    JSON. A process that takes longer than `max_seconds` for an answer is ended, as too slow.
     `InputError` where it ended for another reason than that or its memory.
     """
     with (
@@ -42,13 +42,13 @@ def worker(command: Sequence[str], max_seconds: float | None = None) -> Iterator
             is_late.set()
             process.kill()
 
-        def train(num_steps: int) -> Block:
+        def train(task: Task) -> Block:
             is_late = threading.Event()
             timer = threading.Timer(max_seconds or 0.0, end, [is_late])
             if max_seconds:
                 timer.start()
             with contextlib.suppress(BrokenPipeError):  # what it wrote before it ended says why
-                print(num_steps, file=stdin, flush=True)
+                print(task.line(), file=stdin, flush=True)
             answer = stdout.readline()
             timer.cancel()
             if answer:
