@@ -53,8 +53,6 @@ def prepare(folder: Path, num_runs: int) -> float:
     numerics = Numerics(schema_version=2, facts=facts, samples={}, models={}, gradients={}, trials=[])
     ceilings = Ceilings(schema_version=1, largest_batch={})
     results = folder / "results"
-    for name in benchmarks:
-        (results / "speed" / f"{name}.json").write_text("{}\n", encoding="utf-8")
     (results / "numerics.json").write_text(numerics.model_dump_json(), encoding="utf-8")
     (results / "ceilings.json").write_text(ceilings.model_dump_json(), encoding="utf-8")
     (results / "layers.csv").write_text("layer\n", encoding="utf-8")

@@ -19,7 +19,8 @@ from pipeline.records.schema import Disturbance, EpochRecord, RunRecord
 from pipeline.records.sketch import NUM_BUCKETS
 from pipeline.records.writing import WEIGHTS, epoch_scores, epoch_times, write_run
 from pipeline.speed.blocks import REPEAT, PlacedBlock
-from pipeline.speed.measuring import write_blocks
+from pipeline.speed.measuring import write_blocks, write_circumstances
+from pipeline.speed.turns import Measurement
 from pipeline.study.schema import RunKey, Study, load_study
 
 REPOSITORY = Path(__file__).parent.parent
@@ -75,7 +76,10 @@ def write_study(folder: Path, num_runs: int) -> Study:
         write_run(folder, record, epochs, labels, predicted, weights)
     (folder / "results/speed").mkdir(parents=True, exist_ok=True)
     for name in names:
-        write_blocks(list(_blocks(study, name, rng)), folder / "results/speed" / f"{name}.csv")
+        blocks = list(_blocks(study, name, rng))
+        write_blocks(blocks, folder / "results/speed" / f"{name}.csv")
+        measurement = Measurement(blocks, "the budget is spent", side_by_side=True, spent_seconds=1.0)
+        write_circumstances(study, measurement, record.environment, folder / "results/speed" / f"{name}.json")
     return study
 
 

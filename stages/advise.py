@@ -74,7 +74,7 @@ def main(arguments: argparse.Namespace) -> None:
     timed = study.model_copy(update={"speed": study.speed.model_copy(update={"budget_seconds": left_seconds})})
     side_by_side = hardware.kind == "cpu" or study.runtime == "cpu"
     say = partial(print, flush=True)
-    measurement, speeds = measure_benchmark(timed, name, side_by_side, say, folder / "params.yaml")
+    measurement, speeds, _ = measure_benchmark(timed, name, side_by_side, say, folder / "params.yaml")
     if speeds.baseline not in speeds.variants:
         ended = OUTCOMES[speeds.outcomes[speeds.baseline]]
         raise InputError(f"{speeds.baseline}, the baseline, {ended}. Try a smaller batch.")

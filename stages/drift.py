@@ -14,7 +14,7 @@ from pipeline.campaign.entry import entry
 from pipeline.campaign.history import append, read_baseline, read_ledger
 from pipeline.claims.results import load_results
 from pipeline.comparison.finished_runs import read_record
-from pipeline.comparison.finished_speeds import read_speeds
+from pipeline.comparison.finished_speeds import check_circumstances, read_speeds
 from pipeline.comparison.pairing import check_comparable
 from pipeline.errors import InputError
 from pipeline.records.schema import RunRecord
@@ -40,6 +40,7 @@ def _judge(study: Study) -> NoReturn:
         print(reason)
         sys.exit(TOO_LITTLE)
     check_comparable(study, records)
+    check_circumstances(study, next(iter(records.values())))
     new = entry(study, records, {name: read_speeds(study, name) for name in study.benchmarks})
     earlier = [old for old in read_ledger() if old.campaign != new.campaign and old.started_at <= new.started_at]
     result = detect_drift(new, earlier, read_baseline(new.series))

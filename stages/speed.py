@@ -7,7 +7,7 @@ from pathlib import Path
 from pipeline.errors import InputError
 from pipeline.machine.hardware import this_machine
 from pipeline.machine.job import end_with_it
-from pipeline.speed.measuring import measure_benchmark, write_blocks, write_estimates
+from pipeline.speed.measuring import measure_benchmark, write_blocks, write_circumstances
 from pipeline.study.schema import load_study
 from stages import run
 
@@ -20,10 +20,12 @@ def main(arguments: argparse.Namespace) -> None:
         raise InputError(f"--benchmark: must be one of {', '.join(study.benchmarks)}. Received: {arguments.benchmark}")
     # Processes that wait would hold an accelerator's memory.
     side_by_side = this_machine().kind == "cpu" or study.runtime == "cpu"
-    measurement, speeds = measure_benchmark(study, arguments.benchmark, side_by_side, partial(print, flush=True))
+    measurement, speeds, environment = measure_benchmark(
+        study, arguments.benchmark, side_by_side, partial(print, flush=True)
+    )
     SPEEDS.mkdir(parents=True, exist_ok=True)
     write_blocks(measurement.blocks, SPEEDS / f"{arguments.benchmark}.csv")
-    write_estimates(study, measurement, speeds, SPEEDS / f"{arguments.benchmark}.json")
+    write_circumstances(study, measurement, environment, SPEEDS / f"{arguments.benchmark}.json")
     half_width = speeds.half_width()
     width = "no intervals" if half_width is None else f"intervals of ±{half_width:.1%}"
     print(f"{arguments.benchmark}: {width} after {measurement.spent_seconds:.0f} s, {measurement.ended_because}")

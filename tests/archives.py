@@ -16,7 +16,7 @@ from pipeline.publication.archive import MANIFEST, manifest
 
 Contents = dict[str, bytes]
 RUN = "runs/wide/mixed/seed-1/"
-BLOCKS = "results/speed/wide.csv"
+BLOCKS, CIRCUMSTANCES = "results/speed/wide.csv", "results/speed/wide.json"
 RECORD, EPOCHS, PREDICTIONS = RUN + "record.json", RUN + "epochs.csv", RUN + "predictions.npz"
 WEIGHTS = RUN + "weights.npz"
 
@@ -220,6 +220,17 @@ DAMAGED_RUNS: dict[str, tuple[str, Edit, str]] = {
     "blocks that validate nothing": (BLOCKS, swap(r",10,1\.0,", ",0,1.0,"), "together or not at all"),
     "blocks of NaN": (BLOCKS, swap(r"completed,1,16,[\d.]+", "completed,1,16,nan"), "wall_seconds"),
     "blocks of no variant of the study": (BLOCKS, swap(r",mixed(?=\r?\n)", ",other"), "variants are not"),
+    "speeds measured on another device": (CIRCUMSTANCES, within("environment", num_cpus=64), r"they differ in device \(Example CPU, 64 cores; Example CPU, 2 cores"),
+    "speeds measured with other packages": (CIRCUMSTANCES, within("environment", lock_sha256="d" * 64), "they differ in locked packages"),
+    "speeds measured with another driver": (CIRCUMSTANCES, within("environment", driver="590.1"), "they differ in driver"),
+    "speeds measured in an image": (CIRCUMSTANCES, within("environment", image={"target": "cpu", "base": "debian", "content_sha256": "c"}), "they differ in container image"),
+    "speeds measured nowhere": (CIRCUMSTANCES, whole(b"{}"), "environment"),
+    "speeds measured in an environment of text": (CIRCUMSTANCES, put(environment="a fine machine"), "environment"),
+    "speeds with estimates beside them": (CIRCUMSTANCES, put(speedups={"mixed": 9.0}), "speedups"),
+    "speeds measured for no reason that there is": (CIRCUMSTANCES, put(ended_because="it was late"), "ended_because"),
+    "speeds too deep": (CIRCUMSTANCES, whole(DEEP), "is damaged"),
+    "speeds that are no text": (CIRCUMSTANCES, whole(b"\xff\xfe\x00"), "is damaged"),
+    "speeds too large": (CIRCUMSTANCES, lambda content: content + b" " * 2**21, "more than 1 MiB"),
     "predictions as npy": (PREDICTIONS, saved(HUNDRED), "not a zip file"),
     "predictions of two dimensions": (PREDICTIONS, npz(labels=np.ones((10, 10), int), predicted=np.ones((10, 10), int)), "2 dimensions"),
     "predictions of no dimension": (PREDICTIONS, npz(labels=np.array(1), predicted=np.array(1)), "0 dimensions"),

@@ -1,5 +1,6 @@
 """Small studies and fake data. Nothing here needs a network or an accelerator."""
 
+import copy
 import gc
 import hashlib
 import itertools
@@ -24,7 +25,8 @@ from pipeline.records.sketch import NUM_BUCKETS
 from pipeline.records.writing import write_run
 from pipeline.speed.blocks import REPEAT, PlacedBlock
 from pipeline.speed.estimates import Speeds
-from pipeline.speed.measuring import speeds_of, write_blocks
+from pipeline.speed.measuring import speeds_of, write_blocks, write_circumstances
+from pipeline.speed.turns import Measurement
 from pipeline.study.schema import RunKey, Study
 from pipeline.study.variant import expected_dtypes
 
@@ -189,6 +191,26 @@ PARTS = {name: ("planned", name) for name in Planned.model_fields if name != "nu
 }
 
 
+ENVIRONMENT = {
+    "python": "3.11",
+    "operating_system": "Linux 6",
+    "machine": "x86_64",
+    "cpu": "Example CPU",
+    "cpu_features": ["avx2"],
+    "num_cpus": 2,
+    "memory_bytes": 2**34,
+    "accelerators": [],
+    "driver": None,
+    "packages": {"keras": "3"},
+    "kernels": "Eigen",
+    "runtime": "cpu",
+    "lock_sha256": "c" * 64,
+    "image": None,
+    "git_commit": "c",
+    "load_average": 0.1,
+}
+
+
 def make_record(key: RunKey, **changes) -> RunRecord:
     """A record with these values, named as the columns of runs.csv."""
     values = {
@@ -230,24 +252,7 @@ def make_record(key: RunKey, **changes) -> RunRecord:
             "gpu_throttle_reasons": None,
             "min_gpu_clock_mhz": None,
         },
-        "environment": {
-            "python": "3.11",
-            "operating_system": "Linux 6",
-            "machine": "x86_64",
-            "cpu": "Example CPU",
-            "cpu_features": ["avx2"],
-            "num_cpus": 2,
-            "memory_bytes": 2**34,
-            "accelerators": [],
-            "driver": None,
-            "packages": {"keras": "3"},
-            "kernels": "Eigen",
-            "runtime": "cpu",
-            "lock_sha256": "c" * 64,
-            "image": None,
-            "git_commit": "c",
-            "load_average": 0.1,
-        },
+        "environment": copy.deepcopy(ENVIRONMENT),
         "campaign": "first",
         "engine": ENGINE,
         "devices": 1,
@@ -360,10 +365,13 @@ def timed(study: Study, seconds: Mapping[str, float], **how: Any) -> dict[str, S
 
 
 def write_speeds(root: Path, study: Study, seconds: Mapping[str, float] = {}, **how: Any) -> None:
-    """The files of the speed stage, but for the estimates, which nothing reads."""
+    """The files of the speed stage."""
     (root / "results" / "speed").mkdir(parents=True, exist_ok=True)
     for name in study.benchmarks:
-        write_blocks(timed_blocks(study, name, seconds, **how), root / "results" / "speed" / f"{name}.csv")
+        blocks = timed_blocks(study, name, seconds, **how)
+        write_blocks(blocks, root / "results" / "speed" / f"{name}.csv")
+        measurement = Measurement(blocks, "the budget is spent", side_by_side=True, spent_seconds=1.0)
+        write_circumstances(study, measurement, ENVIRONMENT, root / "results" / "speed" / f"{name}.json")
 
 
 def predictions(record: RunRecord) -> np.ndarray:

@@ -93,7 +93,7 @@ def test_a_damaged_run_or_one_that_contradicts_itself_is_not_compared(study, put
     put_back(name).write_bytes(edit(content))
     message = refused(lambda: compare_runs(study), pattern)
     assert str((study / name).parent) in message
-    stage = "speed@wide" if name == archives.BLOCKS else "train@1-wide-mixed"
+    stage = "speed@wide" if name in (archives.BLOCKS, archives.CIRCUMSTANCES) else "train@1-wide-mixed"
     assert message.endswith(f"dvc repro --force --single-item {stage}")
 
 

@@ -12,7 +12,7 @@ from pipeline.comparison import timing
 from pipeline.comparison.agreement import agreements
 from pipeline.comparison.blocks import compare
 from pipeline.comparison.finished_runs import Run, read_epochs, read_predictions, read_record, read_weights
-from pipeline.comparison.finished_speeds import read_speeds
+from pipeline.comparison.finished_speeds import check_circumstances, read_speeds
 from pipeline.comparison.schema import Comparison
 from pipeline.comparison.summary import summarise, table
 from pipeline.records.schema import EpochRecord
@@ -34,6 +34,7 @@ def compare_runs(root: Path = Path()) -> tuple[Comparison, dict[str, str]]:
     }
     speeds = {name: read_speeds(study, name, root) for name in study.benchmarks}
     comparison = compare(study, runs, speeds)
+    check_circumstances(study, next(iter(records.values())), root)
     files = {
         "comparison.json": comparison.model_dump_json(indent=2) + "\n",
         "agreement.json": _json([each.model_dump() for each in agreements(study, comparison.pairs, runs, labels)]),

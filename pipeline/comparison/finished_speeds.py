@@ -3,22 +3,49 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pipeline.files.untrusted import Remedy, damaged, read_rows
+from pipeline.comparison.pairing import surroundings
+from pipeline.errors import InputError
+from pipeline.files.untrusted import Remedy, damaged, read_json, read_rows
+from pipeline.records.schema import RunRecord
 from pipeline.speed.blocks import REPEAT, PlacedBlock
+from pipeline.speed.circumstances import Circumstances
 from pipeline.speed.estimates import Speeds
 from pipeline.speed.measuring import max_block_steps, speeds_of
 from pipeline.study.schema import Study
 
+_MAX_BYTES = 2**20  # of the file that says where
+
 
 def read_speeds(study: Study, benchmark: str, root: Path = Path()) -> Speeds:
     """Return the speeds of the variants of `benchmark`. Raises `InputError` that says how to measure them again."""
-    stage = f"speed@{benchmark}"
-    remedy = Remedy(f"Measure it: dvc repro {stage}", f"Measure it again: dvc repro --force --single-item {stage}")
-    path = root / "results/speed" / f"{benchmark}.csv"
+    path, remedy = root / f"results/speed/{benchmark}.csv", _remedy(benchmark)
     blocks = read_rows(PlacedBlock, path, remedy)
     for contradiction in _contradictions(study, benchmark, blocks):
         raise damaged(path, contradiction, remedy)
     return speeds_of(study, benchmark, blocks)
+
+
+def check_circumstances(study: Study, record: RunRecord, root: Path = Path()) -> None:
+    """Check that speed was measured where the runs were made, of which `record` is any.
+
+    Raises:
+        InputError: it was not, or the file that says where is missing or damaged; and how to measure again.
+    """
+    wanted = surroundings(record.environment)
+    for benchmark in study.benchmarks:
+        path, remedy = root / f"results/speed/{benchmark}.json", _remedy(benchmark)
+        found = surroundings(read_json(Circumstances, path, remedy, _MAX_BYTES).environment)
+        for what, value in wanted.items():
+            if found[what] != value:
+                raise InputError(
+                    f"{path} and {record.key.directory} can't be compared: they differ in {what} "
+                    f"({found[what]}; {value}). {remedy.damaged}"
+                )
+
+
+def _remedy(benchmark: str) -> Remedy:
+    stage = f"speed@{benchmark}"
+    return Remedy(f"Measure it: dvc repro {stage}", f"Measure it again: dvc repro --force --single-item {stage}")
 
 
 def _contradictions(study: Study, benchmark: str, blocks: Sequence[PlacedBlock]) -> Iterator[str]:

@@ -26,14 +26,12 @@ def check_comparable(study: Study, records: Mapping[RunKey, RunRecord]) -> None:
         raise InputError(f"{_names(missing)} missing. Make the runs: dvc repro {_stages(missing)}")
     chosen = [records[key] for key in study.runs()]
     faults = [fault for record in chosen for fault in _departures(study, record)]
-    for what, values in (
-        ("device", [device(record.environment) for record in chosen]),
-        ("driver", [record.environment.get("driver") or "none" for record in chosen]),
-        ("locked packages", [_short(record.environment.get("lock_sha256")) for record in chosen]),
-        ("container image", [_image(record.environment.get("image")) for record in chosen]),
-        ("kind of memory", [record.memory.peak_kind or "unknown" for record in chosen]),
-    ):
+    of_each = [surroundings(record.environment) for record in chosen]
+    for what in of_each[0]:
+        values = [found[what] for found in of_each]
         faults += _differences(what, ((None, record.key, v) for record, v in zip(chosen, values, strict=True)))
+    kinds = ((None, record.key, record.memory.peak_kind or "unknown") for record in chosen)
+    faults += _differences("kind of memory", kinds)
     faults += _differences("data", ((record.benchmark, record.key, _short(record.data_sha256)) for record in chosen))
     faults += _differences(
         "initial weights",
@@ -45,6 +43,16 @@ def check_comparable(study: Study, records: Mapping[RunKey, RunRecord]) -> None:
     )
     if faults:
         raise InputError("\n".join(faults))
+
+
+def surroundings(environment: Mapping[str, Any]) -> dict[str, str]:
+    """Return, in words, in what runs must agree of where they were made."""
+    return {
+        "device": device(environment),
+        "driver": environment.get("driver") or "none",
+        "locked packages": _short(environment.get("lock_sha256")),
+        "container image": _image(environment.get("image")),
+    }
 
 
 def device(environment: Mapping[str, Any]) -> str:

@@ -43,7 +43,7 @@ RECOMPUTED = (
 )
 # What was compiled and by which recipes; claims are judged by both. Some of them may be missing.
 COMPILED_FOR = (*(f"{COMPILED_FILES}/{target}.json" for target in TARGETS), str(RECIPES))
-OF_A_BENCHMARK = ("results/speed/{}.csv", "results/speed/{}.json")  # the second repeats what the first gives
+OF_A_BENCHMARK = ("results/speed/{}.csv", "results/speed/{}.json")
 OF_A_RUN = ("record.json", "epochs.csv", "predictions.npz", "weights.npz")
 _MAX_TOTAL_BYTES = 2**30
 _MAX_YAML_BYTES = 2**20

@@ -2,31 +2,37 @@
 
 import csv
 import json
+import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+from pipeline.errors import InputError
 from pipeline.speed.blocks import REPEAT, PlacedBlock
+from pipeline.speed.circumstances import Circumstances
 from pipeline.speed.estimates import Speeds
-from pipeline.speed.turns import BLOCK_SECONDS, Measurement, take_turns
-from pipeline.speed.worker import worker
+from pipeline.speed.turns import Measurement, take_turns
+from pipeline.speed.worker import Train, worker
 from pipeline.study.benchmark import Benchmark
 from pipeline.study.schema import PARAMS, Study
 
 
 def measure_benchmark(
     study: Study, benchmark: str, side_by_side: bool, say: Callable[[str], None], path: Path = PARAMS
-) -> tuple[Measurement, Speeds]:
+) -> tuple[Measurement, Speeds, dict[str, Any]]:
     """Train every variant of `benchmark` in turns, the baseline twice, for as long as the study says.
 
-    Of variants that differ in their learning rate alone the first takes part.
+    Of variants that differ in their learning rate alone the first takes part. The last value is the environment in
+    which the baseline trained.
 
     Args:
         side_by_side: whether processes of all variants may live at once.
         path: the file that holds `study`.
 
     Raises:
-        InputError: a process ended for another reason than its memory or its time.
+        InputError: a process ended for another reason than its memory or its time, or before it could say where it is.
     """
     recipe, baseline = study.benchmarks[benchmark], study.comparison.baseline
     variants = study.variants_of(benchmark)
@@ -34,16 +40,26 @@ def measure_benchmark(
     max_steps = {name: max_block_steps(recipe, variant.batch_multiplier) for name, variant in timed.items()}
     max_steps = {baseline: max_steps[baseline], REPEAT: max_steps[baseline]} | max_steps
     command = ["stages.train_blocks", "--study", str(path), "--benchmark", benchmark, "--variant"]
-    measurement = take_turns(
-        lambda name: worker([*command, baseline if name == REPEAT else name], study.max_run_seconds),
-        max_steps,
-        recipe.steps_per_execution,
-        study.speed.budget_seconds,
-        side_by_side,
-        partial(_is_settled, study, benchmark),
-        say,
-    )
-    return measurement, speeds_of(study, benchmark, measurement.blocks)
+    with tempfile.TemporaryDirectory() as folder:
+        described = Path(folder, "environment.json")
+
+        def start(name: str) -> AbstractContextManager[Train]:
+            describe = ["--environment", str(described)] if name == baseline else []
+            return worker([*command, baseline if name == REPEAT else name, *describe], study.max_run_seconds)
+
+        measurement = take_turns(
+            start,
+            max_steps,
+            recipe.steps_per_execution,
+            study.speed.budget_seconds,
+            side_by_side,
+            partial(_is_settled, study, benchmark),
+            say,
+        )
+        if not described.exists():
+            raise InputError(f"{benchmark}: the system ended the process of {baseline} before it trained.")
+        environment = json.loads(described.read_text(encoding="utf-8"))
+    return measurement, speeds_of(study, benchmark, measurement.blocks), environment
 
 
 def max_block_steps(recipe: Benchmark, batch_multiplier: int) -> int:
@@ -71,27 +87,13 @@ def write_blocks(blocks: Sequence[PlacedBlock], path: Path) -> None:
         writer.writerows(block.model_dump() for block in blocks)
 
 
-def write_estimates(study: Study, measurement: Measurement, speeds: Speeds, path: Path) -> None:
-    """Write the speedups that the blocks give, and how the measurement went."""
-    spread = speeds.launch_spread()
-    estimates = {
-        "ended_because": measurement.ended_because,
-        "spent_seconds": round(measurement.spent_seconds, 1),
-        "budget_seconds": study.speed.budget_seconds,
-        "half_width": speeds.half_width(),
-        "target_half_width": study.speed.target_half_width,
-        "side_by_side": measurement.side_by_side,
-        "block_seconds": BLOCK_SECONDS,
-        "num_turns_by_launch": speeds.num_turns,
-        "log_seconds_spread": spread and {"of_launches": spread[0], "degrees_of_freedom": spread[1]},
-        "outcomes": speeds.outcomes,
-        "speedups": {
-            name: {
-                "training": speeds.speedup(speeds.baseline, name).model_dump(),
-                "with_validation": speeds.speedup(speeds.baseline, name, whole_epochs=True).model_dump(),
-            }
-            for name in speeds.variants
-            if name != speeds.baseline
-        },
-    }
-    path.write_text(json.dumps(estimates, indent=2) + "\n", encoding="utf-8")
+def write_circumstances(study: Study, measurement: Measurement, environment: dict[str, Any], path: Path) -> None:
+    found = Circumstances(
+        environment=environment,
+        side_by_side=measurement.side_by_side,
+        budget_seconds=study.speed.budget_seconds,
+        target_half_width=study.speed.target_half_width,
+        spent_seconds=round(measurement.spent_seconds, 1),
+        ended_because=measurement.ended_because,
+    )
+    path.write_text(found.model_dump_json(indent=2) + "\n", encoding="utf-8")

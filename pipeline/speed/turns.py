@@ -6,11 +6,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import psutil
 
 from pipeline.speed.blocks import REPEAT, Block, PlacedBlock, Task
+from pipeline.speed.circumstances import EndReason
 from pipeline.speed.worker import Train
 
 # docs/decisions/speed-in-turns.md has the components of variance these come from.
@@ -30,7 +31,7 @@ class Measurement(NamedTuple):
     """All blocks, why there are no more, and whether processes of all variants lived side by side."""
 
     blocks: list[PlacedBlock]
-    ended_because: str
+    ended_because: EndReason
     side_by_side: bool
     spent_seconds: float
 
@@ -185,8 +186,8 @@ def take_turns(
         is_settled: asked after each launch from the second on.
     """
     state = _Measuring(start, max_steps, unit, budget_seconds)
-    launch, reason = 0, ""
-    while not reason:
+    launch, reason = 0, cast(EndReason | None, None)
+    while reason is None:
         launch += 1
         if side_by_side and 1.5 * state.peak_memory_bytes * len(state.variants) > psutil.virtual_memory().available:
             say("not enough memory for a process of each variant at once: one after the other")
