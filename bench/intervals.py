@@ -10,12 +10,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.random import Generator
 
+from pipeline.speed.measuring import MIN_SETTLED_LAUNCHES
+from pipeline.speed.turns import MAX_LAUNCHES, MIN_LAUNCHES
 from pipeline.statistics import intervals
 from pipeline.statistics.equivalence import num_seeds_needed, power, tost_p_value
 from pipeline.statistics.launches import launch_effects, speedup
 
 NUM_SEEDS = (3, 5, 10)
 NUM_LAUNCHES = (2, 3, 5)
+LAUNCH_SPREADS_PERCENT = (1, 2, 3, 4, 5, 6)
+HALF_WIDTH = 0.05
 MARGIN_PP = 1.0
 
 
@@ -58,6 +62,28 @@ def speed(rng: Generator, world: World, num_launches: int, num_studies: int) -> 
         ratio = speedup(effects, contrasts["speedup"])
         held["one more launch"] += _holds(ratio.new_low, math.exp(new), ratio.new_high)
     return {name: count / num_studies for name, count in held.items()}
+
+
+def ending_early(
+    rng: Generator, spread: float, num_studies: int, min_launches: int = MIN_SETTLED_LAUNCHES
+) -> dict[str, float]:
+    """Return how often intervals hold the truth where a study ends once they are narrow, and after how many launches.
+
+    Five variants, the baseline and again among them, whose medians vary by `spread` from launch to launch.
+    """
+    speedup_of_one, baseline_again = np.array([0.5, 0.5, -1, 0, 0]), np.array([1, -1, 0, 0, 0])
+    counts: Counter[str] = Counter()
+    for _ in range(num_studies):
+        effects = rng.normal(0, spread, (MAX_LAUNCHES, 5))
+        for num_launches in range(min_launches, MAX_LAUNCHES + 1):
+            ratio = speedup(effects[:num_launches], speedup_of_one)
+            if ratio.high and ratio.ratio and ratio.high / ratio.ratio - 1 <= HALF_WIDTH:
+                break
+        again = speedup(effects[:num_launches], baseline_again)
+        counts["speedup"] += _holds(ratio.low, 1, ratio.high)
+        counts["the baseline over itself"] += _holds(again.low, 1, again.high)
+        counts["launches"] += num_launches
+    return {name: count / num_studies for name, count in counts.items()}
 
 
 def accuracy(rng: Generator, num_seeds: int, num_studies: int, spread_pp: float = 0.7) -> dict[str, float]:
@@ -103,6 +129,11 @@ def main() -> None:
     show("turns", "num_launches", NUM_LAUNCHES, lambda n: speed(rng, World(), n, num_studies))
     calm = World(stalled=0.0)
     show("turns without stalls", "num_launches", NUM_LAUNCHES, lambda n: speed(rng, calm, n, num_studies))
+    for min_launches in (MIN_LAUNCHES, MIN_SETTLED_LAUNCHES):
+        for percent in LAUNCH_SPREADS_PERCENT:
+            where: dict[str, object] = {"min_launches": min_launches, "launch_spread_percent": percent}
+            found = ending_early(rng, percent / 100, num_studies, min_launches)
+            print(json.dumps({"bench": "ending early"} | where | found), flush=True)
     show("accuracy", "num_seeds", NUM_SEEDS, lambda n: accuracy(rng, n, num_studies))
     for row in planning(rng, num_studies):
         print(json.dumps({"bench": "planning"} | row), flush=True)

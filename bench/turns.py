@@ -28,7 +28,7 @@ from pipeline.files.untrusted import Remedy, read_rows
 from pipeline.machine.engine_choice import choose_engine
 from pipeline.speed.blocks import REPEAT, Block, PlacedBlock, Task
 from pipeline.speed.estimates import Speeds
-from pipeline.speed.measuring import max_block_steps
+from pipeline.speed.measuring import is_settled, max_block_steps
 from pipeline.speed.turns import take_turns
 from pipeline.speed.worker import worker
 from pipeline.statistics.intervals import Ratio
@@ -59,7 +59,8 @@ def repeat(study: Study, benchmark: str, budget_seconds: float, repetition: int)
     sizes = {name: max_block_steps(recipe, multiplier) for name, multiplier in multipliers.items()}
     sizes[PLANTED] = int(sizes[PLANTED] / MORE)
     say = partial(print, f"repetition {repetition}:", flush=True)
-    found = take_turns(start, sizes, recipe.steps_per_execution, budget_seconds, True, lambda _: False, say)
+    settled = partial(is_settled, study, benchmark)
+    found = take_turns(start, sizes, recipe.steps_per_execution, budget_seconds, True, settled, say)
     return [TaggedBlock(**block.model_dump(), repetition=repetition) for block in found.blocks]
 
 

@@ -14,6 +14,7 @@ from conftest import benchmark, small_study
 from bench import costs, figures, gpu, intervals, processes, repository, runs, scaling
 from bench.device import forward_flops
 from pipeline.machine.hardware import gpus
+from pipeline.speed.turns import MAX_LAUNCHES
 
 
 @pytest.mark.parametrize("num_launches", intervals.NUM_LAUNCHES)
@@ -22,6 +23,13 @@ def test_the_intervals_of_speed_hold_the_truth_as_often_as_they_say(num_launches
     held = intervals.speed(np.random.default_rng(0), intervals.World(stalled=stalled), num_launches, 1000)
     for name in ("the baseline over itself", "speedup", "interaction", "one more launch"):
         assert 0.93 <= held[name] <= 0.975, name
+
+
+@pytest.mark.parametrize("spread", [0.01, 0.03, 0.04])
+def test_a_study_that_ends_for_its_narrow_intervals_has_intervals_that_hold(spread):
+    held = intervals.ending_early(np.random.default_rng(0), spread, 3000)
+    assert min(held["speedup"], held["the baseline over itself"]) >= 0.93
+    assert held["launches"] < MAX_LAUNCHES - 1  # it does end early
 
 
 @pytest.mark.parametrize("num_seeds", intervals.NUM_SEEDS)

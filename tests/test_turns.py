@@ -8,17 +8,18 @@ import time
 
 import numpy as np
 import pytest
-from conftest import SPEED, small_study, timed_blocks, write_speeds
+from conftest import REPOSITORY, SPEED, small_study, timed_blocks, write_speeds
 
 from pipeline.comparison.finished_speeds import read_speeds
 from pipeline.errors import InputError
 from pipeline.speed import turns
 from pipeline.speed.blocks import REPEAT, Block, Task, besides_images
 from pipeline.speed.estimates import Speeds
-from pipeline.speed.measuring import max_block_steps
+from pipeline.speed.measuring import is_settled, max_block_steps, speeds_of
 from pipeline.speed.turns import BLOCK_SECONDS, MIN_LAUNCHES, MIN_TURNS, balanced_orders, take_turns
 from pipeline.speed.worker import worker
 from pipeline.statistics.launches import launch_effects, launch_spread, speedup
+from pipeline.study.schema import load_study
 
 VARIANTS = ["float32", REPEAT, "float32_2x", "mixed"]
 
@@ -256,6 +257,59 @@ def test_a_variant_with_few_blocks_has_an_interval_of_its_own():
     assert math.log(own.high / own.low) > 20 * math.log(others.high / others.low)
 
 
+def blocks_with(study, changes, num_launches=4):
+    """Blocks of as many launches, alike but for the factors in `changes`, by variant and launch."""
+    first = [block for block in timed_blocks(study, "wide", {}, spread=0.001) if block.launch == 1]
+    wiggle = np.random.default_rng(1).normal(1, 0.005, (num_launches, 9))
+    names = list(dict.fromkeys(block.variant for block in first))
+    return [
+        block.model_copy(
+            update={
+                "launch": launch,
+                "wall_seconds": block.wall_seconds
+                * wiggle[launch - 1, names.index(block.variant)]
+                * changes.get(block.variant, lambda _: 1.0)(launch),
+            }
+        )
+        for launch in range(1, num_launches + 1)
+        for block in first
+    ]
+
+
+def few(blocks, variant):
+    """Without the second of the two turns of `variant`."""
+    return [block for block in blocks if block.variant != variant or block.turn < 2]
+
+
+@pytest.mark.parametrize(
+    ("times_slower", "varies_by", "settled"),
+    [(1.0, 0.0, True), (2.0, 0.16, False), (4.0, 0.16, True), (4.0, 0.4, False)],
+)
+def test_a_measurement_settles_where_every_interval_is_narrow(times_slower, varies_by, settled):
+    """Also that of a variant with few blocks: ±5 %, or ±15 % where it is more than three times slower."""
+    study = small_study()
+    mixed = {"mixed": lambda launch: times_slower * math.exp(varies_by * (-1) ** launch / 2)}
+    blocks = few(blocks_with(study, mixed), "mixed")
+    speeds = speeds_of(study, "wide", blocks)
+    assert "mixed" not in speeds.often
+    assert speeds.is_settled(0.05) is is_settled(study, "wide", blocks) is settled
+    if times_slower > 3:
+        assert speeds.half_width() < 0.02
+    assert (speeds.half_width() <= 0.05) is (settled or times_slower > 3)
+
+
+def test_a_measurement_does_not_settle_before_its_fourth_launch():
+    study = small_study()
+    assert speeds_of(study, "wide", blocks_with(study, {}, 2)).half_width() < 0.05
+    assert [is_settled(study, "wide", blocks_with(study, {}, number)) for number in (2, 3, 4)] == [False, False, True]
+
+
+def test_the_baseline_over_itself_stands_for_variants_where_all_are_slow():
+    study = small_study()
+    slow = dict.fromkeys(["float32_2x", "mixed", "mixed_2x"], lambda _: 5.0)
+    assert speeds_of(study, "wide", blocks_with(study, slow)).half_width() < 0.05
+
+
 def test_images_of_a_block_are_those_of_its_steps(tmp_path):
     study = small_study()
     write_speeds(tmp_path, study)
@@ -290,6 +344,11 @@ def test_a_block_has_no_more_steps_than_an_epoch_and_whole_executions():
 
 def test_the_small_study_asks_for_what_a_test_can_afford():
     assert small_study().speed.model_dump() == SPEED
+
+
+def test_the_quick_study_measures_speed_in_four_minutes():
+    study = load_study(REPOSITORY / "params.yaml")
+    assert len(study.benchmarks) * study.speed.budget_seconds <= 240
 
 
 @pytest.fixture

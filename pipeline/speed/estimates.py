@@ -10,6 +10,7 @@ from pipeline.statistics.intervals import Ratio
 from pipeline.statistics.launches import launch_effects, launch_spread, speedup
 
 MANY_BLOCKS = 0.6  # of a launch's turns: a variant with no more is measured less well than the others, and by itself
+SLOW = 3.0  # times the seconds of the baseline: nobody would choose such a variant, and its blocks are few
 NO_RATIO = Ratio(ratio=None, low=None, high=None, new_low=None, new_high=None)
 
 
@@ -83,10 +84,27 @@ class Speeds:
         )
 
     def half_width(self) -> float | None:
-        """Return the half width of the intervals of speedup, as a share of the ratio; None with a single launch."""
-        any_variant = next((name for name in self.often if name not in (self.baseline, REPEAT)), REPEAT)
-        ratio = self.speedup(self.baseline, any_variant)
-        return None if ratio.high is None or ratio.ratio is None else ratio.high / ratio.ratio - 1
+        """Return the half width of the widest interval of speedup, as a share of the ratio; None with a single launch.
+
+        Of variants up to three times slower than the baseline. If there are none, of the baseline over itself.
+        """
+        widths = [width for ratio, width in self._widths() if ratio >= 1 / SLOW]
+        again = self.speedup(self.baseline, REPEAT)
+        if not widths and again.ratio and again.high:
+            return again.high / again.ratio - 1
+        return max(widths, default=None)
+
+    def is_settled(self, target_half_width: float) -> bool:
+        """Return whether every variant's interval is narrow enough, or three times that if it is `SLOW`."""
+        half_width = self.half_width()
+        slow = [width for ratio, width in self._widths() if ratio < 1 / SLOW]
+        return half_width is not None and max(half_width, max(slow, default=0.0) / SLOW) <= target_half_width
+
+    def _widths(self) -> list[tuple[float, float]]:
+        """Return ratio and half width of each variant that has an interval."""
+        names = [name for name in self.variants if name not in (self.baseline, REPEAT)]
+        ratios = [self.speedup(self.baseline, name) for name in names]
+        return [(found.ratio, found.high / found.ratio - 1) for found in ratios if found.ratio and found.high]
 
     def launch_spread(self) -> tuple[float, int] | None:
         """Return the standard deviation of log seconds from launch to launch, and its degrees of freedom."""

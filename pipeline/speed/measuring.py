@@ -18,6 +18,10 @@ from pipeline.speed.worker import Train, worker
 from pipeline.study.benchmark import Benchmark
 from pipeline.study.schema import PARAMS, Study
 
+# Before so many launches a measurement does not end for its narrow intervals: where it would at two, these were narrow
+# by chance too often. docs/decisions/speed-in-turns.md has the numbers.
+MIN_SETTLED_LAUNCHES = 4
+
 
 def measure_benchmark(
     study: Study, benchmark: str, side_by_side: bool, say: Callable[[str], None], path: Path = PARAMS
@@ -53,7 +57,7 @@ def measure_benchmark(
             recipe.steps_per_execution,
             study.speed.budget_seconds,
             side_by_side,
-            partial(_is_settled, study, benchmark),
+            partial(is_settled, study, benchmark),
             say,
         )
         if not described.exists():
@@ -74,9 +78,10 @@ def speeds_of(study: Study, benchmark: str, blocks: Sequence[PlacedBlock]) -> Sp
     return Speeds(blocks, study.comparison.baseline, recipe.num_examples(1), recipe.split.num_validation_examples)
 
 
-def _is_settled(study: Study, benchmark: str, blocks: Sequence[PlacedBlock]) -> bool:
-    half_width = speeds_of(study, benchmark, blocks).half_width()
-    return half_width is not None and half_width <= study.speed.target_half_width
+def is_settled(study: Study, benchmark: str, blocks: Sequence[PlacedBlock]) -> bool:
+    """Return whether a measurement may end before its budget: the study's own rule."""
+    speeds = speeds_of(study, benchmark, blocks)
+    return len(speeds.num_turns) >= MIN_SETTLED_LAUNCHES and speeds.is_settled(study.speed.target_half_width)
 
 
 def write_blocks(blocks: Sequence[PlacedBlock], path: Path) -> None:
