@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from pipeline.errors import InputError
+from pipeline.files.untrusted import excerpt
 from pipeline.publication.checking import check_report
 from stages import run
 
@@ -19,7 +20,16 @@ def main(arguments: argparse.Namespace) -> None:
         except InputError as error:
             refused.append(f"{folder.name!a} is refused: {error}")
             continue
+        except Exception as error:  # a stranger's study never keeps the others from being checked
+            refused.append(
+                f"{folder.name!a} is refused: it can't be checked ({type(error).__name__}: {excerpt(error)})"
+            )
+            continue
         print(f"{folder.name}: the crate is valid; {checked.num_runs} runs give every number, by {checked.rules}")
+        for name in checked.not_ours:
+            print(f"  {name} (NOT that of this project)")
+        if checked.own_claims:
+            print(f"  claims of its own: {excerpt(', '.join(checked.own_claims), 500)}")
         for name, then, today in checked.changes:
             print(f"  {name}: {then or 'no verdict'} then, {today or 'no verdict'} by today's rules")
         if not checked.changes:

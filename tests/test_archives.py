@@ -272,6 +272,18 @@ def test_a_result_much_larger_than_the_recomputed_one_is_not_read(contents, tmp_
     assert sorted(read) == sorted(Path(name).name for name in RECOMPUTED if name != "results/pairs.csv")
 
 
+@pytest.mark.parametrize("edit", [archives.swap("Apache-2.0", "CC0-1.0"), archives.whole(b"{}")])
+def test_tables_described_otherwise_differ(contents, tmp_path, edit):
+    (tmp_path / "crate.zip").write_bytes(change("croissant.json", edit)(contents))
+    assert recompute(tmp_path / "crate.zip").differing.keys() == {"croissant.json"}
+
+
+@pytest.mark.parametrize("citation", [b"[]", b"authors: []", b""])
+def test_tables_of_nobody_are_not_described(contents, tmp_path, citation):
+    (tmp_path / "crate.zip").write_bytes(pack(sign(contents | {"CITATION.cff": citation})))
+    refused(lambda: recompute(tmp_path / "crate.zip"), r"CITATION\.cff is damaged")
+
+
 def test_what_is_not_this_projects_is_named(contents, tmp_path):
     taken = recompute_taken(contents, tmp_path)
     assert any("dvc.yaml, " in entry and entry.endswith(" (as this project has them)") for entry in taken)

@@ -64,7 +64,7 @@ def prepare(tmp_path: Path) -> None:
             }
         ],
         "benchmarks": list(study.benchmarks),
-        "variants": study.model_dump(mode="json")["variants"],
+        "variants": {name: each.model_dump(mode="json", exclude_unset=True) for name, each in study.variants.items()},
         "claims": [
             {
                 "id": "a",

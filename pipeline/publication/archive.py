@@ -24,7 +24,8 @@ from pipeline.publication.own_code import CODE, GET_IT_AGAIN, check_code, name_i
 from pipeline.study.schema import Study, load_study
 
 MANIFEST = "manifest-sha256.txt"
-MADE_FOR_IT = ("ro-crate-metadata.json", "sbom.json", "croissant.json", CODE)
+CROISSANT = "croissant.json"
+NOT_READ = ("ro-crate-metadata.json", "sbom.json", CODE)
 OF_THE_PROJECT = ("dvc.yaml", "CITATION.cff", "codemeta.json", "LICENSE")
 OF_THE_STUDY = ("params.yaml", "claims.yaml", "dvc.lock")  # dvc.lock may be missing
 MEASURED = ("results/numerics.json", "results/ceilings.json", "results/layers.csv")
@@ -158,7 +159,7 @@ def _digests(file: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo]) -> d
 def _published_by(study: Study) -> Callable[[str], bool]:
     """Return whether an archive of `study` may hold a file of that name."""
     runs = {str(key.directory) for key in study.runs()}
-    known = {*MADE_FOR_IT, *OF_THE_PROJECT, *OF_THE_STUDY, *MEASURED, *COMPILED_FOR, *RECOMPUTED}
+    known = {*NOT_READ, CROISSANT, *OF_THE_PROJECT, *OF_THE_STUDY, *MEASURED, *COMPILED_FOR, *RECOMPUTED}
     known |= {*measured_speeds(study), *(f"{run}/{name}" for run in runs for name in OF_A_RUN)}
     code = tuple(map(name_in_archive, own_sources(study)))
 

@@ -2,7 +2,6 @@
 
 import io
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -12,26 +11,40 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pipeline.claims.result_files import Judgement
-from pipeline.claims.results import read_environments
 from pipeline.claims.verdicts import judge_results
 from pipeline.errors import InputError
-from pipeline.files.untrusted import excerpt
-from pipeline.publication.archive import unpack
-from pipeline.publication.recomputing import recompute
+from pipeline.files.untrusted import excerpt, read_bytes
+from pipeline.publication.archive import CROISSANT, unpack
+from pipeline.publication.own_code import GET_IT_AGAIN
+from pipeline.publication.project_files import ask_git, check_project_files, is_known, named_commit, own_claims
+from pipeline.publication.recomputing import first_difference, not_of_project, recompute
 from pipeline.publication.site import FILES, Published, read_published
 from pipeline.publication.validation import crate_faults
 from pipeline.report.rendering import PROJECT
 
-_COMMIT = re.compile("[0-9a-f]{40}")
+_MAX_SECONDS = 3600  # of the code of another day, for a study of hundreds of runs
+# What makes croissant.json, run by the code of the study's day: its report says nothing of that file.
+_DESCRIBE_TABLES = """
+import pathlib, sys
+from pipeline.claims.results import load_results
+from pipeline.publication.croissant import describe_tables
+root = pathlib.Path(sys.argv[1])
+sys.stdout.buffer.write(describe_tables(load_results(root), root).encode())
+"""
 
 
 class Checked(NamedTuple):
-    """Hold a study that was verified: by which rules its numbers recompute, and its claims by the rules of today."""
+    """Hold a study that was verified: by which rules its numbers recompute, and its claims by the rules of today.
+
+    `not_ours` are files of the project that the archive has otherwise, `own_claims` those that the sender added.
+    """
 
     study: Published
     num_runs: int
     rules: str
     today: list[Judgement]
+    not_ours: list[str]
+    own_claims: list[str]
 
     @property
     def changes(self) -> list[tuple[str, str | None, str | None]]:
@@ -46,19 +59,24 @@ def check_report(folder: Path) -> Checked:
     """Verify the published study in `folder`. Nothing of it is run.
 
     Raises:
-        InputError: a file is missing, too many, damaged or another than its archive's; the crate is not valid; a number
-            does not follow from the records, neither by today's rules nor by those of the commit that it names; or
-            today's rules can't judge it.
+        InputError: a file is missing, too many, damaged or another than its archive's; what claims are judged by is
+            not this project's; the crate is not valid; a number does not follow from the records, neither by today's
+            rules nor by those of the commit that it names; or today's rules can't judge it.
     """
     study = read_published(folder)
     if odd := sorted(path.name for path in folder.iterdir() if path.name not in FILES):
         raise InputError(f"{folder}: {excerpt(', '.join(odd))} is no part of a published study. Remove it")
     archive = folder / "crate.zip"
-    if faults := crate_faults(archive):
-        raise InputError(f"{archive} is no valid crate:\n" + "\n".join(f"  {fault}" for fault in faults))
+    with tempfile.TemporaryDirectory() as name:
+        root = Path(name, "study")
+        unpack(archive, root)  # before any other program sees what is in it
+        check_project_files(root)
+        if faults := crate_faults(root):
+            raise InputError(f"{archive} is no valid crate:\n" + "\n".join(f"  {fault}" for fault in faults))
+        not_ours, added = not_of_project(root), own_claims(root)
     num_runs, refusal = len(study.study.runs()), _refusal(archive)
     rules = _recompute_by_its_day(archive, refusal) if refusal else "today's rules"
-    return Checked(study, num_runs, rules, judge_today(archive))
+    return Checked(study, num_runs, rules, judge_today(archive), not_ours, added)
 
 
 def judge_today(archive: Path) -> list[Judgement]:
@@ -97,11 +115,10 @@ def _recompute_by_its_day(archive: Path, refusal: str) -> str:
     with tempfile.TemporaryDirectory() as name:
         root, code = Path(name, "study"), Path(name, "code")
         unpack(archive, root)
-        commit = str(read_environments(root)[0]["git_commit"])
-        if not _COMMIT.fullmatch(commit):
+        commit = named_commit(root)
+        if not commit:
             raise InputError(f"{refusal}\nIt names no commit, so the rules of its day are not known.")
-        known = _git("merge-base", "--is-ancestor", commit, "HEAD") is not None
-        packed = _git("archive", commit) if known else None
+        packed = ask_git("archive", commit) if is_known(commit) else None
         if packed is None:
             raise InputError(
                 f"{refusal}\nIts commit, {commit[:12]}, is not in the history here, so the rules of its day are not "
@@ -110,22 +127,29 @@ def _recompute_by_its_day(archive: Path, refusal: str) -> str:
         with tarfile.open(fileobj=io.BytesIO(packed)) as file:
             file.extractall(code, filter="data")
         copy = Path(shutil.copy(archive, Path(name, "crate.zip")))
-        done = subprocess.run(
-            [sys.executable, "-m", "stages.report", "--from", str(copy)],
-            cwd=code,
-            env={"PATH": os.environ.get("PATH", ""), "HOME": name, "PYTHONPATH": str(code)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    if done.returncode:
+        found = _run_code(code, "-m", "stages.report", "--from", str(copy)) is not None
+        if found and (root / CROISSANT).is_file():
+            described = _run_code(code, "-c", _DESCRIBE_TABLES, str(root))
+            published = read_bytes(root / CROISSANT, GET_IT_AGAIN)
+            found = described is not None and first_difference(published, described) is None
+    if not found:
         raise InputError(f"{refusal}\nNor does it recompute with the code of its commit, {commit[:12]}.")
     return f"the rules of its day, commit {commit[:12]}"
 
 
-def _git(*arguments: str) -> bytes | None:
-    """Return what git prints of this project, or None where it fails or there is no git."""
+def _run_code(code: Path, *arguments: str) -> str | None:
+    """Return what Python prints with the code of the project in the folder `code`; None where it fails."""
+    environment = {"PATH": os.environ.get("PATH", ""), "HOME": str(code.parent), "PYTHONPATH": str(code)}
     try:
-        return subprocess.run(["git", *arguments], cwd=PROJECT, capture_output=True, check=True).stdout
-    except (OSError, subprocess.CalledProcessError):
+        done = subprocess.run(
+            [sys.executable, *arguments],
+            cwd=code,
+            env=environment,
+            capture_output=True,
+            encoding="utf-8",
+            check=True,
+            timeout=_MAX_SECONDS,
+        )
+    except (subprocess.SubprocessError, UnicodeDecodeError):
         return None
+    return done.stdout

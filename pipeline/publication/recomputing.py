@@ -15,15 +15,17 @@ from pipeline.claims.results import load_results
 from pipeline.claims.verdicts import judge_results, verdicts_text
 from pipeline.comparison.comparing import compare_runs
 from pipeline.errors import InputError
-from pipeline.files.untrusted import excerpt, read_bytes
+from pipeline.files.untrusted import damaged, excerpt, read_bytes
 from pipeline.publication.archive import (
     COMPILED_FOR,
-    MADE_FOR_IT,
+    CROISSANT,
     MEASURED,
+    NOT_READ,
     RECOMPUTED,
     files_of_project,
     unpack,
 )
+from pipeline.publication.croissant import TABLES, describe_tables
 from pipeline.publication.own_code import GET_IT_AGAIN
 from pipeline.report.rendering import PROJECT, execute, render
 from pipeline.report.status import status, status_text
@@ -33,6 +35,7 @@ from pipeline.study.schema import load_study
 _JSON_PART = re.compile(r'"(?:[^"\\]|\\.)*"?|[^",:\[\]{}\s]+|.')
 _CSV_PART = re.compile(r'"(?:[^"]|"")*"?|[^",]+|.')
 _FRACTION = re.compile(r"-?[0-9]+(?=[.e])(\.[0-9]+)?(e[-+]?[0-9]+)?")
+_TABLES = tuple(f"results/{table}.csv" for table in TABLES)
 # Another processor rounds the last digit of a logarithm otherwise.
 _RELATIVE, _ABSOLUTE = 1e-9, 1e-12
 
@@ -58,12 +61,14 @@ def recompute(archive: Path) -> Recomputation:
         try:
             unpack(archive, root)
             published = Path(name, "published")
-            published.mkdir()
-            for file in filter(Path.is_file, map(root.joinpath, RECOMPUTED)):
-                file.rename(published / file.name)
+            (published / "results").mkdir(parents=True)
+            for file in (file for file in (*RECOMPUTED, CROISSANT) if (root / file).is_file()):
+                (root / file).rename(published / file)
             made = remake(root)
             made["results/report.html"] = render(execute(root))
-            found = {file: _difference(published / Path(file).name, made[file]) for file in RECOMPUTED}
+            found = {file: _difference(published / file, made[file]) for file in RECOMPUTED}
+            if not any(found[table] for table in _TABLES):
+                found[CROISSANT] = _difference(published / CROISSANT, _tables_described(root, published))
             num_runs = len(load_study(root / "params.yaml").runs())
         except (InputError, PapermillExecutionError) as error:
             text = f"{error.ename}: {error.evalue}" if isinstance(error, PapermillExecutionError) else str(error)
@@ -79,6 +84,16 @@ def recompute(archive: Path) -> Recomputation:
         taken=what_was_taken,
         differing={file: what for file, what in found.items() if what is not None},
     )
+
+
+def _tables_described(root: Path, published: Path) -> str:
+    """Describe the published tables, whose digests may be others than those of the recomputed ones."""
+    citation = root / "CITATION.cff"
+    try:
+        (published / citation.name).write_bytes(read_bytes(citation, GET_IT_AGAIN))
+        return describe_tables(load_results(root), published)
+    except (LookupError, TypeError) as error:
+        raise damaged(citation, f"{type(error).__name__}: {error}", GET_IT_AGAIN) from None
 
 
 def remake(root: Path) -> dict[str, str]:
@@ -155,14 +170,22 @@ def taken(root: Path) -> list[str]:
     """Say in words what the recomputation of the archive unpacked in `root` starts from, and what it leaves aside."""
     names = sorted({"claims.yaml", *files_of_project(PROJECT), *files_of_project(root)})
     missing = [name for name in names if not (root / name).is_file()]
-    _, other, unknown = filecmp.cmpfiles(PROJECT, root, set(names) - set(missing), shallow=False)
-    ours = sorted(set(names) - {*missing, *other, *unknown})
+    other = not_of_project(root)
+    ours = sorted(set(names) - {*missing, *other})
     return [
         "what the records, epochs and predictions under runs/ say was measured, and the environments they name",
         "what the blocks under results/speed/ say was measured",
         *(name for name in ("params.yaml", *MEASURED, *COMPILED_FOR) if (root / name).is_file()),
-        *(f"{name} (NOT that of this project)" for name in sorted(other + unknown)),
+        *(f"{name} (NOT that of this project)" for name in other),
         *(f"{name} (missing)" for name in missing),
         ", ".join(ours or ["nothing else"]) + " (as this project has them)",
-        ", ".join(name for name in ("dvc.lock", *MADE_FOR_IT) if (root / name).is_file()) + " (not read)",
+        ", ".join(name for name in ("dvc.lock", *NOT_READ) if (root / name).is_file()) + " (not read)",
     ]
+
+
+def not_of_project(root: Path) -> list[str]:
+    """List the files unpacked in `root` that every archive takes from this project, and that are not as it has them."""
+    names = {"claims.yaml", *files_of_project(PROJECT), *files_of_project(root)}
+    there = [name for name in names if (root / name).is_file()]
+    _, other, unknown = filecmp.cmpfiles(PROJECT, root, there, shallow=False)
+    return sorted(other + unknown)

@@ -1,33 +1,47 @@
 """What a stranger sends is merged as it stands or refused: each way to cheat that we know of."""
 
+import argparse
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import zipfile
 from pathlib import Path
 
 import pytest
-import yaml
-from archives import RECORD, contents_of, pack, sign, within
+from archives import BLOCKS, RECORD, contents_of, pack, sign, swap, within
 from conftest import REPOSITORY
 from projects import commit, copy_tree, git
 
 from pipeline.claims.results import load_results
+from pipeline.compiled.programs import RECIPES
+from pipeline.compiled.schema import COMPILED_FILES
 from pipeline.errors import InputError
-from pipeline.publication.checking import check_report, judge_today
+from pipeline.publication.checking import Checked, check_report, judge_today
 from pipeline.publication.publishing import publish
 from pipeline.publication.recomputing import remake
 from pipeline.publication.site import FILES, in_archive
 from pipeline.publication.validation import VALIDATORS
 from pipeline.report.rendering import execute, render
+from stages import check_reports
 
 
 @pytest.fixture(scope="module")
 def published(rendered, tmp_path_factory) -> Path:
-    root = Path(shutil.copytree(rendered, tmp_path_factory.mktemp("sent") / "study", symlinks=True))
-    return sent_from(root, tmp_path_factory.mktemp("reports") / "a-machine")
+    root = with_project_files(rendered, tmp_path_factory.mktemp("sent") / "study")
+    return sent_from(made_again(root), tmp_path_factory.mktemp("reports") / "a-machine")
+
+
+def with_project_files(rendered: Path, root: Path) -> Path:
+    """The small study with what compilers said of which recipes, which every study has from this project."""
+    shutil.copytree(rendered, root, symlinks=True)
+    shutil.copytree(REPOSITORY / COMPILED_FILES, root / COMPILED_FILES)
+    (root / RECIPES).parent.mkdir()
+    shutil.copy(REPOSITORY / RECIPES, root / RECIPES)
+    return root
 
 
 def sent_from(root: Path, folder: Path) -> Path:
@@ -86,6 +100,7 @@ def test_an_honest_study_passes_and_is_judged_by_todays_claims(sent):
     ]
     # The study brought a claim of its own, "a"; those of this project are judged beside it.
     assert {name: then for name, then, today in found.changes if today is None}.keys() == {"a"}
+    assert (found.own_claims, found.not_ours) == (["a"], ["claims.yaml"])
     assert len(found.today) > 40
 
 
@@ -104,10 +119,65 @@ def test_a_tampered_verdict_is_refused(sent):
 
 
 def test_a_better_measurement_that_its_blocks_do_not_give_is_refused(sent):
+    """Every number is as published, and every block of the candidate takes twice as long."""
+
+    def slower(match: re.Match[bytes]) -> bytes:
+        return match[1] + str(2 * float(match[2])).encode() + match[3]
+
+    blocks = contents_of(sent / "crate.zip")[BLOCKS]
+    changed = re.sub(rb"(?m)(completed,1,16,)([\d.]+)(,.*,mixed\r?)$", slower, blocks)
+    assert changed != blocks
+    refused(rewrite(sent, {BLOCKS: changed}), r"(?s)gives? other results than were published.*comparison\.json: line")
+
+
+def test_a_better_accuracy_that_its_predictions_do_not_give_is_refused(sent):
     record = contents_of(sent / "crate.zip")[RECORD]
+    refused(rewrite(sent, {RECORD: within("scores", test_accuracy=0.99)(record)}), "accuracy is not the 0.99")
+
+
+def test_what_no_compiler_said_is_refused(sent):
+    """A V100 on which float32 does not fit, by a compiler that says what the sender likes, and verdicts that follow."""
+    name = f"{COMPILED_FILES}/v100-16gb.json"
+    made = json.loads(contents_of(sent / "crate.zip")[name])
+    for program in made["programs"]:
+        if (program["benchmark"], program["numbers"], program["batch_size"]) == (
+            "cifar100_efficientnet_b0", "float32", 256,
+        ):  # fmt: skip
+            program["memory"]["temporaries"] = 20 * 10**9
+    refused(rewrite(sent, {name: json.dumps(made).encode()}), r"^compiled/v100-16gb\.json: not this project's")
+
+
+def test_other_recipes_are_refused(sent):
+    recipes = contents_of(sent / "crate.zip")[str(RECIPES)]
+    refused(rewrite(sent, {str(RECIPES): recipes + b"# mine\n"}), r"^conf/base\.yaml: not this project's")
+
+
+def test_a_claim_of_ours_by_a_threshold_of_theirs_is_refused(sent):
+    claims = contents_of(sent / "crate.zip")["claims.yaml"].replace(b"id: a\n", b"id: s2-slower-on-cpus\n")
     refused(
-        rewrite(sent, {RECORD: within("scores", test_accuracy=0.99)(record)}), "does not recompute|contradict|accura"
+        rewrite(sent, {"claims.yaml": claims}), r"^claims\.yaml: claims\.s2-slower-on-cpus: not as this project has"
     )
+
+
+@pytest.mark.parametrize("edit", [swap("Apache-2.0", "CC0-1.0"), swap('"sc:Float"', '"sc:Text"')])
+def test_tables_described_otherwise_are_refused(sent, edit):
+    content = contents_of(sent / "crate.zip")["croissant.json"]
+    refused(rewrite(sent, {"croissant.json": edit(content)}), r"croissant\.json: line")
+
+
+def test_one_rotten_byte_in_the_description_is_refused(sent):
+    archive = sent / "crate.zip"
+    with zipfile.ZipFile(archive) as file:
+        start = file.getinfo("ro-crate-metadata.json").header_offset
+    packed = bytearray(archive.read_bytes())
+    packed[start + 200] ^= 0xFF
+    archive.write_bytes(packed)
+    refused(sent, r"crate\.zip is damaged")
+
+
+def test_no_validator_sees_an_archive_that_is_refused(sent, monkeypatch):
+    monkeypatch.setattr("pipeline.publication.checking.crate_faults", lambda _: pytest.fail("it was asked"))
+    refused(rewrite(sent, {"../../escaped.txt": b"x"}), "which no archive of this study has")
 
 
 def test_a_swapped_record_is_refused(sent):
@@ -118,7 +188,8 @@ def test_a_swapped_record_is_refused(sent):
     refused(rewrite(sent, {RECORD: contents[other]}), "record.json")
 
 
-def test_a_path_that_leaves_the_folder_is_refused(sent, tmp_path):
+def test_a_path_that_leaves_the_folder_is_refused(sent, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # where it is unpacked
     refused(rewrite(sent, {"../../escaped.txt": b"x"}), "which no archive of this study has")
     assert not list(tmp_path.rglob("escaped.txt"))
 
@@ -172,23 +243,22 @@ def test_the_command_names_what_it_refuses_and_checks_the_others(sent, published
     assert "Traceback" not in done.stderr
 
 
-def test_a_study_of_another_threshold_has_the_verdicts_of_its_day_beside_todays(written_out, tmp_path):
-    """Claims change: what was asked of this study is judged as it was asked, and as it is asked today."""
-    root = Path(shutil.copytree(written_out, tmp_path / "study", symlinks=True))
-    claims = yaml.safe_load((root / "claims.yaml").read_text())
-    claim = next(claim for claim in claims["claims"] if claim["id"] == "s2-slower-on-cpus")
-    claim["at_most"] = 0.01
-    (root / "claims.yaml").write_text(yaml.safe_dump(claims, allow_unicode=True))
-    sent_from(made_again(root), tmp_path / "reports" / "a-machine")
-    done = check(REPOSITORY, tmp_path / "reports")
-    assert done.returncode == 0, done.stderr
-    assert "runs give every number, by today's rules" in done.stdout
-    assert "  s2-slower-on-cpus: in direction only then, reproduced by today's rules" in done.stdout.splitlines()
+def test_a_fault_of_the_check_itself_keeps_no_other_study_from_being_checked(sent, published, monkeypatch, capsys):
+    def check_or_fail(folder: Path) -> Checked:
+        return check_report(folder) if folder.name == "b-machine" else 1 // 0
+
+    shutil.copytree(published, sent.parent / "b-machine")
+    monkeypatch.setattr(check_reports, "check_report", check_or_fail)
+    with pytest.raises(InputError, match=r"'a-machine' is refused: it can't be checked \(ZeroDivisionError"):
+        check_reports.main(argparse.Namespace(reports=sent.parent))
+    printed = capsys.readouterr().out.splitlines()
+    assert "b-machine: the crate is valid; 18 runs give every number, by today's rules" in printed
+    assert printed[1:3] == ["  claims.yaml (NOT that of this project)", "  claims of its own: a"]
 
 
 def of_a_commit(rendered: Path, named: str | None, root: Path) -> Path:
     """The small study, as if made at the commit of this name."""
-    shutil.copytree(rendered, root, symlinks=True)
+    with_project_files(rendered, root)
     for path in (root / "runs").rglob("record.json"):
         path.write_bytes(within("environment", git_commit=named)(path.read_bytes()))
     return made_again(root)
@@ -213,6 +283,7 @@ def test_a_study_by_rules_that_are_gone_is_recomputed_by_those_of_its_day(render
     project = tmp_path / "project"
     copy_tree(project)
     git(project, "init", "--quiet", "--initial-branch=main")
+    shutil.copyfile(rendered / "claims.yaml", project / "claims.yaml")
     commit(project)
     day = git(project, "rev-parse", "HEAD")
     root = of_a_commit(rendered, day, tmp_path / "study")
@@ -228,3 +299,8 @@ def test_a_study_by_rules_that_are_gone_is_recomputed_by_those_of_its_day(render
     assert f"runs give every number, by the rules of its day, commit {day[:12]}" in done.stdout
     then = json.loads((root / "results/verdicts.json").read_text())[0]["verdict"]  # of a speedup of about 1
     assert f"  a: {then} then, not reproduced by today's rules" in done.stdout.splitlines()
+    forged = swap("Apache-2.0", "CC0-1.0")(contents_of(tmp_path / "reports/a-machine/crate.zip")["croissant.json"])
+    rewrite(tmp_path / "reports/a-machine", {"croissant.json": forged})
+    assert (
+        f"Nor does it recompute with the code of its commit, {day[:12]}" in check(project, tmp_path / "reports").stderr
+    )

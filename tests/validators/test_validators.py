@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 import yaml
-from archives import contents_of, pack, sign
 from conftest import REPOSITORY
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
 from pipeline.claims.results import load_results
+from pipeline.publication.archive import unpack
 from pipeline.publication.crate import PROFILE
 from pipeline.publication.publishing import publish
 from pipeline.publication.validation import RO_CRATE, VALIDATORS, crate_command, crate_faults
@@ -52,18 +52,20 @@ def crate(archive, tmp_path) -> Path:
     return tmp_path / "crate"
 
 
-def edited(archive: Path, target: Path, edit) -> Path:
-    """The archive with another description."""
-    contents = contents_of(archive)
-    document = json.loads(contents["ro-crate-metadata.json"])
+def edited(crate: Path, edit) -> Path:
+    """The crate with another description."""
+    metadata = crate / "ro-crate-metadata.json"
+    document = json.loads(metadata.read_text())
     edit({entity["@id"]: entity for entity in document["@graph"]})
-    target.write_bytes(pack(sign(contents | {"ro-crate-metadata.json": json.dumps(document).encode()})))
-    return target
+    metadata.write_text(json.dumps(document))
+    return crate
 
 
-def test_the_crate_has_all_that_is_required_and_recommended(archive):
+def test_the_crate_has_all_that_is_required_and_recommended(archive, tmp_path):
     accepted(*crate_command(archive))
-    assert crate_faults(archive) == []
+    unpack(archive, tmp_path / "unpacked")
+    assert crate_faults(tmp_path / "unpacked") == []
+    assert crate_faults(tmp_path / "unpacked", max_seconds=0.01) == ["rocrate-validator came to no end in 0.01 seconds"]
 
 
 def test_the_uris_of_the_profiles_are_those_that_were_judged(crate):
@@ -86,8 +88,8 @@ def test_the_uris_of_the_profiles_are_those_that_were_judged(crate):
         (lambda graph: graph["ro-crate-metadata.json"].update(conformsTo={"@id": "x"}), "must conform to"),
     ],
 )
-def test_what_is_missing_in_a_crate_is_named(archive, tmp_path, edit, fault):
-    found = crate_faults(edited(archive, tmp_path / "edited.zip", edit))
+def test_what_is_missing_in_a_crate_is_named(crate, edit, fault):
+    found = crate_faults(edited(crate, edit))
     assert any(fault in text for text in found), found
 
 
