@@ -389,6 +389,22 @@ def test_a_damaged_file_says_how_it_is_made(tmp_path):
         read_target("b200", tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        (r'("arguments"|"outputs"|"temporaries"|"code"|"aliased"): \d+', r"\1: 0", "a program in it takes no memory"),
+        (r'"aliased": \d+', r'"aliased": 1000000000000', "a program in it takes no memory"),
+        (r'"does_not_fit": \d+', r'"does_not_fit": 1', "a batch in it fits and does not fit"),
+    ],
+)
+def test_what_no_compiler_can_say_is_refused(tmp_path, old, new, fault):
+    """A ratio of it would divide by nothing."""
+    text = (REPOSITORY / COMPILED_FILES / "v100-16gb.json").read_text()
+    (tmp_path / "v100-16gb.json").write_text(re.sub(old, new, text))
+    with pytest.raises(InputError, match=rf"v100-16gb\.json is damaged \({fault}\). Compile it again: make compiled"):
+        answers.read_compiled(tmp_path)
+
+
 def test_the_report_shows_every_target_and_where_nothing_is_judged(rendered, tmp_path):
     study = Path(shutil.copytree(rendered, tmp_path / "study", symlinks=True))
     part = parts(load_results(study))

@@ -6,7 +6,9 @@ from typing import NamedTuple
 
 from pipeline.compiled.schema import COMPILED_FILES, CompiledProgram, CompiledTarget, LargestBatch, read_target
 from pipeline.compiled.targets import TARGETS
+from pipeline.files.untrusted import Remedy, damaged
 
+COMPILED_AGAIN = Remedy(*["Compile it again: make compiled"] * 2)
 NARROW = ("bfloat16", "float16")
 # What readers see in place of the keys of a step's numbers.
 NUMBERS = {
@@ -36,9 +38,21 @@ def read_compiled(folder: Path = COMPILED_FILES) -> list[CompiledTarget]:
     """Return what was compiled, in the order of the targets; nothing of those that have no file.
 
     Raises:
-        InputError: a file is damaged.
+        InputError: a file is damaged, or says what can't be.
     """
-    return [read_target(name, folder) for name in TARGETS if (folder / f"{name}.json").exists()]
+    found = [read_target(name, folder) for name in TARGETS if (folder / f"{name}.json").exists()]
+    for made in found:
+        if what := _impossible(made):
+            raise damaged(folder / f"{made.target}.json", what, COMPILED_AGAIN)
+    return found
+
+
+def _impossible(made: CompiledTarget) -> str:
+    """Say what no compiler can have said; nothing where there is no such thing. Ratios are taken of what it said."""
+    if any(program.memory and program.memory.total <= 0 for program in made.programs):
+        return "a program in it takes no memory"
+    sizes = [(each.fits or 0, each.does_not_fit) for each in made.largest_batches]
+    return "a batch in it fits and does not fit" if any(no is not None and no <= yes for yes, no in sizes) else ""
 
 
 def memory_ratio(made: CompiledTarget, benchmark: str, numbers: str, batch_size: int) -> float | None:
