@@ -4,6 +4,7 @@ import hashlib
 import json
 import platform
 import shutil
+import socket
 import subprocess
 import sys
 import zipfile
@@ -261,21 +262,50 @@ def test_the_users_own_code_stays_in_its_folder(study, tmp_path):
 def test_an_anonymous_archive_names_nobody_and_recomputes(study, tmp_path):
     known = set(traces())
     assert "The mixed-precision-reproduction developers" in known
-    publish_anonymously(study, tmp_path / "laid-out", tmp_path / "crate.zip")
-    with zipfile.ZipFile(tmp_path / "crate.zip") as file:
-        contents = {name: file.read(name) for name in file.namelist()}
+    root = Path(shutil.copytree(study, tmp_path / "study", symlinks=True))
+    event = f"runs/wide/mixed/seed-1/tensorboard/events.out.tfevents.1700000000.{socket.gethostname()}.42.0.v2"
+    (root / event).parent.mkdir(parents=True)
+    (root / event).write_bytes(b"\x00")
+    assert event in contents_of(publish(load_results(root), root, tmp_path / "named.zip"))
+    publish_anonymously(root, tmp_path / "laid-out", tmp_path / "crate.zip")
+    contents = contents_of(tmp_path / "crate.zip")
     commit = load_results(study).environments[0]["git_commit"]
     assert commit
+    assert not [name for name in contents if "tensorboard" in name]
     for name, content in contents.items():
-        assert not [trace for trace in known if trace.encode() in content], name
+        assert not [trace for trace in known if len(trace) > 3 and trace.encode() in name.encode() + content], name
         if name.endswith("record.json"):
             assert json.loads(content)["environment"]["git_commit"] is None
     assert b"Anonymous" in contents["ro-crate-metadata.json"]
     assert recompute(tmp_path / "crate.zip").returncode == 0
 
 
-def test_a_name_in_the_users_own_code_stops_an_anonymous_archive(tmp_path):
-    (tmp_path / "code").mkdir()
-    (tmp_path / "code" / "model.py").write_text("# by the mixed-precision-reproduction developers\n")
-    with pytest.raises(InputError, match=r"code/model\.py has 'The mixed-precision-reproduction developers'"):
-        refuse_traces(tmp_path)
+@pytest.mark.parametrize(
+    ("name", "content", "what"),
+    [
+        (
+            "code/model.py",
+            b"# by the mixed-precision-reproduction developers\n",
+            r"model\.py has 'The mixed-",
+        ),
+        ("ro-crate-metadata.json", b'{"name": "grace.hopper"}', r"metadata\.json has 'grace\.hopper'"),
+        ("runs/events.out.tfevents.1.grace.hopper.2", b"", r"hopper\.2: its name has 'grace\.hopper'"),
+        ("code/by_grace.hopper_and_others.py", b"", r"others\.py: its name has 'grace\.hopper'"),
+    ],
+)
+def test_a_trace_in_any_file_or_name_stops_an_anonymous_archive(tmp_path, monkeypatch, name, content, what):
+    monkeypatch.setenv("LOGNAME", "grace.hopper")
+    (tmp_path / "crate.zip").write_bytes(pack({name: content}))
+    with pytest.raises(InputError, match=what):
+        refuse_traces(tmp_path / "crate.zip")
+
+
+def test_a_short_name_is_a_trace_where_it_is_a_word(tmp_path, monkeypatch):
+    monkeypatch.setenv("LOGNAME", "gh")
+    archive = tmp_path / "crate.zip"
+    for name, content in (("notes.txt", b"by gh."), ("gh.txt", b""), ("by_gh.txt", b"")):
+        archive.write_bytes(pack({name: content}))
+        with pytest.raises(InputError, match="has 'gh'"):
+            refuse_traces(archive)
+    archive.write_bytes(pack({"high.txt": b"high, GH and ghosts", "weights.npz": b"\x00gh\x00"}))
+    refuse_traces(archive)

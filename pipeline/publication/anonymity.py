@@ -3,8 +3,10 @@
 import getpass
 import json
 import re
+import shutil
 import socket
 import subprocess
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from pipeline.report.rendering import PROJECT, execute, render
 
 AUTHOR = "Anonymous"
 _KEPT = ("cff-version", "message", "title", "abstract", "type", "version", "license", "keywords")
+_SHORT = 3  # characters of a name that is also a part of many words
 _NOBODY = {"root", "user", "admin", "localhost", "build", "main", "home"}
 
 
@@ -28,6 +31,8 @@ def publish_anonymously(root: Path, folder: Path, archive: Path) -> None:
         InputError: a file, such as the user's own code, still has a name, a host or an address that is known here.
     """
     lay_out(load_results(root), root, folder)
+    for logs in list((folder / "runs").glob("*/*/*/tensorboard")):
+        shutil.rmtree(logs)  # TensorBoard names them after the host
     for path in (folder / "runs").rglob("record.json"):
         record = json.loads(path.read_bytes())
         record["environment"]["git_commit"] = None  # whoever has the repository would find it
@@ -37,22 +42,34 @@ def publish_anonymously(root: Path, folder: Path, archive: Path) -> None:
     remake(folder)
     (folder / "results/report.html").write_text(render(execute(folder)), encoding="utf-8")
     pack(load_results(folder), folder, archive)
-    refuse_traces(folder)
+    refuse_traces(archive)
 
 
-def refuse_traces(folder: Path) -> None:
-    """Raise `InputError` that names each file under `folder` in which something stands that tells who made it."""
+def refuse_traces(archive: Path) -> None:
+    """Raise `InputError` that names each file of `archive` whose name or content tells who made it."""
     known = sorted(set(traces()))
-    found = [
-        f"  {path.relative_to(folder)} has {excerpt(trace)!a}"
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-        for content in [path.read_bytes()]
-        for trace in known
-        if re.search(rb"(?<![\w-])" + re.escape(trace.encode()) + rb"(?![\w-])", content, re.IGNORECASE)
-    ]
+    found = []
+    with zipfile.ZipFile(archive) as file:
+        for name in file.namelist():
+            content = file.read(name)
+            found += [f"  {excerpt(name)}: its name has {excerpt(each)!a}" for each in known if _in_name(each, name)]
+            found += [f"  {excerpt(name)} has {excerpt(each)!a}" for each in known if _in_content(each, name, content)]
     if found:
         raise InputError("nothing is published: it would tell who made it.\n" + "\n".join(found))
+
+
+def _in_name(trace: str, name: str) -> bool:
+    flags = 0 if len(trace) <= _SHORT else re.IGNORECASE
+    return re.search(rf"(?<![^\W_]){re.escape(trace)}(?![^\W_])", name, flags) is not None
+
+
+def _in_content(trace: str, name: str, content: bytes) -> bool:
+    """Return whether `trace` stands in a content as a word; a short one as it is written, and in texts alone."""
+    is_short = len(trace) <= _SHORT
+    if is_short and name.endswith(".npz"):  # compressed: two bytes of it are any word
+        return False
+    pattern = rb"(?<![\w-])" + re.escape(trace.encode()) + rb"(?![\w-])"
+    return re.search(pattern, content, 0 if is_short else re.IGNORECASE) is not None
 
 
 def traces() -> Iterator[str]:
@@ -67,7 +84,7 @@ def traces() -> Iterator[str]:
         said += [word for line in done.stdout.splitlines() for word in line.split("\t")[-1:]]
     for text in said:
         word = text.removesuffix(" (fetch)").removesuffix(" (push)").strip()
-        if len(word) > 3 and word.lower() not in _NOBODY and not word.startswith("/root"):
+        if len(word) > 1 and word.lower() not in _NOBODY and not word.startswith("/root"):
             yield word
 
 
