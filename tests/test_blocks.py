@@ -203,6 +203,23 @@ def test_holm_counts_the_candidates_of_a_benchmark(runs):
         assert pair.equivalence.outcome == "inconclusive"
 
 
+def test_holm_adjusts_what_lies_beyond_the_margin_too(runs):
+    """Means of −5 pp, told from zero by each of three candidates; beyond ±1 pp lies the one of the smallest spread."""
+    for variant, spread_pp in (("float32_2x", 0.4), ("mixed", 0.6), ("mixed_2x", 0.01)):
+        for seed in range(3):
+            change(runs, variant, seed, final_test_accuracy=0.45 + spread_pp * (seed - 1) / 100)
+            change(runs, "float32", seed, final_test_accuracy=0.5)
+    pairs = {pair.candidate: pair for pair in compare(small_study(), runs).pairs if pair.benchmark == "wide"}
+    assert {name: pair.equivalence.outcome for name, pair in pairs.items()} == dict.fromkeys(pairs, "different")
+    alone = {
+        name: 2 * stats.t.sf(4 * math.sqrt(3) / spread, 2) for name, spread in (("float32_2x", 0.4), ("mixed", 0.6))
+    }
+    found = {name: pair.equivalence.beyond_p_value_holm for name, pair in pairs.items()}
+    assert found["float32_2x"] == pytest.approx(2 * alone["float32_2x"], rel=1e-6)
+    assert found["mixed"] == pytest.approx(max(alone["mixed"], found["float32_2x"]), rel=1e-6)
+    assert found["mixed_2x"] < 0.001
+
+
 def test_candidates_that_vary_something_else_are_families_apart(runs):
     variants = small_study().model_dump(mode="json")["variants"]
     variants["custom"] = variants["mixed"] | {"loop": "custom"}

@@ -119,6 +119,71 @@ def test_the_detectable_margin_is_the_one_with_80_percent_power():
     assert result.num_seeds_needed == equivalence.num_seeds_needed(1.0, 1.0)
 
 
+def test_beyond_the_margin_is_the_95_percent_interval_wholly_outside():
+    rng = np.random.default_rng(3)
+    seen = set()
+    for _ in range(300):
+        values = rng.normal(rng.normal(0, 2), 0.6, 5)
+        interval = intervals.difference(values)
+        outside = interval.low95 > 1.0 or interval.high95 < -1.0
+        p_value = equivalence.beyond_p_value(values, 1.0)
+        assert (p_value < 0.05) == outside
+        assert p_value >= interval.p_value  # what lies beyond the margin is told from zero as well
+        seen.add(outside)
+    assert seen == {True, False}
+
+
+def test_differences_without_a_spread_lie_beyond_no_margin():
+    assert equivalence.beyond_p_value(np.zeros(3), 1.0) == 1.0
+    assert equivalence.beyond_p_value(np.full(3, 5.0), 1.0) is None
+    assert equivalence.beyond_p_value(np.array([5.0, 6.0]), 1.0) is None
+
+
+@pytest.mark.parametrize(("spread", "error"), [(0.1, 0.025), (50.0, 0.05)])
+def test_a_difference_at_the_margin_is_rarely_called_beyond(spread, error):
+    """Half of 5 % where the spread is small; 5 % where a mean may lie beyond either end of the margin."""
+    values = np.random.default_rng(4).normal(1.0, spread, (4000, 5))
+    found = np.mean([equivalence.beyond_p_value(of_study, 1.0) < 0.05 for of_study in values])
+    assert found == pytest.approx(error, abs=0.008)
+
+
+def test_more_seeds_never_turn_a_refutation_into_its_opposite():
+    """Mean −0.80, spread 0.35, one of four candidates: 5 seeds tell it from zero, 20 put it within ±1 pp as well."""
+
+    def found(num_seeds: int) -> tuple[str, bool]:
+        values = stats.norm.ppf((np.arange(num_seeds) + 0.5) / num_seeds)
+        values = -0.8 + 0.35 * values / values.std(ddof=1)
+        same, other = equivalence.tost_p_value(values, 1.0), intervals.difference_p_value(values)
+        beyond = min(1.0, 4 * equivalence.beyond_p_value(values, 1.0))
+        result = equivalence.equivalence(values, 1.0, 4, 4 * same, equivalence.outcome(4 * same, 4 * other), beyond)
+        return result.outcome, result.is_beyond
+
+    assert found(5) == ("different", False)
+    assert found(20) == ("equivalent but shifted", False)
+
+
+def test_power_to_show_a_difference_beyond_the_margin_agrees_with_simulation():
+    values = np.random.default_rng(5).normal(-2.0, 0.9, (20_000, 6))
+    error = values.std(axis=1, ddof=1) / math.sqrt(6)
+    shown = ((-1.0 - values.mean(axis=1)) / error > stats.t.isf(0.05 / 4 / 2, 5)).mean()
+    assert equivalence.beyond_power(0.9, 1.0, 6, -2.0, num_candidates=4) == pytest.approx(shown, abs=0.01)
+
+
+def test_seeds_are_planned_for_the_mean_that_was_found():
+    """Within the margin equivalence is planned for, beyond it that; close to it no number of seeds would tell."""
+    seeds = [equivalence.num_seeds_needed(0.35, 1.0, 4, difference) for difference in (0.0, 0.5, 0.8, 1.2, 2.0)]
+    assert seeds[0] < seeds[1] < seeds[2]
+    assert seeds[3] > seeds[4]
+    assert equivalence.power(0.35, 1.0, seeds[2], 0.8, 4) >= 0.8 > equivalence.power(0.35, 1.0, seeds[2] - 1, 0.8, 4)
+    beyond = [equivalence.beyond_power(0.35, 1.0, number, 1.2, 4) for number in (seeds[3] - 1, seeds[3])]
+    assert beyond[0] < 0.8 <= beyond[1]
+    assert equivalence.num_seeds_needed(0.35, 1.0, 4, -0.8) == seeds[2]
+    assert equivalence.num_seeds_needed(0.35, 1.0, 4, 1.0) is None
+    assert equivalence.num_seeds_needed(0.35, 1.0, 4, 1.01) is None
+    assert equivalence.num_seeds_needed(0.0, 1.0, 1, 1.0) is None
+    assert equivalence.num_seeds_needed(0.35, 1.0, 4, 0.8, at_power=0.95) > seeds[2]
+
+
 def test_the_spread_limit_by_hand():
     """With 2 degrees of freedom chi-squared is exponential: its 20 % quantile is −2 log 0.8."""
     assert equivalence.spread_limit(1.0, 3) == pytest.approx(math.sqrt(2 / (-2 * math.log(0.8))), abs=1e-9)

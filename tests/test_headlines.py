@@ -52,6 +52,19 @@ def test_no_advice_without_times_or_a_candidate():
     assert advice(results(), "narrow").startswith("Nothing to advise")  # it runs float32 alone
 
 
+@pytest.mark.parametrize(
+    ("accuracies", "in_headline", "in_advice"),
+    [
+        ((0.7, 0.71, 0.72), "different by more than ±1 pp", "at another accuracy (−19.00 pp [−21.48, −16.52])."),
+        ((0.889, 0.890, 0.891), "different; whether by more than ±1 pp is open", "by more than ±1 pp or less."),
+    ],
+)
+def test_a_difference_from_zero_is_not_called_one_beyond_the_margin(accuracies, in_headline, in_advice):
+    found = results(accuracies=accuracies)
+    assert in_headline in headlines(found, "wide")[0]
+    assert advice(found, "wide").endswith(in_advice)
+
+
 def test_headlines_say_what_is_missing():
     sentence = headlines(results(failed={"mixed": "out_of_memory"}), "wide")[0]
     assert sentence.startswith("mixed, at the same batch: its speed is not known, test accuracy ")

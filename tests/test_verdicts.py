@@ -53,7 +53,9 @@ def ratio(value=None, low=None, high=None) -> Ratio:
     return Ratio(ratio=value, low=low, high=high, new_low=None, new_high=None)
 
 
-def comparison(low=None, high=None, outcome="inconclusive", needed=None, failures=None, accuracy=0.9) -> Comparison:
+def comparison(
+    low=None, high=None, outcome="inconclusive", needed=None, failures=None, accuracy=0.9, beyond=None
+) -> Comparison:
     baseline = VariantStatistics(
         benchmark="wide",
         variant="float32",
@@ -92,6 +94,7 @@ def comparison(low=None, high=None, outcome="inconclusive", needed=None, failure
             spread_pp=0.5,
             detectable_margin_pp=2.5,
             num_seeds_needed=needed,
+            beyond_p_value_holm=beyond,
         ),
         memory_ratio=ratio(0.5, 0.48, 0.52),
     )
@@ -142,7 +145,7 @@ def test_speed(threshold, low, high, verdict):
     [
         ("equivalent", "reproduced"),
         ("equivalent but shifted", "reproduced"),
-        ("different", "not reproduced"),
+        ("different", "inconclusive"),
         ("inconclusive", "inconclusive"),
     ],
 )
@@ -152,11 +155,25 @@ def test_accuracy(outcome, verdict):
     assert judgement.measured == "test accuracy −0.10 pp [−0.30, +0.10] beside float32"
 
 
+def test_only_a_difference_beyond_the_margin_contradicts_the_same_accuracy():
+    judgement = judged(ACCURACY, comparison(outcome="different", needed=20))
+    assert judgement.reason == (
+        "there is a difference, and whether it lies within ±1 pp or beyond is open; "
+        "20 seeds would tell, if they go on as these"
+    )
+    judgement = judged(ACCURACY, comparison(outcome="different", beyond=0.012))
+    assert (judgement.verdict, judgement.reason) == (
+        "not reproduced",
+        "the difference lies beyond ±1 pp (p = 0.012 after Holm)",
+    )
+    assert judged(ACCURACY, comparison(outcome="different", beyond=0.06)).verdict == "inconclusive"
+
+
 def test_an_inconclusive_accuracy_says_how_many_seeds_would_decide():
     reason = judged(ACCURACY, comparison(needed=12)).reason
-    assert reason.endswith("12 seeds of this spread would establish ±1 pp if nothing differs")
+    assert reason.endswith("; 12 seeds would tell, if they go on as these")
     reason = judged(ACCURACY, comparison()).reason
-    assert reason.endswith("more than 1000 seeds of this spread would be needed for ±1 pp")
+    assert reason.endswith("; not even 1000 seeds would tell, if they go on as these")
 
 
 @pytest.mark.parametrize(

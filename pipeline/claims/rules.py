@@ -66,8 +66,7 @@ def _speedup(claim: Any) -> _Rule:
 def _same_accuracy(_claim: Any) -> _Rule:
     return _Rule(
         "two one-sided tests put the difference of accuracies within the study's margin (Holm)",
-        "the difference is told from zero and not put within the margin, or the candidate diverges where its "
-        "baseline does not",
+        "a t-test puts the difference beyond the margin (Holm), or the candidate diverges where its baseline does not",
     )
 
 

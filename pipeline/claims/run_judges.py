@@ -38,15 +38,24 @@ def _judge_equivalence(pair: Pair, baseline_accuracy: float | None) -> tuple[Ver
     if near_chance and test.outcome != "inconclusive":
         shows = "to differ from" if test.outcome == "different" else f"to be within {margin} of"
         return "inconclusive", f"{pair.baseline} itself reaches {baseline_accuracy:.1%}: {shows} that shows little"
-    if test.outcome == "different":
-        return "not reproduced", f"not equivalent within {margin}, and the difference is not chance (Holm)"
-    if test.outcome in ("equivalent", "equivalent but shifted"):
-        p_value = test.p_value_holm or 0.0
-        shown = f"p = {p_value:.2g}" if p_value >= 0.001 else "p < 0.001"
-        return "reproduced", f"{test.outcome} within {margin} (TOST {shown} after Holm)"
+    if test.is_beyond:
+        return (
+            "not reproduced",
+            f"the difference lies beyond {margin} ({_p_value(test.beyond_p_value_holm)} after Holm)",
+        )
+    if test.is_decided:
+        return "reproduced", f"{test.outcome} within {margin} (TOST {_p_value(test.p_value_holm)} after Holm)"
     if test.spread_pp is None:
         return "inconclusive", f"no interval from {count_seeds(pair.num_seeds)} that both completed"
+    if test.outcome == "different":
+        told = f"there is a difference, and whether it lies within {margin} or beyond is open"
+        return "inconclusive", f"{told}; {describe_plan(test)}"
     return "inconclusive", f"neither equivalent within {margin} nor shown to differ; {describe_plan(test)}"
+
+
+def _p_value(value: float | None) -> str:
+    """Return a p-value that decided, as in "p = 0.026"."""
+    return f"p = {value:.2g}" if value and value >= 0.001 else "p < 0.001"
 
 
 def judge_value(claim: ValueClaim, claims: Claims, evidence: Evidence) -> Assessment:

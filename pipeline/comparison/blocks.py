@@ -9,13 +9,13 @@ import numpy as np
 from pipeline.comparison import timing
 from pipeline.comparison.families import Tests, adjust, corners
 from pipeline.comparison.finished_runs import Run
+from pipeline.comparison.finished_speeds import summarise_turns
 from pipeline.comparison.pairing import check_comparable
-from pipeline.comparison.schema import Comparison, Pair, Turns, VariantStatistics
+from pipeline.comparison.schema import Comparison, Pair, VariantStatistics
 from pipeline.records.schema import Outcome
-from pipeline.speed.blocks import REPEAT
 from pipeline.speed.estimates import Speeds
 from pipeline.statistics import intervals
-from pipeline.statistics.equivalence import equivalence, tost_p_value
+from pipeline.statistics.equivalence import beyond_p_value, equivalence, tost_p_value
 from pipeline.statistics.intervals import Ratio
 from pipeline.study.schema import RunKey, Study
 from pipeline.study.variant import expected_dtypes
@@ -35,23 +35,8 @@ def compare(study: Study, runs: Mapping[RunKey, Run], speeds: Mapping[str, Speed
         blocks = _Blocks(study, benchmark, runs, speeds[benchmark])
         variants += [blocks.variant(name) for name in study.variants_of(benchmark)]
         pairs += blocks.pairs()
-    turns = [_turns(study, benchmark, speeds[benchmark]) for benchmark in study.benchmarks]
+    turns = [summarise_turns(study, benchmark, speeds[benchmark]) for benchmark in study.benchmarks]
     return Comparison(study_sha256=study.digest, turns=turns, variants=variants, pairs=pairs)
-
-
-def _turns(study: Study, benchmark: str, speeds: Speeds) -> Turns:
-    spread, degrees_of_freedom = speeds.launch_spread() or (None, 0)
-    return Turns(
-        benchmark=benchmark,
-        num_turns_by_launch=speeds.num_turns,
-        num_blocks=speeds.num_blocks,
-        half_width=speeds.half_width(),
-        target_half_width=study.speed.target_half_width,
-        launch_spread=spread,
-        degrees_of_freedom=degrees_of_freedom,
-        baseline_again=speeds.speedup(speeds.baseline, REPEAT),
-        other_cpu_share=speeds.other_cpu_share,
-    )
 
 
 class _Blocks:
@@ -123,7 +108,8 @@ class _Blocks:
         families = {pair: self._family(*pair) for pair in possible}
         sizes = Counter(families.values())
         adjusted = adjust({pair: self._tests(*pair) for pair in possible}, families)
-        return [self._pair(*pair, sizes[self._family(*pair)], adjusted[pair]) for pair in possible]
+        beyond = adjust({pair: self._tests_beyond(*pair) for pair in possible}, families)
+        return [self._pair(*pair, sizes[families[pair]], adjusted[pair], beyond[pair].difference) for pair in possible]
 
     def _family(self, baseline: str, candidate: str) -> Hashable:
         """Group candidates that answer one question.
@@ -147,12 +133,17 @@ class _Blocks:
         same = tost_p_value(differences_pp, self.settings.margin_pp[self.benchmark])
         return Tests(same, intervals.difference_p_value(differences_pp))
 
+    def _tests_beyond(self, baseline: str, candidate: str) -> Tests:
+        """Test for a difference beyond the margin, as the others test for one from zero."""
+        margin_pp = self.settings.margin_pp[self.benchmark]
+        return Tests(None, beyond_p_value(self._differences_pp(baseline, candidate), margin_pp))
+
     def _failures(self, failed: str, other: str) -> dict[Outcome, int]:
         """Count how the runs of one variant ended at the seeds that only the other one completed."""
         seeds = self.completed[other].keys() - self.completed[failed].keys()
         return dict(Counter(run.record.outcome for seed, run in self.runs[failed].items() if seed in seeds))
 
-    def _pair(self, baseline: str, candidate: str, num_candidates: int, adjusted: Tests) -> Pair:
+    def _pair(self, baseline: str, candidate: str, num_candidates: int, adjusted: Tests, beyond: float | None) -> Pair:
         both = self._both(baseline, candidate)
         differences_pp, margin_pp = self._differences_pp(baseline, candidate), self.settings.margin_pp[self.benchmark]
         failures, baseline_failures = self._failures(candidate, baseline), self._failures(baseline, candidate)
@@ -175,7 +166,7 @@ class _Blocks:
             batch_effect=effects and effects[1],
             interaction=effects and effects[2],
             accuracy_difference_pp=intervals.difference(differences_pp, adjusted.difference),
-            equivalence=equivalence(differences_pp, margin_pp, num_candidates, adjusted.equivalence, outcome),
+            equivalence=equivalence(differences_pp, margin_pp, num_candidates, adjusted.equivalence, outcome, beyond),
             memory_ratio=intervals.ratio([math.log(a / b) for a, b in memory if a and b]),
         )
 

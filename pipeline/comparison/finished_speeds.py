@@ -1,9 +1,10 @@
-"""Read the blocks in which the speed of a benchmark's variants was measured, and check that they fit the study."""
+"""Read the blocks in which the speed of a benchmark's variants was measured, check them, and sum them up."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pipeline.comparison.pairing import surroundings
+from pipeline.comparison.schema import Turns
 from pipeline.errors import InputError
 from pipeline.files.untrusted import Remedy, damaged, read_json, read_rows
 from pipeline.records.schema import RunRecord
@@ -46,6 +47,22 @@ def check_circumstances(study: Study, record: RunRecord, root: Path = Path()) ->
 def _remedy(benchmark: str) -> Remedy:
     stage = f"speed@{benchmark}"
     return Remedy(f"Measure it: dvc repro {stage}", f"Measure it again: dvc repro --force --single-item {stage}")
+
+
+def summarise_turns(study: Study, benchmark: str, speeds: Speeds) -> Turns:
+    """Say how the speed of `benchmark` was measured, and how far it varies."""
+    spread, degrees_of_freedom = speeds.launch_spread() or (None, 0)
+    return Turns(
+        benchmark=benchmark,
+        num_turns_by_launch=speeds.num_turns,
+        num_blocks=speeds.num_blocks,
+        half_width=speeds.half_width(),
+        target_half_width=study.speed.target_half_width,
+        launch_spread=spread,
+        degrees_of_freedom=degrees_of_freedom,
+        baseline_again=speeds.speedup(speeds.baseline, REPEAT),
+        other_cpu_share=speeds.other_cpu_share,
+    )
 
 
 def _contradictions(study: Study, benchmark: str, blocks: Sequence[PlacedBlock]) -> Iterator[str]:

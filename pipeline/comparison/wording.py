@@ -56,11 +56,10 @@ def describe_difference(pair: Pair) -> str:
 
 
 def describe_plan(test: Equivalence) -> str:
-    """Tell what would decide, as in "12 seeds of this spread would establish ±1 pp if nothing differs"."""
+    """Tell what would decide, as in "12 seeds would, if they go on as these"."""
     if test.num_seeds_needed is None:
-        return f"more than {MAX_SEEDS} seeds of this spread would be needed for ±{test.margin_pp:g} pp"
-    seeds = count_seeds(test.num_seeds_needed)
-    return f"{seeds} of this spread would establish ±{test.margin_pp:g} pp if nothing differs"
+        return f"not even {MAX_SEEDS} seeds would tell, if they go on as these"
+    return f"{count_seeds(test.num_seeds_needed)} would tell, if they go on as these"
 
 
 def failed_runs(pair: Pair) -> str:

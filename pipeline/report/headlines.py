@@ -14,12 +14,13 @@ from pipeline.comparison.wording import (
     margin_means_something,
 )
 
-# What stands between an accuracy difference and the margin.
+# What follows an accuracy difference, with the margin in it.
 _OUTCOMES = {
-    "equivalent": "equivalent within",
-    "equivalent but shifted": "shifted, yet equivalent within",
-    "different": "different, and not equivalent within",
-    "inconclusive": "inconclusive for a margin of",
+    "equivalent": "equivalent within {}",
+    "equivalent but shifted": "shifted, yet equivalent within {}",
+    "different": "different; whether by more than {} is open",
+    "beyond": "different by more than {}",
+    "inconclusive": "inconclusive for a margin of {}",
 }
 
 
@@ -83,9 +84,10 @@ def _accuracy_in_words(pair: Pair, baseline_accuracy: float) -> str:
     return {
         "equivalent": f"at the same accuracy within {margin}",
         "equivalent but shifted": f"at the same accuracy within {margin}, though shifted",
-        "different": f"at another accuracy ({describe_difference(pair)})",
+        "different": f"at another accuracy ({describe_difference(pair)}), by more than {margin} or less",
+        "beyond": f"at another accuracy ({describe_difference(pair)})",
         "inconclusive": f"and these seeds cannot tell whether the accuracy is the same within {margin}",
-    }[pair.equivalence.outcome]
+    }["beyond" if pair.equivalence.is_beyond else pair.equivalence.outcome]
 
 
 def _adjusted(pair: Pair) -> str:
@@ -109,13 +111,14 @@ def _sentence(pair: Pair, batch_multiple: float, baseline_accuracy: float) -> st
     little = ""
     if pair.equivalence.outcome.startswith("equivalent") and not margin_means_something(margin_pp, baseline_accuracy):
         little = f" (which shows little: {pair.baseline} itself reaches {baseline_accuracy:.1%})"
+    outcome = "beyond" if pair.equivalence.is_beyond else pair.equivalence.outcome
     speed = describe_speedup(pair)
     if pair.speedup.ratio is None and pair.speedup_at_most is None:
         speed = "its speed is not known"
     return (
         f"{pair.candidate}, {batch}: {speed}, "
-        f"test accuracy {describe_difference(pair)}, {_OUTCOMES[pair.equivalence.outcome]} "
-        f"±{margin_pp:g} pp{_adjusted(pair)}{little}{failed}{describe_kernels(pair)}"
+        f"test accuracy {describe_difference(pair)}, {_OUTCOMES[outcome].format(f'±{margin_pp:g} pp')}"
+        f"{_adjusted(pair)}{little}{failed}{describe_kernels(pair)}"
     )
 
 

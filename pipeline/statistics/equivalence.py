@@ -1,4 +1,4 @@
-"""Are two accuracies the same? Two one-sided tests within a margin, and what a number of seeds could show."""
+"""Are two accuracies the same, or further apart than a margin? And what could a number of seeds show?"""
 
 import functools
 from typing import Literal
@@ -7,7 +7,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from pipeline.statistics.intervals import MIN_BLOCKS, Statistic, has_spread
+from pipeline.statistics.intervals import MIN_BLOCKS, Statistic, difference_p_value, has_spread
 
 SIGNIFICANCE_LEVEL = 0.05
 POWER = 0.8
@@ -16,12 +16,13 @@ EquivalenceOutcome = Literal["equivalent", "different", "equivalent but shifted"
 
 
 class Equivalence(Statistic):
-    """Two one-sided tests (TOST) within ±`margin_pp`.
+    """Two one-sided tests (TOST) within ±`margin_pp`, and the test that the difference lies beyond it.
 
-    `p_value_holm` is the p-value adjusted for the other candidates of its family, and decides `outcome`.
+    `p_value_holm` is the p-value adjusted for the other candidates of its family, and decides `outcome`;
+    `beyond_p_value_holm` is that of "beyond the margin", which no outcome but "different" leaves room for.
     `detectable_margin_pp` is the smallest margin that this number of seeds and this spread establish with 80 % power
-    when nothing differs, whatever the other candidates show; `num_seeds_needed` is how many seeds of this spread
-    establish `margin_pp` so.
+    when nothing differs, whatever the other candidates show. `num_seeds_needed` is how many seeds show with 80 % power
+    on which side of the margin the difference lies, if it is the mean that was found, and the spread too.
     """
 
     margin_pp: float
@@ -32,6 +33,17 @@ class Equivalence(Statistic):
     spread_pp: float | None
     detectable_margin_pp: float | None
     num_seeds_needed: int | None
+    beyond_p_value_holm: float | None = None
+
+    @property
+    def is_beyond(self) -> bool:
+        """Tell whether the difference is shown to lie beyond the margin."""
+        return self.beyond_p_value_holm is not None and self.beyond_p_value_holm < SIGNIFICANCE_LEVEL
+
+    @property
+    def is_decided(self) -> bool:
+        """Tell whether it is known on which side of the margin the difference lies."""
+        return self.is_beyond or self.outcome.startswith("equivalent")
 
 
 def equivalence(
@@ -40,10 +52,11 @@ def equivalence(
     num_candidates: int = 1,
     p_value_holm: float | None = None,
     outcome: EquivalenceOutcome = "inconclusive",
+    beyond_p_value_holm: float | None = None,
 ) -> Equivalence:
     """Test that paired differences (num_blocks,) lie within ±margin, as one of `num_candidates` such questions.
 
-    Whoever knows the other candidates gives the adjusted p-value, and with it the outcome.
+    Whoever knows the other candidates gives the adjusted p-values, and with them the outcome.
     """
     values = np.asarray(differences_pp, dtype=np.float64)
     if len(values) < MIN_BLOCKS:
@@ -51,7 +64,7 @@ def equivalence(
     else:
         spread = float(values.std(ddof=1))
         detectable = detectable_margin(spread, len(values), num_candidates) if has_spread(values) else None
-        needed = num_seeds_needed(spread, margin_pp, num_candidates)
+        needed = num_seeds_needed(spread, margin_pp, num_candidates, float(values.mean()))
     return Equivalence(
         margin_pp=margin_pp,
         num_candidates=num_candidates,
@@ -61,6 +74,7 @@ def equivalence(
         spread_pp=spread,
         detectable_margin_pp=detectable,
         num_seeds_needed=needed,
+        beyond_p_value_holm=beyond_p_value_holm,
     )
 
 
@@ -77,6 +91,21 @@ def tost_p_value(differences: np.ndarray, margin: float) -> float | None:
     from statsmodels.stats.weightstats import ttost_paired  # late: only comparing needs what takes so long to import
 
     return float(ttost_paired(differences, np.zeros(len(differences)), -margin, margin)[0])
+
+
+def beyond_p_value(differences: np.ndarray, margin: float) -> float | None:
+    """Return the p-value of the test that differences (num_blocks,) have a mean below −margin or above it.
+
+    Twice that of the one-sided t-test on the side of the mean: below 5 % where the 95 % interval lies wholly beyond the
+    margin. Twice, because a mean may err to either side: so the test keeps its level however wide the spread, and never
+    shows a difference that the test of "no difference" does not. None where differences have no spread, unless all are
+    zero.
+    """
+    if not has_spread(differences):
+        return difference_p_value(differences)
+    excess = abs(float(differences.mean())) - margin
+    error = float(differences.std(ddof=1)) / np.sqrt(len(differences))
+    return min(1.0, 2 * float(scipy.stats.t.sf(excess / error, len(differences) - 1)))
 
 
 def outcome(equivalence_p_value: float | None, difference_p_value: float | None) -> EquivalenceOutcome:
@@ -115,6 +144,16 @@ def power(spread: float, margin: float, num_seeds: int, difference: float = 0.0,
     return float(scipy.integrate.fixed_quad(integrand, lowest, highest, n=200)[0]) if highest > lowest else 0.0
 
 
+def beyond_power(spread: float, margin: float, num_seeds: int, difference: float, num_candidates: int = 1) -> float:
+    """Return the probability that a true `difference` beyond ±margin is shown to lie there (`beyond_p_value`, 5 %).
+
+    A noncentral t; arguments as in `power`. The chance to show it on the wrong side is left out.
+    """
+    critical = scipy.stats.t.isf(SIGNIFICANCE_LEVEL / num_candidates / 2, num_seeds - 1)
+    excess = min((abs(difference) - margin) * np.sqrt(num_seeds) / spread, 1e3)  # beyond, the function overflows
+    return float(scipy.stats.nct.sf(critical, num_seeds - 1, excess))
+
+
 def detectable_margin(spread: float, num_seeds: int, num_candidates: int = 1) -> float:
     """Return the smallest margin that `num_seeds` of this spread establish with 80 % power when nothing differs."""
     return spread * _detectable_spreads(num_seeds, num_candidates)
@@ -131,16 +170,21 @@ def _detectable_spreads(num_seeds: int, num_candidates: int) -> float:
     return float(scipy.optimize.brentq(lack, near / 10, near * 2, xtol=1e-12))
 
 
-def num_seeds_needed(spread: float, margin: float, num_candidates: int = 1) -> int | None:
-    """Return the fewest seeds of this spread that establish ±margin with 80 % power when nothing differs.
+def num_seeds_needed(
+    spread: float, margin: float, num_candidates: int = 1, difference: float = 0.0, at_power: float = POWER
+) -> int | None:
+    """Return the fewest seeds of this spread that show on which side of ±margin a true `difference` lies.
 
-    None where that takes more than `MAX_SEEDS`.
+    None where that takes more than `MAX_SEEDS`: the spread is wide, or the difference close to the margin.
     """
+    if abs(abs(difference) - margin) < 1e-9:
+        return None
     if spread < 1e-9:
         return MIN_BLOCKS
+    shown = power if abs(difference) < margin else beyond_power
 
     def enough(num_seeds: int) -> bool:
-        return power(spread, margin, num_seeds, num_candidates=num_candidates) >= POWER
+        return shown(spread, margin, num_seeds, difference, num_candidates) >= at_power
 
     if not enough(MAX_SEEDS):
         return None
