@@ -58,7 +58,7 @@ repro-in-container: ## run the study inside the image of TARGET; see docs/contai
 campaign: .venv/ready ## repeat the study on a Slurm cluster; CAMPAIGN=name, CLUSTER=file; see docs/on-your-cluster.md
 	@python -m stages.campaign $(if $(CAMPAIGN),--campaign $(CAMPAIGN)) $(if $(CLUSTER),--cluster $(CLUSTER))
 
-plan: .venv/ready ## say how many seeds the margins of the last study need
+plan: .venv/ready ## say what would settle what the last study leaves open
 	@python -m stages.plan
 
 ADVISE_OPTIONS = $(if $(MODEL),--model '$(MODEL)') $(if $(DATASET),--dataset '$(DATASET)') $(if $(BATCH),--batch $(BATCH)) \

@@ -1,68 +1,83 @@
-"""Say how many seeds a margin of accuracy needs, and how many launches narrow intervals of speedup.
+"""Say how many seeds would settle what is open of accuracy, and what would narrow the intervals of speedup.
 
-Both follow from the spread that a finished study shows; that of accuracy can be given instead.
+Both follow from what a finished study found; a spread of accuracy can be given in its place.
 """
 
 import argparse
+import json
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from pipeline.claims.results import read_comparison
+from pipeline.comparison.planning import (
+    HALF_WIDTHS,
+    Question,
+    describe_seeds,
+    how_to_narrow,
+    launches_needed,
+    most_launches,
+    questions,
+)
 from pipeline.comparison.schema import Turns
 from pipeline.machine.terminal import print_table
-from pipeline.statistics.equivalence import MAX_SEEDS, detectable_margin, num_seeds_needed, spread_limit
+from pipeline.statistics.equivalence import MAX_SEEDS
 from pipeline.statistics.intervals import MIN_BLOCKS
-from pipeline.statistics.launches import num_launches_needed
 from stages import run
 
-PLAN_COLUMNS = ("benchmark", "candidate", "seeds", "spread\npp", "margin\npp", "can show\npp", "needed", "cautious")
-HALF_WIDTHS = (0.05, 0.02, 0.01)
+PLAN_COLUMNS = ("candidate", "outcome", "seeds", "mean\npp", "spread\npp", "needed", "cautious")
 TURNS_COLUMNS = ("benchmark", "launches", "±", "target", *(f"for ±{width:.0%}" for width in HALF_WIDTHS))
+NUMBERS = f"""\
+Seeds that show on which side of the margin a difference lies, if they go on with
+this mean and this spread: that it is equivalent (TOST) where the mean lies within
+the margin, else that it lies beyond. Each pair by itself, at 5 %, with 80 % power.
+The cautious number allows for a spread as wide as 80 % confidence from these few
+seeds leaves it. "> {MAX_SEEDS}": the mean is close to the margin, or the spread wide."""
 
 
 def main(arguments: argparse.Namespace) -> None:
+    print(NUMBERS)
     if arguments.spread_pp is not None:
-        rows = [
-            _row("", "", arguments.num_seeds, arguments.spread_pp, arguments.margin_pp or 1.0, arguments.num_candidates)
-        ]
-    else:
-        rows = [
-            _row(
-                pair.benchmark,
-                pair.candidate,
-                pair.num_seeds,
-                pair.equivalence.spread_pp,
-                arguments.margin_pp or pair.equivalence.margin_pp,
-                pair.equivalence.num_candidates,
-            )
-            for pair in read_comparison().pairs
-        ]
-    print("Seeds that establish accuracy within ±margin by TOST at 5 %, with 80 % power, when nothing differs.")
-    print("The cautious number allows for a spread as wide as 80 % confidence from these few seeds leaves it.\n")
-    print_table(PLAN_COLUMNS, rows, num_names=2)
-    if arguments.spread_pp is None:
-        print("\nLaunches of all variants that narrow the intervals of speedup, each with as many turns as the last.\n")
-        print_table(TURNS_COLUMNS, [_turns_row(turns) for turns in read_comparison().turns], num_names=1)
+        margin, spread = arguments.margin_pp or 1.0, arguments.spread_pp
+        question = Question("", "–", arguments.num_seeds, 0.0, spread, margin, arguments.num_candidates, "")
+        print(f"\nMargin ±{margin:g} pp\n")
+        print_table(PLAN_COLUMNS, [_cells(question)], num_names=2)
+        return
+    comparison = read_comparison()
+    for turns in comparison.turns:
+        asked = questions(comparison, turns.benchmark, arguments.margin_pp)
+        if asked:
+            print(f"\n{turns.benchmark}, margin ±{asked[0].margin:g} pp\n")
+            print_table(PLAN_COLUMNS, [_cells(question) for question in asked], num_names=2)
+            print(f"\n{turns.benchmark}: {describe_seeds(asked)}.")
+    print("\nLaunches of all variants that narrow the intervals of speedup, each with as many turns as the last.\n")
+    print_table(TURNS_COLUMNS, [_turns_row(turns) for turns in comparison.turns], num_names=1)
+    print()
+    for turns in comparison.turns:
+        for line in how_to_narrow(turns, _estimates(turns.benchmark)):
+            print(f"{turns.benchmark}: {line}.")
+
+
+def _cells(question: Question) -> Sequence[object]:
+    mean, spread = ("–" if value is None else f"{value:.3g}" for value in (question.mean, question.spread))
+    needed = [str(number or f"> {MAX_SEEDS}") for number in question.needed()] if not question.settled else []
+    numbers = needed or [question.settled, "–"]
+    return question.candidate, question.outcome, question.num_seeds, mean.replace("-", "−"), spread, *numbers
 
 
 def _turns_row(turns: Turns) -> Sequence[object]:
     num_launches = len(turns.num_turns_by_launch)
-    if turns.half_width is None or turns.launch_spread is None:
+    if turns.half_width is None:
         return turns.benchmark, num_launches, *"–––––"
-    num_variants = turns.degrees_of_freedom // (num_launches - 1) + 1
-    needed = [num_launches_needed(turns.launch_spread, num_variants, width) for width in HALF_WIDTHS]
+    side_by_side = bool(_estimates(turns.benchmark).get("side_by_side", True))
+    needed = [launches_needed(turns, width, side_by_side) for width in HALF_WIDTHS]
     widths = f"±{turns.half_width:.1%}", f"±{turns.target_half_width:.0%}"
-    return turns.benchmark, num_launches, *widths, *(number or "> 1000" for number in needed)
+    return turns.benchmark, num_launches, *widths, *(number or f"> {most_launches(side_by_side)}" for number in needed)
 
 
-def _row(
-    benchmark: str, candidate: str, num_seeds: int, spread: float | None, margin: float, num_candidates: int
-) -> Sequence[object]:
-    if spread is None:
-        return benchmark, candidate, num_seeds, "too few", f"±{margin:g}", "–", "–", "–"
-    needed = [num_seeds_needed(value, margin, num_candidates) for value in (spread, spread_limit(spread, num_seeds))]
-    can_show = f"±{detectable_margin(spread, num_seeds, num_candidates):.2g}"
-    numbers = [str(number) if number else f"> {MAX_SEEDS}" for number in needed]
-    return benchmark, candidate, num_seeds, f"{spread:.3g}", f"±{margin:g}", can_show, *numbers
+def _estimates(benchmark: str) -> dict[str, float]:
+    """Return what the speed stage wrote beside its blocks; nothing where it is not there."""
+    path = Path("results", "speed", f"{benchmark}.json")
+    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
 
 
 def _positive(text: str) -> float:

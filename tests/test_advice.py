@@ -6,7 +6,9 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -187,6 +189,28 @@ def test_asked_for_as_a_user_does(project, monkeypatch, capsys):
     assert yaml.safe_load((folder / "params.yaml").read_text())["benchmarks"]["mnist_build"]["batch_size"] == 8
 
 
+@pytest.mark.usefixtures("project")
+def test_preparing_data_takes_nothing_of_the_time_to_measure(monkeypatch):
+    """As if it took 1,000 seconds: all that is left of 900 is measured in, less what the examination takes."""
+    passed, budgets, prepared = [0.0], [], stage.prepared
+
+    def download(*arguments, **options):
+        passed[0] += 1000
+        return prepared(*arguments, **options)
+
+    def measure(study, *_):
+        budgets.append(study.speed.budget_seconds)
+        raise InputError("seen enough")
+
+    monkeypatch.setattr(stage, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + passed[0]))
+    monkeypatch.setattr(stage, "prepared", download)
+    monkeypatch.setattr(stage, "measure_benchmark", measure)
+    monkeypatch.setattr(stage, "ADVISED_POLICIES", ("float32", "mixed_bfloat16"))
+    with pytest.raises(InputError, match="seen enough"):
+        ask(budget=900)
+    assert 100 < budgets[0] < 900
+
+
 def test_data_are_prepared_again_where_they_come_from_another_source(tmp_path, monkeypatch, capsys):
     values = dense_study(num_epochs=2)
     make_project(tmp_path / "project", values, PROFILE)
@@ -237,6 +261,7 @@ def build(spec):
         ({"model": "faulty:two"}, "must take one argument, a ModelSpec. Received: a, b"),
         ({"model": "dense", "arguments": {"unit": 8}}, "unknown key. Did you mean 'units'?"),
         ({"dataset": "Not A Name"}, "--dataset Not A Name: 1 fault"),
+        ({"margin_pp": 0.01}, "--margin-pp: so small a margin takes more than 1000 seeds"),
     ],
 )
 def test_bad_input_starts_nothing(project, changes, words):

@@ -1,5 +1,6 @@
 """The study that would answer whether mixed precision is worth it for a model and a data set."""
 
+import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +10,7 @@ from pipeline.data.description import Description
 from pipeline.errors import InputError
 from pipeline.files import yaml_files
 from pipeline.files.untrusted import Remedy, read_json
-from pipeline.statistics.equivalence import num_seeds_needed
+from pipeline.statistics.equivalence import MAX_SEEDS, detectable_margin, num_seeds_needed
 from pipeline.study.configuration import validate
 from pipeline.study.dataset_source import DatasetSource
 from pipeline.study.runtimes import RUNTIMES
@@ -19,6 +20,7 @@ ADVISED_POLICIES = ("float32", "mixed_float16", "mixed_bfloat16")
 # The standard deviation of a test accuracy from seed to seed, in percentage points, that nobody has measured yet. A
 # difference of two independent runs has √2 times that.
 ASSUMED_SPREAD_PP = 0.5
+_DIFFERENCE_SPREAD_PP = ASSUMED_SPREAD_PP * 2**0.5
 # Guesses, which the header of the file names as such.
 RECIPE = {"optimizer": {"name": "adam", "learning_rate": 0.001}, "num_epochs": 20, "steps_per_execution": 1}
 COMPARISON = {"baseline": "float32", "num_warmup_epochs": 1, "max_other_cpu_share": 0.25, "further_pairs": []}
@@ -33,7 +35,7 @@ def study_name(text: str) -> str:
 
 def num_seeds(margin_pp: float, num_candidates: int) -> int | None:
     """Return how many seeds establish ±`margin_pp` if nothing differs, for the assumed spread; None for too many."""
-    return num_seeds_needed(ASSUMED_SPREAD_PP * 2**0.5, margin_pp, num_candidates)
+    return num_seeds_needed(_DIFFERENCE_SPREAD_PP, margin_pp, num_candidates)
 
 
 def propose(
@@ -57,7 +59,8 @@ def propose(
         runtime: the locked packages that train.
 
     Raises:
-        InputError: the study would be no valid one, or the data set has too few images for twice the batch.
+        InputError: the study would be no valid one, takes too many seeds, or the data set has too few images for twice
+            the batch.
     """
     num_examples = description["num_train_examples"]
     num_validation = max(1, round(VALIDATION_SHARE * num_examples))
@@ -69,6 +72,13 @@ def propose(
     engine = RUNTIMES[runtime].engine
     name = study_name(f"{dataset} {model['name'].rpartition(':')[2]}")
     variants = _variants(policies, jit_compile=engine == "jax")
+    seeds = num_seeds(margin_pp, len(variants) - 1)
+    if seeds is None:
+        least = math.ceil(100 * detectable_margin(_DIFFERENCE_SPREAD_PP, MAX_SEEDS, len(variants) - 1)) / 100
+        raise InputError(
+            f"--margin-pp: so small a margin takes more than {MAX_SEEDS} seeds, if accuracies vary by "
+            f"{ASSUMED_SPREAD_PP:g} pp from seed to seed. The least is {least:g}. Received: {margin_pp:g}"
+        )
     split = {"num_train_examples": num_examples - num_validation, "num_validation_examples": num_validation}
     benchmark = {
         "dataset": dataset,
@@ -92,7 +102,7 @@ def propose(
         "comparison": COMPARISON | {"margin_pp": {name: margin_pp}},
         "profile": "advised",
         "description": f"Is mixed precision worth it for {model['name']} on {origin.tfds}?",
-        "seeds": list(range(num_seeds(margin_pp, len(variants) - 1) or 3)),
+        "seeds": list(range(seeds)),
     }
     validate(Study, values, f"MODEL={model['name']} DATASET={dataset} BATCH={batch_size}")
     return values
