@@ -44,10 +44,47 @@ def test_advice(seconds, spread, accuracies, start, end):
     assert sentence.endswith(end)
 
 
+def of_policies(**found: tuple[float, tuple[float, ...]]) -> SimpleNamespace:
+    """The small study with a variant of each policy, of so many seconds and of these accuracies; float32 takes 2."""
+    values = small_study().model_dump(mode="json")["variants"]
+    variants = {name: {"policy": name, "batch_multiplier": 1, "benchmarks": ["wide"]} for name in found}
+    study = small_study(variants={"float32": values["float32"]} | variants)
+    runs = {}
+    for key in study.runs():
+        accuracy = found[key.variant][1][key.seed] if key.variant in found else 0.9
+        record = planned_record(key, study, final_test_accuracy=accuracy)
+        runs[key] = Run(record, epoch_records(9.0, 2.0), predictions(record))
+    seconds = {"float32": 2.0} | {name: took for name, (took, _) in found.items()}
+    return SimpleNamespace(study=study, comparison=compare(study, runs, timed(study, seconds, spread=0.01)))
+
+
+SAME, WORSE = (0.9, 0.9, 0.9), (0.7, 0.71, 0.72)
+
+
+@pytest.mark.parametrize(
+    ("found", "start"),
+    [
+        ({"bfloat16": (0.5, SAME), "mixed_float16": (1.0, SAME)}, "Use mixed_float16: "),
+        ({"float16": (0.5, SAME), "mixed_float16": (4.0, SAME)}, "Stay with float32: mixed_float16 takes "),
+        ({"mixed_float16": (0.5, WORSE), "mixed_bfloat16": (1.0, SAME)}, "Use mixed_bfloat16: "),
+        ({"mixed_float16": (0.5, WORSE), "mixed_bfloat16": (4.0, SAME)}, "Faster, but look at the accuracy: mixed_fl"),
+        ({"mixed_float16": (1.0, SAME), "mixed_bfloat16": (0.5, SAME)}, "Use mixed_bfloat16: "),
+        ({"float16": (0.5, SAME)}, "Nothing to advise"),
+    ],
+)
+def test_a_mixed_policy_is_advised_and_an_accurate_one_before_a_faster_one(found, start):
+    assert advice(of_policies(**found), "wide").startswith(start)
+
+
+def test_every_mixed_policy_has_a_headline():
+    found = of_policies(mixed_float16=(1.0, SAME), bfloat16=(1.0, SAME), mixed_bfloat16=(1.0, SAME))
+    assert [line.partition(",")[0] for line in headlines(found, "wide")] == ["mixed_float16", "mixed_bfloat16"]
+
+
 def test_no_advice_without_times_or_a_candidate():
     failed = results(failed={"mixed": "out_of_memory"})
     assert advice(failed, "wide") == (
-        "Nothing to advise: the speed of no 16-bit policy could be measured beside float32."
+        "Nothing to advise: the speed of no mixed policy could be measured beside float32."
     )
     assert advice(results(), "narrow").startswith("Nothing to advise")  # it runs float32 alone
 

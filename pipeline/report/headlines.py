@@ -25,15 +25,15 @@ _OUTCOMES = {
 
 
 def headlines(results: Results, benchmark: str) -> list[str]:
-    """Return a sentence a pair: the first mixed policy at each batch, then float32 at the other batches.
+    """Return a sentence a pair: each mixed policy at each batch, then float32 at the other batches.
 
     The last tells a loss of accuracy that belongs to the batch from one that belongs to the precision.
     """
     variants = results.study.variants_of(benchmark)
-    mixed = next((variant.policy for variant in variants.values() if variant.policy.startswith("mixed_")), None)
+    mixed = dict.fromkeys(variant.policy for variant in variants.values() if variant.policy.startswith("mixed_"))
     baseline = variants[results.study.comparison.baseline].policy
     plain = [name for name, variant in variants.items() if variant.is_plain(results.study.engine)]
-    names = [name for policy in (mixed, baseline) for name in plain if variants[name].policy == policy]
+    names = [name for policy in (*mixed, baseline) for name in plain if variants[name].policy == policy]
     pairs = [results.comparison.find(benchmark, name) for name in names]
     base = variants[results.study.comparison.baseline].batch_multiplier
     accuracy = results.comparison.variant(benchmark, results.study.comparison.baseline).test_accuracy.mean
@@ -43,7 +43,11 @@ def headlines(results: Results, benchmark: str) -> list[str]:
 
 
 def advice(results: Results, benchmark: str) -> str:
-    """Advise on this hardware in one sentence: the fastest 16-bit policy at the same batch, or float32."""
+    """Advise on this hardware in one sentence: a mixed policy at the same batch, or float32.
+
+    The fastest mixed policy that gains speed at the same accuracy; where none does, the fastest one. Those that keep
+    their variables in 16 bits too are experiments, and no advice.
+    """
     study = results.study
     baseline = study.comparison.baseline
     variants = study.variants_of(benchmark)
@@ -51,7 +55,7 @@ def advice(results: Results, benchmark: str) -> str:
         pair
         for name, variant in variants.items()
         if variant.is_plain(study.engine)
-        and variant.policy != variants[baseline].policy
+        and variant.policy.startswith("mixed_")
         and variant.batch_multiplier == variants[baseline].batch_multiplier
         and (pair := results.comparison.find(benchmark, name))
     ]
@@ -60,15 +64,17 @@ def advice(results: Results, benchmark: str) -> str:
         best = max(pairs, key=lambda pair: pair.speedup_at_most or 0.0)
         return f"Stay with {baseline}: {best.candidate} is {describe_speedup(best)}{describe_kernels(best)}."
     if not timed:
-        return f"Nothing to advise: the speed of no 16-bit policy could be measured beside {baseline}."
-    best = max(timed, key=lambda pair: pair.speedup.ratio or 0.0)
+        return f"Nothing to advise: the speed of no mixed policy could be measured beside {baseline}."
+    gains = [pair for pair in timed if (pair.speedup.low or 0.0) > 1]
+    accurate = [pair for pair in gains if pair.equivalence.outcome.startswith("equivalent")]
+    best = max(accurate or gains or timed, key=lambda pair: pair.speedup.ratio or 0.0)
     low, high, ratio = best.speedup.low or 0.0, best.speedup.high or 0.0, best.speedup.ratio or 0.0
     accuracy = _accuracy_in_words(best, results.comparison.variant(benchmark, baseline).test_accuracy.mean or 0.0)
     if low > 1:
         start = "Use" if best.equivalence.outcome.startswith("equivalent") else "Faster, but look at the accuracy:"
         return f"{start} {best.candidate}: {ratio:.2f}× the speed of {baseline} [{low:.2f}, {high:.2f}], {accuracy}."
     if high < 1:
-        which = f"{best.candidate}, the fastest 16-bit policy," if len(timed) > 1 else best.candidate
+        which = f"{best.candidate}, the fastest mixed policy," if len(timed) > 1 else best.candidate
         time = f"{1 / ratio:.2f}× the time [{1 / high:.2f}, {1 / low:.2f}]"
         return f"Stay with {baseline}: {which} takes {time}, {accuracy}."
     return (
