@@ -377,6 +377,17 @@ def test_missing_results_say_how_to_make_them(tmp_path):
         results.load_results(tmp_path)
 
 
+def test_what_few_seeds_can_tell_is_said_of_each_benchmark(rendered):
+    found = results.load_results(rendered)
+    study = found.study.model_copy(update={"num_seeds": {"narrow": 1}})
+    text = reporting.parts(found._replace(study=study))("threats")
+    assert (
+        "<code>wide</code>: 3 seeds. Intervals are as wide as that makes them; where an outcome is open, it is said"
+        in text
+    )
+    assert "<code>narrow</code>: 1 seed, which gives no interval of accuracy, and decides nothing about it." in text
+
+
 def test_the_arithmetic_is_in_the_report(rendered):
     html = (rendered / "results" / "report.html").read_text()
     for text in ("10 % of the activation gradients", "1 of 2 seeds", "epsilon 0.001", "a CPU has no memory of its own"):
@@ -390,6 +401,20 @@ def test_a_chart_repeats_and_escapes_its_labels():
     assert "<b>" not in first
     assert 'role="img"' in first
     assert "currentColor" in first
+
+
+@pytest.mark.parametrize(("farthest", "squeezed"), [(-9.8, True), (-1.2, False)])
+def test_the_margin_can_be_seen_beside_large_differences(farthest, squeezed):
+    """The band takes a tenth of the width or more; what a figure squeezes, it says."""
+    far = drawing.Series("far", "float32", False, [farthest, -0.9])
+    near = drawing.Series("near", "mixed_float16", True, [0.05, -0.05])
+    rows = [(far, -1.0, farthest, -0.8), (near, 0.0, -0.1, 1.7 if squeezed else 0.1)]
+    svg = figures.differences("x", rows, 0.2)
+    assert ("logarithmic beyond ±0.4" in svg) == squeezed
+    ((left, right),) = re.findall(
+        r'd="M ([\d.]+) [\d.]+ \nL ([\d.]+) [^"]*" clip-path="[^"]*" style="fill: #009e73', svg
+    )
+    assert float(right) - float(left) > 0.1 * 403  # points, the width of a figure
 
 
 def test_a_row_without_values_leaves_its_place_empty():

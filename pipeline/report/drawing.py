@@ -2,6 +2,7 @@
 
 import html
 import io
+import math
 import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -12,6 +13,7 @@ matplotlib.use("svg")
 
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.ticker import NullLocator
 
 # Okabe & Ito's palette: told apart by colour-blind readers. The batch is a second cue: hollow and dashed at 2B and up.
 POLICY_COLOURS = {
@@ -21,6 +23,7 @@ POLICY_COLOURS = {
     "float16": "#CC79A7",
     "bfloat16": "#E69F00",
 }
+NARROW = 8  # times: a band of ± so much less than the farthest value is too narrow to see
 INK = "#010203"  # stands for the page's text colour, which replaces it in the SVG
 STYLE: dict[Any, Any] = {
     "axes.edgecolor": INK,
@@ -55,6 +58,23 @@ class Series(NamedTuple):
     @property
     def colour(self) -> str:
         return POLICY_COLOURS[self.policy]
+
+
+def squeeze_far_values(axes: Axes, near: float, values: Sequence[float]) -> str:
+    """Make x logarithmic beyond ±2 `near`, and say so, where `values` reach so far that ±`near` could not be seen."""
+    farthest = max(map(abs, values), default=0.0)
+    if farthest <= NARROW * near:
+        return ""
+    axes.set_xscale("symlog", linthresh=2 * near, linscale=1)
+    low, high = min(*values, -2 * near) * 1.2, max(*values, 2 * near) * 1.2
+    powers = range(math.floor(math.log10(near)), math.ceil(math.log10(farthest)) + 1)
+    far = [step * 10.0**power for power in powers for step in (1, 3)]
+    ticks = [near, *(tick for tick in far if tick > 2 * near)]
+    axes.set_xlim(low, high)
+    axes.set_xticks([0.0, *(tick for tick in ticks if tick <= high), *(-tick for tick in ticks if -tick >= low)])
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_locator(NullLocator())
+    return f"\nlogarithmic beyond ±{2 * near:g}"
 
 
 def draw_svg(identifier: str, description: str, draw: Callable[[Axes], None]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, PercentFormatter
 
-from pipeline.report.drawing import INK, Series, draw_svg
+from pipeline.report.drawing import INK, Series, draw_svg, squeeze_far_values
 
 
 def accuracy_by_epoch(name: str, curves: Mapping[str, Series], epochs: Sequence[int]) -> str:
@@ -77,6 +77,7 @@ def differences(
     name: str, rows: Sequence[tuple[Series, float | None, float | None, float | None]], margin_pp: float
 ) -> str:
     """Draw a row a candidate: a dot a seed, mean and interval, over the margin's band. A row is (series, mean, …)."""
+    drawn = [value for series, *found in rows for value in (*series.values, *found) if value is not None]
 
     def draw(axes: Axes) -> None:
         axes.axvspan(-margin_pp, margin_pp, color="#009E73", alpha=0.16, linewidth=0)
@@ -89,8 +90,9 @@ def differences(
                 axes.plot(mean, row, marker="o", markersize=7, color=series.colour, markerfacecolor=face)
             heights = [row + 0.22] * len(series.values)
             axes.plot(series.values, heights, linestyle="none", marker="|", markersize=7, color=series.colour)
+        squeezed = squeeze_far_values(axes, margin_pp, drawn)
         axes.set(
-            xlabel=f"percentage points (band: the margin, ±{margin_pp:g}; ticks: seeds)",
+            xlabel=f"percentage points (band: the margin, ±{margin_pp:g}; ticks: seeds){squeezed}",
             title="Accuracy difference, 95 % interval",
         )
         _label_rows(axes, [series.label for series, *_ in rows])
