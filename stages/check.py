@@ -1,13 +1,18 @@
 """Check params.yaml and claims.yaml whole, before anything runs."""
 
 import argparse
+import contextlib
 import os
+from collections import Counter
 from pathlib import Path
 
 from pipeline.claims.acceleration import speed
 from pipeline.claims.schema import load_claims
+from pipeline.comparison.finished_runs import read_record
+from pipeline.comparison.pairing import device
 from pipeline.errors import InputError
-from pipeline.machine.hardware import Hardware, this_machine
+from pipeline.machine.environment import describe
+from pipeline.machine.hardware import Hardware, gpus, this_machine
 from pipeline.study import user_code
 from pipeline.study.benchmark import Imported
 from pipeline.study.runtimes import RUNTIMES
@@ -27,8 +32,9 @@ def main(arguments: argparse.Namespace) -> None:
     if messages:
         raise InputError("\n".join(messages))
     study, hardware = load_study(), this_machine()
-    print(describe_device(arguments.runtime or study.runtime, hardware))
-    for warning in slow_choices(study, hardware):
+    runtime = arguments.runtime or study.runtime
+    print(describe_device(runtime, hardware))
+    for warning in [*slow_choices(study, hardware), *runs_from_elsewhere(study, runtime, hardware)]:
         print(f"note: {warning}")
 
 
@@ -84,6 +90,30 @@ def slow_choices(study: Study, hardware: Hardware) -> list[str]:
             there = "not computed in hardware" if how == "emulated" else "not there"
             slow.setdefault(f"{what} is {there}", []).append(name)
     return [f"{what} on this machine: do not expect speed of {', '.join(names)}" for what, names in slow.items()]
+
+
+def runs_from_elsewhere(study: Study, runtime: str, hardware: Hardware) -> list[str]:
+    """Say which device finished runs of this study have, if it is not this machine's: all must have the same.
+
+    A TPU's name is known to the engine alone.
+    """
+    if hardware.kind == "tpu":
+        return []
+    on_gpus = RUNTIMES[runtime].hardware == hardware.kind == "nvidia_gpu"
+    accelerators = [{"name": gpu.name} for gpu in gpus()[: study.devices]] if on_gpus else []
+    here = device(describe(runtime, accelerators, {}, ""))
+    counts: Counter[str] = Counter()
+    for key in study.runs():
+        with contextlib.suppress(InputError):  # it is not there yet, or will be refused when it is compared
+            record = read_record(key)
+            if record.planned.campaign == study.campaign:
+                counts[device(record.environment)] += 1
+    return [
+        f"{count} finished runs of this study were made on {there}, and this is {here}. What trains here can't be "
+        "compared with them: go on where such a device is, or make every run here, under another name of the campaign"
+        for there, count in counts.items()
+        if there != here
+    ]
 
 
 if __name__ == "__main__":

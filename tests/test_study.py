@@ -8,12 +8,13 @@ from pathlib import Path
 import hydra
 import pytest
 import yaml
-from conftest import REPOSITORY, small_study
+from conftest import REPOSITORY, planned_record, small_study, write_small_run
 from omegaconf import OmegaConf
 
 import stages.train
 from pipeline.errors import InputError
 from pipeline.machine import image
+from pipeline.machine.environment import describe
 from pipeline.machine.hardware import Hardware
 from pipeline.numerics.facts import POLICIES
 from pipeline.study.benchmark import Benchmark
@@ -447,6 +448,28 @@ def test_check_reports_both_files_at_once(tmp_path):
     assert "claim: unknown key. Did you mean 'claims'?" in done.stderr
 
 
+def test_check_tells_before_training_that_finished_runs_have_another_device(tmp_path):
+    """Made on the two cores of an Example CPU; those of another campaign train again anyway."""
+    shutil.copy(REPOSITORY / "claims.yaml", tmp_path)
+    study = small_study()
+    (tmp_path / "params.yaml").write_text(yaml.safe_dump(study.model_dump(mode="json")))
+    keys = study.runs()[:2]
+    for key in keys:
+        write_small_run(tmp_path, planned_record(key, study), 9.0, 2.0)
+    said = stage(tmp_path, "stages.check")
+    assert said.returncode == 0, said.stderr
+    assert "note: 2 finished runs of this study were made on Example CPU, 2 cores, and this is " in said.stdout
+    here = describe("cpu", [], {}, "")
+    for key in keys:
+        record = planned_record(key, study)
+        environment = record.environment | {name: here[name] for name in ("cpu", "machine", "num_cpus")}
+        write_small_run(tmp_path, record.model_copy(update={"environment": environment}), 9.0, 2.0)
+    assert "finished runs" not in stage(tmp_path, "stages.check").stdout
+    for key in keys:
+        write_small_run(tmp_path, planned_record(key, study, campaign="earlier"), 9.0, 2.0)
+    assert "finished runs" not in stage(tmp_path, "stages.check").stdout
+
+
 @pytest.mark.parametrize("text", ["", "[]", "seeds: [", "\x00", "- 1\n"])
 def test_what_is_no_study_is_a_fault_and_no_traceback(tmp_path, text):
     path = tmp_path / "params.yaml"
@@ -510,6 +533,18 @@ def test_what_is_no_study_is_not_composed(tmp_path, setting):
     )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["conf", "params.yaml"]
     assert (tmp_path / "params.yaml").read_text() == "mine: 1\n"
+
+
+def test_more_seeds_of_a_profile(tmp_path):
+    """As `dvc exp run -S` composes, and as an edit of the profile's file does."""
+    shutil.copytree(REPOSITORY / "conf", tmp_path / "conf")
+    compose(tmp_path, "profile=evening", "seeds=[0,1,2,3,4,5,6]")
+    study = load_study(tmp_path / "params.yaml")
+    assert (study.profile, len(study.seeds)) == ("evening", 7)
+    path = tmp_path / "conf" / "profile" / "evening.yaml"
+    path.write_text(path.read_text().replace("seeds: [0, 1, 2, 3, 4]", "seeds: [0, 1, 2, 3, 4, 5]"))
+    compose(tmp_path, "profile=evening")
+    assert len(load_study(tmp_path / "params.yaml").seeds) == 6
 
 
 def test_what_was_there_is_kept_where_a_study_is_composed(tmp_path):
