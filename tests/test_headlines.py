@@ -53,7 +53,7 @@ def of_policies(**found: tuple[float, tuple[float, ...]]) -> SimpleNamespace:
     for key in study.runs():
         accuracy = found[key.variant][1][key.seed] if key.variant in found else 0.9
         record = planned_record(key, study, final_test_accuracy=accuracy)
-        runs[key] = Run(record, epoch_records(9.0, 2.0), predictions(record))
+        runs[key] = Run(record, epoch_records(9.0, 2.0), predictions(record), weights(record))
     seconds = {"float32": 2.0} | {name: took for name, (took, _) in found.items()}
     return SimpleNamespace(study=study, comparison=compare(study, runs, timed(study, seconds, spread=0.01)))
 
