@@ -291,6 +291,14 @@ def test_a_ledger_of_an_earlier_version_says_so(tmp_path):
         read_ledger(tmp_path)
 
 
+def test_a_campaign_that_is_named_twice_is_pinned_once(tmp_path):
+    """Three times the same one would be three campaigns that do not vary at all."""
+    append(campaign("01"), tmp_path)
+    append(campaign("02", (3, 4, 5)), tmp_path)
+    series = pin(["01", "02", "01"], tmp_path)
+    assert [old.campaign for old in read_baseline(series, tmp_path)] == ["01", "02"]
+
+
 def test_what_is_damaged_or_missing_is_named(tmp_path):
     append(campaign("01"), tmp_path)
     with pytest.raises(InputError, match=r"07\.json is missing: there is no such campaign"):

@@ -164,6 +164,19 @@ def test_seeds_of_ledgers_on_branches_are_not_taken_again(checkout, prepare):
     assert (checkout / ".campaigns" / "new" / "collector" / "history" / "old.json").exists()
 
 
+def test_only_a_pin_that_somebody_merged_is_the_baseline(checkout, prepare):
+    """A branch of an earlier campaign has what was pinned when it was made, or what nobody has reviewed."""
+    git(checkout, "switch", "--quiet", "--create", "campaign/old")
+    append(ledger_entry("old", [1, 2, 3]), checkout / "history")
+    pin(["old"], checkout / "history")
+    git(checkout, "add", "--all")
+    git(checkout, "commit", "--quiet", "-m", "old")
+    git(checkout, "switch", "--quiet", "main")
+    prepare(checkout, "new")
+    ledger = checkout / ".campaigns" / "new" / "collector" / "history"
+    assert [path.name for path in ledger.iterdir()] == ["old.json"]
+
+
 def test_a_push_that_is_refused_is_told_and_leaves_nothing(checkout, prepare):
     hook = checkout / ".git" / "hooks" / "pre-receive"
     hook.write_text("#!/bin/sh\necho no campaigns here >&2\nexit 1\n")

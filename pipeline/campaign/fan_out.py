@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from pipeline.campaign.entry import CampaignEntry
-from pipeline.campaign.history import LEDGER, read_ledger
+from pipeline.campaign.history import BASELINE, LEDGER, read_ledger
 from pipeline.errors import InputError
 from pipeline.files import yaml_files
 from pipeline.files.writing import write_whole
@@ -179,14 +179,14 @@ def campaign_seeds(name: str, num_seeds: int, ledger: Iterable[CampaignEntry]) -
 
 
 def _gather_ledgers(clone: Path) -> None:
-    """Add the ledgers of campaigns whose branches nobody has merged yet."""
+    """Add the ledgers of campaigns whose branches nobody has merged yet; not what is pinned there, by no review."""
     run_command(
         "git", "fetch", "--quiet", "origin", "+refs/heads/campaign/*:refs/remotes/origin/campaign/*", folder=clone
     )
     listed = run_command("git", "for-each-ref", "--format=%(refname)", "refs/remotes/origin/campaign/", folder=clone)
     for branch in listed.split():
         for path in run_command("git", "ls-tree", "--name-only", branch, f"{LEDGER}/", folder=clone).split():
-            if not (clone / path).exists():
+            if Path(path).name != BASELINE and not (clone / path).exists():
                 run_command("git", "checkout", "--quiet", branch, "--", path, folder=clone)
 
 

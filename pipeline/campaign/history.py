@@ -84,11 +84,12 @@ def pin(campaigns: Sequence[str], ledger: Path = LEDGER) -> str:
     Raises:
         InputError: one is not in the ledger, or they are of several series.
     """
-    entries = [_read(ledger / f"{name}.json") for name in campaigns]
+    names = list(dict.fromkeys(campaigns))
+    entries = [_read(ledger / f"{name}.json") for name in names]
     series = {found.series for found in entries}
     if len(series) != 1:
-        raise InputError(f"{', '.join(campaigns)} are of {len(series)} series and can't be one baseline")
-    pinned = _pinned(ledger) | {entries[0].series: list(campaigns)}
+        raise InputError(f"{', '.join(names)} are of {len(series)} series and can't be one baseline")
+    pinned = _pinned(ledger) | {entries[0].series: names}
     write_whole(ledger / BASELINE, json.dumps(pinned, indent=2, sort_keys=True) + "\n")
     return entries[0].series
 

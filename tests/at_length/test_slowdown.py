@@ -92,11 +92,10 @@ def test_a_slowdown_of_5_percent_is_confirmed(project):
 
     With SECONDS for three processes, a campaign makes 8 launches of some 60 turns. A variant's median then varies by
     0.013 to 0.02 from launch to launch (docs/decisions/speed-in-turns.md, with 25 turns: 0.013, and up to 0.025 where
-    130 s gave intervals of ±3.9 %). By simulation
-    with `shift_of_speeds`, two pinned campaigns of 8 launches give a band of ±1.9 to ±2.9 %. Both campaigns leave it
-    upwards in more than 99 of 100 tries at 0.013 and 0.016, and in 94 at 0.02. With one campaign pinned that would be
-    73 of 100 at 0.02; with three, whose means are the values, the band would be wider than the slowdown. The whole
-    takes three quarters of an hour.
+    130 s gave intervals of ±3.9 %). By simulation with `shift_of_speeds`, two pinned campaigns of 8 launches give a
+    band of ±2.0 to ±2.9 %. Both campaigns leave it upwards in more than 99 of 100 tries at 0.013 and 0.016, and in 94
+    at 0.02. With one campaign pinned that would be 73 of 100 at 0.02; with three, whose means are the values, the band
+    would be wider than the slowdown. The whole takes three quarters of an hour.
     """
     for name in ("c1", "c2"):
         assert campaign(project, name).returncode == 0
