@@ -23,6 +23,7 @@ from pipeline.compiled.reading import read_answer
 from pipeline.compiled.schema import COMPILED_FILES, CompiledProgram, CompiledTarget, LargestBatch, read_target
 from pipeline.compiled.targets import TARGETS, find_target
 from pipeline.errors import InputError
+from pipeline.report.elsewhere import hardware_elsewhere
 from pipeline.report.reporting import parts
 
 MADE = sorted((REPOSITORY / COMPILED_FILES).glob("*.json"))
@@ -429,6 +430,16 @@ def test_the_report_shows_every_target_and_where_nothing_is_judged(rendered, tmp
     assert all(f"{read_target(path.stem, path.parent).title}: at B from " in labels[1] for path in MADE)
     assert "NVIDIA V100, 16 GB: at B from 0.512 GiB in mixed_float16 to 0.868 GiB in strict float32, at 2B" in labels[1]
     assert "and 128 more places" in html  # where a V100 widens bfloat16
+
+
+def test_a_refusal_is_shown_with_the_numbers_in_words():
+    refused = program("float32_default", 0, memory=None, refusal={"words": "no such kernel", "for_memory": False})
+    found = hardware_elsewhere([made_up(program("float32", 1), refused)])
+    assert found["refusals"] == {"t, b in float32 as the device multiplies it by default": "no such kernel"}
+    assert [row[1] for row in found["matrices"]["b"]["chart"].rows] == [
+        "strict float32",
+        "float32 as the device multiplies it by default",
+    ]
 
 
 def test_claims_are_judged_by_what_was_compiled_by_the_recipes_of_today(tmp_path):

@@ -44,7 +44,7 @@ def hardware_elsewhere(compiled: Sequence[CompiledTarget]) -> dict[str, Any] | N
         "versions": {key: value for made in compiled for key, value in made.versions.items()},
         "seconds": median(p.seconds for made in compiled for p in made.programs if p.benchmark and p.memory),
         "refusals": {
-            f"{made.title}, {p.benchmark or 'product'} in {p.numbers}": p.refusal.words
+            f"{made.title}, {p.benchmark or 'product'} in {NUMBERS[p.numbers]}": p.refusal.words
             for made in compiled
             for p in made.programs
             if p.refusal and not p.refusal.for_memory
