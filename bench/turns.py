@@ -28,7 +28,7 @@ from pipeline.files.untrusted import Remedy, read_rows
 from pipeline.machine.engine_choice import choose_engine
 from pipeline.speed.blocks import REPEAT, Block, PlacedBlock, Task
 from pipeline.speed.estimates import Speeds
-from pipeline.speed.measuring import is_settled, max_block_steps
+from pipeline.speed.measuring import is_settled, max_block_steps, measured_as, speeds_of
 from pipeline.speed.turns import take_turns
 from pipeline.speed.worker import worker
 from pipeline.statistics.intervals import Ratio
@@ -48,7 +48,7 @@ class TaggedBlock(PlacedBlock):
 def repeat(study: Study, benchmark: str, budget_seconds: float, repetition: int) -> list[TaggedBlock]:
     """Measure every variant of `benchmark`, the baseline again, and the baseline with 5 % more work in each step."""
     recipe, baseline = study.benchmarks[benchmark], study.comparison.baseline
-    multipliers = {name: study.variants[name].batch_multiplier for name in study.timed_as(benchmark).values()}
+    multipliers = {name: study.variants[name].batch_multiplier for name in measured_as(study, benchmark).values()}
     multipliers = {baseline: 1, REPEAT: 1, PLANTED: 1} | multipliers
 
     def start(name: str):  # type: ignore[no-untyped-def]
@@ -59,8 +59,8 @@ def repeat(study: Study, benchmark: str, budget_seconds: float, repetition: int)
     sizes = {name: max_block_steps(recipe, multiplier) for name, multiplier in multipliers.items()}
     sizes[PLANTED] = int(sizes[PLANTED] / MORE)
     say = partial(print, f"repetition {repetition}:", flush=True)
-    settled = partial(is_settled, study, benchmark)
-    found = take_turns(start, sizes, recipe.steps_per_execution, budget_seconds, True, settled, say)
+    ends = partial(is_settled, study, benchmark)
+    found = take_turns(start, sizes, recipe.steps_per_execution, budget_seconds, True, ends, say)
     return [TaggedBlock(**block.model_dump(), repetition=repetition) for block in found.blocks]
 
 
@@ -109,10 +109,9 @@ def show(study: Study, benchmark: str, blocks: Sequence[TaggedBlock]) -> dict[st
     themselves, how many hold 1 and find the planted difference, and in how many of all variants the interval holds what
     all repetitions give together.
     """
-    recipe = study.benchmarks[benchmark]
 
     def measured(blocks: Sequence[PlacedBlock]) -> Speeds:
-        return Speeds(blocks, study.comparison.baseline, recipe.num_examples(1), recipe.split.num_validation_examples)
+        return speeds_of(study, benchmark, blocks)
 
     launches = [list(group) for _, group in itertools.groupby(blocks, lambda block: (block.repetition, block.launch))]
     repetitions = [list(group) for _, group in itertools.groupby(blocks, lambda block: block.repetition)]

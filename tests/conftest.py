@@ -25,7 +25,7 @@ from pipeline.records.sketch import NUM_BUCKETS
 from pipeline.records.writing import write_run
 from pipeline.speed.blocks import REPEAT, PlacedBlock
 from pipeline.speed.estimates import Speeds
-from pipeline.speed.measuring import speeds_of, write_blocks, write_circumstances
+from pipeline.speed.measuring import measured_as, speeds_of, write_blocks, write_circumstances
 from pipeline.speed.turns import Measurement
 from pipeline.study.schema import RunKey, Study
 from pipeline.study.variant import expected_dtypes
@@ -327,7 +327,7 @@ def timed_blocks(
     Those of the variants in `failed` end so in the first launch.
     """
     recipe, variants = study.benchmarks[benchmark], study.variants_of(benchmark)
-    timed = dict.fromkeys(study.timed_as(benchmark).values())
+    timed = dict.fromkeys(measured_as(study, benchmark).values())
     names = [study.comparison.baseline, REPEAT, *(name for name in timed if name != study.comparison.baseline)]
     wiggle = np.random.default_rng(0).normal(0.0, spread, (len(names), 3))
     found = []

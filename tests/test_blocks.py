@@ -1,12 +1,14 @@
 import math
 
 import pytest
-from conftest import changed, epoch_records, planned_record, predictions, small_study, timed, weights
+from conftest import changed, epoch_records, planned_record, predictions, small_study, timed, weights, write_speeds
 from scipy import stats
 
 from pipeline.comparison import blocks
 from pipeline.comparison.finished_runs import Run
+from pipeline.comparison.finished_speeds import read_speeds
 from pipeline.comparison.summary import summarise, table
+from pipeline.speed.measuring import measured_as
 
 # Seconds of an epoch: float32 at B, at 2B, mixed at B, at 2B.
 SECONDS = {"float32": 8.0, "float32_2x": 4.0, "mixed": 2.0, "mixed_2x": 0.5}
@@ -150,6 +152,29 @@ def test_a_study_of_the_baseline_alone():
     everything = {key: run(planned_record(key, study), 9.0, 1.0) for key in study.runs()}
     comparison = compare(study, everything)
     assert (comparison.pairs, len(comparison.turns)) == ([], 2)
+
+
+def test_the_baseline_is_measured_also_where_a_variant_before_it_differs_in_its_learning_rate_alone(runs, tmp_path):
+    variants = small_study().model_dump(mode="json")["variants"]
+    scaled = {"scaled": variants["float32"] | {"learning_rate_multiplier": 2.0}}
+    study = small_study(variants=scaled | variants)
+    assert measured_as(study, "narrow") == {"scaled": "float32", "float32": "float32", "float32_2x": "float32_2x"}
+    for key in study.runs():
+        if key.variant == "scaled":
+            runs[key] = run(planned_record(key, study), 99.0, 8.0)
+    write_speeds(tmp_path, study, SECONDS)
+    speeds = {name: read_speeds(study, name, tmp_path) for name in study.benchmarks}
+    comparison = blocks.compare(study, runs, speeds)
+    assert comparison.find("wide", "mixed").speedup.ratio == pytest.approx(4)
+    alike = comparison.find("wide", "scaled").speedup
+    assert (alike.ratio, alike.low, alike.high) == (1, 1, 1)
+
+
+def test_variants_measured_as_one_are_as_fast_as_each_other():
+    study = small_study()
+    speeds = timed(study, SECONDS, spread=0.01)["wide"]
+    assert speeds.speedup("mixed", "mixed").ratio == 1
+    assert speeds.speedup("float32", "float32").ratio == 1
 
 
 def test_nothing_is_split_where_more_than_policy_and_batch_differ(runs):

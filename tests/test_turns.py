@@ -12,7 +12,7 @@ from conftest import REPOSITORY, SPEED, small_study, timed_blocks, write_speeds
 
 from pipeline.comparison.finished_speeds import read_speeds
 from pipeline.errors import InputError
-from pipeline.speed import turns
+from pipeline.speed import measuring, turns
 from pipeline.speed.blocks import REPEAT, Block, Task, besides_images
 from pipeline.speed.estimates import Speeds
 from pipeline.speed.measuring import is_settled, max_block_steps, speeds_of
@@ -344,6 +344,21 @@ def test_a_block_has_no_more_steps_than_an_epoch_and_whole_executions():
 
 def test_the_small_study_asks_for_what_a_test_can_afford():
     assert small_study().speed.model_dump() == SPEED
+
+
+def test_the_baseline_takes_part_in_turns_where_another_variant_stands_before_it(monkeypatch):
+    """It differs in its learning rate alone, and is measured as the baseline is."""
+    values = small_study().model_dump(mode="json")
+    first = {"scaled": values["variants"]["float32"] | {"learning_rate_multiplier": 2.0}}
+    study = small_study(variants=first | values["variants"])
+
+    def found(_start, max_steps, *_rest):
+        assert list(max_steps) == ["float32", REPEAT, "float32_2x"]
+        raise InterruptedError
+
+    monkeypatch.setattr(measuring, "take_turns", found)
+    with pytest.raises(InterruptedError):
+        measuring.measure_benchmark(study, "narrow", True, print)
 
 
 def test_the_quick_study_measures_speed_in_four_minutes():

@@ -14,6 +14,7 @@ from pipeline.comparison.pairing import check_comparable
 from pipeline.comparison.schema import Comparison, Pair, VariantStatistics
 from pipeline.records.schema import Outcome
 from pipeline.speed.estimates import Speeds
+from pipeline.speed.measuring import measured_as
 from pipeline.statistics import intervals
 from pipeline.statistics.equivalence import beyond_p_value, equivalence, tost_p_value
 from pipeline.statistics.intervals import Ratio
@@ -66,7 +67,7 @@ class _Blocks:
             }
             for name, by_seed in self.runs.items()
         }
-        self.timed_as = study.timed_as(benchmark)
+        self.measured_as = measured_as(study, benchmark)
         self.log_seconds = {name: self._log_seconds(name) for name in self.conditions}
 
     def _log_seconds(self, name: str) -> dict[int, float]:
@@ -171,7 +172,7 @@ class _Blocks:
         )
 
     def _speedup(self, baseline: str, candidate: str, whole_epochs: bool = False) -> Ratio:
-        return self.speeds.speedup(self.timed_as[baseline], self.timed_as[candidate], whole_epochs)
+        return self.speeds.speedup(self.measured_as[baseline], self.measured_as[candidate], whole_epochs)
 
     def _speedup_at_most(self, baseline: str, candidate: str) -> float | None:
         """Bound the speedup by whole runs, where those of the candidate were ended as too slow.
@@ -190,8 +191,7 @@ class _Blocks:
 
     def _effects(self, baseline: str, candidate: str) -> tuple[Ratio, Ratio, Ratio] | None:
         """Return the effects on speed of precision, of batch, and of both beyond each; None without corners."""
-        names = corners(self.conditions, baseline, candidate)
-        if not names:
+        if not (names := corners(self.conditions, baseline, candidate)):
             return None
         both_beyond_each = {baseline: -1.0, candidate: -1.0} | dict.fromkeys(names, 1.0)
         of_each = (self._speedup(baseline, name) for name in names)

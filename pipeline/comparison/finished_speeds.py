@@ -11,7 +11,7 @@ from pipeline.records.schema import RunRecord
 from pipeline.speed.blocks import REPEAT, PlacedBlock
 from pipeline.speed.circumstances import Circumstances
 from pipeline.speed.estimates import Speeds
-from pipeline.speed.measuring import max_block_steps, speeds_of
+from pipeline.speed.measuring import max_block_steps, measured_as, speeds_of
 from pipeline.study.schema import Study
 
 _MAX_BYTES = 2**20  # of the file that says where
@@ -68,7 +68,7 @@ def summarise_turns(study: Study, benchmark: str, speeds: Speeds) -> Turns:
 def _contradictions(study: Study, benchmark: str, blocks: Sequence[PlacedBlock]) -> Iterator[str]:
     """Yield what the blocks say against the study, or against each other."""
     recipe, baseline = study.benchmarks[benchmark], study.comparison.baseline
-    timed = study.timed_as(benchmark).values()
+    timed = measured_as(study, benchmark).values()
     multipliers = {name: study.variants[name].batch_multiplier for name in timed}
     multipliers[REPEAT] = multipliers[baseline]
     if {block.variant for block in blocks} != multipliers.keys():

@@ -14,7 +14,7 @@ Number = Annotated[int, Field(ge=0, le=10_000)]  # of a launch, a turn or a plac
 
 
 class Task(NamedTuple):
-    """What a process is told to train, on a line of its standard input: so many steps, and whether to validate then."""
+    """Tell a process, on a line of its standard input, to train so many steps and perhaps validate then."""
 
     num_steps: int
     with_validation: bool = False

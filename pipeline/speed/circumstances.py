@@ -14,7 +14,7 @@ EndReason = Literal[
 
 
 class Circumstances(Untrusted):
-    """What the blocks of a benchmark, in the file beside it, do not say. Speeds follow from the blocks alone.
+    """Hold what the blocks of a benchmark, in the file beside it, do not say. Speeds follow from the blocks alone.
 
     `environment` is that of the baseline's process in the last launch, as run records have theirs.
     """

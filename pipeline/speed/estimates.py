@@ -61,7 +61,8 @@ class Speeds:
 
         Validation is part of `whole_epochs`. Unknown where one of the two did not train.
         """
-        return self.contrast({baseline: 1.0, candidate: -1.0}, whole_epochs)
+        weights = {baseline: 1.0, candidate: -1.0} if baseline != candidate else {baseline: 0.0}
+        return self.contrast(weights, whole_epochs)
 
     def contrast(self, weights: Mapping[str, float], whole_epochs: bool = False) -> Ratio:
         """Return exp of the weighted sum of log seconds, with its interval; the weights of variants sum to 0.

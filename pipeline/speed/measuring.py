@@ -28,7 +28,7 @@ def measure_benchmark(
 ) -> tuple[Measurement, Speeds, dict[str, Any]]:
     """Train every variant of `benchmark` in turns, the baseline twice, for as long as the study says.
 
-    Of variants that differ in their learning rate alone the first takes part. The last value is the environment in
+    Of variants that differ in their learning rate alone one takes part. The last value is the environment in
     which the baseline trained.
 
     Args:
@@ -40,8 +40,8 @@ def measure_benchmark(
     """
     recipe, baseline = study.benchmarks[benchmark], study.comparison.baseline
     variants = study.variants_of(benchmark)
-    timed = {timed_as: variants[timed_as] for timed_as in study.timed_as(benchmark).values()}
-    max_steps = {name: max_block_steps(recipe, variant.batch_multiplier) for name, variant in timed.items()}
+    timed = dict.fromkeys(measured_as(study, benchmark).values())
+    max_steps = {name: max_block_steps(recipe, variants[name].batch_multiplier) for name in timed}
     max_steps = {baseline: max_steps[baseline], REPEAT: max_steps[baseline]} | max_steps
     command = ["stages.train_blocks", "--study", str(path), "--benchmark", benchmark, "--variant"]
     with tempfile.TemporaryDirectory() as folder:
@@ -64,6 +64,15 @@ def measure_benchmark(
             raise InputError(f"{benchmark}: the system ended the process of {baseline} before it trained.")
         environment = json.loads(described.read_text(encoding="utf-8"))
     return measurement, speeds_of(study, benchmark, measurement.blocks), environment
+
+
+def measured_as(study: Study, benchmark: str) -> dict[str, str]:
+    """Return, for each variant of `benchmark`, the one that is measured in turns for it.
+
+    Of those that differ in their learning rate alone it is the first, or the baseline.
+    """
+    timed_as, baseline = study.timed_as(benchmark), study.comparison.baseline
+    return {name: baseline if found == timed_as[baseline] else found for name, found in timed_as.items()}
 
 
 def max_block_steps(recipe: Benchmark, batch_multiplier: int) -> int:
