@@ -26,7 +26,7 @@ from stages import run
 
 PLAN_COLUMNS = ("candidate", "outcome", "seeds", "mean\npp", "spread\npp", "needed", "cautious")
 TURNS_COLUMNS = ("benchmark", "launches", "±", "target", *(f"for ±{width:.0%}" for width in HALF_WIDTHS))
-NUMBERS = f"""\
+MEANING_OF_SEEDS = f"""\
 Seeds that show on which side of the margin a difference lies, if they go on with
 this mean and this spread: that it is equivalent (TOST) where the mean lies within
 the margin, else that it lies beyond. Each pair by itself, at 5 %, with 80 % power.
@@ -35,7 +35,7 @@ seeds leaves it. "> {MAX_SEEDS}": the mean is close to the margin, or the spread
 
 
 def main(arguments: argparse.Namespace) -> None:
-    print(NUMBERS)
+    print(MEANING_OF_SEEDS)
     if arguments.spread_pp is not None:
         margin, spread = arguments.margin_pp or 1.0, arguments.spread_pp
         question = Question("", "–", arguments.num_seeds, 0.0, spread, margin, arguments.num_candidates, "")

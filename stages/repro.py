@@ -56,8 +56,8 @@ def plan(study: Study) -> list[str]:
     if num_runs != num_first * len(study.seeds):  # a benchmark is run at some of the seeds alone
         each = f"{num_first} of them for the first of {len(study.seeds)} seeds"
     lines = [
-        f"{num_runs} runs, {each}, at least {in_words(sum(budgets))} of speed in "
-        "turns, then the comparison and the report; what is finished stays. "
+        f"{num_runs} runs, {each}, {in_words(sum(budgets))} of speed in turns (longer where two launches take longer), "
+        "then the comparison and the report; what is finished stays. "
         f"From run {num_first} on each line says how long it still takes."
     ]
     if limit := study.max_run_seconds:

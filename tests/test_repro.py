@@ -173,7 +173,8 @@ def test_it_says_at_the_start_what_will_be_done_and_how_long_that_takes_at_most(
     study = small_study()
     (line,) = repro.plan(study)
     assert line.startswith(
-        "18 runs, 6 for each of 3 seeds, 2 s of speed in turns, then the comparison and the report; "
+        "18 runs, 6 for each of 3 seeds, 2 s of speed in turns (longer where two launches take longer), "
+        "then the comparison and the report; "
         "what is finished stays."
     )
     limited = study.model_copy(update={"max_run_seconds": 120})

@@ -13,6 +13,7 @@ from pipeline.claims.compiled_judges import read_compiled_evidence
 from pipeline.claims.evidence import Evidence
 from pipeline.claims.kinds import ValueClaim
 from pipeline.claims.results import load_results
+from pipeline.claims.rules import rule
 from pipeline.claims.schema import _recipe_paths, load_claims
 from pipeline.claims.verdicts import judge_claims
 from pipeline.comparison.fact_words import describe_facts
@@ -23,6 +24,7 @@ from pipeline.comparison.vocabulary import (
     QUANTITIES,
     SAMPLES,
     SETTING_NAMES,
+    describe_sample,
     describe_setting,
     describe_trial,
     number,
@@ -31,6 +33,7 @@ from pipeline.machine.hardware import Hardware
 from pipeline.numerics.facts import POLICIES, TRIALS, fact_names, sample_names
 from pipeline.records import schema as records
 from pipeline.report.reporting import SECTIONS, parts
+from pipeline.statistics.intervals import mean
 from pipeline.study import recipe
 from pipeline.study.schema import load_study
 
@@ -226,3 +229,10 @@ def test_no_page_has_a_key_outside_of_code(written_out):
     assert len(verdicts) == len(CLAIMS.claims)
     for text in ("256² is infinite in float16", "ran out of memory", "AVX512-FP16", "other process on its GPU"):
         assert text in html, text
+
+
+def test_a_number_of_steps_has_its_unit():
+    told = describe_sample("skipped_steps.mnist_dense", mean([3.0, 3.0, 3.0]), 3)
+    assert told == "the number of first steps that the loss scale skips in mnist_dense is 3 steps [3, 3], 3 tries"
+    claim = next(claim for claim in CLAIMS.claims if claim.id == "s2-first-steps-are-skipped")
+    assert "lies at 1 step or above" in rule(claim)

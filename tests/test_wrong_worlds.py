@@ -283,6 +283,8 @@ def test_a_study_by_another_recipe_gives_no_verdict(claim):
         assert judgement.measured
         assert judgement.reason.endswith("in the source")
         assert "recipe of the source" in judgement.would_change
+        if claim.benchmark == "mnist_dense" and claim.kind != "rounding":
+            assert "evening" in judgement.would_change  # two cores are enough for it
 
 
 @pytest.mark.parametrize(

@@ -33,9 +33,20 @@ def study_name(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")
 
 
-def num_seeds(margin_pp: float, num_candidates: int) -> int | None:
-    """Return how many seeds establish ±`margin_pp` if nothing differs, for the assumed spread; None for too many."""
-    return num_seeds_needed(_DIFFERENCE_SPREAD_PP, margin_pp, num_candidates)
+def num_seeds(margin_pp: float, num_candidates: int) -> int:
+    """Return how many seeds establish ±`margin_pp` if nothing differs, for the assumed spread.
+
+    Raises:
+        InputError: more than anybody runs.
+    """
+    needed = num_seeds_needed(_DIFFERENCE_SPREAD_PP, margin_pp, num_candidates)
+    if needed is None:
+        least = math.ceil(100 * detectable_margin(_DIFFERENCE_SPREAD_PP, MAX_SEEDS, num_candidates)) / 100
+        raise InputError(
+            f"--margin-pp: so small a margin takes more than {MAX_SEEDS} seeds, if accuracies vary by "
+            f"{ASSUMED_SPREAD_PP:g} pp from seed to seed. The least is {least:g}. Received: {margin_pp:g}"
+        )
+    return needed
 
 
 def propose(
@@ -59,8 +70,7 @@ def propose(
         runtime: the locked packages that train.
 
     Raises:
-        InputError: the study would be no valid one, takes too many seeds, or the data set has too few images for twice
-            the batch.
+        InputError: the study would be no valid one, it takes too many seeds, or the images are too few for twice B.
     """
     num_examples = description["num_train_examples"]
     num_validation = max(1, round(VALIDATION_SHARE * num_examples))
@@ -72,13 +82,6 @@ def propose(
     engine = RUNTIMES[runtime].engine
     name = study_name(f"{dataset} {model['name'].rpartition(':')[2]}")
     variants = _variants(policies, jit_compile=engine == "jax")
-    seeds = num_seeds(margin_pp, len(variants) - 1)
-    if seeds is None:
-        least = math.ceil(100 * detectable_margin(_DIFFERENCE_SPREAD_PP, MAX_SEEDS, len(variants) - 1)) / 100
-        raise InputError(
-            f"--margin-pp: so small a margin takes more than {MAX_SEEDS} seeds, if accuracies vary by "
-            f"{ASSUMED_SPREAD_PP:g} pp from seed to seed. The least is {least:g}. Received: {margin_pp:g}"
-        )
     split = {"num_train_examples": num_examples - num_validation, "num_validation_examples": num_validation}
     benchmark = {
         "dataset": dataset,
@@ -102,7 +105,7 @@ def propose(
         "comparison": COMPARISON | {"margin_pp": {name: margin_pp}},
         "profile": "advised",
         "description": f"Is mixed precision worth it for {model['name']} on {origin.tfds}?",
-        "seeds": list(range(seeds)),
+        "seeds": list(range(num_seeds(margin_pp, len(variants) - 1))),
     }
     validate(Study, values, f"MODEL={model['name']} DATASET={dataset} BATCH={batch_size}")
     return values

@@ -111,6 +111,7 @@ def _sample(claim: Any) -> _Rule:
     limit, above, below = claim.at_least, "or above", "below"
     if limit is None:
         limit, above, below = claim.at_most, "or below", "above"
+    unit = unit.removesuffix("s") if limit == 1 else unit
     return _Rule(
         f"the whole interval of {subject} lies at {limit:g}{unit} {above}", f"it lies wholly {below} {limit:g}{unit}"
     )

@@ -79,7 +79,8 @@ class _Answer(NamedTuple):
 
 # What would give a verdict where a recipe differs from the source's.
 _BY_RECIPE = {
-    "measured": "A study by the recipe of the source: the profile paper, or tpu, with what is named here.",
+    "measured": "A study by the recipe of the source, with what is named here: of MNIST the profile evening on two CPU "
+    "cores, of CIFAR-100 paper or tpu on an accelerator.",
     "compiled": "The recipe of the source, compiled: make compiled.",
 }
 

@@ -1,4 +1,4 @@
-"""How many seeds would settle what a comparison leaves open of accuracy, and what would narrow intervals of speedup."""
+"""Plan seeds that settle what a comparison leaves open of accuracy, and launches that narrow intervals of speedup."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ NO_PLAN = {
 
 
 class Question(NamedTuple):
-    """What is asked of one pair's accuracy, in percentage points; `settled` is empty where it is open."""
+    """Hold what is asked of one pair's accuracy, in percentage points; `settled` is empty where it is open."""
 
     candidate: str
     outcome: str

@@ -29,7 +29,7 @@ QUANTITIES = {
 SAMPLES = {
     "numpy_float16_speedup": ("the speed of NumPy's arithmetic in float16 beside float32", "×"),
     "notebook_split_gain": ("the validation accuracy by the notebook's split less that by a clean one", " pp"),
-    "skipped_steps": ("the number of first steps that the loss scale skips", ""),
+    "skipped_steps": ("the number of first steps that the loss scale skips", " steps"),
 }
 # A benchmark's settings by their key path, as in "the … is 64 in this study, 4,096 in the source".
 SETTING_NAMES = {

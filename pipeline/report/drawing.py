@@ -23,7 +23,7 @@ POLICY_COLOURS = {
     "float16": "#CC79A7",
     "bfloat16": "#E69F00",
 }
-NARROW = 8  # times: a band of ± so much less than the farthest value is too narrow to see
+MAX_SPAN = 8  # times: a band of ± so much less than the farthest value is too narrow to see
 INK = "#010203"  # stands for the page's text colour, which replaces it in the SVG
 STYLE: dict[Any, Any] = {
     "axes.edgecolor": INK,
@@ -63,7 +63,7 @@ class Series(NamedTuple):
 def squeeze_far_values(axes: Axes, near: float, values: Sequence[float]) -> str:
     """Make x logarithmic beyond ±2 `near`, and say so, where `values` reach so far that ±`near` could not be seen."""
     farthest = max(map(abs, values), default=0.0)
-    if farthest <= NARROW * near:
+    if farthest <= MAX_SPAN * near:
         return ""
     axes.set_xscale("symlog", linthresh=2 * near, linscale=1)
     low, high = min(*values, -2 * near) * 1.2, max(*values, 2 * near) * 1.2
