@@ -23,7 +23,8 @@ from pipeline.health.findings import Examination, Finding
 from pipeline.machine.hardware import Hardware
 from pipeline.speed.blocks import REPEAT, PlacedBlock
 from pipeline.speed.measuring import speeds_of
-from pipeline.speed.turns import MIN_LAUNCHES, MIN_TURNS, Measurement
+from pipeline.speed.sizing import MIN_TURNS
+from pipeline.speed.turns import MIN_LAUNCHES, Measurement
 from pipeline.study.dataset_source import DatasetSource
 from pipeline.study.schema import Study, load_study
 from stages import advise as stage

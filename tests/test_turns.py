@@ -16,7 +16,8 @@ from pipeline.speed import measuring, turns
 from pipeline.speed.blocks import REPEAT, Block, Task, besides_images
 from pipeline.speed.estimates import Speeds
 from pipeline.speed.measuring import is_settled, max_block_steps, speeds_of
-from pipeline.speed.turns import BLOCK_SECONDS, MIN_LAUNCHES, MIN_TURNS, balanced_orders, take_turns
+from pipeline.speed.sizing import BLOCK_SECONDS, MIN_TURNS
+from pipeline.speed.turns import MIN_LAUNCHES, balanced_orders, take_turns
 from pipeline.speed.worker import worker
 from pipeline.statistics.launches import launch_effects, launch_spread, speedup
 from pipeline.study.schema import load_study
@@ -39,8 +40,10 @@ def test_each_stands_in_each_place_and_after_each_other_equally_often(num_varian
 class Trainers:
     """Trainers of known speed, in steps a second, on a clock that only they move; and what was asked of them."""
 
-    def __init__(self, monkeypatch, outcomes=(), speeds=(), startup_seconds=1.0):
+    def __init__(self, monkeypatch, outcomes=(), speeds=(), startup_seconds=1.0, memory=100):
+        """In `memory` so many of them find room at once; one more ends the last that was started."""
         self.outcomes, self.speeds, self.startup_seconds = dict(outcomes), dict(speeds), startup_seconds
+        self.memory, self.alive = memory, 0
         self.now = 0.0
         self.started: list[str] = []
         self.trained: list[tuple[str, int]] = []
@@ -51,11 +54,14 @@ class Trainers:
     def start(self, variant):
         self.started.append(variant)
         self.now += self.startup_seconds
+        self.alive += 1
 
         def train(task):
             num_steps = task.num_steps
             if variant in self.outcomes:
                 return Block(outcome=self.outcomes[variant])
+            if self.alive > self.memory and variant == VARIANTS[-1]:
+                return Block(outcome="out_of_memory")
             self.trained.append((variant, num_steps))
             seconds = num_steps / self.speeds.get(variant, 20)
             self.now += seconds
@@ -70,6 +76,7 @@ class Trainers:
             )
 
         yield train
+        self.alive -= 1
 
     def measure(self, *, budget_seconds=0.0, side_by_side=True, max_steps=100, unit=1, is_settled=lambda _: False):
         sizes = dict.fromkeys(VARIANTS, max_steps)
@@ -127,8 +134,22 @@ def test_one_process_at_a_time_trains_all_its_blocks(monkeypatch):
 
 def test_processes_that_do_not_fit_side_by_side_come_one_after_the_other(monkeypatch):
     trainers = Trainers(monkeypatch)
-    monkeypatch.setattr(turns.psutil, "virtual_memory", lambda: type("Memory", (), {"available": 5}))
-    assert not trainers.measure().side_by_side  # 1.5 × four processes of a byte
+    monkeypatch.setattr(turns.psutil, "virtual_memory", lambda: type("Memory", (), {"available": 4}))
+    found = trainers.measure()
+    assert not found.side_by_side  # 1.5 × four processes of a byte, one of which there is
+    assert trainers.started[:2] == ["float32", "float32"]  # alone, and then as the first in a row
+    assert len(trainers.started) == 1 + len(VARIANTS) * MIN_LAUNCHES
+    assert [block.turn for block in found.blocks if (block.launch, block.variant) == (1, "float32")].count(0) == 1
+
+
+def test_what_finds_no_memory_beside_the_others_is_tried_alone_and_not_taken_for_too_large(monkeypatch):
+    trainers = Trainers(monkeypatch, memory=len(VARIANTS) - 1)
+    found = trainers.measure()
+    assert not found.side_by_side
+    assert {block.outcome for block in found.blocks} == {"completed"}
+    assert {block.variant for block in found.blocks if block.launch == 1} == set(VARIANTS)
+    assert len({(block.launch, block.turn, block.variant) for block in found.blocks}) == len(found.blocks)
+    assert Speeds(found.blocks, "float32", 40, 10).speedup("float32", "mixed").low is not None
 
 
 @pytest.mark.parametrize("outcome", ["out_of_memory", "diverged", "too_slow"])
@@ -136,7 +157,8 @@ def test_a_variant_that_fails_takes_no_further_part(monkeypatch, outcome):
     trainers = Trainers(monkeypatch, {"mixed": outcome})
     found = trainers.measure()
     assert [block.outcome for block in found.blocks if block.variant == "mixed"] == [outcome]
-    assert trainers.started.count("mixed") == 1
+    assert trainers.started.count("mixed") == 1 + (outcome == "out_of_memory")  # once more, alone
+    assert found.side_by_side
     assert {block.variant for block in found.blocks if block.launch == 2} == {"float32", REPEAT, "float32_2x"}
 
 

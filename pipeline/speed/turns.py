@@ -1,6 +1,5 @@
 """Measure the speed of variants in turns: short blocks of each, in a balanced order, over several launches."""
 
-import math
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -10,19 +9,15 @@ from typing import NamedTuple, cast
 
 import psutil
 
-from pipeline.speed.blocks import REPEAT, Block, PlacedBlock, Task
+from pipeline.speed.blocks import Block, PlacedBlock
 from pipeline.speed.circumstances import EndReason
+from pipeline.speed.sizing import Sizing
 from pipeline.speed.worker import Train
 
-# docs/decisions/speed-in-turns.md has the components of variance these come from.
-BLOCK_SECONDS = 0.2
-NUM_SIZING_UNITS, NUM_SIZINGS, MAX_SIZING_SECONDS = 2, 3, 10.0
-MIN_LAUNCHES, MAX_LAUNCHES = 2, 8
-MIN_TURNS, MAX_TURNS = 4, 200  # of a launch side by side
-MIN_LONG_TURNS, LONG_SECONDS = 2, 1.0  # fewer will do where a block of the baseline is so long that little stalls it
-MAX_TURNS_IN_A_ROW, ROW_SECONDS, MAX_ROWS = 20, 10.0, 20
-VALIDATION_EVERY = 4  # turns
+MIN_LAUNCHES, MAX_LAUNCHES, MAX_ROWS = 2, 8, 20
+MAX_TURNS = 200  # of a launch side by side
 STARTUP_SHARE = 0.5  # of the budget that launches may take
+MEMORY_MARGIN = 1.5  # times the peak of a process that has trained a few steps
 
 Start = Callable[[str], AbstractContextManager[Train]]  # starts the process of a variant
 
@@ -47,15 +42,12 @@ def balanced_orders(num_variants: int) -> list[list[int]]:
 
 
 class _Measuring:
-    """The blocks so far, the number of steps of a block by variant, and the variants that have failed."""
+    """The blocks so far, their sizes, and the variants that have failed."""
 
-    def __init__(self, start: Start, max_steps: Mapping[str, int], unit: int, budget_seconds: float) -> None:
-        self.start, self.max_steps, self.unit = start, max_steps, unit
+    def __init__(self, start: Start, sizing: Sizing, budget_seconds: float) -> None:
+        self.start, self.sizing, self.baseline = start, sizing, sizing.baseline
         self.started, self.budget_seconds = time.monotonic(), budget_seconds
-        self.baseline = next(iter(max_steps))
         self.blocks: list[PlacedBlock] = []
-        self.num_steps: dict[str, int] = {}
-        self.block_seconds: dict[str, float] = {}
         self.failed: set[str] = set()
         self.peak_memory_bytes = 0
         self.num_launches = 0  # unknown until the first launch has shown what one costs
@@ -63,36 +55,67 @@ class _Measuring:
 
     @property
     def variants(self) -> list[str]:
-        return [variant for variant in self.max_steps if variant not in self.failed]
+        return [variant for variant in self.sizing.max_steps if variant not in self.failed]
 
     def spent_seconds(self) -> float:
         return time.monotonic() - self.started
 
-    def launch_side_by_side(self, launch: int) -> None:
-        """Start a process of each variant, and have them train in turns for this launch's share of the budget."""
+    def launch_side_by_side(self, launch: int) -> bool:
+        """Start a process of each variant, and have them train in turns for this launch's share of the budget.
+
+        Return False, with nothing kept of the launch, where there is not enough memory for all of them at once. One
+        that runs out of memory beside the others is tried once more, alone, before that is taken for its own.
+        """
+        num_blocks, failed = len(self.blocks), set(self.failed)
+        fit = self._turns_side_by_side(launch)
+        for block in self.blocks[num_blocks:]:
+            if block.outcome == "out_of_memory" and self._fits_alone(block.variant):
+                fit = False
+        if not fit:
+            del self.blocks[num_blocks:]
+            self.failed = failed
+        return fit
+
+    def _turns_side_by_side(self, launch: int) -> bool:
         before = self.spent_seconds()
         with ExitStack() as processes, ThreadPoolExecutor(os.cpu_count()) as pool:
-            trains = {variant: processes.enter_context(self.start(variant)) for variant in self.variants}
-            list(pool.map(lambda variant: self._prepare(variant, trains[variant], launch), trains))
+            trains: dict[str, Train] = {}
+            others = self.variants
+            if launch == 1:  # what one takes says whether all fit
+                first, *others = others
+                trains[first] = processes.enter_context(self.start(first))
+                self._prepare(first, trains[first], launch)
+            if self.baseline in self.failed:
+                return True
+            more_bytes = self.peak_memory_bytes * (MEMORY_MARGIN * len(self.variants) - len(trains))
+            if more_bytes > psutil.virtual_memory().available:
+                return False
+            trains |= {variant: processes.enter_context(self.start(variant)) for variant in others}
+            list(pool.map(lambda variant: self._prepare(variant, trains[variant], launch), others))
             for variant in self.variants:
                 self._size(variant, trains[variant], launch)
             self.launch_seconds = self.spent_seconds() - before
             if self.baseline in self.failed:
-                return
+                return True
             if not self.num_launches:
                 affordable = int(STARTUP_SHARE * self.budget_seconds / self.launch_seconds)
                 self.num_launches = min(max(affordable, MIN_LAUNCHES), MAX_LAUNCHES)
             end = self.budget_seconds * launch / self.num_launches
             turn, turn_seconds = 0, 0.0
-            while turn < self._min_turns() or (turn < MAX_TURNS and self.spent_seconds() + turn_seconds <= end):
+            while turn < self.sizing.min_turns() or (turn < MAX_TURNS and self.spent_seconds() + turn_seconds <= end):
                 turn += 1
                 before = self.spent_seconds()
                 for place, variant in enumerate(self._order(turn), start=1):
                     self._train(variant, trains[variant], launch, turn, place)
                 turn_seconds = self.spent_seconds() - before
                 if self.baseline in self.failed:
-                    return
-            self.launch_seconds += self._min_turns() * turn_seconds
+                    return True
+            self.launch_seconds += self.sizing.min_turns() * turn_seconds
+        return True
+
+    def _fits_alone(self, variant: str) -> bool:
+        with self.start(variant) as train:
+            return train(self.sizing.first_task(variant)).outcome != "out_of_memory"
 
     def launch_in_a_row(self, launch: int) -> None:
         """Start one process after the other; each trains all its blocks and ends."""
@@ -103,7 +126,7 @@ class _Measuring:
                 self._size(variant, train, launch)
                 if self.baseline in self.failed:
                     return
-                for turn in range(1, self._turns_in_a_row() + 1):
+                for turn in range(1, self.sizing.turns_in_a_row() + 1):
                     self._train(variant, train, launch, turn, place)
         self.launch_seconds = self.spent_seconds() - before
 
@@ -111,50 +134,21 @@ class _Measuring:
         orders = balanced_orders(len(self.variants))
         return [self.variants[index] for index in orders[(turn - 1) % len(orders)]]
 
-    def _min_turns(self) -> int:
-        return MIN_TURNS if self.block_seconds[self.baseline] <= LONG_SECONDS else MIN_LONG_TURNS
-
-    def _turns_in_a_row(self) -> int:
-        affordable = int(ROW_SECONDS / self.block_seconds[self.baseline])
-        return max(min(affordable, MAX_TURNS_IN_A_ROW), self._min_turns())
-
-    def _stride(self, variant: str) -> int:
-        """Return that `variant` has a block in every so many turns: more than one where its shortest block is long.
-
-        The baseline is in every turn, because it is what others are compared with. Powers of two, so that the turns of
-        a slow variant are turns of every faster one.
-        """
-        if variant in (self.baseline, REPEAT):
-            return 1
-        longer = self.block_seconds[variant] / max(self.block_seconds[self.baseline], BLOCK_SECONDS)
-        return 1 << max(0, round(math.log2(longer / 2)))
-
     def _prepare(self, variant: str, train: Train, launch: int) -> None:
         """Warm a process up."""
-        block = train(Task(min(NUM_SIZING_UNITS * self.unit, self.max_steps[variant])))
+        block = train(self.sizing.first_task(variant))
         self.peak_memory_bytes = max(self.peak_memory_bytes, block.peak_memory_bytes or 0)
         self._keep(block, variant, launch, turn=0, place=0)
 
     def _size(self, variant: str, train: Train, launch: int) -> None:
         """Find out how many steps make a block, in the first launch and beside no other process that trains."""
-        if variant in self.num_steps or variant in self.failed:
-            return
-        num_steps = min(NUM_SIZING_UNITS * self.unit, self.max_steps[variant])
-        seconds: list[float] = []
-        while len(seconds) < NUM_SIZINGS and sum(seconds) < MAX_SIZING_SECONDS:
-            block = train(Task(num_steps))
-            if not block.wall_seconds:
-                self._keep(block, variant, launch, turn=0, place=0)
-                return
-            seconds.append(block.wall_seconds)
-        step_seconds = min(seconds) / num_steps
-        num_units = max(1, round(BLOCK_SECONDS / step_seconds / self.unit))
-        self.num_steps[variant] = min(num_units * self.unit, self.max_steps[variant])
-        self.block_seconds[variant] = self.num_steps[variant] * step_seconds
+        if variant not in self.sizing.num_steps and variant not in self.failed:
+            failure = self.sizing.size(variant, train)
+            if failure:
+                self._keep(failure, variant, launch, turn=0, place=0)
 
     def _train(self, variant: str, train: Train, launch: int, turn: int, place: int) -> None:
-        if variant not in self.failed and (turn - 1) % self._stride(variant) == 0:
-            task = Task(self.num_steps[variant], with_validation=(turn - 1) % VALIDATION_EVERY == 0)
+        if variant not in self.failed and (task := self.sizing.task(variant, turn)):
             self._keep(train(task), variant, launch, turn, place)
 
     def _keep(self, block: Block, variant: str, launch: int, turn: int, place: int) -> None:
@@ -185,14 +179,15 @@ def take_turns(
         side_by_side: whether processes of all variants may live at once; they do as long as memory allows it.
         is_settled: asked after each launch from the second on.
     """
-    state = _Measuring(start, max_steps, unit, budget_seconds)
+    state = _Measuring(start, Sizing(max_steps, unit), budget_seconds)
     launch, reason = 0, cast(EndReason | None, None)
     while reason is None:
         launch += 1
-        if side_by_side and 1.5 * state.peak_memory_bytes * len(state.variants) > psutil.virtual_memory().available:
+        if side_by_side and not state.launch_side_by_side(launch):
             say("not enough memory for a process of each variant at once: one after the other")
             side_by_side = False
-        (state.launch_side_by_side if side_by_side else state.launch_in_a_row)(launch)
+        if not side_by_side:
+            state.launch_in_a_row(launch)
         say(f"launch {launch}, {len(state.blocks)} blocks, {state.spent_seconds():.0f} s")
         is_spent = launch >= state.num_launches or state.spent_seconds() + state.launch_seconds > budget_seconds
         if state.baseline in state.failed:
