@@ -48,6 +48,15 @@ def test_where_all_of_validation_would_take_long_a_call_has_its_part_apart(works
     assert validated.validation_call_seconds == pytest.approx(0.1)
 
 
+@pytest.mark.parametrize("keeps", [False, True])
+def test_compiled_steps_are_kept_where_the_study_keeps_them(workspace, monkeypatch, keeps):
+    kept = []
+    monkeypatch.setattr(training.engine, "keep_compiled", kept.append)
+    study = small_study().model_copy(update={"compilation_cache": keeps})  # which only JAX does
+    train_blocks(study, "wide", "mixed", iter([]), lambda _: None, workspace)
+    assert kept == [workspace / ".cache/xla"] * keeps
+
+
 def test_the_first_of_images_on_disk_stay_there(workspace):
     split = small_study().benchmarks["wide"].split
     in_memory, on_disk = (

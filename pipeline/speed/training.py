@@ -22,6 +22,7 @@ from pipeline.training.building import build_model, compile_model
 from pipeline.training.evaluation import score
 from pipeline.training.loops import LOOPS
 from pipeline.training.precision import loss_scale_now
+from pipeline.training.run import COMPILED
 
 SEED = 0
 NUM_WARMUP_EXECUTIONS = 2
@@ -188,5 +189,7 @@ def train_blocks(
 
     Lack of memory, or a loss that is not finite, is a last block and no error.
     """
+    if study.compilation_cache:
+        engine.keep_compiled(root / COMPILED)
     with engine.data_parallel(study.devices):
         _Trainee(study, benchmark, variant, root, tasks, answer).train()
