@@ -1,4 +1,4 @@
-"""How far apart runs end: a candidate and its baseline, and beside that, the baseline at two seeds."""
+"""Measure how far apart runs end: a candidate and its baseline, and beside that, the baseline at two seeds."""
 
 import itertools
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What changes between variants beside what changes between seeds."""
+"""Set what changes between variants beside what changes between seeds."""
 
 import math
 
