@@ -32,7 +32,9 @@ def main(arguments: argparse.Namespace) -> None:
             print(f"  claims of its own: {excerpt(', '.join(checked.own_claims), 500)}")
         for name, then, today in checked.changes:
             print(f"  {name}: {then or 'no verdict'} then, {today or 'no verdict'} by today's rules")
-        if not checked.changes:
+        if checked.today is None:
+            print("  its results are of a schema that today's rules can't judge: the verdicts are those of its day")
+        elif not checked.changes:
             print(f"  {len(checked.today)} claims: today's rules give the verdicts of its day")
     if refused:
         raise InputError("\n".join(refused))

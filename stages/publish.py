@@ -9,9 +9,9 @@ from pipeline.claims.results import load_results
 from pipeline.errors import InputError
 from pipeline.files.writing import whole
 from pipeline.publication.anonymity import publish_anonymously
+from pipeline.publication.published import FILES, in_archive
 from pipeline.publication.publishing import publish
 from pipeline.publication.recomputing import recompute
-from pipeline.publication.site import FILES, in_archive
 from pipeline.report.status import status, write_status
 from stages import run
 

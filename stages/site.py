@@ -5,9 +5,10 @@ from pathlib import Path
 
 from pipeline.claims.compiled_judges import read_compiled_evidence
 from pipeline.claims.schema import CLAIMS, load_claims
-from pipeline.publication.checking import judge_today
+from pipeline.publication.checking import OtherSchemaError, judge_today
 from pipeline.publication.compiled_columns import target_pages
-from pipeline.publication.site import build_site, read_published
+from pipeline.publication.published import read_published
+from pipeline.publication.site import build_site
 from pipeline.report.rendering import PROJECT
 from stages import run
 
@@ -15,8 +16,12 @@ from stages import run
 def main(arguments: argparse.Namespace) -> None:
     folders = sorted(path for path in arguments.reports.glob("*") if path.is_dir())
     published = [read_published(folder) for folder in folders]
-    verdicts = {study.name: judge_today(study.folder / "crate.zip") for study in published}
-    today = {name: {judgement.id: judgement.verdict for judgement in found} for name, found in verdicts.items()}
+    today = {}
+    for study in published:
+        try:
+            today[study.name] = {found.id: found.verdict for found in judge_today(study.folder / "crate.zip")}
+        except OtherSchemaError as error:
+            print(f"note: {error}. It stands with the verdicts of its day")
     claims = load_claims(PROJECT / CLAIMS)
     compiled = target_pages(*read_compiled_evidence(PROJECT), claims)
     build_site(published, arguments.site, arguments.address, claims, today, compiled)

@@ -5,6 +5,7 @@ import re
 import shutil
 import time
 import xml.etree.ElementTree as ElementTree
+from argparse import Namespace
 from pathlib import Path
 
 import archives
@@ -21,9 +22,12 @@ from pipeline.comparison.finished_runs import Run
 from pipeline.errors import InputError
 from pipeline.files.characters import escape_deceptive
 from pipeline.publication.archive import unpack
+from pipeline.publication.checking import OtherSchemaError, judge_today
 from pipeline.publication.compiled_columns import target_pages
 from pipeline.publication.matrix import Cell, Column, rows_of
-from pipeline.publication.site import FILES, build_site, column_of, in_archive, read_published
+from pipeline.publication.published import FILES, in_archive, read_published
+from pipeline.publication.site import build_site, column_of
+from stages import site as stage
 
 CLAIMS = load_claims(REPOSITORY / "claims.yaml")
 ATOM = "{http://www.w3.org/2005/Atom}"
@@ -147,6 +151,47 @@ def test_the_page_of_a_claim_tells_what_changed_over_campaigns(reports, tmp_path
     assert "A model trained in pure float16 is half the size." in page
     for link in re.findall(r'href="\.\./([^"#]+)', page):
         assert (tmp_path / "site" / link).is_file()
+
+
+def test_changes_of_one_day_are_told_in_their_order(tmp_path):
+    verdicts = {"08": "reproduced", "12": "inconclusive", "16": "not reproduced"}
+    folders = [
+        judged(
+            write_published(tmp_path / "reports" / f"at-{hour}", f"at-{hour}", f"2026-01-01T{hour}:00:00+00:00"),
+            s1_half_the_size=verdict,
+        )
+        for hour, verdict in verdicts.items()
+    ]
+    build_site([read_published(folder) for folder in folders], tmp_path / "site", "https://example.org", CLAIMS)
+    page = (tmp_path / "site/claims/s1-half-the-size.html").read_text()
+    assert re.findall("<li>.*?: (.*?)</li>", page) == [
+        "reproduced on 2026-01-01, inconclusive on 2026-01-01",
+        "inconclusive on 2026-01-01, not reproduced on 2026-01-01",
+    ]
+
+
+def test_a_study_of_an_older_schema_stands_beside_the_others(reports, tmp_path, capsys):
+    """Verdicts did not say whose a claim is nor on what evidence, and what was compared had other numbers."""
+    older = reports[1]
+    verdicts = json.loads((older / "verdicts.json").read_text())
+    for verdict in verdicts:
+        for name in ("said_by", "evidence", "rule", "would_change"):
+            del verdict[name]
+    (older / "verdicts.json").write_text(json.dumps([verdict | {"kind": "number"} for verdict in verdicts]))
+    comparison = json.loads((older / "comparison.json").read_text())
+    (older / "comparison.json").write_text(json.dumps({"schema_version": 3, "rows": comparison["pairs"]}))
+    params = yaml.safe_load((older / "params.yaml").read_text())
+    params["optimisers"] = params.pop("variants")
+    (older / "params.yaml").write_text(yaml.safe_dump(params))
+    seal(older)
+    with pytest.raises(OtherSchemaError, match="today's rules can't judge its results"):
+        judge_today(older / "crate.zip")
+    stage.main(Namespace(reports=older.parent, site=tmp_path / "site", address="https://example.org"))
+    assert "note: " in capsys.readouterr().out
+    index, history = ((tmp_path / "site" / name).read_text() for name in ("index.html", "history.html"))
+    assert 'href="study-1/report.html#claim-a"' in index
+    assert ">2026-01</a>" not in history
+    assert ">2026-02</a>" in history
 
 
 def test_a_row_tells_on_how_many_devices_its_claim_holds(reports, tmp_path):

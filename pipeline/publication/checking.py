@@ -17,10 +17,11 @@ from pipeline.files.untrusted import excerpt, read_bytes
 from pipeline.publication.archive import CROISSANT, unpack
 from pipeline.publication.own_code import GET_IT_AGAIN
 from pipeline.publication.project_files import ask_git, check_project_files, is_known, named_commit, own_claims
+from pipeline.publication.published import FILES, Published, read_published
 from pipeline.publication.recomputing import first_difference, not_of_project, recompute
-from pipeline.publication.site import FILES, Published, read_published
 from pipeline.publication.validation import crate_faults
 from pipeline.report.rendering import PROJECT
+from pipeline.study.schema import load_study
 
 _MAX_SECONDS = 3600  # of the code of another day, for a study of hundreds of runs
 # What makes croissant.json, run by the code of the study's day: its report says nothing of that file.
@@ -33,16 +34,21 @@ sys.stdout.buffer.write(describe_tables(load_results(root), root).encode())
 """
 
 
+class OtherSchemaError(InputError):
+    """Today's rules can't judge what was published."""
+
+
 class Checked(NamedTuple):
     """Hold a study that was verified: by which rules its numbers recompute, and its claims by the rules of today.
 
+    `today` is None where its results are of a schema that today's rules do not know.
     `not_ours` are files of the project that the archive has otherwise, `own_claims` those that the sender added.
     """
 
     study: Published
     num_runs: int
     rules: str
-    today: list[Judgement]
+    today: list[Judgement] | None
     not_ours: list[str]
     own_claims: list[str]
 
@@ -50,6 +56,8 @@ class Checked(NamedTuple):
     def changes(self) -> list[tuple[str, str | None, str | None]]:
         """List the claims whose verdict is another by today's rules: the claim, the verdict of its day, today's."""
         then = {verdict["id"]: verdict["verdict"] for verdict in self.study.verdicts}
+        if self.today is None:
+            return []
         today = {judgement.id: judgement.verdict for judgement in self.today}
         names = [*then, *(name for name in today if name not in then)]
         return [(name, then.get(name), today.get(name)) for name in names if then.get(name) != today.get(name)]
@@ -60,8 +68,8 @@ def check_report(folder: Path) -> Checked:
 
     Raises:
         InputError: a file is missing, too many, damaged or another than its archive's; what claims are judged by is
-            not this project's; the crate is not valid; a number does not follow from the records, neither by today's
-            rules nor by those of the commit that it names; or today's rules can't judge it.
+            not this project's; the crate is not valid; or a number does not follow from the records, neither by
+            today's rules nor by those of the commit that it names.
     """
     study = read_published(folder)
     if odd := sorted(path.name for path in folder.iterdir() if path.name not in FILES):
@@ -74,26 +82,31 @@ def check_report(folder: Path) -> Checked:
         if faults := crate_faults(root):
             raise InputError(f"{archive} is no valid crate:\n" + "\n".join(f"  {fault}" for fault in faults))
         not_ours, added = not_of_project(root), own_claims(root)
-    num_runs, refusal = len(study.study.runs()), _refusal(archive)
+        num_runs = len(load_study(root / "params.yaml").runs())
+    refusal = _refusal(archive)
     rules = _recompute_by_its_day(archive, refusal) if refusal else "today's rules"
-    return Checked(study, num_runs, rules, judge_today(archive), not_ours, added)
+    try:
+        today = judge_today(archive)
+    except OtherSchemaError:
+        today = None
+    return Checked(study, num_runs, rules, today, not_ours, added)
 
 
 def judge_today(archive: Path) -> list[Judgement]:
     """Judge the published results in `archive` by this project's claims and judges.
 
     Raises:
-        InputError: the results are of a schema that today's judges do not know, or damaged.
+        OtherSchemaError: the study or its results are of a schema that today's judges do not know, or damaged.
     """
     with tempfile.TemporaryDirectory() as name:
         root = Path(name, "study")
-        unpack(archive, root)
-        shutil.copyfile(PROJECT / "claims.yaml", root / "claims.yaml")
         try:
+            unpack(archive, root)
+            shutil.copyfile(PROJECT / "claims.yaml", root / "claims.yaml")
             return judge_results(root)
         except InputError as error:
             text = str(error).replace(f"{root}/", "")
-            raise InputError(f"{archive}: today's rules can't judge its results: {text}") from None
+            raise OtherSchemaError(f"{archive}: today's rules can't judge its results: {text}") from None
 
 
 def _refusal(archive: Path) -> str:

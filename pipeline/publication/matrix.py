@@ -125,9 +125,12 @@ def by_source(rows: Sequence[ClaimRow], claims: Claims) -> dict[str, list[ClaimR
 
 
 def changes(row: ClaimRow, columns: Sequence[Column]) -> list[str]:
-    """Say in words where a verdict changed from one campaign to the next of the same profile and device."""
+    """Say in words where a verdict changed from one campaign to the next of the same profile and device.
+
+    `columns` stand latest first.
+    """
     series: dict[tuple[str, str], list[tuple[Column, Cell]]] = {}
-    for column, cell in sorted(zip(columns, row.cells, strict=True), key=lambda pair: pair[0].date):
+    for column, cell in reversed(list(zip(columns, row.cells, strict=True))):
         if cell:
             series.setdefault((column.device, column.about), []).append((column, cell))
     return [

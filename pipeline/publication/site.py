@@ -1,88 +1,33 @@
 """Turn published studies into a static site: the matrix of claims, a page for each, history, a feed and a badge."""
 
 import hashlib
-import re
 import shutil
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jinja2
 
-from pipeline.claims.result_files import Judgement, Status
 from pipeline.claims.schema import Claims
-from pipeline.comparison.schema import Comparison, Pair
+from pipeline.comparison.schema import Pair, VariantStatistics
 from pipeline.compiled.answers import NUMBERS
 from pipeline.errors import InputError
 from pipeline.files.characters import shown_value
-from pipeline.files.untrusted import Remedy, excerpt, read_json
 from pipeline.files.writing import partial_of, whole
-from pipeline.publication.archive import check_beside
 from pipeline.publication.compiled_columns import COMPILED_PAGES, TargetPage
 from pipeline.publication.matrix import Column, by_source, cells_of, changes, rows_of
+from pipeline.publication.published import CLAIM_PAGES, FILES, PAGES, Published
 from pipeline.report import figures
-from pipeline.study.schema import Study, load_study
 
 TEMPLATES = Path(__file__).parents[2] / "report" / "site"
-PAGES = ("index.html", "history.html", "feed.xml", "badge.svg")
-CLAIM_PAGES = "claims"
-FOLDERS = (CLAIM_PAGES, COMPILED_PAGES)
-# What a folder of a published study holds; the archive has everything else.
-FILES = ("report.html", "crate.zip", "params.yaml", "comparison.json", "verdicts.json", "status.json")
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
-class Published(NamedTuple):
-    """Hold one published study, read from its folder."""
+class _Point(NamedTuple):
+    """Hold what one study found of a pair."""
 
-    folder: Path
-    study: Study
-    comparison: Comparison
-    verdicts: list[dict[str, Any]]
-    status: dict[str, Any]
-
-    @property
-    def name(self) -> str:
-        return self.folder.name
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """Count the verdicts on published claims."""
-        published = [v["verdict"] for v in self.verdicts if v["said_by"] == "source" and v["verdict"] != "definition"]
-        return dict(Counter(published).most_common())
-
-
-def read_published(folder: Path) -> Published:
-    """Read the study in `folder`. Its files must be those of its archive; nothing is recomputed.
-
-    Raise an `InputError` that names the file that is missing, damaged or another.
-    """
-    if folder.name.lower() in (*PAGES, *FOLDERS):
-        raise InputError(f"{folder}: the site has a page of that name. Rename the folder")
-    if not _NAME.fullmatch(folder.name):
-        raise InputError(
-            f"{excerpt(folder)}: its name must be letters, digits, - and _ for an address. Rename the folder"
-        )
-    if folder.is_symlink():
-        raise InputError(f"{folder} is a link, and may lead anywhere. Put the study itself there")
-    missing = [name for name in FILES if not (folder / name).is_file() or (folder / name).is_symlink()]
-    remedy = Remedy(*[f"Publish the study again: make publish TO={folder}"] * 2)
-    if missing:
-        raise InputError(f"{folder}: {', '.join(missing)} missing, or no plain file. {remedy.missing}")
-    check_beside(folder / "crate.zip", {in_archive(name): folder / name for name in FILES if name != "crate.zip"})
-    return Published(
-        folder=folder,
-        study=load_study(folder / "params.yaml"),
-        comparison=read_json(Comparison, folder / "comparison.json", remedy),
-        verdicts=[verdict.model_dump() for verdict in read_json(list[Judgement], folder / "verdicts.json", remedy)],
-        status=read_json(Status, folder / "status.json", remedy).model_dump(),
-    )
-
-
-def in_archive(name: str) -> str:
-    """Return the name in its archive of a file that lies beside it."""
-    return name if name == "params.yaml" else f"results/{name}"
+    study: Published
+    pair: Pair
+    variant: VariantStatistics
 
 
 def column_of(published: Published, today: Mapping[str, str]) -> Column:
@@ -160,25 +105,29 @@ def histories(studies: Sequence[Published]) -> list[dict[str, Any]]:
 
     The first campaign gives the band.
 
-    Studies of different profiles or devices are series of their own: their numbers do not compare.
+    Studies of different profiles or devices are series of their own: their numbers do not compare. Those whose numbers
+    are of another schema than today's have none here.
     """
-    series: dict[tuple[str, ...], list[tuple[Published, Pair]]] = {}
+    series: dict[tuple[str, ...], list[_Point]] = {}
     for study in studies:
+        if study.comparison is None:
+            continue
         for pair in study.comparison.pairs:
             key = (study.study.profile, study.status["device"], pair.benchmark, pair.candidate, pair.baseline)
-            series.setdefault(key, []).append((study, pair))
+            variant = study.comparison.variant(pair.benchmark, pair.candidate)
+            series.setdefault(key, []).append(_Point(study, pair, variant))
     return [_history(key, points) for key, points in series.items()]
 
 
-def _history(key: tuple[str, ...], points: Sequence[tuple[Published, Pair]]) -> dict[str, Any]:
+def _history(key: tuple[str, ...], points: Sequence[_Point]) -> dict[str, Any]:
     profile, device, benchmark, candidate, baseline = key
-    first = points[0][1].speedup
-    speedups = [pair.speedup for _, pair in points]
-    differences = [pair.accuracy_difference_pp for _, pair in points]
-    times = [study.comparison.variant(benchmark, candidate).epoch_seconds for study, _ in points]
+    first = points[0].pair.speedup
+    speedups = [point.pair.speedup for point in points]
+    differences = [point.pair.accuracy_difference_pp for point in points]
+    times = [point.variant.epoch_seconds for point in points]
     rows = [
-        {"study": study, "pair": pair, "epoch_seconds": seconds.ratio}
-        for (study, pair), seconds in zip(points, times, strict=True)
+        {"study": point.study, "pair": point.pair, "epoch_seconds": point.variant.epoch_seconds.ratio}
+        for point in points
     ]
     identifier = "-".join((profile, hashlib.sha256(device.encode()).hexdigest()[:8], benchmark, candidate, baseline))
     return {
@@ -198,7 +147,7 @@ def _history(key: tuple[str, ...], points: Sequence[tuple[Published, Pair]]) -> 
                 f"Accuracy difference of {candidate}, {benchmark}",
                 "percentage points",
                 [(d.mean, d.low95, d.high95) for d in differences],
-                (-points[0][1].equivalence.margin_pp, points[0][1].equivalence.margin_pp),
+                (-points[0].pair.equivalence.margin_pp, points[0].pair.equivalence.margin_pp),
             ),
             figures.by_campaign(
                 f"{identifier}-seconds",

@@ -13,8 +13,9 @@ from pipeline.claims.compiled_judges import read_compiled_evidence
 from pipeline.claims.results import load_results
 from pipeline.claims.schema import load_claims
 from pipeline.publication.compiled_columns import target_pages
+from pipeline.publication.published import FILES, in_archive, read_published
 from pipeline.publication.publishing import publish
-from pipeline.publication.site import FILES, build_site, in_archive, read_published
+from pipeline.publication.site import build_site
 from pipeline.report.rendering import execute, render
 from pipeline.report.status import status, write_status
 

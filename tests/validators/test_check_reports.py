@@ -21,9 +21,9 @@ from pipeline.compiled.programs import RECIPES
 from pipeline.compiled.schema import COMPILED_FILES
 from pipeline.errors import InputError
 from pipeline.publication.checking import Checked, check_report, judge_today
+from pipeline.publication.published import FILES, in_archive
 from pipeline.publication.publishing import publish
 from pipeline.publication.recomputing import remake
-from pipeline.publication.site import FILES, in_archive
 from pipeline.publication.validation import VALIDATORS
 from pipeline.report.rendering import execute, render
 from stages import check_reports
