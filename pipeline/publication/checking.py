@@ -23,6 +23,7 @@ from pipeline.publication.validation import crate_faults
 from pipeline.report.rendering import PROJECT
 from pipeline.study.schema import load_study
 
+MAX_REPORT_BYTES = 10**6  # which opens within a second
 _MAX_SECONDS = 3600  # of the code of another day, for a study of hundreds of runs
 # What makes croissant.json, run by the code of the study's day: its report says nothing of that file.
 _DESCRIBE_TABLES = """
@@ -74,6 +75,11 @@ def check_report(folder: Path) -> Checked:
     study = read_published(folder)
     if odd := sorted(path.name for path in folder.iterdir() if path.name not in FILES):
         raise InputError(f"{folder}: {excerpt(', '.join(odd))} is no part of a published study. Remove it")
+    if (num_bytes := (folder / "report.html").stat().st_size) > MAX_REPORT_BYTES:
+        raise InputError(
+            f"{folder}: report.html has {num_bytes / 1e6:.1f} MB, and opens slowly above "
+            f"{MAX_REPORT_BYTES / 1e6:g} MB. Publish a study of fewer runs"
+        )
     archive = folder / "crate.zip"
     with tempfile.TemporaryDirectory() as name:
         root = Path(name, "study")

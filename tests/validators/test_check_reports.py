@@ -20,7 +20,7 @@ from pipeline.claims.results import load_results
 from pipeline.compiled.programs import RECIPES
 from pipeline.compiled.schema import COMPILED_FILES
 from pipeline.errors import InputError
-from pipeline.publication.checking import Checked, check_report, judge_today
+from pipeline.publication.checking import MAX_REPORT_BYTES, Checked, check_report, judge_today
 from pipeline.publication.published import FILES, in_archive
 from pipeline.publication.publishing import publish
 from pipeline.publication.recomputing import remake
@@ -94,7 +94,7 @@ def refused(folder: Path, pattern: str) -> None:
 def test_an_honest_study_passes_and_is_judged_by_todays_claims(sent):
     found = check_report(sent)
     assert found.rules == "today's rules"
-    assert found.num_runs == len(found.study.study.runs())
+    assert found.num_runs == 18
     assert [judgement.id for judgement in found.today] == [
         judgement.id for judgement in judge_today(sent / "crate.zip")
     ]
@@ -209,6 +209,11 @@ def test_a_file_that_nobody_asked_for_is_refused(sent):
 def test_a_script_in_the_name_of_the_folder_is_refused(sent, name):
     folder = sent.parent / ".." if name == ".." else sent.rename(sent.parent / name)
     refused(folder, "Rename the folder")
+
+
+def test_a_report_that_opens_slowly_is_refused(sent):
+    heavy = contents_of(sent / "crate.zip")["results/report.html"].ljust(MAX_REPORT_BYTES + 1)
+    refused(rewrite(sent, {"results/report.html": heavy}), r"report\.html has 1\.0 MB, and opens slowly above 1 MB")
 
 
 def test_a_script_in_the_name_of_a_file_is_refused(sent):
