@@ -111,15 +111,15 @@ def _num_variants(turns: Turns) -> int:
     return turns.degrees_of_freedom // (len(turns.num_turns_by_launch) - 1) + 1
 
 
-def how_to_narrow(turns: Turns, estimates: Mapping[str, float]) -> Iterator[str]:
+def how_to_narrow(turns: Turns, circumstances: Mapping[str, float]) -> Iterator[str]:
     """Say what the study has to ask for, for intervals of speedup that are narrower than they are.
 
     Args:
-        estimates: what the speed stage wrote: `side_by_side`, `spent_seconds`; empty where nothing is known of it.
+        circumstances: what the speed stage wrote: `side_by_side`, `spent_seconds`; empty where nothing is known of it.
     """
     if turns.half_width is None or turns.launch_spread is None:
         return
-    side_by_side, num_made = bool(estimates.get("side_by_side", True)), len(turns.num_turns_by_launch)
+    side_by_side, num_made = bool(circumstances.get("side_by_side", True)), len(turns.num_turns_by_launch)
     for width in sorted({*HALF_WIDTHS, turns.target_half_width}, reverse=True):
         if width >= turns.half_width:
             continue
@@ -133,8 +133,8 @@ def how_to_narrow(turns: Turns, estimates: Mapping[str, float]) -> Iterator[str]
             )
             return
         what = f"±{width:.0%} takes {needed} launches: speed.target_half_width: {width:g}"
-        if "spent_seconds" in estimates:
+        if "spent_seconds" in circumstances:
             # Starting processes may take this share of the budget; what is left over is not spent.
-            budget = math.ceil(needed * estimates["spent_seconds"] / num_made / STARTUP_SHARE)
+            budget = math.ceil(needed * circumstances["spent_seconds"] / num_made / STARTUP_SHARE)
             what += f", speed.budget_seconds: {budget} is enough"
         yield what
