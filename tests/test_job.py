@@ -141,3 +141,16 @@ def test_a_shell_that_put_it_in_the_background_may_end(start, job_control):
     wait_for(lambda: first.poll() is not None, SECONDS)
     time.sleep(2.5)
     assert [process for process in others if not gone(process) and process.cmdline()[-1] == "training.py"]
+
+
+def test_training_that_was_suspended_goes_on(start):
+    """Ctrl-Z, and `fg` after more than the second for which it waits for signals."""
+    first, _ = start(sys.executable, "training.py")
+    first.suspend()
+    time.sleep(2.5)
+    first.resume()
+    time.sleep(2.5)
+    assert first.poll() is None
+    first.send_signal(signal.SIGTERM)
+    wait_for(lambda: first.poll() is not None, SECONDS)
+    assert first.returncode == 128 + signal.SIGTERM

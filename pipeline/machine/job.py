@@ -67,15 +67,16 @@ def end_with_it(words: str) -> None:
     before = ancestors()
 
     def watch() -> None:
-        received = None
-        while received is None and not _changed(before):
+        number = None
+        while number is None and not _changed(before):
             received = signal.sigtimedwait(signals, 1)
-        number = received.si_signo if received else signal.SIGTERM
+            # A process that was stopped and goes on (Ctrl-Z and `fg`) receives one whose number Python made up.
+            number = received.si_signo if received and received.si_signo in signals else None
         try:
             if sys.stdout.isatty():
                 os.write(sys.stdout.fileno(), b"\r\x1b[2K")  # the live line
             os.write(sys.stderr.fileno(), f"interrupted: {words}\n".encode())
         finally:  # whoever read it may be gone
-            os._exit(128 + number)
+            os._exit(128 + (number or signal.SIGTERM))
 
     threading.Thread(target=watch, daemon=True).start()

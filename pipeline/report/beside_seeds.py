@@ -53,8 +53,8 @@ def _examples(results: Results, agreements: Sequence[Agreement]) -> Chart:
         [(series_of(results, name, candidate), values) for candidate, values in rows.items()],
         between_seeds,
         PercentFormatter(1.0),
-        f"test examples predicted otherwise (band: {baseline} at two seeds)",
-        f"Predictions other than {baseline}'s at the same seed",
+        f"test examples predicted otherwise\n(band: {baseline} at two seeds)",
+        f"Predictions beside {baseline}'s at the same seed",
     )
     percent = {candidate: [100 * value for value in values] for candidate, values in rows.items()}
     columns = ["candidate", "times as many as between seeds", "low", "high", "% other than the baseline, a seed each"]
@@ -81,8 +81,8 @@ def _weights(results: Results, first: Agreement, distances: dict[str, WeightDist
         [(series_of(results, name, candidate), each.between_variants) for candidate, each in distances.items()],
         between.between_seeds,
         StrMethodFormatter("{x:g}"),
-        f"distance ÷ that from start to end of {baseline} (band: two seeds of it)",
-        f"How far weights end from those of {baseline} at the same seed",
+        f"distance, in units of how far training moves {baseline}\n(band: {baseline} at two seeds)",
+        f"Weights beside {baseline}'s at the same seed",
     )
     columns = ["candidate", "times as far as between seeds", "low", "high", "distance from the baseline, a seed each"]
     rows = {candidate: each.between_variants for candidate, each in distances.items()}
