@@ -12,6 +12,8 @@ import psutil
 import pytest
 from projects import STUB_ENVIRONMENT, make_stub
 
+from pipeline.machine.job import ENDING
+
 # It reads no signal and returns to Python never, like a long call of the engine.
 TRAINING = """
 import ctypes, pathlib
@@ -51,7 +53,7 @@ def start(project: Path) -> Iterator[partial]:
                 stdout=said,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
+                preexec_fn=receive_signals,
             )
         processes.append(first)
         wait_for((project / "trains").exists, 60, first)
@@ -64,6 +66,12 @@ def start(project: Path) -> Iterator[partial]:
             process.kill()
     if processes:
         processes[0].wait(SECONDS)
+
+
+def receive_signals() -> None:
+    """Whatever the tests were started by: a shell in the background takes no SIGINT, and nohup no SIGHUP."""
+    for number in ENDING:
+        signal.signal(number, signal.SIG_DFL)
 
 
 def wait_for(true, seconds: float, process: psutil.Process | None = None) -> None:
