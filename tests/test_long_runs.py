@@ -102,7 +102,7 @@ def test_weights_beside_those_of_another_seed_are_told():
     chart = long_run_charts(results(agreements=[agreement(1)]), "wide")["weights"]
     assert told(chart) == (
         "Distance of the weights at the end, in units of how far training moves those of float32, wide: two seeds "
-        "of it end 1.00 apart and start 1.00 apart; mixed ends 0.30 from float32 at the same seed, 0.30 times as far "
+        "of it end 1 apart and start 1 apart; mixed ends 0.3 from float32 at the same seed, 0.3 times as far "
         "as two seeds (no interval)"
     )
     assert chart.rows == [["mixed", "0.3", "–", "–", "0.2", "0.4"], ["float32, two seeds each", "", "", "", "1"]]

@@ -68,14 +68,14 @@ def _weights(results: Results, first: Agreement, distances: dict[str, WeightDist
     name, baseline = first.benchmark, first.baseline
     between = max(distances.values(), key=lambda each: len(each.between_seeds))
     told = [
-        f"{candidate} ends {_mean(each.between_variants):.2f} from {baseline} at the same seed, "
+        f"{candidate} ends {_mean(each.between_variants):.2g} from {baseline} at the same seed, "
         f"{_times(each.ratio)} times as far as two seeds {_interval(each.ratio)}"
         for candidate, each in distances.items()
     ]
     description = (
         f"Distance of the weights at the end, in units of how far training moves those of {baseline}, {name}: "
-        f"two seeds of it end {_mean(between.between_seeds):.2f} apart and start "
-        f"{_mean(between.between_starts):.2f} apart; {'; '.join(told)}"
+        f"two seeds of it end {_mean(between.between_seeds):.2g} apart and start "
+        f"{_mean(between.between_starts):.2g} apart; {'; '.join(told)}"
     )
     draw = _rows_over_band(
         [(series_of(results, name, candidate), each.between_variants) for candidate, each in distances.items()],
@@ -162,11 +162,11 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _times(ratio: Ratio) -> str:
-    return "–" if ratio.ratio is None else f"{ratio.ratio:.2f}"
+    return "–" if ratio.ratio is None else f"{ratio.ratio:.2g}"
 
 
 def _interval(ratio: Ratio) -> str:
-    return "(no interval)" if ratio.low is None else f"[{ratio.low:.2f}, {ratio.high:.2f}]"
+    return "(no interval)" if ratio.low is None else f"[{ratio.low:.2g}, {ratio.high:.2g}]"
 
 
 def _digits(value: float | None) -> str:
