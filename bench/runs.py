@@ -38,7 +38,7 @@ VARIANTS = ("float32", "float32_2x", "mixed_float16", "mixed_float16_2x", "mixed
 MNIST, CIFAR = "mnist_dense", "cifar100_efficientnet_b0"
 OVERHEAD_TARGET = 0.45
 MEMORY_TARGETS = {CIFAR: 0.7}
-SPEED_TARGETS = {(MNIST, 28): 1.0, (CIFAR, 32): 1.25, (CIFAR, 224): 1.0}
+SPEED_TARGETS = {(MNIST, 28): 1.0, (CIFAR, 32): 1.1, (CIFAR, 224): 1.0}
 # A CPU trains 6 images of 224 × 224 a second: two or four steps an epoch have to do.
 FULL_SIZE = {
     "image_size": 224,
@@ -77,8 +77,10 @@ def composed(profile: str) -> Study:
 
 
 def quick_study(changes: Mapping[str, Mapping[str, Any]] | None = None) -> Study:
-    """Return one seed of the profile `quick`, with `changes` to benchmarks by name."""
+    """Return one seed of the profile `quick`, with `changes` to benchmarks by name, and `VARIANTS` of all of them."""
     values = composed("quick").model_dump(mode="json")
+    for name in VARIANTS:
+        values["variants"][name]["benchmarks"] = None
     for name, change in (changes or {}).items():
         values["benchmarks"][name] |= change
     return Study.model_validate(values | {"seeds": [0]})

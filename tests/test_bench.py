@@ -208,6 +208,12 @@ def test_the_peer_builds_the_same_efficientnet():
     assert network.count_params() == model.count_params() > 1e6
 
 
+def test_every_variant_is_measured_on_every_benchmark():
+    """Also those that `quick` leaves out: a run that is left out has no record to read."""
+    study = runs.quick_study()
+    assert all(set(runs.VARIANTS) <= set(study.variants_of(name)) for name in (runs.MNIST, runs.CIFAR))
+
+
 def test_the_products_of_a_model_are_counted_by_hand():
     """3 × 3 kernels from 2 to 4 channels at 6 × 6 places, depthwise ones, a dense layer; two operations a product."""
     images = keras.Input((8, 8, 2))
