@@ -103,7 +103,7 @@ def shifted(by: int) -> Edit:
 
     def edit(content: bytes) -> bytes:
         with np.load(io.BytesIO(content)) as arrays:
-            return npz(**{name: array + by for name, array in arrays.items()})(content)
+            return npz(**{name: array.astype(np.int64) + by for name, array in arrays.items()})(content)
 
     return edit
 

@@ -83,6 +83,7 @@ def test_a_run_leaves_a_complete_record(workspace, policy):
     with np.load(folder / "predictions.npz") as predictions:
         labels = np.load(workspace / "data" / "mnist" / "test_labels.npy")
         assert np.array_equal(predictions["labels"], labels)
+        assert {predictions[name].dtype for name in ("labels", "predicted")} == {np.dtype(np.uint8)}
         assert record.scores.test_accuracy == (predictions["predicted"] == labels).mean()
 
 

@@ -52,13 +52,18 @@ def write_run(
         writer = csv.DictWriter(file, list(EpochRecord.model_fields))
         writer.writeheader()
         writer.writerows(epoch.model_dump() for epoch in epochs)
-    np.savez_compressed(partial / "predictions.npz", labels=labels, predicted=predicted)
+    np.savez_compressed(partial / "predictions.npz", labels=_narrow(labels), predicted=_narrow(predicted))
     np.savez_compressed(partial / "weights.npz", start=weights["start"], end=weights["end"])
     if logs:
         shutil.copytree(logs, partial / "tensorboard")
     shutil.rmtree(directory, ignore_errors=True)
     partial.replace(directory)
     return directory
+
+
+def _narrow(classes: np.ndarray) -> np.ndarray:
+    """Return `classes` in the smallest type that holds them, which takes half the bytes of an archive."""
+    return classes.astype(np.min_scalar_type(int(classes.max(initial=0))))
 
 
 def finished_at(directory: Path) -> int | None:
