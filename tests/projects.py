@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import yaml
-from conftest import REPOSITORY, SPEED, benchmark
+from conftest import REPOSITORY, SPEED, benchmark, small_study
 
 IDENTITY = {f"GIT_{role}_{what}": "t" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 # For `make` and DVC in a project of `make_stub`, without what a `make test` above has set.
@@ -48,6 +48,19 @@ def make_project(folder: Path, study: dict, *profiles: dict, without: tuple[str,
     (folder / "params.yaml").write_text(yaml.safe_dump(study | profiles[0]))
     git(folder, "init", "--quiet", "--initial-branch=main")
     commit(folder)
+
+
+def make_checkout(folder: Path, *ignored: str, stages: dict | None = None) -> Path:
+    """A git repository with the small study, committed, and nothing else but these stages."""
+    (folder / ".dvc").mkdir(parents=True)
+    (folder / ".dvc" / "config").write_text("")
+    (folder / ".gitignore").write_text("\n".join(["/.campaigns/", "/.dvc/config.local", *ignored]) + "\n")
+    (folder / "params.yaml").write_text(yaml.safe_dump(small_study().model_dump(mode="json")))
+    if stages:
+        (folder / "dvc.yaml").write_text(yaml.safe_dump({"stages": stages}, sort_keys=False))
+    git(folder, "init", "--quiet", "--initial-branch=main")
+    commit(folder)
+    return folder
 
 
 def copy_tree(folder: Path, *, without: tuple[str, ...] = ()) -> None:

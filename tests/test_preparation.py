@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 from conftest import REPOSITORY, planned_record, small_study
-from projects import IDENTITY, git
+from projects import IDENTITY, git, make_checkout
 
 from pipeline.campaign.cluster import Cluster
 from pipeline.campaign.entry import entry
@@ -43,15 +43,7 @@ def programs(tmp_path_factory) -> Path:
 @pytest.fixture
 def checkout(tmp_path) -> Path:
     """A repository with a study of three seeds and nothing else."""
-    folder = tmp_path / "checkout"
-    (folder / ".dvc").mkdir(parents=True)
-    (folder / ".dvc" / "config").write_text("")
-    (folder / ".gitignore").write_text("/.campaigns/\n/.dvc/config.local\n/.dvc/called\n/data/\n")
-    (folder / "params.yaml").write_text(yaml.safe_dump(small_study().model_dump(mode="json")))
-    git(folder, "init", "--quiet", "--initial-branch=main")
-    git(folder, "add", "--all")
-    git(folder, "commit", "--quiet", "-m", "state")
-    return folder
+    return make_checkout(tmp_path / "checkout", "/.dvc/called", "/data/")
 
 
 @pytest.fixture

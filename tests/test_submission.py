@@ -6,9 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
 from conftest import REPOSITORY, small_study
-from projects import IDENTITY, git
+from projects import IDENTITY, git, make_checkout
 
 from pipeline.campaign.cluster import Cluster, shared_stages
 from pipeline.study.configuration import read
@@ -45,16 +44,7 @@ def environment(tmp_path) -> dict[str, str]:
 
 @pytest.fixture
 def checkout(tmp_path) -> Path:
-    folder = tmp_path / "checkout"
-    (folder / ".dvc").mkdir(parents=True)
-    (folder / ".dvc" / "config").write_text("")
-    (folder / ".gitignore").write_text("/.campaigns/\n/.dvc/config.local\n/.dvc/tmp\n")
-    (folder / "params.yaml").write_text(yaml.safe_dump(small_study().model_dump(mode="json")))
-    (folder / "dvc.yaml").write_text(yaml.safe_dump({"stages": PIPELINE}, sort_keys=False))
-    git(folder, "init", "--quiet", "--initial-branch=main")
-    git(folder, "add", "--all")
-    git(folder, "commit", "--quiet", "-m", "state")
-    return folder
+    return make_checkout(tmp_path / "checkout", "/.dvc/tmp", stages=PIPELINE)
 
 
 def test_speeds_are_measured_after_the_runs_and_on_nodes_of_their_own(checkout, environment):
