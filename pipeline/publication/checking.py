@@ -90,7 +90,7 @@ def check_report(folder: Path) -> Checked:
         not_ours, added = not_of_project(root), own_claims(root)
         num_runs = len(load_study(root / "params.yaml").runs())
     refusal = _refusal(archive)
-    rules = _recompute_by_its_day(archive, refusal) if refusal else "today's rules"
+    rules = _recompute_by_its_day(folder, refusal) if refusal else "today's rules"
     try:
         today = judge_today(archive)
     except OtherSchemaError:
@@ -125,35 +125,54 @@ def _refusal(archive: Path) -> str:
     return f"{archive}: its records give other results than were published.\n{texts}" if texts else ""
 
 
-def _recompute_by_its_day(archive: Path, refusal: str) -> str:
-    """Recompute with the code of the commit that the study names, and name these rules.
+def _recompute_by_its_day(folder: Path, refusal: str) -> str:
+    """Recompute the study in `folder` with the code of its day, and name these rules.
+
+    Its day is that of the commit it names, which made its runs, or of the one which brought its report: a study may be
+    judged by later code than trained it.
 
     Raises:
-        InputError: no commit of ours is named, or that code does not give the results either; then `refusal` is why.
+        InputError: no commit of ours is named, or no such code gives the results either; then `refusal` is why.
     """
+    archive = folder / "crate.zip"
     with tempfile.TemporaryDirectory() as name:
-        root, code = Path(name, "study"), Path(name, "code")
+        root = Path(name, "study")
         unpack(archive, root)
         commit = named_commit(root)
         if not commit:
             raise InputError(f"{refusal}\nIt names no commit, so the rules of its day are not known.")
-        packed = ask_git("archive", commit) if is_known(commit) else None
-        if packed is None:
+        if not is_known(commit):
             raise InputError(
                 f"{refusal}\nIts commit, {commit[:12]}, is not in the history here, so the rules of its day are not "
                 "known. A shallow clone has no history: git fetch --unshallow"
             )
-        with tarfile.open(fileobj=io.BytesIO(packed)) as file:
-            file.extractall(code, filter="data")
-        copy = Path(shutil.copy(archive, Path(name, "crate.zip")))
-        found = _run_code(code, "-m", "stages.report", "--from", str(copy)) is not None
-        if found and (root / CROISSANT).is_file():
-            described = _run_code(code, "-c", _DESCRIBE_TABLES, str(root))
-            published = read_bytes(root / CROISSANT, GET_IT_AGAIN)
-            found = described is not None and first_difference(published, described) is None
-    if not found:
-        raise InputError(f"{refusal}\nNor does it recompute with the code of its commit, {commit[:12]}.")
-    return f"the rules of its day, commit {commit[:12]}"
+        brought = (ask_git("log", "-1", "--format=%H", "--", str(folder.resolve() / "report.html")) or b"").decode()
+        days = list(dict.fromkeys([commit, brought.strip() or commit]))
+        for day in days:
+            if _gives_the_results(day, archive, root, Path(name, day)):
+                return f"the rules of its day, commit {day[:12]}"
+    tried = " or ".join(day[:12] for day in days)
+    raise InputError(f"{refusal}\nNor does it recompute with the code of its day, commit {tried}.")
+
+
+def _gives_the_results(commit: str, archive: Path, root: Path, code: Path) -> bool:
+    """Return whether the code of `commit`, unpacked into the new folder `code`, gives what was published.
+
+    Args:
+        root: where the archive is unpacked.
+    """
+    packed = ask_git("archive", commit)
+    if packed is None:
+        return False
+    with tarfile.open(fileobj=io.BytesIO(packed)) as file:
+        file.extractall(code, filter="data")
+    copy = Path(shutil.copy(archive, code.with_suffix(".zip")))
+    if _run_code(code, "-m", "stages.report", "--from", str(copy)) is None:
+        return False
+    if not (root / CROISSANT).is_file():
+        return True
+    described = _run_code(code, "-c", _DESCRIBE_TABLES, str(root))
+    return described is not None and first_difference(read_bytes(root / CROISSANT, GET_IT_AGAIN), described) is None
 
 
 def _run_code(code: Path, *arguments: str) -> str | None:

@@ -307,5 +307,27 @@ def test_a_study_by_rules_that_are_gone_is_recomputed_by_those_of_its_day(render
     forged = swap("Apache-2.0", "CC0-1.0")(contents_of(tmp_path / "reports/a-machine/crate.zip")["croissant.json"])
     rewrite(tmp_path / "reports/a-machine", {"croissant.json": forged})
     assert (
-        f"Nor does it recompute with the code of its commit, {day[:12]}" in check(project, tmp_path / "reports").stderr
+        f"Nor does it recompute with the code of its day, commit {day[:12]}" in check(project, tmp_path / "reports").stderr
     )
+
+
+def test_a_study_judged_by_later_code_than_trained_it_is_recomputed_by_the_code_that_came_with_it(rendered, tmp_path):
+    """Its report has a sentence that is neither in the code of its runs nor in that of today."""
+    project = tmp_path / "project"
+    copy_tree(project)
+    git(project, "init", "--quiet", "--initial-branch=main")
+    shutil.copyfile(rendered / "claims.yaml", project / "claims.yaml")
+    parts = project / "report/parts.html"
+    text = parts.read_text()
+    days = []
+    for words in (" as when it ran.</p>", ".</p>", " as of today.</p>"):
+        parts.write_text(text.replace(".</p>", words))
+        assert words in parts.read_text()
+        if words == ".</p>":
+            sent_from(of_a_commit(rendered, days[0], tmp_path / "study"), project / "sent/a-machine")
+        commit(project)
+        days.append(git(project, "rev-parse", "HEAD"))
+    (project / ".validators").symlink_to(VALIDATORS)
+    done = check(project, project / "sent")
+    assert done.returncode == 0, done.stderr
+    assert f"runs give every number, by the rules of its day, commit {days[1][:12]}" in done.stdout
