@@ -21,7 +21,7 @@ from pipeline.claims.schema import load_claims
 from pipeline.errors import InputError
 from pipeline.files.characters import escape_deceptive
 from pipeline.numerics.facts import POLICIES, TRIALS, fact_names, sample_names
-from pipeline.report import drawing, figures, reporting
+from pipeline.report import charts, drawing, figures, reporting
 from pipeline.report.rendering import execute
 from pipeline.report.rendering import render as render_report
 from pipeline.study.schema import RunKey, load_study
@@ -386,6 +386,20 @@ def test_what_few_seeds_can_tell_is_said_of_each_benchmark(rendered):
         in text
     )
     assert "<code>narrow</code>: 1 seed, which gives no interval of accuracy, and decides nothing about it." in text
+
+
+def test_a_run_that_was_resumed_is_told_of_and_has_warmed_up_twice(rendered):
+    found = results.load_results(rendered)
+    resumed = [run | {"resumed": number == 0} for number, run in enumerate(found.runs)]
+    slow = max((row for row in found.epochs if row["benchmark"] == "wide"), key=lambda row: row["epoch"])
+    first = slow | {"since_start": 1, "train_seconds": 99.0}
+    epochs = [first if row is slow else row for row in found.epochs]
+    assert "1 of 18 runs went on after an interruption." in reporting.parts(found._replace(runs=resumed))("threats")
+    assert "went on after an interruption" not in reporting.parts(found)("threats")
+    runs = {name: [run for run in found.runs if run["variant"] == name] for name in found.study.variants_of("wide")}
+    for counts, told in ((1, False), (2, True)):
+        rows = [row | {"since_start": counts} if row is first else row for row in epochs]
+        assert ("to 99 s" in charts.charts(found._replace(epochs=rows), "wide", runs)["traces"].svg) is told
 
 
 def test_the_arithmetic_is_in_the_report(rendered):

@@ -27,6 +27,7 @@ from pipeline.comparison.vocabulary import (
     describe_sample,
     describe_setting,
     describe_trial,
+    describe_variant,
     number,
 )
 from pipeline.machine.hardware import Hardware
@@ -36,6 +37,7 @@ from pipeline.report.reporting import SECTIONS, parts
 from pipeline.statistics.intervals import mean
 from pipeline.study import recipe
 from pipeline.study.schema import load_study
+from pipeline.study.variant import Variant
 
 CLAIMS, STUDY = load_claims(REPOSITORY / "claims.yaml"), load_study(REPOSITORY / "params.yaml")
 NAMES = {*POLICIES, *CLAIMS.benchmarks, *CLAIMS.variants, *STUDY.benchmarks, *STUDY.variants}
@@ -236,3 +238,27 @@ def test_a_number_of_steps_has_its_unit():
     assert told == "the number of first steps that the loss scale skips in mnist_dense is 3 steps [3, 3], 3 tries"
     claim = next(claim for claim in CLAIMS.claims if claim.id == "s2-first-steps-are-skipped")
     assert "lies at 1 step or above" in rule(claim)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"policy": "mixed_float16"}, "mixed_float16"),
+        (
+            {"batch_multiplier": 2, "learning_rate_multiplier": 2.0},
+            "float32, double the batch, double the learning rate",
+        ),
+        ({"policy": "float16", "loss_scale": {"mode": "dynamic"}}, "float16, a dynamic loss scale"),
+        ({"policy": "mixed_float16", "loss_scale": {"mode": "none"}}, "mixed_float16, no loss scale"),
+        (
+            {"policy": "mixed_float16", "batch_multiplier": 3, "loss_scale": {"mode": "fixed", "value": 1024.0}},
+            "mixed_float16, 3 times the batch, a fixed loss scale of 1,024",
+        ),
+        (
+            {"tf32": True, "jit_compile": True, "loop": "custom"},
+            "float32, TF32 allowed, compiled by XLA, a custom loop",
+        ),
+    ],
+)
+def test_a_variant_is_told_by_what_it_sets(settings, words):
+    assert describe_variant(Variant(**{"policy": "float32", "batch_multiplier": 1} | settings)) == words

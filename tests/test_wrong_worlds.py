@@ -5,18 +5,21 @@ from typing import Any
 import pytest
 from conftest import REPOSITORY
 from test_compiled import made_up, program
+from test_study import composed
 from test_verdicts import CPU, comparison, ratio
 
-from pipeline.claims.evidence import Evidence
+from pipeline.claims.evidence import Evidence, check_variant
 from pipeline.claims.judges import JUDGES
+from pipeline.claims.kinds import DEFAULT
 from pipeline.claims.schema import load_claims
-from pipeline.claims.verdicts import judge_claims
+from pipeline.claims.verdicts import judge_claims, other_recipe
 from pipeline.compiled.judging import KEEPS_MORE, OTHER_PROGRAM
 from pipeline.compiled.programs import WIDTHS
 from pipeline.compiled.schema import CompiledTarget, LargestBatch
 from pipeline.machine.hardware import Hardware
 from pipeline.numerics.facts import TRIALS
 from pipeline.statistics.intervals import Mean, proportion
+from pipeline.study.configuration import validate
 from pipeline.study.schema import Study, load_study
 
 CLAIMS = load_claims(REPOSITORY / "claims.yaml")
@@ -282,9 +285,51 @@ def test_a_study_by_another_recipe_gives_no_verdict(claim):
         assert (judgement.verdict, judgement.evidence) == ("not this recipe", None)
         assert judgement.measured
         assert judgement.reason.endswith("in the source")
-        assert "recipe of the source" in judgement.would_change
-        if claim.benchmark == "mnist_dense" and claim.kind != "rounding":
-            assert "evening" in judgement.would_change  # two cores are enough for it
+        by_compiler = "The recipe of the source, compiled" if claim.kind == "rounding" else ""
+        by_profile = f"The profile {claim.needs.profile} on " if claim.needs.profile else ""
+        assert judgement.would_change.startswith(by_compiler or by_profile or "A study by the recipe of the source")
+
+
+@pytest.mark.parametrize("claim", WITH_RECIPE, ids=identifiers(WITH_RECIPE))
+def test_the_profile_that_a_claim_names_has_its_recipe_and_its_variants(claim):
+    """Only the custom loop of S4 trains by a recipe that no profile has; a rounding is for the compiler to say."""
+    if claim.needs.profile is None:
+        assert claim.id == "s4-custom-loop-accuracy" or claim.kind == "rounding"
+        return
+    study = validate(Study, composed(f"profile={claim.needs.profile}"), claim.needs.profile)
+    assert other_recipe(claim, study.benchmarks[claim.benchmark].model_dump(), "here") == ""
+    of_device = {"paper": "tf32", "tpu": "float32_default"}.get(claim.needs.profile, "float32")
+    named = [getattr(claim, "baseline", None) or study.comparison.baseline, getattr(claim, "candidate", None)]
+    for name in filter(None, named):
+        check_variant(CLAIMS, study, claim.benchmark, of_device if name == DEFAULT else name)
+
+
+@pytest.mark.parametrize(
+    ("name", "lacks_recipe", "would_change"),
+    [
+        ("s1-faster-on-16-bit-hardware", False, "The same study on an NVIDIA GPU of compute capability ≥ 7.0."),
+        ("s1-faster-on-16-bit-hardware", True, "The profile paper on an NVIDIA GPU of compute capability ≥ 7.0."),
+        ("s4-custom-loop-accuracy", True, "A study by the recipe of the source, with what is named here."),
+    ],
+)
+def test_what_would_decide_is_a_study_that_can(name, lacks_recipe, would_change):
+    claim = next(claim for claim in CLAIMS.claims if claim.id == name)
+    recipe = claim.needs.recipe | ({"model.units": 7} if lacks_recipe else {})
+    asks = claim.model_copy(update={"needs": claim.needs.model_copy(update={"recipe": recipe})})
+    judgement = judged(asks, world(claim, holds=True)._replace(hardware=CPU, compiled=[]))
+    assert judgement.would_change == would_change
+
+
+def test_a_claim_of_hardware_and_a_variant_that_are_both_missing_asks_for_both():
+    claim = next(claim for claim in CLAIMS.claims if claim.id == "s2-xla-adds-speed")
+    asks = claim.model_copy(update={"needs": claim.needs.model_copy(update={"profile": None})})
+    right = world(claim, holds=True)
+    values = right.study.model_dump(mode="json")
+    del values["variants"]["mixed_float16_xla"]
+    judgement = judged(asks, right._replace(hardware=CPU, study=Study.model_validate(values)))
+    assert judgement.would_change == (
+        "A study that runs mixed_float16_xla on mnist_dense. It must run on an NVIDIA GPU."
+    )
 
 
 @pytest.mark.parametrize(

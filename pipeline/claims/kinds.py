@@ -16,7 +16,8 @@ class Needs(Section):
     """The conditions of a claim: a kind of hardware, and the recipe that the source trained by.
 
     `name` is part of the name of the device that absolute times belong to. `recipe` maps key paths of a benchmark to
-    the source's values; a study with others says "not this recipe".
+    the source's values; a study with others says "not this recipe". `profile` is that of this project which has the
+    recipe and the variants, and costs least.
     """
 
     hardware: Literal["anything", "cpu", "nvidia_gpu", "tpu", "intel_gpu"]
@@ -25,6 +26,7 @@ class Needs(Section):
     min_memory_gb: PositiveFloat | None = None
     max_memory_gb: PositiveFloat | None = None
     name: str | None = None
+    profile: Literal["quick", "evening", "paper", "tpu"] | None = None
     recipe: dict[str, Value | None] = Field(default_factory=dict, max_length=20)
 
 

@@ -77,12 +77,11 @@ class _Answer(NamedTuple):
     testable_by: str
 
 
-# What would give a verdict where a recipe differs from the source's.
 _BY_RECIPE = {
-    "measured": "A study by the recipe of the source, with what is named here: of MNIST the profile evening on two CPU "
-    "cores, of CIFAR-100 paper or tpu on an accelerator.",
+    "measured": "A study by the recipe of the source, with what is named here.",
     "compiled": "The recipe of the source, compiled: make compiled.",
 }
+_MADE_FOR = {"quick": "any machine", "evening": "two CPU cores", "paper": "an NVIDIA GPU", "tpu": "a TPU"}
 
 
 def _ask(kind: EvidenceKind, claim: Claim, claims: Claims, evidence: Evidence) -> _Answer:
@@ -95,13 +94,24 @@ def _ask(kind: EvidenceKind, claim: Claim, claims: Claims, evidence: Evidence) -
         assessment = JUDGES[kind][claim.kind](claim, claims, evidence)
     except NotTestableError as error:
         assessment, testable_by = Assessment("not testable here", str(error), None), error.testable_by
+    other = _other_recipe(kind, claim, evidence)
     if kind == "measured" and (wanted := lacking_hardware(claim.needs, evidence.hardware)):
         assessment = assessment._replace(verdict="not testable here", reason=f"needs {wanted}")
-        testable_by = f"The same study on {wanted}."
-    elif not testable_by and (other := _other_recipe(kind, claim, evidence)):
+        testable_by = _decided_by(claim, wanted, testable_by or (_BY_RECIPE[kind] if other else ""))
+    elif other and not testable_by:
         assessment = assessment._replace(verdict="not this recipe", reason=other)
-        testable_by = _BY_RECIPE[kind]
+        testable_by = _decided_by(claim, "", _BY_RECIPE[kind]) if kind == "measured" else _BY_RECIPE[kind]
     return _Answer(assessment, None if testable_by else kind, testable_by)
+
+
+def _decided_by(claim: Claim, wanted: str, lacking: str) -> str:
+    """Say which study decides: this one on the hardware that is wanted, or another where this one lacks more."""
+    profile = claim.needs.profile
+    if lacking and profile:
+        return f"The profile {profile} on {wanted or _MADE_FOR[profile]}."
+    if not wanted:
+        return lacking
+    return f"{lacking} It must run on {wanted}." if lacking else f"The same study on {wanted}."
 
 
 def _other_recipe(kind: EvidenceKind, claim: Claim, evidence: Evidence) -> str:

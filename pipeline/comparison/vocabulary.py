@@ -9,6 +9,7 @@ from typing import Any
 
 from pipeline.numerics.facts import TRIALS
 from pipeline.statistics.intervals import Mean
+from pipeline.study.variant import Variant
 
 Value = float | int | str | bool
 
@@ -96,6 +97,27 @@ def plain(key: str) -> str:
 
 def describe_setting(path: str, ours: Any, theirs: Any, where: str = "in this study") -> str:
     return f"the {SETTING_NAMES[path]} is {number(ours)} {where}, {number(theirs)} in the source"
+
+
+def describe_variant(variant: Variant) -> str:
+    """Tell what a variant sets, as in "mixed_float16, double the batch, a fixed loss scale of 1,024"."""
+
+    def times(factor: float, what: str) -> str:
+        return f"double the {what}" if factor == 2 else f"{number(factor)} times the {what}"
+
+    scale = variant.loss_scale
+    scales = {"fixed": f"a fixed loss scale of {number(getattr(scale, 'value', 0))}", "none": "no loss scale"}
+    told = {
+        variant.policy: True,
+        times(variant.batch_multiplier, "batch"): variant.batch_multiplier != 1,
+        times(variant.learning_rate_multiplier, "learning rate"): variant.learning_rate_multiplier != 1,
+        scales.get(scale.mode, "a dynamic loss scale"): scale
+        != Variant(policy=variant.policy, batch_multiplier=1).loss_scale,
+        "TF32 allowed": variant.tf32,
+        "compiled by XLA": variant.jit_compile,
+        "a custom loop": variant.loop == "custom",
+    }
+    return ", ".join(words for words, is_told in told.items() if is_told)
 
 
 def describe_trial(name: str) -> str:

@@ -69,10 +69,14 @@ def _curves(results: Results, name: str, series: Callable[[str, list[float]], dr
     accuracies: dict[str, dict[int, list[float]]] = {variant: {} for variant in results.study.variants_of(name)}
     elapsed: dict[str, dict[int, list[float]]] = {variant: {} for variant in accuracies}
     traces: dict[tuple[str, int], list[float]] = {}
+    steady: list[float] = []
+    num_warmup_epochs = results.study.comparison.num_warmup_epochs
     for row in results.epochs:
         if row["benchmark"] == name:
             trace = traces.setdefault((row["variant"], row["seed"]), [])
             trace.append(row["train_seconds"])
+            if row["since_start"] > num_warmup_epochs:
+                steady.append(row["train_seconds"])
             elapsed[row["variant"]].setdefault(row["epoch"], []).append(sum(trace))
             if row["validation_accuracy"] is not None:
                 accuracies[row["variant"]].setdefault(row["epoch"], []).append(row["validation_accuracy"])
@@ -92,7 +96,7 @@ def _curves(results: Results, name: str, series: Callable[[str, list[float]], dr
         ),
         "traces": Chart(
             figures.epoch_traces(
-                name, [series(v, trace) for (v, _), trace in traces.items()], results.study.comparison.num_warmup_epochs
+                name, [series(v, trace) for (v, _), trace in traces.items()], num_warmup_epochs, steady
             ),
             ["variant", "seed", "seconds of each epoch"],
             [[variant, seed, *map(_rounded, trace)] for (variant, seed), trace in traces.items()],

@@ -51,8 +51,11 @@ def accuracy_by_time(name: str, curves: Sequence[tuple[Series, Sequence[float]]]
     return draw_svg(f"{name}-time", text_alternative(f"Validation accuracy by training time, {name}", found), draw)
 
 
-def epoch_traces(name: str, runs: Sequence[Series], num_warmup_epochs: int) -> str:
-    """Training seconds of every epoch of every run, one line a run; the epochs that are left out are shaded."""
+def epoch_traces(name: str, runs: Sequence[Series], num_warmup_epochs: int, steady: Sequence[float]) -> str:
+    """Training seconds of every epoch of every run, one line a run; the epochs that are left out are shaded.
+
+    `steady` are the seconds that count. A run that was resumed has warmed up twice.
+    """
 
     def draw(axes: Axes) -> None:
         for series in runs:
@@ -66,8 +69,7 @@ def epoch_traces(name: str, runs: Sequence[Series], num_warmup_epochs: int) -> s
         axes.yaxis.set_minor_formatter(NullFormatter())
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
-    seconds = [value for series in runs for value in series.values[num_warmup_epochs:]]
-    found = [f"after the warm-up from {min(seconds):.3g} to {max(seconds):.3g} s"] if seconds else []
+    found = [f"after the warm-up from {min(steady):.3g} to {max(steady):.3g} s"] if steady else []
     return draw_svg(
         f"{name}-traces", text_alternative(f"Training seconds of every epoch of {len(runs)} runs, {name}", found), draw
     )
@@ -148,7 +150,7 @@ def speedups(name: str, rows: Sequence[tuple[Series, float | None, float | None,
 def exponent_histogram(name: str, exponents: Sequence[int], counts: Sequence[int], loss_scale: float) -> str:
     """Draw a histogram of gradients by exponent, and the exponents below which float16 has zeros."""
     total = sum(counts) or 1
-    smallest = -24  # of float16, subnormal
+    smallest = -25  # below half of the smallest float16, 2**-24, a number rounds to zero
     shift = math.log2(loss_scale)
     inside = [index for index, count in enumerate(counts) if count]
     first, last = (min(inside), max(inside)) if inside else (0, len(counts) - 1)

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from pipeline.claims.acceleration import DEVICES, device_of
 from pipeline.claims.results import Results
 from pipeline.comparison.fact_words import describe_facts
-from pipeline.comparison.vocabulary import describe_sample, number, plain
+from pipeline.comparison.vocabulary import describe_sample, describe_variant, number, plain
 from pipeline.comparison.wording import describe_speedup, margin_means_something
 from pipeline.files.characters import escape_deceptive, shown_value
 from pipeline.machine.hardware import hardware_of
@@ -51,6 +51,7 @@ def parts(results: Results) -> Callable[[str], str]:
         "number": _number,
         "mebibytes": _mebibytes,
         "plain": plain,
+        "variant": describe_variant,
         "speedup": describe_speedup,
         "value": number,
         "prose": _prose(results),
@@ -86,6 +87,7 @@ def parts(results: Results) -> Callable[[str], str]:
             "outcome_counts": outcome_counts(results),
             "num_runs": len(results.runs),
             "num_completed": outcome_counts(results).get("completed", 0),
+            "num_resumed": sum(run["resumed"] for run in results.runs),
             "num_faults": sum(len(variant.timing_faults) for variant in results.comparison.variants),
             "environments": results.environments,
             "benchmarks": [_benchmark(results, benchmark) for benchmark in results.study.benchmarks],

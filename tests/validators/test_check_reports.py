@@ -306,9 +306,8 @@ def test_a_study_by_rules_that_are_gone_is_recomputed_by_those_of_its_day(render
     assert f"  a: {then} then, not reproduced by today's rules" in done.stdout.splitlines()
     forged = swap("Apache-2.0", "CC0-1.0")(contents_of(tmp_path / "reports/a-machine/crate.zip")["croissant.json"])
     rewrite(tmp_path / "reports/a-machine", {"croissant.json": forged})
-    assert (
-        f"Nor does it recompute with the code of its day, commit {day[:12]}" in check(project, tmp_path / "reports").stderr
-    )
+    refusal = check(project, tmp_path / "reports").stderr
+    assert f"Nor does it recompute with the code of its day, commit {day[:12]}" in refusal
 
 
 def test_a_study_judged_by_later_code_than_trained_it_is_recomputed_by_the_code_that_came_with_it(rendered, tmp_path):
