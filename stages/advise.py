@@ -24,7 +24,6 @@ from pipeline.machine.terminal import print_table
 from pipeline.numerics.ceiling import largest_batch
 from pipeline.speed.measuring import measure_benchmark
 from pipeline.speed.worker import message
-from pipeline.study import user_code
 from pipeline.study.configuration import validate
 from pipeline.study.dataset_source import DatasetSource
 from pipeline.study.schema import Study, load_study
@@ -41,9 +40,6 @@ def main(arguments: argparse.Namespace) -> None:
     known = load_study().datasets
     runtime = installed_runtime() or "cpu"
     model = model_values(arguments.model, arguments.source, arguments.arguments or {}, runtime)
-    if ":" in arguments.model and not arguments.model.startswith("keras.applications:"):
-        module, _, function = arguments.model.partition(":")
-        user_code.check_function(module, function, Path(model["source"]))
     dataset = arguments.dataset if arguments.dataset in known else study_name(arguments.dataset)
     tfds = {"tfds": arguments.dataset}
     origin = known.get(dataset) or validate(DatasetSource, tfds, f"--dataset {arguments.dataset}")

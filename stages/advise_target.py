@@ -17,7 +17,6 @@ from pipeline.files.untrusted import Remedy, read_json
 from pipeline.files.writing import write_whole
 from pipeline.study.benchmark import Benchmark
 from pipeline.study.configuration import validate
-from pipeline.study.user_code import check_function
 from stages import run
 from stages.argument_types import mapping, positive
 
@@ -28,9 +27,6 @@ def main(arguments: argparse.Namespace) -> None:
     target = find_target(arguments.target)
     data = image_data(arguments.dataset)
     model = model_values(arguments.model, arguments.source, arguments.arguments or {}, "tpu")
-    if ":" in arguments.model and not arguments.model.startswith("keras.applications:"):
-        module, _, function = arguments.model.partition(":")
-        check_function(module, function, Path(model["source"]))
     size = arguments.image_size or data[0][0]
     name = f"{arguments.dataset}_{arguments.model.rpartition(':')[2]}".lower()
     benchmark = validate(Benchmark, recipe(arguments.dataset, model, size, arguments.batch), f"MODEL={arguments.model}")

@@ -9,7 +9,7 @@ from pathlib import Path
 from pipeline.claims.acceleration import speed
 from pipeline.claims.schema import load_claims
 from pipeline.comparison.finished_runs import read_record
-from pipeline.comparison.pairing import device
+from pipeline.comparison.pairing import check_candidates, device
 from pipeline.errors import InputError
 from pipeline.machine.environment import describe
 from pipeline.machine.hardware import Hardware, gpus, this_machine
@@ -24,12 +24,12 @@ MADE = ("data", "inputs", "runs", "results")  # folders that DVC writes: what ma
 
 def main(arguments: argparse.Namespace) -> None:
     messages = []
-    for load in (load_study, load_claims, check_own_code):
+    for load in (load_study, load_claims, check_own_code, lambda: check_candidates(load_study())):
         try:
             load()
         except InputError as error:
             messages.append(str(error))
-    if messages:
+    if messages := list(dict.fromkeys(messages)):
         raise InputError("\n".join(messages))
     study, hardware = load_study(), this_machine()
     runtime = arguments.runtime or study.runtime

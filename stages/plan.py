@@ -4,11 +4,10 @@ Both follow from what a finished study found; a spread of accuracy can be given 
 """
 
 import argparse
-import json
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from pipeline.claims.results import read_comparison
+from pipeline.comparison.finished_speeds import read_circumstances
 from pipeline.comparison.planning import (
     HALF_WIDTHS,
     Question,
@@ -53,7 +52,7 @@ def main(arguments: argparse.Namespace) -> None:
     print_table(TURNS_COLUMNS, [_turns_row(turns) for turns in comparison.turns], num_names=1)
     print()
     for turns in comparison.turns:
-        for line in how_to_narrow(turns, _circumstances(turns.benchmark)):
+        for line in how_to_narrow(turns, read_circumstances(turns.benchmark)):
             print(f"{turns.benchmark}: {line}.")
 
 
@@ -68,16 +67,10 @@ def _turns_row(turns: Turns) -> Sequence[object]:
     num_launches = len(turns.num_turns_by_launch)
     if turns.half_width is None:
         return turns.benchmark, num_launches, *"–––––"
-    side_by_side = bool(_circumstances(turns.benchmark).get("side_by_side", True))
+    side_by_side = read_circumstances(turns.benchmark).side_by_side
     needed = [launches_needed(turns, width, side_by_side) for width in HALF_WIDTHS]
     widths = f"±{turns.half_width:.1%}", f"±{turns.target_half_width:.0%}"
     return turns.benchmark, num_launches, *widths, *(number or f"> {most_launches(side_by_side)}" for number in needed)
-
-
-def _circumstances(benchmark: str) -> dict[str, float]:
-    """Return what the speed stage wrote beside its blocks; nothing where it is not there."""
-    path = Path("results", "speed", f"{benchmark}.json")
-    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
 
 
 def _positive(text: str) -> float:

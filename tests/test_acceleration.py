@@ -21,7 +21,7 @@ def cpu(*features):
         (gpu(8.0), "in hardware", "in hardware", "in hardware"),
         (gpu(9.0), "in hardware", "in hardware", "in hardware"),
         (gpu(12.0), "in hardware", "in hardware", "in hardware"),
-        (Hardware("tpu", "v5e"), "emulated", "in hardware", "no"),
+        (Hardware("tpu", "v5e"), "emulated", "in hardware", "in hardware"),  # float32 products in bfloat16
         (cpu("avx2"), "emulated", "emulated", "no"),
         (cpu("avx2", "avx512_bf16"), "emulated", "in part", "no"),
         (cpu("avx512_bf16", "amx_bf16"), "emulated", "in hardware", "no"),

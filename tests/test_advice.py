@@ -77,7 +77,10 @@ def test_without_a_gain_nothing_is_turned_on():
     found = advice(blocks(mixed_float16=1.25, mixed_bfloat16=2.0, float32_2x=1.1))
     assert (found.policy, found.batch_size) == ("float32", 128)
     assert "Stay with float32: mixed_float16 runs at 0.80× [0.80, 0.80]" in found.verdict[0]
+    assert "and it is the faster of the 16-bit policies" in found.verdict[0]
     assert "Keep batch 128: twice the batch is slower" in found.verdict[1]
+    alone = advice(blocks({"mixed_float16": "diverged"}, mixed_bfloat16=2.0))
+    assert "the speed of float32 at batch 128." in alone.verdict[0]
 
 
 def test_an_interval_that_holds_one_is_no_gain():

@@ -57,6 +57,18 @@ def test_speedup_splits_into_precision_batch_and_interaction(runs):
     assert pair.interaction.ratio == pytest.approx(2)
 
 
+def test_the_interaction_is_that_of_the_measured_twin_wherever_it_stands(runs):
+    """`measured_as` takes the first of two that differ in the learning rate alone."""
+    values = small_study().model_dump(mode="json")["variants"]
+    twin = {"mixed_2x_scaled": values["mixed_2x"] | {"learning_rate_multiplier": 2.0}}
+    last, first = (small_study(variants=variants) for variants in (values | twin, twin | values))
+    for study in (last, first):
+        for key in study.runs():
+            if key.variant == "mixed_2x_scaled":
+                runs[key] = run(planned_record(key, study), 99.0, 1.0, 1.0)
+        assert compare(study, {key: runs[key] for key in study.runs()}).find("wide", "mixed_2x").interaction.ratio
+
+
 def test_a_variant_with_another_learning_rate_has_the_speed_of_its_twin_and_an_accuracy_of_its_own():
     variants = small_study().model_dump(mode="json")["variants"]
     study = small_study(variants=variants | {"scaled": variants["float32_2x"] | {"learning_rate_multiplier": 2.0}})

@@ -76,6 +76,36 @@ def test_a_mixed_policy_is_advised_and_an_accurate_one_before_a_faster_one(found
     assert advice(of_policies(**found), "wide").startswith(start)
 
 
+def test_an_equivalence_near_chance_is_no_reason_to_use_a_policy():
+    found = results(1.0)
+    near = [
+        each.model_copy(update={"test_accuracy": each.test_accuracy.model_copy(update={"mean": 0.05})})
+        for each in found.comparison.variants
+    ]
+    found.comparison = found.comparison.model_copy(update={"variants": near})
+    sentence = advice(found, "wide")
+    assert sentence.startswith("Faster, but look at the accuracy: mixed: ")
+    assert sentence.endswith("and at an accuracy of 5.0% little can be said about its accuracy.")
+
+
+def test_the_advice_names_runs_that_diverged():
+    found = results(1.0)
+    pairs = [
+        each.model_copy(update={"failures": {"diverged": 2}}) if each.candidate == "mixed" else each
+        for each in found.comparison.pairs
+    ]
+    found.comparison = found.comparison.model_copy(update={"pairs": pairs})
+    assert advice(found, "wide").endswith("; mixed diverged at 2 seeds.")
+
+
+def test_a_mixed_baseline_has_each_headline_once():
+    found = of_policies(mixed_float16=(1.0, SAME), mixed_bfloat16=(1.0, SAME))
+    settings = found.study.comparison.model_copy(update={"baseline": "mixed_float16"})
+    found.study = found.study.model_copy(update={"comparison": settings})
+    told = headlines(found, "wide")
+    assert len(told) == len(set(told))
+
+
 def test_every_mixed_policy_has_a_headline():
     found = of_policies(mixed_float16=(1.0, SAME), bfloat16=(1.0, SAME), mixed_bfloat16=(1.0, SAME))
     assert [line.partition(",")[0] for line in headlines(found, "wide")] == ["mixed_float16", "mixed_bfloat16"]

@@ -266,6 +266,7 @@ def test_failed_runs_and_times_that_do_not_count():
     baseline = campaign("01")
     failed = campaign("02", (3, 4, 5), outcome="diverged", final_test_accuracy=None)
     assert detect_drift(failed, [baseline], [baseline])[::2] == (TOO_LITTLE, ["0 of 18 runs completed"])
+    assert detect_drift(failed, [failed], [failed]).exit_code == FINE  # as ever
     disturbed = campaign("02", (3, 4, 5)).model_copy(update={"launches": []})
     assert detect_drift(disturbed, [baseline], [baseline])[::2] == (INVALID, ["no measurement of speed counts"])
     two = campaign("01", (0, 1))

@@ -8,7 +8,10 @@ import pytest
 from conftest import REPOSITORY, small_study, timed
 from test_verdicts import comparison
 
+from pipeline.comparison.finished_speeds import read_circumstances
 from pipeline.comparison.planning import Question, describe_seeds, how_to_narrow, launches_needed, questions
+from pipeline.errors import InputError
+from pipeline.speed.circumstances import Circumstances
 from pipeline.statistics.equivalence import num_seeds_needed
 from pipeline.statistics.launches import half_width_of, num_launches_needed
 
@@ -109,7 +112,8 @@ def test_it_says_what_the_study_has_to_ask_for_and_where_the_machine_forbids_it(
         .turns[0]
         .model_copy(update={"half_width": 0.05, "degrees_of_freedom": 4, "target_half_width": 0.02})
     )
-    narrow, forbidden = how_to_narrow(turns, {"spent_seconds": 120.0, "side_by_side": True})
+    circumstances = Circumstances.model_construct(spent_seconds=120.0, side_by_side=True)
+    narrow, forbidden = how_to_narrow(turns, circumstances)
     needed = num_launches_needed(0.02, 5, 0.02)
     assert needed <= 8
     budget = math.ceil(needed * 60 / 0.5)
@@ -119,7 +123,7 @@ def test_it_says_what_the_study_has_to_ask_for_and_where_the_machine_forbids_it(
     )
     assert forbidden.startswith("±1% takes a quieter machine: the 8 launches that are the most made give ±1.8%")
     assert launches_needed(turns, 0.01, side_by_side=True) is None
-    assert [*how_to_narrow(turns.model_copy(update={"half_width": None, "launch_spread": None}), {})] == []
+    assert [*how_to_narrow(turns.model_copy(update={"half_width": None, "launch_spread": None}), circumstances)] == []
 
 
 def test_bad_numbers_are_refused():
@@ -128,6 +132,13 @@ def test_bad_numbers_are_refused():
         assert done.returncode == 2
         assert "Received: " in done.stderr
         assert "Traceback" not in done.stderr
+
+
+def test_a_damaged_file_of_the_speed_stage_is_named(tmp_path):
+    (tmp_path / "results/speed").mkdir(parents=True)
+    (tmp_path / "results/speed/wide.json").write_text("{")
+    with pytest.raises(InputError, match="Measure it again: dvc repro --force --single-item speed@wide"):
+        read_circumstances("wide", tmp_path)
 
 
 def test_without_a_study_it_says_what_to_do(tmp_path):

@@ -408,6 +408,26 @@ def test_the_arithmetic_is_in_the_report(rendered):
         assert text in html
 
 
+def test_what_a_benchmark_is_called_is_no_markup():
+    with_tag = drawing.draw_svg('x"><h1>\\q', "a chart", lambda axes: axes.plot([1, 2]))
+    assert "<h1>" not in with_tag
+
+
+def test_numbers_of_a_benchmark_that_the_study_does_not_have_are_refused(copied):
+    path = copied / "results" / "numerics.json"
+    found = json.loads(path.read_text())
+    found["gradients"] |= {"evil": next(iter(found["gradients"].values()))}
+    path.write_text(json.dumps(found))
+    with pytest.raises(InputError, match=r"numerics.json .*params.yaml has no benchmark 'evil'"):
+        results.load_results(copied)
+
+
+def test_a_study_is_finished_when_its_last_run_ends(rendered):
+    found = results.load_results(rendered)
+    runs = [run | {"started_at": "2026-01-31T23:59:50+00:00", "run_seconds": 60.0} for run in found.runs]
+    assert results.finished_at(found._replace(runs=runs)) == "2026-02-01T00:00:50+00:00"
+
+
 def test_a_chart_repeats_and_escapes_its_labels():
     series = drawing.Series("<b>&</b>", "float32", True, [1.0, 2.0])
     first, again = (figures.by_variant("x", "y", "T", "u", [series]) for _ in range(2))

@@ -448,6 +448,17 @@ def test_check_reports_both_files_at_once(tmp_path):
     assert "claim: unknown key. Did you mean 'claims'?" in done.stderr
 
 
+def test_check_refuses_a_study_that_compares_nothing(tmp_path):
+    shutil.copy(REPOSITORY / "claims.yaml", tmp_path)
+    values = small_study().model_dump(mode="json")
+    values |= {"variants": {"float32": values["variants"]["float32"]}}
+    values["comparison"]["further_pairs"] = []
+    (tmp_path / "params.yaml").write_text(yaml.safe_dump(values))
+    done = stage(tmp_path, "stages.check")
+    assert done.returncode == 2
+    assert "variants: no benchmark has two, so there is nothing to compare" in done.stderr
+
+
 def test_check_tells_before_training_that_finished_runs_have_another_device(tmp_path):
     """Made on the two cores of an Example CPU; those of another campaign train again anyway."""
     shutil.copy(REPOSITORY / "claims.yaml", tmp_path)

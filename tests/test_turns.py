@@ -14,7 +14,7 @@ from pipeline.comparison.finished_speeds import read_speeds
 from pipeline.errors import InputError
 from pipeline.speed import measuring, turns
 from pipeline.speed.blocks import REPEAT, Block, Task, besides_images
-from pipeline.speed.estimates import Speeds
+from pipeline.speed.estimates import ONE, Speeds
 from pipeline.speed.measuring import is_settled, max_block_steps, speeds_of
 from pipeline.speed.sizing import BLOCK_SECONDS, MIN_TURNS
 from pipeline.speed.turns import MIN_LAUNCHES, balanced_orders, take_turns
@@ -249,6 +249,12 @@ def test_the_interval_rests_on_how_launches_differ():
     assert math.log(ratio.new_high) == pytest.approx(0.5 + 12.7062 * 0.02 * math.sqrt(2 * 1.5), abs=1e-4)
 
 
+def test_two_that_are_measured_as_one_have_the_same_speed():
+    speeds = Speeds(timed_blocks(small_study(), "wide", {}, spread=0.01), "float32", 40, 10)
+    assert speeds.speedup("float32", "float32") == ONE
+    assert speeds.speedup("mixed", "mixed") == ONE
+
+
 def test_one_launch_gives_no_interval():
     assert speedup(np.array([[0.0, -0.5]]), [1, -1]).low is None
 
@@ -344,6 +350,8 @@ def test_images_of_a_block_are_those_of_its_steps(tmp_path):
         (",mixed\n", ",fixed\n", "its variants are not"),
         (",1,1,1,float32\n", ",7,1,1,float32\n", "its launches are not numbered from 1"),
         (",1,1,1,float32\n", ",1,2,1,float32\n", "a block stands twice"),
+        (",1,1,1,float32\n", ",21,1,1,float32\n", "more than 20 launches"),
+        (",1,1,1,float32\n", ",1,201,1,float32\n", "one of more than 200 turns"),
         ("completed,1,16,", "completed,1,sixteen,", "num_images"),
     ):
         assert old in text

@@ -339,7 +339,6 @@ def test_what_nothing_decides_is_shown_and_rests_on_no_evidence(claim):
     judgement = judged(claim, world(claim, holds=True))
     verdict = "definition" if claim.kind == "definition" else "not testable here"
     assert (judgement.verdict, judgement.evidence, judgement.measured) == (verdict, None, None)
-    assert judgement.is_published is (claim.kind == "untested")
     assert judgement.would_change
 
 
@@ -356,7 +355,6 @@ def test_what_is_asked_beyond_a_source_stands_apart():
         assert identifier in ours
     judgements = judge_claims(CLAIMS, world(JUDGED[0], holds=True))
     assert {judgement.id for judgement in judgements if judgement.said_by == "us"} == ours
-    assert not any(judgement.is_published for judgement in judgements if judgement.id in ours)
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ def advise(
         policy=policy,
         batch_size=batch_size,
         verdict=[
-            _policy_sentence(best, [row for row in rows if row.policy != "float32"]),
+            _policy_sentence(best, [row for row in rows if row.policy != "float32"], len(same_batch)),
             batch_sentence,
             f"Whether the accuracy stays the same these seconds can't tell: a study within ±{margin_pp:g} pp takes "
             f"{seeds} of every variant, if accuracies vary by {ASSUMED_SPREAD_PP:g} pp from seed to seed: a guess.",
@@ -106,7 +106,7 @@ def _row(
     )
 
 
-def _policy_sentence(best: Row | None, candidates: Sequence[Row]) -> str:
+def _policy_sentence(best: Row | None, candidates: Sequence[Row], num_usable: int) -> str:
     if best is None:
         why = ", ".join(f"{row.variant}: {row.outcome.replace('_', ' ')}" for row in candidates)
         return f"Stay with float32: no 16-bit policy is fit for this model as it is ({why}); see what to watch."
@@ -117,7 +117,8 @@ def _policy_sentence(best: Row | None, candidates: Sequence[Row]) -> str:
     if ratio.low > 1:
         return f"Use {best.policy}: {what}."
     if ratio.high < 1:
-        return f"Stay with float32: {what}, and it is the faster of the 16-bit policies."
+        fastest = ", and it is the faster of the 16-bit policies" if num_usable > 1 else ""
+        return f"Stay with float32: {what}{fastest}."
     return f"Stay with float32: no gain is shown, {what}."
 
 

@@ -135,10 +135,10 @@ def write_study(values: dict[str, Any], path: Path) -> None:
     path.write_text(header + yaml_files.dump(values), encoding="utf-8")
 
 
-def find_description(name: str, root: Path = Path("data")) -> dict[str, Any] | None:
+def find_description(name: str) -> dict[str, Any] | None:
     """Return `dataset.json` of a prepared data set; None where there is none yet."""
-    path = root / name / "dataset.json"
+    path = Path("data", name, "dataset.json")
     if not path.exists():
         return None
-    remedy = f"Remove {root / name} and ask again."
+    remedy = f"Remove {path.parent} and ask again."
     return read_json(Description, path, Remedy(remedy, remedy)).model_dump(mode="json")

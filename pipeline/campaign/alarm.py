@@ -5,6 +5,7 @@
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator, Sequence, Set
 from typing import NamedTuple
 
@@ -123,7 +124,13 @@ def _shifts_of_time(
 
 def _too_little(new: CampaignEntry, baseline: Sequence[CampaignEntry], compared: Set[Place]) -> Iterator[str]:
     completed = sum(run.outcome == "completed" for run in new.runs)
-    if completed < new.num_planned:
+    before: dict[tuple[str, str], set[str]] = defaultdict(set)  # how runs ended
+    for old in baseline:
+        for run in old.runs:
+            before[run.benchmark, run.variant].add(run.outcome)
+    failed = [run for run in new.runs if run.outcome != "completed"]
+    as_ever = sum(before[run.benchmark, run.variant] == {run.outcome} for run in failed)
+    if completed + as_ever < new.num_planned:
         yield f"{completed} of {new.num_planned} runs completed"
     if not baseline:
         yield f"series {new.series} has no baseline: python -m stages.pin --campaign {new.campaign}, and commit"

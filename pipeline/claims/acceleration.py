@@ -100,7 +100,9 @@ def speed(policy: str, tf32: bool, hardware: Hardware) -> Speed:
         return device.float16
     if compute == "bfloat16":
         return device.bfloat16
-    return device.tf32 if tf32 else "in hardware"
+    if not tf32:
+        return "in hardware"
+    return device.bfloat16 if hardware.kind == "tpu" else device.tf32  # what float32 products round to there
 
 
 def channel_multiple(hardware: Hardware) -> int | None:

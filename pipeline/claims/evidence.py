@@ -79,7 +79,8 @@ def check_variant(claims: Claims, study: Study, benchmark: str, name: str) -> No
         )
     # JAX compiles every step with XLA: there the choice is none.
     aside = {"benchmarks", "jit_compile"} if study.engine == "jax" else {"benchmarks"}
-    if study.variants[name].model_dump(exclude=aside) != claims.variants[name].model_dump(exclude=aside):
+    meant = claims.variants.get(name)
+    if meant is None or study.variants[name].model_dump(exclude=aside) != meant.model_dump(exclude=aside):
         raise NotTestableError(
             f"by {name} this study means something else than the claim",
             f"A study whose {name} is that of the variants in the file of claims.",

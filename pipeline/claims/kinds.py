@@ -71,6 +71,11 @@ class SpeedupClaim(_Threshold):
     baseline: Name | None = None
     with_validation: bool = False  # the source timed whole epochs
 
+    @property
+    def says_effect(self) -> bool:
+        """Tell whether the claim is of a difference, which chance could feign, and not that there is none."""
+        return self.at_least >= 1 if self.at_least is not None else (self.at_most or 1.0) < 1
+
 
 class AccuracyClaim(_Claim):
     """`candidate` and `baseline`, by default the study's, reach the same test accuracy."""

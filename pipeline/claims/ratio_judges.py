@@ -19,7 +19,8 @@ def judge_speedup(claim: SpeedupClaim, claims: Claims, evidence: Evidence) -> As
     lack = "no interval: one of the two did not train through two launches"
     verdict, reason = _judge_ratio(speedup, claim.at_least, claim.at_most, lack)
     chance = evidence.comparison.turns_of(claim.benchmark).baseline_again
-    if verdict != "inconclusive" and _is_off_one(chance) and _is_no_larger(speedup, chance):
+    says_so = claim.says_effect and verdict in ("reproduced", "in direction only")
+    if says_so and _is_off_one(chance) and _is_no_larger(speedup, chance):
         verdict, reason = "inconclusive", f"no more than the baseline differs from itself: {describe_ratio(chance)}"
     return Assessment(verdict, reason + failed_runs(pair) + describe_kernels(pair), measured)
 

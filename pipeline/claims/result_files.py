@@ -42,11 +42,6 @@ class Judgement(Untrusted):
     rule: str
     would_change: str
 
-    @property
-    def is_published(self) -> bool:
-        """Tell whether the verdict is counted as one on a published claim."""
-        return self.said_by == "source" and self.verdict != "definition"
-
 
 class Sizes(Untrusted):
     weights_bytes: Count
@@ -131,22 +126,6 @@ class Ceilings(Untrusted):
 
     schema_version: Literal[1]
     largest_batch: dict[str, dict[str, int | None]]
-
-
-class Status(Untrusted):
-    """`status.json`: `verdicts` on published claims, `experiments` of ours; a campaign adds what it found of drift."""
-
-    model_config = ConfigDict(extra="allow")
-
-    exit_code: int
-    advice: dict[str, str]
-    headlines: dict[str, list[str]]
-    verdicts: dict[str, int]
-    experiments: dict[str, int] = Field(default_factory=dict)
-    runs: dict[str, int]
-    device: str
-    finished_at: str
-    report: str
 
 
 class EpochRow(EpochRecord):

@@ -1,5 +1,6 @@
 """Everything under `results/` that a report prints, read and checked."""
 
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -11,7 +12,7 @@ from pipeline.comparison.schema import MIN_COMPARED_SEEDS, Agreement, Comparison
 from pipeline.compiled.answers import read_compiled
 from pipeline.compiled.schema import COMPILED_FILES, CompiledTarget
 from pipeline.errors import InputError
-from pipeline.files.untrusted import Remedy, damaged, read_json, read_rows
+from pipeline.files.untrusted import Remedy, damaged, excerpt, read_json, read_rows
 from pipeline.numerics.facts import POLICIES, fact_names
 from pipeline.records.environment import StableEnvironment
 from pipeline.study.schema import Study, load_study
@@ -34,6 +35,14 @@ class Results(NamedTuple):
     numerics: dict[str, Any]
     ceilings: dict[str, Any]
     compiled: list[CompiledTarget]
+
+
+def finished_at(results: Results) -> str:
+    """Return when the last run ended, in ISO 8601."""
+    ends = (
+        datetime.fromisoformat(run["started_at"]) + timedelta(seconds=run["run_seconds"] or 0.0) for run in results.runs
+    )
+    return max(ends).isoformat(timespec="seconds")
 
 
 # Which stage writes a file: the remedy where it is damaged.
@@ -97,6 +106,8 @@ def _read_agreements(comparison: Comparison, root: Path) -> list[Agreement]:
 def read_numerics(study: Study, root: Path = Path()) -> dict[str, Any]:
     """Return what 16-bit arithmetic did on the machine of `study`."""
     numerics = _read("numerics.json", Numerics, root)
+    if odd := (numerics.models.keys() | numerics.gradients.keys()) - study.benchmarks.keys():
+        raise _damaged("numerics.json", f"params.yaml has no benchmark {excerpt(min(odd))!r}", root)
     # Of a benchmark that did not fit into memory nothing is known.
     lacking = fact_names(name for name in study.benchmarks if name in numerics.gradients) - numerics.facts.keys()
     for name, model in numerics.models.items():

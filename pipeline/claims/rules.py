@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 from pipeline.claims.kinds import Claim
 from pipeline.claims.result_files import EvidenceKind, Verdict
-from pipeline.claims.run_judges import MIN_RUNS
 from pipeline.comparison.fact_words import describe_facts
 from pipeline.comparison.vocabulary import OUTCOMES, QUANTITIES, SAMPLES, describe_trial, listed
+from pipeline.statistics.intervals import MIN_BLOCKS
 
 
 class _Rule(NamedTuple):
@@ -60,7 +60,8 @@ def _ratio(what: str, at_least: float | None, at_most: float | None) -> _Rule:
 
 def _speedup(claim: Any) -> _Rule:
     found = _ratio("the speedup", claim.at_least, claim.at_most)
-    return found._replace(confirmed=found.confirmed + ", and further from 1 than the baseline from itself")
+    beyond_chance = ", and further from 1 than the baseline from itself" if claim.says_effect else ""
+    return found._replace(confirmed=found.confirmed + beyond_chance)
 
 
 def _same_accuracy(_claim: Any) -> _Rule:
@@ -73,8 +74,8 @@ def _same_accuracy(_claim: Any) -> _Rule:
 def _value(claim: Any) -> _Rule:
     near, quantity = f"{claim.value:g} ± {claim.tolerance:g}", QUANTITIES[claim.quantity]
     return _Rule(
-        f"at least {MIN_RUNS} runs put the {quantity} of one more run within {near}",
-        f"at least {MIN_RUNS} runs put it wholly outside",
+        f"at least {MIN_BLOCKS} runs put the {quantity} of one more run within {near}",
+        f"at least {MIN_BLOCKS} runs put it wholly outside",
     )
 
 

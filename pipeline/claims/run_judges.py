@@ -13,9 +13,7 @@ from pipeline.comparison.wording import (
     failed_runs,
     margin_means_something,
 )
-from pipeline.statistics.intervals import Interval, Mean
-
-MIN_RUNS = 3  # of two, t is 12.7 and the interval for one more run wider than any tolerance
+from pipeline.statistics.intervals import MIN_BLOCKS, Interval, Mean
 
 
 def judge_accuracy(claim: AccuracyClaim, claims: Claims, evidence: Evidence) -> Assessment:
@@ -35,9 +33,10 @@ def _judge_equivalence(pair: Pair, baseline_accuracy: float | None) -> tuple[Ver
     if pair.failures or pair.baseline_failures:
         return "inconclusive", "only some runs completed" + failed_runs(pair)
     near_chance = baseline_accuracy is not None and not margin_means_something(test.margin_pp, baseline_accuracy)
-    if near_chance and test.outcome != "inconclusive":
+    if near_chance and test.spread_pp is not None:
         shows = "to differ from" if test.outcome == "different" else f"to be within {margin} of"
-        return "inconclusive", f"{pair.baseline} itself reaches {baseline_accuracy:.1%}: {shows} that shows little"
+        would = "would show" if test.outcome == "inconclusive" else "shows"
+        return "inconclusive", f"{pair.baseline} itself reaches {baseline_accuracy:.1%}: {shows} that {would} little"
     if test.is_beyond:
         return (
             "not reproduced",
@@ -47,6 +46,8 @@ def _judge_equivalence(pair: Pair, baseline_accuracy: float | None) -> tuple[Ver
         return "reproduced", f"{test.outcome} within {margin} (TOST {_p_value(test.p_value_holm)} after Holm)"
     if test.spread_pp is None:
         return "inconclusive", f"no interval from {count_seeds(pair.num_seeds)} that both completed"
+    if test.p_value is None:
+        return "inconclusive", "they differ by the same at every seed, which gives no test"
     if test.outcome == "different":
         told = f"there is a difference, and whether it lies within {margin} or beyond is open"
         return "inconclusive", f"{told}; {describe_plan(test)}"
@@ -69,12 +70,11 @@ def judge_value(claim: ValueClaim, claims: Claims, evidence: Evidence) -> Assess
     if statistic.mean is None:
         return Assessment("inconclusive", "no run completed", None)
     if statistic.new_low is None or statistic.new_high is None:
-        return Assessment("inconclusive", "no interval for one more run", f"{quantity} {statistic.mean:.4g}")
+        lack = f"{count_seeds(statistics.completed.count)} completed, {MIN_BLOCKS} are needed"
+        return Assessment("inconclusive", lack, f"{quantity} {statistic.mean:.4g}")
     interval = Interval(statistic.new_low, statistic.new_high)
     measured = f"{quantity} {statistic.mean:.4g}; one more run would fall in [{interval.low:.4g}, {interval.high:.4g}]"
-    num_runs, near = statistics.completed.count, f"{claim.value:g} ± {claim.tolerance:g}"
-    if num_runs < MIN_RUNS:
-        return Assessment("inconclusive", f"{count_seeds(num_runs)} completed, {MIN_RUNS} are needed", measured)
+    near = f"{claim.value:g} ± {claim.tolerance:g}"
     if interval.low >= claim.value - claim.tolerance and interval.high <= claim.value + claim.tolerance:
         return Assessment("reproduced", f"any further run here would give {near} (95 %)", measured)
     if interval.low > claim.value + claim.tolerance or interval.high < claim.value - claim.tolerance:

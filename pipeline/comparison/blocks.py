@@ -72,11 +72,12 @@ class _Blocks:
 
     def _log_seconds(self, name: str) -> dict[int, float]:
         """Return the log of the steady epoch's seconds by seed, of completed runs whose times count."""
-        counted = {
-            seed: timing.counted_epoch_seconds(run.record, run.epochs, self.settings)
+        steady = {
+            seed: timing.steady_epoch_seconds(run.epochs, self.settings.num_warmup_epochs)
             for seed, run in self.completed[name].items()
+            if seed not in self.faults[name]
         }
-        return {seed: math.log(seconds) for seed, seconds in counted.items() if seconds}
+        return {seed: math.log(seconds) for seed, seconds in steady.items() if seconds}
 
     def variant(self, name: str) -> VariantStatistics:
         completed = self.completed[name].values()
@@ -195,7 +196,8 @@ class _Blocks:
             return None
         both_beyond_each = {baseline: -1.0, candidate: -1.0} | dict.fromkeys(names, 1.0)
         of_each = (self._speedup(baseline, name) for name in names)
-        return (*of_each, self.speeds.contrast(both_beyond_each))  # type: ignore[return-value]
+        measured = {self.measured_as[name]: weight for name, weight in both_beyond_each.items()}
+        return (*of_each, self.speeds.contrast(measured))  # type: ignore[return-value]
 
 
 def _accuracy(run: Run) -> float:

@@ -22,11 +22,11 @@ class Tests(NamedTuple):
 
 
 def adjust(tests: Mapping[Names, Tests], families: Mapping[Names, Hashable]) -> dict[Names, Tests]:
-    """Adjust p-values by Holm's method over each family; a pair that stands in no family keeps its own."""
+    """Adjust p-values by Holm's method over each family; every pair stands in one."""
     members: dict[Hashable, list[Names]] = defaultdict(list)
     for pair, family in families.items():
         members[family].append(pair)
-    adjusted = dict(tests)
+    adjusted: dict[Names, Tests] = {}
     for pairs in members.values():
         same, other = (holm(p_values) for p_values in zip(*(tests[pair] for pair in pairs), strict=True))
         adjusted |= {pair: Tests(*values) for pair, values in zip(pairs, zip(same, other, strict=True), strict=True)}

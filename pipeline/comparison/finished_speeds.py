@@ -12,9 +12,11 @@ from pipeline.speed.blocks import REPEAT, PlacedBlock
 from pipeline.speed.circumstances import Circumstances
 from pipeline.speed.estimates import Speeds
 from pipeline.speed.measuring import max_block_steps, measured_as, speeds_of
+from pipeline.speed.turns import MAX_ROWS, MAX_TURNS
 from pipeline.study.schema import Study
 
-_MAX_BYTES = 2**20  # of the file that says where
+_CIRCUMSTANCES = "results/speed/{}.json"
+_MAX_BYTES = 2**20
 
 
 def read_speeds(study: Study, benchmark: str, root: Path = Path()) -> Speeds:
@@ -34,14 +36,18 @@ def check_circumstances(study: Study, record: RunRecord, root: Path = Path()) ->
     """
     wanted = surroundings(record.environment)
     for benchmark in study.benchmarks:
-        path, remedy = root / f"results/speed/{benchmark}.json", _remedy(benchmark)
-        found = surroundings(read_json(Circumstances, path, remedy, _MAX_BYTES).environment)
+        found = surroundings(read_circumstances(benchmark, root).environment)
         for what, value in wanted.items():
             if found[what] != value:
                 raise InputError(
-                    f"{path} and {record.key.directory} can't be compared: they differ in {what} "
-                    f"({found[what]}; {value}). {remedy.damaged}"
+                    f"{root / _CIRCUMSTANCES.format(benchmark)} and {record.key.directory} can't be compared: they "
+                    f"differ in {what} ({found[what]}; {value}). {_remedy(benchmark).damaged}"
                 )
+
+
+def read_circumstances(benchmark: str, root: Path = Path()) -> Circumstances:
+    """Return where and how the speed of `benchmark` was measured. Raises `InputError` as `read_speeds` does."""
+    return read_json(Circumstances, root / _CIRCUMSTANCES.format(benchmark), _remedy(benchmark), _MAX_BYTES)
 
 
 def _remedy(benchmark: str) -> Remedy:
@@ -71,6 +77,8 @@ def _contradictions(study: Study, benchmark: str, blocks: Sequence[PlacedBlock])
     timed = measured_as(study, benchmark).values()
     multipliers = {name: study.variants[name].batch_multiplier for name in timed}
     multipliers[REPEAT] = multipliers[baseline]
+    if any(block.launch > MAX_ROWS or block.turn > MAX_TURNS for block in blocks):
+        yield f"it has more than {MAX_ROWS} launches, or one of more than {MAX_TURNS} turns"
     if {block.variant for block in blocks} != multipliers.keys():
         yield f"its variants are not {', '.join(multipliers)}"
     if sorted({block.launch for block in blocks}) != list(range(1, 1 + len({block.launch for block in blocks}))):

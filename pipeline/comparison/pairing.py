@@ -45,6 +45,12 @@ def check_comparable(study: Study, records: Mapping[RunKey, RunRecord]) -> None:
         raise InputError("\n".join(faults))
 
 
+def check_candidates(study: Study) -> None:
+    """Raise `InputError` where no benchmark has two variants."""
+    if all(len(study.variants_of(name)) < 2 for name in study.benchmarks):
+        raise InputError("params.yaml: variants: no benchmark has two, so there is nothing to compare.")
+
+
 def surroundings(environment: Mapping[str, Any]) -> dict[str, str]:
     """Return, in words, in what runs must agree of where they were made."""
     return {

@@ -1,11 +1,12 @@
 """Plan seeds that settle what a comparison leaves open of accuracy, and launches that narrow intervals of speedup."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from pipeline.comparison.schema import Comparison, Pair, Turns
 from pipeline.comparison.wording import count_seeds, margin_means_something
+from pipeline.speed.circumstances import Circumstances
 from pipeline.speed.turns import MAX_LAUNCHES, MAX_ROWS, STARTUP_SHARE
 from pipeline.statistics.equivalence import MAX_SEEDS, POWER, num_seeds_needed, spread_limit
 from pipeline.statistics.intervals import MIN_BLOCKS
@@ -111,15 +112,11 @@ def _num_variants(turns: Turns) -> int:
     return turns.degrees_of_freedom // (len(turns.num_turns_by_launch) - 1) + 1
 
 
-def how_to_narrow(turns: Turns, circumstances: Mapping[str, float]) -> Iterator[str]:
-    """Say what the study has to ask for, for intervals of speedup that are narrower than they are.
-
-    Args:
-        circumstances: what the speed stage wrote: `side_by_side`, `spent_seconds`; empty where nothing is known of it.
-    """
+def how_to_narrow(turns: Turns, circumstances: Circumstances) -> Iterator[str]:
+    """Say what the study has to ask for, for intervals of speedup that are narrower than they are."""
     if turns.half_width is None or turns.launch_spread is None:
         return
-    side_by_side, num_made = bool(circumstances.get("side_by_side", True)), len(turns.num_turns_by_launch)
+    side_by_side, num_made = circumstances.side_by_side, len(turns.num_turns_by_launch)
     for width in sorted({*HALF_WIDTHS, turns.target_half_width}, reverse=True):
         if width >= turns.half_width:
             continue
@@ -132,9 +129,9 @@ def how_to_narrow(turns: Turns, circumstances: Mapping[str, float]) -> Iterator[
                 f"where a variant's time varies by {turns.launch_spread:.1%}"
             )
             return
-        what = f"±{width:.0%} takes {needed} launches: speed.target_half_width: {width:g}"
-        if "spent_seconds" in circumstances:
-            # Starting processes may take this share of the budget; what is left over is not spent.
-            budget = math.ceil(needed * circumstances["spent_seconds"] / num_made / STARTUP_SHARE)
-            what += f", speed.budget_seconds: {budget} is enough"
-        yield what
+        # Starting processes may take this share of the budget; what is left over is not spent.
+        budget = math.ceil(needed * circumstances.spent_seconds / num_made / STARTUP_SHARE)
+        yield (
+            f"±{width:.0%} takes {needed} launches: speed.target_half_width: {width:g}, "
+            f"speed.budget_seconds: {budget} is enough"
+        )

@@ -9,7 +9,6 @@ import numpy as np
 from pipeline.comparison.schema import TimeToAccuracy
 from pipeline.records.schema import EpochRecord, RunRecord
 from pipeline.statistics.intervals import proportion
-from pipeline.study.comparison_settings import ComparisonSettings
 
 
 def steady_epoch_seconds(epochs: Sequence[EpochRecord], num_warmup_epochs: int) -> float | None:
@@ -27,15 +26,6 @@ def images_per_second(epochs: Sequence[EpochRecord], num_warmup_epochs: int) -> 
 def excluded_epochs(epochs: Sequence[EpochRecord], num_warmup_epochs: int) -> list[int]:
     """Return the numbers of the epochs that are no steady ones."""
     return [epoch.epoch for epoch in epochs if epoch.since_start <= num_warmup_epochs]
-
-
-def counted_epoch_seconds(
-    record: RunRecord, epochs: Sequence[EpochRecord], settings: ComparisonSettings
-) -> float | None:
-    """Return the seconds of a steady epoch that are compared: those of a completed run whose times can be trusted."""
-    if record.outcome != "completed" or exclusion_reason(record, settings.max_other_cpu_share):
-        return None
-    return steady_epoch_seconds(epochs, settings.num_warmup_epochs)
 
 
 def whole_epoch_seconds(epochs: Sequence[EpochRecord], num_warmup_epochs: int) -> float | None:

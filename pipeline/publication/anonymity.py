@@ -33,11 +33,11 @@ def publish_anonymously(root: Path, folder: Path, archive: Path) -> None:
     lay_out(load_results(root), root, folder)
     for logs in list((folder / "runs").glob("*/*/*/tensorboard")):
         shutil.rmtree(logs)  # TensorBoard names them after the host
-    for path in (folder / "runs").rglob("record.json"):
-        record = json.loads(path.read_bytes())
-        record["environment"]["git_commit"] = None  # whoever has the repository would find it
-        record["environment"]["image"] = None
-        path.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    for path in (*folder.glob("runs/*/*/*/record.json"), *folder.glob("results/speed/*.json")):
+        found = json.loads(path.read_bytes())
+        found["environment"]["git_commit"] = None  # whoever has the repository would find it
+        found["environment"]["image"] = None
+        path.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
     _describe_nobody(folder)
     remake(folder)
     (folder / "results/report.html").write_text(render(execute(folder)), encoding="utf-8")

@@ -18,7 +18,7 @@ from pipeline.publication.archive import CROISSANT, unpack
 from pipeline.publication.own_code import GET_IT_AGAIN
 from pipeline.publication.project_files import ask_git, check_project_files, is_known, named_commit, own_claims
 from pipeline.publication.published import FILES, Published, read_published
-from pipeline.publication.recomputing import first_difference, not_of_project, recompute
+from pipeline.publication.recomputing import SURPRISES, first_difference, not_of_project, recompute
 from pipeline.publication.validation import crate_faults
 from pipeline.report.rendering import PROJECT
 from pipeline.study.schema import load_study
@@ -113,6 +113,9 @@ def judge_today(archive: Path) -> list[Judgement]:
         except InputError as error:
             text = str(error).replace(f"{root}/", "")
             raise OtherSchemaError(f"{archive}: today's rules can't judge its results: {text}") from None
+        except SURPRISES as error:
+            words = f"{type(error).__name__}: {error}"
+            raise OtherSchemaError(f"{archive}: today's rules can't judge its results: {words}") from None
 
 
 def _refusal(archive: Path) -> str:

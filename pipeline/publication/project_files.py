@@ -36,9 +36,9 @@ def check_project_files(root: Path, project: Path = PROJECT) -> None:
     _check_claims(root, commit, project)
 
 
-def own_claims(root: Path, project: Path = PROJECT) -> list[str]:
-    """List the claims in the archive unpacked in `root` that `project` does not have today."""
-    theirs, ours = (dict(_entries((folder / CLAIMS).read_bytes())) for folder in (root, project))
+def own_claims(root: Path) -> list[str]:
+    """List the claims in the archive unpacked in `root` that this project does not have today."""
+    theirs, ours = (dict(_entries((folder / CLAIMS).read_bytes())) for folder in (root, PROJECT))
     return [name for section, name in theirs if section == "claims" and (section, name) not in ours]
 
 

@@ -35,6 +35,8 @@ from pipeline.study.schema import load_study
 _JSON_PART = re.compile(r'"(?:[^"\\]|\\.)*"?|[^",:\[\]{}\s]+|.')
 _CSV_PART = re.compile(r'"(?:[^"]|"")*"?|[^",]+|.')
 _FRACTION = re.compile(r"-?[0-9]+(?=[.e])(\.[0-9]+)?(e[-+]?[0-9]+)?")
+# What a stranger's values of the right type and the wrong meaning end in.
+SURPRISES = (ArithmeticError, LookupError, StopIteration, TypeError, ValueError)
 _TABLES = tuple(f"results/{table}.csv" for table in TABLES)
 # Another processor rounds the last digit of a logarithm otherwise.
 _RELATIVE, _ABSOLUTE = 1e-9, 1e-12
@@ -76,6 +78,8 @@ def recompute(archive: Path) -> Recomputation:
             raise InputError(
                 text if str(archive) in text else f"{excerpt(archive)} does not recompute: {text}"
             ) from None
+        except SURPRISES as error:
+            raise damaged(archive, f"{type(error).__name__}: {error}", GET_IT_AGAIN) from None
         what_was_taken = taken(root)
     return Recomputation(
         html=made["results/report.html"],

@@ -89,5 +89,6 @@ def draw_svg(identifier: str, description: str, draw: Callable[[Axes], None]) ->
     svg = svg[svg.index("<svg") :].replace(INK, "currentColor")
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     # Several charts share a page: identifiers get the chart's name in front.
-    svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{identifier}-", svg)
+    prefix = re.sub(r"[^\w.-]", "_", identifier)
+    svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{prefix}-", svg)
     return svg.replace("<svg ", f'<svg role="img" aria-label="{html.escape(description)}" ', 1)

@@ -33,7 +33,7 @@ def headlines(results: Results, benchmark: str) -> list[str]:
     mixed = dict.fromkeys(variant.policy for variant in variants.values() if variant.policy.startswith("mixed_"))
     baseline = variants[results.study.comparison.baseline].policy
     plain = [name for name, variant in variants.items() if variant.is_plain(results.study.engine)]
-    names = [name for policy in (*mixed, baseline) for name in plain if variants[name].policy == policy]
+    names = [name for policy in dict.fromkeys((*mixed, baseline)) for name in plain if variants[name].policy == policy]
     pairs = [results.comparison.find(benchmark, name) for name in names]
     base = variants[results.study.comparison.baseline].batch_multiplier
     accuracy = results.comparison.variant(benchmark, results.study.comparison.baseline).test_accuracy.mean
@@ -66,12 +66,18 @@ def advice(results: Results, benchmark: str) -> str:
     if not timed:
         return f"Nothing to advise: the speed of no mixed policy could be measured beside {baseline}."
     gains = [pair for pair in timed if (pair.speedup.low or 0.0) > 1]
-    accurate = [pair for pair in gains if pair.equivalence.outcome.startswith("equivalent")]
+    reached = results.comparison.variant(benchmark, baseline).test_accuracy.mean or 0.0
+    accurate = [
+        pair
+        for pair in gains
+        if pair.equivalence.outcome.startswith("equivalent")
+        and margin_means_something(pair.equivalence.margin_pp, reached)
+    ]
     best = max(accurate or gains or timed, key=lambda pair: pair.speedup.ratio or 0.0)
     low, high, ratio = best.speedup.low or 0.0, best.speedup.high or 0.0, best.speedup.ratio or 0.0
-    accuracy = _accuracy_in_words(best, results.comparison.variant(benchmark, baseline).test_accuracy.mean or 0.0)
+    accuracy = _accuracy_in_words(best, reached) + failed_runs(best)
     if low > 1:
-        start = "Use" if best.equivalence.outcome.startswith("equivalent") else "Faster, but look at the accuracy:"
+        start = "Use" if best in accurate else "Faster, but look at the accuracy:"
         return f"{start} {best.candidate}: {ratio:.2f}× the speed of {baseline} [{low:.2f}, {high:.2f}], {accuracy}."
     if high < 1:
         which = f"{best.candidate}, the fastest mixed policy," if len(timed) > 1 else best.candidate

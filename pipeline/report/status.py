@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pipeline.claims.results import Results
+from pipeline.claims.results import Results, finished_at
 from pipeline.comparison.pairing import device
 from pipeline.report.headlines import advice, headlines, outcome_counts, verdict_counts
 
@@ -12,7 +12,7 @@ STATUS = Path("results/status.json")
 
 
 def status(results: Results, exit_code: int = 0) -> dict[str, Any]:
-    """Advice and headlines by benchmark, counts, device, when the last run started, and where the report is."""
+    """Advice and headlines by benchmark, counts, device, when the last run ended, and where the report is."""
     benchmarks = list(results.study.benchmarks)
     return {
         "exit_code": exit_code,
@@ -22,7 +22,7 @@ def status(results: Results, exit_code: int = 0) -> dict[str, Any]:
         "experiments": verdict_counts(results, "us"),
         "runs": outcome_counts(results),
         "device": device(results.environments[0]),
-        "finished_at": max(run["started_at"] for run in results.runs),
+        "finished_at": finished_at(results),
         "report": "results/report.html",
     }
 

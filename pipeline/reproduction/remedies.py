@@ -15,11 +15,11 @@ def exit_status(words: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def remedy(words: str, stage: str | None, lock: Path = LOCK) -> str:
+def remedy(words: str, stage: str | None) -> str:
     """Return what to do, given DVC's own `words`, and the stage that failed where it was one."""
-    if marks := conflict_marks(lock):
+    if marks := conflict_marks(LOCK):
         return (
-            f"{lock} has the marks of a merge in line {marks[0]}. Take one side whole, git checkout --ours {lock} or "
+            f"{LOCK} has the marks of a merge in line {marks[0]}. Take one side whole, git checkout --ours {LOCK} or "
             f"--theirs, or remove the file: finished runs are found in DVC's cache; {AGAIN}"
         )
     status = exit_status(words)
@@ -33,9 +33,9 @@ def remedy(words: str, stage: str | None, lock: Path = LOCK) -> str:
         return f"Make room on the disk; {AGAIN}"
     if re.search(r"acquire lock|is busy", words):
         return f"Another DVC command works in this folder. Wait until it has ended, or end it; {AGAIN}"
-    if str(lock) in words:
+    if str(LOCK) in words:
         return (
-            f"git checkout {lock} brings back the last one. Or remove it: finished runs are found in DVC's cache; "
+            f"git checkout {LOCK} brings back the last one. Or remove it: finished runs are found in DVC's cache; "
             + AGAIN
         )
     return f"dvc repro --verbose {stage or ''}".rstrip() + f" says more. Mend what it names; {AGAIN}"

@@ -11,6 +11,7 @@ from pipeline.statistics.launches import launch_effects, launch_spread, speedup
 
 MANY_BLOCKS = 0.6  # of a launch's turns: a variant with no more is measured less well than the others, and by itself
 SLOW = 3.0  # times the seconds of the baseline: nobody would choose such a variant, and its blocks are few
+ONE = Ratio(ratio=1.0, low=1.0, high=1.0, new_low=None, new_high=None)
 NO_RATIO = Ratio(ratio=None, low=None, high=None, new_low=None, new_high=None)
 
 
@@ -61,8 +62,9 @@ class Speeds:
 
         Validation is part of `whole_epochs`. Unknown where one of the two did not train.
         """
-        weights = {baseline: 1.0, candidate: -1.0} if baseline != candidate else {baseline: 0.0}
-        return self.contrast(weights, whole_epochs)
+        if baseline == candidate:  # of two that differ in their learning rate alone, one is measured
+            return ONE if baseline in self.variants else NO_RATIO
+        return self.contrast({baseline: 1.0, candidate: -1.0}, whole_epochs)
 
     def contrast(self, weights: Mapping[str, float], whole_epochs: bool = False) -> Ratio:
         """Return exp of the weighted sum of log seconds, with its interval; the weights of variants sum to 0.

@@ -261,6 +261,14 @@ def test_a_fault_of_the_check_itself_keeps_no_other_study_from_being_checked(sen
     assert printed[1:3] == ["  claims.yaml (NOT that of this project)", "  claims of its own: a"]
 
 
+def test_a_value_that_makes_no_sense_is_refused_in_words(sent):
+    numerics = json.loads(contents_of(sent / "crate.zip")["results/numerics.json"])
+    numerics["facts"]["loss_scale.growth_factor"] = "abc"
+    refused(
+        rewrite(sent, {"results/numerics.json": json.dumps(numerics).encode()}), "ValueError: could not convert string"
+    )
+
+
 def of_a_commit(rendered: Path, named: str | None, root: Path) -> Path:
     """The small study, as if made at the commit of this name."""
     with_project_files(rendered, root)
