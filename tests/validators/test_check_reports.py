@@ -20,7 +20,7 @@ from pipeline.claims.results import load_results
 from pipeline.compiled.programs import RECIPES
 from pipeline.compiled.schema import COMPILED_FILES
 from pipeline.errors import InputError
-from pipeline.publication.checking import MAX_REPORT_BYTES, Checked, check_report, judge_today
+from pipeline.publication.checking import MAX_REPORT_BYTES, Checked, OtherSchemaError, check_report, judge_today
 from pipeline.publication.published import FILES, in_archive
 from pipeline.publication.publishing import publish
 from pipeline.publication.recomputing import remake
@@ -262,11 +262,15 @@ def test_a_fault_of_the_check_itself_keeps_no_other_study_from_being_checked(sen
 
 
 def test_a_value_that_makes_no_sense_is_refused_in_words(sent):
-    numerics = json.loads(contents_of(sent / "crate.zip")["results/numerics.json"])
+    of_no_target = within("environment", image={"tag": "x"})
+    contents = contents_of(sent / "crate.zip")
+    records = {name: of_no_target(content) for name, content in contents.items() if name.endswith("/record.json")}
+    refused(rewrite(sent, records), r"crate\.zip is damaged \(KeyError: 'target'\)")
+    numerics = json.loads(contents["results/numerics.json"])
     numerics["facts"]["loss_scale.growth_factor"] = "abc"
-    refused(
-        rewrite(sent, {"results/numerics.json": json.dumps(numerics).encode()}), "ValueError: could not convert string"
-    )
+    rewrite(sent, {"results/numerics.json": json.dumps(numerics).encode()})
+    with pytest.raises(OtherSchemaError, match="today's rules can't judge its results: ValueError"):
+        judge_today(sent / "crate.zip")
 
 
 def of_a_commit(rendered: Path, named: str | None, root: Path) -> Path:
