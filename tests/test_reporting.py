@@ -425,7 +425,7 @@ def test_numbers_of_a_benchmark_that_the_study_does_not_have_are_refused(copied)
 def test_a_study_is_finished_when_its_last_run_ends(rendered):
     found = results.load_results(rendered)
     runs = [run | {"started_at": "2026-01-31T23:59:50+00:00", "run_seconds": 60.0} for run in found.runs]
-    assert results.finished_at(found._replace(runs=runs)) == "2026-02-01T00:00:50+00:00"
+    assert results.ended_at(found._replace(runs=runs)) == "2026-02-01T00:00:50+00:00"
 
 
 def test_a_chart_repeats_and_escapes_its_labels():

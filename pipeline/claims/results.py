@@ -37,7 +37,7 @@ class Results(NamedTuple):
     compiled: list[CompiledTarget]
 
 
-def finished_at(results: Results) -> str:
+def ended_at(results: Results) -> str:
     """Return when the last run ended, in ISO 8601."""
     ends = (
         datetime.fromisoformat(run["started_at"]) + timedelta(seconds=run["run_seconds"] or 0.0) for run in results.runs

@@ -8,7 +8,7 @@ from typing import Any
 from rocrate.model.contextentity import ContextEntity
 from rocrate.rocrate import ROCrate
 
-from pipeline.claims.results import Results, finished_at
+from pipeline.claims.results import Results, ended_at
 from pipeline.files import yaml_files
 from pipeline.publication.archive import RECOMPUTED
 
@@ -29,7 +29,7 @@ def describe_archive(results: Results, folder: Path) -> ROCrate:
     """Describe the files in `folder`: what they are, and the action that made the results from the others."""
     citation = yaml_files.load(folder / "CITATION.cff")
     author = citation["authors"][0]
-    finished = finished_at(results)
+    finished = ended_at(results)
     crate = ROCrate(version="1.1")
     crate.name = f"{citation['title']}: profile {results.study.profile}, campaign {results.study.campaign}"
     crate.description = results.study.description

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from pipeline.claims.results import Results, finished_at
+from pipeline.claims.results import Results, ended_at
 from pipeline.files import yaml_files
 
 TABLES = {
@@ -68,7 +68,7 @@ def describe_tables(results: Results, folder: Path) -> str:
         "license": "https://spdx.org/licenses/Apache-2.0",
         "url": "ro-crate-metadata.json",
         "version": str(citation["version"]),
-        "datePublished": finished_at(results)[:10],
+        "datePublished": ended_at(results)[:10],
         "creator": {"@type": "sc:Organization", "name": citation["authors"][0]["name"]},
         "citeAs": f"{citation['title']}, version {citation['version']}: profile {results.study.profile}",
         "distribution": [_file(name, path) for name, path in paths.items()],

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pipeline.claims.results import Results, finished_at
+from pipeline.claims.results import Results, ended_at
 from pipeline.comparison.pairing import device
 from pipeline.report.headlines import advice, headlines, outcome_counts, verdict_counts
 
@@ -22,7 +22,7 @@ def status(results: Results, exit_code: int = 0) -> dict[str, Any]:
         "experiments": verdict_counts(results, "us"),
         "runs": outcome_counts(results),
         "device": device(results.environments[0]),
-        "finished_at": finished_at(results),
+        "finished_at": ended_at(results),
         "report": "results/report.html",
     }
 
