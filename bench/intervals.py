@@ -13,7 +13,7 @@ from numpy.random import Generator
 from pipeline.speed.measuring import MIN_SETTLED_LAUNCHES
 from pipeline.speed.turns import MAX_LAUNCHES, MIN_LAUNCHES
 from pipeline.statistics import intervals
-from pipeline.statistics.equivalence import num_seeds_needed, power, tost_p_value
+from pipeline.statistics.equivalence import beyond_p_value, num_seeds_needed, power, tost_p_value
 from pipeline.statistics.launches import launch_effects, speedup
 
 NUM_SEEDS = (3, 5, 10)
@@ -21,6 +21,7 @@ NUM_LAUNCHES = (2, 3, 5)
 LAUNCH_SPREADS_PERCENT = (1, 2, 3, 4, 5, 6)
 HALF_WIDTH = 0.05
 MARGIN_PP = 1.0
+FIRST_SEEDS, MOST_SEEDS = 5, 40
 
 
 class World(NamedTuple):
@@ -110,6 +111,33 @@ def planning(rng: Generator, num_studies: int) -> Iterator[dict[str, float]]:
         yield {"spread of a difference, pp": round(spread_pp, 3), "seeds": num_seeds, "power": found / num_studies}
 
 
+def going_on(rng: Generator, num_studies: int, true_pp: float, spread_pp: float = 0.7) -> dict[str, float]:
+    """Return what five seeds and, where they leave the margin open, as many as the plan then asks for come to."""
+    counts: Counter[str] = Counter()
+    for _ in range(num_studies):
+        differences = rng.normal(true_pp, spread_pp, FIRST_SEEDS)
+        first = _is_equivalent(differences), _is_beyond(differences)
+        if not any(first):
+            spread, mean = float(differences.std(ddof=1)), float(differences.mean())
+            planned = num_seeds_needed(spread, MARGIN_PP, difference=mean) or MOST_SEEDS
+            more = rng.normal(true_pp, spread_pp, max(0, min(planned, MOST_SEEDS) - FIRST_SEEDS))
+            differences = np.concatenate([differences, more])
+        found = intervals.difference(differences)
+        counts["difference, 95 %"] += _holds(found.low95, true_pp, found.high95)
+        counts["equivalent"] += _is_equivalent(differences)
+        counts["beyond"] += _is_beyond(differences)
+        counts["seeds"] += len(differences)
+    return {name: count / num_studies for name, count in counts.items()}
+
+
+def _is_equivalent(differences_pp: np.ndarray) -> bool:
+    return (tost_p_value(differences_pp, MARGIN_PP) or 0.0) < 0.05
+
+
+def _is_beyond(differences_pp: np.ndarray) -> bool:
+    return (beyond_p_value(differences_pp, MARGIN_PP) or 0.0) < 0.05
+
+
 def _holds(low: float | None, truth: float, high: float | None) -> bool:
     return low is not None and high is not None and low <= truth <= high
 
@@ -135,6 +163,9 @@ def main() -> None:
             found = ending_early(rng, percent / 100, num_studies, min_launches)
             print(json.dumps({"bench": "ending early"} | where | found), flush=True)
     show("accuracy", "num_seeds", NUM_SEEDS, lambda n: accuracy(rng, n, num_studies))
+    for true_pp in (0.0, 0.5, MARGIN_PP):
+        found = going_on(rng, num_studies, true_pp)
+        print(json.dumps({"bench": "going on as planned", "true_pp": true_pp} | found), flush=True)
     for row in planning(rng, num_studies):
         print(json.dumps({"bench": "planning"} | row), flush=True)
 

@@ -79,8 +79,8 @@ def _report_whole_seeds(study: Study, missing: Sequence[str], folder: Path) -> l
     """Report on the seeds whose runs are all there, and enter nothing. Return those seeds."""
     broken = {key.seed for key in study.runs() if key.stage in missing}
     whole = [seed for seed in study.seeds if seed not in broken]
-    # A benchmark that is run at some of the seeds alone must have been run at those of what is left.
-    others = [name for name in study.num_seeds if study.seeds_of(name)[: len(whole)] != whole[: study.num_seeds[name]]]
+    # What is run at some of the seeds alone must have been run at those of what is left.
+    others = set(study.model_copy(update={"seeds": whole}).runs()) - set(study.runs())
     if not whole or others or any(not stage.startswith("train@") for stage in missing):
         return []
     text = PARAMS.read_text(encoding="utf-8")

@@ -32,7 +32,7 @@ def main(arguments: argparse.Namespace) -> None:
         key.directory.mkdir(parents=True, exist_ok=True)
         text = f"variants.{key.variant}.benchmarks does not name {key.benchmark}: nothing to run.\n"
         if key.variant in study.variants_of(key.benchmark):
-            text = f"num_seeds.{key.benchmark} leaves out seed {key.seed}: nothing to run.\n"
+            text = f"num_seeds or num_seeds_by_variant leaves out seed {key.seed}: nothing to run.\n"
         (key.directory / "left_out.txt").write_text(text, encoding="utf-8")
         print(text, end="")
         return

@@ -97,6 +97,22 @@ def test_only_seeds_that_both_completed_count():
     assert found["wide", "float32_2x"].between_variants == [0.0, 0.0, 0.0]
 
 
+def test_a_pair_has_the_seeds_of_the_one_that_is_run_at_fewer():
+    study = small_study(num_seeds_by_variant={"wide": {"mixed": 2}})
+    labels = {name: np.zeros(3, np.int64) for name in study.benchmarks}
+    runs = {
+        key: Run(planned_record(key), epoch_records(9.0, 2.0), np.array([0, 0, key.seed]), weights(planned_record(key)))
+        for key in study.runs()
+    }
+    found = compare(study, runs, timed(study, {}))
+    num_seeds = {pair.candidate: pair.num_seeds for pair in found.pairs if pair.benchmark == "wide"}
+    assert num_seeds == {"float32_2x": 3, "mixed": 2, "mixed_2x": 3}
+    assert not any(pair.failures or pair.baseline_failures for pair in found.pairs)
+    assert found.variant("wide", "mixed").completed.total == 2
+    by_candidate = {each.candidate: each.seeds for each in agreements(study, found.pairs, runs, labels)}
+    assert (by_candidate["mixed"], by_candidate["mixed_2x"]) == ([0, 1], [0, 1, 2])
+
+
 def test_the_interval_holds_the_ratio_as_often_as_it_says():
     """In simulated studies seeds differ in noise, and precision changes more or less; the true ratio is 0.5."""
     rng = np.random.default_rng(1)

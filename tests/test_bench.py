@@ -41,6 +41,13 @@ def test_equivalence_errs_as_seldom_and_finds_as_often_as_it_says(num_seeds):
     assert shares["equivalent when nothing differs"] == pytest.approx(shares["the same, as planned"], abs=0.03)
 
 
+def test_seeds_that_are_added_where_five_left_the_margin_open_cost_what_the_documents_say():
+    at_the_margin, within = (intervals.going_on(np.random.default_rng(2), 500, true_pp) for true_pp in (1.0, 0.5))
+    assert 0.05 < at_the_margin["equivalent"] <= 0.14  # about 10 %: two looks
+    assert within["difference, 95 %"] >= 0.92
+    assert within["equivalent"] >= 0.92
+
+
 def test_a_thousand_runs_compare_in_20_seconds_and_500_megabytes(tmp_path):
     cost = scaling.measure(tmp_path, 1000)
     assert cost["cpu_seconds"] < 20  # of which other work on the machine takes nothing

@@ -59,6 +59,9 @@ def test_one_more_seed_of_a_benchmark_is_a_change_of_these_runs_alone(changed):
     assert different == runs
     assert {Path(name).name for name in runs} == {"seed-1"}
     assert {Path(name).parts[0] for name in runs} == {"mnist_dense"}
+    different = changed(**study, num_seeds={}, num_seeds_by_variant={"mnist_dense": {"float32": 2}})
+    assert "mnist_dense/float32/seed-2" not in different
+    assert "mnist_dense/float32_2x/seed-2" in different
 
 
 def test_a_variant_that_one_more_benchmark_has_is_what_it_was_to_the_others(changed):

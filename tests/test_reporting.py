@@ -386,6 +386,10 @@ def test_what_few_seeds_can_tell_is_said_of_each_benchmark(rendered):
         in text
     )
     assert "<code>narrow</code>: 1 seed, which gives no interval of accuracy, and decides nothing about it." in text
+    assert "seeds, by variant" not in text
+    study = found.study.model_copy(update={"num_seeds_by_variant": {"wide": {"mixed": 2}}})
+    text = reporting.parts(found._replace(study=study))("threats")
+    assert "<code>wide</code>: from 2 to 3 seeds, by variant. Where seeds were added" in text
 
 
 def test_a_run_that_was_resumed_is_told_of_and_has_warmed_up_twice(rendered):

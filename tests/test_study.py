@@ -1,5 +1,6 @@
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -72,8 +73,8 @@ def test_evening_judges_what_the_sources_ran_at_their_own_recipe():
     assert evening.benchmarks["cifar100_efficientnet_b0"].split == paper.benchmarks["cifar100_efficientnet_b0"].split
     policies = {(variant.policy, variant.batch_multiplier) for variant in evening.variants_of("mnist_dense").values()}
     assert policies == {(policy, multiplier) for policy in POLICIES for multiplier in (1, 2)}
-    assert len(evening.seeds_of("cifar100_efficientnet_b0")) >= 5
-    assert len(evening.seeds_of("mnist_dense")) >= 3
+    for benchmark, least in (("cifar100_efficientnet_b0", 5), ("mnist_dense", 3)):
+        assert all(len(evening.seeds_of(benchmark, name)) >= least for name in evening.variants_of(benchmark))
     assert set(evening.variants_of("cifar100_efficientnet_b0")) == {
         "float32", "float32_2x", "mixed_float16", "mixed_float16_2x", "mixed_bfloat16"
     }  # fmt: skip
@@ -101,11 +102,22 @@ def test_seeds_are_outermost_and_left_out_combinations_are_absent():
 
 def test_a_benchmark_may_be_run_at_the_first_seeds_alone():
     study = small_study(num_seeds={"narrow": 1})
-    assert study.seeds_of("wide") == [0, 1, 2]
+    assert study.seeds_of("wide", "float32") == [0, 1, 2]
     assert [key.seed for key in study.runs() if key.benchmark == "narrow"] == [0, 0]
     assert study.digest != small_study().digest
     with pytest.raises(ValueError, match="num_seeds: must be names of benchmarks"):
         small_study(num_seeds={"brood": 1})
+
+
+def test_a_variant_may_be_run_at_the_first_seeds_alone():
+    study = small_study(num_seeds={"wide": 2}, num_seeds_by_variant={"wide": {"mixed": 1, "float32": 3}})
+    assert [len(study.seeds_of("wide", name)) for name in ("float32", "mixed")] == [2, 1]
+    assert [key.seed for key in study.runs() if key.benchmark == "wide" and key.variant == "mixed"] == [0]
+    assert study.digest != small_study(num_seeds={"wide": 2}).digest
+    with pytest.raises(ValueError, match="num_seeds_by_variant: must be names of benchmarks"):
+        small_study(num_seeds_by_variant={"brood": {}})
+    with pytest.raises(ValueError, match=r"num_seeds_by_variant\.narrow: must be variants that run there"):
+        small_study(num_seeds_by_variant={"narrow": {"mixed": 1}})
 
 
 def test_variants_that_differ_in_their_learning_rate_alone_have_one_speed():
@@ -553,7 +565,7 @@ def test_more_seeds_of_a_profile(tmp_path):
     study = load_study(tmp_path / "params.yaml")
     assert (study.profile, len(study.seeds)) == ("evening", 7)
     path = tmp_path / "conf" / "profile" / "evening.yaml"
-    path.write_text(path.read_text().replace("seeds: [0, 1, 2, 3, 4]", "seeds: [0, 1, 2, 3, 4, 5]"))
+    path.write_text(re.sub("^seeds: .*$", "seeds: [0, 1, 2, 3, 4, 5]", path.read_text(), flags=re.MULTILINE))
     compose(tmp_path, "profile=evening")
     assert len(load_study(tmp_path / "params.yaml").seeds) == 6
 

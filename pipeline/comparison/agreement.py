@@ -32,7 +32,8 @@ def agreements(
             return runs[RunKey(benchmark, variant, seed)]
 
         names = pair.baseline, pair.candidate
-        seeds = [s for s in study.seeds_of(pair.benchmark) if all(len(of(name, s).predicted) for name in names)]
+        fewest = min((study.seeds_of(pair.benchmark, name) for name in names), key=len)
+        seeds = [seed for seed in fewest if all(len(of(name, seed).predicted) for name in names)]
         if len(seeds) >= MIN_COMPARED_SEEDS:
             theirs, ours = ([of(name, seed) for seed in seeds] for name in names)
             ends = (np.stack([run.weights["end"] for run in each]) for each in (theirs, ours))

@@ -52,7 +52,7 @@ class _Blocks:
             name: variant.model_dump(exclude={"benchmarks"}) for name, variant in study.variants_of(benchmark).items()
         }
         self.runs = {
-            name: {seed: runs[RunKey(benchmark, name, seed)] for seed in study.seeds_of(benchmark)}
+            name: {seed: runs[RunKey(benchmark, name, seed)] for seed in study.seeds_of(benchmark, name)}
             for name in self.conditions
         }
         self.completed = {

@@ -71,7 +71,7 @@ def describe_archive(results: Results, folder: Path) -> ROCrate:
         result=[file for file in files if file.id in RECOMPUTED],
         properties={
             "name": f"The study {results.study.profile}",
-            "description": f"Trained {len(results.study.variants)} variants of {benchmarks} with {seeds} seeds, "
+            "description": f"Trained {len(results.study.variants)} variants of {benchmarks} at up to {seeds} seeds, "
             "compared them, judged the published claims and wrote the report.",
             "startTime": min(run["started_at"] for run in results.runs),
             "endTime": finished,

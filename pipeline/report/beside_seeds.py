@@ -12,6 +12,7 @@ from pipeline.report.charts import Chart
 from pipeline.report.drawing import INK, Series, draw_svg
 from pipeline.statistics.intervals import Ratio
 
+EXTREMES = ("lowest", "highest")
 MIN_CLASSES = 20  # fewer make no figure: a table of predictions tells as much
 
 
@@ -57,9 +58,9 @@ def _examples(results: Results, agreements: Sequence[Agreement]) -> Chart:
         f"Predictions beside {baseline}'s at the same seed",
     )
     percent = {candidate: [100 * value for value in values] for candidate, values in rows.items()}
-    columns = ["candidate", "times as many as between seeds", "low", "high", "% other than the baseline, a seed each"]
+    columns = ["candidate", "times as many as between seeds", "low", "high", "predicted otherwise, %", *EXTREMES]
     cells = _cells(percent, {each.candidate: each.ratio for each in agreements})
-    last = [f"{baseline}, two seeds each", "", "", "", *(_digits(100 * value) for value in between_seeds)]
+    last = [f"{baseline}, two seeds each", "", "", "", *_summary([100 * value for value in between_seeds])]
     return Chart(draw_svg(f"{name}-examples", description, draw), columns, [*cells, last])
 
 
@@ -84,10 +85,10 @@ def _weights(results: Results, first: Agreement, distances: dict[str, WeightDist
         f"distance, in units of how far training moves {baseline}\n(band: {baseline} at two seeds)",
         f"Weights beside {baseline}'s at the same seed",
     )
-    columns = ["candidate", "times as far as between seeds", "low", "high", "distance from the baseline, a seed each"]
+    columns = ["candidate", "times as far as between seeds", "low", "high", "mean distance", *EXTREMES]
     rows = {candidate: each.between_variants for candidate, each in distances.items()}
     cells = _cells(rows, {candidate: each.ratio for candidate, each in distances.items()})
-    last = [f"{baseline}, two seeds each", "", "", "", *map(_digits, between.between_seeds)]
+    last = [f"{baseline}, two seeds each", "", "", "", *_summary(between.between_seeds)]
     return Chart(draw_svg(f"{name}-weights", description, draw), columns, [*cells, last])
 
 
@@ -152,9 +153,13 @@ def _classes(results: Results, agreements: Sequence[Agreement]) -> Chart:
 
 def _cells(rows: dict[str, Sequence[float]] | dict[str, list[float]], ratios: dict[str, Ratio]) -> list[list[Any]]:
     return [
-        [candidate, *map(_digits, (ratio.ratio, ratio.low, ratio.high)), *map(_digits, rows[candidate])]
+        [candidate, *map(_digits, (ratio.ratio, ratio.low, ratio.high)), *_summary(rows[candidate])]
         for candidate, ratio in ratios.items()
     ]
+
+
+def _summary(values: Sequence[float]) -> list[str]:
+    return [_digits(value) for value in (_mean(values), min(values), max(values))]
 
 
 def _mean(values: Sequence[float]) -> float:

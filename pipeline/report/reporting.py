@@ -137,6 +137,8 @@ def _benchmark(results: Results, name: str) -> dict[str, Any]:
         if run["benchmark"] == name:
             runs[run["variant"]].append(run)
     pairs = [pair for pair in results.comparison.pairs if pair.benchmark == name]
+    num_seeds = {variant: len(study.seeds_of(name, variant)) for variant in runs}
+    seeds = study.seeds[: max(num_seeds.values())]
     return {
         "name": name,
         "recipe": study.benchmarks[name],
@@ -157,6 +159,8 @@ def _benchmark(results: Results, name: str) -> dict[str, Any]:
             }
             for variant in runs
         ],
+        "seeds": seeds,
+        "fewer_seeds": {variant: number for variant, number in num_seeds.items() if number < len(seeds)},
         "num_parameters": max(known([run for rows in runs.values() for run in rows], "num_parameters"), default=None),
         "num_completed": sum(run["outcome"] == "completed" for rows in runs.values() for run in rows),
         "near_chance": _near_chance(results, name),

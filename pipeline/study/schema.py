@@ -56,6 +56,10 @@ class Study(Section):
     speed: SpeedSettings
     # By benchmark, the number of `seeds` that it is run at, from the first on; of one that is not named, all.
     num_seeds: Annotated[dict[Name, PositiveInt], Field(max_length=MAX_ENTRIES)] = Field(default_factory=dict)
+    # The same by benchmark and variant, where one pair takes more seeds to decide than the others.
+    num_seeds_by_variant: Annotated[
+        dict[Name, Annotated[dict[Name, PositiveInt], Field(max_length=MAX_ENTRIES)]], Field(max_length=MAX_ENTRIES)
+    ] = Field(default_factory=dict)
     max_run_seconds: Annotated[float, Field(gt=0, le=1e9)] | None = None  # a run that lasts longer is ended: too_slow
     compilation_cache: bool = False  # keeps what XLA compiles from one run to the next, in .cache/xla
     tensorboard: bool = False  # keeps scalars and histograms of the weights of every epoch beside a run's record
@@ -77,9 +81,15 @@ class Study(Section):
                 f"seeds: {len(self.seeds)} of {num_each} runs each are {num_runs:,} runs; a study has {MAX_RUNS:,} "
                 "at most."
             )
-        for name in self.num_seeds:
-            if name not in self.benchmarks:
-                yield unknown_name("num_seeds", name, "names of benchmarks", self.benchmarks)
+        for field in ("num_seeds", "num_seeds_by_variant", "deviations"):
+            for name in getattr(self, field):
+                if name not in self.benchmarks:
+                    yield unknown_name(field, name, "names of benchmarks", self.benchmarks)
+        for where, by_variant in self.num_seeds_by_variant.items():
+            here = self.variants_of(where)
+            for name in by_variant:
+                if name not in here:
+                    yield unknown_name(f"num_seeds_by_variant.{where}", name, "variants that run there", here)
         for name, benchmark in self.benchmarks.items():
             if benchmark.dataset not in self.datasets:
                 yield unknown_name(f"benchmarks.{name}.dataset", benchmark.dataset, "one of `datasets`", self.datasets)
@@ -92,9 +102,6 @@ class Study(Section):
         epochs = {name: benchmark.num_epochs for name, benchmark in self.benchmarks.items()}
         of_comparison = self.comparison.faults(epochs, self.variants)
         yield from (f"comparison.{fault}" for fault in of_comparison)
-        for name in self.deviations:
-            if name not in self.benchmarks:
-                yield unknown_name("deviations", name, "names of benchmarks", self.benchmarks)
         if self.engine != RUNTIMES[self.runtime].engine:
             there = [name for name, runtime in RUNTIMES.items() if runtime.engine == self.engine]
             yield f"runtime: {self.runtime} has no {self.engine}; {' and '.join(there)} have it."
@@ -105,9 +112,11 @@ class Study(Section):
         """Return the variants that are run on `benchmark`, by name, in the study's order."""
         return {name: variant for name, variant in self.variants.items() if variant.runs_on(benchmark)}
 
-    def seeds_of(self, benchmark: str) -> list[int]:
-        """Return the seeds that `benchmark` is run at."""
-        return self.seeds[: self.num_seeds.get(benchmark, len(self.seeds))]
+    def seeds_of(self, benchmark: str, variant: str) -> list[int]:
+        """Return the seeds that `variant` is run at on `benchmark`."""
+        of_benchmark = self.num_seeds.get(benchmark, len(self.seeds))
+        of_variant = self.num_seeds_by_variant.get(benchmark, {}).get(variant, len(self.seeds))
+        return self.seeds[: min(of_benchmark, of_variant)]
 
     def timed_as(self, benchmark: str) -> dict[str, str]:
         """Return, for each variant of `benchmark`, the one whose speed is also its own.
@@ -124,7 +133,8 @@ class Study(Section):
     def digest(self) -> str:
         """Return a SHA-256 of what decides which runs count and how they are compared."""
         fields = {"campaign", "engine", "runtime", "devices", "seeds", "benchmarks", "variants", "comparison"}
-        fields |= {"num_seeds"} if self.num_seeds else set()  # studies that name none keep the digest they had
+        later = ("num_seeds", "num_seeds_by_variant")  # studies that name none keep the digest they had
+        fields |= {name for name in later if getattr(self, name)}
         return hashlib.sha256(self.model_dump_json(include=fields).encode()).hexdigest()
 
     def runs(self) -> list[RunKey]:
@@ -133,8 +143,8 @@ class Study(Section):
             RunKey(benchmark, variant, seed)
             for seed in self.seeds
             for benchmark in self.benchmarks
-            if seed in self.seeds_of(benchmark)
             for variant in self.variants_of(benchmark)
+            if seed in self.seeds_of(benchmark, variant)
         ]
 
 
