@@ -390,6 +390,8 @@ def test_what_few_seeds_can_tell_is_said_of_each_benchmark(rendered):
     study = found.study.model_copy(update={"num_seeds_by_variant": {"wide": {"mixed": 2}}})
     text = reporting.parts(found._replace(study=study))("threats")
     assert "<code>wide</code>: from 2 to 3 seeds, by variant. Where seeds were added" in text
+    design = reporting.parts(found._replace(study=study))("design")
+    assert "Of <code>wide</code>, <code>mixed</code> is run at the first 2." in design
 
 
 def test_a_run_that_was_resumed_is_told_of_and_has_warmed_up_twice(rendered):
