@@ -36,6 +36,7 @@ STYLE: dict[Any, Any] = {
     "figure.constrained_layout.use": True,
     "figure.figsize": (5.6, 3.4),
     "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],  # each text of a chart repeats the list
     "font.size": 9.5,
     "grid.alpha": 0.25,
     "grid.color": "#808080",
