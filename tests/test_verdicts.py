@@ -289,6 +289,16 @@ def test_a_single_published_value_is_set_beside_one_more_run(value, tolerance, n
     assert judged(claim, after_runs(num_runs)).verdict == "inconclusive"
 
 
+@pytest.mark.parametrize(("quantity", "interval"), [("test_accuracy", "[0.3, 1]"), ("test_loss", "[0, 2.2]")])
+def test_one_more_run_falls_within_what_can_be(quantity, interval):
+    low, high = (0.3, 1.4) if quantity == "test_accuracy" else (-1.3, 2.2)
+    wide = {quantity: Mean(mean=0.8, low=0.7, high=0.9, new_low=low, new_high=high)}
+    found = after_runs(3)
+    found = found.model_copy(update={"variants": [variant.model_copy(update=wide) for variant in found.variants]})
+    measured = judged(VALUE | {"value": 0.9, "quantity": quantity, "tolerance": 0.01}, found).measured
+    assert measured.endswith(f" 0.8; one more run would fall in {interval}")
+
+
 def test_a_value_is_judged_only_at_the_scale_of_its_source():
     claim = VALUE | {"value": 0.9}
     at_scale = claim | {"needs": {"hardware": "anything", "recipe": {"model.units": 16, "batch_size": 16}}}

@@ -1,5 +1,7 @@
 """Judge claims about single quantities of runs: accuracy, published values and outcomes."""
 
+import math
+
 from pipeline.claims.evidence import Assessment, Evidence, find_pair, find_variant
 from pipeline.claims.kinds import AccuracyClaim, OutcomeClaim, ValueClaim
 from pipeline.claims.result_files import Verdict
@@ -72,7 +74,8 @@ def judge_value(claim: ValueClaim, claims: Claims, evidence: Evidence) -> Assess
     if statistic.new_low is None or statistic.new_high is None:
         lack = f"{count_seeds(statistics.completed.count)} completed, {MIN_BLOCKS} are needed"
         return Assessment("inconclusive", lack, f"{quantity} {statistic.mean:.4g}")
-    interval = Interval(statistic.new_low, statistic.new_high)
+    most = math.inf if claim.quantity == "test_loss" else 1.0  # few runs that vary much reach beyond what can be
+    interval = Interval(max(statistic.new_low, 0.0), min(statistic.new_high, most))
     measured = f"{quantity} {statistic.mean:.4g}; one more run would fall in [{interval.low:.4g}, {interval.high:.4g}]"
     near = f"{claim.value:g} ± {claim.tolerance:g}"
     if interval.low >= claim.value - claim.tolerance and interval.high <= claim.value + claim.tolerance:
