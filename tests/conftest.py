@@ -332,7 +332,12 @@ def timed_blocks(
     wiggle = np.random.default_rng(0).normal(0.0, spread, (len(names), 3))
     found = []
     for launch, turn, (place, name) in itertools.product((1, 2, 3), (0, 1, 2), enumerate(names)):
-        where = {"launch": launch, "turn": turn, "place": place + 1 if turn else 0, "variant": name}
+        where = {
+            "launch": launch,
+            "turn": turn,
+            "place": 1 + (place + turn) % len(names) if turn else 0,
+            "variant": name,
+        }
         if name in failed:
             if (launch, turn) == (1, 0):
                 found.append(PlacedBlock(**where, outcome=failed[name]))

@@ -176,7 +176,6 @@ def test_the_report_is_one_file_that_loads_nothing(rendered):
         "mixed_2x",
         "of 1 published claims (1 measured)",
         "Every claim",
-        "What would change it",
         "Environment",
         "Example CPU",
         "make repro",
@@ -392,6 +391,23 @@ def test_what_few_seeds_can_tell_is_said_of_each_benchmark(rendered):
     assert "<code>wide</code>: from 2 to 3 seeds, by variant. Where seeds were added" in text
     design = reporting.parts(found._replace(study=study))("design")
     assert "Of <code>wide</code>, <code>mixed</code> is run at the first 2." in design
+
+
+def test_a_baseline_whose_seeds_end_far_apart_is_told_of(rendered):
+    found = results.load_results(rendered)
+    assert "seed by seed" not in reporting.parts(found)("threats")
+    runs = [run | {"final_test_accuracy": 0.7 + 0.1 * run["seed"]} for run in found.runs]
+    text = reporting.parts(found._replace(runs=runs))("threats")
+    assert "<code>wide</code>: <code>float32</code> itself ends at 70.0, 80.0, 90.0 %, seed by seed." in text
+
+
+def test_speeds_of_one_process_after_the_other_say_so(rendered):
+    found = results.load_results(rendered)
+    assert "one after the other" not in reporting.parts(found)("measurements")
+    turns = [each.model_copy(update={"side_by_side": False}) for each in found.comparison.turns]
+    after_each_other = found.comparison.model_copy(update={"turns": turns})
+    text = reporting.parts(found._replace(comparison=after_each_other))("measurements")
+    assert text.count("so they ran one after the other") == len(turns)
 
 
 def test_a_run_that_was_resumed_is_told_of_and_has_warmed_up_twice(rendered):

@@ -128,6 +128,8 @@ def test_one_process_at_a_time_trains_all_its_blocks(monkeypatch):
     trainers = Trainers(monkeypatch)
     found = trainers.measure(side_by_side=False)
     assert not found.side_by_side
+    assert not Speeds(found.blocks, "float32", 40, 10).side_by_side
+    assert Speeds(trainers.measure().blocks, "float32", 40, 10).side_by_side
     runs = [variant for variant, _ in itertools.groupby(block.variant for block in found.blocks)]
     assert len(runs) in (2 * len(VARIANTS), 2 * len(VARIANTS) - 1)  # one may end a launch and begin the next
 

@@ -235,7 +235,7 @@ def test_no_page_has_a_key_outside_of_code(written_out):
 
 def test_a_number_of_steps_has_its_unit():
     told = describe_sample("skipped_steps.mnist_dense", mean([3.0, 3.0, 3.0]), 3)
-    assert told == "the number of first steps that the loss scale skips in mnist_dense is 3 steps [3, 3], 3 tries"
+    assert told == "the number of first steps that the loss scale skips in mnist_dense is 3 steps in each of 3 tries"
     claim = next(claim for claim in CLAIMS.claims if claim.id == "s2-first-steps-are-skipped")
     assert "lies at 1 step or above" in rule(claim)
 

@@ -17,7 +17,7 @@ from pipeline.claims.run_judges import judge_accuracy, judge_outcome, judge_valu
 from pipeline.claims.schema import Claims
 from pipeline.comparison.fact_words import describe_facts
 from pipeline.comparison.vocabulary import describe_sample, describe_trial
-from pipeline.numerics.facts import is_measured
+from pipeline.numerics.facts import TRIAL_SIZE, is_measured
 from pipeline.statistics.intervals import mean, proportion
 
 NUMERICS = "A study whose numerics stage looks at it."
@@ -71,9 +71,9 @@ def _judge_trial(claim: TrialClaim, _claims: Claims, evidence: Evidence) -> Asse
     low, high = (share.low, share.high) if claim.trains else (1 - share.high, 1 - share.low)
     does = "trains" if claim.trains else "fails"
     if low > 0.5:
-        return Assessment("reproduced", f"it {does} at more seeds than not", measured)
+        return Assessment("reproduced", f"it {does} at more seeds than not: {TRIAL_SIZE}", measured)
     if high < 0.5:
-        return Assessment("not reproduced", f"it {does} at fewer seeds than not", measured)
+        return Assessment("not reproduced", f"it {does} at fewer seeds than not: {TRIAL_SIZE}", measured)
     return Assessment(
         "inconclusive", f"{share.total} seeds do not tell whether it trains at more seeds than not", measured
     )

@@ -17,6 +17,8 @@ from pipeline.comparison.wording import (
 )
 from pipeline.statistics.intervals import MIN_BLOCKS, Interval, Mean
 
+_MUCH = 10  # times the tolerance: an interval so wide excludes little
+
 
 def judge_accuracy(claim: AccuracyClaim, claims: Claims, evidence: Evidence) -> Assessment:
     pair = find_pair(claim, claims, evidence)
@@ -39,13 +41,14 @@ def _judge_equivalence(pair: Pair, baseline_accuracy: float | None) -> tuple[Ver
         shows = "to differ from" if test.outcome == "different" else f"to be within {margin} of"
         would = "would show" if test.outcome == "inconclusive" else "shows"
         return "inconclusive", f"{pair.baseline} itself reaches {baseline_accuracy:.1%}: {shows} that {would} little"
+    after_holm = " after Holm" if test.num_candidates > 1 else ""
     if test.is_beyond:
         return (
             "not reproduced",
-            f"the difference lies beyond {margin} ({_p_value(test.beyond_p_value_holm)} after Holm)",
+            f"the difference lies beyond {margin} ({_p_value(test.beyond_p_value_holm)}{after_holm})",
         )
     if test.is_decided:
-        return "reproduced", f"{test.outcome} within {margin} (TOST {_p_value(test.p_value_holm)} after Holm)"
+        return "reproduced", f"{test.outcome} within {margin} (TOST {_p_value(test.p_value_holm)}{after_holm})"
     if test.spread_pp is None:
         return "inconclusive", f"no interval from {count_seeds(pair.num_seeds)} that both completed"
     if test.p_value is None:
@@ -82,6 +85,8 @@ def judge_value(claim: ValueClaim, claims: Claims, evidence: Evidence) -> Assess
         return Assessment("reproduced", f"any further run here would give {near} (95 %)", measured)
     if interval.low > claim.value + claim.tolerance or interval.high < claim.value - claim.tolerance:
         return Assessment("not reproduced", f"no run here would give {near} (95 %)", measured)
+    if interval.high - interval.low > _MUCH * claim.tolerance:
+        return Assessment("inconclusive", f"runs differ too much: one more may give {near}, or much else", measured)
     return Assessment("inconclusive", f"one more run may give {near}, or not", measured)
 
 

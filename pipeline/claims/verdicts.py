@@ -108,7 +108,8 @@ def _decided_by(claim: Claim, wanted: str, lacking: str) -> str:
     """Say which study decides: this one on the hardware that is wanted, or another where this one lacks more."""
     profile = claim.needs.profile
     if lacking and profile:
-        return f"The profile {profile} on {wanted or _MADE_FOR[profile]}."
+        here = "a CPU" if claim.needs.hardware == "cpu" else _MADE_FOR[profile]
+        return f"The profile {profile} on {wanted or here}."
     if not wanted:
         return lacking
     return f"{lacking} It must run on {wanted}." if lacking else f"The same study on {wanted}."

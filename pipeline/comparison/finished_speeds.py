@@ -61,6 +61,7 @@ def summarise_turns(study: Study, benchmark: str, speeds: Speeds) -> Turns:
     return Turns(
         benchmark=benchmark,
         num_turns_by_launch=speeds.num_turns,
+        side_by_side=speeds.side_by_side,
         num_blocks=speeds.num_blocks,
         half_width=speeds.half_width(),
         target_half_width=study.speed.target_half_width,

@@ -93,11 +93,13 @@ class Turns(Statistic):
 
     `baseline_again` is the speedup of the baseline over itself: what is no further from 1 may be chance. `half_width`
     is that of the intervals, as a share of the ratio; `launch_spread` the standard deviation, on a log scale, of one
-    variant from launch to launch, with its `degrees_of_freedom`. Unknown is None.
+    variant from launch to launch, with its `degrees_of_freedom`. Unknown is None. Unless `side_by_side`, one process
+    after the other trained all its blocks of a launch.
     """
 
     benchmark: str
     num_turns_by_launch: list[int]
+    side_by_side: bool = True
     num_blocks: int
     half_width: float | None
     target_half_width: float

@@ -135,6 +135,8 @@ def describe_sample(name: str, average: Mean, num_tries: int) -> str:
     family, _, benchmark = name.partition(".")
     subject, unit = SAMPLES[family]
     where = f" in {benchmark}" if benchmark else ""
+    if average.low is not None and average.low == average.high:
+        return f"{subject}{where} is {average.mean:.3g}{unit} in each of {num_tries} tries"
     interval = "(no interval)" if average.low is None else f"[{average.low:.3g}, {average.high:.3g}]"
     told = f"{subject}{where} is {average.mean:.3g}{unit} {interval}, {num_tries} tries"
     return told.replace("-", "−").replace("[−0, 0]", "[0, 0]")

@@ -4,7 +4,7 @@ import math
 
 from pipeline.comparison.schema import Pair
 from pipeline.comparison.vocabulary import OUTCOMES
-from pipeline.statistics.equivalence import MAX_SEEDS, Equivalence
+from pipeline.statistics.equivalence import MAX_SEEDS, Equivalence, num_seeds_needed
 from pipeline.statistics.intervals import Ratio
 
 # A margin wider than this share of the baseline's accuracy shows little by being kept: near chance all is equivalent.
@@ -58,7 +58,9 @@ def describe_difference(pair: Pair) -> str:
 def describe_plan(test: Equivalence) -> str:
     """Tell what would decide, as in "12 seeds would, if they go on as these"."""
     if test.num_seeds_needed is None:
-        return f"not even {MAX_SEEDS} seeds would tell, if they go on as these"
+        told = f"the mean found is near the margin, where not even {MAX_SEEDS} seeds would tell"
+        if_none = num_seeds_needed(test.spread_pp, test.margin_pp, test.num_candidates) if test.spread_pp else None
+        return f"{told}; {count_seeds(if_none)} would if nothing differs" if if_none else told
     return f"{count_seeds(test.num_seeds_needed)} would tell, if they go on as these"
 
 

@@ -22,6 +22,20 @@ class OptimizerTrial(NamedTuple):
     loss_scale: float | Literal["dynamic"] | None = None
 
 
+class TrialSize(NamedTuple):
+    """What every trial trains, small enough that all take a minute."""
+
+    units: int
+    num_examples: int
+    batch_size: int
+    num_epochs: int
+
+    def __str__(self) -> str:
+        num_steps = self.num_epochs * self.num_examples // self.batch_size
+        return f"a dense network of {self.units} units, {num_steps} steps of {self.batch_size} examples"
+
+
+TRIAL_SIZE = TrialSize(64, 4000, 32, 2)
 FIXED_SCALES = (1, 2**5, 2**10, 2**15, 2**20)
 TRIALS = (
     OptimizerTrial("adam.float16", "float16", "adam", {}),

@@ -1,7 +1,7 @@
 """From stored results to the parts of the report. It computes nothing that is not stored; it arranges."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
@@ -16,7 +16,7 @@ from pipeline.comparison.vocabulary import describe_sample, describe_variant, nu
 from pipeline.comparison.wording import describe_speedup, margin_means_something
 from pipeline.files.characters import escape_deceptive, shown_value
 from pipeline.machine.hardware import hardware_of
-from pipeline.numerics.facts import POLICIES, TYPES
+from pipeline.numerics.facts import POLICIES, TRIAL_SIZE, TYPES
 from pipeline.report import figures
 from pipeline.report.charts import Chart, charts, completed, counted_seconds, known
 from pipeline.report.claim_rows import claims_by_source
@@ -27,6 +27,7 @@ from pipeline.statistics import intervals
 from pipeline.statistics.intervals import Ratio, proportion
 
 PARTS = Path(__file__).parents[2] / "report"
+FAR_APART = 10  # margins: a baseline whose seeds differ by more is told of
 SPLIT = "notebook_split.num_trained_on"
 SECTIONS = (
     "summary",
@@ -66,6 +67,7 @@ def parts(results: Results) -> Callable[[str], str]:
             "ceilings": results.ceilings["largest_batch"],
             "policies": POLICIES,
             "types": TYPES,
+            "trial_size": str(TRIAL_SIZE),
             "trials": [
                 trial | {"share": proportion(trial["num_trained"], trial["num_trials"])}
                 for trial in results.numerics["trials"]
@@ -164,6 +166,7 @@ def _benchmark(results: Results, name: str) -> dict[str, Any]:
         "num_parameters": max(known([run for rows in runs.values() for run in rows], "num_parameters"), default=None),
         "num_completed": sum(run["outcome"] == "completed" for rows in runs.values() for run in rows),
         "near_chance": _near_chance(results, name),
+        "far_apart": _far_apart(results, name, runs),
         "pairs": pairs,
         "turns": results.comparison.turns_of(name),
         "split": [pair for pair in pairs if pair.precision_effect],
@@ -197,6 +200,14 @@ def _near_chance(results: Results, benchmark: str) -> float | None:
     if accuracy is None or margin_means_something(settings.margin_pp[benchmark], accuracy):
         return None
     return accuracy
+
+
+def _far_apart(results: Results, benchmark: str, runs: Mapping[str, list[dict[str, Any]]]) -> list[float]:
+    """Return the baseline's test accuracies in [0, 1] by seed, where they lie many margins apart; else none."""
+    settings = results.study.comparison
+    found = known(completed(runs[settings.baseline]), "final_test_accuracy") if settings.baseline in runs else []
+    many = found and 100 * (max(found) - min(found)) > FAR_APART * settings.margin_pp[benchmark]
+    return found if many else []
 
 
 def _throttling(runs: list[dict[str, Any]]) -> str:

@@ -38,6 +38,12 @@ class Speeds:
         self.num_blocks = len(blocks)
         shares = [block.other_cpu_share for block in blocks if block.other_cpu_share is not None]
         self.other_cpu_share = median(shares) if shares else None
+        # Side by side, the order differs from turn to turn; in a row, a process has one place in a launch.
+        places: dict[tuple[int, str], set[int]] = {}
+        for block in blocks:
+            if block.turn:
+                places.setdefault((block.launch, block.variant), set()).add(block.place)
+        self.side_by_side = any(len(found) > 1 for found in places.values())
         self.outcomes = {name: of_variant[-1].outcome for name, of_variant in self.blocks.items()}
         self.num_turns = [
             max(block.turn for block in blocks if block.launch == launch)
