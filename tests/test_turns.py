@@ -350,10 +350,10 @@ def test_images_of_a_block_are_those_of_its_steps(tmp_path):
         ("completed,1,32,", "completed,1,33,", "33 images are not those of 1 steps"),
         ("completed,1,16,", "completed,9,144,", "9 steps are more than an epoch has"),
         (",mixed\n", ",fixed\n", "its variants are not"),
-        (",1,1,1,float32\n", ",7,1,1,float32\n", "its launches are not numbered from 1"),
-        (",1,1,1,float32\n", ",1,2,1,float32\n", "a block stands twice"),
-        (",1,1,1,float32\n", ",21,1,1,float32\n", "more than 20 launches"),
-        (",1,1,1,float32\n", ",1,201,1,float32\n", "one of more than 200 turns"),
+        (",1,1,2,float32\n", ",7,1,2,float32\n", "its launches are not numbered from 1"),
+        (",1,1,2,float32\n", ",1,2,3,float32\n", "a block stands twice"),
+        (",1,1,2,float32\n", ",21,1,2,float32\n", "more than 20 launches"),
+        (",1,1,2,float32\n", ",1,201,2,float32\n", "one of more than 200 turns"),
         ("completed,1,16,", "completed,1,sixteen,", "num_images"),
     ):
         assert old in text

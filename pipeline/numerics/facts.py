@@ -23,7 +23,7 @@ class OptimizerTrial(NamedTuple):
 
 
 class TrialSize(NamedTuple):
-    """What every trial trains, small enough that all take a minute."""
+    """The size of every trial: so small that all together take a minute."""
 
     units: int
     num_examples: int

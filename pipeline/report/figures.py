@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, PercentFormatter
 
-from pipeline.report.drawing import INK, Series, draw_svg, squeeze_far_values
+from pipeline.report.drawing import INK, Series, digits, draw_svg, squeeze_far_values
 
 
 def accuracy_by_epoch(name: str, curves: Mapping[str, Series], epochs: Sequence[int]) -> str:
@@ -44,7 +44,7 @@ def accuracy_by_time(name: str, curves: Sequence[tuple[Series, Sequence[float]]]
         axes.yaxis.set_major_formatter(PercentFormatter(1.0))
 
     found = [
-        f"{series.label} reaches {series.values[-1]:.1%} in {_digits(seconds[-1])} s"
+        f"{series.label} reaches {series.values[-1]:.1%} in {digits(seconds[-1])} s"
         for series, seconds in curves
         if series.values and seconds
     ]
@@ -69,7 +69,7 @@ def epoch_traces(name: str, runs: Sequence[Series], num_warmup_epochs: int, stea
         axes.yaxis.set_minor_formatter(NullFormatter())
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
-    found = [f"after the warm-up from {_digits(min(steady))} to {_digits(max(steady))} s"] if steady else []
+    found = [f"after the warm-up from {digits(min(steady))} to {digits(max(steady))} s"] if steady else []
     return draw_svg(
         f"{name}-traces", text_alternative(f"Training seconds of every epoch of {len(runs)} runs, {name}", found), draw
     )
@@ -125,7 +125,7 @@ def by_variant(name: str, quantity: str, title: str, unit: str, series: Sequence
         _label_rows(axes, [variant.label for variant in series])
 
     found = [
-        f"{variant.label} {_digits(sum(variant.values) / len(variant.values))}" for variant in series if variant.values
+        f"{variant.label} {digits(sum(variant.values) / len(variant.values))}" for variant in series if variant.values
     ]
     return draw_svg(f"{name}-{quantity}", text_alternative(f"{title}, {unit}, {name}", found), draw)
 
@@ -205,11 +205,6 @@ def by_campaign(
 def text_alternative(what: str, found: Sequence[str]) -> str:
     """Return a text alternative: what the chart shows, then what is to be seen in it."""
     return f"{what}: {'; '.join(found) or 'nothing was measured'}"
-
-
-def _digits(value: float) -> str:
-    """Three significant digits, and all before the point: 0.123, 12.3, 1,234."""
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def _interval(value: float | None, low: float | None, high: float | None, how: str, unit: str) -> str:

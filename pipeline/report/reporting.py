@@ -1,7 +1,7 @@
 """From stored results to the parts of the report. It computes nothing that is not stored; it arranges."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
@@ -13,11 +13,12 @@ from pipeline.claims.acceleration import DEVICES, device_of
 from pipeline.claims.results import Results
 from pipeline.comparison.fact_words import describe_facts
 from pipeline.comparison.vocabulary import describe_sample, describe_variant, number, plain
-from pipeline.comparison.wording import describe_speedup, margin_means_something
+from pipeline.comparison.wording import describe_speedup
 from pipeline.files.characters import escape_deceptive, shown_value
 from pipeline.machine.hardware import hardware_of
 from pipeline.numerics.facts import POLICIES, TRIAL_SIZE, TYPES
 from pipeline.report import figures
+from pipeline.report.baselines import far_apart, near_chance
 from pipeline.report.charts import Chart, charts, completed, counted_seconds, known
 from pipeline.report.claim_rows import claims_by_source
 from pipeline.report.elsewhere import hardware_elsewhere
@@ -27,7 +28,6 @@ from pipeline.statistics import intervals
 from pipeline.statistics.intervals import Ratio, proportion
 
 PARTS = Path(__file__).parents[2] / "report"
-FAR_APART = 10  # margins: a baseline whose seeds differ by more is told of
 SPLIT = "notebook_split.num_trained_on"
 SECTIONS = (
     "summary",
@@ -165,8 +165,8 @@ def _benchmark(results: Results, name: str) -> dict[str, Any]:
         "fewer_seeds": {variant: number for variant, number in num_seeds.items() if number < len(seeds)},
         "num_parameters": max(known([run for rows in runs.values() for run in rows], "num_parameters"), default=None),
         "num_completed": sum(run["outcome"] == "completed" for rows in runs.values() for run in rows),
-        "near_chance": _near_chance(results, name),
-        "far_apart": _far_apart(results, name, runs),
+        "near_chance": near_chance(results, name),
+        "far_apart": far_apart(results, name, runs),
         "pairs": pairs,
         "turns": results.comparison.turns_of(name),
         "split": [pair for pair in pairs if pair.precision_effect],
@@ -191,23 +191,6 @@ def _measured(results: Results, numbers: str) -> Iterator[tuple[str, Ratio]]:
             pair = results.comparison.find(benchmark, name)
             if pair and alone and baseline.policy == "float32" and (variant.policy, variant.tf32) == wanted:
                 yield benchmark, pair.speedup
-
-
-def _near_chance(results: Results, benchmark: str) -> float | None:
-    """Return the baseline's accuracy in [0, 1], where the margin is wide beside it."""
-    settings = results.study.comparison
-    accuracy = results.comparison.variant(benchmark, settings.baseline).test_accuracy.mean
-    if accuracy is None or margin_means_something(settings.margin_pp[benchmark], accuracy):
-        return None
-    return accuracy
-
-
-def _far_apart(results: Results, benchmark: str, runs: Mapping[str, list[dict[str, Any]]]) -> list[float]:
-    """Return the baseline's test accuracies in [0, 1] by seed, where they lie many margins apart; else none."""
-    settings = results.study.comparison
-    found = known(completed(runs[settings.baseline]), "final_test_accuracy") if settings.baseline in runs else []
-    many = found and 100 * (max(found) - min(found)) > FAR_APART * settings.margin_pp[benchmark]
-    return found if many else []
 
 
 def _throttling(runs: list[dict[str, Any]]) -> str:
