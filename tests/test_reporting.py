@@ -403,11 +403,11 @@ def test_a_baseline_whose_seeds_end_far_apart_is_told_of(rendered):
 
 def test_speeds_of_one_process_after_the_other_say_so(rendered):
     found = results.load_results(rendered)
-    assert "one after the other" not in reporting.parts(found)("measurements")
+    assert "ran one after the other" not in reporting.parts(found)("measurements")
     turns = [each.model_copy(update={"side_by_side": False}) for each in found.comparison.turns]
     after_each_other = found.comparison.model_copy(update={"turns": turns})
     text = reporting.parts(found._replace(comparison=after_each_other))("measurements")
-    assert text.count("so they ran one after the other") == len(turns)
+    assert text.count("ran one after the other") == len(turns)
 
 
 def test_a_run_that_was_resumed_is_told_of_and_has_warmed_up_twice(rendered):
