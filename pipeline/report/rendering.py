@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import nbformat
 import papermill
-from nbconvert import HTMLExporter
+from nbconvert import TemplateExporter
 from nbformat import NotebookNode
 from traitlets.config import Config
 
@@ -54,7 +54,10 @@ def notebook_text(notebook: NotebookNode) -> str:
 def render(notebook: NotebookNode) -> str:
     """Return the report as HTML, from an executed notebook: the same text for the same results."""
     report = [cell for cell in notebook.cells if "report" in cell.metadata.get("tags", [])]
-    exporter = HTMLExporter(template_name="template", extra_template_basedirs=[str(NOTEBOOK.parent)])
+    # Not the exporter for HTML: it parses the page once more, to mend what its own templates leave out.
+    exporter = TemplateExporter(
+        template_name="template", file_extension=".html", extra_template_basedirs=[str(NOTEBOOK.parent)]
+    )
     exporter.register_filter("sha256", _sha256)
     html, _resources = exporter.from_notebook_node(NotebookNode(notebook | {"cells": report}))
     return str(html)

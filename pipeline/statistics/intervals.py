@@ -161,8 +161,13 @@ def has_spread(values: np.ndarray) -> bool:
 
 
 def proportion(count: int, total: int) -> Proportion:
-    """Return `count` of `total` with the exact interval of the share; `total` is at least 1."""
-    low, high = scipy.stats.binomtest(count, total).proportion_ci(0.95, "exact")
+    """Return `count` of `total` with the exact interval of the share; `total` is at least 1.
+
+    Its ends are quantiles of beta distributions: Clopper and Pearson, Biometrika 26, 1934. They come from
+    `scipy.special`, because to import `scipy.stats`, which has the interval ready, takes half a second.
+    """
+    low = scipy.special.betaincinv(count, total - count + 1, 0.025) if count else 0.0
+    high = scipy.special.betaincinv(count + 1, total - count, 0.975) if count < total else 1.0
     return Proportion(count=count, total=total, low=float(low), high=float(high))
 
 
