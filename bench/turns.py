@@ -4,7 +4,8 @@
 is a planted one, whose steps have 5 % more images than they are counted for; with --load one core is busy at times.
 
 --show FILE prints a JSON line: how often the interval of the baseline over itself holds 1 where launches are drawn from
-all repetitions, how often the planted difference is found, the components of variance, and how wide the intervals are.
+all repetitions, how often the planted difference is found, the components of variance, and how wide the intervals are;
+with --launches also for measurements of so many.
 
 It needs data/ (dvc repro download).
 """
@@ -17,7 +18,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -102,37 +103,25 @@ def load_at_random() -> Iterator[None]:
         thread.join()
 
 
-def show(study: Study, benchmark: str, blocks: Sequence[TaggedBlock]) -> dict[str, object]:
+def show(
+    study: Study, benchmark: str, blocks: Sequence[TaggedBlock], num_launches: Sequence[int] = ()
+) -> dict[str, object]:
     """Return what the repetitions show.
 
-    `coverage` and `found_5_percent` are of draws with as many launches as a repetition; `real` has, of the repetitions
-    themselves, how many hold 1 and find the planted difference, and in how many of all variants the interval holds what
-    all repetitions give together.
+    `drawn` has measurements of as many launches as a repetition has, and of `num_launches`; `real` has, of the
+    repetitions themselves, how many hold 1 and find the planted difference, and in how many of all variants the
+    interval holds what all repetitions give together.
     """
-
-    def measured(blocks: Sequence[PlacedBlock]) -> Speeds:
-        return speeds_of(study, benchmark, blocks)
-
+    measured = partial(speeds_of, study, benchmark)
     launches = [list(group) for _, group in itertools.groupby(blocks, lambda block: (block.repetition, block.launch))]
     repetitions = [list(group) for _, group in itertools.groupby(blocks, lambda block: block.repetition)]
-    size = round(len(launches) / len(repetitions))
-    rng = np.random.default_rng(0)
-    draws = []
-    for _ in range(NUM_DRAWS):  # with replacement: else draws vary less than launches do
-        drawn = measured(_numbered([launches[index] for index in rng.choice(len(launches), size)]))
-        again, more = (_against_baseline(drawn, name) for name in (REPEAT, PLANTED))
-        draws.append((_holds(again, 1), _found(drawn), more.ratio or np.nan, drawn.half_width() or np.nan))
-    coverage, found_5_percent, planted_ratio, _ = np.mean(draws, axis=0).tolist()
+    sizes = [round(len(launches) / len(repetitions)), *num_launches]
     together = measured(_numbered(launches))
     return {
         "benchmark": benchmark,
         "num_repetitions": len(repetitions),
-        "launches_of_each": size,
         "turns_of_a_launch": float(np.median(together.num_turns)),
-        "coverage": coverage,
-        "found_5_percent": found_5_percent,
-        "planted": planted_ratio,
-        "half_width": float(np.nanmedian([half_width for *_, half_width in draws])),
+        "drawn": [_drawn(measured, launches, size) for size in sizes],
         "real": _real([measured(of_repetition) for of_repetition in repetitions], together),
         "launch_spread": together.launch_spread(),
         "block_spread": _block_spread(together),
@@ -142,6 +131,34 @@ def show(study: Study, benchmark: str, blocks: Sequence[TaggedBlock]) -> dict[st
             for name in together.variants
             if (ratio := _against_baseline(together, name))
         },
+    }
+
+
+def _drawn(
+    measured: Callable[[Sequence[PlacedBlock]], Speeds], launches: Sequence[Sequence[TaggedBlock]], size: int
+) -> dict[str, float]:
+    """Return what measurements of `size` launches give, drawn with replacement: else they vary less than launches.
+
+    `coverage` counts intervals of the baseline over itself that hold 1; `coverage_of_all` those that hold what all
+    launches give, which is the truth of such draws and differs from 1 by chance.
+    """
+    everything = _against_baseline(measured(_numbered(launches)), REPEAT).ratio or np.nan
+    rng = np.random.default_rng(0)
+    draws = []
+    for _ in range(NUM_DRAWS):
+        drawn = measured(_numbered([launches[index] for index in rng.choice(len(launches), size)]))
+        again, more = (_against_baseline(drawn, name) for name in (REPEAT, PLANTED))
+        found = (_holds(again, 1), _holds(again, everything), _found(drawn))
+        draws.append((*found, more.ratio or np.nan, drawn.half_width() or np.nan))
+    coverage, coverage_of_all, found_5_percent, planted_ratio, _ = np.mean(draws, axis=0).tolist()
+    half_width = float(np.nanmedian([half_width for *_, half_width in draws]))
+    return {
+        "launches": size,
+        "coverage": coverage,
+        "coverage_of_all": coverage_of_all,
+        "found_5_percent": found_5_percent,
+        "planted": planted_ratio,
+        "half_width": half_width,
     }
 
 
@@ -196,6 +213,7 @@ def main() -> None:
     parser.add_argument("--variant")
     parser.add_argument("--repetitions", type=int, default=10)
     parser.add_argument("--load", action="store_true", help="one busy core, at times")
+    parser.add_argument("--launches", type=int, nargs="+", default=[], help="show measurements of so many, too")
     arguments = parser.parse_args()
     study = load_study(arguments.study)
     if arguments.train_planted:
@@ -213,7 +231,7 @@ def main() -> None:
                 file.flush()
     elif arguments.show:
         blocks = read_rows(TaggedBlock, arguments.show, Remedy("Measure it.", "Measure it again."))
-        print(json.dumps(show(study, arguments.benchmark, blocks)))
+        print(json.dumps(show(study, arguments.benchmark, blocks, arguments.launches)))
 
 
 if __name__ == "__main__":
