@@ -31,6 +31,10 @@ def main(_: argparse.Namespace) -> None:
     study = load_study()
     choose_engine(study.engine, POLICIES)
     from pipeline import engine  # first, and late: it quietens the engine, which takes seconds to import
+
+    # isort: split
+    import keras
+
     from pipeline.data import datasets
     from pipeline.numerics import arithmetic, exponents, first_steps, notebook_split, optimizer_trials
     from pipeline.training import building
@@ -48,9 +52,10 @@ def main(_: argparse.Namespace) -> None:
         shape = (data.num_classes, data.num_channels)
         if not found["models"]:
             facts.update(arithmetic.policy_facts(benchmark, *shape))
-        models: dict[str, Any] = {
-            policy: building.build_model(benchmark, policy, *shape, seed=0)[0] for policy in POLICIES
-        }
+        models: dict[str, Any] = {}
+        for policy in POLICIES:
+            keras.utils.clear_session()  # layers are numbered from the first again, not on from other models
+            models[policy] = building.build_model(benchmark, policy, *shape, seed=0)[0]
         model = found["models"][name] = arithmetic.model_facts(models)
         sizes = model["sizes"]
         for policy in POLICIES:

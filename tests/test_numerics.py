@@ -254,7 +254,9 @@ def test_the_stage_writes_exactly_the_facts_that_claims_may_ask_for(workspace, m
     assert set(found["models"]) == set(found["gradients"]) == set(study.benchmarks)
     assert [trial["name"] for trial in found["trials"]] == [trial.name for trial in TRIALS]
     with (workspace / "results" / "layers.csv").open(newline="") as file:
-        assert {row["policy"] for row in csv.DictReader(file)} == set(POLICIES)
+        rows = list(csv.DictReader(file))
+    assert {row["policy"] for row in rows} == set(POLICIES)
+    assert {row["layer"] for row in rows if row["kind"] == "Dense"} == {"dense", "dense_1", "dense_2"}
 
 
 def test_the_projects_claims_ask_for_facts_there_are():
