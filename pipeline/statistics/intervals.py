@@ -1,4 +1,7 @@
-"""Intervals and tests over seed blocks: pure functions on arrays, one value a block."""
+"""Intervals and tests over seed blocks: pure functions on arrays, one value a block.
+
+Quantiles come from `scipy.special`: to import `scipy.stats`, which takes them from there, takes half a second.
+"""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -86,7 +89,7 @@ def new_value_interval(values: np.ndarray, confidence: float) -> Interval | None
 
 def _t_interval(values: np.ndarray, confidence: float, variance_factor: float) -> Interval:
     error = values.std(ddof=1) * np.sqrt(variance_factor)
-    half = error * scipy.stats.t.ppf((1 + confidence) / 2, len(values) - 1)
+    half = error * scipy.special.stdtrit(len(values) - 1, (1 + confidence) / 2)
     return Interval(float(values.mean() - half), float(values.mean() + half))
 
 
@@ -163,8 +166,7 @@ def has_spread(values: np.ndarray) -> bool:
 def proportion(count: int, total: int) -> Proportion:
     """Return `count` of `total` with the exact interval of the share; `total` is at least 1.
 
-    Its ends are quantiles of beta distributions: Clopper and Pearson, Biometrika 26, 1934. They come from
-    `scipy.special`, because to import `scipy.stats`, which has the interval ready, takes half a second.
+    Its ends are quantiles of beta distributions: Clopper and Pearson, Biometrika 26, 1934.
     """
     low = scipy.special.betaincinv(count, total - count + 1, 0.025) if count else 0.0
     high = scipy.special.betaincinv(count + 1, total - count, 0.975) if count < total else 1.0
