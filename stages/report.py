@@ -3,7 +3,6 @@
 import argparse
 from pathlib import Path
 
-from pipeline.claims.results import load_results
 from pipeline.errors import InputError
 from pipeline.files.writing import write_whole
 from pipeline.report.rendering import execute, notebook_text, render
@@ -17,7 +16,6 @@ def main(arguments: argparse.Namespace) -> None:
     if arguments.archive:
         recompute_archive(arguments.archive)
         return
-    load_results()  # faults of the input show here, with their remedy, not as a notebook's traceback
     notebook = execute(Path())
     EXPLORABLE.write_text(notebook_text(notebook), encoding="utf-8")
     REPORT.write_text(render(notebook), encoding="utf-8")

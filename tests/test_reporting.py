@@ -353,7 +353,7 @@ def test_a_damaged_result_is_named_with_its_remedy(copied, monkeypatch, name, co
     if name not in ("verdicts.json", "epochs.csv", "runs.csv"):  # which are not read to judge
         readers.append(lambda: judge.main(Namespace()))
     for read in readers:
-        with pytest.raises(InputError, match=f"results/{name} is damaged") as refused:
+        with pytest.raises(InputError, match=f"^results/{name} is damaged") as refused:
             read()
         assert str(refused.value).endswith(f"dvc repro --force --single-item {remedy}")
 

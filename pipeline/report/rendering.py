@@ -11,7 +11,10 @@ import nbformat
 import papermill
 from nbconvert import TemplateExporter
 from nbformat import NotebookNode
+from papermill import PapermillExecutionError
 from traitlets.config import Config
+
+from pipeline.errors import InputError
 
 if TYPE_CHECKING:
     # What the notebook imports, in a process of its own: named here, an edit of it renders again.
@@ -25,6 +28,9 @@ def execute(root: Path) -> NotebookNode:
     """Return the notebook, executed on the results under `root`: tables and charts to explore, and the report.
 
     It belongs into `results/`, where it can be opened and run again.
+
+    Raises:
+        InputError: a file under `root` is missing or damaged, as the notebook found.
     """
     logging.getLogger("papermill").setLevel(logging.ERROR)
     root = root.resolve()
@@ -32,14 +38,19 @@ def execute(root: Path) -> NotebookNode:
     # Nothing that lies beside the results of somebody else's archive must be on the kernel's path.
     folder, elsewhere = (root / "results", {}) if ours else (PROJECT, {"root": str(root), "code": str(PROJECT)})
     with tempfile.TemporaryDirectory() as partial:
-        notebook = papermill.execute_notebook(
-            NOTEBOOK,
-            Path(partial, "report.ipynb"),
-            elsewhere,
-            progress_bar=False,
-            cwd=folder,
-            config=Config({"KernelManager": {"transport": "ipc"}}),  # no open port, on a machine shared with others
-        )
+        try:
+            notebook = papermill.execute_notebook(
+                NOTEBOOK,
+                Path(partial, "report.ipynb"),
+                elsewhere,
+                progress_bar=False,
+                cwd=folder,
+                config=Config({"KernelManager": {"transport": "ipc"}}),  # no open port: others may share the machine
+            )
+        except PapermillExecutionError as error:
+            if error.ename != InputError.__name__:
+                raise
+            raise InputError(error.evalue.replace(f"{elsewhere.get('root', '..')}/", "")) from None
     for part in (notebook, *notebook.cells):  # when it was executed and for how long: other bytes every time
         part.metadata.pop("papermill", None)
         part.metadata.pop("execution", None)
