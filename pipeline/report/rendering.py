@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 PROJECT = Path(__file__).parents[2]
 NOTEBOOK = PROJECT / "report" / "report.ipynb"
+# No open port: others may share the machine. At its end a kernel is interrupted, and then killed: left alone, a busy one
+# reports the interrupt as an error.
+KERNEL = Config({"KernelManager": {"transport": "ipc"}, "NotebookClient": {"shutdown_kernel": "immediate"}})
 
 
 def execute(root: Path) -> NotebookNode:
@@ -45,7 +48,7 @@ def execute(root: Path) -> NotebookNode:
                 elsewhere,
                 progress_bar=False,
                 cwd=folder,
-                config=Config({"KernelManager": {"transport": "ipc"}}),  # no open port: others may share the machine
+                config=KERNEL,
             )
         except PapermillExecutionError as error:
             if error.ename != InputError.__name__:
