@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 PROJECT = Path(__file__).parents[2]
 NOTEBOOK = PROJECT / "report" / "report.ipynb"
-# No open port: others may share the machine. At its end a kernel is interrupted, and then killed: left alone, a busy one
+# No open port: others may share the machine. At its end a kernel is interrupted and then killed: given time, a busy one
 # reports the interrupt as an error.
 KERNEL = Config({"KernelManager": {"transport": "ipc"}, "NotebookClient": {"shutdown_kernel": "immediate"}})
 
