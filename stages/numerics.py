@@ -27,17 +27,25 @@ def _hardest(study: Study) -> str:
     return max(classes, key=lambda name: classes[name])
 
 
+def _build_models(benchmark: Benchmark, num_classes: int, num_channels: int) -> dict[str, Any]:
+    """Return the benchmark's model under each policy, its layers numbered from the first, whatever was built before."""
+    import keras
+
+    from pipeline.training import building
+
+    models: dict[str, Any] = {}
+    for policy in POLICIES:
+        keras.utils.clear_session()
+        models[policy] = building.build_model(benchmark, policy, num_classes, num_channels, seed=0)[0]
+    return models
+
+
 def main(_: argparse.Namespace) -> None:
     study = load_study()
     choose_engine(study.engine, POLICIES)
     from pipeline import engine  # first, and late: it quietens the engine, which takes seconds to import
-
-    # isort: split
-    import keras
-
     from pipeline.data import datasets
     from pipeline.numerics import arithmetic, exponents, first_steps, notebook_split, optimizer_trials
-    from pipeline.training import building
 
     found: dict[str, Any] = {"schema_version": 2, "facts": {}, "samples": {}, "models": {}, "gradients": {}}
     found["trials"] = []
@@ -52,10 +60,7 @@ def main(_: argparse.Namespace) -> None:
         shape = (data.num_classes, data.num_channels)
         if not found["models"]:
             facts.update(arithmetic.policy_facts(benchmark, *shape))
-        models: dict[str, Any] = {}
-        for policy in POLICIES:
-            keras.utils.clear_session()  # layers are numbered from the first again, not on from other models
-            models[policy] = building.build_model(benchmark, policy, *shape, seed=0)[0]
+        models = _build_models(benchmark, *shape)
         model = found["models"][name] = arithmetic.model_facts(models)
         sizes = model["sizes"]
         for policy in POLICIES:
