@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import keras
 import numpy as np
 
 from pipeline import engine
@@ -91,11 +92,18 @@ class RunInProgress:
         self.earlier, self.epochs = earlier, earlier.epochs
         self._limit()
 
+    def save_checkpoint(self, model: keras.Model, disturbance: Disturbance | None) -> None:
+        """Keep what is trained so far, unless the run is being ended: then this never returns."""
+        with self._ending:
+            if self.checkpoint:
+                self.checkpoint.save(model, Progress(self.epochs, disturbance))
+
     def finish(self, outcome: Outcome) -> RunRecord:
         """Write the run's folder and return its record."""
         self._ending.acquire()
         if self._timer:
             self._timer.cancel()
+        self.epochs = list(self.epochs)  # where the timer ends the run, the main thread goes on until the process ends
         record = self._record(outcome)
         if self.process[0] == 0:
             with self.log.folder() if self.log else contextlib.nullcontext() as logs:

@@ -25,7 +25,7 @@ from pipeline.study import user_code
 from pipeline.study.benchmark import Imported
 from pipeline.study.schema import RunKey, Study
 from pipeline.training.building import build_model, compile_model, weights_digest
-from pipeline.training.checkpoint import CHECKPOINTS, Checkpoint, Progress
+from pipeline.training.checkpoint import CHECKPOINTS, Checkpoint
 from pipeline.training.clock import EpochClock
 from pipeline.training.epoch_log import EpochLog
 from pipeline.training.evaluation import judge, probabilities_of, score
@@ -146,7 +146,7 @@ def _train(run: RunInProgress, model: keras.Model, ending: threading.Event) -> O
         if run.log:
             run.log.write(epoch)
         if run.checkpoint and not clock.diverged and epoch.epoch < benchmark.num_epochs:
-            run.checkpoint.save(model, Progress(clock.epochs, watch.finish().worst(run.earlier.disturbance)))
+            run.save_checkpoint(model, watch.finish().worst(run.earlier.disturbance))
             if ending.is_set():
                 raise UnfinishedRunError(f"{key.directory} has epoch {epoch.epoch} of {benchmark.num_epochs} behind it")
 

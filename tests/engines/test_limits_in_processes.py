@@ -45,12 +45,13 @@ def study(**recipe):
 
 
 def train_in_a_process(folder, study):
-    """What a process prints that trains the run `KEY`, and how long it takes, in seconds: from its imports on."""
+    """What a process prints that trains the run `KEY`. It is slow to tell, while training would go on."""
     (folder / "params.yaml").write_text(yaml.safe_dump(study.model_dump(mode="json")))
     code = (
         "import time; from pipeline.study.schema import RunKey, load_study; from stages.train import tell; "
         "from pipeline.training.run import train; started = time.perf_counter(); "
-        "train(load_study(), RunKey('wide', 'float32', 0), started, tell=tell); print('not ended')"
+        "slowly = lambda record: (tell(record), time.sleep(1)); "
+        "train(load_study(), RunKey('wide', 'float32', 0), started, tell=slowly); print('not ended')"
     )
     environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
     done = subprocess.run(
