@@ -63,12 +63,19 @@ def seal(folder: Path) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def three_studies(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("three-studies")
+    for index in (1, 2, 3):
+        write_published(folder / f"study-{index}", f"2026-0{index}", f"2026-0{index}-01T00:00:00+00:00")
+    return folder
+
+
 @pytest.fixture
-def reports(tmp_path) -> list[Path]:
-    return [
-        write_published(tmp_path / "reports" / f"study-{index}", f"2026-0{index}", f"2026-0{index}-01T00:00:00+00:00")
-        for index in (2, 1, 3)
-    ]
+def reports(tmp_path, three_studies) -> list[Path]:
+    """Copies, for the test to change, and not in the order of their dates."""
+    shutil.copytree(three_studies, tmp_path / "reports")
+    return [tmp_path / "reports" / f"study-{index}" for index in (2, 1, 3)]
 
 
 def test_a_site_shows_what_would_turn_its_words(reports, tmp_path):
