@@ -173,8 +173,8 @@ def test_an_inconclusive_accuracy_says_how_many_seeds_would_decide():
     reason = judged(ACCURACY, comparison(needed=12)).reason
     assert reason.endswith("; 12 seeds would tell, if they go on as these")
     reason = judged(ACCURACY, comparison()).reason
-    near = "the mean found is near the margin, where not even 1000 seeds would tell"
-    assert reason.endswith(f"; {near}; 5 seeds would if nothing differs")
+    near = "if the true difference is the mean found, near the margin, not even 1,000 seeds would tell"
+    assert reason.endswith(f"; {near}; if it is zero, 5 seeds would")
 
 
 @pytest.mark.parametrize(
@@ -363,6 +363,26 @@ def test_trials(trains, count, verdict):
     claim = {"kind": "trial", "trial": "adam.float16", "trains": trains}
     trial = {"name": "adam.float16", "num_trained": count, "num_trials": 6}
     assert judged(claim, comparison(), numerics={"trials": [trial]}).verdict == verdict
+    assert judged(claim, comparison()).verdict == "not testable here"
+
+
+@pytest.mark.parametrize(
+    ("values", "verdict"),
+    [
+        ([2, 2, 2, 2, 2, 3], "reproduced"),  # by the interval of the mean
+        ([0, 0, 0, 0, 0, 1], "not reproduced"),
+        ([2] * 6, "reproduced"),
+        ([0] * 6, "not reproduced"),
+        ([2] * 5, "inconclusive"),  # which half of all tries may not give
+        ([2, 2, 2], "inconclusive"),
+        ([2], "inconclusive"),
+        ([0, 2, 0], "inconclusive"),
+    ],
+)
+def test_tries_that_agree_decide_only_where_there_are_enough_of_them(values, verdict):
+    claim = {"kind": "sample", "sample": "skipped_steps.wide", "at_least": 1.0}
+    judgement = judged(claim, comparison(), numerics={"samples": {"skipped_steps.wide": values}})
+    assert (judgement.verdict, bool(judgement.measured)) == (verdict, True)
     assert judged(claim, comparison()).verdict == "not testable here"
 
 

@@ -288,7 +288,7 @@ def test_a_study_by_another_recipe_gives_no_verdict(claim):
         assert judgement.reason.endswith("in the source")
         by_compiler = "The recipe of the source, compiled" if claim.kind == "rounding" else ""
         by_profile = f"The profile {claim.needs.profile} on " if claim.needs.profile else ""
-        assert judgement.would_change.startswith(by_compiler or by_profile or "A study by the recipe of the source")
+        assert judgement.would_change.startswith(by_compiler or by_profile or "A study in which what the reason names")
 
 
 @pytest.mark.parametrize("claim", WITH_RECIPE, ids=identifiers(WITH_RECIPE))
@@ -310,7 +310,7 @@ def test_the_profile_that_a_claim_names_has_its_recipe_and_its_variants(claim):
     [
         ("s1-faster-on-16-bit-hardware", False, "The same study on an NVIDIA GPU of compute capability ≥ 7.0."),
         ("s1-faster-on-16-bit-hardware", True, "The profile paper on an NVIDIA GPU of compute capability ≥ 7.0."),
-        ("s4-custom-loop-accuracy", True, "A study by the recipe of the source, with what is named here."),
+        ("s4-custom-loop-accuracy", True, "A study in which what the reason names is as in the source."),
     ],
 )
 def test_what_would_decide_is_a_study_that_can(name, lacks_recipe, would_change):
@@ -321,13 +321,32 @@ def test_what_would_decide_is_a_study_that_can(name, lacks_recipe, would_change)
     assert judgement.would_change == would_change
 
 
+def without(name: str, right: Evidence) -> Evidence:
+    values = right.study.model_dump(mode="json")
+    del values["variants"][name]
+    pairs = values["comparison"]["further_pairs"]
+    values["comparison"]["further_pairs"] = [pair for pair in pairs if name not in pair.values()]
+    return right._replace(study=Study.model_validate(values))
+
+
+def test_a_variant_that_is_missing_asks_for_the_profile_that_has_it_or_for_a_study_by_the_recipe():
+    claim = next(claim for claim in CLAIMS.claims if claim.id == "s5-fixed-scale-trains-equally-well")
+    judgement = judged(claim, without("mixed_float16_fixed", world(claim, holds=True)))
+    assert judgement.would_change == f"The profile {claim.needs.profile} on any machine."
+    custom = next(claim for claim in CLAIMS.claims if claim.id == "s4-custom-loop-accuracy")
+    recipe = custom.needs.recipe | {"split.num_train_examples": 7}
+    asks = custom.model_copy(update={"needs": custom.needs.model_copy(update={"recipe": recipe})})
+    judgement = judged(asks, without("mixed_float16_custom", world(custom, holds=True)))
+    assert judgement.would_change.startswith(
+        "A study that runs mixed_float16_custom on mnist_dense. Its recipe must be"
+    )
+    assert judgement.would_change.endswith("in this study, 7 in the source.")
+
+
 def test_a_claim_of_hardware_and_a_variant_that_are_both_missing_asks_for_both():
     claim = next(claim for claim in CLAIMS.claims if claim.id == "s2-xla-adds-speed")
     asks = claim.model_copy(update={"needs": claim.needs.model_copy(update={"profile": None})})
-    right = world(claim, holds=True)
-    values = right.study.model_dump(mode="json")
-    del values["variants"]["mixed_float16_xla"]
-    judgement = judged(asks, right._replace(hardware=CPU, study=Study.model_validate(values)))
+    judgement = judged(asks, without("mixed_float16_xla", world(claim, holds=True))._replace(hardware=CPU))
     assert judgement.would_change == (
         "A study that runs mixed_float16_xla on mnist_dense. It must run on an NVIDIA GPU."
     )

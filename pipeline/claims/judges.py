@@ -11,7 +11,7 @@ from pipeline.claims.compiled_judges import (
 )
 from pipeline.claims.evidence import Assessment, Evidence, NotTestableError
 from pipeline.claims.kinds import CeilingClaim, FactClaim, SampleClaim, TrialClaim
-from pipeline.claims.ratio_judges import judge_interval, judge_memory, judge_speedup
+from pipeline.claims.ratio_judges import judge_agreeing, judge_interval, judge_memory, judge_speedup
 from pipeline.claims.result_files import EvidenceKind
 from pipeline.claims.run_judges import judge_accuracy, judge_outcome, judge_value
 from pipeline.claims.schema import Claims
@@ -84,7 +84,10 @@ def _judge_sample(claim: SampleClaim, _claims: Claims, evidence: Evidence) -> As
     if not values:
         raise NotTestableError("this study did not try it", NUMERICS)
     average = mean(values)
-    verdict, reason = judge_interval(average, claim, f"{len(values)} tries give no interval")
+    if len(values) > 1 and len(set(values)) == 1:  # an interval of the mean would have no width
+        verdict, reason = judge_agreeing(values[0], len(values), claim)
+    else:
+        verdict, reason = judge_interval(average, claim, f"{len(values)} tries give no interval")
     return Assessment(verdict, reason, describe_sample(claim.sample, average, len(values)))
 
 

@@ -7,7 +7,7 @@ from pipeline.claims.kinds import MemoryClaim, SampleClaim, SpeedupClaim
 from pipeline.claims.result_files import Verdict
 from pipeline.claims.schema import Claims
 from pipeline.comparison.wording import count_seeds, describe_kernels, describe_ratio, describe_speedup, failed_runs
-from pipeline.statistics.intervals import MIN_BLOCKS, Mean, Ratio
+from pipeline.statistics.intervals import MIN_BLOCKS, Mean, Ratio, proportion
 
 
 def judge_speedup(claim: SpeedupClaim, claims: Claims, evidence: Evidence) -> Assessment:
@@ -71,8 +71,7 @@ def judge_interval(average: Mean, claim: SampleClaim, lack: str) -> tuple[Verdic
     """Compare the interval of a mean with a threshold: there is no direction that falls short of it."""
     if average.low is None or average.high is None:
         return "inconclusive", lack
-    word = "or above" if claim.at_least is not None else "or below"
-    threshold = claim.at_least if claim.at_least is not None else claim.at_most or 0.0
+    threshold, word = _threshold(claim)
     (holds, fails) = (average.low >= threshold, average.high < threshold)
     if claim.at_least is None:
         (holds, fails) = (average.high <= threshold, average.low > threshold)
@@ -81,3 +80,21 @@ def judge_interval(average: Mean, claim: SampleClaim, lack: str) -> tuple[Verdic
     if fails:
         return "not reproduced", f"the whole interval lies on the other side of {threshold:g}"
     return "inconclusive", f"the interval reaches from below {threshold:g} to above it"
+
+
+def judge_agreeing(value: float, num_tries: int, claim: SampleClaim) -> tuple[Verdict, str]:
+    """Compare a value that came out of every try with a threshold: by the share of all tries that would give it."""
+    threshold, word = _threshold(claim)
+    holds = value >= threshold if claim.at_least is not None else value <= threshold
+    share = proportion(num_tries, num_tries)
+    told = f"at least {100 * share.low:.0f} % of all tries give the same, as {num_tries} did"
+    if share.low <= 0.5:
+        return "inconclusive", f"{told}: not surely more than half"
+    side = f"at {threshold:g} {word}" if holds else f"on the other side of {threshold:g}"
+    return ("reproduced" if holds else "not reproduced"), f"{told}, {side}"
+
+
+def _threshold(claim: SampleClaim) -> tuple[float, str]:
+    if claim.at_least is not None:
+        return claim.at_least, "or above"
+    return claim.at_most or 0.0, "or below"

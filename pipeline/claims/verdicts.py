@@ -78,7 +78,7 @@ class _Answer(NamedTuple):
 
 
 _BY_RECIPE = {
-    "measured": "A study by the recipe of the source, with what is named here.",
+    "measured": "A study in which what the reason names is as in the source.",
     "compiled": "The recipe of the source, compiled: make compiled.",
 }
 _MADE_FOR = {"quick": "any machine", "evening": "two CPU cores", "paper": "an NVIDIA GPU", "tpu": "a TPU"}
@@ -101,6 +101,9 @@ def _ask(kind: EvidenceKind, claim: Claim, claims: Claims, evidence: Evidence) -
     elif other and not testable_by:
         assessment = assessment._replace(verdict="not this recipe", reason=other)
         testable_by = _decided_by(claim, "", _BY_RECIPE[kind]) if kind == "measured" else _BY_RECIPE[kind]
+    elif kind == "measured" and testable_by:
+        by_recipe = f"{testable_by} Its recipe must be the source's: {other}." if other else testable_by
+        testable_by = _decided_by(claim, "", by_recipe)
     return _Answer(assessment, None if testable_by else kind, testable_by)
 
 

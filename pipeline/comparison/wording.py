@@ -58,9 +58,9 @@ def describe_difference(pair: Pair) -> str:
 def describe_plan(test: Equivalence) -> str:
     """Tell what would decide, as in "12 seeds would, if they go on as these"."""
     if test.num_seeds_needed is None:
-        told = f"the mean found is near the margin, where not even {MAX_SEEDS} seeds would tell"
+        told = f"if the true difference is the mean found, near the margin, not even {MAX_SEEDS:,} seeds would tell"
         if_none = num_seeds_needed(test.spread_pp, test.margin_pp, test.num_candidates) if test.spread_pp else None
-        return f"{told}; {count_seeds(if_none)} would if nothing differs" if if_none else told
+        return f"{told}; if it is zero, {count_seeds(if_none)} would" if if_none else told
     return f"{count_seeds(test.num_seeds_needed)} would tell, if they go on as these"
 
 

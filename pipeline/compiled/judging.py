@@ -23,8 +23,8 @@ CompiledVerdict = Literal["reproduced", "in direction only", "not reproduced", "
 OTHER_PROGRAM = "compiled by XLA; the source ran TensorFlow without it, which is another program"
 KEEPS_MORE = f"{OTHER_PROGRAM} and keeps more alive"
 SAME_COMPILER = "compiled by XLA, as every program for a TPU is"
-UNTOLD_BOUNDS = "its bounds lie on both sides"
-LEANER = "a step that fits here may not have fitted there"
+UNTOLD_BOUNDS = "the bounds of the ratio lie on both sides"
+LEANER = "as compiled here it fits, and the source's program may not have"
 
 
 class CompiledJudgement(NamedTuple):
@@ -120,16 +120,19 @@ def pads_other_widths(
 ) -> CompiledJudgement | None:
     """Judge whether products in `numbers` are padded exactly where their width is no multiple of this.
 
-    4,095 units on a TPU take the place of 4,096: that is padding of what was asked for, and shows in place.
+    4,095 units on a TPU take the place of 4,096: that is padding of what was asked for, and shows in place. None, too,
+    where the widths could not tell this multiple from half of it or from twice as much.
     """
+    exactly = {width for width in widths if width % multiple}
+    if exactly in ({width for width in widths if width % other} for other in (multiple / 2, 2 * multiple)):
+        return None
 
     def padded(made: CompiledTarget) -> dict[int, bool] | None:
         found = paddings(made, numbers, widths)
         return {each.width: each.in_place + each.in_copies > 0 for each in found} if len(found) == len(widths) else None
 
     def verdict(padded: Mapping[int, bool]) -> CompiledVerdict:
-        exactly = all(is_padded == (width % multiple != 0) for width, is_padded in padded.items())
-        return "reproduced" if exactly else "not reproduced"
+        return "reproduced" if exactly == {width for width in widths if padded[width]} else "not reproduced"
 
     def told(padded: Mapping[int, bool]) -> str:
         return ", ".join(f"{width:,}" for width, is_padded in padded.items() if is_padded) or "none"
@@ -162,7 +165,7 @@ def _judge(
     note: str,
     untold: str = UNTOLD_BOUNDS,
 ) -> CompiledJudgement | None:
-    """Return the verdict that all targets share; where they differ, it is inconclusive.
+    """Return the verdict that all targets share; of more and less of the same direction, the less; else inconclusive.
 
     Args:
         what: the claim, as a sentence.
@@ -171,9 +174,12 @@ def _judge(
     if not found:
         return None
     verdicts = [verdict(each) for each in found.values()]
+    shared: CompiledVerdict = verdicts[0] if len(set(verdicts)) == 1 else "inconclusive"
+    if set(verdicts) == {"reproduced", "in direction only"}:
+        shared = "in direction only"
     holding, count = verdicts.count("reproduced"), len(verdicts)
     if "inconclusive" in verdicts and len(set(verdicts)) == 1:
-        reason = f"whether {what} is not known: {untold}"
+        reason = f"not known whether {what}: {untold}"
     elif count > 1:
         reason = f"on {holding} of {count} targets {what}" + ("; they differ" if len(set(verdicts)) > 1 else "")
     else:
@@ -182,7 +188,7 @@ def _judge(
     for title, words in told.items():
         titles.setdefault(words, []).append(title)
     return CompiledJudgement(
-        verdicts[0] if len(set(verdicts)) == 1 else "inconclusive",
+        shared,
         f"{reason} ({note})",
         "; ".join(f"{' · '.join(of_these)}: {words}" for words, of_these in titles.items()),
     )

@@ -56,5 +56,5 @@ def _next(low: int, high: int, tried: dict[int, int | None], capacity_bytes: int
         middle = (
             below if low < below < high else above if low < above < high and abs(guess / above - 1) < 0.1 else middle
         )
-    rounded = middle // MULTIPLE * MULTIPLE
-    return rounded if low < rounded < high else min(max(middle, low + 1), high - 1)
+    rounded = max(middle // MULTIPLE, low // MULTIPLE + 1) * MULTIPLE
+    return rounded if rounded < high else min(max(middle, low + 1), high - 1)

@@ -15,7 +15,8 @@ RECIPES = Path("conf/base.yaml")
 # Height, width and channels of the images, and the number of classes.
 DATASETS = {"mnist": ((28, 28, 1), 10), "cifar100": ((32, 32, 3), 100)}
 NUM_ROWS = 8192  # of a product, as in the batch of the dense benchmark
-WIDTHS = (4095, 4096, 4097, 4100, 4224)
+# No two multiples of 4, 8, 64 and 128 hold for the same ones of these.
+WIDTHS = (4095, 4096, 4097, 4100, 4104, 4160, 4224)
 
 
 class Step(BaseModel):

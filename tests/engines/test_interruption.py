@@ -93,7 +93,7 @@ def in_a_terminal(folder: Path, *arguments: str, number: int = 0, at: bytes = b"
 @pytest.fixture
 def project(workspace: Path) -> Path:
     """A folder in which `stages.train` finds its study and its data."""
-    recipe = benchmark(units=16, num_epochs=30)
+    recipe = benchmark(units=16, num_epochs=100)  # four seconds, of which a busy machine may lose two
     study = small_study(benchmarks={"wide": recipe, "narrow": benchmark(units=8)}).model_dump(mode="json")
     (workspace / "params.yaml").write_text(yaml.safe_dump(study))
     (workspace / "pipeline").symlink_to(REPOSITORY / "pipeline")
@@ -109,12 +109,12 @@ def has_a_cursor(shown: bytes) -> bool:
     [
         (signal.SIGINT, 130, b"interrupted: the same command goes on after the last whole epoch."),
         (signal.SIGTERM, 143, b"interrupted: the same command goes on after the last whole epoch."),
-        (signal.SIGUSR1, 75, b"of 30 behind it. The same command goes on from there."),
+        (signal.SIGUSR1, 75, b"of 100 behind it. The same command goes on from there."),
         (signal.SIGKILL, -9, b""),
     ],
 )
 def test_a_run_that_is_ended_leaves_the_terminal_as_it_was_and_its_checkpoint(project, number, status, words):
-    ended, shown = in_a_terminal(project, *TRAIN, number=number, at=b"epoch 3/30")
+    ended, shown = in_a_terminal(project, *TRAIN, number=number, at=b"epoch 3/100")
     assert ended == status
     assert words in shown
     assert has_a_cursor(shown)
