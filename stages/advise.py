@@ -73,14 +73,16 @@ def main(arguments: argparse.Namespace) -> None:
     measurement, speeds, _ = measure_benchmark(timed, name, side_by_side, say, folder / "params.yaml")
     if speeds.baseline not in speeds.variants:
         ended = OUTCOMES[speeds.outcomes[speeds.baseline]]
-        raise InputError(f"{speeds.baseline}, the baseline, {ended}. Try a smaller batch.")
+        smaller = speeds.outcomes[speeds.baseline] == "out_of_memory"
+        remedy = "Try a smaller batch" if smaller else "Nothing can be compared with it: look at the model first"
+        raise InputError(f"{speeds.baseline}, the baseline, {ended}. {remedy}.")
     largest = _largest_batches(study, folder, hardware)
     write_study(proposal(policies=worth_a_study(study, speeds)), folder / "params.yaml")
     proposed = load_study(folder / "params.yaml")
     advice = advise(study, proposed, measurement, speeds, health, hardware, largest)
     (folder / "advice.json").write_text(advice.model_dump_json(indent=2) + "\n", encoding="utf-8")
     (folder / "health.jsonl").unlink()
-    _show(advice, folder, time.monotonic() - started)
+    _show(advice, proposed, folder, time.monotonic() - started)
 
 
 def prepared(dataset: str, origin: DatasetSource, *, in_study: bool) -> dict[str, Any]:
@@ -134,7 +136,7 @@ def _largest_batches(study: Study, folder: Path, hardware: Hardware) -> dict[str
     }
 
 
-def _show(advice: Advice, folder: Path, spent_seconds: float) -> None:
+def _show(advice: Advice, proposed: Study, folder: Path, spent_seconds: float) -> None:
     print()
     for sentence in advice.verdict:
         print(sentence)
@@ -144,6 +146,8 @@ def _show(advice: Advice, folder: Path, spent_seconds: float) -> None:
     for line in advice.watch:
         print(f"note: {line}")
     print(f"{spent_seconds:.0f} s. As data: {folder / 'advice.json'}")
+    if all(variant.policy == "float32" for variant in proposed.variants.values()):
+        return
     cost = "" if advice.study_seconds is None else f", about {advice.study_seconds / 3600:.1f} hours here"
     print(
         f"What answers the rest, {advice.num_seeds} seeds{cost}: cp {folder / 'params.yaml'} params.yaml && make repro"

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.advice.model_values import model_values
+from pipeline.advice.proposal import study_name
 from pipeline.compiled.compiler import ANSWERS, Compiler
 from pipeline.compiled.fitting_in import ask_compiler, sentences
 from pipeline.compiled.programs import DATASETS
@@ -28,8 +29,9 @@ def main(arguments: argparse.Namespace) -> None:
     data = image_data(arguments.dataset)
     model = model_values(arguments.model, arguments.source, arguments.arguments or {}, "tpu")
     size = arguments.image_size or data[0][0]
-    name = f"{arguments.dataset}_{arguments.model.rpartition(':')[2]}".lower()
-    benchmark = validate(Benchmark, recipe(arguments.dataset, model, size, arguments.batch), f"MODEL={arguments.model}")
+    name = study_name(f"{arguments.dataset} {arguments.model.rpartition(':')[2]}")
+    values = recipe(study_name(arguments.dataset), model, size, arguments.batch)
+    benchmark = validate(Benchmark, values, f"MODEL={arguments.model}")
     with Compiler(target, answers=ANSWERS) as compiler:
         programs, largest = ask_compiler(compiler, target, name, benchmark, data, partial(print, flush=True))
     found = sentences(target, programs, largest)
@@ -53,13 +55,14 @@ def image_data(dataset: str) -> tuple[tuple[int, int, int], int]:
     Raises:
         InputError: it is none of the sources', and was not prepared here.
     """
-    path = Path("data", dataset, "dataset.json")
+    name = study_name(dataset)
+    path = Path("data", name, "dataset.json")
     if not path.exists():
         if dataset in DATASETS:
             return DATASETS[dataset]
         raise InputError(
             f"DATASET={dataset}: {path} is missing. Prepare it with: "
-            f"python -m stages.download --dataset {dataset} --tfds {dataset}"
+            f"make .venv/ready && .venv/bin/python -m stages.download --dataset {name} --tfds {dataset}"
         )
     again = Remedy(*[f"Remove {path.parent} and prepare it again."] * 2)
     found = read_json(Description, path, again)

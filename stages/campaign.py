@@ -40,7 +40,7 @@ def main(arguments: argparse.Namespace) -> None:
     cluster.check(study)
     if shutil.which("sbatch") is None:
         raise InputError("sbatch is not on the path: submit from a machine of the Slurm cluster")
-    if queued := run_command("squeue", "--noheader", "--format=%A", f"--name={arguments.campaign}").split():
+    if queued := run_command("squeue", "--me", "--noheader", "--format=%A", f"--name={arguments.campaign}").split():
         raise InputError(
             f"campaign {arguments.campaign} has jobs in the queue: {', '.join(sorted(set(queued)))}. Wait for them"
         )

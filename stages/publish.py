@@ -9,7 +9,7 @@ from pipeline.claims.results import load_results
 from pipeline.errors import InputError
 from pipeline.files.writing import whole
 from pipeline.publication.anonymity import publish_anonymously
-from pipeline.publication.published import FILES, in_archive
+from pipeline.publication.published import FILES, check_name, check_size, in_archive
 from pipeline.publication.publishing import publish
 from pipeline.publication.recomputing import recompute
 from pipeline.report.status import status, write_status
@@ -20,9 +20,14 @@ ANONYMOUS = Path("results/crate-anonymous.zip")
 
 
 def main(arguments: argparse.Namespace) -> None:
+    if arguments.to and arguments.anonymous:
+        raise InputError("an anonymous archive is for a reviewer, and not for the site: leave out TO or ANONYMOUS")
     results = load_results()
     if not Path("results/report.html").is_file():
         raise InputError("results/report.html is missing. Make it with: dvc repro")
+    if arguments.to:
+        check_name(arguments.to.absolute())
+        check_size(Path("results/report.html"))
     write_status(status(results))
     if arguments.anonymous:
         with whole(ANONYMOUS) as unchecked, tempfile.TemporaryDirectory() as name:

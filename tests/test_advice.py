@@ -111,7 +111,14 @@ def test_a_faulty_policy_is_not_advised_however_fast():
 
 def test_where_no_16_bit_policy_trains():
     diverged = dict.fromkeys(("mixed_float16", "mixed_bfloat16"), "diverged")
-    assert "no 16-bit policy is fit" in advice(blocks(diverged)).verdict[0]
+    found = advice(blocks(diverged))
+    assert "no 16-bit policy is fit for this model as it is (mixed_float16: diverged, " in found.verdict[0]
+    assert not [line for line in found.verdict if "seeds" in line]  # there is nothing left to compare
+    fault = Finding(rule="float16_range", layers=["a"], what="activations reach 1e+06")
+    policies = ("mixed_float16", "mixed_bfloat16")
+    sizes = {"largest_activation": 1e6, "flushed_share": 0, "flushed_share_scaled": 0}
+    seen = [Examination(policy=policy, findings=[fault], **sizes) for policy in policies]
+    assert "(mixed_float16: ran, with a fault, " in advice(blocks(**FASTER), seen).verdict[0]
 
 
 def test_what_is_hopelessly_slow_has_no_place_in_the_study():

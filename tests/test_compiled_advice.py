@@ -8,6 +8,7 @@ from pipeline.compiled.programs import recipes
 from pipeline.compiled.schema import LargestBatch, Refusal
 from pipeline.compiled.targets import TARGETS
 from pipeline.errors import InputError
+from stages.advise_target import image_data
 
 TPU, GPU = TARGETS["tpu-v5e"], TARGETS["h100"]
 TOO_LARGE = Refusal(words="RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm.", for_memory=True)
@@ -83,3 +84,11 @@ def test_places_in_float32_are_counted_once_whatever_the_number_of_policies():
     assert "conv2d_2/conv_general_dilated and 2 more places: the layer has a dtype of its own" in said
     cut = many.model_copy(update={"num_wide_left_out": 7})
     assert sentences(GPU, [cut], batches)[-1].endswith(": 7 more places, of which no list was kept.")
+
+
+def test_data_that_nobody_prepared_are_asked_for_by_a_command_that_works_on_a_fresh_clone(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    command = "make .venv/ready && .venv/bin/python -m stages.download --dataset cifar10_3_0_2 --tfds cifar10:3.0.2"
+    with pytest.raises(InputError, match=f"Prepare it with: {command}$"):
+        image_data("cifar10:3.0.2")
+    assert image_data("mnist") == ((28, 28, 1), 10)

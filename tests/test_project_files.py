@@ -10,7 +10,7 @@ from conftest import REPOSITORY
 from projects import commit, git
 
 from pipeline.errors import InputError
-from pipeline.publication.project_files import check_project_files, own_claims
+from pipeline.publication.project_files import check_project_files, is_known, own_claims
 
 NAMES = ("compiled", "conf/base.yaml", "claims.yaml")
 
@@ -88,11 +88,38 @@ def test_another_claim_of_the_name_of_ours_is_refused(study, edit, named):
 
 
 def test_claims_of_the_senders_own_pass_and_are_named(study):
-    edit_claims(study, lambda claims: claims["claims"].append({**claim(claims), "id": "mine", "at_most": 100.0}))
+    own = {"id": "mine", "at_most": 100.0, "said_by": "us"}
+    edit_claims(study, lambda claims: claims["claims"].append({**claim(claims), **own}))
+    edit_claims(study, lambda claims: claims["sources"].update(MINE={"title": "A guide", "hardware": "mine"}))
+    edit_claims(study, lambda claims: claims["claims"].append({**claim(claims), "id": "theirs", "source": "MINE"}))
     check_project_files(study)
-    assert own_claims(study) == ["mine"]
+    assert own_claims(study) == ["mine", "theirs"]
     edit_claims(study, lambda claims: claims["claims"].remove(claim(claims)))  # a study need not ask all of ours
     check_project_files(study)
+
+
+def test_a_claim_that_a_source_of_ours_never_made_is_refused(study):
+    """It would stand under the guide's name in every table."""
+    edit_claims(study, lambda claims: claims["claims"].append({**claim(claims), "id": "mine", "published": "never"}))
+    refused(study, r"^claims\.yaml: mine has S2 say what this project does not know of it\. Write said_by: us")
+
+
+def test_a_commit_that_was_only_on_a_merged_branch_was_never_the_project(tmp_path):
+    """Between its first commit and its last a branch may hold what the request showed to nobody."""
+    project = copied(tmp_path / "project")
+    git(project, "init", "--quiet", "--initial-branch=main")
+    commit(project)
+    git(project, "switch", "--quiet", "--create", "study")
+    (project / "report.html").write_text("evil")
+    commit(project)
+    hidden = git(project, "rev-parse", "HEAD")
+    (project / "report.html").write_text("good")
+    commit(project)
+    git(project, "switch", "--quiet", "main")
+    git(project, "merge", "--quiet", "--no-ff", "--no-edit", "study")
+    assert is_known(git(project, "rev-parse", "HEAD"), project)
+    assert is_known(git(project, "rev-parse", "HEAD^1"), project)
+    assert not is_known(hidden, project)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "claims: 1", "{sources: {}, variants: {}, figures: [], claims: [x]}"])

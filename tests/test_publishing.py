@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import platform
 import shutil
 import socket
@@ -14,6 +15,7 @@ import pytest
 import yaml
 from archives import contents_of, pack, sign
 from conftest import REPOSITORY, small_study
+from projects import git
 from rocrate.rocrate import ROCrate
 from test_reporting import stage
 
@@ -21,10 +23,12 @@ from pipeline.claims.results import load_results
 from pipeline.compiled.programs import RECIPES
 from pipeline.compiled.schema import COMPILED_FILES
 from pipeline.errors import InputError
+from pipeline.publication import anonymity
 from pipeline.publication.anonymity import publish_anonymously, refuse_traces, traces
 from pipeline.publication.archive import MANIFEST, unpack
 from pipeline.publication.crate import PROFILE
 from pipeline.publication.own_code import own_code
+from pipeline.publication.published import MAX_REPORT_BYTES
 from pipeline.publication.publishing import publish
 from pipeline.publication.recomputing import remake
 from pipeline.report.rendering import execute, render
@@ -280,6 +284,38 @@ def test_an_anonymous_archive_names_nobody_and_recomputes(study, tmp_path):
         assert commit.encode() not in content, name
     assert b"Anonymous" in contents["ro-crate-metadata.json"]
     assert recompute(tmp_path / "crate.zip").returncode == 0
+
+
+@pytest.mark.parametrize("spelling", ["https://github.org/jane-lab/mixed", "git@github.org:jane-lab/mixed.git"])
+def test_the_repository_is_a_trace_in_every_spelling(tmp_path, monkeypatch, spelling):
+    git(tmp_path, "init", "--quiet")
+    git(tmp_path, "remote", "add", "origin", "ssh://git@github.org:22/jane-lab/mixed.git")
+    shutil.copyfile(REPOSITORY / "CITATION.cff", tmp_path / "CITATION.cff")
+    monkeypatch.setattr(anonymity, "PROJECT", tmp_path)
+    (tmp_path / "crate.zip").write_bytes(pack({"code/model.py": f"# {spelling}".encode()}))
+    with pytest.raises(InputError, match=r"model\.py has 'jane-lab/mixed'"):
+        refuse_traces(tmp_path / "crate.zip")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--to", "a b"], "its name must be at most 100 letters"),
+        (["--to", "index.html"], "the site has a page of that name"),
+        (["--to", "mine", "--anonymous"], "leave out TO or ANONYMOUS"),
+        (["--to", "mine"], "has 3.0 MB, and opens slowly above 3 MB"),
+    ],
+)
+def test_what_the_site_would_refuse_is_not_published_for_it(study, tmp_path, options, words):
+    root = Path(shutil.copytree(study, tmp_path / "study", symlinks=True))
+    if options == ["--to", "mine"]:
+        report = root / "results/report.html"
+        report.write_bytes(report.read_bytes().ljust(MAX_REPORT_BYTES + 1))
+    command = [sys.executable, "-m", "stages.publish", *options]
+    environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False, env=environment)
+    assert (done.returncode, words in done.stderr) == (2, True), done.stderr
+    assert not (root / options[1]).exists()
 
 
 @pytest.mark.parametrize(

@@ -345,6 +345,10 @@ def test_facts_hold_exactly_or_not():
     judgement = judged(claim, comparison(), numerics={"facts": facts | {"bytes_per_value.float16": 4}})
     assert (judgement.verdict, judgement.reason) == ("not reproduced", "by the claim a value takes 2 bytes in float16")
     assert judgement.measured == "256² is infinite in float16; a value takes 4 bytes in float16"
+    number = {"kind": "fact", "quantities": {"square_of_256.bfloat16": 65536.0}}
+    for text, verdict in (("65536.0", "reproduced"), ("65537.0", "not reproduced"), ("inf", "not reproduced")):
+        facts = {"square_of_256.bfloat16": text}  # as the stage writes it, for the sake of "inf"
+        assert judged(number, comparison(), numerics={"facts": facts}).verdict == verdict
     assert judged(claim, comparison()).verdict == "not testable here"
 
 

@@ -293,9 +293,9 @@ def test_a_study_by_another_recipe_gives_no_verdict(claim):
 
 @pytest.mark.parametrize("claim", WITH_RECIPE, ids=identifiers(WITH_RECIPE))
 def test_the_profile_that_a_claim_names_has_its_recipe_and_its_variants(claim):
-    """Only the custom loop of S4 trains by a recipe that no profile has; a rounding is for the compiler to say."""
+    """Two claims have none that would decide them; a rounding is for the compiler to say."""
     if claim.needs.profile is None:
-        assert claim.id == "s4-custom-loop-accuracy" or claim.kind == "rounding"
+        assert claim.id in ("s2-small-models-gain-nothing", "s4-custom-loop-accuracy") or claim.kind == "rounding"
         return
     study = validate(Study, composed(f"profile={claim.needs.profile}"), claim.needs.profile)
     assert other_recipe(claim, study.benchmarks[claim.benchmark].model_dump(), "here") == ""
@@ -341,6 +341,25 @@ def test_a_variant_that_is_missing_asks_for_the_profile_that_has_it_or_for_a_stu
         "A study that runs mixed_float16_custom on mnist_dense. Its recipe must be"
     )
     assert judgement.would_change.endswith("in this study, 7 in the source.")
+
+
+@pytest.mark.parametrize(
+    ("name", "would_change"),
+    [
+        ("s2-sixty-percent-on-tpus", "The profile tpu on a TPU."),
+        ("s2-three-times-on-modern-gpus", "The profile paper on an NVIDIA GPU of compute capability ≥ 7.0."),
+        (
+            "s2-small-models-gain-nothing",
+            "A study that runs tf32 on mnist_dense. It must run on an NVIDIA GPU of compute capability ≥ 7.0.",
+        ),
+    ],
+)
+def test_a_study_that_would_lack_the_default_of_other_hardware_is_not_sent_there(name, would_change):
+    claim = next(claim for claim in CLAIMS.claims if claim.id == name)
+    right = world(claim, holds=True)._replace(hardware=CPU)
+    assert judged(claim, right).would_change.startswith("The same study on ")
+    lacking = without("tf32", without("float32_default", right))
+    assert judged(claim, lacking).would_change == would_change
 
 
 def test_a_claim_of_hardware_and_a_variant_that_are_both_missing_asks_for_both():

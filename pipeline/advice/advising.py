@@ -60,7 +60,11 @@ def advise(
     margin_pp = study.comparison.margin_pp[name]
     rates = [row.images_per_second for row in rows if row.variant in proposed.variants]
     images = benchmark.split.num_train_examples * benchmark.num_epochs * len(proposed.seeds)
-    seeds = count_seeds(len(proposed.seeds))
+    accuracy_sentence = (
+        f"Whether the accuracy stays the same these seconds can't tell: a study within ±{margin_pp:g} pp takes "
+        f"{count_seeds(len(proposed.seeds))} of every variant, if accuracies vary by {ASSUMED_SPREAD_PP:g} pp from "
+        "seed to seed: a guess."
+    )
     return Advice(
         benchmark=name,
         device=f"{hardware.name} ({device_of(hardware).name})",
@@ -69,8 +73,7 @@ def advise(
         verdict=[
             _policy_sentence(best, [row for row in rows if row.policy != "float32"], len(same_batch)),
             batch_sentence,
-            f"Whether the accuracy stays the same these seconds can't tell: a study within ±{margin_pp:g} pp takes "
-            f"{seeds} of every variant, if accuracies vary by {ASSUMED_SPREAD_PP:g} pp from seed to seed: a guess.",
+            *([accuracy_sentence] if any(each.policy != "float32" for each in proposed.variants.values()) else []),
         ],
         watch=[*_watch(study, rows, measurement, speeds, health, hardware)],
         num_seeds=len(proposed.seeds),
@@ -108,7 +111,8 @@ def _row(
 
 def _policy_sentence(best: Row | None, candidates: Sequence[Row], num_usable: int) -> str:
     if best is None:
-        why = ", ".join(f"{row.variant}: {row.outcome.replace('_', ' ')}" for row in candidates)
+        ended = {row.variant: row.outcome.replace("_", " ") for row in candidates}
+        why = ", ".join(f"{name}: {'ran, with a fault' if how == 'completed' else how}" for name, how in ended.items())
         return f"Stay with float32: no 16-bit policy is fit for this model as it is ({why}); see what to watch."
     ratio = best.speedup
     what = f"{best.policy} runs at {describe_ratio(ratio)} the speed of float32 at batch {best.batch_size}"

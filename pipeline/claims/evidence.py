@@ -87,14 +87,18 @@ def check_variant(claims: Claims, study: Study, benchmark: str, name: str) -> No
         )
 
 
+# Where the device computes float32 with less precision unless it is asked for more: the variant that does.
+DEFAULTS = {"nvidia_gpu": "tf32", "tpu": "float32_default"}
+
+
 def default_baseline(hardware: Hardware, study: Study) -> str:
     """Name the variant that computes float32 as `hardware` does where nobody asks for more.
 
     TensorFlow, since 2.4, multiplies in TF32 where the GPU has it; a TPU multiplies in bfloat16.
     """
-    if hardware.kind == "tpu":
-        return "float32_default"
-    return "tf32" if device_of(hardware).tf32 == "in hardware" else study.comparison.baseline
+    if hardware.kind == "tpu" or device_of(hardware).tf32 == "in hardware":
+        return DEFAULTS[hardware.kind]
+    return study.comparison.baseline
 
 
 def find_pair(claim: SpeedupClaim | AccuracyClaim | MemoryClaim, claims: Claims, evidence: Evidence) -> Pair:

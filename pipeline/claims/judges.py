@@ -54,11 +54,19 @@ def _judge_fact(claim: FactClaim, _claims: Claims, evidence: Evidence) -> Assess
             f"this study did not look whether {describe_facts({n: claim.quantities[n] for n in unknown})}", NUMERICS
         )
     measured = describe_facts({name: facts[name] for name in claim.quantities})
-    wrong = [name for name, value in claim.quantities.items() if facts[name] != value]
+    wrong = [name for name, value in claim.quantities.items() if _plain(facts[name]) != _plain(value)]
     if wrong:
         claimed = describe_facts({name: claim.quantities[name] for name in wrong})
         return Assessment("not reproduced", f"by the claim {claimed}", measured)
     return Assessment("reproduced", "checked exactly, without a tolerance", measured)
+
+
+def _plain(value: bool | float | str) -> bool | float | str:
+    """Return the number that a text is. Facts of range are texts, such as "inf": JSON has no infinity."""
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
 
 
 def _judge_trial(claim: TrialClaim, _claims: Claims, evidence: Evidence) -> Assessment:

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipeline.claims.compiled_judges import read_compiled_evidence
-from pipeline.claims.evidence import Assessment, Evidence, NotTestableError, lacking_hardware
+from pipeline.claims.evidence import DEFAULTS, Assessment, Evidence, NotTestableError, lacking_hardware
 from pipeline.claims.judges import JUDGES
-from pipeline.claims.kinds import Claim
+from pipeline.claims.kinds import DEFAULT, Claim
 from pipeline.claims.result_files import EvidenceKind, Judgement
 from pipeline.claims.results import read_ceilings, read_comparison, read_environments, read_numerics
 from pipeline.claims.rules import rule, would_change
@@ -81,6 +81,7 @@ _BY_RECIPE = {
     "measured": "A study in which what the reason names is as in the source.",
     "compiled": "The recipe of the source, compiled: make compiled.",
 }
+_HARDWARE = {"cpu": "a CPU", "nvidia_gpu": "an NVIDIA GPU", "tpu": "a TPU"}
 _MADE_FOR = {"quick": "any machine", "evening": "two CPU cores", "paper": "an NVIDIA GPU", "tpu": "a TPU"}
 
 
@@ -97,7 +98,8 @@ def _ask(kind: EvidenceKind, claim: Claim, claims: Claims, evidence: Evidence) -
     other = _other_recipe(kind, claim, evidence)
     if kind == "measured" and (wanted := lacking_hardware(claim.needs, evidence.hardware)):
         assessment = assessment._replace(verdict="not testable here", reason=f"needs {wanted}")
-        testable_by = _decided_by(claim, wanted, testable_by or (_BY_RECIPE[kind] if other else ""))
+        lacking = testable_by or _lacking_baseline(claim, evidence) or (_BY_RECIPE[kind] if other else "")
+        testable_by = _decided_by(claim, wanted, lacking)
     elif other and not testable_by:
         assessment = assessment._replace(verdict="not this recipe", reason=other)
         testable_by = _decided_by(claim, "", _BY_RECIPE[kind]) if kind == "measured" else _BY_RECIPE[kind]
@@ -107,12 +109,21 @@ def _ask(kind: EvidenceKind, claim: Claim, claims: Claims, evidence: Evidence) -
     return _Answer(assessment, None if testable_by else kind, testable_by)
 
 
+def _lacking_baseline(claim: Claim, evidence: Evidence) -> str:
+    """Say which baseline this study lacks on the hardware of a claim about what is the default there."""
+    needs = claim.needs
+    if getattr(claim, "baseline", None) != DEFAULT or needs.hardware not in DEFAULTS:
+        return ""
+    name, benchmark = DEFAULTS[needs.hardware], getattr(claim, "benchmark", "")
+    runs = benchmark in evidence.study.benchmarks and name in evidence.study.variants_of(benchmark)
+    return "" if runs else f"A study that runs {name} on {benchmark}."
+
+
 def _decided_by(claim: Claim, wanted: str, lacking: str) -> str:
     """Say which study decides: this one on the hardware that is wanted, or another where this one lacks more."""
     profile = claim.needs.profile
     if lacking and profile:
-        here = "a CPU" if claim.needs.hardware == "cpu" else _MADE_FOR[profile]
-        return f"The profile {profile} on {wanted or here}."
+        return f"The profile {profile} on {wanted or _HARDWARE.get(claim.needs.hardware, _MADE_FOR[profile])}."
     if not wanted:
         return lacking
     return f"{lacking} It must run on {wanted}." if lacking else f"The same study on {wanted}."

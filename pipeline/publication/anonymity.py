@@ -21,6 +21,8 @@ from pipeline.report.rendering import PROJECT, execute, render
 AUTHOR = "Anonymous"
 _KEPT = ("cff-version", "message", "title", "abstract", "type", "version", "license", "keywords")
 _SHORT = 3  # characters of a name that is also a part of many words
+# An address has several spellings (https, ssh, with and without .git), and all of them this in common.
+_REPOSITORY = re.compile(r"^(?:[a-z+]+://|[^\s/]+@)\S*[:/](?P<path>[^\s/:]+/[^\s/:]+?)(?:\.git)?/?$")
 _NOBODY = {"root", "user", "admin", "localhost", "build", "main", "home"}
 
 
@@ -86,6 +88,8 @@ def traces() -> Iterator[str]:
         word = text.removesuffix(" (fetch)").removesuffix(" (push)").strip()
         if len(word) > 1 and word.lower() not in _NOBODY and not word.startswith("/root"):
             yield word
+        if address := _REPOSITORY.search(word):  # which other spellings of the address share
+            yield address["path"]
 
 
 def _describe_nobody(folder: Path) -> None:

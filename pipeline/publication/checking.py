@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,13 +18,12 @@ from pipeline.files.untrusted import excerpt, read_bytes
 from pipeline.publication.archive import CROISSANT, unpack
 from pipeline.publication.own_code import GET_IT_AGAIN
 from pipeline.publication.project_files import ask_git, check_project_files, is_known, named_commit, own_claims
-from pipeline.publication.published import FILES, Published, read_published
+from pipeline.publication.published import FILES, Published, check_size, read_published
 from pipeline.publication.recomputing import SURPRISES, first_difference, not_of_project, recompute
 from pipeline.publication.validation import crate_faults
 from pipeline.report.rendering import PROJECT
 from pipeline.study.schema import load_study
 
-MAX_REPORT_BYTES = 10**6  # which opens within a second
 _MAX_SECONDS = 3600  # of the code of another day, for a study of hundreds of runs
 # What makes croissant.json, run by the code of the study's day: its report says nothing of that file.
 _DESCRIBE_TABLES = """
@@ -75,11 +75,8 @@ def check_report(folder: Path) -> Checked:
     study = read_published(folder)
     if odd := sorted(path.name for path in folder.iterdir() if path.name not in FILES):
         raise InputError(f"{folder}: {excerpt(', '.join(odd))} is no part of a published study. Remove it")
-    if (num_bytes := (folder / "report.html").stat().st_size) > MAX_REPORT_BYTES:
-        raise InputError(
-            f"{folder}: report.html has {num_bytes / 1e6:.1f} MB, and opens slowly above "
-            f"{MAX_REPORT_BYTES / 1e6:g} MB. Publish a study of fewer runs"
-        )
+    check_size(folder / "report.html")
+    _check_clock(study)
     archive = folder / "crate.zip"
     with tempfile.TemporaryDirectory() as name:
         root = Path(name, "study")
@@ -116,6 +113,18 @@ def judge_today(archive: Path) -> list[Judgement]:
         except SURPRISES as error:
             words = f"{type(error).__name__}: {error}"
             raise OtherSchemaError(f"{archive}: today's rules can't judge its results: {words}") from None
+
+
+def _check_clock(study: Published) -> None:
+    """Refuse a study that ended in the future: it would stay the latest one of the site."""
+    said = study.status["finished_at"]
+    try:
+        ended = datetime.fromisoformat(said)
+        late = ended.astimezone(UTC) > datetime.now(UTC) + timedelta(days=1)
+    except (ValueError, OverflowError):
+        raise InputError(f"{study.folder}: {excerpt(said)} is no time at which a study can have ended") from None
+    if late:
+        raise InputError(f"{study.folder}: it ended at {excerpt(said)}, which is yet to come. Whose clock was wrong?")
 
 
 def _refusal(archive: Path) -> str:

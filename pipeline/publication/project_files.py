@@ -52,8 +52,11 @@ def named_commit(root: Path) -> str | None:
 
 
 def is_known(commit: str, project: Path = PROJECT) -> bool:
-    """Return whether a commit is in the history of `project`."""
-    return ask_git("merge-base", "--is-ancestor", commit, "HEAD", project=project) is not None
+    """Return whether `project` was as a commit has it, and not only a branch that was merged.
+
+    A branch may hold, between its first commit and its last, what no reviewer was shown.
+    """
+    return commit.encode() in (ask_git("rev-list", "--first-parent", "HEAD", project=project) or b"").split()
 
 
 def ask_git(*arguments: str, project: Path = PROJECT) -> bytes | None:
@@ -92,6 +95,7 @@ def _check_claims(root: Path, commit: str | None, project: Path) -> None:
         known = today | ours
         odd = [f"{section}.{name}" for (section, name), value in theirs if known.get((section, name), value) != value]
         if not odd:
+            _check_own_claims([(name, value) for name, value in theirs if name not in known], known)
             return
         least = odd if not least or len(odd) < len(least) else least
     words = excerpt(", ".join(dict.fromkeys(least)), 500)
@@ -99,6 +103,17 @@ def _check_claims(root: Path, commit: str | None, project: Path) -> None:
         f"{CLAIMS}: {words}: not as this project has it, {_since(commit)}. {_HOW}: git checkout -- {CLAIMS}. "
         "A claim of your own has a name of its own"
     )
+
+
+def _check_own_claims(own: list[tuple[Entry, Any]], known: dict[Entry, Any]) -> None:
+    """Refuse what a sender has a source of the project's say."""
+    for (section, name), claim in own:
+        ours = section == "claims" and ("sources", str(claim.get("source"))) in known
+        if ours and claim.get("said_by") != "us":
+            raise InputError(
+                f"{CLAIMS}: {excerpt(name)} has {excerpt(claim['source'])} say what this project does not know of it. "
+                "Write said_by: us, or name a source of your own"
+            )
 
 
 def _entries(content: bytes) -> list[tuple[Entry, Any]]:

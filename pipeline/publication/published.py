@@ -19,6 +19,7 @@ CLAIM_PAGES = "claims"
 FOLDERS = (CLAIM_PAGES, COMPILED_PAGES)
 # What a folder of a published study holds; the archive has everything else.
 FILES = ("report.html", "crate.zip", "params.yaml", "comparison.json", "verdicts.json", "status.json")
+MAX_REPORT_BYTES = 3 * 10**6  # which opens within two seconds; a study of the profile `paper` has 1.1 MB
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _Line = Annotated[str, Field(max_length=200)]
 _Word = Annotated[str, Field(pattern=r"^[a-z ]{1,40}$")]
@@ -80,12 +81,7 @@ def read_published(folder: Path) -> Published:
 
     Raise an `InputError` that names the file that is missing, damaged or another.
     """
-    if folder.name.lower() in (*PAGES, *FOLDERS):
-        raise InputError(f"{folder}: the site has a page of that name. Rename the folder")
-    if not _NAME.fullmatch(folder.name):
-        raise InputError(
-            f"{excerpt(folder)}: its name must be letters, digits, - and _ for an address. Rename the folder"
-        )
+    check_name(folder)
     if folder.is_symlink():
         raise InputError(f"{folder} is a link, and may lead anywhere. Put the study itself there")
     missing = [name for name in FILES if not (folder / name).is_file() or (folder / name).is_symlink()]
@@ -101,6 +97,26 @@ def read_published(folder: Path) -> Published:
         verdicts=[verdict.model_dump() for verdict in verdicts],
         status=read_json(ShownStatus, folder / "status.json", remedy).model_dump(),
     )
+
+
+def check_name(folder: Path) -> None:
+    """Raise `InputError` where no address can have the folder's name, or a page of the site has it."""
+    if folder.name.lower() in (*PAGES, *FOLDERS):
+        raise InputError(f"{folder}: the site has a page of that name. Rename the folder")
+    if not _NAME.fullmatch(folder.name):
+        raise InputError(
+            f"{excerpt(folder)}: its name must be at most 100 letters, digits, ., - and _ for an address, and begin "
+            "with a letter or a digit. Rename the folder"
+        )
+
+
+def check_size(report: Path) -> None:
+    """Raise `InputError` where a report opens slowly."""
+    if (num_bytes := report.stat().st_size) > MAX_REPORT_BYTES:
+        raise InputError(
+            f"{report} has {num_bytes / 1e6:.1f} MB, and opens slowly above {MAX_REPORT_BYTES / 1e6:g} MB. Publish a "
+            "study of fewer variants"
+        )
 
 
 def in_archive(name: str) -> str:

@@ -20,8 +20,8 @@ from pipeline.claims.results import load_results
 from pipeline.compiled.programs import RECIPES
 from pipeline.compiled.schema import COMPILED_FILES
 from pipeline.errors import InputError
-from pipeline.publication.checking import MAX_REPORT_BYTES, Checked, OtherSchemaError, check_report, judge_today
-from pipeline.publication.published import FILES, in_archive
+from pipeline.publication.checking import Checked, OtherSchemaError, check_report, judge_today
+from pipeline.publication.published import FILES, MAX_REPORT_BYTES, in_archive
 from pipeline.publication.publishing import publish
 from pipeline.publication.recomputing import remake
 from pipeline.publication.validation import VALIDATORS
@@ -213,7 +213,20 @@ def test_a_script_in_the_name_of_the_folder_is_refused(sent, name):
 
 def test_a_report_that_opens_slowly_is_refused(sent):
     heavy = contents_of(sent / "crate.zip")["results/report.html"].ljust(MAX_REPORT_BYTES + 1)
-    refused(rewrite(sent, {"results/report.html": heavy}), r"report\.html has 1\.0 MB, and opens slowly above 1 MB")
+    refused(rewrite(sent, {"results/report.html": heavy}), r"report\.html has 3\.0 MB, and opens slowly above 3 MB")
+
+
+@pytest.mark.parametrize(
+    ("said", "what"),
+    [
+        ("9998-01-01T00:00:00+00:00", "which is yet to come"),
+        ("tomorrow", "no time"),
+        ("0001-01-01T00:00:00+14:00", "no"),
+    ],
+)
+def test_a_study_that_ended_in_the_future_is_refused(sent, said, what):
+    status = json.loads(contents_of(sent / "crate.zip")["results/status.json"]) | {"finished_at": said}
+    refused(rewrite(sent, {"results/status.json": json.dumps(status).encode()}), what)
 
 
 def test_a_script_in_the_name_of_a_file_is_refused(sent):
