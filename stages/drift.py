@@ -1,7 +1,7 @@
 """Enter the finished campaign in the ledger; say by the exit status whether anything has changed since the baseline.
 
-0 nothing · 2 a fault of the input · 10 a warning: repeat on fresh seeds · 20 drift, seen twice · 30 too little
-evidence · 40 no measurement of speed that counts. results/status.json says the same, with the reasons, whatever
+0 nothing · 1 a crash · 2 a fault of the input · 10 a warning: repeat on fresh seeds · 20 drift, seen twice · 30 too
+little evidence · 40 no measurement of speed that counts. results/status.json says the same, with the reasons, whatever
 happens.
 """
 
@@ -28,6 +28,9 @@ def main(_: argparse.Namespace) -> None:
         _judge(load_study())
     except InputError as error:
         write_status({"exit_code": 2, "reasons": [str(error)]})
+        raise
+    except Exception as error:
+        write_status({"exit_code": 1, "reasons": [f"{type(error).__name__}: {error}"]})
         raise
 
 

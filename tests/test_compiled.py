@@ -430,7 +430,8 @@ def test_the_report_shows_every_target_and_where_nothing_is_judged(rendered, tmp
     assert not [label for label in labels if "float32_default" in label]  # in words
     assert all(f"{read_target(path.stem, path.parent).title}: at B from " in labels[1] for path in MADE)
     assert "NVIDIA V100, 16 GB: at B from 0.512 GiB in mixed_float16 to 0.868 GiB in strict float32, at 2B" in labels[1]
-    assert "and 128 more places" in html  # where a V100 widens bfloat16
+    assert "all in float32</span>" in html  # as a V100 computes bfloat16
+    assert "resizing, forward" in html
 
 
 def test_a_refusal_is_shown_with_the_numbers_in_words():
@@ -566,5 +567,9 @@ def test_a_tpu_pads_to_multiples_of_128_and_rounds_float32_to_bfloat16():
     by_target = {made.target: judging.rounds_float32_operands([made], "mnist_dense", 8192) for made in TPUS}
     assert by_target["tpu-v5e"][::2] == ("reproduced", "TPU v5e: 8 of 8 products")
     assert by_target["tpu-v6e"][::2] == ("in direction only", "TPU v6e: 6 of 8 products")
+    unread = [
+        TPUS[0].model_copy(update={"programs": [p.model_copy(update={"operations": []}) for p in TPUS[0].programs]})
+    ]
+    assert judging.rounds_float32_operands(unread, "mnist_dense", 8192) is None  # none of none proves nothing
     together = judging.rounds_float32_operands(TPUS, "mnist_dense", 8192)
     assert (together.verdict, "they differ" in together.reason) == ("in direction only", True)

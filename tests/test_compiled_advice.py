@@ -3,6 +3,7 @@
 import pytest
 from test_compiled import program
 
+from pipeline.compiled.answers import place_words
 from pipeline.compiled.fitting_in import ask_compiler, sentences
 from pipeline.compiled.programs import recipes
 from pipeline.compiled.schema import LargestBatch, Refusal
@@ -76,14 +77,29 @@ def test_places_in_float32_are_counted_once_whatever_the_number_of_policies():
     batches = [LargestBatch(benchmark="b", numbers=each.numbers, fits=16, does_not_fit=17) for each in programs]
     found = sentences(GPU, programs, batches)[2:]
     assert found == [
-        "In float32 under a mixed policy: net/resizing/dot_general: images are resized in float32 whatever the policy.",
-        "In float32 under a mixed policy: net/rescaling/mul: images are scaled in float32 whatever the policy.",
+        "In float32 under a mixed policy: resizing: images are resized in float32 whatever the policy.",
+        "In float32 under a mixed policy: rescaling: images are scaled in float32 whatever the policy.",
     ]
     many = program("mixed_float16", 1, wide={f"net/conv2d_{index}/conv_general_dilated": 1 for index in range(5)})
     said = sentences(GPU, [many], batches)[1]
-    assert "conv2d_2/conv_general_dilated and 2 more places: the layer has a dtype of its own" in said
+    assert "conv2d_2 and 2 more places: the layer has a dtype of its own" in said
     cut = many.model_copy(update={"num_wide_left_out": 7})
     assert sentences(GPU, [cut], batches)[-1].endswith(": 7 more places, of which no list was kept.")
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        ("jvp(resizing)/jit(_resize)/dot_general", "resizing, forward"),
+        ("jvp(dense)/dense_1/dot_general", "dense_1, forward"),
+        ("transpose(jvp(dense))/dense_1/transpose", "dense_1, backward"),
+        ("jvp(net)/block/conv2d/conv_general_dilated", "block/conv2d, forward"),
+        ("net/resizing/dot_general", "resizing"),
+        ("dot_general", "outside of the layers"),
+    ],
+)
+def test_a_place_in_a_model_is_told_in_words(place, words):
+    assert place_words(place) == words
 
 
 def test_data_that_nobody_prepared_are_asked_for_by_a_command_that_works_on_a_fresh_clone(tmp_path, monkeypatch):

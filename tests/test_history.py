@@ -1,5 +1,6 @@
 """Scheduled repetitions: the ledger, the band around the baseline, warning and confirmation."""
 
+import argparse
 import csv
 import json
 import math
@@ -13,6 +14,7 @@ import yaml
 from conftest import REPOSITORY, benchmark, planned_record, small_study, timed, timed_blocks, write_small_run
 from scipy import stats
 
+import stages.drift
 from bench.drift import rates
 from pipeline.campaign.alarm import DRIFT, FINE, INVALID, TOO_LITTLE, WARNING, detect_drift
 from pipeline.campaign.entry import entry
@@ -61,6 +63,20 @@ def test_three_campaigns_show_how_campaigns_vary():
     found = shift(pinned, [20.0, 20.2], 0.0)
     assert found.allowed == pytest.approx(stats.t.ppf(0.995, 2) * 3 * math.sqrt(1 + 1 / 3))
     assert found.direction is None
+
+
+def test_a_mean_of_fewer_seeds_than_the_pinned_ones_has_a_wider_band():
+    """Means 0, 1 and 2 of two values with variance 0.5 within a campaign; one fresh value adds 0.5 · (1 − 1/2)."""
+    pinned = [[mean - 0.5, mean + 0.5] for mean in (0.0, 1.0, 2.0)]
+    quantile = stats.t.ppf(0.995, 2)
+    assert shift(pinned, [1.0, 1.0], 0.0).allowed == pytest.approx(quantile * math.sqrt(4 / 3))
+    assert shift(pinned, [1.0, 1.0, 1.0], 0.0).allowed == pytest.approx(quantile * math.sqrt(4 / 3))
+    assert shift(pinned, [1.0], 0.0).allowed == pytest.approx(quantile * math.sqrt(4 / 3 + 0.25))
+    rng, outside = np.random.default_rng(0), 0
+    for _ in range(1000):
+        shifted = shift(list(rng.standard_normal((6, 5))), list(rng.standard_normal(1)), 0.0)
+        outside += shifted.direction is not None
+    assert outside <= 25
 
 
 def test_too_few_values_give_no_band():
@@ -262,6 +278,25 @@ def test_other_hardware_or_software_is_another_series(environment, tmp_path):
     ]
 
 
+def test_a_variant_that_begins_to_diverge_warns_and_has_drifted():
+    """Of five seeds all completed, and then none: Fisher's exact test gives p = 1/126. Three and three give 1/10."""
+
+    def diverged(name, seeds):
+        made, lost = campaign(name, seeds), {"outcome": "diverged", "test_accuracy": None}
+        runs = [run.model_copy(update=lost if run.variant == "mixed" else {}) for run in made.runs]
+        return made.model_copy(update={"runs": runs})
+
+    baseline, first, again = campaign("01", range(5)), diverged("02", range(5, 10)), diverged("03", range(10, 15))
+    warned = detect_drift(first, [baseline], [baseline])
+    assert warned.exit_code == WARNING
+    assert str(warned.findings[0]) == ("wide mixed: share of runs that complete is 0%, it was 100%; for the first time")
+    confirmed = detect_drift(again, [baseline, first], [baseline])
+    assert (confirmed.exit_code, confirmed.findings[0].confirmed) == (DRIFT, True)
+    assert detect_drift(again, [first], [first]).exit_code == FINE  # as ever
+    three = campaign("01", range(3)), diverged("02", range(3, 6))
+    assert detect_drift(three[1], three[:1], three[:1]).exit_code == TOO_LITTLE
+
+
 def test_failed_runs_and_times_that_do_not_count():
     baseline = campaign("01")
     failed = campaign("02", (3, 4, 5), outcome="diverged", final_test_accuracy=None)
@@ -359,6 +394,20 @@ def test_a_fault_of_the_input_is_in_the_status_too(finished):
     status = json.loads((finished / "results" / "status.json").read_text())
     assert status["exit_code"] == 2
     assert "has policy float16, the study says float32" in status["reasons"][0]
+
+
+def test_a_crash_is_in_the_status_in_place_of_the_last_campaigns(finished, monkeypatch):
+    (finished / "results" / "status.json").write_text('{"exit_code": 0}')
+    monkeypatch.chdir(finished)
+
+    def crash(*_):
+        raise RuntimeError("no more file handles")
+
+    monkeypatch.setattr(stages.drift, "check_comparable", crash)
+    with pytest.raises(RuntimeError):
+        stages.drift.main(argparse.Namespace())
+    status = json.loads((finished / "results" / "status.json").read_text())
+    assert (status["exit_code"], status["reasons"]) == (1, ["RuntimeError: no more file handles"])
 
 
 @pytest.fixture

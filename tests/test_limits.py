@@ -5,7 +5,7 @@ import os
 import time
 
 import pytest
-from conftest import ENGINE, benchmark, epoch_records, planned_record, predictions, small_study, timed, weights
+from conftest import ENGINE, benchmark, changed, epoch_records, planned_record, predictions, small_study, timed, weights
 
 from pipeline.comparison.blocks import compare
 from pipeline.comparison.finished_runs import Run, read_predictions, read_record
@@ -13,7 +13,7 @@ from pipeline.comparison.pairing import check_comparable
 from pipeline.errors import InputError
 from pipeline.machine.engine_choice import SWITCH, choose_kernels
 from pipeline.report.headlines import advice
-from pipeline.study.schema import RunKey
+from pipeline.study.schema import RunKey, Study
 from pipeline.training import run
 
 KEY = RunKey("wide", "float32", 0)
@@ -80,6 +80,19 @@ def test_what_is_too_slow_is_so_many_times_slower_at_least():
     results = Results()
     results.study, results.comparison = limited, comparison
     assert advice(results, "wide") == "Stay with float32: mixed is at least 12.0 times slower than float32."
+
+
+def test_a_step_that_is_compiled_does_not_start_as_one_that_is_not():
+    """All of its time may be the compiler's."""
+    values = small_study(max_run_seconds=120.0).model_dump(mode="json")
+    values["variants"]["mixed"]["jit_compile"] = True
+    limited = Study.model_validate(values)
+    compiled = {
+        key: run._replace(record=changed(run.record, jit_compile=key.variant == "mixed"))
+        for key, run in runs("too_slow").items()
+    }
+    comparison = compare(limited, compiled, timed(limited, {}, failed={"mixed": "too_slow"}))
+    assert comparison.find("wide", "mixed").speedup_at_most is None
 
 
 def test_what_ran_out_of_memory_has_no_such_bound():

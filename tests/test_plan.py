@@ -64,6 +64,17 @@ def test_launches_are_planned_for_the_intervals_that_the_stage_reports():
     assert num_launches_needed(spread, num_variants, speeds.half_width() * (1 + 1e-9)) == num_launches
 
 
+def test_plans_rest_on_the_variant_with_the_widest_interval():
+    """One with few blocks is not among those whose spread is pooled: what two launches reached, more must surpass."""
+    found = comparison().turns[0].model_copy(update={"degrees_of_freedom": 4, "launch_spread": 0.02})
+    for width in (0.06, 0.1):
+        wide = found.model_copy(update={"half_width": width})
+        assert launches_needed(wide, width * (1 + 1e-9), side_by_side=True) == 2
+        assert (launches_needed(wide, width * 0.99, side_by_side=True) or 9) > 2
+    narrower = found.model_copy(update={"half_width": 0.06})
+    assert launches_needed(wide, 0.06, side_by_side=True) > launches_needed(narrower, 0.06, side_by_side=True)
+
+
 def judged(mean=0.0, spread=0.35, outcome="inconclusive", beyond=None, accuracy=0.9, failures=None) -> Question:
     """The question that a pair of three seeds poses, as one of four candidates within ±1 pp."""
     found = comparison(accuracy=accuracy, failures=failures)

@@ -12,6 +12,7 @@ from pipeline.comparison.timing import (
     seconds_to_accuracy,
     slope_percent,
     steady_epoch_seconds,
+    time_to_accuracy,
 )
 from pipeline.study.schema import RunKey
 
@@ -47,6 +48,17 @@ def test_time_to_accuracy_counts_the_first_epoch_and_stops_at_the_target():
     assert seconds_to_accuracy(epochs, 0.6) == 6.0
     assert seconds_to_accuracy(epochs, 0.65) == 8.0
     assert seconds_to_accuracy(epochs, 0.71) is None
+
+
+def test_the_median_time_to_accuracy_is_over_runs_whose_times_count():
+    reaches = [epoch_records(seconds)[0].model_copy(update={"validation_accuracy": 0.9}) for seconds in (1.0, 2.0, 3.0)]
+    never = epoch_records(4.0)[0].model_copy(update={"validation_accuracy": 0.1})
+    epochs = {seed: [epoch] for seed, epoch in enumerate([*reaches, never])}
+    assert time_to_accuracy(epochs, (), 0.8).median_seconds == 2.5
+    found = time_to_accuracy(epochs, (1, 2, 3), 0.8)
+    assert (found.median_seconds, found.reached.count, found.reached.total) == (1.0, 3, 4)
+    assert time_to_accuracy(epochs, (0, 1), 0.8).median_seconds is None  # one of two never does
+    assert time_to_accuracy(epochs, (0, 1, 2, 3), 0.8).median_seconds is None
 
 
 def test_times_are_left_out_for_another_process_or_a_busy_machine(make_record):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from conftest import REPOSITORY, SPEED, small_study, timed_blocks, write_speeds
 
-from pipeline.comparison.finished_speeds import read_speeds
+from pipeline.comparison.finished_speeds import read_speeds, summarise_turns
 from pipeline.errors import InputError
 from pipeline.speed import measuring, turns
 from pipeline.speed.blocks import REPEAT, Block, Task, besides_images
@@ -19,7 +19,7 @@ from pipeline.speed.measuring import is_settled, max_block_steps, speeds_of
 from pipeline.speed.sizing import BLOCK_SECONDS, MIN_TURNS
 from pipeline.speed.turns import MIN_LAUNCHES, balanced_orders, take_turns
 from pipeline.speed.worker import worker
-from pipeline.statistics.launches import launch_effects, launch_spread, speedup
+from pipeline.statistics.launches import launch_effects, launch_spread, speedup, speedup_of_few_blocks
 from pipeline.study.schema import load_study
 
 VARIANTS = ["float32", REPEAT, "float32_2x", "mixed"]
@@ -131,7 +131,19 @@ def test_one_process_at_a_time_trains_all_its_blocks(monkeypatch):
     assert not Speeds(found.blocks, "float32", 40, 10).side_by_side
     assert Speeds(trainers.measure().blocks, "float32", 40, 10).side_by_side
     runs = [variant for variant, _ in itertools.groupby(block.variant for block in found.blocks)]
-    assert len(runs) in (2 * len(VARIANTS), 2 * len(VARIANTS) - 1)  # one may end a launch and begin the next
+    assert len(runs) == 2 * len(VARIANTS) - 1  # one ends a launch and begins the next
+
+
+def test_of_two_launches_in_a_row_the_second_has_the_order_of_the_first_turned_around(monkeypatch):
+    """So a machine that gets slower evenly slows every variant alike, and launches come in twos."""
+    found = Trainers(monkeypatch).measure(side_by_side=False, budget_seconds=500)
+    num_launches = len({block.launch for block in found.blocks})
+    assert num_launches >= 4
+    assert num_launches % 2 == 0
+    places = {(block.launch, block.variant): block.place for block in found.blocks if block.turn}
+    for launch in range(1, num_launches, 2):
+        assert {places[launch, name] + places[launch + 1, name] for name in VARIANTS} == {1 + len(VARIANTS)}
+    assert len({places[launch, "float32"] for launch in range(1, num_launches + 1)}) == len(VARIANTS)
 
 
 def test_processes_that_do_not_fit_side_by_side_come_one_after_the_other(monkeypatch):
@@ -287,6 +299,40 @@ def test_a_variant_with_few_blocks_has_an_interval_of_its_own():
     assert math.log(own.high / own.low) > 20 * math.log(others.high / others.low)
 
 
+def test_few_blocks_make_an_interval_wider_until_it_holds_the_truth():
+    """Launches vary by 1.5 % and blocks by 14 %, as measured; the last variant is in every fourth of 20 turns."""
+    rng = np.random.default_rng(0)
+    for num_launches in (2, 4):
+        held, as_if_many = 0, 0
+        for _ in range(500):
+            seconds = rng.normal(0, 0.015, (num_launches, 6, 1)) + rng.normal(0, 0.14, (num_launches, 6, 20))
+            seconds[:, -1] = np.where(np.arange(20) % 4 == 3, seconds[:, -1], np.nan)
+            effects = launch_effects(seconds)
+            ratio = speedup_of_few_blocks(seconds[:, [0, 1, 5]], [0.5, 0.5, -1], *launch_spread(effects[:, :-1]))
+            held += ratio.low <= 1 <= ratio.high
+            ratio = speedup(effects, [0.5, 0.5, 0, 0, 0, -1])
+            as_if_many += ratio.low <= 1 <= ratio.high
+        assert held >= 0.93 * 500
+        assert as_if_many < 0.88 * 500
+
+
+def test_a_block_beside_another_process_on_the_gpu_tells_nothing_of_speed():
+    study = small_study()
+    blocks = timed_blocks(study, "wide", {}, spread=0.01)
+    shared = [
+        block.model_copy(update={"num_gpu_processes": 2, "wall_seconds": 9 * block.wall_seconds})
+        if (block.variant, block.launch, block.turn) == ("mixed", 1, 1)
+        else block.model_copy(update={"num_gpu_processes": 1})
+        for block in blocks
+    ]
+    alone, beside = speeds_of(study, "wide", blocks), speeds_of(study, "wide", shared)
+    assert (alone.num_beside_others, beside.num_beside_others) == (0, 1)
+    assert summarise_turns(study, "wide", beside).num_beside_others == 1
+    assert beside.speedup("float32", "mixed").ratio == pytest.approx(alone.speedup("float32", "mixed").ratio, rel=0.02)
+    shared = [b.model_copy(update={"num_gpu_processes": 2}) if b.variant == "mixed" else b for b in blocks]
+    assert speeds_of(study, "wide", shared).speedup("float32", "mixed").ratio is None
+
+
 def blocks_with(study, changes, num_launches=4):
     """Blocks of as many launches, alike but for the factors in `changes`, by variant and launch."""
     first = [block for block in timed_blocks(study, "wide", {}, spread=0.001) if block.launch == 1]
@@ -313,7 +359,7 @@ def few(blocks, variant):
 
 @pytest.mark.parametrize(
     ("times_slower", "varies_by", "settled"),
-    [(1.0, 0.0, True), (2.0, 0.16, False), (4.0, 0.16, True), (4.0, 0.4, False)],
+    [(1.0, 0.0, True), (2.0, 0.12, False), (4.0, 0.12, True), (4.0, 0.4, False)],
 )
 def test_a_measurement_settles_where_every_interval_is_narrow(times_slower, varies_by, settled):
     """Also that of a variant with few blocks: ±5 %, or ±15 % where it is more than three times slower."""

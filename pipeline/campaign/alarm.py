@@ -13,9 +13,10 @@ import numpy as np
 
 from pipeline.campaign.entry import CampaignEntry
 from pipeline.speed.blocks import REPEAT
-from pipeline.statistics.drift import MIN_SEEDS, Direction, Shift, shift, shift_of_speeds
+from pipeline.statistics.drift import MIN_SEEDS, Direction, Shift, shift, shift_of_shares, shift_of_speeds
 
 ACCURACY, TIME, RELATIVE_TIME = "test accuracy", "training time", "training time over the baseline's"
+COMPLETED = "share of runs that complete"
 NEGLIGIBLE_TIME, NEGLIGIBLE_RELATIVE_TIME = math.log(1.05), math.log(1.02)
 NO_SPEED = "no measurement of speed counts"
 Place = tuple[str, str, str]  # benchmark, variant, quantity
@@ -34,11 +35,13 @@ class Alarm(NamedTuple):
 
     def __str__(self) -> str:
         now, then, allowed = self.shift
+        again = "for the second time, on other seeds" if self.confirmed else "for the first time"
+        if self.quantity == COMPLETED:
+            return f"{self.benchmark} {self.variant}: {self.quantity} is {now:.0%}, it was {then:.0%}; {again}"
         if self.quantity != ACCURACY:
             said = f"{math.exp(now - then):.3f}× what it was, {math.exp(-allowed):.3f} to {math.exp(allowed):.3f} is"
         else:
             said = f"{now - then:+.2f} pp from what it was, ±{allowed:.2f} is"
-        again = "for the second time, on other seeds" if self.confirmed else "for the first time"
         return f"{self.benchmark} {self.variant}: {self.quantity} {said} within its band; outside {again}"
 
 
@@ -87,9 +90,17 @@ def _shifts(campaign: CampaignEntry, baseline: Sequence[CampaignEntry]) -> dict[
         pinned = [old.accuracies(benchmark, variant) for old in baseline]
         known = [of_campaign for of_campaign in pinned if of_campaign]  # where it diverged, it shows nothing
         shifts[benchmark, variant, ACCURACY] = shift(known, campaign.accuracies(benchmark, variant), 0.0)
+        completed = _completed(baseline, benchmark, variant), _completed([campaign], benchmark, variant)
+        shifts[benchmark, variant, COMPLETED] = shift_of_shares(*completed)
     for benchmark in campaign.benchmarks:
         shifts |= _shifts_of_time(benchmark, campaign, baseline)
     return shifts
+
+
+def _completed(campaigns: Sequence[CampaignEntry], benchmark: str, variant: str) -> tuple[int, int]:
+    """Return how many runs of a variant completed, and how many there are."""
+    runs = [run for campaign in campaigns for run in campaign.runs_of(benchmark) if run.variant == variant]
+    return sum(run.outcome == "completed" for run in runs), len(runs)
 
 
 def _shifts_of_time(

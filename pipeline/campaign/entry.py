@@ -136,6 +136,7 @@ def entry(study: Study, records: Mapping[RunKey, RunRecord], speeds: Mapping[str
             for benchmark, found in speeds.items()
             if found.variants and (found.other_cpu_share or 0.0) <= study.comparison.max_other_cpu_share
             for number, (seconds, effects) in enumerate(zip(found.baseline_seconds, found.training, strict=True), 1)
+            if all(math.isfinite(effects[found.variants.index(name)]) for name in _compared(found))
         ],
     )
 

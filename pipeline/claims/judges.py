@@ -1,6 +1,7 @@
 """Choose the judge of each kind of claim. Judges are pure functions; here are those of claims that no run decides."""
 
 from collections.abc import Callable, Mapping
+from statistics import fmean
 
 from pipeline.claims.compiled_judges import (
     judge_compiled_batch,
@@ -17,7 +18,9 @@ from pipeline.claims.run_judges import judge_accuracy, judge_outcome, judge_valu
 from pipeline.claims.schema import Claims
 from pipeline.comparison.fact_words import describe_facts
 from pipeline.comparison.vocabulary import describe_sample, describe_trial
-from pipeline.numerics.facts import TRIAL_SIZE, is_measured
+from pipeline.comparison.wording import margin_means_something
+from pipeline.numerics.ceiling import largest_possible
+from pipeline.numerics.facts import SHORTFALL, TRIAL_SIZE, is_measured
 from pipeline.statistics.intervals import mean, proportion
 
 NUMERICS = "A study whose numerics stage looks at it."
@@ -32,11 +35,15 @@ def _judge_ceiling(claim: CeilingClaim, _claims: Claims, evidence: Evidence) -> 
             f"A study with {claim.policy} and float32 on an accelerator, which has a memory of its own to fill.",
         )
     measured = f"a batch of {ours:,} fits, in float32 one of {theirs:,}: {ours / theirs:.2f}×"
-    if ours >= claim.at_least * theirs:
+    least, most = ours / largest_possible(theirs), largest_possible(ours) / theirs
+    measured += f" [{least:.2f}, {most:.2f}]"
+    if least >= claim.at_least:
         return Assessment("reproduced", f"at least {claim.at_least:g} times the batch fits", measured)
-    if ours > theirs:
+    if most < claim.at_least and least > 1:
         return Assessment("in direction only", f"a larger batch fits, and less than {claim.at_least:g} times", measured)
-    return Assessment("not reproduced", "no larger batch fits", measured)
+    if most < claim.at_least:
+        return Assessment("not reproduced", "no larger batch surely fits", measured)
+    return Assessment("inconclusive", "the search knows batches to a thirty-second, which leaves it open", measured)
 
 
 def _judge_measured_fact(claim: FactClaim, claims: Claims, evidence: Evidence) -> Assessment:
@@ -73,18 +80,21 @@ def _judge_trial(claim: TrialClaim, _claims: Claims, evidence: Evidence) -> Asse
     trial = next((trial for trial in evidence.numerics["trials"] if trial["name"] == claim.trial), None)
     if trial is None:
         raise NotTestableError("the study has no dense benchmark to try it on", "A study with a dense benchmark.")
-    share = proportion(trial["num_trained"], trial["num_trials"])
+    share, float32_accuracy = proportion(trial["num_trained"], trial["num_trials"]), fmean(trial["float32_accuracies"])
     told = f"{describe_trial(claim.trial)} trains at {share.count} of {share.total} seeds"
     measured = f"{told}: a share in [{100 * share.low:.0f}, {100 * share.high:.0f}] %"
+    if not margin_means_something(100 * SHORTFALL, float32_accuracy):
+        little = (
+            f"float32 itself reaches {float32_accuracy:.1%}: to be within {100 * SHORTFALL:g} pp of it shows little"
+        )
+        return Assessment("inconclusive", little, measured)
     low, high = (share.low, share.high) if claim.trains else (1 - share.high, 1 - share.low)
     does = "trains" if claim.trains else "fails"
     if low > 0.5:
-        return Assessment("reproduced", f"it {does} at more seeds than not: {TRIAL_SIZE}", measured)
+        return Assessment("reproduced", f"it {does} at more than half of the seeds: {TRIAL_SIZE}", measured)
     if high < 0.5:
-        return Assessment("not reproduced", f"it {does} at fewer seeds than not: {TRIAL_SIZE}", measured)
-    return Assessment(
-        "inconclusive", f"{share.total} seeds do not tell whether it trains at more seeds than not", measured
-    )
+        return Assessment("not reproduced", f"it {does} at less than half of the seeds: {TRIAL_SIZE}", measured)
+    return Assessment("inconclusive", f"{share.total} seeds do not tell whether it trains at more than half", measured)
 
 
 def _judge_sample(claim: SampleClaim, _claims: Claims, evidence: Evidence) -> Assessment:

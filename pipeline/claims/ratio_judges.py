@@ -87,11 +87,11 @@ def judge_agreeing(value: float, num_tries: int, claim: SampleClaim) -> tuple[Ve
     threshold, word = _threshold(claim)
     holds = value >= threshold if claim.at_least is not None else value <= threshold
     share = proportion(num_tries, num_tries)
-    told = f"at least {100 * share.low:.0f} % of all tries give the same, as {num_tries} did"
-    if share.low <= 0.5:
-        return "inconclusive", f"{told}: not surely more than half"
     side = f"at {threshold:g} {word}" if holds else f"on the other side of {threshold:g}"
-    return ("reproduced" if holds else "not reproduced"), f"{told}, {side}"
+    told = f"all {num_tries} tries gave one value, {side}; so would at least {100 * share.low:.0f} % of further tries"
+    if share.low <= 0.5:
+        return "inconclusive", f"{told}, which is not surely more than half"
+    return ("reproduced" if holds else "not reproduced"), told
 
 
 def _threshold(claim: SampleClaim) -> tuple[float, str]:

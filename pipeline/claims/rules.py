@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from pipeline.claims.kinds import Claim
 from pipeline.claims.result_files import EvidenceKind, Verdict
 from pipeline.comparison.fact_words import describe_facts
-from pipeline.comparison.vocabulary import OUTCOMES, QUANTITIES, SAMPLES, describe_trial, listed
+from pipeline.comparison.vocabulary import CONTRARY, OUTCOMES, QUANTITIES, SAMPLES, describe_trial, listed
 from pipeline.statistics.intervals import MIN_BLOCKS
 
 
@@ -38,7 +38,27 @@ def would_change(claim: Claim, verdict: Verdict, evidence: EvidenceKind | None =
         return f"Not reproduced if {found.refuted}."
     if verdict == "not reproduced":
         return f"Reproduced if {found.confirmed}."
+    if verdict == "inconclusive" and evidence == "compiled" and claim.kind in _RULES:
+        return f"Runs on such hardware: {PROFILE_COMMANDS[_PROFILES.get(claim.needs.hardware, 'paper')]}."
+    if verdict == "inconclusive" and claim.kind in _MORE:
+        return _MORE[claim.kind]
     return f"Reproduced if {found.confirmed}; not reproduced if {found.refuted}."
+
+
+# By kind of hardware, the profile made for it; and what composes and runs a profile.
+_PROFILES = {"nvidia_gpu": "paper", "tpu": "tpu"}
+PROFILE_COMMANDS = {
+    "quick": "make repro PROFILE=quick",
+    "evening": "make repro PROFILE=evening",
+    "paper": "make repro PROFILE=paper ENGINE=cuda",
+    "tpu": "make repro PROFILE=tpu",
+}
+_MORE = {
+    "speedup": "More launches, which narrow the interval: make plan says how many.",
+    "same_accuracy": "More seeds: make plan says how many would likely decide, or that no number would.",
+    "value": "More seeds, unless runs themselves differ by more than the tolerance.",
+    "memory": "More seeds.",
+}
 
 
 def _found(claim: Claim, evidence: EvidenceKind | None) -> _Rule:
@@ -50,24 +70,28 @@ def _found(claim: Claim, evidence: EvidenceKind | None) -> _Rule:
 def _ratio(what: str, at_least: float | None, at_most: float | None) -> _Rule:
     if at_least is not None:
         short = f"it lies wholly above 1, and below {at_least:g}×" if at_least > 1 else ""
-        refuted = f"it lies wholly below {at_least:g}×" + (", and not wholly above 1" if short else "")
+        refuted = f"it lies wholly below {at_least:g}×" + (", and reaches 1 or less" if short else "")
         return _Rule(f"the whole interval of {what} lies at {at_least:g}× or above", refuted, short)
     limit = at_most or 1.0
     short = f"it lies wholly below 1, and above {limit:g}×" if limit < 1 else ""
-    refuted = f"it lies wholly above {limit:g}×" + (", and not wholly below 1" if short else "")
+    refuted = f"it lies wholly above {limit:g}×" + (", and reaches 1 or more" if short else "")
     return _Rule(f"the whole interval of {what} lies at {limit:g}× or below", refuted, short)
 
 
 def _speedup(claim: Any) -> _Rule:
     found = _ratio("the speedup", claim.at_least, claim.at_most)
-    beyond_chance = ", and further from 1 than the baseline from itself" if claim.says_effect else ""
+    beyond_chance = (
+        ", and, if the interval of the baseline over itself leaves out 1, the speedup further from 1 than that"
+    )
+    beyond_chance = beyond_chance if claim.says_effect else ""
     return found._replace(confirmed=found.confirmed + beyond_chance)
 
 
 def _same_accuracy(_claim: Any) -> _Rule:
     return _Rule(
         "two one-sided tests put the difference of accuracies within the study's margin (Holm)",
-        "a t-test puts the difference beyond the margin (Holm), or the candidate diverges where its baseline does not",
+        "a t-test puts the difference beyond the margin (Holm), or the candidate diverges where its baseline does not "
+        "(surely more often, if that one diverges too)",
     )
 
 
@@ -85,13 +109,15 @@ def _memory(claim: Any) -> _Rule:
 
 def _largest_batch(claim: Any) -> _Rule:
     return _Rule(
-        f"the largest batch is at least {claim.at_least:g} times that of float32", "no larger batch fits",
-        "a larger batch fits, and a smaller one than that", is_exact=True,
+        f"the largest batch is at least {claim.at_least:g} times that of float32, each known to a thirty-second",
+        "it is surely smaller than that, and not surely larger than that of float32",
+        "it is surely larger than that of float32, and smaller than that",
     )  # fmt: skip
 
 
 def _outcome(claim: Any) -> _Rule:
-    return _Rule(f"every run of {claim.candidate} {OUTCOMES[claim.outcome]}", "none did")
+    contrary = " or ".join(OUTCOMES[outcome] for outcome in CONTRARY[claim.outcome])
+    return _Rule(f"every run of {claim.candidate} {OUTCOMES[claim.outcome]}", f"every run {contrary}")
 
 
 def _fact(claim: Any) -> _Rule:
@@ -102,8 +128,8 @@ def _fact(claim: Any) -> _Rule:
 def _trial(claim: Any) -> _Rule:
     does, does_not = ("trains", "fails") if claim.trains else ("fails", "trains")
     return _Rule(
-        f"{describe_trial(claim.trial)} {does} at more seeds than not, by the exact interval of the share",
-        f"it {does_not} at more seeds than not",
+        f"{describe_trial(claim.trial)} {does} at more than half of the seeds, by the exact interval of the share",
+        f"it {does_not} at more than half of them",
     )
 
 
@@ -153,8 +179,8 @@ def _compiled_outcome(claim: Any) -> _Rule:
     step, none = f"the compiled step of {claim.candidate}", "fits into the memory of none of the targets"
     by_fitting = f"{step} fits into the memory of every target"
     if claim.needs.hardware != "tpu":
-        all_or_none = "no run" if claim.outcome == "out_of_memory" else "every run"
-        runs = f"{all_or_none} of {claim.candidate} {OUTCOMES[claim.outcome]}"
+        outcomes = CONTRARY["out_of_memory"] if claim.outcome == "out_of_memory" else ("completed",)
+        runs = f"every run of {claim.candidate} {' or '.join(OUTCOMES[outcome] for outcome in outcomes)}"
         by_fitting = f"on such hardware {runs} (that {step} fits decides nothing: TensorFlow keeps more alive)"
     by_overflow = f"{step} {none}"
     return _Rule(by_overflow, by_fitting) if claim.outcome == "out_of_memory" else _Rule(by_fitting, by_overflow)

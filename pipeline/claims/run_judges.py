@@ -7,7 +7,7 @@ from pipeline.claims.kinds import AccuracyClaim, OutcomeClaim, ValueClaim
 from pipeline.claims.result_files import Verdict
 from pipeline.claims.schema import Claims
 from pipeline.comparison.schema import Pair
-from pipeline.comparison.vocabulary import OUTCOMES, QUANTITIES
+from pipeline.comparison.vocabulary import CONTRARY, OUTCOMES, QUANTITIES
 from pipeline.comparison.wording import (
     count_seeds,
     describe_difference,
@@ -15,7 +15,7 @@ from pipeline.comparison.wording import (
     failed_runs,
     margin_means_something,
 )
-from pipeline.statistics.intervals import MIN_BLOCKS, Interval, Mean
+from pipeline.statistics.intervals import MIN_BLOCKS, Interval, Mean, proportion
 
 _MUCH = 10  # times the tolerance: an interval so wide excludes little
 
@@ -31,7 +31,9 @@ def _judge_equivalence(pair: Pair, baseline_accuracy: float | None) -> tuple[Ver
     """Judge by the equivalence test; `baseline_accuracy` in [0, 1] is the mean over the baseline's completed runs."""
     test = pair.equivalence
     margin = f"±{test.margin_pp:g} pp"
-    diverged = pair.failures.get("diverged", 0)
+    diverged, baseline_diverged = (each.get("diverged", 0) for each in (pair.failures, pair.baseline_failures))
+    if diverged and baseline_diverged and proportion(diverged, diverged + baseline_diverged).low <= 0.5:
+        return "inconclusive", "each diverged where the other did not" + failed_runs(pair)
     if diverged:
         return "not reproduced", f"diverged at {count_seeds(diverged)} at which {pair.baseline} did not"
     if pair.failures or pair.baseline_failures:
@@ -81,6 +83,9 @@ def judge_value(claim: ValueClaim, claims: Claims, evidence: Evidence) -> Assess
     interval = Interval(max(statistic.new_low, 0.0), min(statistic.new_high, most))
     measured = f"{quantity} {statistic.mean:.4g}; one more run would fall in [{interval.low:.4g}, {interval.high:.4g}]"
     near = f"{claim.value:g} ± {claim.tolerance:g}"
+    if statistics.completed.count < statistics.completed.total:
+        told = f"{statistics.completed.count} of {statistics.completed.total} runs completed, which are a selection"
+        return Assessment("inconclusive", told, measured)
     if interval.low >= claim.value - claim.tolerance and interval.high <= claim.value + claim.tolerance:
         return Assessment("reproduced", f"any further run here would give {near} (95 %)", measured)
     if interval.low > claim.value + claim.tolerance or interval.high < claim.value - claim.tolerance:
@@ -91,11 +96,13 @@ def judge_value(claim: ValueClaim, claims: Claims, evidence: Evidence) -> Assess
 
 
 def judge_outcome(claim: OutcomeClaim, claims: Claims, evidence: Evidence) -> Assessment:
+    """Judge how runs ended. One that was ended for its time tells neither; one that diverged did find its memory."""
     outcomes = find_variant(claim, claims, evidence).outcomes
     total, count = sum(outcomes.values()), outcomes.get(claim.outcome, 0)
-    measured = f"{count} of {total} runs of {claim.candidate} {OUTCOMES[claim.outcome]}"
+    others = [f"; {number} {OUTCOMES[ended]}" for ended, number in outcomes.items() if ended != claim.outcome]
+    measured = f"{count} of {total} runs of {claim.candidate} {OUTCOMES[claim.outcome]}" + "".join(others)
     if count == total:
         return Assessment("reproduced", "every run did", measured)
-    return Assessment(
-        "inconclusive" if count else "not reproduced", "some did, not all" if count else "none did", measured
-    )
+    if all(ended in CONTRARY[claim.outcome] for ended in outcomes):
+        return Assessment("not reproduced", "none did", measured)
+    return Assessment("inconclusive", "some did, not all" if count else "how they ended does not tell", measured)

@@ -11,7 +11,7 @@ from pipeline.claims.judges import JUDGES
 from pipeline.claims.kinds import DEFAULT, Claim
 from pipeline.claims.result_files import EvidenceKind, Judgement
 from pipeline.claims.results import read_ceilings, read_comparison, read_environments, read_numerics
-from pipeline.claims.rules import rule, would_change
+from pipeline.claims.rules import PROFILE_COMMANDS, rule, would_change
 from pipeline.claims.schema import Claims, load_claims
 from pipeline.comparison.vocabulary import describe_setting
 from pipeline.machine.hardware import hardware_of
@@ -98,15 +98,21 @@ def _ask(kind: EvidenceKind, claim: Claim, claims: Claims, evidence: Evidence) -
     other = _other_recipe(kind, claim, evidence)
     if kind == "measured" and (wanted := lacking_hardware(claim.needs, evidence.hardware)):
         assessment = assessment._replace(verdict="not testable here", reason=f"needs {wanted}")
-        lacking = testable_by or _lacking_baseline(claim, evidence) or (_BY_RECIPE[kind] if other else "")
-        testable_by = _decided_by(claim, wanted, lacking)
+        lacking = testable_by or _lacking_baseline(claim, evidence)
+        testable_by = _decided_by(claim, wanted, _by_recipe(lacking, other))
     elif other and not testable_by:
         assessment = assessment._replace(verdict="not this recipe", reason=other)
         testable_by = _decided_by(claim, "", _BY_RECIPE[kind]) if kind == "measured" else _BY_RECIPE[kind]
     elif kind == "measured" and testable_by:
-        by_recipe = f"{testable_by} Its recipe must be the source's: {other}." if other else testable_by
-        testable_by = _decided_by(claim, "", by_recipe)
+        testable_by = _decided_by(claim, "", _by_recipe(testable_by, other))
     return _Answer(assessment, None if testable_by else kind, testable_by)
+
+
+def _by_recipe(lacking: str, other: str) -> str:
+    """Say which study has what is lacking here, by the recipe of the source."""
+    if lacking and other:
+        return f"{lacking} Its recipe must be the source's: {other}."
+    return lacking or (_BY_RECIPE["measured"] if other else "")
 
 
 def _lacking_baseline(claim: Claim, evidence: Evidence) -> str:
@@ -123,7 +129,8 @@ def _decided_by(claim: Claim, wanted: str, lacking: str) -> str:
     """Say which study decides: this one on the hardware that is wanted, or another where this one lacks more."""
     profile = claim.needs.profile
     if lacking and profile:
-        return f"The profile {profile} on {wanted or _HARDWARE.get(claim.needs.hardware, _MADE_FOR[profile])}."
+        device = wanted or _HARDWARE.get(claim.needs.hardware, _MADE_FOR[profile])
+        return f"The profile {profile} on {device}: {PROFILE_COMMANDS[profile]}."
     if not wanted:
         return lacking
     return f"{lacking} It must run on {wanted}." if lacking else f"The same study on {wanted}."

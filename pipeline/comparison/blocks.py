@@ -178,8 +178,10 @@ class _Blocks:
     def _speedup_at_most(self, baseline: str, candidate: str) -> float | None:
         """Bound the speedup by whole runs, where those of the candidate were ended as too slow.
 
-        Both start alike, so that training alone differs by no less.
+        Both start alike, so that training alone differs by no less. Where only one is compiled they do not.
         """
+        if self.conditions[baseline]["jit_compile"] != self.conditions[candidate]["jit_compile"]:
+            return None
         slow = {seed: run for seed, run in self.runs[candidate].items() if run.record.outcome == "too_slow"}
         seeds = [seed for seed in slow if seed in self.completed[baseline] and seed not in self.faults[candidate]]
         bounds = [

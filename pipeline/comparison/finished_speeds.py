@@ -63,6 +63,7 @@ def summarise_turns(study: Study, benchmark: str, speeds: Speeds) -> Turns:
         num_turns_by_launch=speeds.num_turns,
         side_by_side=speeds.side_by_side,
         num_blocks=speeds.num_blocks,
+        num_beside_others=speeds.num_beside_others,
         half_width=speeds.half_width(),
         target_half_width=study.speed.target_half_width,
         launch_spread=spread,

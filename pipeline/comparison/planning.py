@@ -98,14 +98,23 @@ def describe_seeds(asked: Sequence[Question]) -> str:
 
 def launches_needed(turns: Turns, half_width: float, side_by_side: bool) -> int | None:
     """Return how many launches give intervals of ± `half_width`; None where the stage would not make as many."""
-    if turns.launch_spread is None:
+    spread = _spread(turns)
+    if spread is None:
         return None
-    needed = num_launches_needed(turns.launch_spread, _num_variants(turns), half_width)
+    needed = num_launches_needed(spread, _num_variants(turns), half_width)
     return None if needed is None or needed > most_launches(side_by_side) else needed
 
 
 def most_launches(side_by_side: bool) -> int:
     return MAX_LAUNCHES if side_by_side else MAX_ROWS
+
+
+def _spread(turns: Turns) -> float | None:
+    """Return the spread from launch to launch that plans rest on: that of the variant with the widest interval."""
+    if turns.launch_spread is None or turns.half_width is None:
+        return turns.launch_spread
+    of_one = half_width_of(1.0, _num_variants(turns), len(turns.num_turns_by_launch))  # exp(width) - 1
+    return max(turns.launch_spread, math.log1p(turns.half_width) / math.log1p(of_one))
 
 
 def _num_variants(turns: Turns) -> int:
@@ -114,7 +123,8 @@ def _num_variants(turns: Turns) -> int:
 
 def how_to_narrow(turns: Turns, circumstances: Circumstances) -> Iterator[str]:
     """Say what the study has to ask for, for intervals of speedup that are narrower than they are."""
-    if turns.half_width is None or turns.launch_spread is None:
+    spread = _spread(turns)
+    if turns.half_width is None or spread is None:
         return
     side_by_side, num_made = circumstances.side_by_side, len(turns.num_turns_by_launch)
     for width in sorted({*HALF_WIDTHS, turns.target_half_width}, reverse=True):
@@ -123,10 +133,10 @@ def how_to_narrow(turns: Turns, circumstances: Circumstances) -> Iterator[str]:
         needed = launches_needed(turns, width, side_by_side)
         if needed is None:
             most = most_launches(side_by_side)
-            reached = half_width_of(turns.launch_spread, _num_variants(turns), most)
+            reached = half_width_of(spread, _num_variants(turns), most)
             yield (
                 f"±{width:.0%} takes a quieter machine: the {most} launches that are the most made give ±{reached:.1%} "
-                f"where a variant's time varies by {turns.launch_spread:.1%}"
+                f"where a variant's time varies by {spread:.1%}"
             )
             return
         # Starting processes may take this share of the budget; what is left over is not spent.

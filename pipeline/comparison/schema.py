@@ -93,7 +93,8 @@ class Turns(Statistic):
 
     `baseline_again` is the speedup of the baseline over itself: what is no further from 1 may be chance. `half_width`
     is that of the intervals, as a share of the ratio; `launch_spread` the standard deviation, on a log scale, of one
-    variant from launch to launch, with its `degrees_of_freedom`. Unknown is None. Unless `side_by_side`, one process
+    variant from launch to launch, with its `degrees_of_freedom`. `num_beside_others` counts blocks that are left out,
+    because another process was on their GPU. Unknown is None. Unless `side_by_side`, one process
     after the other trained all its blocks of a launch.
     """
 
@@ -101,6 +102,7 @@ class Turns(Statistic):
     num_turns_by_launch: list[int]
     side_by_side: bool = True
     num_blocks: int
+    num_beside_others: int = 0
     half_width: float | None
     target_half_width: float
     launch_spread: float | None

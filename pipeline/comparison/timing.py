@@ -67,12 +67,11 @@ def time_to_accuracy(
 ) -> TimeToAccuracy:
     """Return how many seeds reach `target_accuracy`, and their median time; those of `not_timed` have no time."""
     seconds = {seed: seconds_to_accuracy(of_run, target_accuracy) for seed, of_run in epochs.items()}
-    never = [math.inf for value in seconds.values() if value is None]
-    counted = [value for seed, value in seconds.items() if value is not None and seed not in not_timed]
-    middle = median(counted + never) if counted or never else math.inf
+    counted = [value or math.inf for seed, value in seconds.items() if seed not in not_timed]
+    middle = median(counted) if counted else math.inf
     return TimeToAccuracy(
         target_accuracy=target_accuracy,
-        reached=proportion(len(seconds) - len(never), len(seconds)),
+        reached=proportion(sum(value is not None for value in seconds.values()), len(seconds)),
         median_seconds=middle if math.isfinite(middle) else None,
     )
 

@@ -20,6 +20,13 @@ OUTCOMES = {
     "out_of_memory": "ran out of memory",
     "too_slow": "took too long",
 }
+# What an outcome contradicts: a run that diverged found its memory, and one that was ended for its time tells nothing.
+CONTRARY = {
+    "completed": ("out_of_memory",),
+    "diverged": ("completed",),
+    "out_of_memory": ("completed", "diverged"),
+    "too_slow": ("completed",),
+}
 # What one run gave.
 QUANTITIES = {
     "test_accuracy": "test accuracy",

@@ -1,5 +1,6 @@
 """Answer the questions that claims and readers ask of compiled programs. Pure functions, which need no engine."""
 
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -96,6 +97,16 @@ def in_16_bits(program: CompiledProgram, kinds: Sequence[str] = ("convolution", 
     chosen = [operation for operation in program.operations if operation.kind in kinds]
     narrow = [operation for operation in chosen if set(operation.operands.split(" × ")) <= set(NARROW)]
     return OperationShare(sum(operation.count for operation in narrow), sum(operation.count for operation in chosen))
+
+
+def place_words(place: str) -> str:
+    """Return where in a model an operation stands, as in "dense_1, backward", from the name that JAX gave it."""
+    *scopes, _ = [part for part in place.split("/") if not part.startswith("jit(")]
+    names = [re.sub(r"^(?:transpose\()?jvp\((.*?)\)+$", r"\1", scope) for scope in scopes]
+    layer = "/".join(names[1:] or names) or "outside of the layers"
+    if place.startswith("transpose("):
+        return f"{layer}, backward"
+    return f"{layer}, forward" if place.startswith("jvp(") else layer
 
 
 def rounded_to_16_bits(program: CompiledProgram) -> OperationShare:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from functools import cache
 
-from pipeline.compiled.answers import NUMBERS, in_16_bits
+from pipeline.compiled.answers import NUMBERS, in_16_bits, place_words
 from pipeline.compiled.compiler import Compiler
 from pipeline.compiled.largest import SEARCHED_NUMBERS, largest_fitting
 from pipeline.compiled.programs import step_of
@@ -91,7 +91,7 @@ def sentences(target: Target, programs: Iterable[CompiledProgram], largest: Iter
         )
         num_left_out = max(num_left_out, program.num_wide_left_out)
         for place in program.wide:
-            wide.setdefault(why_wide(place), {})[place] = None
+            wide.setdefault(why_wide(place), {})[place_words(place)] = None
     for reason, places in wide.items():
         shown = ", ".join(list(places)[:SHOWN_PLACES])
         more = f" and {len(places) - SHOWN_PLACES} more places" if len(places) > SHOWN_PLACES else ""

@@ -106,7 +106,8 @@ def rounds_float32_operands(
 
     def share(made: CompiledTarget) -> OperationShare | None:
         program = made.find(benchmark, "float32_default", batch_size)
-        return rounded_to_16_bits(program) if program and program.memory else None
+        found = rounded_to_16_bits(program) if program and program.memory else None
+        return found if found and found.num_all else None
 
     shares = _by_target([made for made in compiled if made.kind == "tpu"], share)
     told = {title: f"{rounded} of {count} products" for title, (rounded, count) in shares.items()}

@@ -36,6 +36,7 @@ class TrialSize(NamedTuple):
 
 
 TRIAL_SIZE = TrialSize(64, 4000, 32, 2)
+SHORTFALL = 0.05  # a trial fails that ends more than this below its float32 twin
 FIXED_SCALES = (1, 2**5, 2**10, 2**15, 2**20)
 TRIALS = (
     OptimizerTrial("adam.float16", "float16", "adam", {}),

@@ -7,7 +7,7 @@ import numpy as np
 
 from pipeline import engine
 from pipeline.data.datasets import Dataset
-from pipeline.numerics.facts import TRIAL_SIZE, TRIALS, OptimizerTrial
+from pipeline.numerics.facts import SHORTFALL, TRIAL_SIZE, TRIALS, OptimizerTrial
 from pipeline.numerics.repeating import fit_in_order, from_each
 from pipeline.study.benchmark import Benchmark
 from pipeline.study.variant import Dynamic, Fixed
@@ -16,7 +16,6 @@ from pipeline.training.precision import scaled
 
 SEEDS = range(6)
 UNITS, NUM_EXAMPLES, BATCH_SIZE, NUM_EPOCHS = TRIAL_SIZE
-SHORTFALL = 0.05  # a trial fails that ends more than this below its float32 twin
 
 
 def run_trials(benchmark: Benchmark, data: Dataset, seeds: Sequence[int]) -> list[dict[str, Any]]:

@@ -1,5 +1,6 @@
 """Arrange what was compiled for hardware that is not here: a matrix of targets by numbers, its figure, and padding."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
@@ -15,6 +16,7 @@ from pipeline.compiled.answers import (
     largest_batch_of,
     memory_ratio,
     paddings,
+    place_words,
     rounded_to_16_bits,
 )
 from pipeline.compiled.programs import WIDTHS
@@ -68,13 +70,22 @@ def _matrix(compiled: Sequence[CompiledTarget], benchmark: str, batch_size: int)
             "programs": [_said(made, program) for program in programs],
             "ratio": memory_ratio(made, benchmark, numbers, batch_size),
             "in_16_bits": in_16_bits(programs[0]) if programs[0] and programs[0].memory else None,
-            "wide": programs[0].wide if programs[0] else {},
+            "wide": _wide(programs[0]),
             "num_wide_left_out": programs[0].num_wide_left_out if programs[0] else 0,
             "largest": largest_batch_of(made, benchmark, numbers),
         }
         for made, numbers, programs in cells
     ]
     return {"batch_size": batch_size, "rows": rows, "chart": _chart(benchmark, cells)}
+
+
+def _wide(program: CompiledProgram | None) -> Counter[str]:
+    """Count the operations in float32 by their place in the model; none where none is in 16 bits."""
+    places: Counter[str] = Counter()
+    if program and in_16_bits(program).num_chosen:
+        for place, count in program.wide.items():
+            places[place_words(place)] += count
+    return places
 
 
 def _said(made: CompiledTarget, program: CompiledProgram | None) -> str:

@@ -36,6 +36,8 @@ class Block(BaseModel):
     the start of the process, its warm-up included. `validation_seconds` are those of one call, as after an epoch. Where
     it predicts fewer images than that, `validation_call_seconds` are the part that would not grow with more of them.
     `other_cpu_share`, in [0, 1], is the share of the machine's CPU time that other processes had; unknown is None.
+    `num_gpu_processes` is the largest number of processes on one of its GPUs after the block, this one included. Where
+    there is another one, the block tells nothing of speed.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -54,6 +56,11 @@ class Block(BaseModel):
     peak_memory_bytes: Count | None = None
     peak_memory_kind: str | None = None
     other_cpu_share: Share | None = None
+    num_gpu_processes: Count | None = None
+
+    @property
+    def shares_gpu(self) -> bool:
+        return (self.num_gpu_processes or 1) > 1
 
     @model_validator(mode="after")
     def _contradicts_nothing(self) -> Self:
@@ -69,7 +76,7 @@ class Block(BaseModel):
 
     def seconds_of(self, num_images: int, num_validation_images: int = 0) -> float | None:
         """Return the seconds that so many images take at the pace of this block, validated in one call; or None."""
-        if self.wall_seconds is None:
+        if self.wall_seconds is None or self.shares_gpu:
             return None
         seconds = num_images / self.num_images * self.wall_seconds
         if not num_validation_images:

@@ -7,9 +7,9 @@ import numpy as np
 
 from pipeline.speed.blocks import REPEAT, PlacedBlock
 from pipeline.statistics.intervals import Ratio
-from pipeline.statistics.launches import launch_effects, launch_spread, speedup
+from pipeline.statistics.launches import launch_effects, launch_spread, speedup, speedup_of_few_blocks
 
-MANY_BLOCKS = 0.6  # of a launch's turns: a variant with no more is measured less well than the others, and by itself
+MANY_BLOCKS = 0.6  # of a launch's turns: a variant with no more is measured less well than the others
 SLOW = 3.0  # times the seconds of the baseline: nobody would choose such a variant, and its blocks are few
 ONE = Ratio(ratio=1.0, low=1.0, high=1.0, new_low=None, new_high=None)
 NO_RATIO = Ratio(ratio=None, low=None, high=None, new_low=None, new_high=None)
@@ -18,8 +18,9 @@ NO_RATIO = Ratio(ratio=None, low=None, high=None, new_low=None, new_high=None)
 class Speeds:
     """The speeds of a benchmark's variants, beside its baseline.
 
-    `training` and `whole_epochs` are launch effects, (num_launches, num_variants). `baseline_seconds`, one a launch,
-    are what the baseline takes for the training images of an epoch, in the median over turns; none where the
+    `turns` and `turns_of_epochs` are log seconds, (num_launches, num_variants, num_turns), without validation and with
+    it; `training` and `whole_epochs` are their launch effects, (num_launches, num_variants). `baseline_seconds`, one a
+    launch, are what the baseline takes for the training images of an epoch, in the median over turns; none where the
     baseline does not train.
 
     Args:
@@ -36,6 +37,7 @@ class Speeds:
         for block in blocks:
             self.blocks.setdefault(block.variant, []).append(block)
         self.num_blocks = len(blocks)
+        self.num_beside_others = sum(block.shares_gpu for block in blocks)
         shares = [block.other_cpu_share for block in blocks if block.other_cpu_share is not None]
         self.other_cpu_share = median(shares) if shares else None
         # Side by side, the order differs from turn to turn; in a row, a process has one place in a launch.
@@ -50,16 +52,17 @@ class Speeds:
             for launch in sorted({block.launch for block in blocks})
         ]
         # A variant counts that had a turn in every launch and never failed.
-        launches = {name: {block.launch for block in found if block.turn} for name, found in self.blocks.items()}
+        launches = {
+            name: {block.launch for block in found if block.turn and not block.shares_gpu}
+            for name, found in self.blocks.items()
+        }
         every = set(range(1, len(self.num_turns) + 1))
         completed = [name for name in self.blocks if self.outcomes[name] == "completed" and launches[name] == every]
         self.variants = [baseline, *(name for name in completed if name != baseline)] if baseline in completed else []
-        log_seconds = self._log_seconds(blocks, num_images, 0)
-        self.training = launch_effects(log_seconds)
-        self.whole_epochs = launch_effects(self._log_seconds(blocks, num_images, num_validation_images))
-        self.baseline_seconds = [
-            float(np.exp(np.nanmedian(of_launch[0]))) for of_launch in log_seconds if len(of_launch)
-        ]
+        self.turns = self._log_seconds(blocks, num_images, 0)
+        self.turns_of_epochs = self._log_seconds(blocks, num_images, num_validation_images)
+        self.training, self.whole_epochs = launch_effects(self.turns), launch_effects(self.turns_of_epochs)
+        self.baseline_seconds = [float(np.exp(np.nanmedian(launch[0]))) for launch in self.turns if len(launch)]
         counts = {name: sum(block.turn > 0 for block in self.blocks[name]) for name in self.variants}
         self.often = [name for name in self.variants if counts[name] > MANY_BLOCKS * sum(self.num_turns)]
 
@@ -84,13 +87,16 @@ class Speeds:
             return NO_RATIO
         effects = self.whole_epochs if whole_epochs else self.training
         known = [name for name, found in zip(self.variants, np.isfinite(effects).all(axis=0), strict=True) if found]
-        often = [name for name in self.often if name in known]
-        names = often if weights.keys() <= set(often) else list(weights)
-        if not set(names) <= set(known):
+        if not weights.keys() <= set(known):
             return NO_RATIO
-        return speedup(
-            effects[:, [self.variants.index(name) for name in names]], [weights.get(name, 0.0) for name in names]
-        )
+        often = [name for name in self.often if name in known]
+        of_often = effects[:, [self.variants.index(name) for name in often]]
+        if weights.keys() <= set(often):
+            return speedup(of_often, [weights.get(name, 0.0) for name in often])
+        spread, freedom = launch_spread(of_often) if len(effects) > 1 and len(often) > 1 else (0.0, 0)
+        turns = self.turns_of_epochs if whole_epochs else self.turns
+        places = [self.variants.index(name) for name in weights]
+        return speedup_of_few_blocks(turns[:, places], list(weights.values()), spread, freedom)
 
     def half_width(self) -> float | None:
         """Return the half width of the widest interval of speedup, as a share of the ratio; None with a single launch.

@@ -74,6 +74,7 @@ class _Trainee(keras.callbacks.Callback):
         self.network, _ = build_model(self.benchmark, self.variant.policy, data.num_classes, data.num_channels, SEED)
         compile_model(self.network, self.benchmark, self.variant)
         self.batch_size = self.benchmark.batch_size * self.variant.batch_multiplier
+        self.gpus = engine.gpu_places()[: study.devices]
         self.tasks, self.answer = tasks, answer
         self.num_blocks = self.num_steps = 0
         self.task = Task(NUM_WARMUP_EXECUTIONS * self.benchmark.steps_per_execution)
@@ -101,12 +102,14 @@ class _Trainee(keras.callbacks.Callback):
         if not self.is_timed:
             self.is_timed = True
             engine.synchronise()
-            self.watch = Watch()
+            self.watch = Watch(self.gpus)
             self.started, self.cpu_started = time.perf_counter(), time.process_time()
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         engine.synchronise()
         wall_seconds, cpu_seconds = time.perf_counter() - self.started, time.process_time() - self.cpu_started
+        if self.gpus:
+            self.watch.look()
         block = self._block(wall_seconds, cpu_seconds, float((logs or {})["loss"]))
         is_over = block.outcome != "completed"
         if self.num_blocks > 1 or is_over:
@@ -124,6 +127,7 @@ class _Trainee(keras.callbacks.Callback):
         self.num_blocks += 1
         self.num_steps += self.task.num_steps + self.benchmark.steps_per_execution
         peak_memory_bytes, peak_memory_kind = engine.peak_memory()
+        disturbance = self.watch.finish()
         is_finite = math.isfinite(loss)
         return Block(
             outcome="completed" if is_finite else "diverged",
@@ -137,7 +141,8 @@ class _Trainee(keras.callbacks.Callback):
             loss=loss if is_finite else None,
             peak_memory_bytes=peak_memory_bytes,
             peak_memory_kind=peak_memory_kind,
-            other_cpu_share=self.watch.finish().other_cpu_share,
+            other_cpu_share=disturbance.other_cpu_share,
+            num_gpu_processes=disturbance.num_gpu_processes,
         )
 
     def _size_validation(self) -> None:

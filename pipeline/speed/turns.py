@@ -120,7 +120,7 @@ class _Measuring:
     def launch_in_a_row(self, launch: int) -> None:
         """Start one process after the other; each trains all its blocks and ends."""
         self.num_launches, before = MAX_ROWS, self.spent_seconds()
-        for place, variant in enumerate(self._order(launch), start=1):
+        for place, variant in enumerate(self._row(launch), start=1):
             with self.start(variant) as train:
                 self._prepare(variant, train, launch)
                 self._size(variant, train, launch)
@@ -133,6 +133,11 @@ class _Measuring:
     def _order(self, turn: int) -> list[str]:
         orders = balanced_orders(len(self.variants))
         return [self.variants[index] for index in orders[(turn - 1) % len(orders)]]
+
+    def _row(self, launch: int) -> list[str]:
+        """Return the order of a launch in a row: what changes evenly over two launches slows every variant alike."""
+        order = self._order((launch + 1) // 2)
+        return order if launch % 2 else order[::-1]
 
     def _prepare(self, variant: str, train: Train, launch: int) -> None:
         """Warm a process up."""
@@ -169,7 +174,8 @@ def take_turns(
     """Train the variants in turns until `is_settled`, or until the budget is spent; two launches are made anyway.
 
     Side by side, a launch has a process of each variant, which train a block each in every turn. In a row, one process
-    after the other trains all its blocks of the launch. A variant that fails takes no further part; where it is the
+    after the other trains all its blocks of the launch, and every second launch has the order of the one before it
+    turned around, so that it ends with a second one. A variant that fails takes no further part; where it is the
     baseline, nothing more can be compared.
 
     Args:
@@ -177,7 +183,7 @@ def take_turns(
         max_steps: most steps of a block, by variant. The first is the baseline.
         unit: blocks are multiples of so many steps.
         side_by_side: whether processes of all variants may live at once; they do as long as memory allows it.
-        is_settled: asked after each launch from the second on.
+        is_settled: asked after each launch from the second on, in a row after each second one.
     """
     state = _Measuring(start, Sizing(max_steps, unit), budget_seconds)
     launch, reason = 0, cast(EndReason | None, None)
@@ -189,11 +195,14 @@ def take_turns(
         if not side_by_side:
             state.launch_in_a_row(launch)
         say(f"launch {launch}, {len(state.blocks)} blocks, {state.spent_seconds():.0f} s")
-        is_spent = launch >= state.num_launches or state.spent_seconds() + state.launch_seconds > budget_seconds
+        num_next = 1 if side_by_side else 2
+        next_seconds = num_next * state.launch_seconds
+        is_spent = launch >= state.num_launches or state.spent_seconds() + next_seconds > budget_seconds
+        may_end = launch >= MIN_LAUNCHES and launch % num_next == 0
         if state.baseline in state.failed:
             reason = "the baseline does not train"
-        elif launch >= MIN_LAUNCHES and is_settled(state.blocks):
+        elif may_end and is_settled(state.blocks):
             reason = "the intervals are as narrow as asked for"
-        elif launch >= MIN_LAUNCHES and is_spent:
+        elif may_end and is_spent:
             reason = "the budget is spent"
     return Measurement(state.blocks, reason, side_by_side, state.spent_seconds())

@@ -38,7 +38,8 @@ def shift(baseline: Sequence[Sequence[float]], fresh: Sequence[float], negligibl
     """Compare fresh values, one a seed, with those of the baseline's campaigns; None where there are too few.
 
     What repeats from seed to seed within a campaign need not repeat from month to month. A baseline of three campaigns
-    or more shows how campaigns vary: their means are the values then, and the fresh mean is one new value.
+    or more shows how campaigns vary: their means are the values then, and the fresh mean is one new value. Of fewer
+    seeds than theirs it varies by more: by the difference of the variances of two such means.
 
     Args:
         baseline: values of each pinned campaign, one a seed.
@@ -46,15 +47,28 @@ def shift(baseline: Sequence[Sequence[float]], fresh: Sequence[float], negligibl
     """
     if not fresh:
         return None
-    if len(baseline) >= MIN_SEEDS and all(baseline):
+    if len(baseline) >= MIN_SEEDS:
         values, num_fresh = [_mean(campaign) for campaign in baseline], 1
+        of_fewer = _variance_within(baseline) * max(1 / len(fresh) - _mean([1 / len(each) for each in baseline]), 0.0)
     else:
-        values, num_fresh = [value for campaign in baseline for value in campaign], len(fresh)
+        values, num_fresh, of_fewer = [value for campaign in baseline for value in campaign], len(fresh), 0.0
     if len(values) < MIN_SEEDS:
         return None
-    spread = math.sqrt(sum((value - _mean(values)) ** 2 for value in values) / (len(values) - 1))
-    band = _quantile(len(values) - 1) * spread * math.sqrt(1 / num_fresh + 1 / len(values))
+    variance = sum((value - _mean(values)) ** 2 for value in values) / (len(values) - 1)
+    band = _quantile(len(values) - 1) * math.sqrt(variance * (1 / num_fresh + 1 / len(values)) + of_fewer)
     return Shift(_mean(fresh), _mean(values), max(band, negligible))
+
+
+def shift_of_shares(baseline: tuple[int, int], fresh: tuple[int, int]) -> Shift | None:
+    """Compare how many runs completed, each (completed, all), by Fisher's exact test; None where there were none.
+
+    Where the test finds a difference at the level of the band, any is outside of it.
+    """
+    if not baseline[1] or not fresh[1]:
+        return None
+    table = [[completed, total - completed] for completed, total in (baseline, fresh)]
+    differs = float(scipy.stats.fisher_exact(table).pvalue) <= 1 - BAND_LEVEL
+    return Shift(fresh[0] / fresh[1], baseline[0] / baseline[1], 0.0 if differs else 1.0)
 
 
 def shift_of_speeds(
@@ -87,6 +101,13 @@ def shift_of_speeds(
 
 def _quantile(degrees_of_freedom: int) -> float:
     return float(scipy.stats.t.ppf((1 + BAND_LEVEL) / 2, degrees_of_freedom))
+
+
+def _variance_within(campaigns: Sequence[Sequence[float]]) -> float:
+    """Return the pooled variance of the values of a campaign; 0 where each has a single one."""
+    freedom = sum(len(campaign) - 1 for campaign in campaigns)
+    squares = sum((value - _mean(campaign)) ** 2 for campaign in campaigns for value in campaign)
+    return squares / freedom if freedom else 0.0
 
 
 def _mean(values: Sequence[float]) -> float:

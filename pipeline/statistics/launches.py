@@ -13,6 +13,8 @@ from numpy.typing import ArrayLike
 
 from pipeline.statistics.intervals import Ratio
 
+MAD = 1.4826  # times the median absolute deviation is the standard deviation of a normal distribution
+
 
 def launch_effects(log_seconds: ArrayLike) -> np.ndarray:
     """Return by how much each variant differs from the first one in each launch, (num_launches, num_variants).
@@ -50,12 +52,45 @@ def speedup(effects: np.ndarray, weights: ArrayLike) -> Ratio:
         weights: (num_variants,) with sum 0: 1 for the slower, -1 for the faster gives a speedup.
     """
     weights = np.asarray(weights, dtype=np.float64)
-    estimate = float(effects.mean(axis=0) @ weights)
     if len(effects) < 2:
-        return Ratio(ratio=float(np.exp(estimate)), low=None, high=None, new_low=None, new_high=None)
+        return _ratio(effects @ weights, 0.0, 0)
     spread, freedom = launch_spread(effects)
-    of_one = float(scipy.stats.t.ppf(0.975, freedom)) * spread * float(np.sqrt(weights @ weights))
-    half, new_half = of_one / np.sqrt(len(effects)), of_one * np.sqrt(1 + 1 / len(effects))
+    return _ratio(effects @ weights, spread**2 * float(weights @ weights), freedom)
+
+
+def speedup_of_few_blocks(log_seconds: ArrayLike, weights: ArrayLike, spread: float, freedom: int) -> Ratio:
+    """Return as `speedup` does, where one of the variants has too few blocks to vary as little as the others.
+
+    To the variance that variants with many blocks have from launch to launch comes that of a median of few turns:
+    π/2 times the variance of a turn over their number (Cramér, Mathematical Methods of Statistics, 1946, § 28.5).
+    Where no launch has two turns in which all variants have a block, the launches alone tell how they vary.
+
+    Args:
+        log_seconds: (num_launches, num_variants, num_turns), NaN where there is no block.
+        weights: as of `speedup`.
+        spread, freedom: `launch_spread` of the variants with many blocks.
+    """
+    weights = np.asarray(weights, dtype=np.float64)
+    turns = np.tensordot(np.asarray(log_seconds, dtype=np.float64), weights, axes=([1], [0]))
+    num_turns = np.isfinite(turns).sum(axis=1)
+    of_launches = np.nanmedian(turns, axis=1)
+    freedom_of_turns = int(num_turns.sum() - len(turns))
+    if not freedom_of_turns or not freedom:
+        variance = float(of_launches.var(ddof=1)) if len(of_launches) > 1 else 0.0
+        return _ratio(of_launches, variance, len(of_launches) - 1)
+    deviations = np.abs(turns - of_launches[:, np.newaxis])[np.isfinite(turns)]
+    of_turn = (MAD * np.median(deviations)) ** 2 * deviations.size / freedom_of_turns
+    of_median = np.pi / 2 * of_turn * float(np.mean(1 / num_turns))
+    return _ratio(of_launches, spread**2 * float(weights @ weights) + of_median, min(freedom, freedom_of_turns))
+
+
+def _ratio(of_launches: np.ndarray, variance: float, freedom: int) -> Ratio:
+    """Return exp of the mean over launches; `variance` is that of one launch. Without freedom there is no interval."""
+    estimate, num_launches = float(of_launches.mean()), len(of_launches)
+    if not freedom:
+        return Ratio(ratio=float(np.exp(estimate)), low=None, high=None, new_low=None, new_high=None)
+    of_one = float(scipy.stats.t.ppf(0.975, freedom)) * float(np.sqrt(variance))
+    half, new_half = of_one / np.sqrt(num_launches), of_one * np.sqrt(1 + 1 / num_launches)
     low, high, new_low, new_high = (
         float(np.exp(value)) for value in (estimate - half, estimate + half, estimate - new_half, estimate + new_half)
     )
