@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 HIGHEST = 2**20
-RESOLUTION = 1 / 32  # of the batch that is found
+BATCH_RESOLUTION = 1 / 32  # of the batch that is found
 
 
-def largest_batch(fits: Callable[[int], bool], start: int, resolution: float = RESOLUTION) -> int | None:
+def largest_batch(fits: Callable[[int], bool], start: int, resolution: float = BATCH_RESOLUTION) -> int | None:
     """Return the largest batch size that `fits`, to a relative `resolution`; None if not even one example does.
 
     `fits` is asked about one size at a time and must be monotonic. No size above `HIGHEST` is tried.
@@ -23,4 +23,4 @@ def largest_batch(fits: Callable[[int], bool], start: int, resolution: float = R
 
 def largest_possible(found: int) -> int:
     """Return the largest batch size that may fit where the search has `found` one: it stopped below the next step."""
-    return found + max(1, int(found * RESOLUTION)) - 1
+    return found + max(1, int(found * BATCH_RESOLUTION)) - 1
