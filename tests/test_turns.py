@@ -313,6 +313,8 @@ def test_few_blocks_make_an_interval_wider_until_it_holds_the_truth():
             ratio = speedup(effects, [0.5, 0.5, 0, 0, 0, -1])
             as_if_many += ratio.low <= 1 <= ratio.high
         assert held >= 0.93 * 500
+        seconds[0] = np.nan
+        assert speedup_of_few_blocks(seconds[:, [0, 5]], [1, -1], 0.01, 5).ratio is None
         assert as_if_many < 0.88 * 500
 
 

@@ -63,7 +63,8 @@ def speedup_of_few_blocks(log_seconds: ArrayLike, weights: ArrayLike, spread: fl
 
     To the variance that variants with many blocks have from launch to launch comes that of a median of few turns:
     π/2 times the variance of a turn over their number (Cramér, Mathematical Methods of Statistics, 1946, § 28.5).
-    Where no launch has two turns in which all variants have a block, the launches alone tell how they vary.
+    Where no launch has two turns in which all variants have a block, the launches alone tell how they vary; unknown
+    where one has none.
 
     Args:
         log_seconds: (num_launches, num_variants, num_turns), NaN where there is no block.
@@ -73,6 +74,8 @@ def speedup_of_few_blocks(log_seconds: ArrayLike, weights: ArrayLike, spread: fl
     weights = np.asarray(weights, dtype=np.float64)
     turns = np.tensordot(np.asarray(log_seconds, dtype=np.float64), weights, axes=([1], [0]))
     num_turns = np.isfinite(turns).sum(axis=1)
+    if not num_turns.all():
+        return Ratio(ratio=None, low=None, high=None, new_low=None, new_high=None)
     of_launches = np.nanmedian(turns, axis=1)
     freedom_of_turns = int(num_turns.sum() - len(turns))
     if not freedom_of_turns or not freedom:
