@@ -8,6 +8,7 @@ import pty
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -75,8 +76,10 @@ def in_a_terminal(folder: Path, *arguments: str, number: int = 0, at: bytes = b"
     """
     terminal, end = pty.openpty()
     environment = os.environ | {"PYTHONPATH": f"{REPOSITORY}:{REPOSITORY / 'tests'}", "TERM": "xterm"}
+    restored = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a background start ignores it
+    command = [sys.executable, *arguments]
     with subprocess.Popen(
-        [sys.executable, *arguments], cwd=folder, env=environment, stdin=end, stdout=end, stderr=end
+        command, cwd=folder, env=environment, stdin=end, stdout=end, stderr=end, preexec_fn=restored
     ) as process:
         os.close(end)
         shown = b""
