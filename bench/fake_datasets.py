@@ -9,9 +9,9 @@ import tensorflow_datasets as tfds
 
 
 def write_fake_tfds(
-    root: Path, names: Sequence[str] = ("mnist", "cifar100"), num_train: int = 60, num_test: int = 20
+    root: Path, names: Sequence[str] = ("fashion_mnist", "cifar10"), num_train: int = 60, num_test: int = 20
 ) -> None:
-    """Write what TFDS finds when `TFDS_DATA_DIR` is `root`; `names` are mnist, cifar10 and cifar100."""
+    """Write what TFDS finds when `TFDS_DATA_DIR` is `root`; `names` are of 28 or 32 pixels and ten classes."""
     rng = np.random.default_rng(0)
     for name in names:
         real = tfds.builder_cls(name)(data_dir=root)
@@ -19,8 +19,7 @@ def write_fake_tfds(
         classes = real.info.features["label"].num_classes
 
         def example(index: int, shape: tuple[int, ...] = image.shape, classes: int = classes, name: str = name) -> Any:
-            extra: dict[str, Any] = {"id": f"train_{index}"} if name != "mnist" else {}
-            extra |= {"coarse_label": index % 20} if name == "cifar100" else {}
+            extra = {"id": f"train_{index}"} if name == "cifar10" else {}
             return index, {"image": rng.integers(0, 256, shape, np.uint8), "label": index % classes} | extra
 
         tfds.dataset_builders.store_as_tfds_dataset(

@@ -46,6 +46,8 @@ def _compose(settings: list[str], path: Path) -> None:
         field, _, value = setting.partition("=")
         if field == "profile" and value not in profiles:
             raise InputError(f"PROFILE is one of {', '.join(profiles)}. Received: {value}")
+    if "size=small" in settings and not {f"profile={name}" for name in profiles if name != "quick"} & set(settings):
+        raise InputError("quick is small as it is: leave out SMALL=1, or name another PROFILE")
     compose_and_dump(str(path), str(CONF.absolute()), None, "config", "", settings)
     load_study(path)
 

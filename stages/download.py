@@ -1,7 +1,8 @@
-"""Prepare a data set: TFDS to arrays on disk."""
+"""Prepare a data set: from this repository, TFDS or a mirror to arrays on disk."""
 
 import argparse
 
+from pipeline.data.preparation import prepare
 from pipeline.errors import InputError
 from pipeline.machine.engine_choice import choose_engine
 from pipeline.study.configuration import validate
@@ -17,9 +18,6 @@ def main(arguments: argparse.Namespace) -> None:
     if arguments.dataset not in known:
         raise InputError(f"--dataset: must be one of {', '.join(known)}. Received: {arguments.dataset}")
     choose_engine("tensorflow")  # which TFDS reads its files with, whatever trains
-    import pipeline.engine  # noqa: F401  without its chatter
-    from pipeline.data.preparation import prepare
-
     print(f"{prepare(arguments.dataset, known[arguments.dataset])} is ready")
 
 

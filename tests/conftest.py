@@ -240,6 +240,7 @@ def make_record(key: RunKey, **changes) -> RunRecord:
         "initial_weights_sha256": hashlib.sha256(f"{key.benchmark}{key.seed}".encode()).hexdigest(),
         "final_weights_sha256": None,
         "data_sha256": "d" * 64,
+        "data_source": "this repository",
         "resumed": False,
         "excluded_epochs": [1],
         "started_at": "2026-01-01T00:00:00+00:00",

@@ -27,7 +27,7 @@ def dense_study(num_epochs: int) -> dict:
         "devices": 1,
         "compilation_cache": False,
         "tensorboard": False,
-        "datasets": {"mnist": {"tfds": "mnist"}},
+        "datasets": {"mnist": {"tfds": "fashion_mnist"}},
         "benchmarks": {"small_dense": benchmark(units=8, image_size=28, num_epochs=num_epochs)},
         "variants": {
             "float32": {"policy": "float32", "batch_multiplier": 1},

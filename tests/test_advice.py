@@ -225,7 +225,7 @@ def test_preparing_data_takes_nothing_of_the_time_to_measure(monkeypatch):
 def test_data_are_prepared_again_where_they_come_from_another_source(tmp_path, monkeypatch, capsys):
     values = dense_study(num_epochs=2)
     make_project(tmp_path / "project", values, PROFILE)
-    write_fake_tfds(tmp_path / "tfds", names=["mnist"])
+    write_fake_tfds(tmp_path / "tfds", names=["fashion_mnist"])
     monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path / "tfds"))
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
     monkeypatch.delenv("PYTHONPATH", raising=False)  # the copy's own modules
@@ -234,7 +234,7 @@ def test_data_are_prepared_again_where_they_come_from_another_source(tmp_path, m
 
     def ready(**changes) -> tuple[int, bool]:
         """How many examples data/mnist has for the study with that source, and whether they had to be prepared."""
-        source = {"tfds": "mnist"} | changes
+        source = {"tfds": "fashion_mnist"} | changes
         Path("params.yaml").write_text(yaml.safe_dump(values | PROFILE | {"datasets": {"mnist": source}}))
         found = stage.prepared("mnist", DatasetSource(**source), in_study=True)
         return found["num_train_examples"], capsys.readouterr().out == "preparing mnist\n"

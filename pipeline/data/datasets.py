@@ -58,6 +58,7 @@ class Dataset(NamedTuple):
     test: Examples
     num_classes: int
     sha256: str
+    came_from: str
 
     @property
     def num_channels(self) -> int:
@@ -115,6 +116,7 @@ def load_dataset(name: str, split: Split, root: Path = DATA, max_bytes_in_memory
         test=examples("test"),
         num_classes=len(description.classes),
         sha256=digest.hexdigest(),
+        came_from=description.came_from,
     )
 
 

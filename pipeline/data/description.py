@@ -23,6 +23,7 @@ class Description(Untrusted):
     model_config = ConfigDict(extra="allow")
 
     name: str
+    came_from: str = "TFDS"
     image_shape: tuple[PositiveInt, PositiveInt, PositiveInt]
     classes: Annotated[list[str], Field(min_length=1)]
     sha256: Digests

@@ -72,7 +72,7 @@ def describe_archive(results: Results, folder: Path) -> ROCrate:
         properties={
             "name": f"The study {results.study.profile}",
             "description": f"Trained {len(results.study.variants)} variants of {benchmarks} at up to {seeds} seeds, "
-            "compared them, judged the published claims and wrote the report.",
+            f"compared them, judged the published claims and wrote the report. {_data(results)}",
             "startTime": min(run["started_at"] for run in results.runs),
             "endTime": finished,
             "agent": {"@id": "#developers"},
@@ -81,6 +81,12 @@ def describe_archive(results: Results, folder: Path) -> ROCrate:
     )
     root["mentions"] = action
     return crate
+
+
+def _data(results: Results) -> str:
+    """Return a sentence that says where the images of each benchmark came from, as its runs recorded it."""
+    sources = {run["benchmark"]: run["data_source"] for run in results.runs if run["data_source"]}
+    return "".join(f"The images of {name} came from {source}. " for name, source in sources.items()).strip()
 
 
 def _identifier(version: str, pipeline: Path) -> str:

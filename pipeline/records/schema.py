@@ -115,6 +115,7 @@ class RunRecord(BaseModel):
     initial_weights_sha256: Sha256 | None = None
     final_weights_sha256: Sha256 | None = None
     data_sha256: Sha256
+    data_source: str | None = None  # the host or folder that the images came from
     resumed: bool
     started_at: Annotated[str, AfterValidator(_instant)]
     disturbance: Disturbance

@@ -163,6 +163,7 @@ def _benchmark(results: Results, name: str) -> dict[str, Any]:
         ],
         "seeds": seeds,
         "fewer_seeds": {variant: number for variant, number in num_seeds.items() if number < len(seeds)},
+        "data_source": next((run["data_source"] for rows in runs.values() for run in rows), None),
         "num_parameters": max(known([run for rows in runs.values() for run in rows], "num_parameters"), default=None),
         "num_completed": sum(run["outcome"] == "completed" for rows in runs.values() for run in rows),
         "near_chance": near_chance(results, name),

@@ -1,6 +1,6 @@
-"""Where a data set comes from: a name in TFDS, or a builder of one's own."""
+"""Where a data set comes from: this repository, TFDS, or a builder of one's own."""
 
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
@@ -11,14 +11,16 @@ Feature = Annotated[str, Field(min_length=1)]
 
 
 class DatasetSource(Section):
-    """A data set of TFDS: `tfds` is its `name`, `name/config`, `name:1.2.3` or `name/config:1.2.3`.
+    """A data set that is `bundled` with this repository, or one of TFDS.
 
-    `module` is imported before, and registers a builder of the user's; it lies in `source`, a file or a folder. `train`
-    and `test` are splits as TFDS writes them, `train[:80%]` among them. Images of several sizes are resized to
-    `image_size` when they are prepared. `image` and `label` name features, by default those of TFDS's supervised pair.
+    `tfds` is its `name`, `name/config`, `name:1.2.3` or `name/config:1.2.3`. `module` is imported before, and registers
+    a builder of the user's; it lies in `source`, a file or a folder. `train` and `test` are splits as TFDS writes them,
+    `train[:80%]` among them. Images of several sizes are resized to `image_size` when they are prepared. `image` and
+    `label` name features, by default those of TFDS's supervised pair.
     """
 
-    tfds: TfdsName
+    bundled: Literal["mnist", "cifar100_quick"] | None = None
+    tfds: TfdsName | None = None
     module: Annotated[str, StringConstraints(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$")] | None = None
     source: SourcePath | None = None
     train: str = "train"
@@ -27,11 +29,20 @@ class DatasetSource(Section):
     image: Feature | None = None
     label: Feature | None = None
 
+    @property
+    def name(self) -> str:
+        """Return the name of the data set where it comes from."""
+        return self.bundled or str(self.tfds)
+
     @model_validator(mode="after")
     def _belong_together(self) -> Self:
+        if (self.bundled is None) == (self.tfds is None):
+            raise ValueError("datasets: each names bundled, or tfds, and not both.")
+        if self.bundled and any((self.module, self.source, self.image_size, self.image, self.label)):
+            raise ValueError(f"datasets ({self.name}): bundled stands alone, or with train and test.")
         for both in (("module", "source"), ("image", "label")):
             if len({getattr(self, field) is None for field in both}) == 2:
-                raise ValueError(f"datasets ({self.tfds}): {both[0]} and {both[1]} stand together, or neither does.")
+                raise ValueError(f"datasets ({self.name}): {both[0]} and {both[1]} stand together, or neither does.")
         if self.train == self.test:
-            raise ValueError(f"datasets ({self.tfds}): train and test are the same, {self.train!r}.")
+            raise ValueError(f"datasets ({self.name}): train and test are the same, {self.train!r}.")
         return self

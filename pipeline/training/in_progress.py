@@ -173,6 +173,7 @@ class RunInProgress:
             "scores": epoch_scores(epochs, outcome) | (self.scores if completed else {}),
             "final_weights_sha256": self.final_weights_sha256 if completed else None,
             "data_sha256": self.data.sha256,
+            "data_source": self.data.came_from,
             "resumed": bool(self.earlier.epochs),
             "disturbance": disturbance,
         }

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from projects import STUB_ENVIRONMENT, commit, copy_tree, git
 
-from bench.fake_datasets import write_fake_tfds
 from pipeline.comparison.finished_runs import read_record
 from pipeline.study.schema import load_study
 
@@ -18,8 +17,7 @@ def test_paper_runs_from_end_to_end(tmp_path):
     (project / ".venv").symlink_to(Path(sys.prefix))
     git(project, "init", "--quiet", "--initial-branch=main")
     commit(project)
-    write_fake_tfds(tmp_path / "tfds", num_train=640, num_test=64)
-    environment = STUB_ENVIRONMENT | {"PYTHONPATH": str(project), "TFDS_DATA_DIR": str(tmp_path / "tfds")}
+    environment = STUB_ENVIRONMENT | {"PYTHONPATH": str(project)}
     command = ["make", "--no-print-directory", "study", "PROFILE=paper", "SMALL=1"]
     done = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -49,7 +49,7 @@ def project(tmp_path_factory):
     (folder.parent / "cluster.yaml").write_text(json.dumps(cluster))
     for name, value in (("user.name", "t"), ("user.email", "t@example.org")):
         git(folder, "config", name, value)
-    write_fake_tfds(folder.parent / "tfds", ["mnist"], num_train=4050)
+    write_fake_tfds(folder.parent / "tfds", ["fashion_mnist"], num_train=4050)
     return folder
 
 

@@ -21,7 +21,7 @@ from projects import PROFILE, commit, dense_study, git, make_project
 from bench.fake_datasets import write_fake_tfds
 
 STUDY = dense_study(num_epochs=40)
-STUDY["datasets"]["cifar100"] = {"tfds": "cifar100"}
+STUDY["datasets"]["cifar100"] = {"tfds": "cifar10"}
 STUDY["benchmarks"]["small_efficientnet"] = benchmark(units=8, image_size=32, num_epochs=2, dataset="cifar100") | {
     "model": {"name": "efficientnet", "depth": 0.1, "source": "pipeline/models/efficientnet.py"}
 }

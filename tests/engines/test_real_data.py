@@ -1,0 +1,30 @@
+"""The real MNIST and CIFAR-100, as TFDS reads them, against the images of this repository."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+
+from pipeline.data import hosts, known
+from pipeline.data.bundled import CIFAR100_QUICK, read_bundled
+from pipeline.data.preparation import prepare
+from pipeline.study.dataset_source import DatasetSource
+
+
+@pytest.mark.parametrize("name", ["mnist", "cifar100"])
+def test_tfds_gives_the_images_of_this_repository(tmp_path, name):
+    if not hosts.prepared_folder(name):
+        told = f"TFDS_DATA_DIR has no {name} that TFDS prepared"
+        pytest.fail(told) if os.environ.get("CI") else pytest.skip(told)
+    folder = prepare(name, DatasetSource(tfds=name), tmp_path)
+    said = json.loads((folder / "dataset.json").read_text())
+    assert (said["name"], said["came_from"], said["content_sha256"]) == (name, "TFDS", known.KNOWN[name].content_sha256)
+    bundled = read_bundled("mnist" if name == "mnist" else "cifar100_quick")
+    for part, (images, labels) in bundled.items():
+        whole = np.load(folder / f"{part}_images.npy"), np.load(folder / f"{part}_labels.npy")
+        rows = np.arange(len(whole[1]))
+        if name == "cifar100":  # the first of each class
+            rows = np.sort(np.concatenate([np.flatnonzero(whole[1] == n)[: CIFAR100_QUICK[part]] for n in range(100)]))
+        assert np.array_equal(images, whole[0][rows])
+        assert np.array_equal(labels, whole[1][rows])

@@ -1,0 +1,374 @@
+"""Data sets whose content is known: those of this repository, and whole ones from hosts that behave and that do not."""
+
+import contextlib
+import csv
+import gzip
+import hashlib
+import io
+import json
+import shutil
+import tarfile
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+import pytest
+from PIL import Image
+
+from pipeline.data import bundled, hosts, known
+from pipeline.data.bundled import read_bundled, write_bundled
+from pipeline.data.preparation import prepare
+from pipeline.errors import InputError
+from pipeline.study.configuration import validate
+from pipeline.study.dataset_source import DatasetSource
+
+# --- Bundled ---
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "counts"),
+    [("mnist", (28, 28, 1), (60_000, 10_000)), ("cifar100_quick", (32, 32, 3), (3_000, 2_000))],
+)
+def test_bundled_images_become_arrays(tmp_path, name, shape, counts):
+    folder = prepare("images", DatasetSource(bundled=name), tmp_path)
+    said = json.loads((folder / "dataset.json").read_text())
+    assert (said["name"], said["came_from"]) == (name, "this repository")
+    assert said["content_sha256"] == known.KNOWN[name].content_sha256
+    for part, count in zip(("train", "test"), counts, strict=True):
+        images, labels = np.load(folder / f"{part}_images.npy"), np.load(folder / f"{part}_labels.npy")
+        assert (images.shape, images.dtype, labels.shape, labels.dtype) == (
+            (count, *shape),
+            np.uint8,
+            (count,),
+            np.int64,
+        )
+        assert set(labels) == set(range(len(said["classes"])))
+        assert said["sha256"][f"{part}_images"] == hashlib.sha256(images.tobytes()).hexdigest()
+
+
+def test_a_part_of_cifar100_does_not_pass_for_the_whole():
+    parts = read_bundled("cifar100_quick")
+    with pytest.raises(InputError, match="its train images and labels are not those of cifar100"):
+        known.checked("cifar100", parts)
+
+
+def test_bundled_splits_are_cut_as_tfds_writes_them(tmp_path):
+    whole = read_bundled("cifar100_quick")
+    source = DatasetSource(bundled="cifar100_quick", train="train[100:200]+test[:10]", test="test[50%:]")
+    folder = prepare("some", source, tmp_path)
+    expected = np.concatenate([whole["train"][0][100:200], whole["test"][0][:10]])
+    assert np.array_equal(np.load(folder / "train_images.npy"), expected)
+    assert np.array_equal(np.load(folder / "test_labels.npy"), whole["test"][1][1000:])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"test": "validation"}, "datasets.some.test: cifar100_quick has splits train, test. Unknown split"),
+        ({"test": "train[50%:]"}, "datasets.some: 'train' and 'train[50%:]' have examples in common."),
+        ({"test": "test[:0]"}, "datasets.some.test: 'test[:0]' has no example."),
+    ],
+)
+def test_bundled_splits_that_are_not_there_are_refused(tmp_path, changes, message):
+    with pytest.raises(InputError) as caught:
+        prepare("some", DatasetSource(bundled="cifar100_quick", **changes), tmp_path)
+    assert message in str(caught.value)
+    assert not (tmp_path / "some").exists()
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {"bundled": "mnist", "tfds": "mnist"},
+        {"bundled": "cifar100"},
+        {"bundled": "mnist", "image": "a", "label": "b"},
+    ],
+)
+def test_a_source_is_bundled_or_of_tfds(values):
+    with pytest.raises(InputError):
+        validate(DatasetSource, values, "params.yaml")
+
+
+@pytest.mark.parametrize("fault", ["missing", "other"])
+def test_a_damaged_checkout_is_named_with_its_remedy(tmp_path, fault):
+    for path in known.BUNDLED.glob("cifar100_quick.*"):
+        shutil.copy(path, tmp_path)
+    picture = tmp_path / "cifar100_quick.test.webp"
+    pixels = np.array(Image.open(picture))
+    pixels[40, 40, 0] ^= 1
+    picture.unlink()
+    if fault == "other":
+        Image.fromarray(pixels).save(picture, lossless=True, quality=0, method=0)
+    with pytest.raises(InputError) as caught:
+        read_bundled("cifar100_quick", tmp_path)
+    first, last = str(caught.value).splitlines()
+    assert "does not hold cifar100_quick as it came with this repository" in first
+    assert last.startswith("Get it back with: git checkout -- ")
+
+
+def test_bundled_files_are_made_again_from_a_whole_data_set(tmp_path):
+    rng = np.random.default_rng(0)
+    labels = rng.permutation(np.arange(3500) % 100)  # more of each class than are taken
+    images = rng.integers(0, 256, (3500, 32, 32, 3), np.uint8)
+    write_bundled("cifar100_quick", {"train": (images, labels), "test": (images[:60], labels[:60])}, tmp_path)
+    with (tmp_path / "cifar100_quick.csv").open() as file:
+        counts = list(csv.DictReader(file))
+    (found, their_labels) = bundled._read("cifar100_quick", "train", counts, tmp_path)
+    rows = np.concatenate([np.flatnonzero(labels == label)[:30] for label in range(100)])
+    assert np.array_equal(found, images[rows])
+    assert np.array_equal(their_labels, labels[rows])
+    assert sum(int(row["test"]) for row in counts) == 60
+
+
+# --- Hosts ---
+
+
+def pictures(count: int, seed: int) -> known.Part:
+    rng = np.random.default_rng(seed)
+    return rng.integers(0, 256, (count, 32, 32, 3), np.uint8), rng.integers(0, 100, count)
+
+
+WHOLE = {"train": pictures(40, 0), "test": pictures(10, 1)}  # what cifar100 is in these tests
+OTHER = {"train": pictures(40, 2), "test": pictures(10, 1)}
+
+
+def png(image: np.ndarray) -> bytes:
+    content = io.BytesIO()
+    Image.fromarray(image).save(content, "PNG")
+    return content.getvalue()
+
+
+def tar(files: dict[str, bytes]) -> bytes:
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w:gz") as file:
+        for name, each in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(each)
+            file.addfile(member, io.BytesIO(each))
+    return content.getvalue()
+
+
+def binary(parts: dict[str, known.Part]) -> bytes:
+    files = {}
+    for part, (images, labels) in parts.items():
+        channels = images.transpose(0, 3, 1, 2).reshape(len(images), -1)
+        rows = np.concatenate([labels[:, None] * 0 + 9, labels[:, None], channels], axis=1).astype(np.uint8)
+        files[f"cifar-100-binary/{part}.bin"] = rows.tobytes()
+    return tar(files)
+
+
+def parquet(part: known.Part) -> bytes:
+    rows = [
+        {"img": {"bytes": png(i), "path": None}, "fine_label": int(n), "coarse_label": 0}
+        for i, n in zip(*part, strict=True)
+    ]
+    content = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), content)
+    return content.getvalue()
+
+
+def folders(parts: dict[str, known.Part]) -> bytes:
+    names = known.class_names("cifar100")
+    return tar(
+        {
+            f"cifar100/{part}/above/{names[label]}/{number}.png": png(image)
+            for part, (images, labels) in parts.items()
+            for number, (image, label) in enumerate(zip(images, labels, strict=True))
+        }
+    )
+
+
+FILES = {
+    "cifar-100-binary.tar.gz": binary(WHOLE),
+    "train-00000-of-00001.parquet": parquet(WHOLE["train"]),
+    "test-00000-of-00001.parquet": parquet(WHOLE["test"]),
+    "cifar100.tgz": folders(WHOLE),
+}
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Serves FILES, well or in the way that the first folder of the address names."""
+
+    def do_GET(self):
+        how, name = self.path.strip("/").split("/", 1)
+        content = FILES[name]
+        if how == "refuses":
+            self.send_error(503)
+            return
+        if how == "other":
+            content = {
+                "train-00000-of-00001.parquet": parquet(OTHER["train"]),
+                "cifar-100-binary.tar.gz": binary(OTHER),
+            }.get(name, content)
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        with contextlib.suppress(ConnectionError):
+            if how == "breaks":
+                self.wfile.write(content[: len(content) // 2])
+            elif how == "stalls":
+                self.wfile.write(content[:100])
+                time.sleep(2)
+            elif how == "slow":
+                for start in range(0, len(content), 4000):
+                    self.wfile.write(content[start : start + 4000])
+                    time.sleep(0.05)
+            else:
+                self.wfile.write(content)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as at:
+        threading.Thread(target=at.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{at.server_port}"
+        at.shutdown()
+
+
+@pytest.fixture(autouse=True)
+def small_world(monkeypatch, tmp_path):
+    """Fifty pictures are cifar100, waiting is short, and nothing is prepared on this machine."""
+    contents = {part: known.in_order(*examples)[1] for part, examples in WHOLE.items()}
+    monkeypatch.setitem(known.KNOWN, "cifar100", known.KNOWN["cifar100"]._replace(content_sha256=contents))
+    digest = hashlib.sha256(FILES["cifar-100-binary.tar.gz"]).hexdigest()
+    monkeypatch.setitem(hosts._SHA256, "cifar-100-binary.tar.gz", digest)
+    monkeypatch.setattr(hosts, "SECONDS", 0.4)
+    monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path / "tfds"))
+    monkeypatch.delenv(hosts.ORDER, raising=False)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def served(server, monkeypatch):
+    """Has each source of cifar100 behave in one way."""
+
+    def serve(**ways: str) -> None:
+        sources = hosts.SOURCES["cifar100"]
+        changed = {
+            name: sources[name]._replace(
+                host=name,
+                addresses=[f"{server}/{how}/{address.rsplit('/', 1)[1]}" for address in sources[name].addresses],
+            )
+            for name, how in ways.items()
+        }
+        monkeypatch.setitem(hosts.SOURCES, "cifar100", changed)
+
+    return serve
+
+
+def same_as_whole(parts: dict[str, known.Part]) -> bool:
+    expected = known.checked("cifar100", WHOLE)
+    return all(np.array_equal(parts[p][n], expected[p][n]) for p in ("train", "test") for n in (0, 1))
+
+
+@pytest.mark.parametrize("name", ["original", "huggingface", "fastai"])
+def test_every_source_gives_the_same_arrays(served, name):
+    served(**{name: "right"})
+    parts, came_from = hosts.fetch("cifar100")
+    assert same_as_whole(parts)
+    assert came_from == name
+
+
+def test_the_original_files_of_mnist_are_read(server, monkeypatch):
+    images, labels = (
+        np.arange(10 * 784, dtype=np.int64).astype(np.uint8).reshape(10, 28, 28, 1),
+        np.arange(10, dtype=np.uint8),
+    )
+    contents = {"images-idx3": b"i" * 16 + images.tobytes(), "labels-idx1": b"l" * 8 + labels.tobytes()}
+    for part in ("train", "t10k"):
+        for kind, content in contents.items():
+            name = f"{part}-{kind}-ubyte.gz"
+            monkeypatch.setitem(FILES, name, gzip.compress(content))
+            monkeypatch.setitem(hosts._SHA256, name, hashlib.sha256(FILES[name]).hexdigest())
+    digest = known.in_order(images, labels)[1]
+    monkeypatch.setitem(
+        known.KNOWN, "mnist", known.KNOWN["mnist"]._replace(content_sha256={"train": digest, "test": digest})
+    )
+    monkeypatch.setenv(hosts.ORDER, f"{server}/right")
+    parts, came_from = hosts.fetch("mnist")
+    assert np.array_equal(parts["train"][0], known.in_order(images, labels)[0][0])
+    assert came_from == server.removeprefix("http://")
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("refuses", "not from original: 503 Server Error"),
+        ("breaks", "not from original: Connection broken: IncompleteRead("),
+        ("stalls", "not from original: "),
+        ("other", "not from original: SHA256 hash of downloaded file"),
+        ("slow", "original is too slow ("),
+    ],
+)
+def test_a_host_that_fails_is_left_for_the_next(served, capsys, how, said):
+    served(original=how, huggingface="right")
+    parts, came_from = hosts.fetch("cifar100")
+    assert (same_as_whole(parts), came_from) == (True, "huggingface")
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith(f"cifar100: {said}")
+
+
+def test_a_host_that_nobody_hears_is_left_for_the_next(served, capsys):
+    served(original="right", huggingface="right")
+    hosts.SOURCES["cifar100"]["original"] = hosts.SOURCES["cifar100"]["original"]._replace(
+        addresses=["http://127.0.0.1:9/a.tar.gz"]
+    )
+    assert hosts.fetch("cifar100")[1] == "huggingface"
+    said = capsys.readouterr().out
+    assert said.startswith("cifar100: not from original: ")
+    assert said.endswith("[Errno 111] Connection refused\n")
+
+
+def test_other_images_are_refused_by_name_and_not_kept(served, capsys):
+    served(huggingface="other", fastai="right")
+    assert hosts.fetch("cifar100")[1] == "fastai"
+    assert "not from huggingface: its train images and labels are not those of cifar100" in capsys.readouterr().out
+    served(huggingface="right")
+    assert hosts.fetch("cifar100")[1] == "huggingface"
+
+
+def test_a_slow_host_is_better_than_none(served, capsys):
+    served(original="slow", huggingface="refuses")
+    assert same_as_whole(hosts.fetch("cifar100")[0])
+    assert len(capsys.readouterr().out.splitlines()) == 2
+
+
+def test_what_was_fetched_is_not_fetched_again(served):
+    served(original="right")
+    hosts.fetch("cifar100")
+    served(original="refuses")
+    assert same_as_whole(hosts.fetch("cifar100")[0])
+
+
+def test_where_no_host_has_it_the_last_line_says_what_to_do(served, tmp_path):
+    served(original="breaks", huggingface="refuses", fastai="stalls")
+    with pytest.raises(InputError) as caught:
+        prepare("images", DatasetSource(tfds="cifar100"), tmp_path / "data")
+    lines = str(caught.value).splitlines()
+    assert [line.split(":")[0] for line in lines[1:4]] == [
+        "  not from original",
+        "  not from huggingface",
+        "  not from fastai",
+    ]
+    assert lines[-2].startswith("Connect this machine to the network")
+    assert "TFDS_DATA_DIR" in lines[-1]
+    assert not (tmp_path / "data" / "images").exists()
+
+
+def test_a_variable_names_the_sources_in_their_order(served, server, monkeypatch):
+    served(original="refuses", huggingface="refuses", fastai="right")
+    monkeypatch.setenv(hosts.ORDER, f"fastai, {server}/right")
+    assert hosts.fetch("cifar100")[1] == "fastai"
+    monkeypatch.setenv(hosts.ORDER, f"{server}/right")
+    assert hosts.fetch("cifar100")[1] == server.removeprefix("http://")
+    monkeypatch.setenv(hosts.ORDER, "fast.ai")
+    with pytest.raises(InputError, match="DATA_SOURCES: must name, between commas, folder, original"):
+        hosts.fetch("cifar100")
