@@ -74,8 +74,9 @@ def fetch(name: str) -> tuple[dict[str, Part], str]:
     raise InputError(
         f"{name} could not be had from anywhere:\n" + "\n".join(f"  {reason}" for reason in reasons) + "\n"
         f"Connect this machine to the network and run the command again; or set {ORDER} to the address of a mirror "
-        f"of the original files.\nOr copy ~/tensorflow_datasets/{name} from a machine that has it, and set TFDS_DATA_DIR "
-        "to the folder in which the copy lies."
+        "of the original files.\n"
+        f"Or copy ~/tensorflow_datasets/{name} from a machine that has it, and set TFDS_DATA_DIR to the folder in "
+        "which the copy lies."
     )
 
 
