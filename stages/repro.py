@@ -43,8 +43,13 @@ def make(study: Study) -> int:
     by = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}, without a word"
     words = "\n".join(progress.words) or f"dvc repro {by}"
     stage = progress.stage if progress.stage and progress.stage in words else None
-    print(f"error: {words}\nwhat to do: {remedy(words, stage)}", file=sys.stderr)
     code = exit_status(words) or 1
+    own = "\n".join(progress.message)
+    if own and code in (1, 2):  # which ends in what to do
+        told = f"what is finished stays, and `make repro` goes on from there, once this is done:\n{own}"
+    else:
+        told = f"{own}\nwhat to do: {remedy(words, stage)}".lstrip()
+    print(f"error: {words}\n{told}", file=sys.stderr)
     return code if code > 0 else 128 - code
 
 

@@ -33,7 +33,7 @@ def study(folder: Path) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        ("echo 'error: data/mnist is damaged. Prepare it again' >&2; exit 2", "Mend what its message above names"),
+        ("exit 2", "Mend what its message above names"),
         ("kill -9 $$", "It was killed, as the system does where memory runs out"),
         ("kill -6 $$", "The process broke down (Aborted). dvc repro --single-item train tries it by itself"),
         ("exit 75", "`make repro` goes on after the last whole epoch"),
@@ -47,7 +47,25 @@ def test_a_stage_that_fails_is_named_with_its_words_and_a_remedy(tmp_path, comma
     assert "error: failed to reproduce 'train': " in done.stderr
     assert "what to do: " + words in done.stderr
     assert "Traceback" not in done.stderr
-    assert ("error: data/mnist is damaged" in done.stdout) == ("damaged" in command)
+
+
+@pytest.mark.parametrize("status", [1, 2])
+def test_what_a_stage_says_of_its_own_fault_comes_last(tmp_path, status):
+    """A message ends in what to do. Lines before it are passed on as they come."""
+    said = "going\\nerror: data/mnist is damaged: it ends early.\\n\\nwhat to do: prepare it again\\n"
+    done = make(tmp_path, f"printf '{said}' >&2; exit {status}")
+    assert "going" in done.stdout.splitlines()
+    of_dvc, goes_on, *own = (line for line in done.stderr.splitlines() if not line.startswith("make"))
+    assert of_dvc.startswith("error: failed to reproduce 'train': ")
+    assert "what is finished stays, and `make repro` goes on from there" in goes_on
+    assert own == ["error: data/mnist is damaged: it ends early.", "what to do: prepare it again"]
+
+
+def test_a_stage_that_is_killed_after_a_message_is_given_the_remedy_for_that(tmp_path):
+    done = make(tmp_path, "echo 'error: this and that' >&2; kill -9 $$")
+    *_, own, remedy = (line for line in done.stderr.splitlines() if not line.startswith("make"))
+    assert own == "error: this and that"
+    assert remedy.startswith("what to do: It was killed")
 
 
 @pytest.mark.parametrize(

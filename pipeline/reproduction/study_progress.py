@@ -58,6 +58,7 @@ class StudyProgress:
         self._begun = self._told = clock()
         self.stage: str | None = None
         self.words: list[str] = []  # what DVC itself said since the last stage began
+        self.message: list[str] = []  # what the stage says of its own fault; its end is what to do, and comes last
 
     def __enter__(self) -> "StudyProgress":
         self._line.start()
@@ -84,6 +85,8 @@ class StudyProgress:
             pass
         elif self.stage is None:
             self.words.append(line)
+        elif self.message or line.startswith("error: "):
+            self.message.append(line)
         elif self._key is None:
             self.say(line)
         elif self._key not in self._runs:
@@ -98,9 +101,9 @@ class StudyProgress:
 
     def _begin(self, stage: str) -> None:
         self._end()
-        for words in self.words:
+        for words in [*self.message, *self.words]:
             self.say(words)
-        self.words = []
+        self.words, self.message = [], []
         self.stage, self._key, self._counted = stage, self._keys.get(stage), False
         self._begun = self._clock()
         if self._key is None:
