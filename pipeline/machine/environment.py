@@ -2,6 +2,7 @@
 
 import hashlib
 import importlib.metadata
+import itertools
 import os
 import platform
 import subprocess
@@ -35,7 +36,7 @@ def describe(
         "cpu_features": cpu_features(),
         "num_cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
-        "accelerators": _with_memory(accelerators),
+        "accelerators": _identified(accelerators),
         "driver": driver(),
         "packages": {name: importlib.metadata.version(name) for name in ("keras", "numpy")} | dict(packages),
         "kernels": kernels,
@@ -47,10 +48,14 @@ def describe(
     }
 
 
-def _with_memory(accelerators: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:
-    """Add the memory of each accelerator, as its driver tells it."""
-    memory = {gpu.name: gpu.memory_bytes for gpu in gpus()}
-    return [{**accelerator, "memory_bytes": memory.get(accelerator["name"])} for accelerator in accelerators]
+def _identified(accelerators: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:
+    """Add the memory and the UUID of each accelerator, as its driver tells them; it counts as the engine does."""
+    return [
+        {**accelerator, "memory_bytes": gpu.memory_bytes, "uuid": gpu.uuid}
+        if gpu and gpu.name == accelerator["name"]
+        else {**accelerator, "memory_bytes": None, "uuid": None}
+        for accelerator, gpu in itertools.zip_longest(accelerators, gpus()[: len(accelerators)])
+    ]
 
 
 def _git(*arguments: str) -> str | None:

@@ -4,7 +4,7 @@ import contextlib
 import os
 import platform
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -25,6 +25,7 @@ class Hardware(NamedTuple):
     compute_capability: float | None = None
     memory_bytes: int | None = None
     cpu_features: tuple[str, ...] | None = None
+    uuid: str | None = None
 
 
 def hardware_of(environments: Sequence[dict[str, Any]]) -> Hardware:
@@ -57,17 +58,32 @@ def this_machine() -> Hardware:
 
 
 def gpus() -> list[Hardware]:
-    """List the NVIDIA GPUs of this machine as their driver tells of them; without a driver there are none."""
-    found = []
-    with contextlib.suppress(pynvml.NVMLError):
-        pynvml.nvmlInit()
-        for index in range(pynvml.nvmlDeviceGetCount()):
-            handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-            major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(handle)
-            name = pynvml.nvmlDeviceGetName(handle)
-            memory = int(pynvml.nvmlDeviceGetMemoryInfo(handle).total)
-            found.append(Hardware("nvidia_gpu", str(name), float(f"{major}.{minor}"), memory))
-    return found
+    """List the NVIDIA GPUs that this process may use; without a driver there are none."""
+    return ask_driver()[0]
+
+
+def ask_driver() -> tuple[list[Hardware], str | None]:
+    """Return the NVIDIA GPUs that this process may use, and the driver's fault where it answers with one."""
+    found: list[Hardware] = []
+    try:
+        for gpu in _visible_gpus():
+            is_part = pynvml.nvmlDeviceIsMigDeviceHandle(gpu)
+            whole = pynvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(gpu) if is_part else gpu
+            major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(whole)
+            found.append(
+                Hardware(
+                    "nvidia_gpu",
+                    str(pynvml.nvmlDeviceGetName(gpu)),
+                    float(f"{major}.{minor}"),
+                    int(pynvml.nvmlDeviceGetMemoryInfo(gpu).total),
+                    uuid=str(pynvml.nvmlDeviceGetUUID(gpu)),
+                )
+            )
+    except pynvml.NVMLError_LibraryNotFound:
+        pass
+    except pynvml.NVMLError as error:
+        return found, str(error)
+    return found, None
 
 
 def visible_gpus() -> list[Any]:
@@ -76,22 +92,30 @@ def visible_gpus() -> list[Any]:
     CUDA_VISIBLE_DEVICES names them by index, or by a UUID or its beginning. CUDA stops at the first name that fits no
     GPU. Without a driver there are none.
     """
-    names, found = os.environ.get("CUDA_VISIBLE_DEVICES"), []
+    found = []
     with contextlib.suppress(pynvml.NVMLError):
-        pynvml.nvmlInit()
-        gpus = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
-        if names is None:
-            return gpus
-        for name in names.split(","):
-            if name.startswith("MIG-"):  # a part of a GPU
-                found.append(pynvml.nvmlDeviceGetHandleByUUID(name))
-                continue
-            by_uuid = [gpu for gpu in gpus if name and pynvml.nvmlDeviceGetUUID(gpu).startswith(name)]
-            named = [gpus[int(name)]] if name.isdigit() and int(name) < len(gpus) else by_uuid
-            if len(named) != 1:
-                break
-            found += named
+        for gpu in _visible_gpus():
+            found.append(gpu)
     return found
+
+
+def _visible_gpus() -> Iterator[Any]:
+    """Yield the same handles, and raise `NVMLError` where the driver does."""
+    names = os.environ.get("CUDA_VISIBLE_DEVICES")
+    pynvml.nvmlInit()
+    gpus = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
+    if names is None:
+        yield from gpus
+        return
+    for name in names.split(","):
+        if name.startswith("MIG-"):  # a part of a GPU
+            yield pynvml.nvmlDeviceGetHandleByUUID(name)
+            continue
+        by_uuid = [gpu for gpu in gpus if name and pynvml.nvmlDeviceGetUUID(gpu).startswith(name)]
+        named = [gpus[int(name)]] if name.isdigit() and int(name) < len(gpus) else by_uuid
+        if len(named) != 1:
+            break
+        yield from named
 
 
 def has_tpu(devices: Path = Path("/sys/bus/pci/devices")) -> bool:

@@ -17,6 +17,7 @@ class Accelerator(TypedDict):
     name: str
     compute_capability: str
     memory_bytes: NotRequired[int | None]
+    uuid: NotRequired[str | None]  # tells which one it was; runs on another of the same name are comparable
 
 
 class StableEnvironment(TypedDict):

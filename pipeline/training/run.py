@@ -188,9 +188,11 @@ def _sketch(model: keras.Model) -> np.ndarray:
 def determinants(study: Study, key: RunKey, surroundings: dict[str, Any]) -> dict[str, Any]:
     """Return what decides the run `key` besides its data: its part of the study, the software and the hardware."""
     fleeting = {"git_commit", "load_average", "memory_bytes"}
+    lasting = {name: value for name, value in surroundings.items() if name not in fleeting}
+    accelerators = [{**accelerator, "uuid": None} for accelerator in surroundings["accelerators"]]  # any of the kind
     return {
         "study": study.model_dump(include={"campaign", "engine", "runtime", "devices"}),
         "benchmark": study.benchmarks[key.benchmark].model_dump(),
         "variant": study.variants[key.variant].model_dump(),
-        "environment": {name: value for name, value in surroundings.items() if name not in fleeting},
+        "environment": lasting | {"accelerators": accelerators},
     }
