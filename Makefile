@@ -1,4 +1,4 @@
-# `make repro` and `make test` need Python 3.11 to 3.13 with venv, make, git and a network; the rest they fetch by hash.
+# `make repro` and `make test` need a Python with venv, make, git and a network; the rest they fetch by hash.
 PYTHON ?= python3
 BIN := .venv/bin
 PROFILE ?=
@@ -7,47 +7,52 @@ SMALL ?=
 # PATH, PYTHONPATH and LD_LIBRARY_PATH would take such a folder for two.
 $(if $(findstring :,$(CURDIR)),$(error a path with a colon can't be searched for programs or modules: rename $(CURDIR)))
 
-# What trains, by its locked packages: cuda-jax is Keras on JAX, on NVIDIA GPUs. Without a word it is what the study says, which only Python reads as DVC does; where
-# another is asked for, the study is ported to it.
+# What trains, by its locked packages: cuda-jax is Keras on JAX, on NVIDIA GPUs. Without a word a study that is to be made
+# takes the hardware that is here, and everything else what the study says, which only Python reads as DVC does. Where
+# the two differ, the study is ported.
 RUNTIMES := cpu cuda cuda-jax tpu
-ANSWER := $(shell $(BIN)/python -m stages.runtime $(if $(PROFILE),--profile '$(PROFILE)') 2>/dev/null)
-RUNTIME := $(or $(filter $(RUNTIMES),$(ANSWER)),$(shell cat .venv/ready 2>/dev/null),cpu)
-ENGINE ?= $(if $(filter gpu,$(DEVICE)),cuda,$(RUNTIME))
+ASK := $(BIN)/python -m stages.runtime $(if $(PROFILE)$(SMALL),--profile '$(or $(PROFILE),quick)')
+ANSWER := $(shell $(ASK) $(if $(filter repro study .venv/ready,$(MAKECMDGOALS)),--here) 2>/dev/null)
+RUNTIME := $(or $(filter $(RUNTIMES),$(firstword $(ANSWER))),$(shell cat .venv/ready 2>/dev/null),cpu)
+ENGINE ?= $(if $(filter gpu,$(DEVICE)),cuda,$(or $(filter $(RUNTIMES),$(word 2,$(ANSWER))),$(RUNTIME)))
 $(if $(filter $(RUNTIMES),$(ENGINE)),,$(error ENGINE is one of $(RUNTIMES), not '$(ENGINE)'))
 SETTINGS := $(strip $(PROFILE:%=profile=%) $(if $(SMALL),size=small) $(if $(filter-out $(RUNTIME),$(ENGINE)),--runtime $(ENGINE)))
-LOCKS := requirements/$(ENGINE).txt requirements/workflow.txt requirements/development.txt
+LOCKS := requirements/$(ENGINE).txt requirements/workflow.txt
 TARGET ?= $(if $(ANSWER),$(ENGINE))
 TESTS =
 
 # On a fresh machine Python can't be asked yet. Make makes what it includes, then starts again.
-ifeq ($(ANSWER)$(filter help image repro-in-container study bench-device,$(or $(MAKECMDGOALS),help)),)
+ifeq ($(ANSWER)$(filter help image repro-in-container study,$(or $(MAKECMDGOALS),help)),)
 include .venv/parser
 endif
 
 export PATH := $(abspath $(BIN)):$(PATH)
 export PYTHONPATH := $(CURDIR)
 ifeq ($(ENGINE),cuda)
-# Where the loader finds the CUDA libraries of .venv.
+# Where the loader finds the CUDA libraries of .venv, looked for at each command: a command before may install them.
 SPACE := $() $()
-export LD_LIBRARY_PATH := $(subst $(SPACE),:,$(wildcard $(abspath .venv)/lib/python3*/site-packages/nvidia/*/lib))$(LD_LIBRARY_PATH:%=:%)
+SEARCHED := $(LD_LIBRARY_PATH)
+export LD_LIBRARY_PATH = $(subst $(SPACE),:,$(strip $(shell ls -d $(abspath .venv)/lib/python3*/site-packages/nvidia/*/lib 2>/dev/null) $(SEARCHED)))
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help repro study campaign plan advise compiled known-targets publish check-reports site test validate validators lint \
-  bench bench-device params lock image repro-in-container
+.PHONY: help here repro study campaign plan advise compiled known-targets publish check-reports site test validate validators lint \
+  bench params lock image repro-in-container
 
 help: ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
-repro: .venv/ready ## run the study and write its report; PROFILE=paper for the sources' full scale, SMALL=1 for a few steps of it, ENGINE=cuda, cuda-jax or tpu
-	@$(MAKE) --no-print-directory study
+repro: here .venv/ready ## run the study on what is here and write its report; PROFILE=paper for the sources' full scale, SMALL=1 for a few steps of it, ENGINE=cpu, cuda, cuda-jax or tpu
 
-# What `repro` runs once the packages are there. A container has them.
-study:
+# A container has the packages.
+repro study:
 	@$(if $(SETTINGS),python -m stages.compose $(strip $(SETTINGS)))
 	@python -m stages.check
 	@python -m stages.repro
 	@python -m stages.summary
+
+here: .venv/parser
+	@$(if $(filter file,$(origin ENGINE)),$(ASK) --tell)
 
 image: ## build the container image of TARGET=cpu, cuda, cuda-jax or tpu; needs Docker
 	@container/build.sh $(TARGET)
@@ -76,16 +81,16 @@ endif
 compiled: known-targets .compilers/ready ## compile the sources' steps for hardware that is not here; TARGETS="tpu-v5e h100", by default all
 	@.compilers/bin/python -m stages.compiled $(TARGETS)
 
-test: .venv/ready ## run the tests, on fake data and without network; TESTS=tests/engines for others
+test: .venv/development ## run the tests, on fake data and without network; TESTS=tests/engines for others
 	@python -m pytest --numprocesses=logical --maxprocesses=4 $(TESTS)
 
-lint: .venv/ready ## check format, style, types and the direction of imports
+lint: .venv/development ## check format, style, types and the direction of imports
 	@ruff format --check .
 	@ruff check .
 	@mypy
 	@lint-imports --no-logo
 
-validate: .venv/ready .validators/ready ## have the field's own validators judge what is published, without a network
+validate: .venv/development .validators/ready ## have the field's own validators judge what is published, without a network
 	@python -m pytest tests/validators
 
 validators: .validators/ready ## install them, each group in a place of its own
@@ -103,17 +108,13 @@ bench: .venv/ready ## intervals and alarms by simulation, costs beside a script'
 ifneq ($(LIGHT),)
 	@mkdir -p $(dir $(LIGHT)) && python -m bench.costs --light --store $(LIGHT)
 else ifneq ($(DEVICE),)
-	@$(MAKE) --no-print-directory bench-device
+	@python -m bench.device --device $(DEVICE) --engine $(if $(filter cuda-jax tpu,$(ENGINE)),jax,tensorflow)
 else
 	@python -m bench.intervals
 	@python -m bench.drift
 	@python -m bench.scaling
 	@python -m bench.costs
 endif
-
-# What `bench DEVICE=…` runs once the packages are there, whose libraries the loader then finds.
-bench-device:
-	@python -m bench.device --device $(DEVICE) --engine $(if $(filter cuda-jax tpu,$(ENGINE)),jax,tensorflow)
 
 params: .venv/ready ## compose params.yaml from conf/
 	@python -m stages.compose
@@ -144,8 +145,17 @@ ifneq ($(shell cat .venv/ready 2>/dev/null),$(ENGINE))
 endif
 .venv/ready: .venv/parser $(LOCKS)
 	@echo "installing the hashed locks ($(ENGINE))"
-	@VIRTUAL_ENV=.venv $(BIN)/uv pip sync --quiet --compile-bytecode --require-hashes $(LOCKS)
+	@$(BIN)/uv pip sync --quiet --python .venv --require-hashes $(LOCKS) || $(NO_PACKAGES)
 	@echo $(ENGINE) > $@
+
+# What tests and linters need besides.
+.venv/development: .venv/ready requirements/development.txt
+	@echo "installing what tests and linters need"
+	@$(BIN)/uv pip install --quiet --python .venv --require-hashes -r requirements/development.txt || $(NO_PACKAGES)
+	@touch $@
+
+NO_PACKAGES = { echo "what to do: connect this machine to a Python package index, or name one that it reaches \
+(UV_DEFAULT_INDEX=https://…); then run the same command" >&2; exit 1; }
 
 # Before 5 GB are installed for a target that is misspelt.
 known-targets: .venv/parser
@@ -153,15 +163,12 @@ known-targets: .venv/parser
 
 # Compilers of accelerators that are not here: 5 GB, which nothing else needs.
 .compilers/ready: .venv/parser requirements/compiled.txt
-	@test -x .compilers/bin/python || $(BIN)/python -m venv .compilers
+	@test -x .compilers/bin/python || $(BIN)/uv venv --quiet --python $(BIN)/python .compilers
 	@echo "installing the compilers (requirements/compiled.txt)"
-	@VIRTUAL_ENV=.compilers $(BIN)/uv pip sync --quiet --require-hashes requirements/compiled.txt
+	@$(BIN)/uv pip sync --quiet --python .compilers --require-hashes requirements/compiled.txt || $(NO_PACKAGES)
 	@touch $@
 
-# An empty file: .venv can read a study, and install the rest.
+# An empty file: .venv can read a study, ask the driver for GPUs, and install the rest.
 .venv/parser: requirements/uv.txt
-	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14) and "error: needs Python 3.11 to 3.13; name one: make PYTHON=python3.12 …")'
-	@echo "setting up .venv"
-	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.txt
+	@stages/set_up.sh $(PYTHON)
 	@touch $@

@@ -1,16 +1,21 @@
 """Compose params.yaml from conf/, with settings such as profile=paper, if a valid study comes out.
 
-With --runtime and no settings, port the study that is in params.yaml to those packages, and compose nothing.
+With --runtime and no settings, port the study that is in params.yaml to those packages, and compose nothing; but where
+that study is `quick` and nobody has edited it, compose it in the size that suits what is here.
 """
 
 import argparse
+import contextlib
 import shutil
+import tempfile
 from itertools import chain, count
 from pathlib import Path
 
 from pipeline.errors import InputError
+from pipeline.files import yaml_files
 from pipeline.files.writing import whole
 from pipeline.files.yaml_files import read_yaml_text
+from pipeline.machine.hardware import this_machine
 from pipeline.machine.locking import refuse_while_a_study_runs
 from pipeline.reproduction.porting import port
 from pipeline.study.runtimes import RUNTIMES
@@ -18,14 +23,20 @@ from pipeline.study.schema import PARAMS, load_study
 from stages import run
 
 CONF = Path("conf")
+QUICK, SIZED = ["profile=quick"], ["profile=quick", "size=accelerator"]
+FULL_SCALE = {"cuda": "paper", "cuda-jax": "paper_jax", "tpu": "tpu"}  # profiles, by the packages that train them
 
 
 def main(arguments: argparse.Namespace) -> None:
     refuse_while_a_study_runs()  # it would be another one from here on
+    settings, sized = arguments.settings, False
+    if arguments.runtime and (settings == QUICK or (not settings and _is_quick_unedited())):
+        sized = RUNTIMES[arguments.runtime].hardware == this_machine().kind != "cpu"
+        settings = SIZED if sized else QUICK
     with whole(PARAMS) as partial:
-        composed = bool(arguments.settings or not arguments.runtime)
+        composed = bool(settings or not arguments.runtime)
         if composed:
-            _compose(arguments.settings, partial)
+            _compose(settings, partial)
         said = ["is composed from conf/"] if composed else []
         changes: list[str] = []
         if arguments.runtime:
@@ -36,6 +47,23 @@ def main(arguments: argparse.Namespace) -> None:
             print(f"{PARAMS} {' and '.join(said)}; what was there is in {_keep(PARAMS)}")
             for change in changes:
                 print(f"  {change}")
+    if sized:
+        print(
+            "quick takes the sources' sizes here, on its own few images; their full scale, for hours: "
+            f"make repro PROFILE={FULL_SCALE[arguments.runtime]}"
+        )
+
+
+def _is_quick_unedited() -> bool:
+    """Return whether params.yaml is `quick` in one of its sizes, for any packages, as it is composed."""
+    with contextlib.suppress(InputError), tempfile.TemporaryDirectory() as folder:
+        study, path = load_study(), Path(folder, PARAMS)
+        for settings in (QUICK, SIZED) if study.profile == "quick" else ():
+            _compose(settings, path)
+            path.write_text(port(read_yaml_text(path), study.runtime, str(PARAMS)).text, encoding="utf-8")
+            if yaml_files.load(path) == yaml_files.load(PARAMS):
+                return True
+    return False
 
 
 def _compose(settings: list[str], path: Path) -> None:

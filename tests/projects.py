@@ -14,6 +14,7 @@ IDENTITY = {f"GIT_{role}_{what}": "t" for role in ("AUTHOR", "COMMITTER") for wh
 STUB_ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))} | {
     "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
     "PYTHONPATH": str(REPOSITORY),
+    "CUDA_VISIBLE_DEVICES": "",
 }
 PROFILE = {"profile": "quick", "description": "for tests", "seeds": [0]}
 

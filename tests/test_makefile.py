@@ -12,6 +12,7 @@ from conftest import REPOSITORY
 # Without what a `make test` above has set.
 MAKE_VARIABLES = ("MAKEFLAGS", "MAKELEVEL", "ENGINE", "PROFILE", "TARGET", "BIN", "LD_LIBRARY_PATH")
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name not in MAKE_VARIABLES}
+ENVIRONMENT["CUDA_VISIBLE_DEVICES"] = ""  # on whatever machine
 
 
 @pytest.fixture
@@ -42,8 +43,10 @@ def planned(folder: Path, *arguments: str) -> str:
 
 
 def make(folder: Path, *arguments: str) -> str:
+    path = f"{folder / 'path'}{os.pathsep}{ENVIRONMENT['PATH']}"
+    environment = ENVIRONMENT | {"PATH": path}
     done = subprocess.run(
-        ["make", *arguments], cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, check=False
+        ["make", *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
     return done.stdout + done.stderr
 
@@ -116,18 +119,21 @@ def test_a_faulty_study_exchanges_no_packages_and_is_left_to_check(folder, param
     assert "uv pip sync" not in planned(folder, "repro")
 
 
-def test_a_fresh_machine_gets_the_parser_before_it_is_asked_what_trains(folder, tmp_path):
-    """A machine whose Python can install nothing: make tries the parser first, and guesses nothing."""
+def test_a_fresh_machine_gets_the_parser_before_it_is_asked_what_trains(folder):
+    """A machine whose Pythons can install nothing: make tries the parser first, and guesses nothing."""
     shutil.rmtree(folder / ".venv")
-    no_venv = tmp_path / "python-without-venv"
-    no_venv.write_text("#!/bin/sh\nexit 3\n")
-    no_venv.chmod(0o755)
-    said = make(folder, "repro", f"PYTHON={no_venv}")
+    (folder / "path").mkdir()
+    for name in ("python3", "python3.13", "python3.12", "python3.11", "uv"):
+        program = folder / "path" / name
+        program.write_text("#!/bin/sh\nexit 3\n")
+        program.chmod(0o755)
+    said = make(folder, "repro")
+    assert "error: there is no Python 3.11 to 3.13 with venv here" in said
     assert ".venv/parser" in said
     assert "requirements/cpu.txt" not in said
     assert "make: ***" in said
-    assert "build.sh \n" in planned(folder, "image", f"PYTHON={no_venv}")  # which asks for TARGET
-    assert "build.sh cuda\n" in planned(folder, "image", "TARGET=cuda", f"PYTHON={no_venv}")
+    assert "build.sh \n" in planned(folder, "image")  # which asks for TARGET
+    assert "build.sh cuda\n" in planned(folder, "image", "TARGET=cuda")
 
 
 def test_a_folder_whose_path_cannot_be_searched_is_refused(folder):
@@ -150,6 +156,60 @@ def test_packages_are_exchanged_only_for_another_engine(folder):
     (folder / ".venv" / "ready").write_text("cpu\n")
     assert "uv pip sync" not in planned(folder, ".venv/ready")
     assert "uv pip sync" in planned(folder, ".venv/ready", "ENGINE=tpu")
+
+
+def test_what_tests_need_comes_with_them_and_nothing_is_installed_twice(folder):
+    installer = folder / ".venv" / "bin" / "uv"
+    installer.write_text('#!/bin/sh\necho "$*" >> installed\n')
+    installer.chmod(0o755)
+    log = folder / "installed"
+    make(folder, ".venv/ready")  # which `make repro` makes
+    assert "development.txt" not in log.read_text()
+    make(folder, ".venv/development")  # which `make test` and `make lint` make
+    *_, last = log.read_text().splitlines()
+    assert last.startswith("pip install")
+    assert last.endswith("-r requirements/development.txt")
+    log.unlink()
+    for target in (".venv/ready", ".venv/development", ".venv/ready"):
+        make(folder, target)
+    assert not log.exists()
+    assert "uv pip" not in planned(folder, "repro") + planned(folder, "test") + planned(folder, "lint")
+
+
+def test_who_cannot_reach_the_packages_is_told_what_to_do(folder):
+    installer = folder / ".venv" / "bin" / "uv"
+    installer.write_text("#!/bin/sh\nexit 2\n")
+    installer.chmod(0o755)
+    for target in ("repro", "lint"):
+        *_, remedy = (line for line in make(folder, target).splitlines() if not line.startswith("make: ***"))
+        assert remedy.startswith("what to do: connect this machine to a Python package index")
+    assert not (folder / ".venv" / "ready").exists()
+
+
+def test_what_is_here_is_told_unless_an_engine_is_named(folder):
+    told = ".venv/bin/python -m stages.runtime  --tell"
+    assert told in planned(folder, "repro").splitlines()
+    assert "--tell" not in planned(folder, "repro", "ENGINE=cpu")
+    assert "--profile 'paper' --tell" in planned(folder, "repro", "PROFILE=paper")
+
+
+@pytest.mark.parametrize(
+    ("target", "engine"), [("repro", "cuda"), ("study", "cuda"), (".venv/ready", "cuda"), ("campaign", "cpu")]
+)
+def test_a_study_takes_what_is_here_and_a_campaign_what_its_study_says(folder, target, engine):
+    python = folder / ".venv" / "bin" / "python"
+    python.write_text('#!/bin/sh\ncase "$*" in *--here*) echo cpu cuda ;; *) echo cpu ;; esac\n')
+    (folder / ".venv" / "ready").write_text("cpu\n")
+    lines = planned(folder, target)
+    assert ("requirements/cuda.txt" in lines) == (engine == "cuda" and target != "study")
+    assert ("python -m stages.compose --runtime cuda" in lines) == (engine == "cuda" and target != ".venv/ready")
+    assert "cuda" not in planned(folder, target, "ENGINE=cpu").replace("requirements", "")
+
+
+def test_a_few_steps_are_composed_from_quick_whatever_the_study_is_for(folder):
+    (folder / "conf" / "profile" / "quick.yaml").write_text("profile: quick\n")
+    (folder / "params.yaml").write_text("runtime: tpu\n")
+    assert "python -m stages.compose size=small" in planned(folder, "study", "SMALL=1").splitlines()
 
 
 def test_the_loader_finds_the_cuda_libraries_of_the_environment(folder):
