@@ -91,7 +91,7 @@ def test_every_room_stands_in_the_tree_of_the_readme():
 
 def test_the_messages_of_troubleshooting_are_messages_of_the_project():
     code = "\n".join(path.read_text() for room in ("pipeline", "stages") for path in (REPOSITORY / room).rglob("*.py"))
-    code = re.sub(r'"\s*\n\s*(?:\+ )?f?"', "", code) + (REPOSITORY / "Makefile").read_text()
+    code = re.sub(r'"\s*\n\s*(?:\+ )?f?"', "", code) + (REPOSITORY / "stages" / "set_up.sh").read_text()
     headings = re.findall(r"^## \d+\. `(.*)`$", (REPOSITORY / "docs" / "troubleshooting.md").read_text(), re.MULTILINE)
     assert len(headings) == 10
     code = re.sub(r"\{[^{}]*\}", "…", code)
