@@ -32,8 +32,8 @@ def on_x86(monkeypatch):
 @pytest.fixture
 def project(tmp_path, monkeypatch) -> Path:
     shutil.copytree(REPOSITORY / "conf", tmp_path / "conf")
-    shutil.copy(REPOSITORY / "params.yaml", tmp_path)
     monkeypatch.chdir(tmp_path)
+    compose.main(Namespace(settings=[], runtime=None))
     return tmp_path
 
 
