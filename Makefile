@@ -95,8 +95,8 @@ validate: .venv/development .validators/ready ## have the field's own validators
 
 validators: .validators/ready ## install them, each group in a place of its own
 
-publish: .venv/ready ## pack the finished study for a reviewer: results/crate.zip; ANONYMOUS=1 for double-blind review
-	@python -m stages.publish $(if $(TO),--to $(TO)) $(if $(ANONYMOUS),--anonymous)
+publish: .venv/ready ## pack the finished study for a reviewer: results/crate.zip; TO=docs/reports/NAME for the site
+	@python -m stages.publish $(if $(TO),--to $(TO))
 
 check-reports: .venv/ready .validators/ready ## verify every study under docs/reports: crate, numbers, claims by today's rules
 	@python -m stages.check_reports $(if $(REPORTS),--reports $(REPORTS))

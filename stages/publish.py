@@ -2,13 +2,11 @@
 
 import argparse
 import shutil
-import tempfile
 from pathlib import Path
 
 from pipeline.claims.results import load_results
 from pipeline.errors import InputError
 from pipeline.files.writing import whole
-from pipeline.publication.anonymity import publish_anonymously
 from pipeline.publication.published import FILES, check_name, check_size, in_archive
 from pipeline.publication.publishing import publish
 from pipeline.publication.recomputing import recompute
@@ -16,12 +14,9 @@ from pipeline.report.status import status, write_status
 from stages import run
 
 ARCHIVE = Path("results/crate.zip")
-ANONYMOUS = Path("results/crate-anonymous.zip")
 
 
 def main(arguments: argparse.Namespace) -> None:
-    if arguments.to and arguments.anonymous:
-        raise InputError("an anonymous archive is for a reviewer, and not for the site: leave out TO or ANONYMOUS")
     results = load_results()
     if not Path("results/report.html").is_file():
         raise InputError("results/report.html is missing. Make it with: dvc repro")
@@ -29,12 +24,6 @@ def main(arguments: argparse.Namespace) -> None:
         check_name(arguments.to.absolute())
         check_size(Path("results/report.html"))
     write_status(status(results))
-    if arguments.anonymous:
-        with whole(ANONYMOUS) as unchecked, tempfile.TemporaryDirectory() as name:
-            publish_anonymously(Path(), Path(name, "study"), unchecked)
-            check_archive(unchecked)
-        print(f"{ANONYMOUS} names nobody; check it: python -m stages.report --from {ANONYMOUS}")
-        return
     with whole(ARCHIVE) as unchecked:
         check_archive(publish(results, Path(), unchecked))
     if arguments.to:
@@ -59,5 +48,4 @@ def check_archive(archive: Path) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m stages.publish", description=__doc__)
     parser.add_argument("--to", type=Path, metavar="FOLDER", help="also put the study there, for the site to list")
-    parser.add_argument("--anonymous", action="store_true", help="without names, hosts and repository addresses")
     run(main, parser)

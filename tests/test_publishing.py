@@ -5,7 +5,6 @@ import json
 import os
 import platform
 import shutil
-import socket
 import subprocess
 import sys
 import zipfile
@@ -15,7 +14,6 @@ import pytest
 import yaml
 from archives import contents_of, pack, sign
 from conftest import REPOSITORY, small_study
-from projects import git
 from rocrate.rocrate import ROCrate
 from test_reporting import stage
 
@@ -23,8 +21,6 @@ from pipeline.claims.results import load_results
 from pipeline.compiled.programs import RECIPES
 from pipeline.compiled.schema import COMPILED_FILES
 from pipeline.errors import InputError
-from pipeline.publication import anonymity
-from pipeline.publication.anonymity import publish_anonymously, refuse_traces, traces
 from pipeline.publication.archive import MANIFEST, unpack
 from pipeline.publication.crate import PROFILE
 from pipeline.publication.own_code import own_code
@@ -263,46 +259,11 @@ def test_the_users_own_code_stays_in_its_folder(study, tmp_path):
         assert not list(tmp_path.rglob("escaped.py"))
 
 
-def test_an_anonymous_archive_names_nobody_and_recomputes(study, tmp_path):
-    known = set(traces())
-    assert "The mixed-precision-reproduction developers" in known
-    root = Path(shutil.copytree(study, tmp_path / "study", symlinks=True))
-    event = f"runs/wide/mixed/seed-1/tensorboard/events.out.tfevents.1700000000.{socket.gethostname()}.42.0.v2"
-    (root / event).parent.mkdir(parents=True)
-    (root / event).write_bytes(b"\x00")
-    assert event in contents_of(publish(load_results(root), root, tmp_path / "named.zip"))
-    commit = "0123456789" * 4
-    for path in (*root.glob("runs/*/*/*/record.json"), *root.glob("results/speed/*.json")):
-        found = json.loads(path.read_text())
-        found["environment"] |= {"git_commit": commit, "image": {"target": "cpu", "base": "b", "content_sha256": "c"}}
-        path.write_text(json.dumps(found))
-    publish_anonymously(root, tmp_path / "laid-out", tmp_path / "crate.zip")
-    contents = contents_of(tmp_path / "crate.zip")
-    assert not [name for name in contents if "tensorboard" in name]
-    for name, content in contents.items():
-        assert not [trace for trace in known if len(trace) > 3 and trace.encode() in name.encode() + content], name
-        assert commit.encode() not in content, name
-    assert b"Anonymous" in contents["ro-crate-metadata.json"]
-    assert recompute(tmp_path / "crate.zip").returncode == 0
-
-
-@pytest.mark.parametrize("spelling", ["https://github.org/jane-lab/mixed", "git@github.org:jane-lab/mixed.git"])
-def test_the_repository_is_a_trace_in_every_spelling(tmp_path, monkeypatch, spelling):
-    git(tmp_path, "init", "--quiet")
-    git(tmp_path, "remote", "add", "origin", "ssh://git@github.org:22/jane-lab/mixed.git")
-    shutil.copyfile(REPOSITORY / "CITATION.cff", tmp_path / "CITATION.cff")
-    monkeypatch.setattr(anonymity, "PROJECT", tmp_path)
-    (tmp_path / "crate.zip").write_bytes(pack({"code/model.py": f"# {spelling}".encode()}))
-    with pytest.raises(InputError, match=r"model\.py has 'jane-lab/mixed'"):
-        refuse_traces(tmp_path / "crate.zip")
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         (["--to", "a b"], "its name must be at most 100 letters"),
         (["--to", "index.html"], "the site has a page of that name"),
-        (["--to", "mine", "--anonymous"], "leave out TO or ANONYMOUS"),
         (["--to", "mine"], "has 3.0 MB, and opens slowly above 3 MB"),
     ],
 )
@@ -316,34 +277,3 @@ def test_what_the_site_would_refuse_is_not_published_for_it(study, tmp_path, opt
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False, env=environment)
     assert (done.returncode, words in done.stderr) == (2, True), done.stderr
     assert not (root / options[1]).exists()
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "what"),
-    [
-        (
-            "code/model.py",
-            b"# by the mixed-precision-reproduction developers\n",
-            r"model\.py has 'The mixed-",
-        ),
-        ("ro-crate-metadata.json", b'{"name": "grace.hopper"}', r"metadata\.json has 'grace\.hopper'"),
-        ("runs/events.out.tfevents.1.grace.hopper.2", b"", r"hopper\.2: its name has 'grace\.hopper'"),
-        ("code/by_grace.hopper_and_others.py", b"", r"others\.py: its name has 'grace\.hopper'"),
-    ],
-)
-def test_a_trace_in_any_file_or_name_stops_an_anonymous_archive(tmp_path, monkeypatch, name, content, what):
-    monkeypatch.setenv("LOGNAME", "grace.hopper")
-    (tmp_path / "crate.zip").write_bytes(pack({name: content}))
-    with pytest.raises(InputError, match=what):
-        refuse_traces(tmp_path / "crate.zip")
-
-
-def test_a_short_name_is_a_trace_where_it_is_a_word(tmp_path, monkeypatch):
-    monkeypatch.setenv("LOGNAME", "gh")
-    archive = tmp_path / "crate.zip"
-    for name, content in (("notes.txt", b"by gh."), ("gh.txt", b""), ("by_gh.txt", b"")):
-        archive.write_bytes(pack({name: content}))
-        with pytest.raises(InputError, match="has 'gh'"):
-            refuse_traces(archive)
-    archive.write_bytes(pack({"high.txt": b"high, GH and ghosts", "weights.npz": b"\x00gh\x00"}))
-    refuse_traces(archive)

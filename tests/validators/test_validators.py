@@ -15,7 +15,6 @@ from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
 from pipeline.claims.results import load_results
-from pipeline.publication.anonymity import publish_anonymously
 from pipeline.publication.archive import unpack
 from pipeline.publication.crate import PROFILE
 from pipeline.publication.publishing import publish
@@ -67,12 +66,6 @@ def test_the_crate_has_all_that_is_required_and_recommended(archive, tmp_path):
     unpack(archive, tmp_path / "unpacked")
     assert crate_faults(tmp_path / "unpacked") == []
     assert crate_faults(tmp_path / "unpacked", max_seconds=0.01) == ["rocrate-validator came to no end in 0.01 seconds"]
-
-
-def test_an_anonymous_crate_is_as_valid(rendered, tmp_path):
-    publish_anonymously(rendered, tmp_path / "laid-out", tmp_path / "crate.zip")
-    unpack(tmp_path / "crate.zip", tmp_path / "unpacked")
-    assert crate_faults(tmp_path / "unpacked") == []
 
 
 def test_the_uris_of_the_profiles_are_those_that_were_judged(crate):
