@@ -38,9 +38,8 @@ def check_archive(archive: Path) -> None:
     """Check what a reviewer will check. Raise `InputError` if the runs are not those that were compared."""
     found = recompute(archive)
     if found.differing:
-        differing = "\n".join(f"  {name}: {what}" for name, what in found.differing.items())
         raise InputError(
-            f"nothing is published: the runs under runs/ are not those that the results are of.\n{differing}\n"
+            f"nothing is published: the runs under runs/ are not those that the results are of.\n{found.differences}\n"
             "Compare, judge and report again, then publish: dvc repro"
         )
 

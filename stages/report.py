@@ -37,8 +37,7 @@ def recompute_archive(archive: Path) -> None:
     print("recomputed, and as published: " + (", ".join(found.same) or "nothing"))
     print("taken as published: " + "; ".join(found.taken))
     if found.differing:
-        differing = "\n".join(f"  {name}: {what}" for name, what in found.differing.items())
-        raise InputError(f"{archive}: its records give other results than were published.\n{differing}")
+        raise InputError(f"{archive}: its records give other results than were published.\n{found.differences}")
     print("nothing differs: the same report, byte for byte")
 
 

@@ -72,5 +72,4 @@ def test_nobody_else_renames_what_is_half_made():
     assert {path for path in elsewhere if not path.startswith("pipeline/records/")} == {
         "pipeline/files/writing.py",
         "pipeline/campaign/fan_out.py",
-        "pipeline/publication/recomputing.py",  # lays what was published aside, in a folder of its own
     }

@@ -15,7 +15,6 @@ from ruamel.yaml.events import CollectionEndEvent, CollectionStartEvent
 from pipeline.errors import InputError
 
 MAX_CHARACTERS = 1_000_000  # a study of a thousand benchmarks; ten times that takes the parser seconds
-MAX_BITS = 63  # of an integer
 MAX_DEPTH = 50  # the parser calls itself at every level, and dies with its process at some ten thousand
 
 
@@ -24,8 +23,8 @@ class _Constructor(SafeConstructor):
 
     def construct_yaml_int(self, node: Any) -> int:
         value: int = super().construct_yaml_int(node)
-        if value.bit_length() > MAX_BITS:
-            raise ValueError(f"an integer of more than {MAX_BITS} bits at line {node.start_mark.line + 1}")
+        if value.bit_length() > 63:
+            raise ValueError(f"an integer of more than 63 bits at line {node.start_mark.line + 1}")
         return value
 
 

@@ -1,36 +1,26 @@
 """List the files of a published study's archive, and open an archive that a stranger made."""
 
 import hashlib
+import os
 import re
-import zipfile
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from pipeline.compiled.programs import RECIPES
 from pipeline.compiled.schema import COMPILED_FILES
 from pipeline.compiled.targets import TARGETS
 from pipeline.errors import InputError
-from pipeline.files.untrusted import (
-    ZIP_FAULTS,
-    checked_members,
-    damaged,
-    excerpt,
-    open_zip,
-    read_bytes,
-    read_member,
-)
-from pipeline.publication.own_code import CODE, GET_IT_AGAIN, check_code, name_in_archive, own_sources
+from pipeline.files.untrusted import Remedy, damaged, excerpt, read_bytes, read_zip
 from pipeline.study.schema import Study, load_study
+from pipeline.study.user_code import files_of_code
 
+GET_IT_AGAIN = Remedy(*["Get it again from whoever published it."] * 2)
 MANIFEST = "manifest-sha256.txt"
-CROISSANT = "croissant.json"
-NOT_READ = ("ro-crate-metadata.json", "sbom.json", CODE)
+NOT_READ = ("ro-crate-metadata.json", "sbom.json", "dvc.lock")
 OF_THE_PROJECT = ("dvc.yaml", "CITATION.cff", "codemeta.json", "LICENSE")
-OF_THE_STUDY = ("params.yaml", "claims.yaml", "dvc.lock")  # dvc.lock may be missing
 MEASURED = ("results/numerics.json", "results/ceilings.json", "results/layers.csv")
-# Recomputed from the records by whoever checks the archive.
-RECOMPUTED = (
+# Recomputed from the records by whoever checks the archive: the numbers, and what judges and templates make of them.
+NUMBERS = (
     "results/comparison.json",
     "results/agreement.json",
     "results/summary.json",
@@ -38,43 +28,60 @@ RECOMPUTED = (
     "results/runs.csv",
     "results/epochs.csv",
     "results/pairs.csv",
-    "results/verdicts.json",
-    "results/status.json",
-    "results/report.html",
 )
+RECOMPUTED = (*NUMBERS, "results/verdicts.json", "results/status.json", "results/report.html")
 # What was compiled and by which recipes; claims are judged by both. Some of them may be missing.
 COMPILED_FOR = (*(f"{COMPILED_FILES}/{target}.json" for target in TARGETS), str(RECIPES))
-OF_A_BENCHMARK = ("results/speed/{}.csv", "results/speed/{}.json")
 OF_A_RUN = ("record.json", "epochs.csv", "predictions.npz", "weights.npz")
-_MAX_TOTAL_BYTES = 2**30
-_MAX_YAML_BYTES = 2**20
 _LOCK = re.compile(r"requirements/[a-z-]+\.(in|txt)")
-_EVENTS = re.compile(r"events\.out\.tfevents\.[\w.-]+", re.ASCII)
-_COUNT = re.compile(r"# ([0-9]{1,9}) files, ([0-9]{1,15}) bytes")
-_LINE = re.compile(r"([0-9a-f]{64})  (\S.*)")
 
 
-def files_of_study(root: Path, study: Study) -> Iterator[str]:
-    """List the files under `root` that belong into an archive of `study`: its own runs, and no earlier ones."""
-    for name in (*OF_THE_STUDY, *MEASURED, *COMPILED_FOR, *measured_speeds(study), *RECOMPUTED):
-        if (root / name).is_file():
-            yield name
-    for key in study.runs():
-        yield from (f"{key.directory}/{name}" for name in OF_A_RUN)
-        events = sorted(path.name for path in (root / key.directory).glob("tensorboard/*") if path.is_file())
-        yield from (f"{key.directory}/tensorboard/{name}" for name in events if _EVENTS.fullmatch(name))
+def names_of_study(study: Study) -> Iterator[str]:
+    """List what an archive of `study` may hold of it: its own runs, and no earlier ones."""
+    yield from ("params.yaml", "claims.yaml", "dvc.lock", *MEASURED, *COMPILED_FOR, *RECOMPUTED)
+    yield from (f"results/speed/{name}.{ending}" for name in study.benchmarks for ending in ("csv", "json"))
+    yield from (f"{key.directory}/{name}" for key in study.runs() for name in OF_A_RUN)
 
 
-def measured_speeds(study: Study) -> list[str]:
-    """List the files in which the speed stage leaves what it measured."""
-    return [name.format(benchmark) for benchmark in study.benchmarks for name in OF_A_BENCHMARK]
-
-
-def files_of_project(root: Path) -> Iterator[str]:
+def names_of_project(root: Path) -> Iterator[str]:
     """List the files of this project, under `root`, that belong into every archive."""
     yield from OF_THE_PROJECT
     locks = sorted(f"requirements/{path.name}" for path in (root / "requirements").glob("*"))
     yield from (name for name in locks if _LOCK.fullmatch(name))
+
+
+def own_code(root: Path, study: Study) -> dict[str, Path]:
+    """Return the files of the user's code that the runs of `study` depend on, by their names in the archive.
+
+    Raises:
+        InputError: a source has no name there, or two have the same.
+    """
+    sources: dict[str, str] = {}
+    for source in _own_sources(study):
+        name = _name_in_archive(source)
+        if name.endswith("/..") or sources.setdefault(name, source) != source:
+            other = sources.get(name, "the folder around this project")
+            raise InputError(f"{excerpt(source)} can't be told from {excerpt(other)} in an archive. Rename it")
+    return {
+        f"{name}{path.as_posix().removeprefix((root / source).as_posix())}": path
+        for name, source in sources.items()
+        for path in files_of_code(root / source)
+    }
+
+
+def _own_sources(study: Study) -> list[str]:
+    """List the files and folders of the user's code that the study names: of models, and of builders of data sets."""
+    models = [benchmark.model.source for benchmark in study.benchmarks.values()]
+    builders = [dataset.source for dataset in study.datasets.values() if dataset.source]
+    named = dict.fromkeys(PurePosixPath(source).as_posix() for source in (*models, *builders))
+    return [source for source in named if not source.startswith("pipeline/")]
+
+
+def _name_in_archive(source: str) -> str:
+    """Return where an archive has a source of the user's; what lies outside of the project goes by its last name."""
+    path = PurePosixPath(os.path.normpath(source))
+    is_outside = path.is_absolute() or ".." in path.parts
+    return f"code/outside/{path.name}" if is_outside else f"code/{path}"
 
 
 def manifest(contents: Mapping[str, bytes]) -> str:
@@ -86,101 +93,52 @@ def manifest(contents: Mapping[str, bytes]) -> str:
     return "\n".join([f"# {len(lines)} files, {sum(map(len, contents.values()))} bytes", *lines]) + "\n"
 
 
-def unpack(archive: Path, folder: Path) -> None:
-    """Unpack the study in an archive into the empty `folder`, and check that every file is the published one.
+def unpack(archive: Path, folder: Path) -> dict[str, bytes]:
+    """Unpack the study in an archive into the empty `folder`, and return its files by name.
 
-    Nothing is written before the names, the number and the size of the files are those of the manifest.
+    Nothing but `params.yaml` is written before every file is the published one, and one that such a study may have.
 
     Raises:
         InputError: the archive is missing, damaged, too large, holds what no archive of its study has, or a file in
             it is not the one that was published.
     """
-    with _opened(archive) as (file, members, digests):
-        _write(file, members["params.yaml"], digests, folder)
-        belongs = _published_by(load_study(folder / "params.yaml"))
-        if odd := [name for name in digests if not belongs(name)]:
-            raise ValueError(f"it holds {_some(odd)}, which no archive of this study has")
-        for name in digests.keys() - {"params.yaml"}:
-            _write(file, members[name], digests, folder)
-    check_code(folder, archive)
+    contents = _read(archive)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "params.yaml").write_bytes(contents["params.yaml"])
+    study = load_study(folder / "params.yaml")
+    known = {*NOT_READ, *OF_THE_PROJECT, *names_of_study(study)}
+    code = tuple(f"{_name_in_archive(source)}/" for source in _own_sources(study))
+    for name in contents:
+        is_code = f"{name}/".startswith(code) and name == os.path.normpath(name)
+        if not (name in known or is_code or _LOCK.fullmatch(name)):
+            raise damaged(archive, f"it holds {excerpt(name, 80)}, which no archive of this study has", GET_IT_AGAIN)
+    try:
+        for name, content in contents.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(content)
+    except OSError as error:  # a file of the user's code has the name of a folder, or one too long
+        raise damaged(archive, error, GET_IT_AGAIN) from None
+    return contents
 
 
 def check_beside(archive: Path, files: Mapping[str, Path]) -> None:
-    """Check that each file has the size and the SHA-256 that the archive's manifest has for it.
-
-    Args:
-        files: by their name in the archive.
-
-    Raises:
-        InputError: one has not, or the archive is damaged.
-    """
-    with _opened(archive) as (_, members, digests):
-        for name, path in files.items():
-            same = name in digests and path.stat().st_size == members[name].file_size
-            if not same or hashlib.sha256(read_bytes(path, GET_IT_AGAIN)).hexdigest() != digests[name]:
-                raise damaged(path, f"it is not the one in {archive.name}", GET_IT_AGAIN)
+    """Check that each file, by its name in the archive, is the one there. Raise `InputError` where one is not."""
+    contents = _read(archive)
+    for name, path in files.items():
+        if read_bytes(path, GET_IT_AGAIN) != contents.get(name):
+            raise damaged(path, f"it is not the one in {archive.name}", GET_IT_AGAIN)
 
 
-@contextmanager
-def _opened(archive: Path) -> Iterator[tuple[zipfile.ZipFile, dict[str, zipfile.ZipInfo], dict[str, str]]]:
-    """Open an archive, and give it with its members and their digests, once its names and sizes are checked."""
-    if not archive.is_file():
-        raise InputError(f"{excerpt(archive)} is missing, or is no file. {GET_IT_AGAIN.missing}")
-    try:
-        with archive.open("rb") as opened, open_zip(opened) as file:
-            members = checked_members(file)
-            yield file, members, _digests(file, members)
-    except ZIP_FAULTS as error:
-        raise damaged(archive, error, GET_IT_AGAIN) from None
-
-
-def _digests(file: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo]) -> dict[str, str]:
-    """Return SHA-256 by name. The manifest must name the members and no others, with their number and size."""
+def _read(archive: Path) -> dict[str, bytes]:
+    """Return the files of an archive by name. Their names, number, sizes and digests must be those of the manifest."""
+    contents = read_zip(archive, GET_IT_AGAIN)
     for name in (MANIFEST, "params.yaml", "claims.yaml"):
-        if name not in members:
-            raise ValueError(f"it has no {name}")
-        if name != MANIFEST and members[name].file_size > _MAX_YAML_BYTES:
-            raise ValueError(f"{name} in it has more than {_MAX_YAML_BYTES // 2**20} MiB")
-    num_bytes = sum(info.file_size for name, info in members.items() if name != MANIFEST)
-    if num_bytes > _MAX_TOTAL_BYTES:
-        raise ValueError(f"its files have more than {_MAX_TOTAL_BYTES // 2**20} MiB together")
-    first, *lines = read_member(file, members[MANIFEST]).decode().removesuffix("\n").split("\n")
-    count, matches = _COUNT.fullmatch(first), [_LINE.fullmatch(line) for line in lines]
-    digests = {match[2]: match[1] for match in matches if match}
-    if count is None or len(digests) != len(lines):
-        raise ValueError(f"its {MANIFEST} is none that `make publish` writes")
-    if odd := digests.keys() ^ (members.keys() - {MANIFEST}):
-        raise ValueError(f"not as published: {_some(odd)}")
-    if (int(count[1]), int(count[2])) != (len(digests), num_bytes):
-        raise ValueError(f"not as published: {len(digests)} files of {num_bytes} bytes, and not{first[1:]}")
-    return digests
-
-
-def _published_by(study: Study) -> Callable[[str], bool]:
-    """Return whether an archive of `study` may hold a file of that name."""
-    runs = {str(key.directory) for key in study.runs()}
-    known = {*NOT_READ, CROISSANT, *OF_THE_PROJECT, *OF_THE_STUDY, *MEASURED, *COMPILED_FOR, *RECOMPUTED}
-    known |= {*measured_speeds(study), *(f"{run}/{name}" for run in runs for name in OF_A_RUN)}
-    code = tuple(map(name_in_archive, own_sources(study)))
-
-    def belongs(name: str) -> bool:
-        folder, _, event = name.rpartition("/tensorboard/")
-        if any(name == source or name.startswith(f"{source}/") for source in code):
-            return not {"..", ".", ""} & set(name.split("/"))
-        of_a_kind = _LOCK.fullmatch(name) or (folder in runs and _EVENTS.fullmatch(event))
-        return name in known or bool(of_a_kind)
-
-    return belongs
-
-
-def _write(file: zipfile.ZipFile, info: zipfile.ZipInfo, digests: Mapping[str, str], folder: Path) -> None:
-    content = read_member(file, info)
-    if hashlib.sha256(content).hexdigest() != digests[info.filename]:
-        raise ValueError(f"not as published: {excerpt(info.filename)}")
-    path = folder / PurePosixPath(info.filename)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content)
-
-
-def _some(names: Collection[str]) -> str:
-    return ", ".join(excerpt(name, 80) for name in sorted(names)[:5])
+        if name not in contents:
+            raise damaged(archive, f"it has no {name}", GET_IT_AGAIN)
+    theirs = contents.pop(MANIFEST).decode(errors="replace").split("\n")
+    ours = manifest(contents).split("\n")
+    if sorted(theirs) != sorted(ours):
+        odd = {line.partition("  ")[2] or line for line in set(theirs) ^ set(ours)}
+        words = ", ".join(excerpt(name, 80) for name in sorted(odd)[:5])
+        raise damaged(archive, f"not as published: {words or MANIFEST}", GET_IT_AGAIN)
+    return contents

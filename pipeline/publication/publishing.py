@@ -13,10 +13,8 @@ from packaging.requirements import Requirement
 
 from pipeline.claims.results import Results
 from pipeline.files.writing import whole
-from pipeline.publication.archive import MANIFEST, files_of_project, files_of_study, manifest
+from pipeline.publication.archive import MANIFEST, manifest, names_of_project, names_of_study, own_code
 from pipeline.publication.crate import describe_archive
-from pipeline.publication.croissant import describe_tables
-from pipeline.publication.own_code import CODE, code_digests, own_code
 from pipeline.report.rendering import PROJECT
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # of every file in the archive, so that the same study gives the same bytes
@@ -24,41 +22,24 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)  # of every file in the archive, so that the same
 
 def publish(results: Results, root: Path, archive: Path) -> Path:
     """Write the archive of the finished study under `root`, its own runs and no others, and return its path."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name, "crate")
-        lay_out(results, root, folder)
-        pack(results, folder, archive)
-    return archive
-
-
-def lay_out(results: Results, root: Path, folder: Path) -> None:
-    """Copy what an archive of the study under `root` holds into the new `folder`."""
-    files = {file: root / file for file in files_of_study(root, results.study)}
+    files = {name: root / name for name in names_of_study(results.study) if (root / name).is_file()}
     files |= own_code(root, results.study)
-    files |= {file: PROJECT / file for file in files_of_project(PROJECT)}
-    for file, source in files.items():
-        (folder / file).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(source, folder / file)
-    (folder / CODE).write_text(code_digests(root, results.study), encoding="utf-8")
-
-
-def pack(results: Results, folder: Path, archive: Path) -> None:
-    """Describe the files that `lay_out` put into `folder`, and write them to `archive`."""
-    lock = PROJECT / "requirements" / f"{results.study.runtime}.txt"
-    (folder / "sbom.json").write_text(_sbom(lock), encoding="utf-8")
-    (folder / "croissant.json").write_text(describe_tables(results, folder), encoding="utf-8")
-    with tempfile.TemporaryDirectory() as name:
-        described = Path(name, "described")
+    files |= {name: PROJECT / name for name in names_of_project(PROJECT)}
+    with tempfile.TemporaryDirectory() as temporary:
+        folder, described = Path(temporary, "crate"), Path(temporary, "described")
+        for target, source in files.items():
+            (folder / target).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, folder / target)
+        lock = PROJECT / "requirements" / f"{results.study.runtime}.txt"
+        (folder / "sbom.json").write_text(_sbom(lock), encoding="utf-8")
         describe_archive(results, folder).write(described)
-        contents = {str(path): (described / path).read_bytes() for path in _relative_files(described)}
-        (described / MANIFEST).write_text(manifest(contents), encoding="utf-8")
-        with whole(archive) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as file:
-            for path in _relative_files(described):
-                file.writestr(zipfile.ZipInfo(str(path), _EPOCH), (described / path).read_bytes(), zipfile.ZIP_DEFLATED)
-
-
-def _relative_files(folder: Path) -> list[Path]:
-    return sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+        paths = sorted(path for path in described.rglob("*") if path.is_file())
+        contents = {path.relative_to(described).as_posix(): path.read_bytes() for path in paths}
+    contents[MANIFEST] = manifest(contents).encode()
+    with whole(archive) as partial, zipfile.ZipFile(partial, "w") as file:
+        for name, content in contents.items():
+            file.writestr(zipfile.ZipInfo(name, _EPOCH), content, zipfile.ZIP_DEFLATED)
+    return archive
 
 
 def _sbom(lock: Path) -> str:

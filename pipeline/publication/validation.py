@@ -7,13 +7,11 @@ import subprocess
 from pathlib import Path
 
 from pipeline.errors import InputError
-from pipeline.files.untrusted import excerpt, read_bytes
+from pipeline.files.untrusted import excerpt
 from pipeline.publication.crate import PROFILE
-from pipeline.publication.own_code import GET_IT_AGAIN
 
 VALIDATORS = Path(__file__).parents[2] / ".validators"
 RO_CRATE = "https://w3id.org/ro/crate/1.1"
-_MAX_SECONDS = 600
 _CHECK = re.compile(r"\[ ((?:process-run-crate-0\.5|ro-crate-1\.1)_[0-9]+\.[0-9]+) \] *(.*?):? *\n")
 
 
@@ -27,7 +25,7 @@ def crate_command(crate: Path) -> list[str]:
     return [str(program), "-y", "--disable-color", "validate", *options.split(), *cache, str(crate.resolve())]
 
 
-def crate_faults(crate: Path, max_seconds: float = _MAX_SECONDS) -> list[str]:
+def crate_faults(crate: Path, max_seconds: float = 600) -> list[str]:
     """Say in words what is wrong with the crate in a folder that `unpack` has filled; often nothing.
 
     The validator passes profiles that it does not know, so the URIs of the profiles are compared here.
@@ -35,22 +33,19 @@ def crate_faults(crate: Path, max_seconds: float = _MAX_SECONDS) -> list[str]:
     Raises:
         InputError: there is no validator.
     """
+    command = crate_command(crate)
     try:
-        metadata = json.loads(read_bytes(crate / "ro-crate-metadata.json", GET_IT_AGAIN))
-        graph = {entity["@id"]: entity for entity in metadata["@graph"]}
-        named = {"ro-crate-metadata.json": RO_CRATE, "./": PROFILE}
-        faults = [
-            f"{name} must conform to {uri}. Received: {excerpt(graph[name].get('conformsTo'))}"
-            for name, uri in named.items()
-            if graph[name].get("conformsTo") != {"@id": uri}
-        ]
-    except InputError:
-        return ["it has no ro-crate-metadata.json"]
-    except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
-        return [f"ro-crate-metadata.json is damaged ({excerpt(error)})"]
+        graph = json.loads((crate / "ro-crate-metadata.json").read_bytes())["@graph"]
+        named = {entity["@id"]: entity.get("conformsTo") for entity in graph}
+    except (OSError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        return [f"ro-crate-metadata.json is missing or damaged ({excerpt(error)})"]
+    faults = [
+        f"{name} must conform to {uri}. Received: {excerpt(named.get(name))}"
+        for name, uri in (("ro-crate-metadata.json", RO_CRATE), ("./", PROFILE))
+        if named.get(name) != {"@id": uri}
+    ]
     # Its terminal would cut names into two lines.
     environment = {"PATH": os.environ.get("PATH", ""), "HOME": os.environ.get("HOME", ""), "COLUMNS": "250"}
-    command = crate_command(crate)
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, check=False, env=environment, timeout=max_seconds

@@ -93,20 +93,6 @@ def test_what_is_missing_in_a_crate_is_named(crate, edit, fault):
     assert any(fault in text for text in found), found
 
 
-def test_croissant_describes_the_tables_and_loads_them(crate):
-    accepted(tool("mlcroissant"), "validate", "--jsonld", crate / "croissant.json")
-    document = json.loads((crate / "croissant.json").read_text())
-    assert document["conformsTo"] == "http://mlcommons.org/croissant/1.1"
-    for name in ("runs", "epochs", "pairs"):
-        done = ask(tool("mlcroissant"), "load", "--jsonld", crate / "croissant.json", "--record_set", name)
-        assert done.returncode == 0, done.stderr
-        assert f"'{name}/benchmark': b'wide'" in done.stdout
-    document["recordSet"][0]["field"][0]["dataType"] = "sc:Nonsense"
-    document["distribution"][0].pop("encodingFormat")
-    (crate / "croissant.json").write_text(json.dumps(document))
-    assert ask(tool("mlcroissant"), "validate", "--jsonld", crate / "croissant.json").returncode != 0
-
-
 def test_the_bill_of_materials_fits_its_schema(crate):
     text = (crate / "sbom.json").read_text()
     version = SchemaVersion.from_version(json.loads(text)["specVersion"])
