@@ -4,12 +4,11 @@ import hashlib
 import os
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from pipeline.compiled.programs import RECIPES
 from pipeline.compiled.schema import COMPILED_FILES
 from pipeline.compiled.targets import TARGETS
-from pipeline.errors import InputError
 from pipeline.files.untrusted import Remedy, damaged, excerpt, read_bytes, read_zip
 from pipeline.study.schema import Study, load_study
 from pipeline.study.user_code import files_of_code
@@ -53,18 +52,11 @@ def names_of_project(root: Path) -> Iterator[str]:
 def own_code(root: Path, study: Study) -> dict[str, Path]:
     """Return the files of the user's code that the runs of `study` depend on, by their names in the archive.
 
-    Raises:
-        InputError: a source has no name there, or two have the same.
+    Each file or folder that the study names has a folder of its own there, numbered in the order of `params.yaml`.
     """
-    sources: dict[str, str] = {}
-    for source in _own_sources(study):
-        name = _name_in_archive(source)
-        if name.endswith("/..") or sources.setdefault(name, source) != source:
-            other = sources.get(name, "the folder around this project")
-            raise InputError(f"{excerpt(source)} can't be told from {excerpt(other)} in an archive. Rename it")
     return {
-        f"{name}{path.as_posix().removeprefix((root / source).as_posix())}": path
-        for name, source in sources.items()
+        f"code/{index}/{path.relative_to((root / source).parent).as_posix()}": path
+        for index, source in enumerate(_own_sources(study))
         for path in files_of_code(root / source)
     }
 
@@ -73,15 +65,7 @@ def _own_sources(study: Study) -> list[str]:
     """List the files and folders of the user's code that the study names: of models, and of builders of data sets."""
     models = [benchmark.model.source for benchmark in study.benchmarks.values()]
     builders = [dataset.source for dataset in study.datasets.values() if dataset.source]
-    named = dict.fromkeys(PurePosixPath(source).as_posix() for source in (*models, *builders))
-    return [source for source in named if not source.startswith("pipeline/")]
-
-
-def _name_in_archive(source: str) -> str:
-    """Return where an archive has a source of the user's; what lies outside of the project goes by its last name."""
-    path = PurePosixPath(os.path.normpath(source))
-    is_outside = path.is_absolute() or ".." in path.parts
-    return f"code/outside/{path.name}" if is_outside else f"code/{path}"
+    return [source for source in dict.fromkeys((*models, *builders)) if not source.startswith("pipeline/")]
 
 
 def manifest(contents: Mapping[str, bytes]) -> str:
@@ -107,9 +91,9 @@ def unpack(archive: Path, folder: Path) -> dict[str, bytes]:
     (folder / "params.yaml").write_bytes(contents["params.yaml"])
     study = load_study(folder / "params.yaml")
     known = {*NOT_READ, *OF_THE_PROJECT, *names_of_study(study)}
-    code = tuple(f"{_name_in_archive(source)}/" for source in _own_sources(study))
+    code = tuple(f"code/{index}/" for index, _ in enumerate(_own_sources(study)))
     for name in contents:
-        is_code = f"{name}/".startswith(code) and name == os.path.normpath(name)
+        is_code = name.startswith(code) and name == os.path.normpath(name)
         if not (name in known or is_code or _LOCK.fullmatch(name)):
             raise damaged(archive, f"it holds {excerpt(name, 80)}, which no archive of this study has", GET_IT_AGAIN)
     try:

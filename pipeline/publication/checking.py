@@ -5,7 +5,6 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
@@ -64,7 +63,6 @@ def check_report(folder: Path) -> Checked | Unverified:
     if odd := sorted(path.name for path in folder.iterdir() if path.name not in FILES):
         raise InputError(f"{folder}: {excerpt(', '.join(odd))} is no part of a published study. Remove it")
     check_size(folder / "report.html")
-    _check_clock(study)
     try:
         return _verify(study)
     except InputError as error:
@@ -104,17 +102,6 @@ def judge_today(archive: Path) -> list[Judgement]:
         except (InputError, *SURPRISES) as error:
             words = in_words(error, root)
             raise OtherSchemaError(f"{archive}: today's rules can't judge its results: {words}") from None
-
-
-def _check_clock(study: Published) -> None:
-    """Refuse a study that ended in the future: it would stay the latest one of the site."""
-    said = study.status["finished_at"]
-    try:
-        late = datetime.fromisoformat(said).astimezone(UTC) > datetime.now(UTC) + timedelta(days=1)
-    except (ValueError, OverflowError):
-        raise InputError(f"{study.folder}: {excerpt(said)} is no time at which a study can have ended") from None
-    if late:
-        raise InputError(f"{study.folder}: it ended at {excerpt(said)}, which is yet to come. Whose clock was wrong?")
 
 
 def _earlier_commit(folder: Path) -> str | None:

@@ -1,11 +1,13 @@
 """Read published studies, of today's schema or an older one: what the site shows of them, and no more."""
 
 import re
+import time
 from collections import Counter
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from pipeline.comparison.schema import Comparison
 from pipeline.errors import InputError
@@ -23,6 +25,13 @@ MAX_REPORT_BYTES = 3 * 10**6  # which opens within two seconds; a study of the p
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _Line = Annotated[str, Field(max_length=200)]
 _Word = Annotated[str, Field(pattern=r"^[a-z ]{1,40}$")]
+
+
+def _past(text: str) -> str:
+    """Refuse a time that is yet to come: the study would stay the latest one of the site."""
+    if datetime.fromisoformat(text).timestamp() > time.time() + 24 * 3600:
+        raise ValueError(f"{text} is yet to come. Whose clock was wrong?")
+    return text
 
 
 class _Shown(BaseModel):
@@ -52,7 +61,7 @@ class ShownVerdict(_Shown):
 
 class ShownStatus(_Shown):
     device: str
-    finished_at: _Line
+    finished_at: Annotated[_Line, AfterValidator(_past)]
     advice: dict[str, str] = Field(default_factory=dict)
 
 

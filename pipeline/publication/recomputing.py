@@ -23,8 +23,6 @@ from pipeline.study.schema import load_study
 _NUMBER = re.compile(r"-?(?<!\d)\d++(?:\.\d++)?(?:e[-+]?\d++)?", re.ASCII)
 # What a stranger's values of the right type and the wrong meaning end in.
 SURPRISES = (ArithmeticError, AttributeError, LookupError, RecursionError, StopIteration, TypeError, ValueError)
-# Another processor rounds the last digit of a logarithm otherwise.
-_RELATIVE, _ABSOLUTE = 1e-9, 1e-12
 
 
 class Recomputation(NamedTuple):
@@ -123,17 +121,14 @@ def _agree(theirs: str, ours: str) -> bool:
         return True
     pairs = zip(_NUMBER.findall(theirs), _NUMBER.findall(ours), strict=False)
     return _NUMBER.split(theirs) == _NUMBER.split(ours) and all(
-        one == other or (_is_float(one) and _is_float(other) and _close(float(one), float(other)))
-        for one, other in pairs
+        one == other or _close(one, other) for one, other in pairs
     )
 
 
-def _is_float(text: str) -> bool:
-    return repr(float(text)) == text
-
-
-def _close(one: float, other: float) -> bool:
-    return math.isclose(one, other, rel_tol=_RELATIVE, abs_tol=_ABSOLUTE)
+def _close(one: str, other: str) -> bool:
+    # Another processor rounds the last digit of a logarithm otherwise.
+    are_floats = repr(float(one)) == one and repr(float(other)) == other
+    return are_floats and math.isclose(float(one), float(other), rel_tol=1e-9, abs_tol=1e-12)
 
 
 def taken(root: Path) -> list[str]:

@@ -121,40 +121,31 @@ def histories(studies: Sequence[Published]) -> list[dict[str, Any]]:
 
 def _history(key: tuple[str, ...], points: Sequence[_Point]) -> dict[str, Any]:
     profile, device, benchmark, candidate, baseline = key
-    first = points[0].pair.speedup
+    identifier = "-".join((profile, hashlib.sha256(device.encode()).hexdigest()[:8], benchmark, candidate, baseline))
+    margin = points[0].pair.equivalence.margin_pp
     speedups = [point.pair.speedup for point in points]
     differences = [point.pair.accuracy_difference_pp for point in points]
     times = [point.variant.epoch_seconds for point in points]
-    rows = [
-        {"study": point.study, "pair": point.pair, "epoch_seconds": point.variant.epoch_seconds.ratio}
-        for point in points
+    measures = [
+        ("Speedup", "times the speed of the baseline", [(s.ratio, s.low, s.high) for s in speedups], speedups[0]),
+        ("Accuracy difference", "percentage points", [(d.mean, d.low95, d.high95) for d in differences], None),
+        ("Epoch time", "seconds", [(t.ratio, t.low, t.high) for t in times], times[0]),
     ]
-    identifier = "-".join((profile, hashlib.sha256(device.encode()).hexdigest()[:8], benchmark, candidate, baseline))
     return {
         "title": f"{benchmark}: {candidate} against {baseline}",
         "about": f"profile {profile} on {device}",
-        "rows": rows,
+        "rows": [
+            {"study": point.study, "pair": point.pair, "epoch_seconds": point.variant.epoch_seconds.ratio}
+            for point in points
+        ],
         "charts": [
             figures.by_campaign(
-                f"{identifier}-speedup",
-                f"Speedup of {candidate}, {benchmark}",
-                "times the speed of the baseline",
-                [(s.ratio, s.low, s.high) for s in speedups],
-                (first.new_low, first.new_high),
-            ),
-            figures.by_campaign(
-                f"{identifier}-accuracy",
-                f"Accuracy difference of {candidate}, {benchmark}",
-                "percentage points",
-                [(d.mean, d.low95, d.high95) for d in differences],
-                (-points[0].pair.equivalence.margin_pp, points[0].pair.equivalence.margin_pp),
-            ),
-            figures.by_campaign(
-                f"{identifier}-seconds",
-                f"Epoch time of {candidate}, {benchmark}",
-                "seconds",
-                [(t.ratio, t.low, t.high) for t in times],
-                (times[0].new_low, times[0].new_high),
-            ),
+                f"{identifier}-{what.lower().replace(' ', '-')}",
+                f"{what} of {candidate}, {benchmark}",
+                unit,
+                intervals,
+                (band.new_low, band.new_high) if band else (-margin, margin),
+            )
+            for what, unit, intervals, band in measures
         ],
     }
