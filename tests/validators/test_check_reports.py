@@ -153,7 +153,7 @@ CHEATS: dict[str, tuple[Callable[[Contents], Contents], str]] = {
     "a script in the name of a file": (lambda _: {"runs/<script>alert(1)</script>.json": b"{}"}, "which no archive of this study has"),
     "a script in the name of a benchmark": (replaced("params.yaml", b"wide", b"<script>alert(1)</script>"), r"params\.yaml"),
     "a report that opens slowly": (edited(REPORT, lambda html: html.ljust(MAX_REPORT_BYTES + 1)), r"has 3\.0 MB, and opens slowly above 3 MB"),
-    "an end in the future": (edited(STATUS, put(finished_at="9998-01-01T00:00:00+00:00")), "which is yet to come"),
+    "an end in the future": (edited(STATUS, put(finished_at="9998-01-01T00:00:00+00:00")), "is yet to come"),
     "an end at no time": (edited(STATUS, put(finished_at="tomorrow")), "finished_at: Invalid isoformat"),
     "an end before all time": (edited(STATUS, put(finished_at="0001-01-01T00:00:00+14:00")), r"status\.json: "),
 }  # fmt: skip
