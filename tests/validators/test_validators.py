@@ -22,7 +22,7 @@ from pipeline.publication.validation import RO_CRATE, VALIDATORS, crate_command,
 
 NO_NETWORK = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")
 WORKFLOWS = sorted((REPOSITORY / ".github/workflows").glob("*.yml"))
-CONTEXT = REPOSITORY / "pipeline/publication/contexts/codemeta-3.0.jsonld"
+CONTEXT = Path(__file__).with_name("codemeta-3.0.jsonld")  # as its project publishes it, under Apache-2.0
 
 
 def ask(*command: object) -> subprocess.CompletedProcess[str]:
