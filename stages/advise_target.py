@@ -1,16 +1,15 @@
-"""Ask the compiler of a device that is not here about your model: does it fit, at which batch, under which policy."""
+"""Ask the compiler of a device that is not here about your model: what a step takes, and what stays in float32."""
 
 import argparse
 import json
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pipeline.advice.model_values import model_values
 from pipeline.advice.proposal import study_name
-from pipeline.compiled.compiler import ANSWERS, Compiler
-from pipeline.compiled.fitting_in import ask_compiler, sentences
-from pipeline.compiled.programs import DATASETS
+from pipeline.compiled.answers import sentences
+from pipeline.compiled.compiler import Compiler
+from pipeline.compiled.programs import DATASETS, step_of
 from pipeline.compiled.targets import TARGETS, find_target
 from pipeline.data.description import Description
 from pipeline.errors import InputError
@@ -32,9 +31,12 @@ def main(arguments: argparse.Namespace) -> None:
     name = study_name(f"{arguments.dataset} {arguments.model.rpartition(':')[2]}")
     values = recipe(study_name(arguments.dataset), model, size, arguments.batch)
     benchmark = validate(Benchmark, values, f"MODEL={arguments.model}")
-    with Compiler(target, answers=ANSWERS) as compiler:
-        programs, largest = ask_compiler(compiler, target, name, benchmark, data, partial(print, flush=True))
-    found = sentences(target, programs, largest)
+    programs = []
+    with Compiler(target) as compiler:
+        for numbers in target.numbers:
+            print(f"compiling {numbers} for {target.title}", flush=True)
+            programs.append(compiler.compile(step_of(name, benchmark, numbers, benchmark.batch_size, data)))
+    found = sentences(target, programs)
     print("\n" + "\n".join(found))
     print("This is what the compiler of JAX says of a training step, and no measurement; TensorFlow keeps more alive.")
     path = ADVICE_FOLDER / f"{name}.{target.name}.json"
@@ -43,7 +45,6 @@ def main(arguments: argparse.Namespace) -> None:
         "target": target.name,
         "sentences": found,
         "programs": [program.model_dump() for program in programs],
-        "largest_batches": [each.model_dump() for each in largest],
     }
     write_whole(path, json.dumps(noted, indent=2, ensure_ascii=False) + "\n")
     print(f"As data: {path}")

@@ -6,10 +6,8 @@ import json
 import sys
 from pathlib import Path
 
-from pydantic import TypeAdapter
-
 from pipeline.compiled.lowering import open_compiler
-from pipeline.compiled.programs import Product, Step
+from pipeline.compiled.programs import Step
 from pipeline.compiled.targets import find_target
 from pipeline.files.writing import whole
 from stages import run
@@ -17,10 +15,9 @@ from stages import run
 
 def main(arguments: argparse.Namespace) -> None:
     compile_program = open_compiler(find_target(arguments.target))
-    program: TypeAdapter[Step | Product] = TypeAdapter(Step | Product)
     for line in sys.stdin:
         asked = json.loads(line)
-        found = compile_program(program.validate_python(asked["program"]), asked["known"])
+        found = compile_program(Step.model_validate(asked["program"]), asked["known"])
         with whole(Path(asked["path"])) as partial, gzip.open(partial, "wt", encoding="utf-8") as file:
             json.dump(found, file)
         print(json.dumps({"path": asked["path"]}), flush=True)

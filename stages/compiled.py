@@ -23,7 +23,7 @@ def main(arguments: argparse.Namespace) -> None:
         )
     for target in chosen:
         say = partial(print, flush=True)
-        make_target(target, say, arguments.out, arguments.benchmark, only_kept=arguments.only_kept)
+        make_target(target, say, arguments.out, arguments.benchmark)
 
 
 if __name__ == "__main__":
@@ -31,9 +31,4 @@ if __name__ == "__main__":
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"some of {', '.join(TARGETS)}; by default all")
     parser.add_argument("--benchmark", action="append", default=[], help="compile this one and nothing else")
     parser.add_argument("--out", type=Path, default=COMPILED_FILES, help="the folder of the files (compiled)")
-    parser.add_argument(
-        "--only-kept",
-        action="store_true",
-        help="no further programs than those in the files, and those that an interrupted call has compiled",
-    )
     run(main, parser)

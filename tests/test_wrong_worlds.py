@@ -14,9 +14,8 @@ from pipeline.claims.kinds import DEFAULT
 from pipeline.claims.schema import load_claims
 from pipeline.claims.verdicts import judge_claims, other_recipe
 from pipeline.comparison.vocabulary import CONTRARY
-from pipeline.compiled.judging import KEEPS_MORE, OTHER_PROGRAM
-from pipeline.compiled.programs import WIDTHS
-from pipeline.compiled.schema import CompiledTarget, LargestBatch
+from pipeline.compiled.judging import KEEPS_MORE
+from pipeline.compiled.schema import CompiledTarget
 from pipeline.machine.hardware import Hardware
 from pipeline.numerics.facts import TRIALS
 from pipeline.statistics import intervals
@@ -146,31 +145,11 @@ def compiled_for(claim, holds: bool) -> list[CompiledTarget]:
     found = []
     for name, kind in (("v100-16gb", "gpu"), ("tpu-v5e", "tpu")):
         values = {"target": name, "kind": kind, "title": name, "memory_bytes": 16_935_682_048}
-        programs, largest = compiled_programs(claim, holds, kind), []
-        if claim.kind == "largest_batch":
-            sizes = {"float32": (100, 101), claim.policy: (210, 212) if holds else (90, 92)}
-            largest = [
-                LargestBatch(benchmark=claim.benchmark, numbers=numbers, fits=fits, does_not_fit=does_not_fit)
-                for numbers, (fits, does_not_fit) in sizes.items()
-            ]
-        found.append(made_up(*programs, **values, largest_batches=largest))
+        found.append(made_up(*compiled_programs(claim, holds), **values))
     return found
 
 
-def compiled_programs(claim, holds: bool, kind: str) -> list:
-    if claim.kind == "padding":
-        multiple = claim.multiples.get({"gpu": "nvidia_gpu"}.get(kind, kind), 8)
-        numbers = "mixed_float16" if kind == "gpu" else "mixed_bfloat16"
-        operands = numbers.removeprefix("mixed_")
-        kind_of = {"kind": "product", "operands": operands, "result": operands, "precision": "default", "count": 1}
-        values = {"benchmark": None, "wanted_bytes": 90, "operations": [kind_of]}
-        made = {width: program(numbers, 32, 8192, width=width, **values) for width in WIDTHS}
-        for width, product in made.items():  # a GPU pads copies, a TPU in place; in the wrong world none does
-            padded = holds and width % multiple
-            grown = {"arguments": 95 if padded and kind == "tpu" else 90, "temporaries": 160 if padded else 32}
-            memory = product.memory.model_copy(update=grown)
-            made[width] = product.model_copy(update={"memory": memory})
-        return list(made.values())
+def compiled_programs(claim, holds: bool) -> list:
     if claim.kind not in ("memory", "outcome", "rounding"):
         return []
     batch_size = recipes_for(claim)[claim.benchmark]["batch_size"]
@@ -224,8 +203,7 @@ def test_compilers_decide_for_a_claim_and_against_it_where_there_is_no_such_hard
         assert judgement.evidence == "compiled"
         assert judgement.measured
         if claim.needs.hardware == "nvidia_gpu":
-            assert OTHER_PROGRAM in judgement.reason
-            assert (KEEPS_MORE in judgement.reason) is (claim.kind != "padding")
+            assert KEEPS_MORE in judgement.reason
     assert right is undecided or right.would_change.startswith("Not reproduced if ")
     assert wrong is undecided or wrong.would_change.startswith("Reproduced if ")
     if undecided:

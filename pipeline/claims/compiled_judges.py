@@ -5,15 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.claims.evidence import Assessment, Evidence, NotTestableError, lacking_hardware
-from pipeline.claims.kinds import CeilingClaim, Claim, MemoryClaim, OutcomeClaim, PaddingClaim, RoundingClaim
+from pipeline.claims.kinds import Claim, MemoryClaim, OutcomeClaim, RoundingClaim
 from pipeline.claims.schema import Claims
 from pipeline.compiled.answers import read_compiled
 from pipeline.compiled.judging import (
     CompiledJudgement,
-    all_of,
-    largest_batch_at_least,
     memory_at_most,
-    pads_other_widths,
     rounds_float32_operands,
     step_is_too_large,
 )
@@ -23,8 +20,6 @@ from pipeline.compiled.sources import describe_recipes, recipes_digest
 from pipeline.compiled.targets import TARGETS
 from pipeline.machine.hardware import Hardware
 
-# What of a step multiplies in 16 bits in the hardware of every target of a kind.
-MIXED_POLICY = {"nvidia_gpu": "mixed_float16", "tpu": "mixed_bfloat16"}
 MAKE_COMPILED = "Its compiler, which needs no such device: make compiled."
 
 
@@ -51,12 +46,6 @@ def judge_compiled_memory(claim: MemoryClaim, claims: Claims, evidence: Evidence
     )
 
 
-def judge_compiled_batch(claim: CeilingClaim, _claims: Claims, evidence: Evidence) -> Assessment:
-    return _by_targets(
-        claim, evidence, lambda made: largest_batch_at_least(made, claim.benchmark, claim.policy, claim.at_least)
-    )
-
-
 def judge_compiled_outcome(claim: OutcomeClaim, claims: Claims, evidence: Evidence) -> Assessment:
     """Judge that runs do or don't fit into the memory. How else they end, only running them tells."""
     if claim.outcome not in ("completed", "out_of_memory"):
@@ -68,20 +57,6 @@ def judge_compiled_outcome(claim: OutcomeClaim, claims: Claims, evidence: Eviden
         evidence,
         lambda made: step_is_too_large(made, claim.benchmark, numbers, batch_size, too_large=too_large),
     )
-
-
-def judge_compiled_padding(claim: PaddingClaim, _claims: Claims, evidence: Evidence) -> Assessment:
-    """Judge by products of each kind of hardware that the claim has a multiple for. All of them must be there."""
-
-    def judge(compiled: Sequence[CompiledTarget]) -> CompiledJudgement | None:
-        found = [
-            pads_other_widths([made for made in compiled if _hardware(made).kind == kind], MIXED_POLICY[kind], multiple)
-            for kind, multiple in claim.multiples.items()
-        ]
-        known = [each for each in found if each]
-        return all_of(known) if len(known) == len(found) else None
-
-    return _by_targets(claim, evidence, judge)
 
 
 def judge_compiled_rounding(claim: RoundingClaim, _claims: Claims, evidence: Evidence) -> Assessment:

@@ -4,10 +4,8 @@ from collections.abc import Callable, Mapping
 from statistics import fmean
 
 from pipeline.claims.compiled_judges import (
-    judge_compiled_batch,
     judge_compiled_memory,
     judge_compiled_outcome,
-    judge_compiled_padding,
     judge_compiled_rounding,
 )
 from pipeline.claims.evidence import Assessment, Evidence, NotTestableError
@@ -125,9 +123,7 @@ JUDGES: Mapping[EvidenceKind, Mapping[str, Judge]] = {
     },
     "compiled": {
         "memory": judge_compiled_memory,
-        "largest_batch": judge_compiled_batch,
         "outcome": judge_compiled_outcome,
-        "padding": judge_compiled_padding,
         "rounding": judge_compiled_rounding,
     },
     "counted": {"fact": _judge_fact},

@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from pipeline.comparison.vocabulary import Value
 from pipeline.records.schema import Outcome
-from pipeline.study.configuration import Name, PositiveFloat, PositiveInt, Section
+from pipeline.study.configuration import Name, PositiveFloat, Section
 from pipeline.study.variant import PolicyName
 
 DEFAULT = "default"  # as a baseline: float32 as the device computes it where nobody asks for more
@@ -146,13 +146,6 @@ class SampleClaim(_Threshold):
     sample: str
 
 
-class PaddingClaim(_Claim):
-    """Compilers pad 16-bit matrix products exactly where their width is no multiple of this, by kind of hardware."""
-
-    kind: Literal["padding"]
-    multiples: Annotated[dict[Literal["nvidia_gpu", "tpu"], PositiveInt], Field(min_length=1)]
-
-
 class RoundingClaim(_Claim):
     """At default precision, every float32 product of a step of `benchmark` takes an operand in bfloat16."""
 
@@ -188,7 +181,6 @@ Claim = Annotated[
     | FactClaim
     | TrialClaim
     | SampleClaim
-    | PaddingClaim
     | RoundingClaim
     | UntestedClaim
     | DefinitionClaim,

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from pipeline.claims.kinds import Claim
 from pipeline.claims.result_files import EvidenceKind, Verdict
 from pipeline.comparison.fact_words import describe_facts
-from pipeline.comparison.vocabulary import CONTRARY, OUTCOMES, QUANTITIES, SAMPLES, describe_trial, listed
+from pipeline.comparison.vocabulary import CONTRARY, OUTCOMES, QUANTITIES, SAMPLES, describe_trial
 from pipeline.statistics.intervals import MIN_BLOCKS
 
 
@@ -166,14 +166,6 @@ def _compiled_memory(claim: Any) -> _Rule:
     )  # fmt: skip
 
 
-def _compiled_batch(claim: Any) -> _Rule:
-    return _Rule(
-        f"on every target searched the largest batch is at least {claim.at_least:g} times that of strict float32, by "
-        "the lower of its bounds",
-        "on every target no larger batch fits", "on every target a larger batch fits, on some a smaller one than that",
-    )  # fmt: skip
-
-
 def _compiled_outcome(claim: Any) -> _Rule:
     """Return the rule for what fits. Where XLA did not compile the source's step, one that fits decides nothing."""
     step, none = f"the compiled step of {claim.candidate}", "fits into the memory of none of the targets"
@@ -186,15 +178,6 @@ def _compiled_outcome(claim: Any) -> _Rule:
     return _Rule(by_overflow, by_fitting) if claim.outcome == "out_of_memory" else _Rule(by_fitting, by_overflow)
 
 
-def _compiled_padding(claim: Any) -> _Rule:
-    names = {"nvidia_gpu": "for GPUs", "tpu": "for TPUs"}
-    multiples = listed(f"{multiple} {names[kind]}" for kind, multiple in claim.multiples.items())
-    return _Rule(
-        f"every compiler pads products in 16 bits where their width is no multiple of {multiples}, and nowhere else",
-        "none does",
-    )
-
-
 def _compiled_rounding(_claim: Any) -> _Rule:
     return _Rule(
         "on every target the compiler keeps an operand of every float32 product in bfloat16, at default precision",
@@ -204,8 +187,6 @@ def _compiled_rounding(_claim: Any) -> _Rule:
 
 _COMPILED_RULES: dict[str, Callable[[Any], _Rule]] = {
     "memory": _compiled_memory,
-    "largest_batch": _compiled_batch,
     "outcome": _compiled_outcome,
-    "padding": _compiled_padding,
     "rounding": _compiled_rounding,
 }

@@ -1,15 +1,13 @@
 """Answer the questions that claims and readers ask of compiled programs. Pure functions, which need no engine."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from pipeline.compiled.schema import COMPILED_FILES, CompiledProgram, CompiledTarget, LargestBatch, read_target
-from pipeline.compiled.targets import TARGETS
-from pipeline.files.untrusted import Remedy, damaged
+from pipeline.compiled.schema import COMPILED_FILES, CompiledProgram, CompiledTarget, read_target
+from pipeline.compiled.targets import TARGETS, Target
 
-COMPILED_AGAIN = Remedy(*["Compile it again: make compiled"] * 2)
 NARROW = ("bfloat16", "float16")
 # What readers see in place of the keys of a step's numbers.
 NUMBERS = {
@@ -18,6 +16,16 @@ NUMBERS = {
     "mixed_float16": "mixed_float16",
     "mixed_bfloat16": "mixed_bfloat16",
 }
+# Why an operation of a mixed step has float32 operands, by what its place in the model holds.
+REASONS = (
+    ("resizing", "images are resized in float32 whatever the policy"),
+    ("rescaling", "images are scaled in float32 whatever the policy"),
+    ("normalization", "batch norm computes its statistics in float32"),
+    ("softmax", "probabilities and the loss are computed in float32"),
+    ("probabilities", "probabilities and the loss are computed in float32"),
+)
+OTHERWISE = "the layer has a dtype of its own, or the compiler widens it"
+SHOWN_PLACES = 3  # places for a reason
 
 
 class OperationShare(NamedTuple):
@@ -27,33 +35,13 @@ class OperationShare(NamedTuple):
     num_all: int
 
 
-class Padding(NamedTuple):
-    """Bytes that a product of this width takes beyond its own: in its arguments and result, and in copies of them."""
-
-    width: int
-    in_place: int
-    in_copies: int
-
-
 def read_compiled(folder: Path = COMPILED_FILES) -> list[CompiledTarget]:
     """Return what was compiled, in the order of the targets; nothing of those that have no file.
 
     Raises:
         InputError: a file is damaged, or says what can't be.
     """
-    found = [read_target(name, folder) for name in TARGETS if (folder / f"{name}.json").exists()]
-    for made in found:
-        if what := _impossible(made):
-            raise damaged(folder / f"{made.target}.json", what, COMPILED_AGAIN)
-    return found
-
-
-def _impossible(made: CompiledTarget) -> str:
-    """Say what no compiler can have said; nothing where there is no such thing. Ratios are taken of what it said."""
-    if any(program.memory and program.memory.total <= 0 for program in made.programs):
-        return "a program in it takes no memory"
-    sizes = [(each.fits or 0, each.does_not_fit) for each in made.largest_batches]
-    return "a batch in it fits and does not fit" if any(no is not None and no <= yes for yes, no in sizes) else ""
+    return [read_target(name, folder) for name in TARGETS if (folder / f"{name}.json").exists()]
 
 
 def memory_ratio(made: CompiledTarget, benchmark: str, numbers: str, batch_size: int) -> float | None:
@@ -73,30 +61,16 @@ def step_fits(made: CompiledTarget, benchmark: str, numbers: str, batch_size: in
     return made.fits(found) if found else None
 
 
-def largest_batch_of(made: CompiledTarget, benchmark: str, numbers: str) -> LargestBatch | None:
-    """Return the largest batch that was found to fit; None where it was not looked for."""
-    wanted = (benchmark, numbers)
-    return next((found for found in made.largest_batches if (found.benchmark, found.numbers) == wanted), None)
+def in_16_bits(program: CompiledProgram) -> OperationShare:
+    """Count the operations all of whose operands have 16 bits."""
+    narrow = [each for each in program.operations if set(each.operands.split(" × ")) <= set(NARROW)]
+    return OperationShare(sum(each.count for each in narrow), sum(each.count for each in program.operations))
 
 
-def largest_batch_ratio(made: CompiledTarget, benchmark: str, numbers: str) -> tuple[float, float] | None:
-    """Return bounds on how many times strict float32's largest batch fits in `numbers`.
-
-    Each of the two largest batches lies between the size that was found to fit and the one that was found not to.
-    """
-    ours, theirs = (largest_batch_of(made, benchmark, each) for each in (numbers, "float32"))
-    if not ours or not theirs or not ours.fits or not theirs.fits:
-        return None
-    if not ours.does_not_fit or not theirs.does_not_fit:
-        return None
-    return ours.fits / (theirs.does_not_fit - 1), (ours.does_not_fit - 1) / theirs.fits
-
-
-def in_16_bits(program: CompiledProgram, kinds: Sequence[str] = ("convolution", "product")) -> OperationShare:
-    """Count the operations of these kinds all of whose operands have 16 bits."""
-    chosen = [operation for operation in program.operations if operation.kind in kinds]
-    narrow = [operation for operation in chosen if set(operation.operands.split(" × ")) <= set(NARROW)]
-    return OperationShare(sum(operation.count for operation in narrow), sum(operation.count for operation in chosen))
+def rounded_to_16_bits(program: CompiledProgram) -> OperationShare:
+    """Count the operations with an operand that the compiler keeps in 16 bits, whatever the policy says."""
+    rounded = [each for each in program.operations if set(each.operands.split(" × ")) & set(NARROW)]
+    return OperationShare(sum(each.count for each in rounded), sum(each.count for each in program.operations))
 
 
 def place_words(place: str) -> str:
@@ -109,32 +83,38 @@ def place_words(place: str) -> str:
     return f"{layer}, forward" if place.startswith("jvp(") else layer
 
 
-def rounded_to_16_bits(program: CompiledProgram) -> OperationShare:
-    """Count the operations with an operand that the compiler keeps in 16 bits, whatever the policy says."""
-    rounded = [each for each in program.operations if set(each.operands.split(" × ")) & set(NARROW)]
-    return OperationShare(sum(each.count for each in rounded), sum(each.count for each in program.operations))
+def why_wide(place: str) -> str:
+    """Say why an operation at this place of a model under a mixed policy has float32 operands."""
+    return next((reason for word, reason in REASONS if word in place.lower()), OTHERWISE)
 
 
-def paddings(made: CompiledTarget, numbers: str, widths: Iterable[int], aligned: int = 4096) -> list[Padding]:
-    """Return the padding of products of these widths that are multiplied in 16 bits.
-
-    A product that the compiler widens to float32 has copies of another kind, which grow with the width. Temporaries
-    beyond those of the `aligned` width are copies: what that one has is the library's workspace.
-    """
-    reference = made.find_product(numbers, aligned)
+def sentences(target: Target, programs: Iterable[CompiledProgram]) -> list[str]:
+    """Say what the compiler says: a sentence for each kind of numbers, then what stays in float32 and why."""
     found = []
-    for width in widths:
-        product = made.find_product(numbers, width)
-        narrow = product and 0 < in_16_bits(product).num_chosen == in_16_bits(product).num_all
-        if product and narrow and product.memory and product.wanted_bytes and reference and reference.memory:
-            in_place = product.memory.arguments + product.memory.outputs - product.wanted_bytes
-            in_copies = product.memory.temporaries - reference.memory.temporaries
-            found.append(Padding(width, max(0, in_place), max(0, in_copies)))
+    wide: dict[str, dict[str, None]] = {}  # the places of each reason, each of them once
+    num_left_out = 0
+    for program in programs:
+        what = f"{NUMBERS[program.numbers]} at batch {program.batch_size:,}"
+        if program.memory is None:
+            words = program.refusal.words if program.refusal else ""
+            too_large = program.refusal is not None and program.refusal.for_memory
+            outcome = " does not fit. The compiler says" if too_large else f": {target.title} refuses it"
+            found.append(f"{what}{outcome}: {words}")
+            continue
+        fits = "fits" if program.memory.total <= target.memory_bytes else "does not fit"
+        share = in_16_bits(program)
+        needed, there = program.memory.total / 2**20, target.memory_bytes / 2**20
+        found.append(
+            f"{what} {fits}: {needed:,.0f} of {there:,.0f} MiB; "
+            f"{share.num_chosen} of {share.num_all} products and convolutions are in 16 bits."
+        )
+        num_left_out = max(num_left_out, program.num_wide_left_out)
+        for place in program.wide:
+            wide.setdefault(why_wide(place), {})[place_words(place)] = None
+    for reason, places in wide.items():
+        shown = ", ".join(list(places)[:SHOWN_PLACES])
+        more = f" and {len(places) - SHOWN_PLACES} more places" if len(places) > SHOWN_PLACES else ""
+        found.append(f"In float32 under a mixed policy: {shown}{more}: {reason}.")
+    if num_left_out:
+        found.append(f"In float32 under a mixed policy: {num_left_out} more places, of which no list was kept.")
     return found
-
-
-def cycle_ratio(program: CompiledProgram | None, other: CompiledProgram | None) -> float | None:
-    """Return the compiler's estimate of cycles of a program over that of another. To be shown, never judged."""
-    if not program or not other or not program.estimated_cycles or not other.estimated_cycles:
-        return None
-    return program.estimated_cycles / other.estimated_cycles

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from pipeline.compiled.lowering import ENVIRONMENT, MAX_WORDS, versions
-from pipeline.compiled.programs import Product, Step
+from pipeline.compiled.programs import Step
 from pipeline.compiled.reading import read_answer
 from pipeline.compiled.schema import CompiledProgram
 from pipeline.compiled.sources import STEP_CODE, step_sources
@@ -47,7 +47,7 @@ class Compiler:
     def __exit__(self, *_: object) -> None:
         self._end()
 
-    def compile(self, program: Step | Product) -> CompiledProgram:
+    def compile(self, program: Step) -> CompiledProgram:
         """Return what the compiler says of `program`; that it ended its process is an answer too.
 
         Raises:
@@ -66,11 +66,7 @@ class Compiler:
         path.unlink()  # it holds only for the file that is read now
         return cast(CompiledProgram, known)
 
-    def keeps(self, program: Step | Product) -> bool:
-        """Return whether an answer for `program` is known, so that it is compiled only where its text has changed."""
-        return self._path(program).exists() or _key(program) in self._known
-
-    def _path(self, program: Step | Product) -> Path:
+    def _path(self, program: Step) -> Path:
         return self._answers / f"{answer_name(self._basis, program)}.json.gz"
 
     def _ask(self, asked: dict[str, Any]) -> str | None:
@@ -118,19 +114,17 @@ def last_message(said: str) -> str:
     return re.sub(r"\n\n+", "\n", message)[:2000]
 
 
-def answer_name(basis: str, program: Step | Product) -> str:
+def answer_name(basis: str, program: Step) -> str:
     """Return a name that says all that the answer for `program` depends on, the code of a user's model included.
 
     Raises:
         InputError: there is no such code.
     """
-    source = program.recipe["model"]["source"] if isinstance(program, Step) else STEP_CODE[0]
+    source = program.recipe["model"]["source"]
     code = "" if source in STEP_CODE else digest(Path(source))
     return hashlib.sha256((basis + code + program.model_dump_json()).encode()).hexdigest()
 
 
-def _key(program: Any) -> tuple[Any, ...]:
+def _key(program: Step | CompiledProgram) -> tuple[str, str, int]:
     """Return what names a program within a target, for one that is asked for and for one that was compiled."""
-    if isinstance(program, Product):
-        return None, program.numbers, program.num_rows, program.width
-    return program.benchmark, program.numbers, program.batch_size, getattr(program, "width", None)
+    return program.benchmark, program.numbers, program.batch_size

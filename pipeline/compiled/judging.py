@@ -1,4 +1,4 @@
-"""Judge what claims say of memory, dtypes and widths by compiled programs. Pure functions, which need no engine.
+"""Judge what claims say of memory and dtypes by compiled programs. Pure functions, which need no engine.
 
 Each returns a verdict, its reason, and what was found; None where nothing was compiled that could tell.
 """
@@ -9,13 +9,10 @@ from typing import Literal, NamedTuple, TypeVar
 from pipeline.compiled.answers import (
     NUMBERS,
     OperationShare,
-    largest_batch_ratio,
     memory_ratio,
-    paddings,
     rounded_to_16_bits,
     step_fits,
 )
-from pipeline.compiled.programs import WIDTHS
 from pipeline.compiled.schema import CompiledTarget
 
 T = TypeVar("T")
@@ -23,7 +20,6 @@ CompiledVerdict = Literal["reproduced", "in direction only", "not reproduced", "
 OTHER_PROGRAM = "compiled by XLA; the source ran TensorFlow without it, which is another program"
 KEEPS_MORE = f"{OTHER_PROGRAM} and keeps more alive"
 SAME_COMPILER = "compiled by XLA, as every program for a TPU is"
-UNTOLD_BOUNDS = "the bounds of the ratio lie on both sides"
 LEANER = "as compiled here it fits, and the source's program may not have"
 
 
@@ -51,28 +47,6 @@ def memory_at_most(
     return _judge(ratios, verdict, what, told, KEEPS_MORE)
 
 
-def largest_batch_at_least(
-    compiled: Sequence[CompiledTarget], benchmark: str, numbers: str, at_least: float
-) -> CompiledJudgement | None:
-    """Judge whether at least so many times the largest batch of strict float32 fits, on every target searched.
-
-    Each ratio is known within bounds, and bounds on both sides of the threshold don't tell.
-    """
-
-    def verdict(bounds: tuple[float, float]) -> CompiledVerdict:
-        low, high = bounds
-        if low >= at_least:
-            return "reproduced"
-        if low <= 1 < high or high >= at_least:
-            return "inconclusive"
-        return "in direction only" if low > 1 else "not reproduced"
-
-    bounds = _by_target(compiled, lambda made: largest_batch_ratio(made, benchmark, numbers))
-    told = {title: f"{low:.2f} to {high:.2f}×" for title, (low, high) in bounds.items()}
-    what = f"at least {at_least:g} times the batch of strict float32 fits"
-    return _judge(bounds, verdict, what, told, KEEPS_MORE)
-
-
 def step_is_too_large(
     compiled: Sequence[CompiledTarget], benchmark: str, numbers: str, batch_size: int, *, too_large: bool
 ) -> CompiledJudgement | None:
@@ -91,7 +65,7 @@ def step_is_too_large(
             return "inconclusive"
         return "not reproduced" if each == too_large else "reproduced"
 
-    return _judge(fits, verdict, what, told, KEEPS_MORE if leaner else SAME_COMPILER, LEANER)
+    return _judge(fits, verdict, what, told, KEEPS_MORE if leaner else SAME_COMPILER)
 
 
 def rounds_float32_operands(
@@ -116,44 +90,6 @@ def rounds_float32_operands(
     )
 
 
-def pads_other_widths(
-    compiled: Sequence[CompiledTarget], numbers: str, multiple: int, widths: Sequence[int] = WIDTHS
-) -> CompiledJudgement | None:
-    """Judge whether products in `numbers` are padded exactly where their width is no multiple of this.
-
-    4,095 units on a TPU take the place of 4,096: that is padding of what was asked for, and shows in place. None, too,
-    where the widths could not tell this multiple from half of it or from twice as much.
-    """
-    exactly = {width for width in widths if width % multiple}
-    if exactly in ({width for width in widths if width % other} for other in (multiple / 2, 2 * multiple)):
-        return None
-
-    def padded(made: CompiledTarget) -> dict[int, bool] | None:
-        found = paddings(made, numbers, widths)
-        return {each.width: each.in_place + each.in_copies > 0 for each in found} if len(found) == len(widths) else None
-
-    def verdict(padded: Mapping[int, bool]) -> CompiledVerdict:
-        return "reproduced" if exactly == {width for width in widths if padded[width]} else "not reproduced"
-
-    def told(padded: Mapping[int, bool]) -> str:
-        return ", ".join(f"{width:,}" for width, is_padded in padded.items() if is_padded) or "none"
-
-    seen = _by_target(compiled, padded)
-    what = f"products are padded where their width is no multiple of {multiple}, and nowhere else"
-    note = SAME_COMPILER if all(made.kind == "tpu" for made in compiled) else OTHER_PROGRAM
-    return _judge(seen, verdict, what, {title: f"{told(each)} padded" for title, each in seen.items()}, note)
-
-
-def all_of(judgements: Sequence[CompiledJudgement]) -> CompiledJudgement:
-    """Return the judgement on a claim that says each of several things; it is inconclusive where they differ."""
-    verdicts = {each.verdict for each in judgements}
-    return CompiledJudgement(
-        verdicts.pop() if len(verdicts) == 1 else "inconclusive",
-        "; ".join(each.reason for each in judgements),
-        "; ".join(each.found for each in judgements),
-    )
-
-
 def _by_target(compiled: Sequence[CompiledTarget], ask: Callable[[CompiledTarget], T | None]) -> dict[str, T]:
     return {made.title: answer for made in compiled if (answer := ask(made)) is not None}
 
@@ -164,13 +100,11 @@ def _judge(
     what: str,
     told: Mapping[str, str],
     note: str,
-    untold: str = UNTOLD_BOUNDS,
 ) -> CompiledJudgement | None:
     """Return the verdict that all targets share; of more and less of the same direction, the less; else inconclusive.
 
     Args:
         what: the claim, as a sentence.
-        untold: why a target that is inconclusive by itself does not tell.
     """
     if not found:
         return None
@@ -180,7 +114,7 @@ def _judge(
         shared = "in direction only"
     holding, count = verdicts.count("reproduced"), len(verdicts)
     if "inconclusive" in verdicts and len(set(verdicts)) == 1:
-        reason = f"not known whether {what}: {untold}"
+        reason = f"not known whether {what}: {LEANER}"
     elif count > 1:
         reason = f"on {holding} of {count} targets {what}" + ("; they differ" if len(set(verdicts)) > 1 else "")
     else:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from pipeline.compiled.programs import Product, Step
+from pipeline.compiled.programs import Step
 from pipeline.compiled.targets import Target
 from pipeline.errors import InputError
 
@@ -46,12 +46,11 @@ def versions(target: Target) -> dict[str, str]:
         ) from None
 
 
-def open_compiler(target: Target) -> Callable[[Step | Product, str | None], dict[str, Any]]:
+def open_compiler(target: Target) -> Callable[[Step, str | None], dict[str, Any]]:
     """Return a function that compiles programs for `target`. A model is built once for steps that follow each other.
 
     It takes a program and the SHA-256 of one that is known already, and returns `program_sha256` with either
-    `unchanged`, or `refused` (the compiler's words), or the optimised program's `text`, `memory`, `costs`, and
-    `seconds`.
+    `unchanged`, or `refused` (the compiler's words), or the optimised program's `text`, `memory`, and `seconds`.
 
     Raises:
         InputError: the compiler is not installed, or JAX runs on something else.
@@ -72,11 +71,8 @@ def open_compiler(target: Target) -> Callable[[Step | Product, str | None], dict
     def shape_of(shape: tuple[int, ...], dtype: Any) -> Any:
         return jax.ShapeDtypeStruct(shape, dtype, sharding=sharding)
 
-    def lowered(program: Step | Product) -> Any:
+    def lowered(program: Step) -> Any:
         jax.config.update("jax_default_matmul_precision", _precision(target, program.numbers))
-        if isinstance(program, Product):
-            shapes = ((program.num_rows, program.width), (program.width, program.width))
-            return jax.jit(jax.numpy.matmul).lower(*(shape_of(shape, program.dtype) for shape in shapes))
         key = program.model_copy(update={"batch_size": 0}).model_dump_json()
         if key not in built:
             built.clear()
@@ -86,7 +82,7 @@ def open_compiler(target: Target) -> Callable[[Step | Product, str | None], dict
         state = jax.tree.map(lambda value: shape_of(value.shape, value.dtype), state)
         return step.lower(state, images, shape_of((program.batch_size,), "int32"))
 
-    def compile_program(program: Step | Product, known: str | None = None) -> dict[str, Any]:
+    def compile_program(program: Step, known: str | None = None) -> dict[str, Any]:
         before = lowered(program)
         digest = hashlib.sha256(before.as_text().encode()).hexdigest()
         if digest == known:
@@ -143,10 +139,8 @@ def _answers(program: Any) -> dict[str, Any]:
             ("code", "generated_code"),
         )
     }
-    costs = program.cost_analysis() or {}
     return {
         "memory": memory,
         "peak_bytes": getattr(found, "peak_memory_in_bytes", None),
-        "costs": {name: costs[name] for name in ("flops", "bytes accessed") if name in costs},
         "text": program.as_text(),
     }

@@ -8,7 +8,6 @@ from typing import NamedTuple
 # %name = f32[8,4]{1,0} opcode(%a, %b), attributes; a tuple stands in parentheses.
 _INSTRUCTION = re.compile(r"^\s*(?:ROOT )?%?([\w.-]+) = (\((?:[^()]|\([^()]*\))*\)|\S+) ([\w-]+)\(([^)]*)\)(.*)$")
 _DTYPE = re.compile(r"\b(pred|bf16|[a-z]\d+(?:e\dm\d\w*)?)\[")
-_CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
 _PLACE = re.compile(r'op_name="([^"]*)"')
 _PRECISION = re.compile(r'operand_precision(?:=\{|":\[)"?(\w+)')
 _TARGET = re.compile(r'custom_call_target="([^"]*)"')
@@ -83,28 +82,6 @@ def _place(attributes: str) -> str:
     """Return the path of names from the model down to an operation, without what JAX puts around it."""
     found = _PLACE.search(attributes)
     return re.sub(r"^jit\(\w+\)/", "", found[1]) if found else ""
-
-
-def estimated_cycles(text: str) -> int | None:
-    """Return the sum of the compiler's estimates of cycles; None where it gives none. It is no measurement."""
-    found = [int(number) for number in _CYCLES.findall(text)]
-    return sum(found) if found else None
-
-
-def wanted_bytes(text: str) -> int | None:
-    """Return the bytes of the arguments and results of a program by their shapes, before padding."""
-    found = re.search(r"entry_computation_layout=\{(.*?)\}(?:, \w+=|$)", text.partition("\n")[0])
-    if not found:
-        return None
-    return sum(_num_bytes(*shape) for shape in re.findall(r"\b(pred|bf16|[a-z]\d+)\[([\d,]*)\]", found[1]))
-
-
-def _num_bytes(dtype: str, dimensions: str) -> int:
-    width = 8 if dtype == "pred" else int(re.sub(r"\D", "", dtype))
-    size = width // 8
-    for dimension in filter(None, dimensions.split(",")):
-        size *= int(dimension)
-    return size
 
 
 def counted(found: list[Operation]) -> Counter[tuple[str, str, str, str]]:

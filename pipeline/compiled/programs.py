@@ -1,8 +1,8 @@
-"""Which programs are compiled: the steps of the sources' recipes at full scale, and products of awkward sizes."""
+"""Choose what is compiled: the training steps of the sources' recipes, at full scale."""
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
@@ -14,9 +14,6 @@ from pipeline.study.configuration import validate
 RECIPES = Path("conf/base.yaml")
 # Height, width and channels of the images, and the number of classes.
 DATASETS = {"mnist": ((28, 28, 1), 10), "cifar100": ((32, 32, 3), 100)}
-NUM_ROWS = 8192  # of a product, as in the batch of the dense benchmark
-# No two multiples of 4, 8, 64 and 128 hold for the same ones of these.
-WIDTHS = (4095, 4096, 4097, 4100, 4104, 4160, 4224)
 
 
 class Step(BaseModel):
@@ -28,7 +25,6 @@ class Step(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    kind: Literal["step"] = "step"
     benchmark: str
     recipe: dict[str, Any]
     image_shape: tuple[int, int, int]
@@ -43,29 +39,6 @@ class Step(BaseModel):
     @property
     def name(self) -> str:
         return f"{self.benchmark} {self.numbers} {self.batch_size}"
-
-
-class Product(BaseModel):
-    """A product of a matrix of `num_rows` × `width` with one of `width` × `width`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    kind: Literal["product"] = "product"
-    numbers: StepNumbers
-    num_rows: int = NUM_ROWS
-    width: int
-
-    @property
-    def policy(self) -> str:
-        return "float32" if self.numbers == "float32_default" else self.numbers
-
-    @property
-    def dtype(self) -> str:
-        return "float32" if self.numbers.startswith("float32") else self.numbers.removeprefix("mixed_")
-
-    @property
-    def name(self) -> str:
-        return f"product {self.numbers} {self.width}"
 
 
 def recipes(root: Path = Path()) -> dict[str, Benchmark]:
@@ -90,12 +63,9 @@ def step_of(name: str, benchmark: Benchmark, numbers: StepNumbers, batch_size: i
     )
 
 
-def programs(target: Target, root: Path = Path()) -> Iterator[Step | Product]:
+def programs(target: Target, root: Path = Path()) -> Iterator[Step]:
     """Yield what is compiled for every target, at B and 2B; what shares a model stands together."""
     for name, benchmark in recipes(root).items():
         for numbers in target.numbers:
             for multiplier in (1, 2):
                 yield step_of(name, benchmark, numbers, multiplier * benchmark.batch_size)
-    for numbers in target.numbers:
-        for width in WIDTHS:
-            yield Product(numbers=numbers, width=width)

@@ -1,9 +1,9 @@
 """Describe `compiled/<target>.json`: what the compiler of a device said of each program. It needs no engine."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from pipeline.compiled.targets import StepNumbers
 from pipeline.errors import InputError
@@ -28,6 +28,13 @@ class ProgramMemory(Untrusted):
     temporaries: Count
     code: Count
     peak: Count | None
+
+    @model_validator(mode="after")
+    def _takes_some(self) -> Self:
+        """Refuse what no compiler can have said: ratios are taken of it."""
+        if self.total <= 0:
+            raise ValueError("a program in it takes no memory")
+        return self
 
     @property
     def total(self) -> int:
@@ -57,52 +64,32 @@ class Refusal(Untrusted):
 
 
 class CompiledProgram(Untrusted):
-    """A program, and what the compiler said of it.
+    """A training step of a benchmark, and what the compiler said of it.
 
     Attributes:
-        benchmark: of a step; None for a product.
-        batch_size: of a step; for a product its rows.
-        width: of a product.
         program_sha256: of the program as it went into the compiler; None where that ended its process.
-        wanted_bytes: of arguments and outputs by their shapes, before anything is padded.
         operations: of the optimised program, by dtype.
         wide: where in the model operations have float32 operands; how many further places there are, is
             `num_wide_left_out`.
-        flops, bytes_moved: as the compiler counts them, where it does.
-        estimated_cycles: the sum of the compiler's own estimates, where it gives them. No measurement.
         seconds: to compile.
     """
 
-    benchmark: str | None
+    benchmark: str
     numbers: StepNumbers
     batch_size: Count
-    width: Count | None = None
     program_sha256: Sha256 | None
     refusal: Refusal | None = None
     memory: ProgramMemory | None = None
-    wanted_bytes: Count | None = None
     operations: list[Operations] = Field(default_factory=list, max_length=100)
     wide: dict[Text, Count] = Field(default_factory=dict, max_length=100)
     num_wide_left_out: Count = 0
-    flops: float | None = None
-    bytes_moved: float | None = None
-    estimated_cycles: Count | None = None
     seconds: float
-
-
-class LargestBatch(Untrusted):
-    """The largest batch of a step found to fit, and the smallest found not to; None where none was found."""
-
-    benchmark: str
-    numbers: StepNumbers
-    fits: Count | None
-    does_not_fit: Count | None
 
 
 class CompiledTarget(Untrusted):
     """All that was compiled for a target, and what it depends on."""
 
-    schema_version: Literal[1] = 1
+    schema_version: Literal[2] = 2
     target: str
     title: str
     kind: Literal["tpu", "gpu"]
@@ -112,14 +99,10 @@ class CompiledTarget(Untrusted):
     versions: Annotated[dict[Text, Text], Field(max_length=50)]
     sources: Annotated[dict[Text, Sha256], Field(max_length=100)]
     programs: Annotated[list[CompiledProgram], Field(max_length=1000)]
-    largest_batches: Annotated[list[LargestBatch], Field(max_length=100)]
 
     def find(self, benchmark: str, numbers: str, batch_size: int) -> CompiledProgram | None:
         wanted = (benchmark, numbers, batch_size)
         return next((p for p in self.programs if (p.benchmark, p.numbers, p.batch_size) == wanted), None)
-
-    def find_product(self, numbers: str, width: int) -> CompiledProgram | None:
-        return next((p for p in self.programs if (p.benchmark, p.numbers, p.width) == (None, numbers, width)), None)
 
     def fits(self, program: CompiledProgram) -> bool | None:
         """Return whether a program fits into the memory; None where the compiler refuses it for another reason."""

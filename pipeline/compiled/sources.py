@@ -24,7 +24,6 @@ STEP_CODE = (
     "pipeline/training/precision.py",
 )
 READING_CODE = (
-    "pipeline/compiled/largest.py",
     "pipeline/compiled/making.py",
     "pipeline/compiled/programs.py",
     "pipeline/compiled/targets.py",

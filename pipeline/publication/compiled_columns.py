@@ -12,7 +12,6 @@ from pipeline.compiled.schema import CompiledProgram, CompiledTarget
 from pipeline.publication.matrix import COMPILED, Cell, Column
 
 COMPILED_PAGES = "compiled"
-_KINDS = {"gpu": "nvidia_gpu", "tpu": "tpu"}  # of targets, as claims name hardware
 Recipes = Mapping[str, Mapping[str, Any]]
 
 
@@ -25,9 +24,8 @@ class TargetPage(NamedTuple):
 
     @property
     def steps(self) -> list[CompiledProgram]:
-        """List the training steps that were compiled, and not the products, the smaller before the larger."""
-        steps = [program for program in self.made.programs if program.benchmark]
-        return sorted(steps, key=lambda step: (step.benchmark or "", step.numbers, step.batch_size))
+        """List the training steps that were compiled, the smaller before the larger."""
+        return sorted(self.made.programs, key=lambda step: (step.benchmark, step.numbers, step.batch_size))
 
 
 class _Compiled(NamedTuple):
@@ -62,11 +60,6 @@ def target_pages(compiled: Sequence[CompiledTarget], recipes: Recipes, claims: C
 
 def _judge(claim: Claim, claims: Claims, made: CompiledTarget, recipes: Recipes) -> Assessment | None:
     """Judge a claim by what one target's compiler says; None where that decides nothing about it."""
-    if claim.kind == "padding":  # of what it says for several kinds of hardware, a device tells its own
-        own = {kind: multiple for kind, multiple in claim.multiples.items() if kind == _KINDS[made.kind]}
-        claim = claim.model_copy(update={"multiples": own})
-        if not own:
-            return None
     if claim.kind not in JUDGES["compiled"]:
         return None
     try:

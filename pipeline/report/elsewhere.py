@@ -1,7 +1,7 @@
-"""Arrange what was compiled for hardware that is not here: a matrix of targets by numbers, its figure, and padding."""
+"""Arrange what was compiled for hardware that is not here: a matrix of targets by numbers, and its figure."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
@@ -11,15 +11,11 @@ from matplotlib.ticker import NullFormatter
 from pipeline.comparison.vocabulary import listed
 from pipeline.compiled.answers import (
     NUMBERS,
-    cycle_ratio,
     in_16_bits,
-    largest_batch_of,
     memory_ratio,
-    paddings,
     place_words,
     rounded_to_16_bits,
 )
-from pipeline.compiled.programs import WIDTHS
 from pipeline.compiled.schema import CompiledProgram, CompiledTarget
 from pipeline.compiled.targets import GIB
 from pipeline.report.charts import Chart
@@ -36,17 +32,15 @@ def hardware_elsewhere(compiled: Sequence[CompiledTarget]) -> dict[str, Any] | N
     if not compiled:
         return None
     steps = {(p.benchmark, p.batch_size) for made in compiled for p in made.programs if p.numbers == "float32"}
-    batches = {name: sorted(size for each, size in steps if each == name) for name, _ in steps if name}
+    batches = {name: sorted(size for each, size in steps if each == name) for name, _ in steps}
     return {
         "numbers": NUMBERS,
         "matrices": {name: _matrix(compiled, name, sizes[0]) for name, sizes in sorted(batches.items())},
-        "padding": [row for made in compiled for row in _padding(made)],
-        "widths": WIDTHS,
-        "tpus": [row for made in compiled if made.kind == "tpu" for row in _tpu(made)],
+        "tpus": [row for made in compiled if made.kind == "tpu" and (row := _tpu(made))["rounded"]],
         "versions": {key: value for made in compiled for key, value in made.versions.items()},
-        "seconds": median(p.seconds for made in compiled for p in made.programs if p.benchmark and p.memory),
+        "seconds": median(p.seconds for made in compiled for p in made.programs if p.memory),
         "refusals": {
-            f"{made.title}, {p.benchmark or 'product'} in {NUMBERS[p.numbers]}": p.refusal.words
+            f"{made.title}, {p.benchmark} in {NUMBERS[p.numbers]}": p.refusal.words
             for made in compiled
             for p in made.programs
             if p.refusal and not p.refusal.for_memory
@@ -72,7 +66,6 @@ def _matrix(compiled: Sequence[CompiledTarget], benchmark: str, batch_size: int)
             "in_16_bits": in_16_bits(programs[0]) if programs[0] and programs[0].memory else None,
             "wide": _wide(programs[0]),
             "num_wide_left_out": programs[0].num_wide_left_out if programs[0] else 0,
-            "largest": largest_batch_of(made, benchmark, numbers),
         }
         for made, numbers, programs in cells
     ]
@@ -158,24 +151,10 @@ def _finding(cells: Sequence[_Row]) -> str:
     return f"{made.title}: {', '.join(told) or 'nothing was compiled'}"
 
 
-def _padding(made: CompiledTarget) -> Iterator[dict[str, Any]]:
-    """Yield a row for each kind of 16 bits; it has nothing where the target widens such products to float32."""
-    for numbers in ("mixed_float16", "mixed_bfloat16"):
-        if any(made.find_product(numbers, width) for width in WIDTHS):
-            found: Mapping[int, Any] = {each.width: each for each in paddings(made, numbers, WIDTHS)}
-            yield {"target": made.title, "numbers": numbers, "found": found}
-
-
-def _tpu(made: CompiledTarget) -> Iterator[dict[str, Any]]:
-    """Yield how a TPU multiplies float32 unless it is asked for the highest precision."""
-    narrow, default, strict = (
-        made.find_product(numbers, 4096) for numbers in ("mixed_bfloat16", "float32_default", "float32")
-    )
-    steps = [p for p in made.programs if p.benchmark and p.numbers == "float32_default" and p.memory]
-    if default or steps:
-        yield {
-            "target": made.title,
-            "rounded": [(step.benchmark, step.batch_size, rounded_to_16_bits(step)) for step in steps],
-            "default_cycles": cycle_ratio(default, narrow),
-            "strict_cycles": cycle_ratio(strict, narrow),
-        }
+def _tpu(made: CompiledTarget) -> dict[str, Any]:
+    """Say how a TPU multiplies float32 unless it is asked for the highest precision."""
+    steps = [p for p in made.programs if p.numbers == "float32_default" and p.memory]
+    return {
+        "target": made.title,
+        "rounded": [(step.benchmark, step.batch_size, rounded_to_16_bits(step)) for step in steps],
+    }
