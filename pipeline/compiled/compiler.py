@@ -1,26 +1,19 @@
-"""A process that compiles programs for one target. Every answer is kept, and an interruption loses one program."""
+"""A process that compiles programs for one target, as they are asked for."""
 
-import gzip
-import hashlib
 import json
 import re
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
-from pathlib import Path
 from typing import IO, Any, cast
 
-from pipeline.compiled.lowering import ENVIRONMENT, MAX_WORDS, versions
+from pipeline.compiled.lowering import MAX_WORDS
 from pipeline.compiled.programs import Step
 from pipeline.compiled.reading import read_answer
 from pipeline.compiled.schema import CompiledProgram
-from pipeline.compiled.sources import STEP_CODE, step_sources
 from pipeline.compiled.targets import Target
 from pipeline.errors import InputError
-from pipeline.study.user_code import digest
-
-ANSWERS = Path(".cache/compiled")
 
 
 class Compiler:
@@ -28,18 +21,13 @@ class Compiler:
 
     Args:
         known: what was compiled before. A program that has not changed since is not compiled again.
-        answers: a folder in which answers lie under names that say all they depend on.
     """
 
-    def __init__(self, target: Target, known: Iterable[CompiledProgram] = (), answers: Path = ANSWERS) -> None:
+    def __init__(self, target: Target, known: Iterable[CompiledProgram] = ()) -> None:
         self._target = target
         self._known = {_key(found): found for found in known if found.memory}
-        self._answers = answers
         self._process: subprocess.Popen[str] | None = None
         self._errors: IO[str] | None = None
-        self._basis = json.dumps(
-            [target.description(versions(target)), versions(target), ENVIRONMENT, step_sources()], sort_keys=True
-        )
 
     def __enter__(self) -> "Compiler":
         return self
@@ -53,24 +41,13 @@ class Compiler:
         Raises:
             InputError: the compiler is not installed, or the program can't be made.
         """
-        path = self._path(program)
         known = self._known.get(_key(program))
-        if not path.exists():
-            asked = {"program": program.model_dump(mode="json"), "known": known.program_sha256 if known else None}
-            if words := self._ask(asked | {"path": str(path)}):
-                return read_answer(program, {"program_sha256": None, "refused": words, "seconds": 0.0})
-        with gzip.open(path, "rt", encoding="utf-8") as file:
-            answer = json.load(file)
-        if "unchanged" not in answer:
-            return read_answer(program, answer)
-        path.unlink()  # it holds only for the file that is read now
-        return cast(CompiledProgram, known)
+        asked = {"program": program.model_dump(mode="json"), "known": known.program_sha256 if known else None}
+        answer = self._ask(asked)
+        return known if known and "unchanged" in answer else read_answer(program, answer)
 
-    def _path(self, program: Step) -> Path:
-        return self._answers / f"{answer_name(self._basis, program)}.json.gz"
-
-    def _ask(self, asked: dict[str, Any]) -> str | None:
-        """Have `asked` compiled; return the last words of a compiler that ended the process."""
+    def _ask(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """Return the answer of the process; where its compiler ended it, a refusal with its last words."""
         if self._process is None:
             self._errors = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115  as long as the process
             self._process = subprocess.Popen(
@@ -82,8 +59,8 @@ class Compiler:
             )
         stdin, stdout = cast(IO[str], self._process.stdin), cast(IO[str], self._process.stdout)
         print(json.dumps(asked), file=stdin, flush=True)
-        if stdout.readline():
-            return None
+        if line := stdout.readline():
+            return cast(dict[str, Any], json.loads(line))
         status, errors = self._process.wait(), cast(IO[str], self._errors)
         errors.seek(0)
         said = errors.read()
@@ -92,7 +69,8 @@ class Compiler:
             raise InputError(f"{self._target.title}: {last_message(said)}")
         if status == -9:
             raise InputError(f"{self._target.title}: the system ended the compiler, mostly for lack of memory here.")
-        return f"the compiler ended its process with status {status}: {said[-MAX_WORDS:].strip()}"
+        words = f"the compiler ended its process with status {status}: {said[-MAX_WORDS:].strip()}"
+        return {"program_sha256": None, "refused": words, "seconds": 0.0}
 
     def _end(self) -> None:
         if self._process is not None and self._errors is not None:
@@ -112,17 +90,6 @@ def last_message(said: str) -> str:
         exception = re.search(r"^[A-Za-z_][\w.]*: .*", raised, re.MULTILINE | re.DOTALL)
         message = exception[0] if exception else plain.rpartition("\n")[2]
     return re.sub(r"\n\n+", "\n", message)[:2000]
-
-
-def answer_name(basis: str, program: Step) -> str:
-    """Return a name that says all that the answer for `program` depends on, the code of a user's model included.
-
-    Raises:
-        InputError: there is no such code.
-    """
-    source = program.recipe["model"]["source"]
-    code = "" if source in STEP_CODE else digest(Path(source))
-    return hashlib.sha256((basis + code + program.model_dump_json()).encode()).hexdigest()
 
 
 def _key(program: Step | CompiledProgram) -> tuple[str, str, int]:

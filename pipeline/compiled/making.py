@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pipeline.compiled.compiler import ANSWERS, Compiler
+from pipeline.compiled.compiler import Compiler
 from pipeline.compiled.lowering import ENVIRONMENT, versions
 from pipeline.compiled.programs import programs
 from pipeline.compiled.schema import COMPILED_FILES, CompiledProgram, CompiledTarget, read_target
@@ -12,6 +12,7 @@ from pipeline.compiled.targets import Target
 from pipeline.errors import InputError
 from pipeline.files.writing import write_whole
 
+UNFINISHED = Path(".cache/compiled")
 # What decides whether an unchanged program would be read as it was.
 READERS = tuple(f"pipeline/compiled/{name}.py" for name in ("lowering", "optimised", "reading", "schema"))
 Say = Callable[[str], None]
@@ -25,17 +26,20 @@ def make_target(target: Target, say: Say, folder: Path = COMPILED_FILES, benchma
         benchmarks: the names of those to compile and nothing else; by default all.
     """
     path = folder / f"{target.name}.json"
+    unfinished = UNFINISHED / path.name
     made = _empty(target)
-    answers = ANSWERS if folder == COMPILED_FILES else folder / "answers"
-    with Compiler(target, _known(made, path), answers) as compiler:
+    known = [*_known(made, path), *_known(made, unfinished)]
+    with Compiler(target, known) as compiler:
         for program in programs(target):
             if benchmarks and program.benchmark not in benchmarks:
                 continue
             found = compiler.compile(program)
             made.programs.append(found)
+            if found not in known:
+                _write(made, unfinished)
             say(f"{target.name}: {program.name}: {describe_program(made, found)}")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, made.model_dump_json(indent=1) + "\n")
+    _write(made, path)
+    unfinished.unlink(missing_ok=True)
 
 
 def describe_program(made: CompiledTarget, found: CompiledProgram) -> str:
@@ -45,6 +49,11 @@ def describe_program(made: CompiledTarget, found: CompiledProgram) -> str:
         return f"{why}: {found.refusal.words[:200] if found.refusal else ''}"
     fits = "" if made.fits(found) else ", which does not fit"
     return f"{found.memory.total / 2**20:,.0f} MiB{fits}, compiled in {found.seconds:.0f} s"
+
+
+def _write(made: CompiledTarget, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, made.model_dump_json(indent=1) + "\n")
 
 
 def _empty(target: Target) -> CompiledTarget:

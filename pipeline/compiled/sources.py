@@ -62,17 +62,6 @@ def recipes_digest(described: dict[str, dict[str, Any]]) -> str:
     return hashlib.sha256(json.dumps(described).encode()).hexdigest()
 
 
-def step_sources(root: Path = Path()) -> dict[str, str]:
-    """Return the digests of the code that makes a program of a recipe, and has it compiled."""
-    return {path: _code_digest(root / path) for path in STEP_CODE}
-
-
-def changed_sources(noted: dict[str, str], root: Path = Path()) -> list[str]:
-    """Return the sources whose digests are not the noted ones."""
-    now = source_digests(root)
-    return sorted(path for path in now.keys() | noted.keys() if now.get(path) != noted.get(path))
-
-
 def _code_digest(path: Path) -> str:
     """Return the SHA-256 of what Python runs of a file."""
     tree = ast.parse(path.read_text(encoding="utf-8"))

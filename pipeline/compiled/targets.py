@@ -62,73 +62,32 @@ def _gpu(name: str, title: str, numbers: GpuNumbers) -> Target:
     return Target(name, title, "gpu", numbers.device_memory_size, "1x1x1", numbers)
 
 
-_AMPERE_SHARED, _HOPPER_SHARED = (167_936, 166_912), (233_472, 232_448)
-_HOPPER = (9, 0)
+_V100 = GpuNumbers(
+    "Tesla V100-SXM2-16GB", (7, 0), 80, 64, 898_048_000_000, 6_291_456, 1.53, 16_935_682_048, 98_304, 98_304
+)
+_A100 = GpuNumbers(
+    "NVIDIA A100-SXM4-40GB", (8, 0), 108, 64, 1_555_200_000_000, 41_943_040, 1.41, 42_331_013_120, 167_936, 166_912
+)
+_H100 = GpuNumbers(
+    "NVIDIA H100 80GB HBM3", (9, 0), 132, 128, 3_352_320_000_000, 52_428_800, 1.98, 84_942_979_072, 233_472, 232_448
+)
+_H200 = _H100._replace(
+    name="NVIDIA H200 141GB HBM3e", memory_bandwidth=4_800_000_000_000, device_memory_size=151_397_597_184
+)
+_B200 = GpuNumbers(
+    "NVIDIA B200", (10, 0), 148, 128, 7_672_320_000_000, 132_644_864, 1.965, 191_514_411_008, 233_472, 232_448
+)
 _TARGETS = (
     Target("tpu-v3", "TPU v3 (one core)", "tpu", 16 * GIB, "v3:2x2"),
     Target("tpu-v4", "TPU v4", "tpu", 32 * GIB, "v4:2x2x1"),
     Target("tpu-v5e", "TPU v5e", "tpu", 16 * GIB, "v5e:2x2"),
     Target("tpu-v5p", "TPU v5p", "tpu", 95 * GIB, "v5p:2x2x1"),
     Target("tpu-v6e", "TPU v6e", "tpu", 32 * GIB, "v6e:2x2"),
-    _gpu(
-        "v100-16gb",
-        "NVIDIA V100, 16 GB",
-        GpuNumbers(
-            "Tesla V100-SXM2-16GB", (7, 0), 80, 64, 898_048_000_000, 6_291_456, 1.53, 16_935_682_048, 98_304, 98_304
-        ),
-    ),
-    _gpu(
-        "a100-40gb",
-        "NVIDIA A100, 40 GB",
-        GpuNumbers(
-            "NVIDIA A100-SXM4-40GB",
-            (8, 0),
-            108,
-            64,
-            1_555_200_000_000,
-            41_943_040,
-            1.41,
-            42_331_013_120,
-            *_AMPERE_SHARED,
-        ),
-    ),
-    _gpu(
-        "h100",
-        "NVIDIA H100, 80 GB",
-        GpuNumbers(
-            "NVIDIA H100 80GB HBM3",
-            _HOPPER,
-            132,
-            128,
-            3_352_320_000_000,
-            52_428_800,
-            1.98,
-            84_942_979_072,
-            *_HOPPER_SHARED,
-        ),
-    ),
-    _gpu(
-        "h200",
-        "NVIDIA H200, 141 GB",
-        GpuNumbers(
-            "NVIDIA H200 141GB HBM3e",
-            _HOPPER,
-            132,
-            128,
-            4_800_000_000_000,
-            52_428_800,
-            1.98,
-            151_397_597_184,
-            *_HOPPER_SHARED,
-        ),
-    ),
-    _gpu(
-        "b200",
-        "NVIDIA B200, 180 GB",
-        GpuNumbers(
-            "NVIDIA B200", (10, 0), 148, 128, 7_672_320_000_000, 132_644_864, 1.965, 191_514_411_008, *_HOPPER_SHARED
-        ),
-    ),
+    _gpu("v100-16gb", "NVIDIA V100, 16 GB", _V100),
+    _gpu("a100-40gb", "NVIDIA A100, 40 GB", _A100),
+    _gpu("h100", "NVIDIA H100, 80 GB", _H100),
+    _gpu("h200", "NVIDIA H200, 141 GB", _H200),
+    _gpu("b200", "NVIDIA B200, 180 GB", _B200),
 )
 TARGETS = {target.name: target for target in _TARGETS}
 
