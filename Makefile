@@ -104,15 +104,12 @@ check-reports: .venv/ready .validators/ready ## verify every study under docs/re
 site: .venv/ready ## build the site of the studies under docs/reports; ADDRESS=… for its feed
 	@python -m stages.site $(if $(ADDRESS),--address $(ADDRESS))
 
-bench: .venv/ready ## intervals and alarms by simulation, costs beside a script's (hours); LIGHT=file.json a few; DEVICE=gpu how full it is
+bench: .venv/ready ## intervals and alarms by simulation, costs beside a script's; LIGHT=file.json the costs alone, in three minutes
 ifneq ($(LIGHT),)
-	@mkdir -p $(dir $(LIGHT)) && python -m bench.costs --light --store $(LIGHT)
-else ifneq ($(DEVICE),)
-	@python -m bench.device --device $(DEVICE) --engine $(if $(filter cuda-jax tpu,$(ENGINE)),jax,tensorflow)
+	@mkdir -p $(dir $(LIGHT)) && python -m bench.costs --store $(LIGHT)
 else
 	@python -m bench.intervals
 	@python -m bench.drift
-	@python -m bench.scaling
 	@python -m bench.costs
 endif
 

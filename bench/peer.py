@@ -1,12 +1,10 @@
-"""Train one run as the notebooks do it: the peer that `stages.train` is measured against.
+"""Train one run as a notebook does it: the peer that `stages.train` is measured against.
 
 A plain script on Keras and TFDS, on the same prepared files, with the same model, recipe and number of epochs. It takes
 the settings of a run as JSON and prints its measurements as JSON, last of all.
 
-`input` says which notebooks it follows. "pipeline" is the CIFAR-100 notebook's: a `tf.data` pipeline that is shuffled
-and cut once, cached, repeated, shuffled, batched, resized and rescaled. "arrays" is the MNIST notebook's: arrays in
-memory, rescaled to float32 before training. The quick study takes 3,000 of CIFAR-100's 50,000 examples at random; both
-sides read all 50,000 for that.
+Its input is the CIFAR-100 notebook's: a `tf.data` pipeline that is shuffled and cut once, cached, repeated, shuffled,
+batched, resized and rescaled.
 """
 
 import argparse
@@ -47,12 +45,11 @@ class Times(keras.callbacks.Callback):
 
 
 def train(settings: dict[str, Any]) -> dict[str, Any]:
-    """Train and evaluate; `settings` are a benchmark of a study, and `policy`, `batch_size`, `seed` and `input`."""
+    """Train and evaluate; `settings` are a benchmark of a study, and `policy`, `batch_size`, `seed` and `tf32`."""
     keras.utils.set_random_seed(settings["seed"])
     keras.config.set_dtype_policy(settings["policy"])
     tf.config.experimental.enable_tensor_float_32_execution(settings["tf32"])
-    load = from_arrays if settings["input"] == "arrays" else from_pipeline
-    image_shape, num_classes, steps_per_epoch, training, validation, test = load(settings)
+    image_shape, num_classes, steps_per_epoch, training, validation, test = read(settings)
     model = build(settings["model"], image_shape, num_classes)
     optimizer = {"adam": keras.optimizers.Adam, "rmsprop": keras.optimizers.RMSprop}[settings["optimizer"]["name"]]
     model.compile(
@@ -64,21 +61,19 @@ def train(settings: dict[str, Any]) -> dict[str, Any]:
     )
     times = Times()
     model.fit(
-        **training,
+        training,
+        steps_per_epoch=steps_per_epoch,
+        shuffle=False,
         epochs=settings["num_epochs"],
         validation_data=validation,
-        validation_batch_size=settings["evaluation_batch_size"] if settings["input"] == "arrays" else None,
         callbacks=[times],
     )
-    _, accuracy = model.evaluate(**test)
-    examples = settings["split"]["num_train_examples"]
+    _, accuracy = model.evaluate(test)
     return {
         "num_parameters": model.count_params(),
         "batch_size": settings["batch_size"],
         "num_epochs": len(times.train_seconds),
         "steps_per_epoch": steps_per_epoch,
-        # A repeated pipeline knows no ends of epochs: every batch of it is a whole one.
-        "num_images_per_epoch": examples if settings["input"] == "arrays" else steps_per_epoch * settings["batch_size"],
         "train_seconds": times.train_seconds,
         "validation_seconds": times.validation_seconds,
         "test_accuracy": float(accuracy),
@@ -97,7 +92,7 @@ def build(model: dict[str, Any], image_shape: tuple[int, int, int], num_classes:
     return module.build(num_classes=num_classes, image_shape=image_shape, **arguments)
 
 
-def from_pipeline(settings: dict[str, Any]) -> tuple[Any, ...]:
+def read(settings: dict[str, Any]) -> tuple[Any, ...]:
     (train, test), info = tfds.load(
         settings["dataset"],
         split=["train", "test"],
@@ -128,34 +123,9 @@ def from_pipeline(settings: dict[str, Any]) -> tuple[Any, ...]:
         (size, size, channels),
         num_classes,
         steps_per_epoch,
-        {"x": batches, "steps_per_epoch": steps_per_epoch, "shuffle": False},
+        batches,
         validation,
-        {"x": test.batch(settings["evaluation_batch_size"]).map(prepare)},
-    )
-
-
-def from_arrays(settings: dict[str, Any]) -> tuple[Any, ...]:
-    """Serve images that are used at the size and in the order they have."""
-    ((images, labels), test), info = tfds.load(
-        settings["dataset"],
-        split=["train", "test"],
-        as_supervised=True,
-        batch_size=-1,
-        with_info=True,
-    )
-    images, labels = images.numpy().astype("float32") / 255, labels.numpy()
-    num_train, num_held_out = (settings["split"][f"num_{part}_examples"] for part in ("train", "validation"))
-    return (
-        images.shape[1:],
-        info.features["label"].num_classes,
-        -(-num_train // settings["batch_size"]),
-        {"x": images[:num_train], "y": labels[:num_train], "batch_size": settings["batch_size"]},
-        (images[-num_held_out:], labels[-num_held_out:]),
-        {
-            "x": test[0].numpy().astype("float32") / 255,
-            "y": test[1].numpy(),
-            "batch_size": settings["evaluation_batch_size"],
-        },
+        test.batch(settings["evaluation_batch_size"]).map(prepare),
     )
 
 

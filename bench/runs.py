@@ -1,4 +1,4 @@
-"""Measure a run beside a plain script's: overhead, images per second, peak memory.
+"""Measure a run beside a plain script's: overhead and peak memory, in small.
 
 Overhead is what a process takes besides steady epochs, the same of both sides:
 
@@ -13,9 +13,8 @@ validation; there, too, the plain script reads its data. `Times` of `bench.peer`
 """
 
 import json
-import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -29,33 +28,19 @@ from pipeline.comparison.finished_runs import read_epochs, read_record
 from pipeline.files import yaml_files
 from pipeline.study.schema import RunKey, Study
 
-OURS = "ours"
-PEERS = {
-    "pipeline": "a plain Keras script on tf.data, as the CIFAR-100 notebook",
-    "arrays": "a plain Keras script on float32 arrays, as the MNIST notebook",
-}
-VARIANTS = ("float32", "float32_2x", "mixed_float16", "mixed_float16_2x", "mixed_bfloat16")
-MNIST, CIFAR = "mnist_dense", "cifar100_efficientnet_b0"
-OVERHEAD_TARGET = 0.45
-MEMORY_TARGETS = {CIFAR: 0.7}
-SPEED_TARGETS = {(MNIST, 28): 1.0, (CIFAR, 32): 1.1, (CIFAR, 224): 1.0}
-# Two cores train 10 to 40 images of 224 × 224 a second: two or four steps an epoch have to do.
-FULL_SIZE = {
-    "image_size": 224,
-    "split": {"num_train_examples": 64, "num_validation_examples": 16, "shuffle_seed": 42},
-    "batch_size": 16,
-    "evaluation_batch_size": 16,
-    "model": {"name": "efficientnet", "number": 0, "source": "pipeline/models/efficientnet.py"},
-}
-SMALL: dict[str, dict[str, Any]] = {
-    MNIST: {"split": {"num_train_examples": 17_000, "num_validation_examples": 3_000, "shuffle_seed": None}},
-    CIFAR: {"split": {"num_train_examples": 480, "num_validation_examples": 120, "shuffle_seed": 42}},
+PEER = "a plain Keras script on tf.data, as the CIFAR-100 notebook"
+VARIANT = "float32"
+NUM_TURNS = 2
+# The rest of the data sets would take longer than all that is measured; they are noise, besides.
+NUM_FAKE_EXAMPLES = 20_000, 500
+SMALL = {
+    "mnist_dense": {"num_train_examples": 17_000, "num_validation_examples": 3_000, "shuffle_seed": None},
+    "cifar100_efficientnet_b0": {"num_train_examples": 480, "num_validation_examples": 120, "shuffle_seed": 42},
 }
 
 
 class Run(NamedTuple):
     overhead_seconds: float
-    images_per_second: float
     peak_resident_bytes: int
     trained: tuple[int, int, int, int]  # parameters, batch size, epochs, steps an epoch
 
@@ -69,109 +54,79 @@ def overhead(seconds: float, train_seconds: Sequence[float], validation_seconds:
     return seconds - sum(train_seconds) - sum(validation_seconds) + excess
 
 
-def composed(profile: str) -> Study:
-    """Return the study of that profile, whatever params.yaml says."""
+def small_quick_study() -> Study:
+    """Return one seed of the profile `quick`, whatever params.yaml says, on few examples."""
     with initialize_config_dir(str(REPOSITORY / "conf"), version_base=None):
-        values = compose("config", overrides=[f"profile={profile}"])
-    return Study.model_validate(OmegaConf.to_container(values, resolve=True))
-
-
-def quick_study(changes: Mapping[str, Mapping[str, Any]] | None = None) -> Study:
-    """Return one seed of the profile `quick`, with `changes` to benchmarks by name, and `VARIANTS` of all of them."""
-    values = composed("quick").model_dump(mode="json")
-    for name in VARIANTS:
-        values["variants"][name]["benchmarks"] = None
-    for name, change in (changes or {}).items():
-        values["benchmarks"][name] |= change
+        values: Any = OmegaConf.to_container(compose("config", overrides=["profile=quick"]), resolve=True)
+    for name, split in SMALL.items():
+        values["benchmarks"][name]["split"] = split
     return Study.model_validate(values | {"seeds": [0]})
 
 
-def prepare(folder: Path, study: Study, num_fake_examples: tuple[int, int] | None = None) -> None:
-    """Write the arrays of `study` under `folder`, from TFDS; or so many training and test examples of noise."""
+def prepare(folder: Path, study: Study) -> None:
+    """Write the arrays of `study` under `folder`, of noise."""
+    from bench.fake_datasets import write_fake_tfds
+
     (folder / "params.yaml").write_text(yaml_files.dump(study.model_dump(mode="json")), encoding="utf-8")
     (folder / "requirements").symlink_to(REPOSITORY / "requirements")
-    if num_fake_examples:
-        from bench.fake_datasets import write_fake_tfds
-
-        write_fake_tfds(folder / "tfds", [dataset.tfds for dataset in study.datasets.values()], *num_fake_examples)
+    write_fake_tfds(folder / "tfds", [dataset.tfds for dataset in study.datasets.values()], *NUM_FAKE_EXAMPLES)
     for dataset in study.datasets:
         _run(folder, "stages.download", "--dataset", dataset)
 
 
 def _run(folder: Path, *module: str) -> Cost:
-    """Run with the fake data sets of `folder` if it has some, else with the user's.
-
-    Their path may start where the user is.
-    """
-    fake, users = folder / "tfds", os.environ.get("TFDS_DATA_DIR")
-    data = fake if fake.exists() else users and Path(users).expanduser().absolute()
-    variables = {"TFDS_DATA_DIR": str(data)} if data else {}
-    return measure(sys.executable, "-m", *module, cwd=folder, variables=variables)
+    return measure(sys.executable, "-m", *module, cwd=folder, variables={"TFDS_DATA_DIR": str(folder / "tfds")})
 
 
-def measure_benchmark(
-    folder: Path,
-    study: Study,
-    benchmark: str,
-    variants: Sequence[str],
-    repeats: int,
-    peers: Sequence[str] = tuple(PEERS),
-) -> list[dict[str, Any]]:
-    """Measure `benchmark` in the folder that `prepare` made: speed of every variant, the rest of the first.
-
-    In each turn every variant runs once on every side, in every other turn on ours last.
-    """
-    if benchmark != MNIST:  # whose notebook alone trains on arrays
-        peers = ("pipeline",)
-    ours: dict[str, list[Run]] = {variant: [] for variant in variants}
-    theirs: dict[tuple[str, str], list[Run]] = {(variant, peer): [] for variant in variants for peer in peers}
-    for turn in range(repeats):
-        for variant in variants:
-            for side in in_turn(turn, [OURS, *peers]):
-                if side == OURS:
-                    ours[variant].append(_ours(folder, RunKey(benchmark, variant, 0)))
-                else:
-                    settings = peer_settings(study, benchmark, variant, side)
-                    theirs[variant, side].append(_peers(folder, settings))
-            if any(theirs[variant, peer][-1].trained != ours[variant][-1].trained for peer in peers):
-                raise RuntimeError(f"{benchmark} {variant}: the peer has not trained the same")
-    size, rows = study.benchmarks[benchmark].image_size, []
-    for (variant, peer), runs in theirs.items():
-        where = {"benchmark": benchmark, "image_size": size, "variant": variant, "of": PEERS[peer]}
-        if variant == variants[0] and size != FULL_SIZE["image_size"]:
-            rows.append(_figure("overhead", "seconds", ours[variant], runs, target=OVERHEAD_TARGET, **where))
-            target = MEMORY_TARGETS.get(benchmark)
-            rows.append(_figure("peak_memory", "peak_resident_bytes", ours[variant], runs, target=target, **where))
-        speed = {"better": "higher", "target": SPEED_TARGETS[benchmark, size]}
-        rows.append(_figure("throughput", "images_per_second", ours[variant], runs, **speed, **where))
-    return rows
+def measure_runs(folder: Path) -> Iterator[dict[str, Any]]:
+    """Measure a run of each benchmark in `folder`: ours and the peer's in turns, in every other turn ours last."""
+    study = small_quick_study()
+    prepare(folder, study)
+    for benchmark in study.benchmarks:
+        yield from measure_benchmark(folder, study, benchmark)
 
 
-def _figure(name: str, unit: str, ours: Sequence[Run], theirs: Sequence[Run], **options: Any) -> dict[str, Any]:
-    field = "overhead_seconds" if name == "overhead" else unit
-    values = ([getattr(run, field) for run in side] for side in (ours, theirs))
-    return figure(name, unit, *values, **options)
+def measure_benchmark(folder: Path, study: Study, benchmark: str) -> list[dict[str, Any]]:
+    """Measure `benchmark` in the folder that `prepare` made."""
+    ours: list[Run] = []
+    theirs: list[Run] = []
+    for turn in range(NUM_TURNS):
+        for side in in_turn(turn, [ours, theirs]):
+            is_ours = side is ours
+            side.append(_ours(folder, benchmark) if is_ours else _peers(folder, peer_settings(study, benchmark)))
+        if theirs[-1].trained != ours[-1].trained:
+            raise RuntimeError(f"{benchmark}: the peer has not trained the same")
+    return [
+        figure(
+            name,
+            unit,
+            *([getattr(run, field) for run in side] for side in (ours, theirs)),
+            of=PEER,
+            benchmark=benchmark,
+        )
+        for name, unit, field in (
+            ("overhead", "seconds", "overhead_seconds"),
+            ("peak_memory", "peak_resident_bytes", "peak_resident_bytes"),
+        )
+    ]
 
 
-def peer_settings(study: Study, benchmark: str, variant: str, peer: str) -> dict[str, Any]:
+def peer_settings(study: Study, benchmark: str, variant: str = VARIANT) -> dict[str, Any]:
     """Return the settings with which `bench.peer` trains what `stages.train` does."""
     recipe, chosen = study.benchmarks[benchmark], study.variants[variant]
     decided = {"policy": chosen.policy, "batch_size": recipe.batch_size * chosen.batch_multiplier, "seed": 0}
-    decided["tf32"] = chosen.tf32
-    return recipe.model_dump(mode="json") | decided | {"input": peer}
+    return recipe.model_dump(mode="json") | decided | {"tf32": chosen.tf32}
 
 
-def _ours(folder: Path, key: RunKey) -> Run:
-    arguments = ("--benchmark", key.benchmark, "--variant", key.variant, "--seed", str(key.seed))
-    cost = _run(folder, "stages.train", *arguments)
+def _ours(folder: Path, benchmark: str) -> Run:
+    key = RunKey(benchmark, VARIANT, 0)
+    cost = _run(folder, "stages.train", "--benchmark", benchmark, "--variant", VARIANT, "--seed", "0")
     record = read_record(key, folder)
     epochs = read_epochs(record, folder)
-    train_seconds, validation_seconds = zip(
-        *((epoch.train_seconds, epoch.validation_seconds) for epoch in epochs), strict=True
-    )
     return Run(
-        overhead(cost.seconds, train_seconds, validation_seconds),
-        record.times.images_per_second or 0.0,
+        overhead(
+            cost.seconds, [epoch.train_seconds for epoch in epochs], [epoch.validation_seconds for epoch in epochs]
+        ),
         cost.peak_resident_bytes,
         (record.num_parameters or 0, record.planned.batch_size, record.num_epochs, record.planned.steps_per_epoch),
     )
@@ -183,7 +138,6 @@ def _peers(folder: Path, settings: Mapping[str, Any]) -> Run:
     measured = json.loads(next(line for line in reversed(cost.printed.splitlines()) if line.startswith("{")))
     return Run(
         overhead(cost.seconds, measured["train_seconds"], measured["validation_seconds"]),
-        measured["num_images_per_epoch"] / median(measured["train_seconds"][1:]),
         cost.peak_resident_bytes,
         tuple(measured[name] for name in ("num_parameters", "batch_size", "num_epochs", "steps_per_epoch")),
     )
