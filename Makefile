@@ -74,8 +74,8 @@ ifneq ($(filter-out $(RUNTIMES),$(TARGET)),)
 advise: known-targets .compilers/ready
 	@.compilers/bin/python -m stages.advise_target --target '$(TARGET)' $(ADVISE_OPTIONS)
 else
-advise: .venv/ready ## say whether mixed precision is worth it for MODEL=… on DATASET=… at BATCH=…, BUDGET=180 s; TARGET=tpu-v5e elsewhere
-	@python -m stages.advise $(if $(BUDGET),--budget $(BUDGET)) $(ADVISE_OPTIONS)
+advise: .venv/ready ## compose a study of MODEL=… on DATASET=… at BATCH=…: is mixed precision worth it? TARGET=tpu-v5e asks its compiler
+	@python -m stages.advise $(ADVISE_OPTIONS)
 endif
 
 compiled: known-targets .compilers/ready ## compile the sources' steps for hardware that is not here; TARGETS="tpu-v5e h100", by default all

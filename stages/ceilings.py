@@ -10,17 +10,16 @@ from pathlib import Path
 from pipeline.errors import InputError
 from pipeline.machine.hardware import this_machine
 from pipeline.numerics.ceiling import largest_batch
-from pipeline.study.schema import PARAMS, load_study
+from pipeline.study.schema import load_study
 from stages import run
 from stages.try_batch import DOES_NOT_FIT
 
 CEILINGS = Path("results/ceilings.json")
 
 
-def fits(benchmark: str, variant: str, batch_size: int, study: Path = PARAMS) -> bool:
+def fits(benchmark: str, variant: str, batch_size: int) -> bool:
     """Return whether two training steps at `batch_size` fit. Raise `InputError` if they fail for another reason."""
     command = [sys.executable, "-m", "stages.try_batch", "--benchmark", benchmark, "--variant", variant]
-    command += ["--study", str(study)]
     done = subprocess.run(
         [*command, "--batch-size", str(batch_size)], capture_output=True, text=True, errors="replace", check=False
     )

@@ -2,17 +2,16 @@
 
 import argparse
 import sys
-from pathlib import Path
 
 from pipeline.machine.engine_choice import choose_engine
-from pipeline.study.schema import PARAMS, load_study
+from pipeline.study.schema import load_study
 from stages import run
 
 DOES_NOT_FIT = 3
 
 
 def main(arguments: argparse.Namespace) -> None:
-    study = load_study(arguments.study)
+    study = load_study()
     benchmark = study.benchmarks[arguments.benchmark]
     variant = study.variants[arguments.variant]
     choose_engine(study.engine, [variant.policy])
@@ -41,6 +40,5 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m stages.try_batch", description=__doc__)
     parser.add_argument("--benchmark", required=True, help="a benchmark of params.yaml")
     parser.add_argument("--variant", required=True, help="a variant of params.yaml")
-    parser.add_argument("--study", type=Path, default=PARAMS, help="by default params.yaml")
     parser.add_argument("--batch-size", required=True, type=int)
     run(main, parser)

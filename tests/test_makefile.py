@@ -247,7 +247,7 @@ def test_a_target_that_is_not_here_is_asked_of_its_compiler(folder):
     assert sized.splitlines()[-1].split()[-2:] == ["--image-size", "224"]
     for engine in ("cuda", "cuda-jax"):
         asked = ("advise", f"TARGET={engine}", f"ENGINE={engine}", "MODEL=m", "DATASET=d")
-        assert "stages.advise  --model" in planned(folder, *asked)
+        assert "stages.advise --model" in planned(folder, *asked)
 
 
 @pytest.mark.parametrize("arguments", [["compiled", "TARGETS=tpu-v9"], ["advise", "TARGET=tpu-v9"]])

@@ -1,1 +1,1 @@
-"""Advise whether mixed precision is worth it for a model on this machine, and propose a study that would show it."""
+"""Propose a study that shows whether mixed precision is worth it for a model on this machine."""

@@ -103,11 +103,3 @@ def speed(policy: str, tf32: bool, hardware: Hardware) -> Speed:
     if not tf32:
         return "in hardware"
     return device.bfloat16 if hardware.kind == "tpu" else device.tf32  # what float32 products round to there
-
-
-def channel_multiple(hardware: Hardware) -> int | None:
-    """Return the multiple that `hardware` wants widths of 16-bit matrices to be; None where it gains nothing.
-
-    NVIDIA, Deep Learning Performance guide, Matrix Multiplication, section 2: 8 for 16-bit types on tensor cores.
-    """
-    return 8 if hardware.kind == "nvidia_gpu" and device_of(hardware).float16 == "in hardware" else None

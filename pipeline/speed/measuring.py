@@ -24,7 +24,7 @@ MIN_SETTLED_LAUNCHES = 4
 
 
 def measure_benchmark(
-    study: Study, benchmark: str, side_by_side: bool, say: Callable[[str], None], path: Path = PARAMS
+    study: Study, benchmark: str, side_by_side: bool, say: Callable[[str], None]
 ) -> tuple[Measurement, Speeds, dict[str, Any]]:
     """Train every variant of `benchmark` in turns, the baseline twice, for as long as the study says.
 
@@ -33,7 +33,6 @@ def measure_benchmark(
 
     Args:
         side_by_side: whether processes of all variants may live at once.
-        path: the file that holds `study`.
 
     Raises:
         InputError: a process ended for another reason than its memory or its time, or before it could say where it is.
@@ -43,7 +42,7 @@ def measure_benchmark(
     timed = dict.fromkeys(measured_as(study, benchmark).values())
     max_steps = {name: max_block_steps(recipe, variants[name].batch_multiplier) for name in timed}
     max_steps = {baseline: max_steps[baseline], REPEAT: max_steps[baseline]} | max_steps
-    command = ["stages.train_blocks", "--study", str(path), "--benchmark", benchmark, "--variant"]
+    command = ["stages.train_blocks", "--study", str(PARAMS), "--benchmark", benchmark, "--variant"]
     with tempfile.TemporaryDirectory() as folder:
         described = Path(folder, "environment.json")
 

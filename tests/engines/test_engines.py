@@ -48,9 +48,7 @@ def test_jax_passes_the_tests_of_training_and_numerics():
             "growth_period",
             "dtypes_under",
             "random_state",
-            "sigmoids",  # of the health check: gradients, values and layers inside layers
-            "squares",
-            "inside",
+            "planted_fault",
         ),
     ]
     files = ["tests/test_training.py", "tests/test_numerics.py", "tests/test_checkpoint.py", "tests/test_health.py"]
