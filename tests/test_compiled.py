@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 from conftest import REPOSITORY
 
+from pipeline.claims import compiled_judges as judging
 from pipeline.claims.compiled_judges import read_compiled_evidence
 from pipeline.claims.results import load_results
-from pipeline.compiled import answers, judging, sources
+from pipeline.compiled import answers, sources
 from pipeline.compiled.compiler import last_message
 from pipeline.compiled.lowering import versions
 from pipeline.compiled.optimised import operations
@@ -64,15 +65,14 @@ ENTRY %main.1 (a: f16[4,2]) -> f32[2] {
 
 def test_products_and_convolutions_of_a_tpu_are_told_apart_and_typed_by_their_computation():
     inside, outside = operations(TPU_TEXT)
-    assert inside == ("product", "bfloat16", "bfloat16", "highest", "jvp(dense)/dense_1/dot_general")
-    assert outside == ("convolution", "float32", "float32", "default", "jvp(net)/conv2d/conv_general_dilated")
+    assert inside == ("product", "bfloat16", "bfloat16", "jvp(dense)/dense_1/dot_general")
+    assert outside == ("convolution", "float32", "float32", "jvp(net)/conv2d/conv_general_dilated")
 
 
 def test_library_calls_of_a_gpu_are_products_and_convolutions():
     found = operations(GPU_TEXT)
     assert [each.kind for each in found] == ["product", "convolution", "product"]
     assert [each.operands for each in found] == ["float16", "float16", "float32"]
-    assert [each.precision for each in found] == ["highest", "default", "default"]
 
 
 STEP = Step(
@@ -143,7 +143,7 @@ def test_memory_is_compared_with_strict_float32_at_the_same_batch():
 
 def test_operands_rounded_by_the_compiler_are_counted_in_float32_too():
     def several(operands, count):
-        return {"kind": "product", "operands": operands, "result": "float32", "precision": "default", "count": count}
+        return {"kind": "product", "operands": operands, "result": "float32", "count": count}
 
     found = program("float32_default", 1, operations=[several("bfloat16 × float32", 5), several("float32", 1)])
     assert answers.rounded_to_16_bits(found) == (5, 6)
@@ -389,7 +389,7 @@ def test_claims_on_memory_are_judged_by_all_targets():
 
     assert judged() is None
     assert judged(0.5, 0.6)[::2] == ("reproduced", "t0: 0.50×; t1: 0.60×")
-    assert judged(0.5, 0.5).found == "t0 · t1: 0.50×"
+    assert judged(0.5, 0.5).measured == "t0 · t1: 0.50×"
     assert judged(0.7, 0.8).verdict == "in direction only"
     assert judged(1.1).verdict == "not reproduced"
     assert judging.KEEPS_MORE in judged(1.1).reason

@@ -8,13 +8,13 @@ from test_compiled import made_up, program
 from test_study import composed
 from test_verdicts import CPU, comparison, ratio
 
+from pipeline.claims.compiled_judges import KEEPS_MORE
 from pipeline.claims.evidence import Evidence, check_variant
 from pipeline.claims.judges import JUDGES
 from pipeline.claims.kinds import DEFAULT
 from pipeline.claims.schema import load_claims
 from pipeline.claims.verdicts import judge_claims, other_recipe
 from pipeline.comparison.vocabulary import CONTRARY
-from pipeline.compiled.judging import KEEPS_MORE
 from pipeline.compiled.schema import CompiledTarget
 from pipeline.machine.hardware import Hardware
 from pipeline.numerics.facts import TRIALS
@@ -155,7 +155,7 @@ def compiled_programs(claim, holds: bool) -> list:
     batch_size = recipes_for(claim)[claim.benchmark]["batch_size"]
     if claim.kind == "rounding":
         operands = "bfloat16 × float32" if holds else "float32"
-        product = {"kind": "product", "operands": operands, "result": "float32", "precision": "default", "count": 8}
+        product = {"kind": "product", "operands": operands, "result": "float32", "count": 8}
         return [program("float32_default", 1000, batch_size, benchmark=claim.benchmark, operations=[product])]
     variant = CLAIMS.variants[claim.candidate]
     if claim.kind == "memory":

@@ -9,18 +9,16 @@ from typing import NamedTuple
 _INSTRUCTION = re.compile(r"^\s*(?:ROOT )?%?([\w.-]+) = (\((?:[^()]|\([^()]*\))*\)|\S+) ([\w-]+)\(([^)]*)\)(.*)$")
 _DTYPE = re.compile(r"\b(pred|bf16|[a-z]\d+(?:e\dm\d\w*)?)\[")
 _PLACE = re.compile(r'op_name="([^"]*)"')
-_PRECISION = re.compile(r'operand_precision(?:=\{|":\[)"?(\w+)')
 _TARGET = re.compile(r'custom_call_target="([^"]*)"')
 _SHORT = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "f64": "float64"}
 
 
 class Operation(NamedTuple):
-    """A matrix product or a convolution: dtypes of operands and result, precision, and its place in the model."""
+    """A matrix product or a convolution: dtypes of operands and result, and its place in the model."""
 
     kind: str
     operands: str
     result: str
-    precision: str
     place: str
 
 
@@ -43,12 +41,10 @@ def _operations(text: str) -> Iterator[Operation]:
         dtypes[name] = first[1] if first else ""
         if kind := _kind(opcode, attributes):
             operands = [_operand(part, dtypes) for part in re.split(r",\s*(?![^\[{]*[\]}])", inputs)[:2]]
-            precision = _PRECISION.search(attributes)
             yield Operation(
                 kind,
                 " × ".join(dict.fromkeys(_SHORT.get(dtype, dtype) for dtype in operands)),
                 _SHORT.get(dtypes[name], dtypes[name]),
-                precision[1].lower() if precision else _algorithm(attributes),
                 _place(attributes),
             )
 
@@ -74,16 +70,12 @@ def _operand(text: str, dtypes: dict[str, str]) -> str:
     return written[1] if written else dtypes.get(text.strip().split(" ")[-1].lstrip("%"), "")
 
 
-def _algorithm(attributes: str) -> str:
-    return "tf32" if "ALG_DOT_TF32" in attributes or "dot_tf32" in attributes else "default"
-
-
 def _place(attributes: str) -> str:
     """Return the path of names from the model down to an operation, without what JAX puts around it."""
     found = _PLACE.search(attributes)
     return re.sub(r"^jit\(\w+\)/", "", found[1]) if found else ""
 
 
-def counted(found: list[Operation]) -> Counter[tuple[str, str, str, str]]:
-    """Return how many operations there are of each kind, operands, result and precision."""
-    return Counter(operation[:4] for operation in found)
+def counted(found: list[Operation]) -> Counter[tuple[str, str, str]]:
+    """Return how many operations there are of each kind, operands and result."""
+    return Counter(operation[:3] for operation in found)

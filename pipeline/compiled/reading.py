@@ -29,8 +29,8 @@ def read_answer(program: Step, answer: dict[str, Any]) -> CompiledProgram:
         **asked,
         memory=ProgramMemory(**answer["memory"], peak=answer["peak_bytes"] or None),
         operations=[
-            Operations(kind=kind, operands=operands, result=result, precision=precision, count=count)  # type: ignore[arg-type]
-            for (kind, operands, result, precision), count in sorted(counted(found).items())
+            Operations(kind=kind, operands=operands, result=result, count=count)  # type: ignore[arg-type]
+            for (kind, operands, result), count in sorted(counted(found).items())
         ],
         wide=dict(sorted(wide.items())[:MAX_PLACES]),
         num_wide_left_out=max(0, len(wide) - MAX_PLACES),

@@ -43,16 +43,11 @@ class ProgramMemory(Untrusted):
 
 
 class Operations(Untrusted):
-    """Products or convolutions of the optimised program that have operands of the same dtypes and one precision.
-
-    `precision` is what the program asks for: "highest" multiplies float32 as float32, "tf32" and "default" as the
-    device does by default. It says nothing where operands have 16 bits.
-    """
+    """Count the products or convolutions of the optimised program that have operands and results of the same dtypes."""
 
     kind: Literal["product", "convolution"]
     operands: Annotated[str, Field(max_length=50)]
     result: Annotated[str, Field(max_length=50)]
-    precision: Annotated[str, Field(max_length=20)]
     count: Count
 
 
