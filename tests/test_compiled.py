@@ -14,7 +14,7 @@ from conftest import REPOSITORY
 from pipeline.claims import compiled_judges as judging
 from pipeline.claims.compiled_judges import read_compiled_evidence
 from pipeline.claims.results import load_results
-from pipeline.compiled import answers, sources
+from pipeline.compiled import answers, making, sources
 from pipeline.compiled.compiler import last_message
 from pipeline.compiled.lowering import versions
 from pipeline.compiled.optimised import operations
@@ -182,6 +182,43 @@ def test_an_unknown_target_lists_the_known_ones():
         [sys.executable, "-m", "stages.compiled", "tpu-v9"], cwd=REPOSITORY, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr.startswith("error: TARGET: must be one of tpu-v3")) == (2, True)
+
+
+def test_an_interrupted_call_goes_on_where_it_was(tmp_path, monkeypatch):
+    asked = []
+
+    class Compiler:
+        """Stand for a compiler, which the tests' environment has not, and end after three programs."""
+
+        def __init__(self, _, known):
+            self._known = {(each.benchmark, each.numbers, each.batch_size): each for each in known}
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+        def compile(self, step):
+            key = step.benchmark, step.numbers, step.batch_size
+            if key in self._known:
+                return self._known[key]
+            asked.append(key)
+            if len(asked) == 4:
+                raise InputError("the system ended the compiler")
+            return program(step.numbers, 1, step.batch_size, benchmark=step.benchmark)
+
+    installed = {"nvidia-cuda-runtime-cu12": "12.9.79", "nvidia-cudnn-cu12": "9.28.0.42"}
+    monkeypatch.setattr(making, "versions", lambda _: installed)
+    monkeypatch.setattr(making, "Compiler", Compiler)
+    monkeypatch.setattr(making, "UNFINISHED", tmp_path / "unfinished")
+    with pytest.raises(InputError, match="ended the compiler"):
+        making.make_target(TARGETS["v100-16gb"], print, tmp_path)
+    assert not (tmp_path / "v100-16gb.json").exists()
+    making.make_target(TARGETS["v100-16gb"], print, tmp_path)
+    assert len(read_target("v100-16gb", tmp_path).programs) == 12
+    assert len(asked) == 12 + 1  # the fourth twice
+    assert not list((tmp_path / "unfinished").iterdir())
 
 
 @pytest.mark.parametrize(("target", "package"), [("tpu-v5e", "libtpu"), ("h100", "jax-cuda12-plugin")])
