@@ -14,7 +14,7 @@ RUNTIMES := cpu cuda cuda-jax tpu
 ASK := $(BIN)/python -m stages.runtime $(if $(PROFILE)$(SMALL),--profile '$(or $(PROFILE),quick)')
 ANSWER := $(shell $(ASK) $(if $(filter repro study .venv/ready,$(MAKECMDGOALS)),--here) 2>/dev/null)
 RUNTIME := $(or $(filter $(RUNTIMES),$(firstword $(ANSWER))),$(shell cat .venv/ready 2>/dev/null),cpu)
-ENGINE ?= $(if $(filter gpu,$(DEVICE)),cuda,$(or $(filter $(RUNTIMES),$(word 2,$(ANSWER))),$(RUNTIME)))
+ENGINE ?= $(or $(filter $(RUNTIMES),$(word 2,$(ANSWER))),$(RUNTIME))
 $(if $(filter $(RUNTIMES),$(ENGINE)),,$(error ENGINE is one of $(RUNTIMES), not '$(ENGINE)'))
 SETTINGS := $(strip $(PROFILE:%=profile=%) $(if $(SMALL),size=small) $(if $(filter-out $(RUNTIME),$(ENGINE)),--runtime $(ENGINE)))
 LOCKS := requirements/$(ENGINE).txt requirements/workflow.txt
