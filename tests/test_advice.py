@@ -70,13 +70,13 @@ def test_asked_for_as_a_user_does(project, capfd):
 
 def test_data_that_are_not_there_are_prepared(tmp_path, monkeypatch, capfd):
     make_project(tmp_path / "project", dense_study(num_epochs=2), PROFILE)
-    write_fake_tfds(tmp_path / "tfds", names=["mnist"])
+    write_fake_tfds(tmp_path / "tfds", names=["fashion_mnist"])
     monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path / "tfds"))
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
     monkeypatch.delenv("PYTHONPATH", raising=False)  # the copy's own modules
     monkeypatch.chdir(tmp_path / "project")
     for is_first in (True, False):
-        found = stage.prepared("mnist", DatasetSource(tfds="mnist"), in_study=True)
+        found = stage.prepared("mnist", DatasetSource(tfds="fashion_mnist"), in_study=True)
         assert found["num_train_examples"] == 60
         assert ("preparing mnist\n" in capfd.readouterr().out) is is_first
 
