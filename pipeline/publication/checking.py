@@ -119,6 +119,9 @@ def _earlier_commit(folder: Path) -> str | None:
 
 
 def _ask_git(*arguments: str) -> str:
-    """Return what git prints of this project; nothing where it fails."""
-    done = subprocess.run(["git", *arguments], cwd=PROJECT, capture_output=True, text=True, check=False)
+    """Return what git prints of this project; nothing where it fails, or where there is no git."""
+    try:
+        done = subprocess.run(["git", *arguments], cwd=PROJECT, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return ""
     return done.stdout.strip()
