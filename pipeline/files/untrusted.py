@@ -40,7 +40,7 @@ class Untrusted(BaseModel):
 def read_bytes(path: Path, remedy: Remedy, max_bytes: int = MAX_BYTES) -> bytes:
     """Return the content of a regular file, and refuse anything else that lies at `path`."""
     if not path.is_file():
-        raise InputError(f"{excerpt(path)} is missing, or is no file. {remedy.missing}")
+        raise InputError(f"{excerpt(path)} is missing. {remedy.missing}")
     if path.stat().st_size > max_bytes:
         raise damaged(path, f"it has more than {max_bytes // 2**20 or 1} MiB", remedy)
     return path.read_bytes()

@@ -42,7 +42,7 @@ def _read(path: Path, names: tuple[str, ...], remedy: Remedy, kinds: str) -> dic
 def map_integers(path: Path, remedy: Remedy) -> np.memmap:
     """Map the array of integers in an npy file into memory, whatever its shape."""
     if not path.is_file():
-        raise InputError(f"{excerpt(path)} is missing, or is no file. {remedy.missing}")
+        raise InputError(f"{excerpt(path)} is missing. {remedy.missing}")
     try:
         array: np.memmap = np.lib.format.open_memmap(path, mode="r")
     except Exception as error:  # as above

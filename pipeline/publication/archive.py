@@ -19,7 +19,7 @@ NOT_READ = ("ro-crate-metadata.json", "sbom.json", "dvc.lock")
 OF_THE_PROJECT = ("dvc.yaml", "CITATION.cff", "codemeta.json", "LICENSE")
 MEASURED = ("results/numerics.json", "results/ceilings.json", "results/layers.csv")
 # Recomputed from the records by whoever checks the archive: the numbers, and what judges and templates make of them.
-NUMBERS = (
+TABLES = (
     "results/comparison.json",
     "results/agreement.json",
     "results/summary.json",
@@ -28,7 +28,7 @@ NUMBERS = (
     "results/epochs.csv",
     "results/pairs.csv",
 )
-RECOMPUTED = (*NUMBERS, "results/verdicts.json", "results/status.json", "results/report.html")
+RECOMPUTED = (*TABLES, "results/verdicts.json", "results/status.json", "results/report.html")
 # What was compiled and by which recipes; claims are judged by both. Some of them may be missing.
 COMPILED_FOR = (*(f"{COMPILED_FILES}/{target}.json" for target in TARGETS), str(RECIPES))
 OF_A_RUN = ("record.json", "epochs.csv", "predictions.npz", "weights.npz")

@@ -12,10 +12,10 @@ from pipeline.claims.result_files import Judgement
 from pipeline.claims.verdicts import judge_results
 from pipeline.errors import InputError
 from pipeline.files.untrusted import excerpt, read_zip
-from pipeline.publication.archive import GET_IT_AGAIN, NUMBERS, unpack
+from pipeline.publication.archive import GET_IT_AGAIN, TABLES, unpack
 from pipeline.publication.project_files import OtherDayError, check_project_files, not_of_project
 from pipeline.publication.published import FILES, Published, check_size, read_published
-from pipeline.publication.recomputing import SURPRISES, in_words, recompute
+from pipeline.publication.recomputing import SURPRISES, words_of, recompute
 from pipeline.publication.validation import crate_faults
 from pipeline.report.rendering import PROJECT
 
@@ -82,7 +82,7 @@ def _verify(study: Published) -> Checked:
             raise InputError(f"{archive} is no valid crate:\n" + "\n".join(f"  {fault}" for fault in faults))
     found = recompute(archive)
     if found.differing:
-        error = InputError if found.differing.keys() & set(NUMBERS) else OtherDayError
+        error = InputError if found.differing.keys() & set(TABLES) else OtherDayError
         raise error(f"{archive}: its records give other results than were published.\n{found.differences}")
     return Checked(study, found.num_runs, judge_today(archive), not_ours, own_claims)
 
@@ -100,7 +100,7 @@ def judge_today(archive: Path) -> list[Judgement]:
             shutil.copyfile(PROJECT / "claims.yaml", root / "claims.yaml")
             return judge_results(root)
         except (InputError, *SURPRISES) as error:
-            words = in_words(error, root)
+            words = words_of(error, root)
             raise OtherSchemaError(f"{archive}: today's rules can't judge its results: {words}") from None
 
 

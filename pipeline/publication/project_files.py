@@ -11,7 +11,7 @@ from pipeline.report.rendering import PROJECT
 
 
 class OtherDayError(InputError):
-    """What was published may be right, by another day's code, claims or compilers."""
+    """Refuse what may be right by another day's code, claims or compilers."""
 
 
 def not_of_project(root: Path) -> list[str]:

@@ -53,7 +53,7 @@ def recompute(archive: Path) -> Recomputation:
             made["results/report.html"] = render(execute(root))
             num_runs = len(load_study(root / "params.yaml").runs())
         except (InputError, PapermillExecutionError, *SURPRISES) as error:
-            words = in_words(error, root)
+            words = words_of(error, root)
             raise InputError(
                 words if str(archive) in words else f"{excerpt(archive)} does not recompute: {words}"
             ) from None
@@ -68,7 +68,7 @@ def recompute(archive: Path) -> Recomputation:
     )
 
 
-def in_words(error: Exception, root: Path) -> str:
+def words_of(error: Exception, root: Path) -> str:
     """Say what ended the reading of the archive that is unpacked in `root`."""
     if isinstance(error, InputError):
         return str(error).replace(f"{root}/", "")
