@@ -1,11 +1,9 @@
 """Files and folders that come into their place whole or not at all."""
 
-import ast
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from test_names import modules
 
 from pipeline.files.writing import whole, write_whole
 
@@ -58,18 +56,3 @@ def test_several_may_write_the_same_text_at_once(tmp_path):
 def current_umask(folder: Path) -> int:
     (folder / "plain").touch()
     return 0o666 & ~(folder / "plain").stat().st_mode
-
-
-def test_nobody_else_renames_what_is_half_made():
-    """`records` has a lock and a fault of its own, and the collector of a campaign may come second."""
-    elsewhere = {
-        path
-        for path, module in modules("pipeline", "stages").items()
-        for node in ast.walk(module)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-        if node.func.attr in ("replace", "rename") and len(node.args) == 1 and not node.keywords
-    }
-    assert {path for path in elsewhere if not path.startswith("pipeline/records/")} == {
-        "pipeline/files/writing.py",
-        "pipeline/campaign/fan_out.py",
-    }

@@ -1,4 +1,4 @@
-"""The examples of the how-to pages are what the project takes today."""
+"""What the pages tell people to follow, run or copy is there: links, commands and examples."""
 
 import json
 import re
@@ -10,6 +10,7 @@ from pipeline import engine  # noqa: F401  loads the engine quietly
 
 # isort: split
 import keras
+import pytest
 
 from pipeline.campaign.cluster import Cluster
 from pipeline.claims.judges import JUDGES
@@ -20,6 +21,22 @@ from pipeline.study.configuration import validate
 from pipeline.study.variant import Variant
 
 from conftest import REPOSITORY  # isort: skip
+
+PAGES = [*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").glob("*.md"), *(REPOSITORY / "docs/decisions").glob("*.md")]
+
+
+@pytest.mark.parametrize("page", sorted(PAGES), ids=lambda page: str(page.relative_to(REPOSITORY)))
+def test_links_and_commands_of_a_page_lead_somewhere(page):
+    text = page.read_text()
+    links = re.findall(r'\]\(([^)#]+)[^)]*\)|(?:src|srcset)="([^"]+)"', text)
+    files = {page.parent / (a or b) for a, b in links if "://" not in (a or b)}
+    files |= {REPOSITORY / "stages" / f"{name}.py" for name in re.findall(r"python -m stages\.(\w+)", text)}
+    files |= {REPOSITORY / name for name in re.findall(r"\btests/test_\w+\.py", text)}
+    missing = {file for file in files if not file.exists()}
+    assert missing <= {REPOSITORY / "docs" / "badge.svg"}  # of a site that is yet to be made
+    makefile = (REPOSITORY / "Makefile").read_text()
+    targets = re.findall(r"^ {4}make ([a-z][a-z-]*)", text, re.MULTILINE)
+    assert [target for target in targets if not re.search(rf"^{target}:", makefile, re.MULTILINE)] == []
 
 
 def example(page: str, begin: str, end: str) -> str:
