@@ -18,7 +18,6 @@ Contents = dict[str, bytes]
 RUN = "runs/wide/mixed/seed-1/"
 BLOCKS, CIRCUMSTANCES = "results/speed/wide.csv", "results/speed/wide.json"
 RECORD, EPOCHS, PREDICTIONS = RUN + "record.json", RUN + "epochs.csv", RUN + "predictions.npz"
-WEIGHTS = RUN + "weights.npz"
 
 
 def contents_of(archive: Path) -> Contents:
@@ -249,11 +248,6 @@ DAMAGED_RUNS: dict[str, tuple[str, Edit, str]] = {
     "predictions of negative classes": (PREDICTIONS, shifted(-1), "negative"),
     "predictions of nothing": (PREDICTIONS, npz_of(b""), "is damaged"),
     "half of the predictions": (PREDICTIONS, first(60), "is damaged"),
-    "weights of integers": (WEIGHTS, npz(start=HUNDRED, end=HUNDRED), "arrays of floating point numbers"),
-    "weights of another number": (WEIGHTS, npz(start=ONES * 0.5, end=ONES * 0.5), "must have 1024 numbers"),
-    "weights that are not finite": (WEIGHTS, npz(start=np.ones(1024), end=np.full(1024, np.nan)), "not finite"),
-    "weights without an end": (WEIGHTS, npz(start=np.ones(1024)), "does not hold start and end"),
-    "weights of nothing": (WEIGHTS, whole(b""), "is damaged"),
     "predictions of rotten bits": (PREDICTIONS, lambda content: content[:80] + b"\xff" * 20 + content[100:], "is damaged"),
 }  # fmt: skip
 

@@ -21,7 +21,6 @@ from xdist.scheduler import LoadScopeScheduling
 from pipeline.records.measured import Memory, Scores, Times
 from pipeline.records.planned import Planned, planned
 from pipeline.records.schema import EpochRecord, Outcome, RunRecord
-from pipeline.records.sketch import NUM_BUCKETS
 from pipeline.records.writing import write_run
 from pipeline.speed.blocks import REPEAT, PlacedBlock
 from pipeline.speed.estimates import Speeds
@@ -44,7 +43,6 @@ TOGETHER = {
         "tests/test_publishing.py",
         "tests/test_offline.py",
         "tests/test_history.py",
-        "tests/test_vocabulary.py",
         "tests/browser/",
         "tests/validators/",
     ),
@@ -386,14 +384,6 @@ def predictions(record: RunRecord) -> np.ndarray:
     return (np.arange(record.num_test_examples) >= num_right).astype(np.int64)
 
 
-def weights(record: RunRecord) -> dict[str, np.ndarray]:
-    """Sketches of weights that depend on the seed, and at the end a little on the variant."""
-    start = np.random.default_rng(record.seed).normal(size=NUM_BUCKETS).astype(np.float32)
-    of_variant = np.random.default_rng([record.seed, *record.variant.encode()]).normal(size=NUM_BUCKETS)
-    end = (start * 2 + 0.1 * of_variant).astype(np.float32)
-    return {"start": start, "end": end if record.outcome == "completed" else end[:0]}
-
-
 def write_small_run(root: Path, record: RunRecord, *train_seconds: float) -> RunRecord:
     """Writes the run with these epochs and returns its record, whose times are those of the epochs."""
     epochs = epoch_records(*train_seconds, num_examples=record.planned.num_train_examples)
@@ -415,5 +405,5 @@ def write_small_run(root: Path, record: RunRecord, *train_seconds: float) -> Run
         epochs[-1] = epochs[-1].model_copy(update=ends)
         times["planned"] = record.planned.model_copy(update={"num_epochs": len(epochs)})
     record = changed(record, **times)
-    write_run(root, record, epochs, labels, predicted, weights(record))
+    write_run(root, record, epochs, labels, predicted)
     return record

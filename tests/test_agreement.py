@@ -4,11 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from conftest import epoch_records, planned_record, small_study, timed, weights
+from conftest import epoch_records, planned_record, small_study, timed
 
 from pipeline.comparison.agreement import agreements, differing
 from pipeline.comparison.blocks import compare
-from pipeline.comparison.distance import weight_distance
 from pipeline.comparison.finished_runs import Run
 from pipeline.statistics.intervals import ratio as mean_ratio
 from pipeline.statistics.seeds import ratio_to_seeds
@@ -66,20 +65,6 @@ def test_a_ratio_that_has_no_interval(theirs, ours, expected):
     assert (found.ratio, found.low, found.high) == expected
 
 
-def test_weights_are_compared_in_units_of_how_far_training_moves_them():
-    starts = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]])
-    theirs = starts + np.array([[3.0, 4.0], [-4.0, 3.0], [0.0, 5.0]])  # each moves by 5
-    ours = theirs + np.array([[0.0, 1.0], [2.0, 0.0], [0.0, -1.5]])
-    found = weight_distance(starts, theirs, ours)
-    assert found.between_variants == pytest.approx([0.2, 0.4, 0.3])
-    assert found.between_starts == pytest.approx([2.0, 2.0, math.sqrt(8)])
-    between = [math.hypot(3, 1), math.hypot(3, 11), math.hypot(6, 12)]
-    assert found.between_seeds == pytest.approx([each / 5 for each in between])
-    assert found.ratio.ratio == pytest.approx(0.3 / (sum(between) / 15))
-    assert found.ratio.low < found.ratio.ratio < found.ratio.high
-    assert weight_distance(starts, starts, ours) is None
-
-
 def test_only_seeds_that_both_completed_count():
     study = small_study()
     labels = {name: np.zeros(3, np.int64) for name in study.benchmarks}
@@ -88,7 +73,7 @@ def test_only_seeds_that_both_completed_count():
         predicted = np.array([0, 0, key.seed])
         if (key.variant, key.seed) == ("mixed", 1) or (key.variant == "mixed_2x" and key.seed):
             predicted = np.empty(0, np.int64)
-        runs[key] = Run(planned_record(key), epoch_records(9.0, 2.0), predicted, weights(planned_record(key)))
+        runs[key] = Run(planned_record(key), epoch_records(9.0, 2.0), predicted)
     pairs = compare(study, runs, timed(study, {})).pairs
     found = {(each.benchmark, each.candidate): each for each in agreements(study, pairs, runs, labels)}
     assert found.keys() == {("wide", "float32_2x"), ("wide", "mixed"), ("narrow", "float32_2x")}
@@ -100,10 +85,7 @@ def test_only_seeds_that_both_completed_count():
 def test_a_pair_has_the_seeds_of_the_one_that_is_run_at_fewer():
     study = small_study(num_seeds_by_variant={"wide": {"mixed": 2}})
     labels = {name: np.zeros(3, np.int64) for name in study.benchmarks}
-    runs = {
-        key: Run(planned_record(key), epoch_records(9.0, 2.0), np.array([0, 0, key.seed]), weights(planned_record(key)))
-        for key in study.runs()
-    }
+    runs = {key: Run(planned_record(key), epoch_records(9.0, 2.0), np.array([0, 0, key.seed])) for key in study.runs()}
     found = compare(study, runs, timed(study, {}))
     num_seeds = {pair.candidate: pair.num_seeds for pair in found.pairs if pair.benchmark == "wide"}
     assert num_seeds == {"float32_2x": 3, "mixed": 2, "mixed_2x": 3}

@@ -96,7 +96,7 @@ def test_a_damaged_run_or_one_that_contradicts_itself_is_not_compared(study, put
 @pytest.mark.parametrize(
     "place", [archives.a_folder, archives.a_pipe, archives.a_circle, archives.a_device, archives.nothing]
 )
-@pytest.mark.parametrize("name", [archives.RECORD, archives.EPOCHS, archives.PREDICTIONS, archives.WEIGHTS])
+@pytest.mark.parametrize("name", [archives.RECORD, archives.EPOCHS, archives.PREDICTIONS])
 def test_what_is_no_file_of_a_run_is_refused(study, put_back, name, place):
     place(put_back(name))
     assert "dvc repro" in refused(lambda: compare_runs(study), Path(name).name + " is (missing|damaged)")

@@ -5,7 +5,7 @@ import os
 import time
 
 import pytest
-from conftest import ENGINE, benchmark, changed, epoch_records, planned_record, predictions, small_study, timed, weights
+from conftest import ENGINE, benchmark, changed, epoch_records, planned_record, predictions, small_study, timed
 
 from pipeline.comparison.blocks import compare
 from pipeline.comparison.finished_runs import Run, read_predictions, read_record
@@ -61,7 +61,7 @@ def runs(outcome, run_seconds=120.0, max_run_seconds=120.0, **more):
             changes = {"outcome": outcome, "final_test_accuracy": None, "num_epochs": 0, "run_seconds": run_seconds}
             changes, seconds = changes | {"max_run_seconds": max_run_seconds} | more, ()
         record = planned_record(key, **changes)
-        made[key] = Run(record, epoch_records(*seconds), predictions(record), weights(record))
+        made[key] = Run(record, epoch_records(*seconds), predictions(record))
     return made
 
 
@@ -151,7 +151,7 @@ def test_a_pair_on_different_kernels_says_so():
         record = finished.record
         if key.variant == "mixed":
             record = planned_record(key, environment=record.environment | {"kernels": "oneDNN"})
-        made[key] = Run(record, epoch_records(9.0, 2.0), predictions(record), weights(record))
+        made[key] = Run(record, epoch_records(9.0, 2.0), predictions(record))
 
     class Results:
         study, comparison = small_study(), compare(small_study(), made, timed(small_study(), {}))

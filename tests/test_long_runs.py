@@ -9,7 +9,6 @@ import pytest
 from conftest import small_study
 
 from pipeline.comparison.agreement import differing
-from pipeline.comparison.distance import weight_distance
 from pipeline.comparison.schema import Agreement
 from pipeline.report.long_runs import long_run_charts
 
@@ -77,15 +76,13 @@ def agreement(num_classes: int) -> Agreement:
     changed = other * (labels % 2)
     changed[-2:] = 1
     found = differing(theirs, np.stack([labels + changed, theirs[1]]), labels)
-    starts, ends = np.array([[0.0, 0.0], [3.0, 4.0]]), np.array([[0.0, 5.0], [3.0, 9.0]])
-    weights = weight_distance(starts, ends, ends + np.diag([1.0, 2.0]))
-    return Agreement(benchmark="wide", baseline="float32", candidate="mixed", seeds=[0, 1], weights=weights, **found)
+    return Agreement(benchmark="wide", baseline="float32", candidate="mixed", seeds=[0, 1], **found)
 
 
 def test_predictions_beside_those_of_another_seed_are_told():
     """Of 40 examples, 20 differ between seeds; 11 between variants at seed 0 and none at seed 1."""
     charts = long_run_charts(results(agreements=[agreement(20)]), "wide")
-    assert charts.keys() == {"examples", "classes", "weights"}
+    assert charts.keys() == {"examples", "classes"}
     assert told(charts["examples"]) == (
         "Test examples that are predicted otherwise, wide: two seeds of float32 differ in 50.0%, from 50.0% to 50.0%; "
         "mixed beside float32 at the same seed in 13.8%, 0.28 times as many (no interval)"
@@ -98,21 +95,10 @@ def test_predictions_beside_those_of_another_seed_are_told():
     assert charts["classes"].rows[:2] == [[0, "0", "50"], [1, "25", "50"]]
 
 
-def test_weights_beside_those_of_another_seed_are_told():
-    chart = long_run_charts(results(agreements=[agreement(1)]), "wide")["weights"]
-    assert told(chart) == (
-        "Distance of the weights at the end, in units of how far training moves those of float32, wide: two seeds "
-        "of it end 1 apart and start 1 apart; mixed ends 0.3 from float32 at the same seed, 0.3 times as far "
-        "as two seeds (no interval)"
-    )
-    between = ["float32, two seeds each", "", "", "", "1", "1", "1"]
-    assert chart.rows == [["mixed", "0.3", "–", "–", "0.3", "0.2", "0.4"], between]
-
-
 @pytest.mark.parametrize("num_classes", [1, 19])
 def test_few_classes_make_no_figure(num_classes):
     charts = long_run_charts(results(agreements=[agreement(num_classes)]), "wide")
-    assert charts.keys() == {"examples", "weights"}
+    assert charts.keys() == {"examples"}
 
 
 def test_a_pair_of_another_baseline_is_in_no_figure():

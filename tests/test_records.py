@@ -144,7 +144,6 @@ def test_missing_parts_are_missing_and_not_damaged(tmp_path, make_record):
     for name, read in (
         ("epochs.csv", finished_runs.read_epochs),
         ("predictions.npz", finished_runs.read_predictions),
-        ("weights.npz", finished_runs.read_weights),
     ):
         (tmp_path / KEY.directory / name).unlink()
         with pytest.raises(InputError, match=rf"{name} is missing\. Make the run: dvc repro train@0-wide-float32"):

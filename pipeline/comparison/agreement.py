@@ -1,6 +1,6 @@
-"""Compare what runs predict, and where their weights end: a candidate with its baseline, the baseline at two seeds.
+"""Compare what runs predict: a candidate with its baseline, the baseline at two seeds.
 
-Another seed changes predictions and weights too. The question is whether precision changes more of them.
+Another seed changes predictions too. The question is whether precision changes more of them.
 """
 
 import itertools
@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.comparison.distance import weight_distance
 from pipeline.comparison.finished_runs import Run
 from pipeline.comparison.schema import MIN_COMPARED_SEEDS, Agreement, Pair
 from pipeline.statistics.seeds import ratio_to_seeds
@@ -36,15 +35,12 @@ def agreements(
         seeds = [seed for seed in fewest if all(len(of(name, seed).predicted) for name in names)]
         if len(seeds) >= MIN_COMPARED_SEEDS:
             theirs, ours = ([of(name, seed) for seed in seeds] for name in names)
-            ends = (np.stack([run.weights["end"] for run in each]) for each in (theirs, ours))
-            starts = np.stack([run.weights["start"] for run in theirs])
             found.append(
                 Agreement(
                     benchmark=pair.benchmark,
                     baseline=pair.baseline,
                     candidate=pair.candidate,
                     seeds=seeds,
-                    weights=weight_distance(starts, *ends),
                     **differing(_predicted(theirs), _predicted(ours), labels[pair.benchmark]),
                 )
             )

@@ -11,7 +11,7 @@ import numpy as np
 from pipeline.comparison import timing
 from pipeline.comparison.agreement import agreements
 from pipeline.comparison.blocks import compare
-from pipeline.comparison.finished_runs import Run, read_epochs, read_predictions, read_record, read_weights
+from pipeline.comparison.finished_runs import Run, read_epochs, read_predictions, read_record
 from pipeline.comparison.finished_speeds import check_circumstances, read_speeds
 from pipeline.comparison.schema import Comparison
 from pipeline.comparison.summary import summarise, table
@@ -29,7 +29,7 @@ def compare_runs(root: Path = Path()) -> tuple[Comparison, dict[str, str]]:
     records = {key: read_record(key, root) for key in study.runs()}
     labels: dict[str, np.ndarray] = {}  # by benchmark
     runs = {
-        key: Run(record, read_epochs(record, root), read_predictions(record, root, labels), read_weights(record, root))
+        key: Run(record, read_epochs(record, root), read_predictions(record, root, labels))
         for key, record in records.items()
     }
     speeds = {name: read_speeds(study, name, root) for name in study.benchmarks}

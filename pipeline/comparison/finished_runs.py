@@ -1,7 +1,7 @@
 """Read what finished runs left behind, and check that its files agree."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,25 +9,20 @@ import numpy as np
 
 from pipeline.files import untrusted
 from pipeline.files.untrusted import Remedy, damaged
-from pipeline.files.untrusted_arrays import read_floats, read_integers
+from pipeline.files.untrusted_arrays import read_integers
 from pipeline.records.schema import EpochRecord, RunRecord
-from pipeline.records.sketch import NUM_BUCKETS
-from pipeline.records.writing import WEIGHTS, epoch_scores, epoch_times
+from pipeline.records.writing import epoch_scores, epoch_times
 from pipeline.study.schema import RunKey
 
 _MAX_BYTES = 2**20  # of a record
 
 
 class Run(NamedTuple):
-    """A finished run, with the class it predicts for each test example (num_test_examples,); (0,) where it failed.
-
-    `weights` has sketches of its weights, by `pipeline.records.writing.WEIGHTS`.
-    """
+    """A finished run, with the class it predicts for each test example (num_test_examples,); (0,) where it failed."""
 
     record: RunRecord
     epochs: Sequence[EpochRecord]
     predicted: np.ndarray
-    weights: Mapping[str, np.ndarray]
 
 
 def read_record(key: RunKey, root: Path = Path()) -> RunRecord:
@@ -84,20 +79,6 @@ def read_predictions(
     if not len(labels) or not math.isclose((labels == predicted).mean(), record.scores.test_accuracy):
         raise damaged(path, f"its accuracy is not the {record.scores.test_accuracy} of the record", _remedy(record.key))
     return predicted
-
-
-def read_weights(record: RunRecord, root: Path = Path()) -> dict[str, np.ndarray]:
-    """Return the sketches of a run's weights by `WEIGHTS`, float (NUM_BUCKETS,); empty where it did not get there.
-
-    Raises `InputError` that says how to make the run again.
-    """
-    path = root / record.key.directory / "weights.npz"
-    weights = read_floats(path, WEIGHTS, _remedy(record.key))
-    completed = record.outcome == "completed"
-    expected = {"start": (NUM_BUCKETS,) if completed else (0, NUM_BUCKETS), "end": (completed * NUM_BUCKETS,)}
-    if any(len(weights[name]) not in expected[name] for name in WEIGHTS):
-        raise damaged(path, f"its arrays must have {NUM_BUCKETS} numbers where the run got there", _remedy(record.key))
-    return weights
 
 
 def _contradictions(record: RunRecord, epochs: list[EpochRecord]) -> Iterator[str]:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Literal, Self
 
-from pydantic import NonNegativeFloat, model_validator
+from pydantic import model_validator
 
 from pipeline.records.measured import Share
 from pipeline.records.schema import Outcome
@@ -138,20 +138,6 @@ class Comparison(Statistic):
         raise KeyError(benchmark, name)
 
 
-class WeightDistance(Statistic):
-    """Distances of the trained weights, in units of how far training moves the baseline's on average.
-
-    `between_variants` has one for each seed: the candidate's end from the baseline's, which start at the same place.
-    `between_seeds` has one for each two ends of the baseline, `between_starts` one for each two of its starts. `ratio`
-    divides the mean of the first by the mean of the second.
-    """
-
-    between_variants: list[NonNegativeFloat]
-    between_seeds: list[NonNegativeFloat]
-    between_starts: list[NonNegativeFloat]
-    ratio: Ratio
-
-
 class Agreement(Statistic):
     """The shares in [0, 1] of test examples for which two runs predict different classes.
 
@@ -169,7 +155,6 @@ class Agreement(Statistic):
     between_variants: list[Share]
     between_seeds: list[Share]
     ratio: Ratio
-    weights: WeightDistance | None
     classes: list[int]
     class_between_variants: list[Share]
     class_between_seeds: list[Share]
@@ -181,8 +166,4 @@ class Agreement(Statistic):
             raise ValueError(f"{num_seeds} seeds, and other numbers of shares")
         if any(len(shares) != len(self.classes) for shares in of_classes):
             raise ValueError(f"{len(self.classes)} classes, and other numbers of shares")
-        if self.weights:
-            num_pairs = len(self.weights.between_seeds), len(self.weights.between_starts)
-            if (len(self.weights.between_variants), *num_pairs) != (num_seeds, *[math.comb(num_seeds, 2)] * 2):
-                raise ValueError(f"{num_seeds} seeds, and other numbers of distances")
         return self

@@ -8,23 +8,9 @@ import numpy as np
 from pipeline.errors import InputError
 from pipeline.files.untrusted import Remedy, damaged, excerpt, read_zip
 
-_KINDS = {"iu": "integers", "f": "floating point numbers"}  # of NumPy's dtypes
-
 
 def read_integers(path: Path, names: tuple[str, ...], remedy: Remedy) -> dict[str, np.ndarray]:
     """Return the named arrays of an npz file, each of integers (N,)."""
-    return _read(path, names, remedy, "iu")
-
-
-def read_floats(path: Path, names: tuple[str, ...], remedy: Remedy) -> dict[str, np.ndarray]:
-    """Return the named arrays of an npz file, each of finite floating point numbers (N,)."""
-    arrays = _read(path, names, remedy, "f")
-    if not all(np.isfinite(array).all() for array in arrays.values()):
-        raise damaged(path, "it has numbers that are not finite", remedy)
-    return arrays
-
-
-def _read(path: Path, names: tuple[str, ...], remedy: Remedy, kinds: str) -> dict[str, np.ndarray]:
     contents = read_zip(path, remedy)
     if contents.keys() != {f"{name}.npy" for name in names}:
         raise damaged(path, f"it does not hold {' and '.join(names)} alone", remedy)
@@ -34,8 +20,8 @@ def _read(path: Path, names: tuple[str, ...], remedy: Remedy, kinds: str) -> dic
         }
     except Exception as error:  # whatever NumPy makes of bytes that are no array, or of fewer than a header promises
         raise damaged(path, error, remedy) from None
-    if any(array.dtype.kind not in kinds or array.ndim != 1 for array in arrays.values()):
-        raise damaged(path, f"it holds something else than arrays of {_KINDS[kinds]} in one dimension", remedy)
+    if any(array.dtype.kind not in "iu" or array.ndim != 1 for array in arrays.values()):
+        raise damaged(path, "it holds something else than arrays of integers in one dimension", remedy)
     return arrays
 
 

@@ -31,7 +31,7 @@ TABLES = (
 RECOMPUTED = (*TABLES, "results/verdicts.json", "results/status.json", "results/report.html")
 # What was compiled and by which recipes; claims are judged by both. Some of them may be missing.
 COMPILED_FOR = (*(f"{COMPILED_FILES}/{target}.json" for target in TARGETS), str(RECIPES))
-OF_A_RUN = ("record.json", "epochs.csv", "predictions.npz", "weights.npz")
+OF_A_RUN = ("record.json", "epochs.csv", "predictions.npz")
 _LOCK = re.compile(r"requirements/[a-z-]+\.(in|txt)")
 
 

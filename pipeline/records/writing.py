@@ -1,4 +1,4 @@
-"""Write what a run leaves behind: `record.json`, `epochs.csv`, `predictions.npz` and `weights.npz`.
+"""Write what a run leaves behind: `record.json`, `epochs.csv` and `predictions.npz`.
 
 A run is finished when its folder exists: the files are written beside it and the folder is renamed into place.
 """
@@ -6,7 +6,7 @@ A run is finished when its folder exists: the files are written beside it and th
 import csv
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any, Literal
@@ -16,8 +16,6 @@ import numpy as np
 from pipeline.errors import InputError
 from pipeline.records.schema import EpochRecord, Outcome, RunRecord
 
-WEIGHTS = ("start", "end")
-
 
 def write_run(
     root: Path,
@@ -25,7 +23,6 @@ def write_run(
     epochs: Sequence[EpochRecord],
     labels: np.ndarray,
     predicted: np.ndarray,
-    weights: Mapping[str, np.ndarray],
     logs: Path | None = None,
     replaces: int | Literal["any"] | None = "any",
 ) -> Path:
@@ -34,7 +31,6 @@ def write_run(
     Args:
         labels: integer (num_test_examples,), true classes in data set order.
         predicted: integer (num_test_examples,), the most probable class of each; empty for a run without an end.
-        weights: sketches (NUM_BUCKETS,) of the weights that are trained, by `WEIGHTS`; empty where there are none.
         logs: a folder that becomes `tensorboard` of the run.
         replaces: what `finished_at` said when the run began.
 
@@ -53,7 +49,6 @@ def write_run(
         writer.writeheader()
         writer.writerows(epoch.model_dump() for epoch in epochs)
     np.savez_compressed(partial / "predictions.npz", labels=_narrow(labels), predicted=_narrow(predicted))
-    np.savez_compressed(partial / "weights.npz", start=weights["start"], end=weights["end"])
     if logs:
         shutil.copytree(logs, partial / "tensorboard")
     shutil.rmtree(directory, ignore_errors=True)

@@ -1,13 +1,13 @@
-"""Figures of what precision changes beside what another seed does: predictions, by class too, and weights."""
+"""Figures of the predictions that precision changes beside those that another seed does, by class too."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.ticker import PercentFormatter, StrMethodFormatter
+from matplotlib.ticker import PercentFormatter
 
 from pipeline.claims.results import Results
-from pipeline.comparison.schema import Agreement, WeightDistance
+from pipeline.comparison.schema import Agreement
 from pipeline.report.charts import Chart
 from pipeline.report.drawing import INK, Series, draw_svg
 from pipeline.statistics.intervals import Ratio
@@ -25,8 +25,6 @@ def beside_seeds(results: Results, agreements: Sequence[Agreement]) -> dict[str,
         plain = [each for each in agreements if series_of(results, each.benchmark, each.candidate).is_baseline_batch]
         if plain and len(plain[0].classes) >= MIN_CLASSES:
             found["classes"] = _classes(results, plain)
-    if distances := {each.candidate: each.weights for each in agreements if each.weights}:
-        found["weights"] = _weights(results, agreements[0], distances)
     return found
 
 
@@ -53,7 +51,6 @@ def _examples(results: Results, agreements: Sequence[Agreement]) -> Chart:
     draw = _rows_over_band(
         [(series_of(results, name, candidate), values) for candidate, values in rows.items()],
         between_seeds,
-        PercentFormatter(1.0),
         f"test examples predicted otherwise\n(band: {baseline} at two seeds)",
         f"Predictions beside {baseline}'s at the same seed",
     )
@@ -64,36 +61,8 @@ def _examples(results: Results, agreements: Sequence[Agreement]) -> Chart:
     return Chart(draw_svg(f"{name}-examples", description, draw), columns, [*cells, last])
 
 
-def _weights(results: Results, first: Agreement, distances: dict[str, WeightDistance]) -> Chart:
-    """Draw how far candidates end from the baseline, beside how far two seeds of it end from each other."""
-    name, baseline = first.benchmark, first.baseline
-    between = max(distances.values(), key=lambda each: len(each.between_seeds))
-    told = [
-        f"{candidate} ends {_mean(each.between_variants):.2g} from {baseline} at the same seed, "
-        f"{_times(each.ratio)} times as far as two seeds {_interval(each.ratio)}"
-        for candidate, each in distances.items()
-    ]
-    description = (
-        f"Distance of the weights at the end, in units of how far training moves those of {baseline}, {name}: "
-        f"two seeds of it end {_mean(between.between_seeds):.2g} apart and start "
-        f"{_mean(between.between_starts):.2g} apart; {'; '.join(told)}"
-    )
-    draw = _rows_over_band(
-        [(series_of(results, name, candidate), each.between_variants) for candidate, each in distances.items()],
-        between.between_seeds,
-        StrMethodFormatter("{x:g}"),
-        f"distance, in units of how far training moves {baseline}\n(band: {baseline} at two seeds)",
-        f"Weights beside {baseline}'s at the same seed",
-    )
-    columns = ["candidate", "times as far as between seeds", "low", "high", "mean distance", *EXTREMES]
-    rows = {candidate: each.between_variants for candidate, each in distances.items()}
-    cells = _cells(rows, {candidate: each.ratio for candidate, each in distances.items()})
-    last = [f"{baseline}, two seeds each", "", "", "", *_summary(between.between_seeds)]
-    return Chart(draw_svg(f"{name}-weights", description, draw), columns, [*cells, last])
-
-
 def _rows_over_band(
-    rows: Sequence[tuple[Series, Sequence[float]]], band: Sequence[float], formatter: Any, xlabel: str, title: str
+    rows: Sequence[tuple[Series, Sequence[float]]], band: Sequence[float], xlabel: str, title: str
 ) -> Any:
     """Return what draws a row a candidate, its mean and a tick a seed, over the band of what lies between seeds."""
 
@@ -106,7 +75,7 @@ def _rows_over_band(
             heights = [row + 0.22] * len(values)
             axes.plot(values, heights, linestyle="none", marker="|", markersize=7, color=series.colour)
         axes.set_xlim(left=0)
-        axes.xaxis.set_major_formatter(formatter)
+        axes.xaxis.set_major_formatter(PercentFormatter(1.0))
         axes.set_yticks(range(len(rows)), [series.label for series, _ in rows])
         axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.grid(visible=False, axis="y")

@@ -21,7 +21,7 @@ from pipeline.machine import environment
 from pipeline.machine.disturbance import Watch, timing_fault
 from pipeline.records.planned import planned
 from pipeline.records.schema import Disturbance, EpochRecord, Outcome, RunRecord
-from pipeline.records.writing import WEIGHTS, epoch_scores, epoch_times, finished_at, write_run
+from pipeline.records.writing import epoch_scores, epoch_times, finished_at, write_run
 from pipeline.study.benchmark import Benchmark
 from pipeline.study.schema import RunKey, Study
 from pipeline.study.variant import Variant
@@ -54,7 +54,6 @@ class RunInProgress:
         self.study, self.key, self.data, self.root, self.process = study, key, data, root, process
         self.epochs: list[EpochRecord] = []
         self.predicted = np.empty(0, np.int64)
-        self.weights = dict.fromkeys(WEIGHTS, np.empty(0, np.float32))
         surroundings = environment.describe(study.runtime, engine.accelerators(), engine.version(), engine.kernels())
         started_at = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         self.known: dict[str, Any] = {"started_at": started_at, "environment": surroundings}
@@ -109,8 +108,8 @@ class RunInProgress:
             with self.log.folder() if self.log else contextlib.nullcontext() as logs:
                 labels, before, predicted = self.data.test.labels, self._finished_before, self.predicted
                 if outcome != "completed":  # the time was up between the test and the end
-                    predicted, self.weights["end"] = predicted[:0], self.weights["end"][:0]
-                write_run(self.root, record, self.epochs, labels, predicted, self.weights, logs, before)
+                    predicted = predicted[:0]
+                write_run(self.root, record, self.epochs, labels, predicted, logs, before)
         if self.checkpoint:
             self.checkpoint.remove()
         self._tell(record)

@@ -12,7 +12,6 @@ from pipeline import engine  # first: it quietens the engine before Keras import
 
 # isort: split
 import keras
-import numpy as np
 
 from pipeline.data import datasets
 from pipeline.data.batches import ShuffledBatches, WholeBatches
@@ -20,7 +19,6 @@ from pipeline.errors import UnfinishedRunError
 from pipeline.machine.disturbance import Watch
 from pipeline.machine.locking import LOCKS, alone
 from pipeline.records.schema import EpochRecord, Outcome, RunRecord
-from pipeline.records.sketch import sketch
 from pipeline.study import user_code
 from pipeline.study.benchmark import Imported
 from pipeline.study.schema import RunKey, Study
@@ -104,7 +102,6 @@ def _prepare(run: RunInProgress) -> keras.Model:
         "num_parameters": model.count_params(),
     }
     run.memory["weights_bytes"] = sum(weight.nbytes for weight in model.get_weights())
-    run.weights["start"] = _sketch(model)
     _predict_first(run, model)
     run.log = EpochLog(model) if run.study.tensorboard else None
     if run.process == (0, 1):  # of several, each would have to find the same epoch
@@ -173,16 +170,11 @@ def _test(run: RunInProgress, model: keras.Model) -> None:
     probabilities = probabilities_of(model, run.data.test, run.benchmark.evaluation_batch_size)
     test_loss, test_accuracy, run.predicted = judge(probabilities, labels)
     run.final_weights_sha256 = weights_digest(model.get_weights())
-    run.weights["end"] = _sketch(model)
     run.scores |= {
         "test_loss": test_loss if math.isfinite(test_loss) else None,
         "test_accuracy": test_accuracy,
         "test_metrics": measure(run.benchmark.metrics, probabilities, labels),
     }
-
-
-def _sketch(model: keras.Model) -> np.ndarray:
-    return sketch(keras.ops.convert_to_numpy(variable) for variable in model.trainable_variables)
 
 
 def determinants(study: Study, key: RunKey, surroundings: dict[str, Any]) -> dict[str, Any]:
