@@ -115,7 +115,7 @@ def test_the_detectable_margin_is_the_one_with_80_percent_power():
         margin = equivalence.detectable_margin(2.0, num_seeds)
         assert equivalence.power(2.0, margin, num_seeds) == pytest.approx(0.8, abs=1e-9)
     result = equivalence.equivalence([-1.0, 0.0, 1.0], 1.0)
-    assert (result.spread_pp, result.detectable_margin_pp) == (1.0, equivalence.detectable_margin(1.0, 3))
+    assert result.spread_pp == 1.0
     assert result.num_seeds_needed == equivalence.num_seeds_needed(1.0, 1.0)
 
 
@@ -181,9 +181,3 @@ def test_seeds_are_planned_for_the_mean_that_was_found():
     assert equivalence.num_seeds_needed(0.35, 1.0, 4, 1.0) is None
     assert equivalence.num_seeds_needed(0.35, 1.0, 4, 1.01) is None
     assert equivalence.num_seeds_needed(0.0, 1.0, 1, 1.0) is None
-    assert equivalence.num_seeds_needed(0.35, 1.0, 4, 0.8, at_power=0.95) > seeds[2]
-
-
-def test_the_spread_limit_by_hand():
-    """With 2 degrees of freedom chi-squared is exponential: its 20 % quantile is −2 log 0.8."""
-    assert equivalence.spread_limit(1.0, 3) == pytest.approx(math.sqrt(2 / (-2 * math.log(0.8))), abs=1e-9)

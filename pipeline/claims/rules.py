@@ -54,7 +54,7 @@ PROFILE_COMMANDS = {
     "tpu": "make repro PROFILE=tpu",
 }
 _MORE = {
-    "speedup": "More launches, which narrow the interval: make plan says how many.",
+    "speedup": "More launches, which narrow the interval: a larger speed.budget_seconds makes them.",
     "same_accuracy": "More seeds: make plan says how many would likely decide, or that no number would.",
     "value": "More seeds, unless runs themselves differ by more than the tolerance.",
     "memory": "More seeds.",

@@ -114,7 +114,7 @@ class Turns(Statistic):
 class Comparison(Statistic):
     """`study_sha256` is the digest of the study that was compared."""
 
-    schema_version: Literal[5] = 5
+    schema_version: Literal[6] = 6
     study_sha256: str
     turns: list[Turns]
     variants: list[VariantStatistics]

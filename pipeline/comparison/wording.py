@@ -2,10 +2,10 @@
 
 import math
 
-from pipeline.comparison.schema import Pair
+from pipeline.comparison.schema import Comparison, Pair
 from pipeline.comparison.vocabulary import OUTCOMES
 from pipeline.statistics.equivalence import MAX_SEEDS, Equivalence, num_seeds_needed
-from pipeline.statistics.intervals import Ratio
+from pipeline.statistics.intervals import MIN_BLOCKS, Ratio
 
 # A margin wider than this share of the baseline's accuracy shows little by being kept: near chance all is equivalent.
 MAX_MARGIN_SHARE = 0.1
@@ -62,6 +62,24 @@ def describe_plan(test: Equivalence) -> str:
         if_none = num_seeds_needed(test.spread_pp, test.margin_pp, test.num_candidates) if test.spread_pp else None
         return f"{told}; if it is zero, {count_seeds(if_none)} would" if if_none else told
     return f"{count_seeds(test.num_seeds_needed)} would tell, if they go on as these"
+
+
+def what_settles(comparison: Comparison, pair: Pair) -> str:
+    """Tell how many seeds would show on which side of the margin a pair's accuracy lies, or that no number would."""
+    test, difference = pair.equivalence, pair.accuracy_difference_pp
+    accuracy = comparison.variant(pair.benchmark, pair.baseline).test_accuracy.mean or 0.0
+    if not margin_means_something(test.margin_pp, accuracy):
+        told = "so near to chance no number of seeds would tell"
+    elif pair.failures or pair.baseline_failures:
+        told = "runs failed, the rest is a selection, and no number of seeds would tell"
+    elif test.is_decided:
+        told = "decided"
+    elif difference.low95 is None:
+        told = f"{MIN_BLOCKS} seeds that differ are the least to plan from"
+    else:
+        told = describe_plan(test)
+    where = f"{pair.benchmark}: {pair.candidate} beside {pair.baseline}, within ±{test.margin_pp:g} pp"
+    return f"{where}: {test.outcome}{', beyond it' * test.is_beyond}; {told}."
 
 
 def failed_runs(pair: Pair) -> str:

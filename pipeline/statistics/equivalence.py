@@ -20,9 +20,8 @@ class Equivalence(Statistic):
 
     `p_value_holm` is the p-value adjusted for the other candidates of its family, and decides `outcome`;
     `beyond_p_value_holm` is that of "beyond the margin", which no outcome but "different" leaves room for.
-    `detectable_margin_pp` is the smallest margin that this number of seeds and this spread establish with 80 % power
-    when nothing differs, whatever the other candidates show. `num_seeds_needed` is how many seeds show with 80 % power
-    on which side of the margin the difference lies, if it is the mean that was found, and the spread too.
+    `num_seeds_needed` is how many seeds show with 80 % power on which side of the margin the difference lies, if it is
+    the mean that was found, and the spread too.
     """
 
     margin_pp: float
@@ -31,7 +30,6 @@ class Equivalence(Statistic):
     p_value_holm: float | None
     outcome: EquivalenceOutcome
     spread_pp: float | None
-    detectable_margin_pp: float | None
     num_seeds_needed: int | None
     beyond_p_value_holm: float | None = None
 
@@ -60,10 +58,9 @@ def equivalence(
     """
     values = np.asarray(differences_pp, dtype=np.float64)
     if len(values) < MIN_BLOCKS:
-        spread = detectable = needed = None
+        spread = needed = None
     else:
         spread = float(values.std(ddof=1))
-        detectable = detectable_margin(spread, len(values), num_candidates) if has_spread(values) else None
         is_tested = has_spread(values) or not values.any()
         needed = num_seeds_needed(spread, margin_pp, num_candidates, float(values.mean())) if is_tested else None
     return Equivalence(
@@ -73,7 +70,6 @@ def equivalence(
         p_value_holm=p_value_holm,
         outcome=outcome,
         spread_pp=spread,
-        detectable_margin_pp=detectable,
         num_seeds_needed=needed,
         beyond_p_value_holm=beyond_p_value_holm,
     )
@@ -171,9 +167,7 @@ def _detectable_spreads(num_seeds: int, num_candidates: int) -> float:
     return float(scipy.optimize.brentq(lack, near / 10, near * 2, xtol=1e-12))
 
 
-def num_seeds_needed(
-    spread: float, margin: float, num_candidates: int = 1, difference: float = 0.0, at_power: float = POWER
-) -> int | None:
+def num_seeds_needed(spread: float, margin: float, num_candidates: int = 1, difference: float = 0.0) -> int | None:
     """Return the fewest seeds of this spread that show on which side of ±margin a true `difference` lies.
 
     None where that takes more than `MAX_SEEDS`: the spread is wide, or the difference close to the margin.
@@ -185,7 +179,7 @@ def num_seeds_needed(
     shown = power if abs(difference) < margin else beyond_power
 
     def enough(num_seeds: int) -> bool:
-        return shown(spread, margin, num_seeds, difference, num_candidates) >= at_power
+        return shown(spread, margin, num_seeds, difference, num_candidates) >= POWER
 
     if not enough(MAX_SEEDS):
         return None
@@ -194,13 +188,3 @@ def num_seeds_needed(
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle + 1, high)
     return low
-
-
-def spread_limit(spread: float, num_seeds: int) -> float:
-    """Return the upper one-sided confidence limit of a standard deviation that `num_seeds` of a pilot gave.
-
-    A pilot's spread is itself uncertain; planning with this limit keeps the power in 80 % of cases (Browne, Statistics
-    in Medicine 14, 1995).
-    """
-    freedom = num_seeds - 1
-    return float(spread * np.sqrt(freedom / scipy.stats.chi2.ppf(0.2, freedom)))

@@ -98,27 +98,3 @@ def _ratio(of_launches: np.ndarray, variance: float, freedom: int) -> Ratio:
         float(np.exp(value)) for value in (estimate - half, estimate + half, estimate - new_half, estimate + new_half)
     )
     return Ratio(ratio=float(np.exp(estimate)), low=low, high=high, new_low=new_low, new_high=new_high)
-
-
-def half_width_of(spread: float, num_variants: int, num_launches: int) -> float:
-    """Return the half width of the intervals of speedup over the baseline, as a share of the ratio.
-
-    The baseline is measured twice, so a contrast of a variant with it has the weights 1, −½ and −½.
-
-    Args:
-        spread: standard deviation of one variant's log seconds from launch to launch.
-        num_variants: the baseline's repetition is one of them.
-    """
-    quantile = scipy.stats.t.ppf(0.975, (num_launches - 1) * (num_variants - 1))
-    return float(np.expm1(quantile * spread * np.sqrt(1.5 / num_launches)))
-
-
-def num_launches_needed(spread: float, num_variants: int, half_width: float) -> int | None:
-    """Return how many launches give intervals of ± `half_width`; arguments as of `half_width_of`.
-
-    None above a thousand.
-    """
-    for num_launches in range(2, 1001):
-        if half_width_of(spread, num_variants, num_launches) <= half_width:
-            return num_launches
-    return None
