@@ -48,7 +48,7 @@ TOGETHER = {
     ),
     "compilers": ("tests/compilers/",),
     "Docker": ("tests/container/",),
-    "Slurm": ("tests/cluster/test_campaign.py", "tests/cluster/test_schedule.py", "tests/cluster/test_srun.py"),
+    "Slurm": ("tests/cluster/test_campaign.py", "tests/cluster/test_schedule.py"),
 }
 
 

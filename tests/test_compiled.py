@@ -286,14 +286,13 @@ def test_a_process_that_ends_by_itself_is_told_of_by_its_last_message(said, mess
 
 
 # What lowering imports that changes no program: a recipe comes in as values, which the answers' names hold, and the
-# rest refuses, prints, waits for other processes, or is for the other engine.
+# rest refuses, prints, or is for the other engine.
 CHANGES_NO_PROGRAM = (
     "pipeline/engine/__init__.py",
     "pipeline/engine/activations.py",
     "pipeline/engine/fused_batch_norm.py",
     "pipeline/engine/loading.py",
     "pipeline/engine/on_tensorflow.py",
-    "pipeline/engine/processes.py",
     "pipeline/errors.py",
     "pipeline/files/",
     "pipeline/study/__init__.py",

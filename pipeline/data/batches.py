@@ -12,7 +12,6 @@ class ShuffledBatches(keras.utils.PyDataset):
     """Serve every example once an epoch, in a new order each time; the last batch may be smaller.
 
     Args:
-        process: which of the processes of the run this is, and how many there are: each gets a share of every batch.
         num_steps: an epoch ends after so many batches of the permutation, where it has more.
     """
 
@@ -21,14 +20,12 @@ class ShuffledBatches(keras.utils.PyDataset):
         examples: Examples,
         batch_size: int,
         seed: int,
-        process: tuple[int, int] = (0, 1),
         num_steps: int | None = None,
     ) -> None:
         super().__init__()
         self._examples = examples
         self._batch_size = batch_size
         self._seed = seed
-        self._process = process
         self.num_examples = len(examples.labels) if num_steps is None else num_steps * batch_size
         self.begin_epoch(0)
 
@@ -36,8 +33,7 @@ class ShuffledBatches(keras.utils.PyDataset):
         return math.ceil(self.num_examples / self._batch_size)
 
     def __getitem__(self, index: int) -> tuple[np.ndarray, np.ndarray]:
-        first, step = self._process
-        rows = self._order[index * self._batch_size : (index + 1) * self._batch_size][first::step]
+        rows = self._order[index * self._batch_size : (index + 1) * self._batch_size]
         return self._examples.images[rows], self._examples.labels[rows]
 
     def begin_epoch(self, epoch: int) -> None:

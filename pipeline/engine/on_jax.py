@@ -1,7 +1,6 @@
 """Run JAX underneath Keras: a step maps state to state, and this module assigns what TensorFlow does in place."""
 
 import contextlib
-import functools
 import importlib.metadata
 import os
 import resource
@@ -12,7 +11,6 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from pipeline.engine import processes
 from pipeline.engine.loading import silent_stderr
 from pipeline.errors import InputError
 
@@ -35,35 +33,6 @@ BatchNormalization = keras.layers.BatchNormalization  # XLA fuses it
 COMPILES_SHAPES = True  # every function is compiled again for each shape, and none runs uncompiled
 
 
-def join_processes() -> tuple[int, int]:
-    """Join the processes that one launcher started for one run; return which of them this is, and their number.
-
-    Slurm's tasks of a job step are found by JAX, and take a GPU each: the only one that they see, or of those on their
-    node the one of their place. Elsewhere the environment variables KERAS_DISTRIBUTION_JOB_ADDRESSES, …_NUM_PROCESSES
-    and …_PROCESS_ID tell, as Keras documents them; a process then takes every GPU that it sees. Call it before anything
-    else of JAX.
-
-    Raises:
-        InputError: the machine of the first process can't be found.
-    """
-    if processes.are_slurm_tasks():
-        first = processes.slurm_hosts()[0]
-        processes.expect([first], os.environ["SLURM_PROCID"], os.environ["SLURM_STEP_NUM_TASKS"])
-        sees_one = "," not in os.environ.get("CUDA_VISIBLE_DEVICES", ",")
-        jax.distributed.initialize(
-            local_device_ids=[0] if sees_one else None, initialization_timeout=processes.JOIN_SECONDS
-        )
-    elif "KERAS_DISTRIBUTION_NUM_PROCESSES" in os.environ:
-        first, index, count = (
-            os.environ[f"KERAS_DISTRIBUTION_{name}"] for name in ("JOB_ADDRESSES", "PROCESS_ID", "NUM_PROCESSES")
-        )
-        first = first.partition(",")[0]
-        processes.expect([first], index, count)
-        # What Keras would call, with a patience of our own.
-        jax.distributed.initialize(first, int(count), int(index), initialization_timeout=processes.JOIN_SECONDS)
-    return jax.process_index(), jax.process_count()
-
-
 def version() -> dict[str, str]:
     """Return the engine's packages and their versions."""
     return {"jax": jax.__version__, "jaxlib": importlib.metadata.version("jaxlib")}
@@ -75,7 +44,7 @@ def kernels() -> str:
 
 
 def end_process() -> NoReturn:
-    """End this process; JAX takes its leave of other processes on the way."""
+    """End this process."""
     sys.exit()
 
 
@@ -122,12 +91,11 @@ def data_parallel(num_devices: int) -> Iterator[None]:
     """Build and train on `num_devices` devices inside the block, a share of each batch on each.
 
     Raises:
-        InputError: there are fewer, or several processes have more.
+        InputError: there are fewer.
     """
     devices = keras.distribution.list_devices()
-    if num_devices > len(devices) or (jax.process_count() > 1 and num_devices < len(devices)):
-        where = f"in {jax.process_count()} processes" if jax.process_count() > 1 else "here"
-        raise InputError(f"devices: {num_devices} asked for, and JAX sees {len(devices)} {where}.")
+    if num_devices > len(devices):
+        raise InputError(f"devices: {num_devices} asked for, and JAX sees {len(devices)} here.")
     if num_devices == 1:
         yield
         return
@@ -146,22 +114,8 @@ def feed(batches: Any) -> Any:
 
 
 def predict(model: Any, batches: Any) -> np.ndarray:
-    """Return the predictions of `model` for `batches`, a PyDataset of images (N, ...), all in one array.
-
-    Keras can't fetch values that are spread over processes. Each process computes all of them, from its own weights.
-    """
-    if jax.process_count() == 1:
-        return np.asarray(model.predict(batches, verbose=0))
-    weights = [
-        [variable.value.addressable_data(0) for variable in part]
-        for part in (model.trainable_variables, model.non_trainable_variables)
-    ]
-    return np.concatenate([_predict_alone(model, *weights, batches[index]) for index in range(len(batches))])
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _predict_alone(model: Any, trainable: Any, others: Any, images: Any) -> Any:
-    return model.stateless_call(trainable, others, images, training=False)[0]
+    """Return the predictions of `model` for `batches`, a PyDataset of images (N, ...), all in one array."""
+    return np.asarray(model.predict(batches, verbose=0))
 
 
 def reset_peak_memory() -> None:

@@ -10,7 +10,6 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from pipeline.engine import processes
 from pipeline.engine.loading import silent_stderr, without
 from pipeline.errors import InputError
 
@@ -31,20 +30,6 @@ COMPILES_SHAPES = False
 NUM_BATCHES_AHEAD = 2
 
 BatchNormalization = fused_batch_norm.BatchNormalization
-
-
-def join_processes() -> tuple[int, int]:
-    """Return that this process is the first of one.
-
-    Keras 3.15 can't fit a model of several processes on TensorFlow (keras #20585).
-
-    Raises:
-        InputError: it is one of several tasks of a job step of Slurm, or TF_CONFIG names several workers.
-    """
-    workers = tf.distribute.cluster_resolver.TFConfigClusterResolver().cluster_spec().as_dict().get("worker", [])
-    if processes.are_slurm_tasks() or len(workers) > 1:
-        raise InputError("engine: several processes train one run on jax alone, with ENGINE=cuda-jax on GPUs.")
-    return 0, 1
 
 
 def version() -> dict[str, str]:

@@ -1,8 +1,7 @@
 """Watch what else ran on the machine while a run trained, and whether something held the machine back."""
 
 import contextlib
-import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import psutil
@@ -13,7 +12,6 @@ from pipeline.records.schema import Disturbance
 
 CGROUP = Path("/sys/fs/cgroup/cpu.stat")
 THROTTLE_COUNTS = "devices/system/cpu/cpu*/thermal_throttle/core_throttle_count"
-_SHARED = ("SLURM_JOB_ID", "KERAS_DISTRIBUTION_JOB_ADDRESSES")
 # Reasons that a GPU's clock is below what it was asked for, as NVML names their bits; idling is not among them.
 _THROTTLE_REASONS = {
     "power cap": pynvml.nvmlClocksEventReasonSwPowerCap,
@@ -37,7 +35,8 @@ class Watch:
     """
 
     def __init__(self, gpus: Sequence[int] = ()) -> None:
-        self._own_gpus, self._gpus = gpus, visible_gpus() if gpus else []
+        visible = visible_gpus() if gpus else []
+        self._gpus = [visible[place] for place in gpus if place < len(visible)]
         self._num_processes: list[int] = []
         self._clocks: list[int] = []
         self._reasons: set[str] = set()
@@ -48,12 +47,10 @@ class Watch:
     def look(self) -> None:
         self._run.cpu_seconds()
         own = self._run.pids()
-        for place, gpu in enumerate(self._gpus):
+        for gpu in self._gpus:
             running: set[int] = set()
             with contextlib.suppress(pynvml.NVMLError):
                 running = {process.pid for process in pynvml.nvmlDeviceGetComputeRunningProcesses(gpu)}
-            if place not in self._own_gpus and not running & own - {os.getpid()}:
-                continue  # neither this process trains on it nor another one of the run
             # A container may hide which of them is this one: then one of them is.
             self._num_processes.append(len(running - own) + 1 if running & own else len(running))
             with contextlib.suppress(pynvml.NVMLError):
@@ -84,10 +81,9 @@ class Watch:
 
 
 class _Run:
-    """Find the processes of this run on this machine: this one, its descendants, and others of its run or Slurm job."""
+    """Find the processes of this run: this one and its descendants."""
 
     def __init__(self) -> None:
-        self._marks = _marks(os.environ)
         self._seconds: dict[psutil.Process, float] = {}  # of each process, as it was last seen
         self._parents: dict[psutil.Process, int] = {}
 
@@ -113,15 +109,6 @@ class _Run:
         this = psutil.Process()
         yield this
         yield from this.children(recursive=True)
-        for process in psutil.process_iter() if self._marks else ():
-            with contextlib.suppress(psutil.Error, OSError):
-                if self._marks & _marks(process.environ()):
-                    yield process
-
-
-def _marks(environment: Mapping[str, str]) -> set[str]:
-    """Return the marks that processes of one run or job share: the addresses where they meet, and the job's number."""
-    return {f"{name} {environment[name]}" for name in _SHARED if environment.get(name)}
 
 
 def _quota_seconds() -> float | None:

@@ -42,7 +42,7 @@ class Disturbance(BaseModel):
     """Other work on the machine during training, and what held it back; None where it can't be seen.
 
     `other_cpu_share` is the share in [0, 1] of the machine's CPU time that was neither idle nor this run's: other
-    processes, and other guests of the same host. All processes of a run, or of its Slurm job, are this run's.
+    processes, and other guests of the same host. A run's children are this run's.
     `cpu_quota_seconds` is how long a container's CPU quota stopped its threads, `num_thermal_events` how often a core
     slowed down for heat. The GPUs of the run are looked at once an epoch: `num_gpu_processes` is the largest number of
     processes seen on one of them, this run counted as one, `gpu_throttle_reasons` all reasons seen,

@@ -47,7 +47,7 @@ class Study(Section):
     campaign: Campaign  # names a repetition: change it to train everything again
     engine: Literal["tensorflow", "jax"]
     runtime: Literal["cpu", "cuda", "cuda-jax", "tpu"]  # the locked packages that train: requirements/<runtime>.txt
-    devices: PositiveInt  # of all processes of a run; each takes its share of every batch
+    devices: PositiveInt  # each takes its share of every batch
     seeds: Annotated[list[Seed], Field(min_length=1, max_length=1000)]
     datasets: Annotated[dict[Name, DatasetSource], Field(min_length=1, max_length=MAX_ENTRIES)]
     benchmarks: Annotated[dict[Name, Benchmark], Field(min_length=1, max_length=MAX_ENTRIES)]

@@ -29,14 +29,11 @@ from pipeline.training.checkpoint import Checkpoint, Progress
 from pipeline.training.epoch_log import EpochLog
 from pipeline.training.progress import ProgressLine
 
-GRACE_SECONDS = 1.0  # by which the first of several processes, which writes the record, outlasts the others
-
 
 class RunInProgress:
     """A run in progress: what is known of it so far is in `known`, by the names of `RunRecord`, and in its parts.
 
     Args:
-        process: which of the processes of the run this is, and how many there are.
         process_started: `time.perf_counter()` at the start of this process.
         tell: is told of the record once it is written.
     """
@@ -47,11 +44,10 @@ class RunInProgress:
         key: RunKey,
         data: Dataset,
         root: Path,
-        process: tuple[int, int],
         process_started: float,
         tell: Callable[[RunRecord], None],
     ) -> None:
-        self.study, self.key, self.data, self.root, self.process = study, key, data, root, process
+        self.study, self.key, self.data, self.root = study, key, data, root
         self.epochs: list[EpochRecord] = []
         self.predicted = np.empty(0, np.int64)
         surroundings = environment.describe(study.runtime, engine.accelerators(), engine.version(), engine.kernels())
@@ -104,21 +100,15 @@ class RunInProgress:
             self._timer.cancel()
         self.epochs = list(self.epochs)  # where the timer ends the run, the main thread goes on until the process ends
         record = self._record(outcome)
-        if self.process[0] == 0:
-            with self.log.folder() if self.log else contextlib.nullcontext() as logs:
-                labels, before, predicted = self.data.test.labels, self._finished_before, self.predicted
-                if outcome != "completed":  # the time was up between the test and the end
-                    predicted = predicted[:0]
-                write_run(self.root, record, self.epochs, labels, predicted, logs, before)
+        with self.log.folder() if self.log else contextlib.nullcontext() as logs:
+            labels, before, predicted = self.data.test.labels, self._finished_before, self.predicted
+            if outcome != "completed":  # the time was up between the test and the end
+                predicted = predicted[:0]
+            write_run(self.root, record, self.epochs, labels, predicted, logs, before)
         if self.checkpoint:
             self.checkpoint.remove()
         self._tell(record)
         return record
-
-    def wait_if_too_slow(self) -> None:
-        """Leave the end to the timer once the time is up: a step fails then because the other processes have ended."""
-        if self._timer and self.seconds() > (self.study.max_run_seconds or 0):
-            self._timer.join()
 
     def _limit(self) -> None:
         """End the run, and with it this process, where it lasts longer than the study allows.
@@ -128,8 +118,7 @@ class RunInProgress:
         if self._timer:
             self._timer.cancel()
         if self.study.max_run_seconds:
-            grace = GRACE_SECONDS if self.process[0] == 0 and self.process[1] > 1 else 0.0
-            self._timer = threading.Timer(self.study.max_run_seconds - self.seconds() + grace, self._end_process)
+            self._timer = threading.Timer(self.study.max_run_seconds - self.seconds(), self._end_process)
             self._timer.daemon = True
             self._timer.start()
 

@@ -1,6 +1,5 @@
 """One run: one benchmark, one variant, one seed, from the arrays to the run's folder."""
 
-import contextlib
 import math
 import threading
 import time
@@ -47,11 +46,9 @@ def train(
 ) -> RunRecord:
     """Make the run `key` of `study`, write its folder under `root` and return its record.
 
-    Of several processes that a launcher started for one run, each has its share of every batch; the first one writes.
-
     Divergence and lack of memory are outcomes in the record, not errors. So is a run that lasts longer than the study's
     `max_run_seconds`: it ends wherever it is, and its process with it. A run whose process was ended goes on after its
-    last whole epoch, unless several processes train it.
+    last whole epoch.
 
     Args:
         process_started: `time.perf_counter()` at the start of the process; start-up time counts from there.
@@ -64,15 +61,13 @@ def train(
         InputError: another process makes the run, or has finished it in the meantime.
         UnfinishedRunError: `ending` was set.
     """
-    process = engine.join_processes()
     if study.compilation_cache:
         engine.keep_compiled(root / COMPILED)
     benchmark = study.benchmarks[key.benchmark]
     lock = root / LOCKS / (str(key.directory).replace("/", "-") + ".lock")
-    writer = alone(lock, str(key.directory), PATIENCE_SECONDS) if process[0] == 0 else contextlib.nullcontext()
     data = datasets.load_dataset(benchmark.dataset, benchmark.split, root / datasets.DATA)
-    with writer, engine.data_parallel(study.devices):
-        run = RunInProgress(study, key, data, root, process, process_started, tell)
+    with alone(lock, str(key.directory), PATIENCE_SECONDS), engine.data_parallel(study.devices):
+        run = RunInProgress(study, key, data, root, process_started, tell)
         outcome: Outcome
         try:
             model = _prepare(run)
@@ -80,7 +75,6 @@ def train(
             if outcome == "completed":
                 _test(run, model)
         except Exception as error:
-            run.wait_if_too_slow()
             if not engine.is_out_of_memory(error):
                 raise
             outcome = "out_of_memory"
@@ -104,13 +98,12 @@ def _prepare(run: RunInProgress) -> keras.Model:
     run.memory["weights_bytes"] = sum(weight.nbytes for weight in model.get_weights())
     _predict_first(run, model)
     run.log = EpochLog(model) if run.study.tensorboard else None
-    if run.process == (0, 1):  # of several, each would have to find the same epoch
-        inputs = {"data": data.sha256, "initial_weights": initial_weights_sha256}
-        if isinstance(benchmark.model, Imported):
-            inputs["model"] = user_code.digest(Path(benchmark.model.source))
-        decided = determinants(run.study, run.key, run.known["environment"]) | inputs
-        run.checkpoint = Checkpoint(run.root / CHECKPOINTS, run.key, decided)
-        run.resume(run.checkpoint.restore(model))
+    inputs = {"data": data.sha256, "initial_weights": initial_weights_sha256}
+    if isinstance(benchmark.model, Imported):
+        inputs["model"] = user_code.digest(Path(benchmark.model.source))
+    decided = determinants(run.study, run.key, run.known["environment"]) | inputs
+    run.checkpoint = Checkpoint(run.root / CHECKPOINTS, run.key, decided)
+    run.resume(run.checkpoint.restore(model))
     return model
 
 
@@ -130,7 +123,7 @@ def _predict_first(run: RunInProgress, model: keras.Model) -> None:
 def _train(run: RunInProgress, model: keras.Model, ending: threading.Event) -> Outcome:
     benchmark, variant, key = run.benchmark, run.variant, run.key
     batch_size = benchmark.batch_size * variant.batch_multiplier
-    batches = ShuffledBatches(run.data.train, batch_size, key.seed, run.process, benchmark.steps_per_epoch)
+    batches = ShuffledBatches(run.data.train, batch_size, key.seed, benchmark.steps_per_epoch)
     progress = ProgressLine(
         f"{key.benchmark} {key.variant} seed {key.seed}", benchmark.num_epochs, batches.num_examples
     )

@@ -1,7 +1,6 @@
 """What the engine that KERAS_BACKEND names does, as JSON: python engine_probe.py FUNCTION FOLDER [NUMBER].
 
-Four devices, or EMULATED_DEVICES, are emulated on the CPU. `tests/engines/test_engines.py` starts this, because a
-process has one engine.
+Four devices are emulated on the CPU. `tests/engines/test_engines.py` starts this, because a process has one engine.
 """
 
 import json
@@ -12,7 +11,7 @@ import time
 from pathlib import Path
 
 if os.environ["KERAS_BACKEND"] == "jax":
-    os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=" + os.environ.get("EMULATED_DEVICES", "4")
+    os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4"
 else:
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
     import tensorflow as tf
@@ -74,22 +73,6 @@ def devices(folder: Path, number: int, variant: str = "float32", **changes) -> o
     )
     record = run.train(study, RunKey("wide", variant, 0), time.perf_counter(), folder)
     return {"devices": record.planned.devices, "losses": [record.scores.train_loss, record.scores.test_loss]}
-
-
-def scaled(folder: Path, number: int, exponent: int) -> object:
-    """A run under mixed_float16 on several devices, whose loss scale starts at 2 to the `exponent`."""
-    dynamic = {"mode": "dynamic", "initial": 2.0**exponent}
-    recipe = benchmark(units=16, num_epochs=4)
-    study = small_study(
-        devices=number,
-        variants={
-            "float32": {"policy": "float32", "batch_multiplier": 1},
-            "mixed": {"policy": "mixed_float16", "batch_multiplier": 1, "loss_scale": dynamic},
-        },
-        benchmarks={"wide": recipe, "narrow": recipe},
-    )
-    record = run.train(study, RunKey("wide", "mixed", 0), time.perf_counter(), folder)
-    return {"skipped_steps": record.scores.skipped_steps, "losses": [record.scores.train_loss, record.scores.test_loss]}
 
 
 def batch_norm(folder: Path, number: int, fused: int) -> object:

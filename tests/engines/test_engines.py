@@ -2,10 +2,8 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -100,110 +98,11 @@ def test_several_devices_share_every_batch_and_train_as_one(workspace, engine):
         assert several["losses"] == pytest.approx(one["losses"], rel=1e-5)
 
 
-def two_processes(function: str, folder: Path, *numbers: int) -> list:
-    """As two machines would: two processes with a device each, which find each other on a port of this machine."""
-    with socket.socket() as free:
-        free.bind(("localhost", 0))
-        address = f"localhost:{free.getsockname()[1]}"
-
-    def process(index: int):
-        environment = {
-            "EMULATED_DEVICES": "1",
-            "KERAS_DISTRIBUTION_JOB_ADDRESSES": address,
-            "KERAS_DISTRIBUTION_NUM_PROCESSES": "2",
-            "KERAS_DISTRIBUTION_PROCESS_ID": str(index),
-        }
-        done = start("jax", str(PROBE), function, str(folder), *map(str, (2, *numbers)), **environment)
-        return json.loads(done.stdout.splitlines()[-1])
-
-    with ThreadPoolExecutor() as pool:
-        return list(pool.map(process, (0, 1)))
-
-
-def test_several_processes_share_every_batch_and_train_as_one(workspace):
-    one = probe("jax", "devices", workspace, 1)
-    record = workspace / "runs" / "wide" / "float32" / "seed-0" / "record.json"
-    record.unlink()
-    first, second = two_processes("devices", workspace)
-    assert first == second
-    assert json.loads(record.read_text())["planned"]["devices"] == 2
-    assert first["losses"] == pytest.approx(one["losses"], rel=1e-5)
-
-
-def test_several_processes_agree_on_the_loss_scale(workspace):
-    """From a small one, sums of float16 in another order make a difference; from one too large, both skip steps."""
-    one = probe("jax", "scaled", workspace, 1, 10)
-    first, second = two_processes("scaled", workspace, 10)
-    assert first == second
-    assert first["skipped_steps"] == one["skipped_steps"] == 0
-    assert first["losses"] == pytest.approx(one["losses"], rel=1e-3)
-    first, second = two_processes("scaled", workspace, 24)
-    assert first == second
-    assert 0 < first["skipped_steps"] < 12
-
-
 def test_fused_batch_norm_trains_on_several_devices_as_keras_does(workspace):
     """The test loss is that of moving averages, which each device makes from its share and all have in common."""
     ours, theirs = (probe("tensorflow", "batch_norm", workspace, 2, fused) for fused in (1, 0))
     assert ours["losses"] == pytest.approx(theirs["losses"], rel=1e-4)  # sums in another order, a dozen steps of Adam
     assert np.isfinite(ours["losses"]).all()
-
-
-TASK = {  # the second of two that Slurm starts
-    "SLURM_JOB_ID": "7",
-    "SLURM_NTASKS": "2",
-    "SLURM_STEP_NUM_TASKS": "2",
-    "SLURM_STEP_NUM_NODES": "2",
-    "SLURM_STEP_NODELIST": "nowhere[07-08]",
-    "SLURM_STEP_TASKS_PER_NODE": "1(x2)",
-    "SLURM_PROCID": "1",
-    "SLURM_LOCALID": "0",
-}
-
-
-def test_several_processes_on_tensorflow_are_refused(workspace):
-    done = start("tensorflow", str(PROBE), "devices", str(workspace), "2", check=False, **TASK)
-    assert done.stderr.splitlines()[-1].endswith(
-        "engine: several processes train one run on jax alone, with ENGINE=cuda-jax on GPUs."
-    )
-
-
-@pytest.mark.parametrize(("visible", "taken"), [("0", ["0", "0"]), ("0,1", ["0", "1"]), (None, ["0", "1"])])
-def test_each_task_of_a_node_takes_a_gpu(visible, taken):
-    """Slurm shows a task its own GPU, which is then the first of one, or all of the node's."""
-    code = "from pipeline import engine; engine.join_processes(); import jax; "
-    code += "print(jax.config.values['jax_cuda_visible_devices'])"
-
-    def task(index: int) -> str:
-        place = {"SLURM_PROCID": str(index), "SLURM_LOCALID": str(index), "SLURM_STEP_NODELIST": "localhost"}
-        place |= {"SLURM_STEP_TASKS_PER_NODE": "2", "SLURM_STEP_NUM_NODES": "1", "JAX_PLATFORMS": "cpu"}
-        place |= {"SLURM_JOB_ID": str(os.getpid())}  # from which the port follows
-        place |= {"CUDA_VISIBLE_DEVICES": visible} if visible else {}
-        return start("jax", "-c", code, **TASK | place).stdout.split()[-1]
-
-    with ThreadPoolExecutor() as pool:
-        assert list(pool.map(task, (0, 1))) == taken
-
-
-def test_a_node_without_an_address_is_named(workspace):
-    """JAX would look for it in silence."""
-    done = start("jax", str(PROBE), "devices", str(workspace), "2", check=False, **TASK)
-    assert "InputError: engine: process 1 of 2 is to find another on 'nowhere07'" in done.stderr
-    assert "Enter it in DNS, or in /etc/hosts of every node." in done.stderr
-
-
-def test_a_process_that_waits_in_vain_says_for_what_and_ends():
-    code = "from pipeline.engine import processes; processes.JOIN_SECONDS = 5; "
-    code += "from pipeline import engine; engine.join_processes()"
-    address = "localhost:9"  # where nobody listens
-    environment = {
-        "KERAS_DISTRIBUTION_JOB_ADDRESSES": address,
-        "KERAS_DISTRIBUTION_NUM_PROCESSES": "2",
-        "KERAS_DISTRIBUTION_PROCESS_ID": "1",
-    }
-    done = start("jax", "-c", code, check=False, **environment)
-    assert done.returncode
-    assert f"process 1 of 2 waits for {address}, at most 5 s" in done.stderr
 
 
 @pytest.mark.parametrize("engine", ENGINES)
