@@ -10,7 +10,7 @@ from pathlib import Path
 from pipeline.data.description import read_description
 from pipeline.errors import InputError
 from pipeline.machine.engine_choice import choose_engine
-from pipeline.study.benchmark import Application, Imported
+from pipeline.study.benchmark import Imported
 from pipeline.study.schema import load_study
 from pipeline.study.user_code import digest
 from stages import run
@@ -22,7 +22,7 @@ def main(arguments: argparse.Namespace) -> None:
         raise InputError(f"--benchmark: must be one of {', '.join(study.benchmarks)}. Received: {arguments.benchmark}")
     benchmark = study.benchmarks[arguments.benchmark]
     dataset = read_description(benchmark.dataset, Path("data"))
-    if isinstance(benchmark.model, Application | Imported) or benchmark.optimizer.arguments:  # others can't be wrong
+    if isinstance(benchmark.model, Imported) or benchmark.optimizer.arguments:  # others can't be wrong
         choose_engine(study.engine, [variant.policy for variant in study.variants.values()])
         from pipeline.health import fitting  # the engine takes seconds to import
 

@@ -234,7 +234,6 @@ def make_record(key: RunKey, **changes) -> RunRecord:
         "final_validation_accuracy": 0.9,
         "final_test_loss": 0.5,
         "final_test_accuracy": 0.9,
-        "test_metrics": {},
         "initial_weights_sha256": hashlib.sha256(f"{key.benchmark}{key.seed}".encode()).hexdigest(),
         "final_weights_sha256": None,
         "data_sha256": "d" * 64,
@@ -346,7 +345,7 @@ def timed_blocks(
         epoch_seconds = seconds.get(study.comparison.baseline if name == REPEAT else name, 1.0) * math.exp(
             wiggle[place, launch - 1]
         )
-        wall_seconds = epoch_seconds * num_images / recipe.num_examples(1)
+        wall_seconds = epoch_seconds * num_images / recipe.split.num_train_examples
         found.append(
             PlacedBlock(
                 **where,

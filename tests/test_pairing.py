@@ -57,12 +57,6 @@ def test_a_run_from_another_machine_or_with_other_packages_is_refused(records, c
     assert f"they differ in {what}" in refusal(records)
 
 
-def test_metrics_nobody_asked_for_are_refused(records):
-    key = RunKey("wide", "mixed", 1)
-    records[key] = changed(records[key], test_metrics={"macro_f1": 1.0})
-    assert "runs/wide/mixed/seed-1 has test_metrics ['macro_f1'], the study says []" in refusal(records)
-
-
 def test_images_of_the_same_content_are_comparable_whoever_built_them(records):
     for index, (key, record) in enumerate(records.items()):
         image = {"target": "cpu", "base": "debian", "content_sha256": "c", "commit": str(index), "digest": str(index)}

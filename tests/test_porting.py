@@ -138,14 +138,15 @@ def test_there_and_back_is_the_same_for_a_gpu():
 def test_what_the_other_engine_can_not_run_is_refused_and_stays(tmp_path):
     turned = OWN.replace(
         "        num_epochs: 2\n",
-        "        num_epochs: 2\n        augmentation: [{name: random_rotation, factor: 0.1}]\n",
+        "        num_epochs: 2\n"
+        "        augmentation: [{name: random_translation, height_factor: 0.1, width_factor: 0.1}]\n",
     )
     text = port(turned.replace("        jit_compile: true\n", ""), "tpu", "params.yaml").text
     (tmp_path / "params.yaml").write_text(text)
     done = compose(tmp_path, "--runtime", "cuda")
     assert (done.returncode, done.stdout) == (2, "")
     assert "params.yaml with ENGINE=cuda: 1 fault, nothing was started." in done.stderr
-    assert "augmentation: random_rotation can't be compiled with XLA on TensorFlow" in done.stderr
+    assert "augmentation: random_translation can't be compiled with XLA on TensorFlow" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["params.yaml"]
     assert (tmp_path / "params.yaml").read_text() == text
 

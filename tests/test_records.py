@@ -64,9 +64,7 @@ def test_a_record_of_an_older_version_says_so(tmp_path, make_record):
     values = json.loads(path.read_text())
     flat = {name: value for name, value in values.items() if name not in ("times", "memory", "scores")}
     path.write_text(json.dumps(flat | values["times"] | {"final_test_accuracy": 0.9, "schema_version": 7}))
-    with pytest.raises(
-        InputError, match=r"\(schema_version: Input should be 8\. Received: 7\)\. Make the run again: dvc"
-    ):
+    with pytest.raises(InputError, match=r"schema_version: .* Received: 7\)\. Make the run again: dvc"):
         finished_runs.read_record(KEY, tmp_path)
 
 

@@ -190,7 +190,6 @@ def test_a_batch_larger_than_the_data_is_refused():
         "benchmarks.mnist_dense.split.num_train_examples",
         "benchmarks.mnist_dense.split.shuffle_seed",
         "benchmarks.mnist_dense.model.units",
-        "benchmarks.mnist_dense.steps_per_epoch",
         "benchmarks.mnist_dense.optimizer.learning_rate",
         "variants.float32.batch_multiplier",
         "comparison.num_warmup_epochs",

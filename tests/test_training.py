@@ -30,7 +30,7 @@ DESIGNED_PARTS = {
     "times": "startup_seconds, first_epoch_seconds, steady_epoch_seconds, excluded_epochs, images_per_second, "
     "run_seconds, max_run_seconds, fault",
     "memory": "peak_bytes, peak_kind, weights_bytes",
-    "scores": "loss_scale, skipped_steps, train_loss, validation_accuracy, test_loss, test_accuracy, test_metrics",
+    "scores": "loss_scale, skipped_steps, train_loss, validation_accuracy, test_loss, test_accuracy",
 }
 
 

@@ -419,7 +419,6 @@ def test_a_block_has_no_more_steps_than_an_epoch_and_whole_executions():
     assert [max_block_steps(recipe, multiplier) for multiplier in (1, 2)] == [2, 1]  # 40 images in batches of 16, 32
     five = recipe.model_copy(update={"batch_size": 3, "steps_per_execution": 5})
     assert max_block_steps(five, 1) == 10
-    assert max_block_steps(recipe.model_copy(update={"steps_per_epoch": 1}), 1) == 1
 
 
 def test_the_small_study_asks_for_what_a_test_can_afford():

@@ -8,7 +8,6 @@ from pipeline.files.untrusted import Untrusted
 from pipeline.records.measured import Memory, Scores, Share, Times
 from pipeline.records.planned import Count, Planned
 from pipeline.records.schema import Disturbance, EpochRecord, RunRecord
-from pipeline.study.schema import Study
 
 Verdict = Literal[
     "reproduced",
@@ -136,18 +135,16 @@ class EpochRow(EpochRecord):
     seed: int
 
 
-def run_row(study: Study) -> type[BaseModel]:
+def run_row() -> type[BaseModel]:
     """Return the model of a row of `runs.csv`: what of a record fits a cell, what was measured, what disturbed it."""
     parts = {"planned", "times", "memory", "scores", "disturbance", "environment"}
-    no_cell = parts | {"schema_version", "test_metrics", "excluded_epochs"}
+    no_cell = parts | {"schema_version", "excluded_epochs"}
     fields: dict[str, Any] = {
         field.serialization_alias or name: (field.annotation, ...)
         for model in (RunRecord, Planned, Times, Memory, Scores, Disturbance)
         for name, field in model.model_fields.items()
         if name not in no_cell
     }
-    metrics = {metric for benchmark in study.benchmarks.values() for metric in benchmark.metrics}
-    fields |= dict.fromkeys(sorted(metrics), (float | None, ...))
     fields |= {"loss_scale": (Literal["dynamic", "fixed", "none"], ...), "gpu_throttle_reasons": (str | None, ...)}
     row: type[BaseModel] = create_model(
         "RunRow", __config__=ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False), **fields

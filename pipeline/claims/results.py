@@ -57,7 +57,7 @@ def load_results(root: Path = Path()) -> Results:
     """
     study, claims = load_study(root / "params.yaml"), load_claims(root / "claims.yaml")
     comparison = read_comparison(root)
-    runs = [row.model_dump() for row in _rows("runs.csv", run_row(study), root)]
+    runs = [row.model_dump() for row in _rows("runs.csv", run_row(), root)]
     if [(row["benchmark"], row["variant"], row["seed"]) for row in runs] != study.runs():
         raise _damaged("runs.csv", "its runs are not those of params.yaml", root)
     epochs = [row.model_dump() for row in _rows("epochs.csv", EpochRow, root)]

@@ -61,15 +61,13 @@ def _environments(runs: Mapping[RunKey, Run]) -> list[dict[str, object]]:
 
 
 def _rows(study: Study, runs: Mapping[RunKey, Run]) -> list[dict[str, object]]:
-    """Return a row a run: its record, what the study measures besides accuracy, and what disturbed it."""
-    metrics = sorted({name for benchmark in study.benchmarks.values() for name in benchmark.metrics})
+    """Return a row a run: its record, and what disturbed it."""
     return [
         run.record.model_dump(exclude={"planned", "times", "memory", "scores", "disturbance", "environment"})
         | run.record.planned.cells()
         | run.record.times.cells()
         | run.record.memory.cells()
         | run.record.scores.cells()
-        | {name: run.record.scores.test_metrics.get(name) for name in metrics}
         | run.record.disturbance.model_dump()
         | {"gpu_throttle_reasons": ", ".join(run.record.disturbance.gpu_throttle_reasons or [])}
         | {

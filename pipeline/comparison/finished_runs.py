@@ -100,13 +100,11 @@ def _contradictions(record: RunRecord, epochs: list[EpochRecord]) -> Iterator[st
     for name, value in epoch_scores(epochs, record.outcome).items():
         if getattr(record.scores, name) != value:
             yield f"its last epoch does not give the {name} {getattr(record.scores, name)} of the record"
-    # An epoch is all training examples, or a number of whole batches.
-    sizes = (record.planned.num_train_examples, record.planned.steps_per_epoch * record.planned.batch_size)
     rates = [(epoch.train_seconds, epoch.images_per_second) for epoch in epochs]
     if record.times.steady_epoch_seconds:
         rates.append((record.times.steady_epoch_seconds, record.times.images_per_second or 0.0))
     for seconds, rate in rates:
-        if not any(math.isclose(seconds * rate, size, rel_tol=1e-6) for size in sizes):
+        if not math.isclose(seconds * rate, record.planned.num_train_examples, rel_tol=1e-6):
             yield f"images_per_second {rate:g} are not those of an epoch of {seconds:g} seconds"
 
 

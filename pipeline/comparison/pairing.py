@@ -73,9 +73,6 @@ def _departures(study: Study, record: RunRecord) -> list[str]:
     found, wanted = record.planned.model_dump(), planned(study, record.key).model_dump()
     if record.outcome == "too_slow":  # any other run would have ended alike under any limit that it keeps
         found["max_run_seconds"], wanted["max_run_seconds"] = record.times.max_run_seconds, study.max_run_seconds
-    if record.outcome == "completed":
-        found["test_metrics"] = sorted(record.scores.test_metrics)
-        wanted["test_metrics"] = sorted(study.benchmarks[record.benchmark].metrics)
     return [
         f"{record.key.directory} has {setting} {_words(found[setting])}, the study says {_words(value)}. "
         f"Make it again: dvc repro --force --single-item {record.key.stage}"

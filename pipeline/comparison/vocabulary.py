@@ -50,7 +50,6 @@ SETTING_NAMES = {
     "learning_rate_rule.decay": "decay of the learning rate",
     "learning_rate_rule.num_warmup_epochs": "number of epochs in which the learning rate rises",
     "learning_rate_rule.scaling": "scaling of the learning rate with the batch",
-    "metrics": "list of further metrics",
     "model": "model",
     "model.batch_norm_momentum": "momentum of batch normalisation",
     "model.depth": "factor of the model's depth",
@@ -69,7 +68,6 @@ SETTING_NAMES = {
     "split.num_train_examples": "number of training images",
     "split.num_validation_examples": "number of validation images",
     "split.shuffle_seed": "seed of the split",
-    "steps_per_epoch": "number of steps an epoch",
     "steps_per_execution": "number of steps a call",
 }
 OPTIMIZERS = {
@@ -86,7 +84,6 @@ OPTIMIZERS = {
     "rmsprop": "RMSprop",
     "sgd": "SGD",
 }
-METRIC_NAMES = {"top_5_accuracy": "top-5 accuracy", "macro_f1": "macro F₁", "balanced_accuracy": "balanced accuracy"}
 ARGUMENTS = {"beta_1": "β₁", "beta_2": "β₂"}
 CPU_FEATURE_NAMES = {
     "avx512_bf16": "AVX512-BF16",
@@ -98,7 +95,7 @@ CPU_FEATURE_NAMES = {
 
 def plain(key: str) -> str:
     """Return a key of which no table here knows, an augmentation's or an argument's, with spaces in it."""
-    known = OUTCOMES | OPTIMIZERS | METRIC_NAMES | ARGUMENTS | CPU_FEATURE_NAMES
+    known = OUTCOMES | OPTIMIZERS | ARGUMENTS | CPU_FEATURE_NAMES
     return known.get(key, key.replace("_", " "))
 
 

@@ -9,28 +9,17 @@ from pipeline.data.datasets import Examples, ImagesOnDisk
 
 
 class ShuffledBatches(keras.utils.PyDataset):
-    """Serve every example once an epoch, in a new order each time; the last batch may be smaller.
+    """Serve every example once an epoch, in a new order each time; the last batch may be smaller."""
 
-    Args:
-        num_steps: an epoch ends after so many batches of the permutation, where it has more.
-    """
-
-    def __init__(
-        self,
-        examples: Examples,
-        batch_size: int,
-        seed: int,
-        num_steps: int | None = None,
-    ) -> None:
+    def __init__(self, examples: Examples, batch_size: int, seed: int) -> None:
         super().__init__()
         self._examples = examples
         self._batch_size = batch_size
         self._seed = seed
-        self.num_examples = len(examples.labels) if num_steps is None else num_steps * batch_size
         self.begin_epoch(0)
 
     def __len__(self) -> int:
-        return math.ceil(self.num_examples / self._batch_size)
+        return math.ceil(len(self._order) / self._batch_size)
 
     def __getitem__(self, index: int) -> tuple[np.ndarray, np.ndarray]:
         rows = self._order[index * self._batch_size : (index + 1) * self._batch_size]

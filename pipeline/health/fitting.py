@@ -10,14 +10,13 @@ import numpy as np
 
 from pipeline.data.batches import WholeBatches
 from pipeline.errors import InputError
-from pipeline.study.benchmark import Application, Benchmark, Imported
+from pipeline.study.benchmark import Benchmark, Imported
 from pipeline.study.schema import Study
 from pipeline.study.variant import Variant
 from pipeline.training import building
 from pipeline.training.precision import check_model, observed_dtypes
 
 PROJECT_FOLDERS = ("pipeline", "stages", "bench", "tests", ".venv")
-GIVEN = {"name", "num_classes", "image_shape"}  # to a network of keras.applications, by what the study says elsewhere
 
 
 def check(study: Study, name: str, image_shape: tuple[int, int, int], num_classes: int) -> None:
@@ -30,8 +29,6 @@ def check(study: Study, name: str, image_shape: tuple[int, int, int], num_classe
             needs modules that lie beside its `source`; the optimizer refuses its arguments.
     """
     benchmark = study.benchmarks[name]
-    if isinstance(benchmark.model, Application) and (taken := sorted(GIVEN & benchmark.model.arguments.keys())):
-        raise InputError(f"{name}: model.arguments: {', '.join(taken)} can't stand here: the study says it elsewhere")
     for variant in {variant.policy: variant for variant in study.variants_of(name).values()}.values():
         try:
             _check(name, benchmark, variant, image_shape, num_classes)

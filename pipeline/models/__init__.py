@@ -12,7 +12,7 @@ from keras import layers
 
 from pipeline.models import imported
 from pipeline.models.imported import ModelSpec
-from pipeline.study.benchmark import Application, Benchmark, Imported
+from pipeline.study.benchmark import Benchmark, Imported
 from pipeline.study.recipe import Augmentation
 
 __all__ = ["ModelSpec", "build"]
@@ -45,26 +45,19 @@ def _network(benchmark: Benchmark, spec: ModelSpec) -> keras.Model:
     if isinstance(model, Imported):
         return imported.build(model, spec)
     # By name, because a run depends on the source of its own model alone, which the inputs stage digests.
-    kind = "application" if isinstance(model, Application) else model.name
-    if isinstance(model, Application):
-        arguments = {"name": model.name.partition(":")[2], **model.arguments}
-    else:
-        arguments = model.model_dump(exclude={"name", "source"})
-    if kind == "efficientnet":
+    arguments = model.model_dump(exclude={"name", "source"})
+    if model.name == "efficientnet":
         arguments["batch_norm"] = engine.BatchNormalization
-    network = importlib.import_module(f"pipeline.models.{kind}").build(
+    network: keras.Model = importlib.import_module(f"pipeline.models.{model.name}").build(
         num_classes=spec.num_classes, image_shape=spec.image_shape, **arguments
     )
-    if not isinstance(model, Application):
-        _draw_kernels(network, np.random.default_rng(spec.seed))
+    _draw_kernels(network, np.random.default_rng(spec.seed))
     return network
 
 
 def _augmentation(augmentation: Augmentation, seed: int) -> keras.layers.Layer:
     """Return a layer that changes images (N, H, W, C) in [0, 1] in training, and lets them through otherwise."""
     arguments = augmentation.model_dump(exclude={"name"})
-    if augmentation.name in ("random_contrast", "random_brightness"):
-        arguments["value_range"] = (0.0, 1.0)
     kind = getattr(layers, "".join(word.title() for word in augmentation.name.split("_")))
     layer = kind(seed=seed, dtype="float32", name=augmentation.name, **arguments)
     if keras.backend.backend() == "jax":

@@ -10,7 +10,6 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from pipeline.records.planned import Count
-from pipeline.study.recipe import Metric
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Seconds = Annotated[float, Field(ge=0, le=1e9)]
@@ -94,7 +93,6 @@ class Scores(Measured):
     """Hold what the run had reached by the end of its last epoch. Accuracies in [0, 1].
 
     `skipped_steps` counts from the start of the run. Every other score but the loss scale is of a completed run alone.
-    `test_metrics` has what the recipe measures besides accuracy, by name; it is empty where the run has no end.
     """
 
     loss_scale: float | None = Field(serialization_alias="final_loss_scale")
@@ -103,7 +101,6 @@ class Scores(Measured):
     validation_accuracy: Share | None = Field(None, serialization_alias="final_validation_accuracy")
     test_loss: _TestLoss | None = Field(None, serialization_alias="final_test_loss")
     test_accuracy: Share | None = Field(None, serialization_alias="final_test_accuracy")
-    test_metrics: dict[Metric, Share] = {}
 
     def contradictions(self, outcome: str) -> Iterator[str]:
         """Yield what the scores say against the outcome of their run."""
@@ -112,5 +109,5 @@ class Scores(Measured):
                 yield "a completed run without test_accuracy"
             return
         for name, value in self.model_dump(exclude={"loss_scale", "skipped_steps"}).items():
-            if value is not None and value != {}:
+            if value is not None:
                 yield f"a run with outcome {outcome} and {name}"

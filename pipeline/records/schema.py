@@ -95,7 +95,7 @@ class RunRecord(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    schema_version: Literal[8] = 8
+    schema_version: Literal[9] = 9
     benchmark: str
     variant: str
     seed: Count

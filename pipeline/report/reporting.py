@@ -151,7 +151,6 @@ def _benchmark(results: Results, name: str) -> dict[str, Any]:
                 "variant": variant,
                 "run": runs[variant][0],
                 "accuracies": known(runs[variant], "final_test_accuracy"),
-                "metrics": {metric: known(runs[variant], metric) for metric in study.benchmarks[name].metrics},
                 "seconds": counted_seconds(results, name, variant, runs[variant]),
                 "memory": known(completed(runs[variant]), "peak_memory_bytes"),
                 "other_cpu_share": max(known(runs[variant], "other_cpu_share"), default=None),

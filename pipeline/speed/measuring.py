@@ -76,14 +76,15 @@ def measured_as(study: Study, benchmark: str) -> dict[str, str]:
 
 def max_block_steps(recipe: Benchmark, batch_multiplier: int) -> int:
     """Return the most steps of a block: those of an epoch in whole batches and whole executions."""
-    whole = recipe.split.num_train_examples // (recipe.batch_size * batch_multiplier)
-    num_steps = min(whole, recipe.num_steps(batch_multiplier))
+    num_steps = recipe.split.num_train_examples // (recipe.batch_size * batch_multiplier)
     return max(num_steps // recipe.steps_per_execution * recipe.steps_per_execution, 1)
 
 
 def speeds_of(study: Study, benchmark: str, blocks: Sequence[PlacedBlock]) -> Speeds:
     recipe = study.benchmarks[benchmark]
-    return Speeds(blocks, study.comparison.baseline, recipe.num_examples(1), recipe.split.num_validation_examples)
+    return Speeds(
+        blocks, study.comparison.baseline, recipe.split.num_train_examples, recipe.split.num_validation_examples
+    )
 
 
 def is_settled(study: Study, benchmark: str, blocks: Sequence[PlacedBlock]) -> bool:

@@ -41,9 +41,13 @@ class _Validation(NamedTuple):
 class _EnoughBatches(ShuffledBatches):
     """Serve as many whole batches as are asked for, from the first example again where there are no more."""
 
+    def __init__(self, examples: datasets.Examples, batch_size: int, num_steps: int) -> None:
+        self._num_examples = num_steps * batch_size
+        super().__init__(examples, batch_size, SEED)
+
     def begin_epoch(self, epoch: int) -> None:
         super().begin_epoch(epoch)
-        self._order = np.resize(self._order, self.num_examples)
+        self._order = np.resize(self._order, self._num_examples)
 
 
 class _Trainee(keras.callbacks.Callback):
@@ -85,7 +89,7 @@ class _Trainee(keras.callbacks.Callback):
         while self.next_task is not None:
             self.task = self.next_task
             num_steps = self.task.num_steps + self.benchmark.steps_per_execution
-            batches = _EnoughBatches(self.data.train, self.batch_size, SEED, num_steps=num_steps)
+            batches = _EnoughBatches(self.data.train, self.batch_size, num_steps)
             epochs = range(self.num_blocks, self.num_blocks + MANY_EPOCHS)
             try:
                 LOOPS[self.variant.loop](self.network, batches, epochs, [self])

@@ -1,7 +1,6 @@
 """A benchmark: a data set, a model and a recipe."""
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal, Self
 
@@ -9,7 +8,7 @@ from pydantic import AfterValidator, Discriminator, Field, JsonValue, Tag
 from pydantic_core import PydanticCustomError
 
 from pipeline.study.configuration import Name, NonNegativeInt, PositiveFloat, PositiveInt, Section, SourcePath
-from pipeline.study.recipe import AFFINE, Augmentation, LearningRateRule, Metric, Optimizer
+from pipeline.study.recipe import Augmentation, LearningRateRule, Optimizer
 from pipeline.study.variant import Variant
 
 IMPORTABLE = re.compile(r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*$")
@@ -44,14 +43,6 @@ class EfficientNet(Section):
     source: Literal["pipeline/models/efficientnet.py"]
 
 
-class Application(Section):
-    """`keras.applications:<function>`, with random weights and a head of our own; `arguments` go to the function."""
-
-    name: Annotated[str, Field(pattern=r"^keras\.applications:[A-Za-z]\w*$")]
-    arguments: dict[str, JsonValue] = Field(default_factory=dict)
-    source: Literal["pipeline/models/application.py"]
-
-
 def _importable(name: str) -> str:
     if not IMPORTABLE.match(name):
         raise PydanticCustomError(
@@ -63,6 +54,7 @@ def _importable(name: str) -> str:
 class Imported(Section):
     """`<module>:<function>` of the user's, called with a `pipeline.models.ModelSpec`, which carries `arguments`.
 
+    `keras.applications:<function>` is one whose module is ours: `pipeline/models/application.py` is its `source`.
     `source` is the file or folder that holds the module, from this project's folder on. What is changed there trains
     again. The folder around it is put on the path that modules are imported from.
     """
@@ -73,7 +65,8 @@ class Imported(Section):
 
     @property
     def module(self) -> str:
-        return self.name.partition(":")[0]
+        module = self.name.partition(":")[0]
+        return "pipeline.models.application" if module == "keras.applications" else module
 
     @property
     def function(self) -> str:
@@ -84,13 +77,12 @@ def _kind_of_model(model: Any) -> str:
     name = model.get("name") if isinstance(model, dict) else getattr(model, "name", None)
     if name in ("dense", "efficientnet"):
         return "Dense" if name == "dense" else "EfficientNet"
-    return "Application" if str(name).startswith("keras.applications:") else "Imported"
+    return "Imported"
 
 
 Model = Annotated[
     Annotated[Dense, Tag("Dense")]
     | Annotated[EfficientNet, Tag("EfficientNet")]
-    | Annotated[Application, Tag("Application")]
     | Annotated[Imported, Tag("Imported")],
     Discriminator(_kind_of_model),
 ]
@@ -99,8 +91,7 @@ Model = Annotated[
 class Benchmark(Section):
     """A data set, a model and a recipe. `batch_size` is the batch size B of the baseline.
 
-    Every variant evaluates at the same `evaluation_batch_size`. With `steps_per_epoch` an epoch is the first so many
-    batches of each order, for every variant the same number. `metrics` are measured on the test set besides accuracy.
+    Every variant evaluates at the same `evaluation_batch_size`.
     """
 
     dataset: Name
@@ -113,9 +104,7 @@ class Benchmark(Section):
     batch_size: PositiveInt
     evaluation_batch_size: PositiveInt
     num_epochs: PositiveInt
-    steps_per_epoch: PositiveInt | None = None
     steps_per_execution: PositiveInt = 1
-    metrics: list[Metric] = Field(default_factory=list)
 
     def with_dense_model(self, units: int) -> Self:
         """Return the same benchmark with a dense model: for what does not depend on the model."""
@@ -123,13 +112,7 @@ class Benchmark(Section):
 
     def num_steps(self, batch_multiplier: int) -> int:
         """Return the steps of an epoch of a variant; the last batch may be smaller."""
-        return self.steps_per_epoch or -(-self.split.num_train_examples // (self.batch_size * batch_multiplier))
-
-    def num_examples(self, batch_multiplier: int) -> int:
-        """Return how many images a variant trains on in an epoch."""
-        if self.steps_per_epoch is None:
-            return self.split.num_train_examples
-        return self.steps_per_epoch * self.batch_size * batch_multiplier
+        return -(-self.split.num_train_examples // (self.batch_size * batch_multiplier))
 
     def faults(self, engine: str, num_devices: int, variants: Mapping[str, Variant]) -> Iterator[str]:
         """Yield what can't be trained in these variants; each begins with its field."""
@@ -139,18 +122,9 @@ class Benchmark(Section):
                     f"batch_size: {self.batch_size} × {variant.batch_multiplier} of variant {name} is more than the "
                     f"{self.split.num_train_examples} training examples."
                 )
-        largest = self.batch_size * max((variant.batch_multiplier for variant in variants.values()), default=1)
-        if self.steps_per_epoch and self.steps_per_epoch * largest > self.split.num_train_examples:
-            yield (
-                f"steps_per_epoch: {self.steps_per_epoch} steps of {largest} images are more than the "
-                f"{self.split.num_train_examples} training examples."
-            )
-        if engine == "tensorflow" and any(variant.jit_compile for variant in variants.values()):
-            for name in [each.name for each in self.augmentation if each.name in AFFINE]:
-                yield f"augmentation: {name} can't be compiled with XLA on TensorFlow, as a variant of it would be."
-        for metric, count in Counter(self.metrics).items():
-            if count > 1:
-                yield f"metrics: {metric!r} stands twice."
+        by_xla = engine == "tensorflow" and any(variant.jit_compile for variant in variants.values())
+        if by_xla and any(each.name == "random_translation" for each in self.augmentation):
+            yield "augmentation: random_translation can't be compiled with XLA on TensorFlow, as a variant is."
         if self.learning_rate_rule.num_warmup_epochs >= self.num_epochs:
             yield f"learning_rate_rule.num_warmup_epochs: must leave an epoch of the {self.num_epochs}."
         yield from self._faults_on_several_devices(engine, num_devices, variants.values())

@@ -1,4 +1,4 @@
-"""The recipe of a model: optimizer, learning rate, augmentation, and what is measured besides accuracy."""
+"""The recipe of a model: optimizer, learning rate and augmentation."""
 
 from typing import Annotated, Literal
 
@@ -61,37 +61,4 @@ class RandomTranslation(Section):
     width_factor: PositiveShare
 
 
-class RandomRotation(Section):
-    """By up to this share of a full turn, either way; what comes in is a mirror image."""
-
-    name: Literal["random_rotation"]
-    factor: PositiveShare
-
-
-class RandomZoom(Section):
-    """Out or in by up to this share; what comes in is a mirror image."""
-
-    name: Literal["random_zoom"]
-    height_factor: PositiveShare
-
-
-class RandomContrast(Section):
-    name: Literal["random_contrast"]
-    factor: PositiveShare
-
-
-class RandomBrightness(Section):
-    """Adds up to this share of white, or takes as much away."""
-
-    name: Literal["random_brightness"]
-    factor: PositiveShare
-
-
-Augmentation = Annotated[
-    RandomFlip | RandomTranslation | RandomRotation | RandomZoom | RandomContrast | RandomBrightness,
-    Field(discriminator="name"),
-]
-
-AFFINE = ("random_translation", "random_rotation", "random_zoom")  # TensorFlow has these without XLA alone
-
-Metric = Literal["top_5_accuracy", "macro_f1", "balanced_accuracy"]
+Augmentation = Annotated[RandomFlip | RandomTranslation, Field(discriminator="name")]

@@ -132,10 +132,10 @@ class Study(Section):
     @property
     def digest(self) -> str:
         """Return a SHA-256 of what decides which runs count and how they are compared."""
-        fields = {"campaign", "engine", "runtime", "devices", "seeds", "benchmarks", "variants", "comparison"}
-        later = ("num_seeds", "num_seeds_by_variant")  # studies that name none keep the digest they had
-        fields |= {name for name in later if getattr(self, name)}
-        return hashlib.sha256(self.model_dump_json(include=fields).encode()).hexdigest()
+        fields = {"campaign", "engine", "runtime", "devices", "seeds", "num_seeds", "num_seeds_by_variant"}
+        fields |= {"benchmarks", "variants", "comparison"}
+        # Without defaults, so that an option that is added later leaves the digests of earlier studies as they are.
+        return hashlib.sha256(self.model_dump_json(include=fields, exclude_defaults=True).encode()).hexdigest()
 
     def runs(self) -> list[RunKey]:
         """Return every run of the study, seeds outermost: all variants of a seed run close together in time."""

@@ -10,18 +10,10 @@ from pipeline.data.batches import WholeBatches
 from pipeline.data.datasets import Examples
 
 
-def probabilities_of(model: keras.Model, examples: Examples, batch_size: int) -> np.ndarray:
-    """Return the class probabilities that `model` predicts, float32 (N, num_classes)."""
-    return engine.predict(model, WholeBatches(examples.images, batch_size))[: len(examples.labels)]
-
-
 def score(model: keras.Model, examples: Examples, batch_size: int) -> tuple[float, float, np.ndarray]:
     """Return mean cross-entropy, accuracy in [0, 1], and the most probable class of each example (N,)."""
-    return judge(probabilities_of(model, examples, batch_size), examples.labels)
-
-
-def judge(probabilities: np.ndarray, labels: np.ndarray) -> tuple[float, float, np.ndarray]:
-    """Return the same three from probabilities (N, num_classes) and labels (N,)."""
+    labels = examples.labels
+    probabilities = engine.predict(model, WholeBatches(examples.images, batch_size))[: len(labels)]
     true = np.take_along_axis(probabilities, labels[:, None], axis=1)[:, 0]
     # Keras clips at the same place, so that a probability of zero costs 16.1 and not infinity.
     loss = -np.log(np.clip(true, keras.config.epsilon(), 1.0)).mean(dtype=np.float64)

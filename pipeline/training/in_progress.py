@@ -172,9 +172,7 @@ class RunInProgress:
         steady = times["steady_epoch_seconds"]
         return times | {
             "startup_seconds": self.startup_seconds,
-            "images_per_second": self.benchmark.num_examples(self.variant.batch_multiplier) / steady
-            if steady
-            else None,
+            "images_per_second": self.benchmark.split.num_train_examples / steady if steady else None,
             "run_seconds": self.seconds(),
             "max_run_seconds": self.study.max_run_seconds,
             "fault": timing_fault(disturbance),

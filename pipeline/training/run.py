@@ -25,10 +25,9 @@ from pipeline.training.building import build_model, compile_model, weights_diges
 from pipeline.training.checkpoint import CHECKPOINTS, Checkpoint
 from pipeline.training.clock import EpochClock
 from pipeline.training.epoch_log import EpochLog
-from pipeline.training.evaluation import judge, probabilities_of, score
+from pipeline.training.evaluation import score
 from pipeline.training.in_progress import RunInProgress
 from pipeline.training.loops import LOOPS
-from pipeline.training.metrics import measure
 from pipeline.training.precision import check_model, loss_scale_now, observed_dtypes
 from pipeline.training.progress import ProgressLine
 
@@ -111,22 +110,18 @@ def _predict_first(run: RunInProgress, model: keras.Model) -> None:
     """Trace a prediction outside every timed window; it shows the output's real dtype."""
     # XLA compiles for one shape: there it has to be the one of validation.
     num_first = run.benchmark.evaluation_batch_size if engine.COMPILES_SHAPES else run.study.devices
-    examples = run.data.validation
-    probabilities = engine.predict(model, WholeBatches(examples.images[:num_first], num_first))
+    probabilities = engine.predict(model, WholeBatches(run.data.validation.images[:num_first], num_first))
     dtypes = observed_dtypes(model, str(probabilities.dtype))
     check_model(run.key.benchmark, run.benchmark, run.variant.policy, dtypes, probabilities)
-    labels = examples.labels[:num_first]
-    measure(run.benchmark.metrics, probabilities[: len(labels)], labels)  # what can't be measured is refused now
     run.known |= {f"{name}_dtype": dtype for name, dtype in dtypes._asdict().items()}
 
 
 def _train(run: RunInProgress, model: keras.Model, ending: threading.Event) -> Outcome:
     benchmark, variant, key = run.benchmark, run.variant, run.key
     batch_size = benchmark.batch_size * variant.batch_multiplier
-    batches = ShuffledBatches(run.data.train, batch_size, key.seed, benchmark.steps_per_epoch)
-    progress = ProgressLine(
-        f"{key.benchmark} {key.variant} seed {key.seed}", benchmark.num_epochs, batches.num_examples
-    )
+    num_examples = len(run.data.train.labels)
+    batches = ShuffledBatches(run.data.train, batch_size, key.seed)
+    progress = ProgressLine(f"{key.benchmark} {key.variant} seed {key.seed}", benchmark.num_epochs, num_examples)
     run.progress = progress
     run.watch = watch = Watch(engine.gpu_places()[: run.study.devices])
 
@@ -141,7 +136,7 @@ def _train(run: RunInProgress, model: keras.Model, ending: threading.Event) -> O
                 raise UnfinishedRunError(f"{key.directory} has epoch {epoch.epoch} of {benchmark.num_epochs} behind it")
 
     clock = EpochClock(
-        batches.num_examples,
+        num_examples,
         lambda: score(model, run.data.validation, benchmark.evaluation_batch_size)[:2],
         after_epoch,
         run.earlier.epochs,
@@ -159,14 +154,11 @@ def _train(run: RunInProgress, model: keras.Model, ending: threading.Event) -> O
 
 
 def _test(run: RunInProgress, model: keras.Model) -> None:
-    labels = run.data.test.labels
-    probabilities = probabilities_of(model, run.data.test, run.benchmark.evaluation_batch_size)
-    test_loss, test_accuracy, run.predicted = judge(probabilities, labels)
+    test_loss, test_accuracy, run.predicted = score(model, run.data.test, run.benchmark.evaluation_batch_size)
     run.final_weights_sha256 = weights_digest(model.get_weights())
     run.scores |= {
         "test_loss": test_loss if math.isfinite(test_loss) else None,
         "test_accuracy": test_accuracy,
-        "test_metrics": measure(run.benchmark.metrics, probabilities, labels),
     }
 
 

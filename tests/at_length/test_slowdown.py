@@ -79,7 +79,7 @@ def cost_of_a_layer(project: Path, data: Path) -> float:
     recipe = load_study(project / "params.yaml").benchmarks["small_dense"]
     sizes = dict.fromkeys(folders, max_block_steps(recipe, 1))
     measured = take_turns(start, sizes, 1, CALIBRATION_SECONDS, True, lambda _: False, print)
-    speeds = Speeds(measured.blocks, "without", recipe.num_examples(1), recipe.split.num_validation_examples)
+    speeds = Speeds(measured.blocks, "without", recipe.split.num_train_examples, recipe.split.num_validation_examples)
     slowdown = speeds.speedup("planted", "without")
     print(f"{NUM_CALIBRATED} layers: {slowdown}")
     assert slowdown.ratio is not None

@@ -56,12 +56,6 @@ def test_every_run_is_made_and_the_report_is_published(finished):
     records = [json.loads(path.read_text()) for path in sorted(finished.glob("runs/*/*/*/record.json"))]
     assert len(records) == 3 * 2 + 2
     assert {record["outcome"] for record in records} == {"completed"}
-    metrics = {record["benchmark"]: list(record["scores"]["test_metrics"]) for record in records}
-    assert metrics == {
-        "cifar10_mobilenet": ["top_5_accuracy"],
-        "mnist_rows": [],
-        "shapes_convolution": ["macro_f1"],
-    }
     verdicts = json.loads((finished / "results" / "verdicts.json").read_text())
     assert [verdict["id"] for verdict in verdicts] == ["mixed-is-faster", "double-batch-is-as-good"]
     published = finished / "docs" / "reports" / "mine"
