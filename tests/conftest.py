@@ -224,7 +224,6 @@ def make_record(key: RunKey, **changes) -> RunRecord:
         "max_run_seconds": None,
         "first_epoch_seconds": 2.0,
         "steady_epoch_seconds": 1.0,
-        "images_per_second": 40.0,
         "peak_memory_bytes": 2**20,
         "peak_memory_kind": "resident_set",
         "weights_bytes": 400,
@@ -298,7 +297,7 @@ def changed(record: RunRecord, **changes) -> RunRecord:
     return record
 
 
-def epoch_records(*train_seconds: float, num_examples: int = 40) -> list[EpochRecord]:
+def epoch_records(*train_seconds: float) -> list[EpochRecord]:
     return [
         EpochRecord(
             epoch=index + 1,
@@ -311,7 +310,6 @@ def epoch_records(*train_seconds: float, num_examples: int = 40) -> list[EpochRe
             validation_accuracy=0.5,
             loss_scale=None,
             skipped_steps=0,
-            images_per_second=num_examples / seconds,
         )
         for index, seconds in enumerate(train_seconds)
     ]
@@ -385,14 +383,13 @@ def predictions(record: RunRecord) -> np.ndarray:
 
 def write_small_run(root: Path, record: RunRecord, *train_seconds: float) -> RunRecord:
     """Writes the run with these epochs and returns its record, whose times are those of the epochs."""
-    epochs = epoch_records(*train_seconds, num_examples=record.planned.num_train_examples)
+    epochs = epoch_records(*train_seconds)
     steady = median(train_seconds[1:]) if len(train_seconds) > 1 else None
     times = {
         "num_epochs": len(epochs),
         "first_epoch_seconds": train_seconds[0] if epochs else None,
         "steady_epoch_seconds": steady,
         "excluded_epochs": [1] if epochs else [],
-        "images_per_second": record.planned.num_train_examples / steady if steady else None,
         "skipped_steps": epochs[-1].skipped_steps if epochs else None,
         "final_loss_scale": epochs[-1].loss_scale if epochs else None,
         "run_seconds": max(record.times.run_seconds, 2.0 + sum(train_seconds) + 0.1 * len(epochs)),

@@ -8,7 +8,6 @@ from scipy import stats
 from pipeline.comparison.timing import (
     excluded_epochs,
     exclusion_reason,
-    images_per_second,
     seconds_to_accuracy,
     slope_percent,
     steady_epoch_seconds,
@@ -22,7 +21,6 @@ def test_warm_up_epochs_are_left_out_by_parameter():
     assert steady_epoch_seconds(epochs, 1) == 2.0
     assert steady_epoch_seconds(epochs, 0) == 2.5
     assert steady_epoch_seconds(epochs, 4) is None
-    assert (images_per_second(epochs, 2), images_per_second(epochs, 4)) == (40 / 1.5, None)
     assert (excluded_epochs(epochs, 2), excluded_epochs(epochs, 0)) == ([1, 2], [])
 
 

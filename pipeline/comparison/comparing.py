@@ -74,7 +74,6 @@ def _rows(study: Study, runs: Mapping[RunKey, Run]) -> list[dict[str, object]]:
             column: of(run.epochs, study.comparison.num_warmup_epochs)
             for column, of in (
                 ("steady_epoch_seconds", timing.steady_epoch_seconds),
-                ("images_per_second", timing.images_per_second),
                 ("excluded_epochs", timing.excluded_epochs),
             )
         }

@@ -100,12 +100,6 @@ def _contradictions(record: RunRecord, epochs: list[EpochRecord]) -> Iterator[st
     for name, value in epoch_scores(epochs, record.outcome).items():
         if getattr(record.scores, name) != value:
             yield f"its last epoch does not give the {name} {getattr(record.scores, name)} of the record"
-    rates = [(epoch.train_seconds, epoch.images_per_second) for epoch in epochs]
-    if record.times.steady_epoch_seconds:
-        rates.append((record.times.steady_epoch_seconds, record.times.images_per_second or 0.0))
-    for seconds, rate in rates:
-        if not math.isclose(seconds * rate, record.planned.num_train_examples, rel_tol=1e-6):
-            yield f"images_per_second {rate:g} are not those of an epoch of {seconds:g} seconds"
 
 
 def _remedy(key: RunKey) -> Remedy:

@@ -17,12 +17,6 @@ def steady_epoch_seconds(epochs: Sequence[EpochRecord], num_warmup_epochs: int) 
     return median(seconds) if seconds else None
 
 
-def images_per_second(epochs: Sequence[EpochRecord], num_warmup_epochs: int) -> float | None:
-    """Divide the images of an epoch by the seconds of a steady one; None where there is none."""
-    seconds = steady_epoch_seconds(epochs, num_warmup_epochs)
-    return round(epochs[0].images_per_second * epochs[0].train_seconds) / seconds if seconds else None
-
-
 def excluded_epochs(epochs: Sequence[EpochRecord], num_warmup_epochs: int) -> list[int]:
     """Return the numbers of the epochs that are no steady ones."""
     return [epoch.epoch for epoch in epochs if epoch.since_start <= num_warmup_epochs]

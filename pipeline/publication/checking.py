@@ -15,7 +15,7 @@ from pipeline.files.untrusted import excerpt, read_zip
 from pipeline.publication.archive import GET_IT_AGAIN, TABLES, unpack
 from pipeline.publication.project_files import OtherDayError, check_project_files, not_of_project
 from pipeline.publication.published import FILES, Published, check_size, read_published
-from pipeline.publication.recomputing import SURPRISES, words_of, recompute
+from pipeline.publication.recomputing import SURPRISES, recompute, words_of
 from pipeline.publication.validation import crate_faults
 from pipeline.report.rendering import PROJECT
 

@@ -57,8 +57,7 @@ class Times(Measured):
     from the start of its process to its record, with the epochs that an earlier process trained. A run that is
     `too_slow` was ended at the study's `max_run_seconds`.
     `steady_epoch_seconds` is the median training time, validation apart, of all epochs but `excluded_epochs`: the
-    first, and where the run was resumed the first after that, because they trace and compile. `images_per_second`
-    follows from it.
+    first, and where the run was resumed the first after that, because they trace and compile.
     `fault` says why these times can't be used, where they can't.
     """
 
@@ -66,7 +65,6 @@ class Times(Measured):
     first_epoch_seconds: Seconds | None
     steady_epoch_seconds: Seconds | None
     excluded_epochs: list[int]
-    images_per_second: float | None
     run_seconds: Seconds
     max_run_seconds: Seconds | None
     fault: str | None = Field(serialization_alias="timing_fault")

@@ -35,7 +35,6 @@ class EpochRecord(BaseModel):
     validation_accuracy: Share
     loss_scale: float | None
     skipped_steps: Count | None
-    images_per_second: float
 
 
 class Disturbance(BaseModel):

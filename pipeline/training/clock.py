@@ -19,7 +19,6 @@ class EpochClock(keras.callbacks.Callback):
     compiles like the first of all: `since_start` tells them.
 
     Args:
-        num_examples: trained on in an epoch.
         validate: returns loss and accuracy in [0, 1] on the validation set.
         on_epoch: told of each epoch as it ends.
         earlier: epochs that another process has trained.
@@ -27,7 +26,6 @@ class EpochClock(keras.callbacks.Callback):
 
     def __init__(
         self,
-        num_examples: int,
         validate: Callable[[], tuple[float, float]],
         on_epoch: Callable[[EpochRecord], None],
         earlier: Sequence[EpochRecord] = (),
@@ -35,7 +33,6 @@ class EpochClock(keras.callbacks.Callback):
         super().__init__()
         self.epochs = list(earlier)
         self.diverged = False
-        self._num_examples = num_examples
         self._validate = validate
         self._on_epoch = on_epoch
         self._num_earlier = len(earlier)
@@ -52,11 +49,10 @@ class EpochClock(keras.callbacks.Callback):
         validated = time.perf_counter()
         logs = logs or {}
         optimizer = self.model.optimizer
-        train_seconds = trained - self._started
         record = EpochRecord(
             epoch=epoch + 1,
             since_start=epoch + 1 - self._num_earlier,
-            train_seconds=train_seconds,
+            train_seconds=trained - self._started,
             validation_seconds=validated - trained,
             train_loss=float(logs["loss"]),
             train_accuracy=float(logs["accuracy"]),
@@ -64,7 +60,6 @@ class EpochClock(keras.callbacks.Callback):
             validation_accuracy=validation_accuracy,
             loss_scale=loss_scale_now(optimizer),
             skipped_steps=(epoch + 1) * self.params["steps"] - int(keras.ops.convert_to_numpy(optimizer.iterations)),
-            images_per_second=self._num_examples / train_seconds,
         )
         self.epochs.append(record)
         self.diverged = not (math.isfinite(record.train_loss) and math.isfinite(record.validation_loss))

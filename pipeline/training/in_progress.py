@@ -168,11 +168,8 @@ class RunInProgress:
         return RunRecord.model_validate(values | self.known)
 
     def _times(self, disturbance: Disturbance) -> dict[str, Any]:
-        times = epoch_times(self.epochs)
-        steady = times["steady_epoch_seconds"]
-        return times | {
+        return epoch_times(self.epochs) | {
             "startup_seconds": self.startup_seconds,
-            "images_per_second": self.benchmark.split.num_train_examples / steady if steady else None,
             "run_seconds": self.seconds(),
             "max_run_seconds": self.study.max_run_seconds,
             "fault": timing_fault(disturbance),

@@ -68,7 +68,7 @@ class ProgressLine(keras.callbacks.Callback):
         remaining = (self._num_epochs - record.epoch) * (record.train_seconds + record.validation_seconds)
         self._console.print(
             f"{self._title} · epoch {record.epoch}/{self._num_epochs} · {record.train_seconds:.2f} s · "
-            f"{record.images_per_second:,.0f} images/s · loss {record.train_loss:.4f} · "
+            f"{self._num_examples / record.train_seconds:,.0f} images/s · loss {record.train_loss:.4f} · "
             f"validation accuracy {record.validation_accuracy:.4f} · at most {remaining:.0f} s left",
             highlight=False,
             soft_wrap=True,

@@ -119,9 +119,9 @@ def _predict_first(run: RunInProgress, model: keras.Model) -> None:
 def _train(run: RunInProgress, model: keras.Model, ending: threading.Event) -> Outcome:
     benchmark, variant, key = run.benchmark, run.variant, run.key
     batch_size = benchmark.batch_size * variant.batch_multiplier
-    num_examples = len(run.data.train.labels)
     batches = ShuffledBatches(run.data.train, batch_size, key.seed)
-    progress = ProgressLine(f"{key.benchmark} {key.variant} seed {key.seed}", benchmark.num_epochs, num_examples)
+    title = f"{key.benchmark} {key.variant} seed {key.seed}"
+    progress = ProgressLine(title, benchmark.num_epochs, len(run.data.train.labels))
     run.progress = progress
     run.watch = watch = Watch(engine.gpu_places()[: run.study.devices])
 
@@ -130,13 +130,12 @@ def _train(run: RunInProgress, model: keras.Model, ending: threading.Event) -> O
         progress.epoch(epoch)
         if run.log:
             run.log.write(epoch)
-        if run.checkpoint and not clock.diverged and epoch.epoch < benchmark.num_epochs:
+        if not clock.diverged and epoch.epoch < benchmark.num_epochs:
             run.save_checkpoint(model, watch.finish().worst(run.earlier.disturbance))
             if ending.is_set():
                 raise UnfinishedRunError(f"{key.directory} has epoch {epoch.epoch} of {benchmark.num_epochs} behind it")
 
     clock = EpochClock(
-        num_examples,
         lambda: score(model, run.data.validation, benchmark.evaluation_batch_size)[:2],
         after_epoch,
         run.earlier.epochs,

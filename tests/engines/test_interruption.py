@@ -16,7 +16,7 @@ import yaml
 from conftest import REPOSITORY, benchmark, small_study
 from engines.test_engines import ENGINES, PROBE, start
 
-FLEETING = {"train_seconds", "validation_seconds", "images_per_second", "since_start"}
+FLEETING = {"train_seconds", "validation_seconds", "since_start"}
 NETWORKS = {"batch norm": 0, "dense": 1, "dense, the loop written out": 2}
 
 
