@@ -115,7 +115,7 @@ def test_the_detectable_margin_is_the_one_with_80_percent_power():
         margin = equivalence.detectable_margin(2.0, num_seeds)
         assert equivalence.power(2.0, margin, num_seeds) == pytest.approx(0.8, abs=1e-9)
     result = equivalence.equivalence([-1.0, 0.0, 1.0], 1.0)
-    assert result.spread_pp == 1.0
+    assert (result.spread_pp, result.detectable_margin_pp) == (1.0, equivalence.detectable_margin(1.0, 3))
     assert result.num_seeds_needed == equivalence.num_seeds_needed(1.0, 1.0)
 
 

@@ -20,8 +20,9 @@ class Equivalence(Statistic):
 
     `p_value_holm` is the p-value adjusted for the other candidates of its family, and decides `outcome`;
     `beyond_p_value_holm` is that of "beyond the margin", which no outcome but "different" leaves room for.
-    `num_seeds_needed` is how many seeds show with 80 % power on which side of the margin the difference lies, if it is
-    the mean that was found, and the spread too.
+    `detectable_margin_pp` is the smallest margin that this number of seeds and this spread establish with 80 % power
+    when nothing differs, whatever the other candidates show. `num_seeds_needed` is how many seeds show with 80 % power
+    on which side of the margin the difference lies, if it is the mean that was found, and the spread too.
     """
 
     margin_pp: float
@@ -30,6 +31,7 @@ class Equivalence(Statistic):
     p_value_holm: float | None
     outcome: EquivalenceOutcome
     spread_pp: float | None
+    detectable_margin_pp: float | None
     num_seeds_needed: int | None
     beyond_p_value_holm: float | None = None
 
@@ -58,9 +60,10 @@ def equivalence(
     """
     values = np.asarray(differences_pp, dtype=np.float64)
     if len(values) < MIN_BLOCKS:
-        spread = needed = None
+        spread = detectable = needed = None
     else:
         spread = float(values.std(ddof=1))
+        detectable = detectable_margin(spread, len(values), num_candidates) if has_spread(values) else None
         is_tested = has_spread(values) or not values.any()
         needed = num_seeds_needed(spread, margin_pp, num_candidates, float(values.mean())) if is_tested else None
     return Equivalence(
@@ -70,6 +73,7 @@ def equivalence(
         p_value_holm=p_value_holm,
         outcome=outcome,
         spread_pp=spread,
+        detectable_margin_pp=detectable,
         num_seeds_needed=needed,
         beyond_p_value_holm=beyond_p_value_holm,
     )
