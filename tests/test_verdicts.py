@@ -92,6 +92,7 @@ def comparison(
             p_value_holm=0.02,
             outcome=outcome,
             spread_pp=0.5,
+            detectable_margin_pp=2.5,
             num_seeds_needed=needed,
             beyond_p_value_holm=beyond,
         ),
