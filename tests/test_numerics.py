@@ -35,7 +35,7 @@ def data() -> Dataset:
         images = labels[:, None, None, None] * 25 + rng.integers(0, 20, (count, 8, 8, 1))
         return Examples(images.astype(np.uint8), labels)
 
-    return Dataset(examples(400), examples(100), examples(100), num_classes=10, sha256="d")
+    return Dataset(examples(400), examples(100), examples(100), num_classes=10, sha256="d", came_from="here")
 
 
 def test_range_as_the_formats_define_it():
