@@ -9,7 +9,8 @@ from pathlib import Path
 from pipeline.machine import environment
 from pipeline.machine.engine_choice import choose_engine
 from pipeline.machine.job import end_with_it
-from pipeline.speed.blocks import Block, Task
+from pipeline.records.blocks import Block
+from pipeline.speed.worker import Task
 from pipeline.study.schema import load_study
 from stages import run
 

@@ -18,14 +18,14 @@ from cluster.small_slurm import slurm  # noqa: F401  a fixture for all of tests/
 from nvml import driver  # noqa: F401  as above
 from xdist.scheduler import LoadScopeScheduling
 
+from pipeline.records.blocks import REPEAT, PlacedBlock
 from pipeline.records.measured import Memory, Scores, Times
 from pipeline.records.planned import Planned, planned
 from pipeline.records.schema import EpochRecord, Outcome, RunRecord
 from pipeline.records.writing import write_run
-from pipeline.speed.blocks import REPEAT, PlacedBlock
-from pipeline.speed.estimates import Speeds
-from pipeline.speed.measuring import measured_as, speeds_of, write_blocks, write_circumstances
+from pipeline.speed.measuring import write_blocks, write_circumstances
 from pipeline.speed.turns import Measurement
+from pipeline.statistics.speeds import Speeds, speeds_of
 from pipeline.study.schema import RunKey, Study
 from pipeline.study.variant import expected_dtypes
 
@@ -323,7 +323,7 @@ def timed_blocks(
     Those of the variants in `failed` end so in the first launch.
     """
     recipe, variants = study.benchmarks[benchmark], study.variants_of(benchmark)
-    timed = dict.fromkeys(measured_as(study, benchmark).values())
+    timed = dict.fromkeys(study.measured_as(benchmark).values())
     names = [study.comparison.baseline, REPEAT, *(name for name in timed if name != study.comparison.baseline)]
     wiggle = np.random.default_rng(0).normal(0.0, spread, (len(names), 3))
     found = []

@@ -8,7 +8,6 @@ from pipeline.comparison import blocks
 from pipeline.comparison.finished_runs import Run
 from pipeline.comparison.finished_speeds import read_speeds
 from pipeline.comparison.summary import summarise, table
-from pipeline.speed.measuring import measured_as
 
 # Seconds of an epoch: float32 at B, at 2B, mixed at B, at 2B.
 SECONDS = {"float32": 8.0, "float32_2x": 4.0, "mixed": 2.0, "mixed_2x": 0.5}
@@ -170,7 +169,7 @@ def test_the_baseline_is_measured_also_where_a_variant_before_it_differs_in_its_
     variants = small_study().model_dump(mode="json")["variants"]
     scaled = {"scaled": variants["float32"] | {"learning_rate_multiplier": 2.0}}
     study = small_study(variants=scaled | variants)
-    assert measured_as(study, "narrow") == {"scaled": "float32", "float32": "float32", "float32_2x": "float32_2x"}
+    assert study.measured_as("narrow") == {"scaled": "float32", "float32": "float32", "float32_2x": "float32_2x"}
     for key in study.runs():
         if key.variant == "scaled":
             runs[key] = run(planned_record(key, study), 99.0, 8.0)

@@ -22,8 +22,8 @@ from pipeline.campaign.history import append, pin, read_baseline, read_ledger
 from pipeline.claims.results import load_results
 from pipeline.errors import InputError
 from pipeline.report.reporting import _benchmark
-from pipeline.speed.measuring import speeds_of
 from pipeline.statistics.drift import shift, shift_of_speeds
+from pipeline.statistics.speeds import speeds_of
 
 
 def campaign(name, seeds=(0, 1, 2), accuracy=0.9, seconds=1.0, variant="mixed", environment=None, **changes):

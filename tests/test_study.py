@@ -124,7 +124,7 @@ def test_variants_that_differ_in_their_learning_rate_alone_have_one_speed():
     variants = small_study().model_dump(mode="json")["variants"]
     scaled = variants["float32_2x"] | {"learning_rate_multiplier": 2.0}
     study = small_study(variants=variants | {"scaled": scaled})
-    assert study.timed_as("narrow") == {"float32": "float32", "float32_2x": "float32_2x", "scaled": "float32_2x"}
+    assert study.measured_as("narrow") == {"float32": "float32", "float32_2x": "float32_2x", "scaled": "float32_2x"}
     assert not study.variants["scaled"].is_plain(study.engine)
 
 

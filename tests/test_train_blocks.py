@@ -6,8 +6,8 @@ from conftest import benchmark, small_study
 from pipeline.data import datasets
 from pipeline.data.datasets import Examples
 from pipeline.speed import training
-from pipeline.speed.blocks import Task
 from pipeline.speed.training import first_of, train_blocks
+from pipeline.speed.worker import Task
 from pipeline.training.evaluation import score
 
 

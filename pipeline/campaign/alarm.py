@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.campaign.entry import CampaignEntry
-from pipeline.speed.blocks import REPEAT
+from pipeline.records.blocks import REPEAT
 from pipeline.statistics.drift import MIN_SEEDS, Direction, Shift, shift, shift_of_shares, shift_of_speeds
 
 ACCURACY, TIME, RELATIVE_TIME = "test accuracy", "training time", "training time over the baseline's"

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveFloat
 
 from pipeline.comparison.pairing import device
 from pipeline.records.schema import RunRecord
-from pipeline.speed.estimates import Speeds
+from pipeline.statistics.speeds import Speeds
 from pipeline.study.schema import RunKey, Study
 
 SCHEMA_VERSION: Literal[2] = 2

@@ -13,11 +13,10 @@ from pipeline.comparison.finished_speeds import summarise_turns
 from pipeline.comparison.pairing import check_comparable
 from pipeline.comparison.schema import Comparison, Pair, VariantStatistics
 from pipeline.records.schema import Outcome
-from pipeline.speed.estimates import Speeds
-from pipeline.speed.measuring import measured_as
 from pipeline.statistics import intervals
 from pipeline.statistics.equivalence import beyond_p_value, equivalence, tost_p_value
 from pipeline.statistics.intervals import Ratio
+from pipeline.statistics.speeds import Speeds
 from pipeline.study.schema import RunKey, Study
 from pipeline.study.variant import expected_dtypes
 
@@ -67,7 +66,7 @@ class _Blocks:
             }
             for name, by_seed in self.runs.items()
         }
-        self.measured_as = measured_as(study, benchmark)
+        self.measured_as = study.measured_as(benchmark)
         self.log_seconds = {name: self._log_seconds(name) for name in self.conditions}
 
     def _log_seconds(self, name: str) -> dict[int, float]:

@@ -7,12 +7,9 @@ from pipeline.comparison.pairing import surroundings
 from pipeline.comparison.schema import Turns
 from pipeline.errors import InputError
 from pipeline.files.untrusted import Remedy, damaged, read_json, read_rows
+from pipeline.records.blocks import REPEAT, Circumstances, PlacedBlock
 from pipeline.records.schema import RunRecord
-from pipeline.speed.blocks import REPEAT, PlacedBlock
-from pipeline.speed.circumstances import Circumstances
-from pipeline.speed.estimates import Speeds
-from pipeline.speed.measuring import max_block_steps, measured_as, speeds_of
-from pipeline.speed.turns import MAX_ROWS, MAX_TURNS
+from pipeline.statistics.speeds import Speeds, speeds_of
 from pipeline.study.schema import Study
 
 _CIRCUMSTANCES = "results/speed/{}.json"
@@ -62,8 +59,8 @@ def summarise_turns(study: Study, benchmark: str, speeds: Speeds) -> Turns:
         benchmark=benchmark,
         num_turns_by_launch=speeds.num_turns,
         side_by_side=speeds.side_by_side,
-        num_blocks=speeds.num_blocks,
-        num_beside_others=speeds.num_beside_others,
+        num_blocks=len(speeds.blocks),
+        num_beside_others=sum(block.shares_gpu for block in speeds.blocks),
         half_width=speeds.half_width(),
         target_half_width=study.speed.target_half_width,
         launch_spread=spread,
@@ -76,11 +73,9 @@ def summarise_turns(study: Study, benchmark: str, speeds: Speeds) -> Turns:
 def _contradictions(study: Study, benchmark: str, blocks: Sequence[PlacedBlock]) -> Iterator[str]:
     """Yield what the blocks say against the study, or against each other."""
     recipe, baseline = study.benchmarks[benchmark], study.comparison.baseline
-    timed = measured_as(study, benchmark).values()
+    timed = study.measured_as(benchmark).values()
     multipliers = {name: study.variants[name].batch_multiplier for name in timed}
     multipliers[REPEAT] = multipliers[baseline]
-    if any(block.launch > MAX_ROWS or block.turn > MAX_TURNS for block in blocks):
-        yield f"it has more than {MAX_ROWS} launches, or one of more than {MAX_TURNS} turns"
     if {block.variant for block in blocks} != multipliers.keys():
         yield f"its variants are not {', '.join(multipliers)}"
     if sorted({block.launch for block in blocks}) != list(range(1, 1 + len({block.launch for block in blocks}))):
@@ -91,5 +86,5 @@ def _contradictions(study: Study, benchmark: str, blocks: Sequence[PlacedBlock])
         name = f"launch {block.launch}, turn {block.turn}, {block.variant}"
         if block.num_images != block.num_steps * recipe.batch_size * multipliers[block.variant]:
             yield f"{name}: {block.num_images} images are not those of {block.num_steps} steps"
-        if block.num_steps > max_block_steps(recipe, multipliers[block.variant]):
+        if block.num_steps > recipe.max_block_steps(multipliers[block.variant]):
             yield f"{name}: {block.num_steps} steps are more than an epoch has"

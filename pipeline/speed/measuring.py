@@ -10,12 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import InputError
-from pipeline.speed.blocks import REPEAT, PlacedBlock
-from pipeline.speed.circumstances import Circumstances
-from pipeline.speed.estimates import Speeds
+from pipeline.records.blocks import REPEAT, Circumstances, PlacedBlock
 from pipeline.speed.turns import Measurement, take_turns
 from pipeline.speed.worker import Train, worker
-from pipeline.study.benchmark import Benchmark
+from pipeline.statistics.speeds import Speeds, speeds_of
 from pipeline.study.schema import PARAMS, Study
 
 # Before so many launches a measurement does not end for its narrow intervals: where it would at two, these were narrow
@@ -39,8 +37,8 @@ def measure_benchmark(
     """
     recipe, baseline = study.benchmarks[benchmark], study.comparison.baseline
     variants = study.variants_of(benchmark)
-    timed = dict.fromkeys(measured_as(study, benchmark).values())
-    max_steps = {name: max_block_steps(recipe, variants[name].batch_multiplier) for name in timed}
+    timed = dict.fromkeys(study.measured_as(benchmark).values())
+    max_steps = {name: recipe.max_block_steps(variants[name].batch_multiplier) for name in timed}
     max_steps = {baseline: max_steps[baseline], REPEAT: max_steps[baseline]} | max_steps
     command = ["stages.train_blocks", "--study", str(PARAMS), "--benchmark", benchmark, "--variant"]
     with tempfile.TemporaryDirectory() as folder:
@@ -63,28 +61,6 @@ def measure_benchmark(
             raise InputError(f"{benchmark}: the system ended the process of {baseline} before it trained.")
         environment = json.loads(described.read_text(encoding="utf-8"))
     return measurement, speeds_of(study, benchmark, measurement.blocks), environment
-
-
-def measured_as(study: Study, benchmark: str) -> dict[str, str]:
-    """Return, for each variant of `benchmark`, the one that is measured in turns for it.
-
-    Of those that differ in their learning rate alone it is the first, or the baseline.
-    """
-    timed_as, baseline = study.timed_as(benchmark), study.comparison.baseline
-    return {name: baseline if found == timed_as[baseline] else found for name, found in timed_as.items()}
-
-
-def max_block_steps(recipe: Benchmark, batch_multiplier: int) -> int:
-    """Return the most steps of a block: those of an epoch in whole batches and whole executions."""
-    num_steps = recipe.split.num_train_examples // (recipe.batch_size * batch_multiplier)
-    return max(num_steps // recipe.steps_per_execution * recipe.steps_per_execution, 1)
-
-
-def speeds_of(study: Study, benchmark: str, blocks: Sequence[PlacedBlock]) -> Speeds:
-    recipe = study.benchmarks[benchmark]
-    return Speeds(
-        blocks, study.comparison.baseline, recipe.split.num_train_examples, recipe.split.num_validation_examples
-    )
 
 
 def is_settled(study: Study, benchmark: str, blocks: Sequence[PlacedBlock]) -> bool:

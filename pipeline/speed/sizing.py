@@ -3,8 +3,8 @@
 import math
 from collections.abc import Mapping
 
-from pipeline.speed.blocks import REPEAT, Block, Task
-from pipeline.speed.worker import Train
+from pipeline.records.blocks import REPEAT, Block
+from pipeline.speed.worker import Task, Train
 
 # docs/decisions/speed-in-turns.md has the components of variance these come from.
 BLOCK_SECONDS = 0.2

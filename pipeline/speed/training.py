@@ -16,7 +16,8 @@ from pipeline.data import datasets
 from pipeline.data.batches import ShuffledBatches
 from pipeline.data.datasets import Examples, ImagesOnDisk
 from pipeline.machine.disturbance import Watch
-from pipeline.speed.blocks import Block, Task, besides_images
+from pipeline.records.blocks import Block, besides_images
+from pipeline.speed.worker import Task
 from pipeline.study.schema import Study
 from pipeline.training.building import build_model, compile_model
 from pipeline.training.evaluation import score

@@ -9,13 +9,11 @@ from typing import NamedTuple, cast
 
 import psutil
 
-from pipeline.speed.blocks import Block, PlacedBlock
-from pipeline.speed.circumstances import EndReason
+from pipeline.records.blocks import MAX_ROWS, MAX_TURNS, Block, EndReason, PlacedBlock
 from pipeline.speed.sizing import Sizing
 from pipeline.speed.worker import Train
 
-MIN_LAUNCHES, MAX_LAUNCHES, MAX_ROWS = 2, 8, 20
-MAX_TURNS = 200  # of a launch side by side
+MIN_LAUNCHES, MAX_LAUNCHES = 2, 8
 STARTUP_SHARE = 0.5  # of the budget that launches may take
 MEMORY_MARGIN = 1.5  # times the peak of a process that has trained a few steps
 

@@ -7,12 +7,27 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import IO, cast
+from typing import IO, NamedTuple, Self, cast
 
 from pipeline.errors import InputError
-from pipeline.speed.blocks import Block, Task
+from pipeline.records.blocks import Block
 
 MAX_MESSAGE = 2000  # characters of what a process said last
+
+
+class Task(NamedTuple):
+    """Tell a process, on a line of its standard input, to train so many steps and perhaps validate then."""
+
+    num_steps: int
+    with_validation: bool = False
+
+    @classmethod
+    def read(cls, line: str) -> Self:
+        num_steps, *more = line.split()
+        return cls(int(num_steps), with_validation=bool(more))
+
+    def line(self) -> str:
+        return f"{self.num_steps} validate" if self.with_validation else str(self.num_steps)
 
 
 Train = Callable[[Task], Block]

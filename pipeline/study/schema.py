@@ -118,16 +118,17 @@ class Study(Section):
         of_variant = self.num_seeds_by_variant.get(benchmark, {}).get(variant, len(self.seeds))
         return self.seeds[: min(of_benchmark, of_variant)]
 
-    def timed_as(self, benchmark: str) -> dict[str, str]:
-        """Return, for each variant of `benchmark`, the one whose speed is also its own.
+    def measured_as(self, benchmark: str) -> dict[str, str]:
+        """Return, for each variant of `benchmark`, the one that is measured in turns for it.
 
-        Itself, but where another differs in its learning rate alone, which takes as long.
+        Variants that differ in their learning rate alone take as long: of those it is the baseline, or the first.
         """
-        alike: dict[str, str] = {}  # the first of each kind, by what decides its speed
-        return {
-            name: alike.setdefault(variant.model_dump_json(exclude={"benchmarks", "learning_rate_multiplier"}), name)
+        kinds = {
+            name: variant.model_dump_json(exclude={"benchmarks", "learning_rate_multiplier"})
             for name, variant in self.variants_of(benchmark).items()
         }
+        measured = {kinds[name]: name for name in (*reversed(kinds), self.comparison.baseline)}
+        return {name: measured[kind] for name, kind in kinds.items()}
 
     @property
     def digest(self) -> str:

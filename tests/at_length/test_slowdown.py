@@ -16,11 +16,10 @@ from conftest import benchmark
 from projects import PROFILE, dense_study, git, make_project
 
 from bench.fake_datasets import write_fake_tfds
-from pipeline.speed.blocks import REPEAT
-from pipeline.speed.estimates import Speeds
-from pipeline.speed.measuring import max_block_steps
+from pipeline.records.blocks import REPEAT
 from pipeline.speed.turns import take_turns
 from pipeline.speed.worker import Train, worker
+from pipeline.statistics.speeds import Speeds
 from pipeline.study.schema import load_study
 
 # Layers that change no value and cost time.
@@ -77,7 +76,7 @@ def cost_of_a_layer(project: Path, data: Path) -> float:
             yield train
 
     recipe = load_study(project / "params.yaml").benchmarks["small_dense"]
-    sizes = dict.fromkeys(folders, max_block_steps(recipe, 1))
+    sizes = dict.fromkeys(folders, recipe.max_block_steps(1))
     measured = take_turns(start, sizes, 1, CALIBRATION_SECONDS, True, lambda _: False, print)
     speeds = Speeds(measured.blocks, "without", recipe.split.num_train_examples, recipe.split.num_validation_examples)
     slowdown = speeds.speedup("planted", "without")

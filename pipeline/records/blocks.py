@@ -1,31 +1,26 @@
-"""A block: some steps of one variant, and what they took. The rows of `results/speed/<benchmark>.csv`."""
+"""What the speed stage leaves behind: `results/speed/<benchmark>.csv`, a row a block, and `<benchmark>.json`.
 
-from typing import Annotated, NamedTuple, Self
+A block is some steps of one variant, and what they took.
+"""
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from typing import Annotated, Any, Literal, Self
 
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from pipeline.files.untrusted import Untrusted
+from pipeline.records.environment import as_environment
 from pipeline.records.measured import Seconds, Share
 from pipeline.records.planned import Count
 from pipeline.records.schema import Outcome
 
 REPEAT = "baseline_again"  # the baseline in a second process of each launch: what chance alone does
 BlockSeconds = Annotated[float, Field(ge=1e-6, le=1e9)]
-Number = Annotated[int, Field(ge=0, le=10_000)]  # of a launch, a turn or a place
-
-
-class Task(NamedTuple):
-    """Tell a process, on a line of its standard input, to train so many steps and perhaps validate then."""
-
-    num_steps: int
-    with_validation: bool = False
-
-    @classmethod
-    def read(cls, line: str) -> Self:
-        num_steps, *more = line.split()
-        return cls(int(num_steps), with_validation=bool(more))
-
-    def line(self) -> str:
-        return f"{self.num_steps} validate" if self.with_validation else str(self.num_steps)
+MAX_ROWS = 20  # launches of one process after the other; side by side there are fewer
+MAX_TURNS = 200  # of a launch
+Place = Annotated[int, Field(ge=0, le=10_000)]
+EndReason = Literal[
+    "the baseline does not train", "the intervals are as narrow as asked for", "the budget is spent"
+]  # why a measurement has no more blocks
 
 
 class Block(BaseModel):
@@ -90,10 +85,25 @@ class Block(BaseModel):
 class PlacedBlock(Block):
     """A block with its place: the launch of processes, the turn in it, the place in the order of that turn."""
 
-    launch: Number
-    turn: Number
-    place: Number
+    launch: Annotated[int, Field(ge=0, le=MAX_ROWS)]
+    turn: Annotated[int, Field(ge=0, le=MAX_TURNS)]
+    place: Place
     variant: str
+
+
+class Circumstances(Untrusted):
+    """Hold what the blocks of a benchmark, in the file beside it, do not say. Speeds follow from the blocks alone.
+
+    `environment` is that of the baseline's process in the last launch, as run records have theirs.
+    """
+
+    schema_version: Literal[1] = 1
+    environment: Annotated[dict[str, Any], AfterValidator(as_environment)]
+    side_by_side: bool
+    budget_seconds: Seconds
+    target_half_width: Annotated[float, Field(gt=0, lt=1)]
+    spent_seconds: Seconds
+    ended_because: EndReason
 
 
 def besides_images(seconds: float, num_images: int, fewer_seconds: float, num_fewer: int) -> float:

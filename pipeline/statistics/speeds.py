@@ -1,13 +1,16 @@
-"""From the blocks of one benchmark to speedups with intervals."""
+"""Turn the blocks of one benchmark into speedups with intervals."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from statistics import median
 
 import numpy as np
 
-from pipeline.speed.blocks import REPEAT, PlacedBlock
+from pipeline.records.blocks import REPEAT, PlacedBlock
 from pipeline.statistics.intervals import Ratio
 from pipeline.statistics.launches import launch_effects, launch_spread, speedup, speedup_of_few_blocks
+from pipeline.study.schema import Study
 
 MANY_BLOCKS = 0.6  # of a launch's turns: a variant with no more is measured less well than the others
 SLOW = 3.0  # times the seconds of the baseline: nobody would choose such a variant, and its blocks are few
@@ -15,13 +18,9 @@ ONE = Ratio(ratio=1.0, low=1.0, high=1.0, new_low=None, new_high=None)
 NO_RATIO = Ratio(ratio=None, low=None, high=None, new_low=None, new_high=None)
 
 
+@dataclass(frozen=True)
 class Speeds:
-    """The speeds of a benchmark's variants, beside its baseline.
-
-    `turns` and `turns_of_epochs` are log seconds, (num_launches, num_variants, num_turns), without validation and with
-    it; `training` and `whole_epochs` are their launch effects, (num_launches, num_variants). `baseline_seconds`, one a
-    launch, are what the baseline takes for the training images of an epoch, in the median over turns; none where the
-    baseline does not train.
+    """The speeds of a benchmark's variants, beside its baseline: all that follows from their blocks.
 
     Args:
         blocks: of all launches.
@@ -29,42 +28,80 @@ class Speeds:
         num_images: trained on in an epoch; num_validation_images: predicted after it.
     """
 
-    def __init__(
-        self, blocks: Sequence[PlacedBlock], baseline: str, num_images: int, num_validation_images: int
-    ) -> None:
-        self.baseline = baseline
-        self.blocks: dict[str, list[PlacedBlock]] = {}
-        for block in blocks:
-            self.blocks.setdefault(block.variant, []).append(block)
-        self.num_blocks = len(blocks)
-        self.num_beside_others = sum(block.shares_gpu for block in blocks)
-        shares = [block.other_cpu_share for block in blocks if block.other_cpu_share is not None]
-        self.other_cpu_share = median(shares) if shares else None
-        # Side by side, the order differs from turn to turn; in a row, a process has one place in a launch.
-        places: dict[tuple[int, str], set[int]] = {}
-        for block in blocks:
-            if block.turn:
-                places.setdefault((block.launch, block.variant), set()).add(block.place)
-        self.side_by_side = any(len(found) > 1 for found in places.values())
-        self.outcomes = {name: of_variant[-1].outcome for name, of_variant in self.blocks.items()}
-        self.num_turns = [
-            max(block.turn for block in blocks if block.launch == launch)
-            for launch in sorted({block.launch for block in blocks})
+    blocks: Sequence[PlacedBlock]
+    baseline: str
+    num_images: int
+    num_validation_images: int
+
+    @cached_property
+    def num_turns(self) -> list[int]:
+        """Count the turns of each launch."""
+        launches = sorted({block.launch for block in self.blocks})
+        return [max(block.turn for block in self.blocks if block.launch == launch) for launch in launches]
+
+    @cached_property
+    def variants(self) -> list[str]:
+        """Name those that had a turn in every launch and never failed, the baseline first; none if it is not there."""
+        last = {block.variant: block.outcome for block in self.blocks}
+        timed = {(block.variant, block.launch) for block in self.blocks if block.turn and not block.shares_gpu}
+        launches = range(1, len(self.num_turns) + 1)
+        found = [
+            name
+            for name, outcome in last.items()
+            if outcome == "completed" and all((name, launch) in timed for launch in launches)
         ]
-        # A variant counts that had a turn in every launch and never failed.
-        launches = {
-            name: {block.launch for block in found if block.turn and not block.shares_gpu}
-            for name, found in self.blocks.items()
-        }
-        every = set(range(1, len(self.num_turns) + 1))
-        completed = [name for name in self.blocks if self.outcomes[name] == "completed" and launches[name] == every]
-        self.variants = [baseline, *(name for name in completed if name != baseline)] if baseline in completed else []
-        self.turns = self._log_seconds(blocks, num_images, 0)
-        self.turns_of_epochs = self._log_seconds(blocks, num_images, num_validation_images)
-        self.training, self.whole_epochs = launch_effects(self.turns), launch_effects(self.turns_of_epochs)
-        self.baseline_seconds = [float(np.exp(np.nanmedian(launch[0]))) for launch in self.turns if len(launch)]
-        counts = {name: sum(block.turn > 0 for block in self.blocks[name]) for name in self.variants}
-        self.often = [name for name in self.variants if counts[name] > MANY_BLOCKS * sum(self.num_turns)]
+        return [self.baseline, *(name for name in found if name != self.baseline)] if self.baseline in found else []
+
+    @cached_property
+    def often(self) -> list[str]:
+        """Name the variants that had a block in most turns."""
+        counts = {name: sum(b.turn > 0 for b in self.blocks if b.variant == name) for name in self.variants}
+        return [name for name, count in counts.items() if count > MANY_BLOCKS * sum(self.num_turns)]
+
+    @cached_property
+    def turns(self) -> np.ndarray:
+        """Return log seconds of an epoch without its validation, (num_launches, num_variants, num_turns)."""
+        return self._log_seconds(0)
+
+    @cached_property
+    def turns_of_epochs(self) -> np.ndarray:
+        """Return log seconds of an epoch and its validation, shaped as `turns`."""
+        return self._log_seconds(self.num_validation_images)
+
+    def _log_seconds(self, num_validation_images: int) -> np.ndarray:
+        log_seconds = np.full((len(self.num_turns), len(self.variants), max(self.num_turns, default=0)), np.nan)
+        for block in self.blocks:
+            seconds = block.seconds_of(self.num_images, num_validation_images)
+            if seconds and block.turn and block.variant in self.variants:
+                log_seconds[block.launch - 1, self.variants.index(block.variant), block.turn - 1] = np.log(seconds)
+        return log_seconds
+
+    @cached_property
+    def training(self) -> np.ndarray:
+        """Return the launch effects of `turns`, (num_launches, num_variants)."""
+        return launch_effects(self.turns)
+
+    @cached_property
+    def whole_epochs(self) -> np.ndarray:
+        """Return the launch effects of `turns_of_epochs`, (num_launches, num_variants)."""
+        return launch_effects(self.turns_of_epochs)
+
+    @property
+    def baseline_seconds(self) -> list[float]:
+        """Return, for each launch, what the baseline takes for an epoch's training images, in the median over turns."""
+        return [float(np.exp(np.nanmedian(launch[0]))) for launch in self.turns if len(launch)]
+
+    @property
+    def other_cpu_share(self) -> float | None:
+        """Return the median share of the CPU time that other processes had; None where it is unknown."""
+        shares = [block.other_cpu_share for block in self.blocks if block.other_cpu_share is not None]
+        return median(shares) if shares else None
+
+    @property
+    def side_by_side(self) -> bool:
+        """Tell by the order, which differs from turn to turn; in a row, a process has one place in a launch."""
+        places = {(block.launch, block.variant, block.place) for block in self.blocks if block.turn}
+        return len(places) > len({place[:2] for place in places})
 
     def speedup(self, baseline: str, candidate: str, whole_epochs: bool = False) -> Ratio:
         """Return how much faster `candidate` trains an image than `baseline` does: above 1 it is faster.
@@ -127,11 +164,7 @@ class Speeds:
             return None
         return launch_spread(self.training[:, [self.variants.index(name) for name in self.often]])
 
-    def _log_seconds(self, blocks: Sequence[PlacedBlock], num_images: int, num_validation_images: int) -> np.ndarray:
-        """Return the logarithms of the seconds an epoch takes, (num_launches, num_variants, num_turns)."""
-        log_seconds = np.full((len(self.num_turns), len(self.variants), max(self.num_turns, default=0)), np.nan)
-        for block in blocks:
-            seconds = block.seconds_of(num_images, num_validation_images)
-            if seconds and block.turn and block.variant in self.variants:
-                log_seconds[block.launch - 1, self.variants.index(block.variant), block.turn - 1] = np.log(seconds)
-        return log_seconds
+
+def speeds_of(study: Study, benchmark: str, blocks: Sequence[PlacedBlock]) -> Speeds:
+    split = study.benchmarks[benchmark].split
+    return Speeds(blocks, study.comparison.baseline, split.num_train_examples, split.num_validation_examples)
