@@ -1,7 +1,6 @@
 """Small studies and fake data. Nothing here needs a network or an accelerator."""
 
 import copy
-import gc
 import hashlib
 import itertools
 import json
@@ -62,13 +61,6 @@ class Scheduling(LoadScopeScheduling):
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist 3.8, whose --dist=loadgroup has no effect with pytest 9.2
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Scheduling:
     return Scheduling(config, log)
-
-
-def pytest_collection_finish() -> None:
-    """Holds back from garbage collection what was imported: statsmodels collects at every correction for several tests,
-    and would search all of TensorFlow each time.
-    """
-    gc.freeze()
 
 
 SPEED = {"budget_seconds": 1, "target_half_width": 0.05}

@@ -3,7 +3,6 @@
 Quantiles come from `scipy.special`: to import `scipy.stats`, which takes them from there, takes half a second.
 """
 
-import gc
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -179,13 +178,8 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
 
     Holm, Scandinavian Journal of Statistics 6, 1979.
     """
-    if not p_values:
-        return []
-    from statsmodels.stats.multitest import multipletests  # late: it takes a second to import
-
-    gc.freeze()  # it collects garbage each time: 0.1 s with a thousand runs in memory, nothing where all is set aside
-    try:
-        adjusted = multipletests([1.0 if value is None else value for value in p_values], method="holm")[1]
-    finally:
-        gc.unfreeze()
+    values = np.array([1.0 if value is None else value for value in p_values])
+    order = np.argsort(values)
+    adjusted = np.empty_like(values)
+    adjusted[order] = np.minimum(np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1)), 1.0)
     return [None if value is None else float(new) for value, new in zip(p_values, adjusted, strict=True)]
