@@ -6,13 +6,12 @@ from conftest import changed, epoch_records
 from scipy import stats
 
 from pipeline.comparison.timing import (
-    excluded_epochs,
     exclusion_reason,
     seconds_to_accuracy,
     slope_percent,
-    steady_epoch_seconds,
     time_to_accuracy,
 )
+from pipeline.records.writing import epoch_times, steady_epoch_seconds
 from pipeline.study.schema import RunKey
 
 
@@ -21,7 +20,7 @@ def test_warm_up_epochs_are_left_out_by_parameter():
     assert steady_epoch_seconds(epochs, 1) == 2.0
     assert steady_epoch_seconds(epochs, 0) == 2.5
     assert steady_epoch_seconds(epochs, 4) is None
-    assert (excluded_epochs(epochs, 2), excluded_epochs(epochs, 0)) == ([1, 2], [])
+    assert [epoch_times(epochs, number)["excluded_epochs"] for number in (2, 0)] == [[1, 2], []]
 
 
 def test_the_slope_of_what_is_left():

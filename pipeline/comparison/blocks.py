@@ -13,6 +13,7 @@ from pipeline.comparison.finished_speeds import summarise_turns
 from pipeline.comparison.pairing import check_comparable
 from pipeline.comparison.schema import Comparison, Pair, VariantStatistics
 from pipeline.records.schema import Outcome
+from pipeline.records.writing import steady_epoch_seconds
 from pipeline.statistics import intervals
 from pipeline.statistics.equivalence import beyond_p_value, equivalence, tost_p_value
 from pipeline.statistics.intervals import Ratio
@@ -72,7 +73,7 @@ class _Blocks:
     def _log_seconds(self, name: str) -> dict[int, float]:
         """Return the log of the steady epoch's seconds by seed, of completed runs whose times count."""
         steady = {
-            seed: timing.steady_epoch_seconds(run.epochs, self.settings.num_warmup_epochs)
+            seed: steady_epoch_seconds(run.epochs, self.settings.num_warmup_epochs)
             for seed, run in self.completed[name].items()
             if seed not in self.faults[name]
         }

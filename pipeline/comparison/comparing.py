@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.comparison import timing
 from pipeline.comparison.agreement import agreements
 from pipeline.comparison.blocks import compare
 from pipeline.comparison.finished_runs import Run, read_epochs, read_predictions, read_record
@@ -16,6 +15,7 @@ from pipeline.comparison.finished_speeds import check_circumstances, read_speeds
 from pipeline.comparison.schema import Comparison
 from pipeline.comparison.summary import summarise, table
 from pipeline.records.schema import EpochRecord
+from pipeline.records.writing import epoch_times
 from pipeline.study.schema import RunKey, Study, load_study
 
 
@@ -70,13 +70,7 @@ def _rows(study: Study, runs: Mapping[RunKey, Run]) -> list[dict[str, object]]:
         | run.record.scores.cells()
         | run.record.disturbance.model_dump()
         | {"gpu_throttle_reasons": ", ".join(run.record.disturbance.gpu_throttle_reasons or [])}
-        | {
-            column: of(run.epochs, study.comparison.num_warmup_epochs)
-            for column, of in (
-                ("steady_epoch_seconds", timing.steady_epoch_seconds),
-                ("excluded_epochs", timing.excluded_epochs),
-            )
-        }
+        | epoch_times(run.epochs, study.comparison.num_warmup_epochs)
         for run in runs.values()
     ]
 

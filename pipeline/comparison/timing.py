@@ -11,17 +11,6 @@ from pipeline.records.schema import EpochRecord, RunRecord
 from pipeline.statistics.intervals import proportion
 
 
-def steady_epoch_seconds(epochs: Sequence[EpochRecord], num_warmup_epochs: int) -> float | None:
-    """Return the median training seconds of the epochs after the warm-up of each process; None where none is left."""
-    seconds = [epoch.train_seconds for epoch in epochs if epoch.since_start > num_warmup_epochs]
-    return median(seconds) if seconds else None
-
-
-def excluded_epochs(epochs: Sequence[EpochRecord], num_warmup_epochs: int) -> list[int]:
-    """Return the numbers of the epochs that are no steady ones."""
-    return [epoch.epoch for epoch in epochs if epoch.since_start <= num_warmup_epochs]
-
-
 def whole_epoch_seconds(epochs: Sequence[EpochRecord], num_warmup_epochs: int) -> float | None:
     """Return the median seconds of training and validation together, after the warm-up; None where no epoch is left."""
     seconds = [e.train_seconds + e.validation_seconds for e in epochs if e.since_start > num_warmup_epochs]

@@ -57,7 +57,8 @@ class Times(Measured):
     from the start of its process to its record, with the epochs that an earlier process trained. A run that is
     `too_slow` was ended at the study's `max_run_seconds`.
     `steady_epoch_seconds` is the median training time, validation apart, of all epochs but `excluded_epochs`: the
-    first, and where the run was resumed the first after that, because they trace and compile.
+    first, and where the run was resumed the first after that, because they trace and compile. In `runs.csv` both are
+    after the study's `comparison.num_warmup_epochs`.
     `fault` says why these times can't be used, where they can't.
     """
 

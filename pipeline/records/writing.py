@@ -69,13 +69,21 @@ def finished_at(directory: Path) -> int | None:
         return None
 
 
-def epoch_times(epochs: Sequence[EpochRecord]) -> dict[str, Any]:
-    """Return what the epochs of a run say of its `Times`, by its names."""
-    steady = [epoch.train_seconds for epoch in epochs if epoch.since_start > 1]
+def steady_epoch_seconds(epochs: Sequence[EpochRecord], num_warmup_epochs: int) -> float | None:
+    """Return the median training seconds of the epochs after the warm-up of each process; None where none is left."""
+    seconds = [epoch.train_seconds for epoch in epochs if epoch.since_start > num_warmup_epochs]
+    return median(seconds) if seconds else None
+
+
+def epoch_times(epochs: Sequence[EpochRecord], num_warmup_epochs: int = 1) -> dict[str, Any]:
+    """Return what the epochs of a run say of its `Times`, by its names.
+
+    A record leaves out one epoch of each process; `runs.csv` leaves out as many as the study does.
+    """
     return {
         "first_epoch_seconds": epochs[0].train_seconds if epochs else None,
-        "steady_epoch_seconds": median(steady) if steady else None,
-        "excluded_epochs": [epoch.epoch for epoch in epochs if epoch.since_start == 1],
+        "steady_epoch_seconds": steady_epoch_seconds(epochs, num_warmup_epochs),
+        "excluded_epochs": [epoch.epoch for epoch in epochs if epoch.since_start <= num_warmup_epochs],
     }
 
 
