@@ -148,13 +148,12 @@ def _compared(speeds: Speeds) -> list[str]:
 
 def _made_on(study: Study, environment: Mapping[str, Any]) -> dict[str, str]:
     image = environment.get("image") or {}
-    recipe = study.model_copy(update={"campaign": "", "seeds": [], "description": "", "deviations": {}})
     return {
         "device": device(environment),
         "driver": environment.get("driver") or "none",
         "packages": environment.get("lock_sha256") or "unknown",
         "image": image.get("content_sha256") or "none",
-        "study": hashlib.sha256(recipe.model_dump_json().encode()).hexdigest(),
+        "study": study.digest_of(Study.model_fields.keys() - {"campaign", "seeds", "description", "deviations"}),
     }
 
 

@@ -5,7 +5,7 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, Self
 
@@ -135,8 +135,14 @@ class Study(Section):
         """Return a SHA-256 of what decides which runs count and how they are compared."""
         fields = {"campaign", "engine", "runtime", "devices", "seeds", "num_seeds", "num_seeds_by_variant"}
         fields |= {"benchmarks", "variants", "comparison"}
-        # Without defaults, so that an option that is added later leaves the digests of earlier studies as they are.
-        return hashlib.sha256(self.model_dump_json(include=fields, exclude_defaults=True).encode()).hexdigest()
+        return self.digest_of(fields)
+
+    def digest_of(self, fields: Set[str]) -> str:
+        """Return a SHA-256 of these fields.
+
+        Defaults are left out, so that an option that is added later leaves the digests of earlier studies as they are.
+        """
+        return hashlib.sha256(self.model_dump_json(include=set(fields), exclude_defaults=True).encode()).hexdigest()
 
     def runs(self) -> list[RunKey]:
         """Return every run of the study, seeds outermost: all variants of a seed run close together in time."""
