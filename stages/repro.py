@@ -8,7 +8,8 @@ import time
 from pipeline.comparison import finished_runs
 from pipeline.errors import InputError
 from pipeline.machine.locking import STUDY, alone
-from pipeline.reproduction.forecast import Forecast, in_words
+from pipeline.numbers import duration
+from pipeline.reproduction.forecast import Forecast
 from pipeline.reproduction.remedies import exit_status, remedy
 from pipeline.reproduction.repro import Ended, reproduce
 from pipeline.reproduction.study_progress import StudyProgress
@@ -38,7 +39,7 @@ def make(study: Study) -> int:
             )
             return 128 + ended.number
     if status == 0:
-        print(f"everything is made, in {in_words(time.monotonic() - started)}")
+        print(f"everything is made, in {duration(time.monotonic() - started)}")
         return 0
     by = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}, without a word"
     words = "\n".join(progress.words) or f"dvc repro {by}"
@@ -61,12 +62,12 @@ def plan(study: Study) -> list[str]:
     if num_runs != num_first * len(study.seeds):  # a benchmark is run at some of the seeds alone
         each = f"{num_first} of them for the first of {len(study.seeds)} seeds"
     lines = [
-        f"{num_runs} runs, {each}, {in_words(sum(budgets))} of speed in turns (longer where two launches take longer), "
+        f"{num_runs} runs, {each}, {duration(sum(budgets))} of speed in turns (longer where two launches take longer), "
         "then the comparison and the report; what is finished stays. "
         f"From run {num_first} on each line says how long it still takes."
     ]
     if limit := study.max_run_seconds:
-        lines.append(f"A run ends after {limit:g} s, so all of them take at most {in_words(num_runs * limit)}.")
+        lines.append(f"A run ends after {limit:g} s, so all of them take at most {duration(num_runs * limit)}.")
     return lines
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pipeline.reproduction.forecast import SECONDS_LEFT_OUT, Forecast, in_words, left_in_words
+from pipeline.reproduction.forecast import SECONDS_LEFT_OUT, Forecast, left_in_words
 from pipeline.study.schema import RunKey
 
 # Means like those of the quick study on two cores. Of its 18 items a seed it leaves four out.
@@ -79,10 +79,6 @@ def test_a_run_that_takes_longer_than_expected_leaves_the_others():
 )
 def test_it_is_said_as_people_say_it(seconds, words):
     assert left_in_words(seconds) == words
-
-
-def test_a_moment_is_said_to_the_second():
-    assert in_words(3) == "3 s"
 
 
 def test_what_follows_a_study_of_long_runs_takes_no_longer_than_their_start():

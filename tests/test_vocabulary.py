@@ -19,7 +19,6 @@ from pipeline.comparison.vocabulary import (
     SAMPLES,
     SETTING_NAMES,
     describe_trial,
-    number,
 )
 from pipeline.machine.hardware import Hardware
 from pipeline.numerics.facts import TRIALS, fact_names, sample_names
@@ -39,12 +38,6 @@ def test_every_key_has_words():
     assert OPTIMIZERS.keys() == set(get_args(recipe.OptimizerName))
     assert all(describe_trial(trial.name) for trial in TRIALS)
     assert all(fact(name) for name in fact_names(CLAIMS.benchmarks))
-
-
-def test_numbers_are_read_and_words_stay():
-    values = (65504.0, "1e-10", -0.5, 0.001, 4096, "inf", "dynamic", None, True)
-    told = ("65,504", "1.00 × 10⁻¹⁰", "−0.5", "0.001", "4,096", "infinite", "dynamic", "not set", "on")
-    assert tuple(map(number, values)) == told
 
 
 GPU = Hardware("nvidia_gpu", "Tesla V100-SXM2-16GB", 7.0, memory_bytes=2**34)

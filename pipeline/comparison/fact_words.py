@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from pipeline.comparison.vocabulary import Value, listed, number
+from pipeline.comparison.vocabulary import Value, listed
+from pipeline.numbers import number
 
 
 class Fact(NamedTuple):

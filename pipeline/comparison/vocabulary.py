@@ -3,10 +3,10 @@
 Nothing here is measured or judged. A name that a study gives, of a benchmark or a variant, stays as it is.
 """
 
-import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from pipeline.numbers import estimate, number
 from pipeline.numerics.facts import TRIALS
 from pipeline.statistics.intervals import Mean
 from pipeline.study.variant import Variant
@@ -141,9 +141,8 @@ def describe_sample(name: str, average: Mean, num_tries: int) -> str:
     where = f" in {benchmark}" if benchmark else ""
     if average.low is not None and average.low == average.high:
         return f"{subject}{where} is {average.mean:.3g}{unit} in each of {num_tries} tries"
-    interval = "(no interval)" if average.low is None else f"[{average.low:.3g}, {average.high:.3g}]"
-    told = f"{subject}{where} is {average.mean:.3g}{unit} {interval}, {num_tries} tries"
-    return told.replace("-", "−").replace("[−0, 0]", "[0, 0]")
+    told = estimate(average.mean, average.low, average.high, ".3g", unit)
+    return f"{subject}{where} is {told}, {num_tries} tries"
 
 
 def describe_optimizer(name: str, options: Mapping[str, Any]) -> str:
@@ -155,20 +154,3 @@ def listed(words: Iterable[str]) -> str:
     """Join words in a row, as in "a, b and c"."""
     *rest, last = list(words) or [""]
     return f"{', '.join(rest)} and {last}" if rest else last
-
-
-def number(value: Any) -> str:
-    """Write a number as it is read: "65,536", "infinite" or "1.00 × 10⁻¹⁰", also from text; words stay."""
-    if value is None or isinstance(value, bool):
-        return {None: "not set", True: "on", False: "off"}[value]
-    try:
-        size = abs(float(value))
-    except (TypeError, ValueError):
-        return str(value)
-    if not math.isfinite(size):
-        return "infinite" if math.isinf(size) else "not a number"
-    if size == 0 or 1e-4 <= size < 1e9:
-        return f"{float(value):,.7g}".replace("-", "−")
-    mantissa, exponent = f"{float(value):.2e}".split("e")
-    power = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-    return f"{mantissa} × 10{power}".replace("-", "−")

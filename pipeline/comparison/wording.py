@@ -4,6 +4,7 @@ import math
 
 from pipeline.comparison.schema import Comparison, Pair
 from pipeline.comparison.vocabulary import OUTCOMES
+from pipeline.numbers import estimate, interval
 from pipeline.statistics.equivalence import MAX_SEEDS, Equivalence, num_seeds_needed
 from pipeline.statistics.intervals import MIN_BLOCKS, Ratio
 
@@ -24,8 +25,7 @@ def describe_ratio(ratio: Ratio, of: str = "") -> str:
     """Return a ratio as in "1.23× the speed of float32 [1.10, 1.38]"; words stand where there is no interval."""
     if ratio.ratio is None:
         return "not known"
-    interval = "(no interval)" if ratio.low is None else f"[{ratio.low:.2f}, {ratio.high:.2f}]"
-    return " ".join(filter(None, (f"{ratio.ratio:.2f}×", of, interval)))
+    return " ".join(filter(None, (f"{ratio.ratio:.2f}×", of, interval(ratio.low, ratio.high, ".2f"))))
 
 
 def describe_speedup(pair: Pair, with_validation: bool = False) -> str:
@@ -48,11 +48,7 @@ def describe_kernels(pair: Pair) -> str:
 def describe_difference(pair: Pair) -> str:
     """Return the difference as in "−0.12 pp [−0.40, +0.16]"; words stand where there is no interval."""
     difference = pair.accuracy_difference_pp
-    if difference.mean is None:
-        return "unknown"
-    text = f"{difference.mean:+.2f} pp "
-    text += "(no interval)" if difference.low95 is None else f"[{difference.low95:+.2f}, {difference.high95:+.2f}]"
-    return text.replace("-", "−")
+    return estimate(difference.mean, difference.low95, difference.high95, "+.2f", " pp")
 
 
 def describe_plan(test: Equivalence) -> str:

@@ -8,6 +8,7 @@ from matplotlib.ticker import PercentFormatter
 
 from pipeline.claims.results import Results
 from pipeline.comparison.schema import Agreement
+from pipeline.numbers import interval, significant
 from pipeline.report.charts import Chart
 from pipeline.report.drawing import INK, Series, draw_svg
 from pipeline.statistics.intervals import Ratio
@@ -41,7 +42,7 @@ def _examples(results: Results, agreements: Sequence[Agreement]) -> Chart:
     rows = {each.candidate: each.between_variants for each in agreements}
     told = [
         f"{each.candidate} beside {baseline} at the same seed in {_mean(each.between_variants):.1%}, "
-        f"{_times(each.ratio)} times as many {_interval(each.ratio)}"
+        f"{significant(each.ratio.ratio, 2)} times as many {interval(each.ratio.low, each.ratio.high, '.2g')}"
         for each in agreements
     ]
     description = (
@@ -115,33 +116,25 @@ def _classes(results: Results, agreements: Sequence[Agreement]) -> Chart:
     columns = ["class", *(f"{each.candidate}, %" for each in agreements), f"two seeds of {baseline}, %"]
     every = [each.class_between_variants for each in agreements] + [agreements[0].class_between_seeds]
     shares = zip(agreements[0].classes, *every, strict=True)
-    rows: list[list[Any]] = [[label, *(_digits(100 * value) for value in values)] for label, *values in shares]
+    rows: list[list[Any]] = [[label, *(significant(100 * value, 3) for value in values)] for label, *values in shares]
     description = f"Test examples that are predicted otherwise, by class, {name}: {'; '.join(told)}"
     return Chart(draw_svg(f"{name}-classes", description, draw), columns, rows)
 
 
 def _cells(rows: dict[str, Sequence[float]] | dict[str, list[float]], ratios: dict[str, Ratio]) -> list[list[Any]]:
     return [
-        [candidate, *map(_digits, (ratio.ratio, ratio.low, ratio.high)), *_summary(rows[candidate])]
+        [
+            candidate,
+            *(significant(value, 3) for value in (ratio.ratio, ratio.low, ratio.high)),
+            *_summary(rows[candidate]),
+        ]
         for candidate, ratio in ratios.items()
     ]
 
 
 def _summary(values: Sequence[float]) -> list[str]:
-    return [_digits(value) for value in (_mean(values), min(values), max(values))]
+    return [significant(value, 3) for value in (_mean(values), min(values), max(values))]
 
 
 def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
-
-
-def _times(ratio: Ratio) -> str:
-    return "–" if ratio.ratio is None else f"{ratio.ratio:.2g}"
-
-
-def _interval(ratio: Ratio) -> str:
-    return "(no interval)" if ratio.low is None else f"[{ratio.low:.2g}, {ratio.high:.2g}]"
-
-
-def _digits(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3g}"

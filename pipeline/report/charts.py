@@ -5,6 +5,7 @@ from statistics import mean
 from typing import Any, NamedTuple
 
 from pipeline.claims.results import Results
+from pipeline.numbers import significant
 from pipeline.report import drawing, figures
 
 
@@ -26,7 +27,7 @@ def charts(results: Results, name: str, runs: dict[str, list[dict[str, Any]]]) -
 
     def by_variant(quantity: str, title: str, unit: str, values: dict[str, list[float]]) -> Chart:
         svg = figures.by_variant(name, quantity, title, unit, [series(v, values[v]) for v in variants])
-        return Chart(svg, ["variant", f"{unit}, a seed each"], [[v, *map(_rounded, values[v])] for v in variants])
+        return Chart(svg, ["variant", f"{unit}, a seed each"], [[v, *map(significant, values[v])] for v in variants])
 
     pairs = [pair for pair in results.comparison.pairs if (pair.benchmark, pair.baseline) == (name, settings.baseline)]
     ratios = [(pair.candidate, pair.speedup.ratio, pair.speedup.low, pair.speedup.high) for pair in pairs]
@@ -39,7 +40,7 @@ def charts(results: Results, name: str, runs: dict[str, list[dict[str, Any]]]) -
         "speedups": Chart(
             figures.speedups(name, [(series(c, []), ratio, low, high) for c, ratio, low, high in ratios]),
             ["candidate", "speedup", "low", "high"],
-            [[candidate, *map(_rounded, ratio)] for candidate, *ratio in ratios],
+            [[candidate, *map(significant, ratio)] for candidate, *ratio in ratios],
         ),
         "differences": Chart(
             figures.differences(
@@ -48,7 +49,7 @@ def charts(results: Results, name: str, runs: dict[str, list[dict[str, Any]]]) -
                 settings.margin_pp[name],
             ),
             ["candidate", "mean, pp", "low", "high", "a seed each"],
-            [[c, *map(_rounded, shift), *map(_rounded, seeds[c])] for c, *shift in shifts],
+            [[c, *map(significant, shift), *map(significant, seeds[c])] for c, *shift in shifts],
         ),
         **_curves(results, name, series),
         "seconds": by_variant("seconds", "Training time of an epoch", "seconds", seconds),
@@ -87,25 +88,21 @@ def _curves(results: Results, name: str, series: Callable[[str, list[float]], dr
         "accuracy": Chart(
             figures.accuracy_by_epoch(name, {v: series(v, values) for v, values in means.items()}, epochs),
             ["variant", *(f"epoch {epoch}, %" for epoch in epochs)],
-            [[variant, *(_rounded(100 * value) for value in values)] for variant, values in means.items()],
+            [[variant, *(significant(100 * value) for value in values)] for variant, values in means.items()],
         ),
         "time": Chart(
             figures.accuracy_by_time(name, [(series(v, means[v]), times[v]) for v in means]),
             ["variant", *(f"seconds to the end of epoch {epoch}" for epoch in epochs)],
-            [[variant, *map(_rounded, values)] for variant, values in times.items()],
+            [[variant, *map(significant, values)] for variant, values in times.items()],
         ),
         "traces": Chart(
             figures.epoch_traces(
                 name, [series(v, trace) for (v, _), trace in traces.items()], num_warmup_epochs, steady
             ),
             ["variant", "seed", "seconds of each epoch"],
-            [[variant, seed, *map(_rounded, trace)] for (variant, seed), trace in traces.items()],
+            [[variant, seed, *map(significant, trace)] for (variant, seed), trace in traces.items()],
         ),
     }
-
-
-def _rounded(value: float | None) -> str:
-    return "–" if value is None else f"{value:.4g}".replace("-", "−")
 
 
 def counted_seconds(results: Results, benchmark: str, variant: str, runs: list[dict[str, Any]]) -> list[float]:

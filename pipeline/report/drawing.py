@@ -96,8 +96,3 @@ def draw_svg(identifier: str, description: str, draw: Callable[[Axes], None]) ->
     prefix = re.sub(r"[^\w.-]", "_", identifier)
     svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{prefix}-", svg)
     return svg.replace("<svg ", f'<svg role="img" aria-label="{html.escape(description)}" ', 1)
-
-
-def digits(value: float) -> str:
-    """Three significant digits, and all before the point: 0.123, 12.3, 1,234."""
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, PercentFormatter
 
-from pipeline.report.drawing import INK, Series, digits, draw_svg, squeeze_far_values
+from pipeline.numbers import digits, estimate
+from pipeline.report.drawing import INK, Series, draw_svg, squeeze_far_values
 
 
 def accuracy_by_epoch(name: str, curves: Mapping[str, Series], epochs: Sequence[int]) -> str:
@@ -99,7 +100,7 @@ def differences(
         )
         _label_rows(axes, [series.label for series, *_ in rows])
 
-    found = [f"{series.label} {_interval(mean, low, high, '+.2f', ' pp')}" for series, mean, low, high in rows]
+    found = [f"{series.label} {estimate(mean, low, high, '+.2f', ' pp')}" for series, mean, low, high in rows]
     text = f"Test accuracy less that of the baseline, {name}, margin ±{margin_pp:g} pp"
     return draw_svg(f"{name}-differences", text_alternative(text, found), draw)
 
@@ -145,7 +146,7 @@ def speedups(name: str, rows: Sequence[tuple[Series, float | None, float | None,
         axes.set(xlabel="times the speed of the baseline (right of the line is faster)", title="Speedup, 95 % interval")
         _label_rows(axes, [series.label for series, *_ in rows])
 
-    found = [f"{series.label} {_interval(ratio, low, high, '.2f', '×')}" for series, ratio, low, high in rows]
+    found = [f"{series.label} {estimate(ratio, low, high, '.2f', '×')}" for series, ratio, low, high in rows]
     return draw_svg(f"{name}-speedup", text_alternative(f"Speedup over the baseline, {name}", found), draw)
 
 
@@ -198,19 +199,13 @@ def by_campaign(
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
 
     ends = [("first", points[0])] if len(points) == 1 else [("first", points[0]), ("last", points[-1])]
-    found = [f"{which} {_interval(*point, '.3g', '')}" for which, point in ends]
+    found = [f"{which} {estimate(*point, '.3g', '')}" for which, point in ends]
     return draw_svg(identifier, text_alternative(f"{title} by campaign, {unit}, {len(points)} of them", found), draw)
 
 
 def text_alternative(what: str, found: Sequence[str]) -> str:
     """Return a text alternative: what the chart shows, then what is to be seen in it."""
     return f"{what}: {'; '.join(found) or 'nothing was measured'}"
-
-
-def _interval(value: float | None, low: float | None, high: float | None, how: str, unit: str) -> str:
-    if value is None:
-        return "unknown"
-    return f"{value:{how}}{unit}" + ("" if low is None or high is None else f" [{low:{how}}, {high:{how}}]")
 
 
 def _label_rows(axes: Axes, labels: Sequence[str]) -> None:

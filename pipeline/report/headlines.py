@@ -9,10 +9,12 @@ from pipeline.comparison.schema import Pair
 from pipeline.comparison.wording import (
     describe_difference,
     describe_kernels,
+    describe_ratio,
     describe_speedup,
     failed_runs,
     margin_means_something,
 )
+from pipeline.numbers import interval
 
 # What follows an accuracy difference, with the margin in it.
 _OUTCOMES = {
@@ -78,14 +80,14 @@ def advice(results: Results, benchmark: str) -> str:
     accuracy = _accuracy_in_words(best, reached) + failed_runs(best)
     if low > 1:
         start = "Use" if best in accurate else "Faster, but look at the accuracy:"
-        return f"{start} {best.candidate}: {ratio:.2f}× the speed of {baseline} [{low:.2f}, {high:.2f}], {accuracy}."
+        return f"{start} {best.candidate}: {describe_ratio(best.speedup, f'the speed of {baseline}')}, {accuracy}."
     if high < 1:
         which = f"{best.candidate}, the fastest mixed policy," if len(timed) > 1 else best.candidate
-        time = f"{1 / ratio:.2f}× the time [{1 / high:.2f}, {1 / low:.2f}]"
+        time = f"{1 / ratio:.2f}× the time {interval(1 / high, 1 / low, '.2f')}"
         return f"Stay with {baseline}: {which} takes {time}, {accuracy}."
     return (
-        f"Stay with {baseline} until more is known: {best.candidate} runs at {ratio:.2f}× its speed "
-        f"[{low:.2f}, {high:.2f}], which may be no gain, {accuracy}."
+        f"Stay with {baseline} until more is known: {best.candidate} runs at "
+        f"{describe_ratio(best.speedup, 'its speed')}, which may be no gain, {accuracy}."
     )
 
 

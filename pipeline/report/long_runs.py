@@ -1,13 +1,12 @@
 """Figures that a study fills whose runs are long and many: the loss scale over time; precision beside another seed."""
 
 import itertools
-from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from pipeline.claims.results import Results
-from pipeline.comparison.vocabulary import number
+from pipeline.numbers import number, span
 from pipeline.report.beside_seeds import beside_seeds, series_of
 from pipeline.report.charts import Chart
 from pipeline.report.drawing import draw_svg
@@ -64,8 +63,8 @@ def _loss_scales(results: Results, name: str) -> Chart | None:
         counts, first = [sum(skipped[key]) for key in of_variant], [sum(skipped[key][:1]) for key in of_variant]
         ends = [scales[key][-1] for key in of_variant]
         found.append(
-            f"{variant} skips {_span(counts)} of {num_steps:,} steps a run, {_span(first)} of them in the first epoch, "
-            f"and its scale starts at {_span([scales[key][0] for key in of_variant])} and ends at {_span(ends)}"
+            f"{variant} skips {span(counts)} of {num_steps:,} steps a run, {span(first)} of them in the first epoch, "
+            f"and its scale starts at {span([scales[key][0] for key in of_variant])} and ends at {span(ends)}"
         )
     rows = [
         [variant, seed, number(values[0]), *(f"{number(v)} ({s})" for v, s in zip(values[1:], counts, strict=True))]
@@ -75,8 +74,3 @@ def _loss_scales(results: Results, name: str) -> Chart | None:
     description = f"Dynamic loss scale and skipped steps by epoch, {name}: {'; '.join(found)}"
     columns = ["variant", "seed", "at the start", "at the end of each epoch (steps skipped in it)"]
     return Chart(draw_svg(f"{name}-loss-scale", description, draw), columns, rows)
-
-
-def _span(values: Sequence[float]) -> str:
-    """Tell the least and the greatest, or the only value."""
-    return " to ".join(number(value) for value in dict.fromkeys((min(values), max(values))))

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from statistics import mean, stdev
 from typing import Any
 
 import jinja2
@@ -12,10 +11,11 @@ from markupsafe import Markup
 from pipeline.claims.acceleration import DEVICES, device_of
 from pipeline.claims.results import Results
 from pipeline.comparison.fact_words import describe_facts
-from pipeline.comparison.vocabulary import describe_sample, describe_variant, number, plain
+from pipeline.comparison.vocabulary import describe_sample, describe_variant, plain
 from pipeline.comparison.wording import describe_speedup
 from pipeline.files.characters import escape_deceptive, shown_value
 from pipeline.machine.hardware import hardware_of
+from pipeline.numbers import mean_and_spread, mebibytes, number
 from pipeline.numerics.facts import POLICIES, TRIAL_SIZE, TYPES
 from pipeline.report import figures
 from pipeline.report.baselines import far_apart, near_chance
@@ -49,8 +49,8 @@ def parts(results: Results) -> Callable[[str], str]:
         loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, finalize=shown_value
     )
     environment.filters |= {
-        "number": _number,
-        "mebibytes": _mebibytes,
+        "number": mean_and_spread,
+        "mebibytes": mebibytes,
         "plain": plain,
         "variant": describe_variant,
         "speedup": describe_speedup,
@@ -202,16 +202,3 @@ def _throttling(runs: list[dict[str, Any]]) -> str:
         seen.append(f"{events} times slowed for heat")
     reasons = sorted({run["gpu_throttle_reasons"] for run in runs if run["gpu_throttle_reasons"]})
     return ", ".join(seen + [f"GPU clock held down by {reason}" for reason in reasons])
-
-
-def _number(values: list[float], digits: int = 2, scale: float = 1.0) -> str:
-    """Mean and standard deviation over seeds, as in "12.3 ± 0.4"."""
-    if not values:
-        return "–"
-    scaled = [scale * value for value in values]
-    spread = f" ± {stdev(scaled):.{digits}f}" if len(scaled) > 1 else ""
-    return f"{mean(scaled):.{digits}f}{spread}"
-
-
-def _mebibytes(values: list[float]) -> str:
-    return f"{mean(values) / 2**20:,.0f}" if values else "–"

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from statistics import mean
 from types import MappingProxyType
 
+from pipeline.numbers import duration
 from pipeline.study.schema import RunKey
 
 # What follows training is `compare`, `judge` and `report`: Python that starts and computes little, like a short run.
@@ -88,15 +89,6 @@ class Forecast:
         return mean(self._took.values()) if self._took else None
 
 
-def in_words(seconds: float) -> str:
-    """Return `seconds` as people say them: 3 s, 90 s, 9 min, 2.5 h."""
-    if seconds < 175:
-        return f"{seconds if seconds < 9.5 else round(seconds, -1):.0f} s"
-    if seconds < 99.5 * 60:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h"
-
-
 def left_in_words(seconds: float) -> str:
     """Return how long it still takes: `about 9 min left`."""
-    return f"about {in_words(seconds)} left" if seconds >= 60 else "less than a minute left"
+    return f"about {duration(seconds)} left" if seconds >= 60 else "less than a minute left"

@@ -1,0 +1,78 @@
+"""Write numbers for people, everywhere alike: with a minus sign, thousands apart, and a dash for what is unknown."""
+
+import math
+from collections.abc import Sequence
+from statistics import mean, stdev
+from typing import Any
+
+UNKNOWN, NO_INTERVAL = "–", "(no interval)"
+
+
+def number(value: Any) -> str:
+    """Write a number as it is read: "65,536", "infinite" or "1.00 × 10⁻¹⁰", also from text; words stay."""
+    if value is None or isinstance(value, bool):
+        return {None: "not set", True: "on", False: "off"}[value]
+    try:
+        size = abs(float(value))
+    except (TypeError, ValueError):
+        return str(value)
+    if not math.isfinite(size):
+        return "infinite" if math.isinf(size) else "not a number"
+    if size == 0 or 1e-4 <= size < 1e9:
+        return _with_minus(f"{float(value):,.7g}")
+    mantissa, exponent = f"{float(value):.2e}".split("e")
+    power = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return _with_minus(f"{mantissa} × 10{power}")
+
+
+def span(values: Sequence[float]) -> str:
+    """Tell the least and the greatest, or the only value."""
+    return " to ".join(number(value) for value in dict.fromkeys((min(values), max(values))))
+
+
+def significant(value: float | None, num_digits: int = 4) -> str:
+    return UNKNOWN if value is None else _with_minus(f"{value:.{num_digits}g}")
+
+
+def digits(value: float) -> str:
+    """Write three significant digits, and all before the point: 0.123, 12.3, 1,234."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def interval(low: float | None, high: float | None, how: str) -> str:
+    """Write both ends of an interval by the format `how`, as in "[−0.40, +0.16]"."""
+    if low is None or high is None:
+        return NO_INTERVAL
+    return _with_minus(f"[{low:{how}}, {high:{how}}]").replace("[−0, 0]", "[0, 0]")
+
+
+def estimate(value: float | None, low: float | None, high: float | None, how: str, unit: str) -> str:
+    """Write a value and its interval, as in "−0.12 pp [−0.40, +0.16]"."""
+    return "unknown" if value is None else f"{_with_minus(f'{value:{how}}')}{unit} {interval(low, high, how)}"
+
+
+def mean_and_spread(values: Sequence[float], num_decimals: int = 2, scale: float = 1.0) -> str:
+    """Write mean and standard deviation over seeds, as in "12.3 ± 0.4"."""
+    if not values:
+        return UNKNOWN
+    scaled = [scale * value for value in values]
+    spread = f" ± {stdev(scaled):.{num_decimals}f}" if len(scaled) > 1 else ""
+    return f"{mean(scaled):.{num_decimals}f}{spread}"
+
+
+def mebibytes(values: Sequence[float]) -> str:
+    """Write the mean of bytes in MiB."""
+    return f"{mean(values) / 2**20:,.0f}" if values else UNKNOWN
+
+
+def duration(seconds: float) -> str:
+    """Write `seconds` as people say them: 3 s, 90 s, 9 min, 2.5 h."""
+    if seconds < 175:
+        return f"{seconds if seconds < 9.5 else round(seconds, -1):.0f} s"
+    if seconds < 99.5 * 60:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
+
+
+def _with_minus(text: str) -> str:
+    return text.replace("-", "−")
