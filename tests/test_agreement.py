@@ -7,8 +7,8 @@ import pytest
 from conftest import epoch_records, planned_record, small_study, timed
 
 from pipeline.comparison.agreement import agreements, differing
-from pipeline.comparison.blocks import compare
 from pipeline.comparison.finished_runs import Run
+from pipeline.comparison.paired_runs import compare
 from pipeline.statistics.intervals import ratio as mean_ratio
 from pipeline.statistics.seeds import ratio_to_seeds
 

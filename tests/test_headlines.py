@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 from conftest import epoch_records, planned_record, predictions, small_study, timed
 
-from pipeline.comparison.blocks import compare
 from pipeline.comparison.finished_runs import Run
+from pipeline.comparison.paired_runs import compare
 from pipeline.report.headlines import advice, headlines
 
 

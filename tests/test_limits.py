@@ -7,8 +7,8 @@ import time
 import pytest
 from conftest import ENGINE, benchmark, changed, epoch_records, planned_record, predictions, small_study, timed
 
-from pipeline.comparison.blocks import compare
 from pipeline.comparison.finished_runs import Run, read_predictions, read_record
+from pipeline.comparison.paired_runs import compare
 from pipeline.comparison.pairing import check_comparable
 from pipeline.errors import InputError
 from pipeline.machine.engine_choice import SWITCH, choose_kernels

@@ -17,8 +17,8 @@ from markupsafe import escape
 
 from pipeline.claims.compiled_judges import read_compiled_evidence
 from pipeline.claims.schema import load_claims
-from pipeline.comparison.blocks import compare
 from pipeline.comparison.finished_runs import Run
+from pipeline.comparison.paired_runs import compare
 from pipeline.errors import InputError
 from pipeline.files.characters import escape_deceptive
 from pipeline.publication.archive import unpack

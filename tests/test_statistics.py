@@ -16,7 +16,7 @@ T_975_2, T_95_2 = 4.302653, 2.919986  # Student's t with 2 degrees of freedom, f
 
 
 def test_ratio_by_hand():
-    """Blocks 1, 2 and 4 times as fast: mean log 2, spread log 2, standard error log 2 / √3."""
+    """Seeds 1, 2 and 4 times as fast: mean log 2, spread log 2, standard error log 2 / √3."""
     result = intervals.ratio(np.log([1.0, 2.0, 4.0]))
     half, new_half = T_975_2 * math.log(2) / math.sqrt(3), T_975_2 * math.log(2) * math.sqrt(4 / 3)
     assert result.ratio == pytest.approx(2.0)
@@ -47,19 +47,19 @@ def test_a_memory_that_repeats_has_an_interval_of_one_point():
     assert intervals.mean([2.0, 2.0, 2.0]) == intervals.Mean(mean=2.0, low=2.0, high=2.0, new_low=2.0, new_high=2.0)
 
 
-@pytest.mark.parametrize("num_blocks", [0, 1, 2])
-def test_too_few_blocks_give_no_interval(num_blocks):
-    ratio = intervals.ratio(np.log([1.0, 2.0])[:num_blocks])
+@pytest.mark.parametrize("num_seeds", [0, 1, 2])
+def test_too_few_seeds_give_no_interval(num_seeds):
+    ratio = intervals.ratio(np.log([1.0, 2.0])[:num_seeds])
     assert (ratio.low, ratio.high, ratio.new_low, ratio.new_high) == (None,) * 4
-    assert (ratio.ratio is None) == (num_blocks == 0)
-    difference = intervals.difference([0.5] * num_blocks)
+    assert (ratio.ratio is None) == (num_seeds == 0)
+    difference = intervals.difference([0.5] * num_seeds)
     assert (difference.low95, difference.high90, difference.p_value) == (None,) * 3
 
 
-@pytest.mark.parametrize("num_blocks", [3, 5, 10])
-def test_means_and_differences_agree_with_other_implementations(num_blocks):
-    values = np.random.default_rng(num_blocks).normal(0.3, 1.0, num_blocks)
-    result, zeros = intervals.difference(values), np.zeros(num_blocks)
+@pytest.mark.parametrize("num_seeds", [3, 5, 10])
+def test_means_and_differences_agree_with_other_implementations(num_seeds):
+    values = np.random.default_rng(num_seeds).normal(0.3, 1.0, num_seeds)
+    result, zeros = intervals.difference(values), np.zeros(num_seeds)
     for confidence, low, high in ((0.90, result.low90, result.high90), (0.95, result.low95, result.high95)):
         paired = stats.ttest_rel(values, zeros).confidence_interval(confidence)
         assert (low, high) == pytest.approx(tuple(paired), abs=1e-9)
@@ -69,10 +69,10 @@ def test_means_and_differences_agree_with_other_implementations(num_blocks):
     assert (mean.mean, mean.low, mean.high) == pytest.approx((result.mean, result.low95, result.high95), abs=1e-9)
 
 
-@pytest.mark.parametrize("num_blocks", [3, 5, 10])
-def test_the_interval_of_a_new_value_agrees_with_a_regression_on_a_constant(num_blocks):
-    values = np.random.default_rng(num_blocks).normal(2.0, 1.0, num_blocks)
-    frame = sm.OLS(values, np.ones(num_blocks)).fit().get_prediction([1.0]).summary_frame(alpha=0.05)
+@pytest.mark.parametrize("num_seeds", [3, 5, 10])
+def test_the_interval_of_a_new_value_agrees_with_a_regression_on_a_constant(num_seeds):
+    values = np.random.default_rng(num_seeds).normal(2.0, 1.0, num_seeds)
+    frame = sm.OLS(values, np.ones(num_seeds)).fit().get_prediction([1.0]).summary_frame(alpha=0.05)
     result = intervals.mean(values)
     expected = (frame["obs_ci_lower"][0], frame["obs_ci_upper"][0])
     assert (result.new_low, result.new_high) == pytest.approx(expected, abs=1e-9)

@@ -13,7 +13,8 @@ import numpy as np
 
 from pipeline.campaign.entry import CampaignEntry
 from pipeline.records.blocks import REPEAT
-from pipeline.statistics.drift import MIN_SEEDS, Direction, Shift, shift, shift_of_shares, shift_of_speeds
+from pipeline.statistics.drift import Direction, Shift, shift, shift_of_shares, shift_of_speeds
+from pipeline.statistics.intervals import MIN_SEEDS
 
 ACCURACY, TIME, RELATIVE_TIME = "test accuracy", "training time", "training time over the baseline's"
 COMPLETED = "share of runs that complete"

@@ -7,7 +7,7 @@ from pipeline.claims.kinds import MemoryClaim, SampleClaim, SpeedupClaim
 from pipeline.claims.result_files import Verdict
 from pipeline.claims.schema import Claims
 from pipeline.comparison.wording import count_seeds, describe_kernels, describe_ratio, describe_speedup, failed_runs
-from pipeline.statistics.intervals import MIN_BLOCKS, Mean, Ratio, proportion
+from pipeline.statistics.intervals import MIN_SEEDS, Mean, Ratio, proportion
 
 
 def judge_speedup(claim: SpeedupClaim, claims: Claims, evidence: Evidence) -> Assessment:
@@ -43,7 +43,7 @@ def _is_no_larger(ratio: Ratio, other: Ratio) -> bool:
 
 def judge_memory(claim: MemoryClaim, claims: Claims, evidence: Evidence) -> Assessment:
     pair = find_pair(claim, claims, evidence)
-    lack = f"no interval: {count_seeds(pair.num_seeds)} that both completed, {MIN_BLOCKS} are needed"
+    lack = f"no interval: {count_seeds(pair.num_seeds)} that both completed, {MIN_SEEDS} are needed"
     verdict, reason = _judge_ratio(pair.memory_ratio, None, claim.at_most, lack)
     measured = describe_ratio(pair.memory_ratio, f"the peak memory of {pair.baseline}")
     return Assessment(verdict, reason + failed_runs(pair), measured)

@@ -7,7 +7,7 @@ from pipeline.claims.kinds import Claim
 from pipeline.claims.result_files import EvidenceKind, Verdict
 from pipeline.comparison.fact_words import describe_facts
 from pipeline.comparison.vocabulary import CONTRARY, OUTCOMES, QUANTITIES, SAMPLES, describe_trial
-from pipeline.statistics.intervals import MIN_BLOCKS
+from pipeline.statistics.intervals import MIN_SEEDS
 
 
 class _Rule(NamedTuple):
@@ -98,8 +98,8 @@ def _same_accuracy(_claim: Any) -> _Rule:
 def _value(claim: Any) -> _Rule:
     near, quantity = f"{claim.value:g} ± {claim.tolerance:g}", QUANTITIES[claim.quantity]
     return _Rule(
-        f"at least {MIN_BLOCKS} runs put the {quantity} of one more run within {near}",
-        f"at least {MIN_BLOCKS} runs put it wholly outside",
+        f"at least {MIN_SEEDS} runs put the {quantity} of one more run within {near}",
+        f"at least {MIN_SEEDS} runs put it wholly outside",
     )
 
 

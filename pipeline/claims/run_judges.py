@@ -15,7 +15,7 @@ from pipeline.comparison.wording import (
     failed_runs,
     margin_means_something,
 )
-from pipeline.statistics.intervals import MIN_BLOCKS, Interval, Mean, proportion
+from pipeline.statistics.intervals import MIN_SEEDS, Interval, Mean, proportion
 
 _MUCH = 10  # times the tolerance: an interval so wide excludes little
 
@@ -77,7 +77,7 @@ def judge_value(claim: ValueClaim, claims: Claims, evidence: Evidence) -> Assess
     if statistic.mean is None:
         return Assessment("inconclusive", "no run completed", None)
     if statistic.new_low is None or statistic.new_high is None:
-        lack = f"{count_seeds(statistics.completed.count)} completed, {MIN_BLOCKS} are needed"
+        lack = f"{count_seeds(statistics.completed.count)} completed, {MIN_SEEDS} are needed"
         return Assessment("inconclusive", lack, f"{quantity} {statistic.mean:.4g}")
     most = math.inf if claim.quantity == "test_loss" else 1.0  # few runs that vary much reach beyond what can be
     interval = Interval(max(statistic.new_low, 0.0), min(statistic.new_high, most))

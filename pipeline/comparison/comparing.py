@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.comparison.agreement import agreements
-from pipeline.comparison.blocks import compare
 from pipeline.comparison.finished_runs import Run, read_epochs, read_predictions, read_record
 from pipeline.comparison.finished_speeds import check_circumstances, read_speeds
+from pipeline.comparison.paired_runs import compare
 from pipeline.comparison.schema import Comparison
 from pipeline.comparison.summary import summarise, table
 from pipeline.records.schema import EpochRecord

@@ -6,7 +6,7 @@ from pipeline.comparison.schema import Comparison, Pair
 from pipeline.comparison.vocabulary import OUTCOMES
 from pipeline.numbers import estimate, interval
 from pipeline.statistics.equivalence import MAX_SEEDS, Equivalence, num_seeds_needed
-from pipeline.statistics.intervals import MIN_BLOCKS, Ratio
+from pipeline.statistics.intervals import MIN_SEEDS, Ratio
 
 # A margin wider than this share of the baseline's accuracy shows little by being kept: near chance all is equivalent.
 MAX_MARGIN_SHARE = 0.1
@@ -71,7 +71,7 @@ def what_settles(comparison: Comparison, pair: Pair) -> str:
     elif test.is_decided:
         told = "decided"
     elif difference.low95 is None:
-        told = f"{MIN_BLOCKS} seeds that differ are the least to plan from"
+        told = f"{MIN_SEEDS} seeds that differ are the least to plan from"
     else:
         told = describe_plan(test)
     where = f"{pair.benchmark}: {pair.candidate} beside {pair.baseline}, within ±{test.margin_pp:g} pp"

@@ -81,7 +81,7 @@ def parts(results: Results) -> Callable[[str], str]:
             "elsewhere_found": hardware_elsewhere(results.compiled),
             "devices": DEVICES,
             "device": device_of(hardware_of(results.environments)),
-            "measured": {numbers: list(_measured(results, numbers)) for numbers in ("float16", "bfloat16", "tf32")},
+            "measured": {dtype: list(_measured(results, dtype)) for dtype in ("float16", "bfloat16", "tf32")},
             "verdict_counts": verdict_counts(results),
             "own_verdict_counts": verdict_counts(results, "us"),
             "evidence_counts": evidence_counts(results),
@@ -179,9 +179,9 @@ def _benchmark(results: Results, name: str) -> dict[str, Any]:
     }
 
 
-def _measured(results: Results, numbers: str) -> Iterator[tuple[str, Ratio]]:
+def _measured(results: Results, dtype: str) -> Iterator[tuple[str, Ratio]]:
     """Benchmark and speedup of every candidate that differs from the float32 baseline in its products alone."""
-    wanted = ("float32", True) if numbers == "tf32" else (f"mixed_{numbers}", False)
+    wanted = ("float32", True) if dtype == "tf32" else (f"mixed_{dtype}", False)
     for benchmark in results.study.benchmarks:
         variants = results.study.variants_of(benchmark)
         baseline = variants[results.study.comparison.baseline]

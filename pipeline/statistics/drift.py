@@ -12,9 +12,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 import scipy
 
+from pipeline.statistics.intervals import MIN_SEEDS
 from pipeline.statistics.launches import launch_spread
 
-MIN_SEEDS = 3  # with fewer, the spread of the baseline is not known
 BAND_LEVEL = 0.99
 Direction = Literal["up", "down"]
 

@@ -7,7 +7,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from pipeline.statistics.intervals import MIN_BLOCKS, Statistic, difference_p_value, has_spread
+from pipeline.statistics.intervals import MIN_SEEDS, Statistic, difference_p_value, has_spread
 
 SIGNIFICANCE_LEVEL = 0.05
 POWER = 0.8
@@ -54,12 +54,12 @@ def equivalence(
     outcome: EquivalenceOutcome = "inconclusive",
     beyond_p_value_holm: float | None = None,
 ) -> Equivalence:
-    """Test that paired differences (num_blocks,) lie within ±margin, as one of `num_candidates` such questions.
+    """Test that paired differences (num_seeds,) lie within ±margin, as one of `num_candidates` such questions.
 
     Whoever knows the other candidates gives the adjusted p-values, and with them the outcome.
     """
     values = np.asarray(differences_pp, dtype=np.float64)
-    if len(values) < MIN_BLOCKS:
+    if len(values) < MIN_SEEDS:
         spread = detectable = needed = None
     else:
         spread = float(values.std(ddof=1))
@@ -80,12 +80,12 @@ def equivalence(
 
 
 def tost_p_value(differences: np.ndarray, margin: float) -> float | None:
-    """Return the larger p-value of the two one-sided paired t-tests that differences (num_blocks,) lie within ±margin.
+    """Return the larger p-value of the two one-sided paired t-tests that differences (num_seeds,) lie within ±margin.
 
-    None with fewer than `MIN_BLOCKS`, and where they have no spread, unless all are zero: runs that agree to the last
+    None with fewer than `MIN_SEEDS`, and where they have no spread, unless all are zero: runs that agree to the last
     example are equivalent. Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987.
     """
-    if len(differences) < MIN_BLOCKS:
+    if len(differences) < MIN_SEEDS:
         return None
     if not has_spread(differences):
         return None if differences.any() else 0.0
@@ -95,7 +95,7 @@ def tost_p_value(differences: np.ndarray, margin: float) -> float | None:
 
 
 def beyond_p_value(differences: np.ndarray, margin: float) -> float | None:
-    """Return the p-value of the test that differences (num_blocks,) have a mean below −margin or above it.
+    """Return the p-value of the test that differences (num_seeds,) have a mean below −margin or above it.
 
     Twice that of the one-sided t-test on the side of the mean: below 5 % where the 95 % interval lies wholly beyond the
     margin. Twice, because a mean may err to either side: so the test keeps its level however wide the spread, and never
@@ -179,7 +179,7 @@ def num_seeds_needed(spread: float, margin: float, num_candidates: int = 1, diff
     if abs(abs(difference) - margin) < 1e-9:
         return None
     if spread < 1e-9:
-        return MIN_BLOCKS
+        return MIN_SEEDS
     shown = power if abs(difference) < margin else beyond_power
 
     def enough(num_seeds: int) -> bool:
@@ -187,7 +187,7 @@ def num_seeds_needed(spread: float, margin: float, num_candidates: int = 1, diff
 
     if not enough(MAX_SEEDS):
         return None
-    low, high = MIN_BLOCKS, MAX_SEEDS  # power grows with the number of seeds
+    low, high = MIN_SEEDS, MAX_SEEDS  # power grows with the number of seeds
     while low < high:
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle + 1, high)

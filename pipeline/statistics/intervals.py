@@ -1,4 +1,4 @@
-"""Intervals and tests over seed blocks: pure functions on arrays, one value a block.
+"""Compute intervals and tests from arrays with one value a seed.
 
 Quantiles come from `scipy.special`: to import `scipy.stats`, which takes them from there, takes half a second.
 """
@@ -11,7 +11,7 @@ import scipy
 from numpy.typing import ArrayLike
 from pydantic import BaseModel, ConfigDict
 
-MIN_BLOCKS = 3  # with fewer, no interval is given
+MIN_SEEDS = 3  # with fewer, their spread is not known, and no interval is given
 
 
 class Statistic(BaseModel):
@@ -24,9 +24,9 @@ class Interval(NamedTuple):
 
 
 class Ratio(Statistic):
-    """A geometric mean of ratios with its 95 % interval; None where there are too few blocks.
+    """A geometric mean of ratios with its 95 % interval; None where there are too few seeds, or launches.
 
-    The ratio of one new block falls between `new_low` and `new_high` with 95 % probability.
+    The ratio of one more falls between `new_low` and `new_high` with 95 % probability.
     """
 
     ratio: float | None
@@ -71,18 +71,18 @@ class Proportion(Statistic):
 
 
 def mean_interval(values: np.ndarray, confidence: float) -> Interval | None:
-    """Return the two-sided t-interval of the mean of values (num_blocks,); None with fewer than `MIN_BLOCKS`."""
-    if len(values) < MIN_BLOCKS:
+    """Return the two-sided t-interval of the mean of values (num_seeds,); None with fewer than `MIN_SEEDS`."""
+    if len(values) < MIN_SEEDS:
         return None
     return _t_interval(values, confidence, variance_factor=1 / len(values))
 
 
 def new_value_interval(values: np.ndarray, confidence: float) -> Interval | None:
-    """Where one new value falls, given values (num_blocks,): mean ± t s √(1 + 1/n).
+    """Return where one new value falls, given values (num_seeds,): mean ± t s √(1 + 1/n).
 
-    Hahn & Meeker, Statistical Intervals, 1991, equation 4.2. None with fewer than `MIN_BLOCKS`.
+    Hahn & Meeker, Statistical Intervals, 1991, equation 4.2. None with fewer than `MIN_SEEDS`.
     """
-    if len(values) < MIN_BLOCKS:
+    if len(values) < MIN_SEEDS:
         return None
     return _t_interval(values, confidence, variance_factor=1 + 1 / len(values))
 
@@ -94,7 +94,7 @@ def _t_interval(values: np.ndarray, confidence: float, variance_factor: float) -
 
 
 def ratio(logarithms: ArrayLike) -> Ratio:
-    """Exp of the mean of log ratios (num_blocks,), of its 95 % t-interval, and of that of one new block.
+    """Return exp of the mean of log ratios (num_seeds,), of its 95 % t-interval, and of that of one new seed.
 
     docs/decisions/intervals.md has the coverage of this interval beside that of a bootstrap.
     """
@@ -108,7 +108,7 @@ def ratio(logarithms: ArrayLike) -> Ratio:
 
 
 def mean(values: ArrayLike) -> Mean:
-    """Mean of values (num_blocks,), its 95 % t-interval, and that of one new value."""
+    """Return the mean of values (num_seeds,), its 95 % t-interval, and that of one new value."""
     values = np.asarray(values, dtype=np.float64)
     low, high = mean_interval(values, 0.95) or (None, None)
     new_low, new_high = new_value_interval(values, 0.95) or (None, None)
@@ -117,7 +117,7 @@ def mean(values: ArrayLike) -> Mean:
 
 
 def difference(differences_pp: ArrayLike, p_value_holm: float | None = None) -> Difference:
-    """Return mean, intervals and two-sided t-test of paired differences (num_blocks,), in percentage points.
+    """Return mean, intervals and two-sided t-test of paired differences (num_seeds,), in percentage points.
 
     Whoever knows the other candidates gives `p_value_holm`.
     """
@@ -141,7 +141,7 @@ def difference(differences_pp: ArrayLike, p_value_holm: float | None = None) -> 
 
 
 def difference_p_value(differences: np.ndarray) -> float | None:
-    """Return the two-sided p-value of the paired t-test that differences (num_blocks,) have no mean.
+    """Return the two-sided p-value of the paired t-test that differences (num_seeds,) have no mean.
 
     None where they have no spread, unless all are zero.
     """
@@ -151,16 +151,16 @@ def difference_p_value(differences: np.ndarray) -> float | None:
 
 
 def _are_zero(differences: np.ndarray) -> bool:
-    """Tell whether there are enough blocks and every pair is alike to the last example."""
-    return len(differences) >= MIN_BLOCKS and not differences.any()
+    """Tell whether there are enough seeds and every pair is alike to the last example."""
+    return len(differences) >= MIN_SEEDS and not differences.any()
 
 
 def has_spread(values: np.ndarray) -> bool:
-    """Return whether values (num_blocks,) are enough, and differ enough, to estimate a spread.
+    """Return whether values (num_seeds,) are enough, and differ enough, to estimate a spread.
 
-    Accuracies come in steps of one example; blocks that agree in a difference by chance are no sign of certainty.
+    Accuracies come in steps of one example; seeds that agree in a difference by chance are no sign of certainty.
     """
-    return len(values) >= MIN_BLOCKS and bool(np.ptp(values) > 1e-9)
+    return len(values) >= MIN_SEEDS and bool(np.ptp(values) > 1e-9)
 
 
 def proportion(count: int, total: int) -> Proportion:

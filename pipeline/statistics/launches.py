@@ -1,6 +1,6 @@
 """From log seconds by launch, variant and turn to ratios with intervals.
 
-Launches are blocks and variants treatments of a randomized block design. Within a launch the median over turns leaves
+Launches and variants make a two-way layout without replication. Within a launch the median over turns leaves
 single slow blocks without weight; the interval rests on how the launches differ, because what varies from process to
 process does not average out over turns (Kalibera & Jones, Rigorous Benchmarking in Reasonable Time, ISMM 2013).
 """

@@ -4,15 +4,15 @@ import math
 
 import numpy as np
 
-from pipeline.statistics.intervals import MIN_BLOCKS, Ratio, mean_interval
+from pipeline.statistics.intervals import MIN_SEEDS, Ratio, mean_interval
 
 
 def ratio_to_seeds(of_variants: np.ndarray, of_seeds: np.ndarray) -> Ratio:
     """Return the mean of `of_variants` (num_seeds,) over that of two seeds, with a 95 % interval over seeds.
 
-    Two seeds belong to two blocks, which a plain t-interval over pairs of seeds would count as independent. So each
-    seed is left out once, and Tukey's pseudo-values (Annals of Mathematical Statistics 29, 1958, page 614) of the
-    ratio's logarithm are its blocks.
+    Each seed is one of several pairs of seeds, which a plain t-interval over these would count as independent. So each
+    seed is left out once, and the interval is that of Tukey's pseudo-values (Annals of Mathematical Statistics 29,
+    1958, page 614) of the ratio's logarithm.
 
     Args:
         of_seeds: of every two seeds (num_seeds, num_seeds), symmetric with a diagonal of zeros.
@@ -22,7 +22,7 @@ def ratio_to_seeds(of_variants: np.ndarray, of_seeds: np.ndarray) -> Ratio:
     if not mean_of_seeds:
         return Ratio(ratio=None, low=None, high=None, new_low=None, new_high=None)
     ratio, interval = float(of_variants.mean() / mean_of_seeds), None
-    if num_seeds >= MIN_BLOCKS:
+    if num_seeds >= MIN_SEEDS:
         above = (of_variants.sum() - of_variants) / (num_seeds - 1)
         below = (total - of_seeds.sum(axis=1)) / math.comb(num_seeds - 1, 2)
         if (above > 0).all() and (below > 0).all():  # a zero has no logarithm

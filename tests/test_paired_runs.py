@@ -4,7 +4,7 @@ import pytest
 from conftest import changed, epoch_records, planned_record, predictions, small_study, timed, write_speeds
 from scipy import stats
 
-from pipeline.comparison import blocks
+from pipeline.comparison import paired_runs
 from pipeline.comparison.finished_runs import Run
 from pipeline.comparison.finished_speeds import read_speeds
 from pipeline.comparison.summary import summarise, table
@@ -14,7 +14,7 @@ SECONDS = {"float32": 8.0, "float32_2x": 4.0, "mixed": 2.0, "mixed_2x": 0.5}
 
 
 def compare(study, runs, **how):
-    return blocks.compare(study, runs, timed(study, SECONDS, **how))
+    return paired_runs.compare(study, runs, timed(study, SECONDS, **how))
 
 
 @pytest.fixture
@@ -175,7 +175,7 @@ def test_the_baseline_is_measured_also_where_a_variant_before_it_differs_in_its_
             runs[key] = run(planned_record(key, study), 99.0, 8.0)
     write_speeds(tmp_path, study, SECONDS)
     speeds = {name: read_speeds(study, name, tmp_path) for name in study.benchmarks}
-    comparison = blocks.compare(study, runs, speeds)
+    comparison = paired_runs.compare(study, runs, speeds)
     assert comparison.find("wide", "mixed").speedup.ratio == pytest.approx(4)
     alike = comparison.find("wide", "scaled").speedup
     assert (alike.ratio, alike.low, alike.high) == (1, 1, 1)
@@ -200,7 +200,7 @@ def test_nothing_is_split_where_more_than_policy_and_batch_differ(runs):
     assert pair.batch_effect is None
 
 
-def test_a_pair_without_a_completed_block_is_still_listed(runs):
+def test_a_pair_without_a_completed_seed_is_still_listed(runs):
     change(runs, "mixed", outcome="out_of_memory", final_test_accuracy=None)
     pair = compare(small_study(), runs, failed={"mixed": "out_of_memory"}).find("wide", "mixed")
     assert (pair.num_seeds, pair.speedup.ratio, pair.accuracy_difference_pp.mean) == (0, None, None)

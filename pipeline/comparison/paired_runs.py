@@ -1,4 +1,4 @@
-"""Run records to statistics: seeds are blocks, and every variant meets the baseline of its own block."""
+"""Turn runs into statistics: every variant meets the baseline at its own seed."""
 
 import math
 from collections import Counter
@@ -33,14 +33,14 @@ def compare(study: Study, runs: Mapping[RunKey, Run], speeds: Mapping[str, Speed
     check_comparable(study, {key: run.record for key, run in runs.items()})
     variants, pairs = [], []
     for benchmark in study.benchmarks:
-        blocks = _Blocks(study, benchmark, runs, speeds[benchmark])
-        variants += [blocks.variant(name) for name in study.variants_of(benchmark)]
-        pairs += blocks.pairs()
+        found = _BenchmarkRuns(study, benchmark, runs, speeds[benchmark])
+        variants += [found.variant(name) for name in study.variants_of(benchmark)]
+        pairs += found.pairs()
     turns = [summarise_turns(study, benchmark, speeds[benchmark]) for benchmark in study.benchmarks]
     return Comparison(study_sha256=study.digest, turns=turns, variants=variants, pairs=pairs)
 
 
-class _Blocks:
+class _BenchmarkRuns:
     """The runs of one benchmark: what they measured, by variant and seed."""
 
     def __init__(self, study: Study, benchmark: str, runs: Mapping[RunKey, Run], speeds: Speeds) -> None:
