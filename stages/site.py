@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from pipeline.claims.compiled_judges import read_compiled_evidence
+from pipeline.claims.compiled_claims import read_compiled_evidence
 from pipeline.claims.schema import CLAIMS, load_claims
 from pipeline.publication.checking import OtherSchemaError, judge_today
 from pipeline.publication.compiled_columns import target_pages

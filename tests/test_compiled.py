@@ -7,12 +7,14 @@ import subprocess
 import sys
 from html import unescape
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from conftest import REPOSITORY
 
-from pipeline.claims import compiled_judges as judging
-from pipeline.claims.compiled_judges import read_compiled_evidence
+from pipeline.claims.claim import NotTestable
+from pipeline.claims.compiled_claims import KEEPS_MORE, RoundingClaim, read_compiled_evidence
+from pipeline.claims.memory_claims import MemoryClaim, OutcomeClaim
 from pipeline.claims.results import load_results
 from pipeline.compiled import answers, making, sources
 from pipeline.compiled.compiler import last_message
@@ -25,6 +27,7 @@ from pipeline.compiled.targets import TARGETS, find_target
 from pipeline.errors import InputError
 from pipeline.report.elsewhere import hardware_elsewhere
 from pipeline.report.reporting import parts
+from pipeline.study.variant import Variant
 
 MADE = sorted((REPOSITORY / COMPILED_FILES).glob("*.json"))
 
@@ -415,24 +418,35 @@ def test_claims_are_judged_by_what_was_compiled_by_the_recipes_of_today(tmp_path
             read_compiled_evidence(tmp_path)
 
 
+VARIANTS = {name: Variant(policy=name, batch_multiplier=1) for name in ("float32", "mixed_float16")}
+
+
+def asked(compiled, model, hardware="anything", benchmark="b", batch_size=16, **fields):
+    """Return what the compiled judge of a claim says by these targets."""
+    words = {"id": "a", "source": "S", "statement": "It is so.", "published": "so", "needs": {"hardware": hardware}}
+    claim = model(**words, benchmark=benchmark, **fields)
+    recipes = {benchmark: {"batch_size": batch_size}}
+    return claim.judges["compiled"].ask(SimpleNamespace(compiled=compiled, recipes=recipes, variants=VARIANTS))
+
+
 def test_claims_on_memory_are_judged_by_all_targets():
     def made(title, ratio):
         return made_up(program("float32", 1000), program("mixed_float16", int(1000 * ratio)), title=title)
 
     def judged(*ratios):
         compiled = [made(f"t{index}", ratio) for index, ratio in enumerate(ratios)]
-        return judging.memory_at_most(compiled, "b", "mixed_float16", 16, 0.6)
+        return asked(compiled, MemoryClaim, kind="memory", candidate="mixed_float16", at_most=0.6)
 
-    assert judged() is None
+    assert isinstance(judged(), NotTestable)
     assert judged(0.5, 0.6)[::2] == ("reproduced", "t0: 0.50×; t1: 0.60×")
     assert judged(0.5, 0.5).measured == "t0 · t1: 0.50×"
     assert judged(0.7, 0.8).verdict == "in direction only"
     assert judged(1.1).verdict == "not reproduced"
-    assert judging.KEEPS_MORE in judged(1.1).reason
+    assert KEEPS_MORE in judged(1.1).reason
     differing = judged(0.5, 0.7)
     assert (differing.verdict, differing.reason.partition(" (")[0]) == (
         "in direction only",
-        "on 1 of 2 targets a step takes at most 0.6 times the memory of strict float32; they differ",
+        "on 1 of 2 targets a compiled step takes at most 0.6 times the memory of strict float32; they differ",
     )
     assert judged(0.7, 1.1).verdict == "inconclusive"
 
@@ -441,8 +455,10 @@ def test_a_leaner_step_that_fits_decides_nothing_and_one_that_does_not_decides()
     """A source that ran without XLA kept more alive. On a TPU XLA compiled its step, too."""
 
     def judged(kind, *totals, too_large):
-        made = [made_up(program("float32", total), title=str(total), kind=kind) for total in totals]
-        return judging.step_is_too_large(made, "b", "float32", 16, too_large=too_large)
+        hardware, target = {"gpu": ("nvidia_gpu", "h100"), "tpu": ("tpu", "tpu-v5e")}[kind]
+        made = [made_up(program("float32", total), title=str(total), kind=kind, target=target) for total in totals]
+        outcome = "out_of_memory" if too_large else "completed"
+        return asked(made, OutcomeClaim, hardware, kind="outcome", candidate="float32", outcome=outcome)
 
     fits, full = 1400, 1600
     for too_large, when_full in ((True, "reproduced"), (False, "not reproduced")):
@@ -451,7 +467,8 @@ def test_a_leaner_step_that_fits_decides_nothing_and_one_that_does_not_decides()
         assert judged("gpu", fits, full, too_large=too_large).verdict == "inconclusive"
         on_tpu = "not reproduced" if too_large else "reproduced"
         assert judged("tpu", fits, too_large=too_large).verdict == on_tpu
-    assert judging.step_is_too_large([made_up()], "b", "float32", 32, too_large=True) is None
+    unknown = asked([made_up()], OutcomeClaim, kind="outcome", candidate="float32", outcome="out_of_memory")
+    assert isinstance(unknown, NotTestable)
     assert judged("gpu", fits, too_large=True).reason == (
         "not known whether strict float32 at batch 16 does not fit: as compiled here it fits, and the source's program "
         "may not have (compiled by XLA; the source ran TensorFlow without it, which is another program and keeps more "
@@ -479,12 +496,16 @@ def test_the_peak_lies_above_what_is_allocated_by_no_more_than_a_tpu_has_on_its_
 
 def test_a_tpu_rounds_float32_to_bfloat16():
     """For two of eight products a v6e's program leaves the rounding to the matrix unit, and does not say."""
-    by_target = {made.target: judging.rounds_float32_operands([made], "mnist_dense", 8192) for made in TPUS}
+
+    def judged(compiled):
+        return asked(compiled, RoundingClaim, "tpu", "mnist_dense", 8192, kind="rounding")
+
+    by_target = {made.target: judged([made]) for made in TPUS}
     assert by_target["tpu-v5e"][::2] == ("reproduced", "TPU v5e: 8 of 8 products")
     assert by_target["tpu-v6e"][::2] == ("in direction only", "TPU v6e: 6 of 8 products")
     unread = [
         TPUS[0].model_copy(update={"programs": [p.model_copy(update={"operations": []}) for p in TPUS[0].programs]})
     ]
-    assert judging.rounds_float32_operands(unread, "mnist_dense", 8192) is None  # none of none proves nothing
-    together = judging.rounds_float32_operands(TPUS, "mnist_dense", 8192)
+    assert isinstance(judged(unread), NotTestable)  # none of none proves nothing
+    together = judged(TPUS)
     assert (together.verdict, "they differ" in together.reason) == ("in direction only", True)

@@ -13,7 +13,6 @@ import keras
 import pytest
 
 from pipeline.campaign.cluster import Cluster
-from pipeline.claims.judges import JUDGES
 from pipeline.claims.schema import Claims
 from pipeline.files import yaml_files
 from pipeline.study.benchmark import Benchmark
@@ -62,7 +61,7 @@ def test_the_claim_is_one():
     assert found.claims[-1].id == "ours-bfloat16-squares-256"
     with zipfile.ZipFile(REPOSITORY / "docs/reports/quick-2-cores/crate.zip") as archive:
         evidence = SimpleNamespace(numerics=json.loads(archive.read("results/numerics.json")))
-    assert JUDGES["counted"]["fact"](found.claims[-1], found, evidence).verdict == "reproduced"
+    assert found.claims[-1].judges["counted"].ask(evidence).verdict == "reproduced"
 
 
 def test_the_cluster_is_one():

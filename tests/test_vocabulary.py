@@ -6,9 +6,9 @@ import pytest
 from conftest import REPOSITORY
 from test_verdicts import comparison
 
-from pipeline.claims.compiled_judges import read_compiled_evidence
-from pipeline.claims.evidence import Evidence
-from pipeline.claims.kinds import ValueClaim
+from pipeline.claims.accuracy_claims import ValueClaim
+from pipeline.claims.claim import Evidence
+from pipeline.claims.compiled_claims import read_compiled_evidence
 from pipeline.claims.schema import _recipe_paths, load_claims
 from pipeline.claims.verdicts import judge_claims
 from pipeline.comparison.fact_words import fact

@@ -8,12 +8,11 @@ from test_compiled import made_up, program
 from test_study import composed
 from test_verdicts import CPU, comparison, ratio
 
-from pipeline.claims.compiled_judges import KEEPS_MORE
-from pipeline.claims.evidence import Evidence, check_variant
-from pipeline.claims.judges import JUDGES
-from pipeline.claims.kinds import DEFAULT
+from pipeline.claims.claim import DEFAULT, Evidence
+from pipeline.claims.compiled_claims import KEEPS_MORE
+from pipeline.claims.guards import lacking_variant, recipe_differences
 from pipeline.claims.schema import load_claims
-from pipeline.claims.verdicts import judge_claims, other_recipe
+from pipeline.claims.verdicts import judge_claims
 from pipeline.comparison.vocabulary import CONTRARY
 from pipeline.compiled.schema import CompiledTarget
 from pipeline.machine.hardware import Hardware
@@ -26,7 +25,7 @@ from pipeline.study.schema import Study, load_study
 CLAIMS = load_claims(REPOSITORY / "claims.yaml")
 JUDGED = [claim for claim in CLAIMS.claims if claim.kind not in ("untested", "definition")]
 WITH_RECIPE = [claim for claim in JUDGED if claim.needs.recipe]
-COMPILED = [c for c in JUDGED if c.kind in JUDGES["compiled"] and c.needs.hardware not in ("cpu", "intel_gpu")]
+COMPILED = [c for c in JUDGED if "compiled" in c.judges and c.needs.hardware not in ("cpu", "intel_gpu")]
 
 
 def identifiers(claims: list) -> list[str]:
@@ -131,7 +130,7 @@ def world(claim, holds: bool) -> Evidence:
             "largest_batch": {name: {"float32": 10, "mixed_float16": 20 if holds else 10} for name in CLAIMS.benchmarks}
         },
         hardware=hardware,
-        compiled=compiled_for(claim, holds) if claim.kind not in JUDGES["measured"] else (),
+        compiled=compiled_for(claim, holds) if "measured" not in claim.judges else (),
         recipes=recipes_for(claim),
     )
 
@@ -182,7 +181,7 @@ def test_evidence_decides_for_a_claim_and_against_it(claim):
     assert right.verdict == "reproduced", right.reason
     assert wrong.verdict == "not reproduced", wrong.reason
     for judgement in (right, wrong):
-        assert judgement.evidence in JUDGES
+        assert judgement.evidence in claim.judges
         assert judgement.measured
         assert judgement.rule.startswith("Reproduced if ")
     assert right.would_change.startswith("Not reproduced if ")
@@ -217,7 +216,7 @@ def test_without_compiled_programs_it_is_said_how_they_are_made(claim):
     assert "make compiled" in judgement.would_change
 
 
-@pytest.mark.parametrize("claim", [c for c in COMPILED if c.kind in JUDGES["measured"]], ids=lambda c: c.id)
+@pytest.mark.parametrize("claim", [c for c in COMPILED if "measured" in c.judges], ids=lambda c: c.id)
 def test_what_was_measured_goes_before_what_was_compiled(claim):
     judgement = judged(claim, world(claim, holds=False)._replace(compiled=compiled_for(claim, holds=True)))
     assert (judgement.verdict, judgement.evidence) == ("not reproduced", "measured")
@@ -254,8 +253,11 @@ def test_targets_that_differ_are_no_verdict():
 
 
 def test_no_compiler_judges_time():
-    assert "speedup" not in JUDGES["compiled"]
-    assert list(JUDGES) == ["measured", "compiled", "counted"]
+    assert all(list(claim.judges) == ["measured"] for claim in JUDGED if claim.kind == "speedup")
+    for claim in JUDGED:
+        judges = list(claim.judges)
+        assert judges
+        assert judges == [kind for kind in ("measured", "compiled", "counted") if kind in judges]
 
 
 @pytest.mark.parametrize("claim", WITH_RECIPE, ids=identifiers(WITH_RECIPE))
@@ -280,11 +282,12 @@ def test_the_profile_that_a_claim_names_has_its_recipe_and_its_variants(claim):
         assert claim.id in ("s2-small-models-gain-nothing", "s4-custom-loop-accuracy") or claim.kind == "rounding"
         return
     study = validate(Study, composed(f"profile={claim.needs.profile}"), claim.needs.profile)
-    assert other_recipe(claim, study.benchmarks[claim.benchmark].model_dump(), "here") == ""
+    assert recipe_differences(claim, study.benchmarks[claim.benchmark].model_dump(), "here") == ""
     of_device = {"paper": "tf32", "tpu": "float32_default"}.get(claim.needs.profile, "float32")
     named = [getattr(claim, "baseline", None) or study.comparison.baseline, getattr(claim, "candidate", None)]
     for name in filter(None, named):
-        check_variant(CLAIMS, study, claim.benchmark, of_device if name == DEFAULT else name)
+        known = of_device if name == DEFAULT else name
+        assert lacking_variant(CLAIMS.variants, study, claim.benchmark, known) is None
 
 
 PAPER = "The profile paper on an NVIDIA GPU of compute capability ≥ 7.0: make repro PROFILE=paper ENGINE=cuda."

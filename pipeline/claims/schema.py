@@ -8,7 +8,12 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
-from pipeline.claims.kinds import DEFAULT, Claim
+from pipeline.claims.accuracy_claims import AccuracyClaim, ValueClaim
+from pipeline.claims.claim import DEFAULT, DefinitionClaim, UntestedClaim
+from pipeline.claims.compiled_claims import RoundingClaim
+from pipeline.claims.memory_claims import CeilingClaim, MemoryClaim, OutcomeClaim
+from pipeline.claims.numerics_claims import FactClaim, SampleClaim, TrialClaim
+from pipeline.claims.speed_claims import SpeedupClaim
 from pipeline.files.untrusted import excerpt
 from pipeline.numerics.facts import TRIALS, fact_names, sample_names
 from pipeline.study.benchmark import Benchmark, Dense, EfficientNet, Split
@@ -18,6 +23,23 @@ from pipeline.study.variant import Variant
 
 CLAIMS = Path("claims.yaml")
 MAX_CLAIMS = 1000  # also of sources, and of figures
+
+
+Claim = Annotated[
+    SpeedupClaim
+    | AccuracyClaim
+    | ValueClaim
+    | MemoryClaim
+    | CeilingClaim
+    | OutcomeClaim
+    | FactClaim
+    | TrialClaim
+    | SampleClaim
+    | RoundingClaim
+    | UntestedClaim
+    | DefinitionClaim,
+    Field(discriminator="kind"),
+]
 
 
 class Source(Section):

@@ -3,13 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pipeline.claims.evidence import Assessment, NotTestableError
-from pipeline.claims.judges import JUDGES
-from pipeline.claims.kinds import Claim
-from pipeline.claims.schema import Claims
-from pipeline.claims.verdicts import other_recipe
+from pipeline.claims.claim import Assessment
+from pipeline.claims.guards import recipe_differences
+from pipeline.claims.schema import Claim, Claims
 from pipeline.compiled.schema import CompiledProgram, CompiledTarget
 from pipeline.publication.matrix import COMPILED, Cell, Column
+from pipeline.study.variant import Variant
 
 COMPILED_PAGES = "compiled"
 Recipes = Mapping[str, Mapping[str, Any]]
@@ -33,6 +32,7 @@ class _Compiled(NamedTuple):
 
     compiled: Sequence[CompiledTarget]
     recipes: Recipes
+    variants: Mapping[str, Variant]
 
 
 def target_pages(compiled: Sequence[CompiledTarget], recipes: Recipes, claims: Claims) -> list[TargetPage]:
@@ -60,13 +60,11 @@ def target_pages(compiled: Sequence[CompiledTarget], recipes: Recipes, claims: C
 
 def _judge(claim: Claim, claims: Claims, made: CompiledTarget, recipes: Recipes) -> Assessment | None:
     """Judge a claim by what one target's compiler says; None where that decides nothing about it."""
-    if claim.kind not in JUDGES["compiled"]:
+    judge = claim.judges.get("compiled")
+    if judge is None or recipe_differences(claim, recipes.get(getattr(claim, "benchmark", ""), {}), ""):
         return None
-    try:
-        assessment = JUDGES["compiled"][claim.kind](claim, claims, _Compiled([made], recipes))
-    except NotTestableError:
-        return None
-    return None if other_recipe(claim, recipes.get(getattr(claim, "benchmark", ""), {}), "") else assessment
+    found = judge.ask(_Compiled([made], recipes, claims.variants))
+    return found if isinstance(found, Assessment) else None
 
 
 def _without_title(made: CompiledTarget, found: str) -> str:

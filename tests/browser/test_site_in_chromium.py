@@ -9,7 +9,7 @@ import pytest
 from conftest import REPOSITORY
 from test_report_in_chromium import CHROMIUM, DARK, OPTIONS, chromium, evaluate, layout
 
-from pipeline.claims.compiled_judges import read_compiled_evidence
+from pipeline.claims.compiled_claims import read_compiled_evidence
 from pipeline.claims.results import load_results
 from pipeline.claims.schema import load_claims
 from pipeline.publication.compiled_columns import target_pages

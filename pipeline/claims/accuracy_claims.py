@@ -1,0 +1,133 @@
+"""Claims about what training reaches: the accuracy of a variant beside another's, and a value of one published run."""
+
+import math
+from collections.abc import Mapping
+from typing import Literal
+
+from pipeline.claims.claim import Assessment, Evidence, Judge, PairClaim, Rule, VariantClaim
+from pipeline.claims.result_files import EvidenceKind, Verdict
+from pipeline.comparison.schema import Pair
+from pipeline.comparison.vocabulary import QUANTITIES
+from pipeline.comparison.wording import (
+    count_seeds,
+    describe_difference,
+    describe_plan,
+    failed_runs,
+    margin_means_something,
+)
+from pipeline.statistics.intervals import MIN_SEEDS, Interval, Mean, proportion
+from pipeline.study.configuration import Name, PositiveFloat
+
+_MUCH = 10  # times the tolerance: an interval so wide excludes little
+
+
+class AccuracyClaim(PairClaim):
+    """`candidate` and `baseline`, by default the study's, reach the same test accuracy."""
+
+    kind: Literal["same_accuracy"]
+    baseline: Name | None = None
+
+    @property
+    def judges(self) -> Mapping[EvidenceKind, Judge]:
+        rule = Rule(
+            "two one-sided tests put the difference of accuracies within the study's margin (Holm)",
+            "a t-test puts the difference beyond the margin (Holm), or the candidate diverges where its baseline does "
+            "not (surely more often, if that one diverges too)",
+        )
+        more = "More seeds: make plan says how many would likely decide, or that no number would."
+        return {"measured": Judge(self._measured, rule, more)}
+
+    def _measured(self, evidence: Evidence) -> Assessment:
+        pair = self.pair(evidence)
+        accuracy = evidence.comparison.variant(pair.benchmark, pair.baseline).test_accuracy.mean
+        verdict, reason = _judge_equivalence(pair, accuracy)
+        return Assessment(verdict, reason, f"test accuracy {describe_difference(pair)} beside {pair.baseline}")
+
+
+def _judge_equivalence(pair: Pair, baseline_accuracy: float | None) -> tuple[Verdict, str]:
+    """Judge by the equivalence test; `baseline_accuracy` in [0, 1] is the mean over the baseline's completed runs."""
+    test = pair.equivalence
+    margin = f"±{test.margin_pp:g} pp"
+    diverged, baseline_diverged = (each.get("diverged", 0) for each in (pair.failures, pair.baseline_failures))
+    if diverged and baseline_diverged and proportion(diverged, diverged + baseline_diverged).low <= 0.5:
+        return "inconclusive", "each diverged where the other did not" + failed_runs(pair)
+    if diverged:
+        return "not reproduced", f"diverged at {count_seeds(diverged)} at which {pair.baseline} did not"
+    if pair.failures or pair.baseline_failures:
+        return "inconclusive", "only some runs completed" + failed_runs(pair)
+    near_chance = baseline_accuracy is not None and not margin_means_something(test.margin_pp, baseline_accuracy)
+    if near_chance and test.spread_pp is not None:
+        shows = "to differ from" if test.outcome == "different" else f"to be within {margin} of"
+        would = "would show" if test.outcome == "inconclusive" else "shows"
+        return "inconclusive", f"{pair.baseline} itself reaches {baseline_accuracy:.1%}: {shows} that {would} little"
+    holm = " after Holm" if test.num_candidates > 1 else ""
+    if test.is_beyond:
+        return "not reproduced", f"the difference lies beyond {margin} ({_p_value(test.beyond_p_value_holm)}{holm})"
+    if test.is_decided:
+        return "reproduced", f"{test.outcome} within {margin} (TOST {_p_value(test.p_value_holm)}{holm})"
+    if test.spread_pp is None:
+        return "inconclusive", f"no interval from {count_seeds(pair.num_seeds)} that both completed"
+    if test.p_value is None:
+        return "inconclusive", "they differ by the same at every seed, which gives no test"
+    if test.outcome == "different":
+        told = f"there is a difference, and whether it lies within {margin} or beyond is open"
+    else:
+        told = f"neither equivalent within {margin} nor shown to differ"
+    return "inconclusive", f"{told}; {describe_plan(test)}"
+
+
+def _p_value(value: float | None) -> str:
+    """Return a p-value that decided, as in "p = 0.026"."""
+    return f"p = {value:.2g}" if value and value >= 0.001 else "p < 0.001"
+
+
+class ValueClaim(VariantClaim):
+    """One run gave `value`, an accuracy in [0, 1] or a loss; what is no further off than `tolerance` is the same."""
+
+    kind: Literal["value"]
+    quantity: Literal["test_accuracy", "test_loss", "validation_accuracy"]
+    value: float
+    tolerance: PositiveFloat
+
+    @property
+    def judges(self) -> Mapping[EvidenceKind, Judge]:
+        rule = Rule(
+            f"at least {MIN_SEEDS} runs put the {QUANTITIES[self.quantity]} of one more run within {self._near}",
+            f"at least {MIN_SEEDS} runs put the {QUANTITIES[self.quantity]} of one more run wholly outside "
+            f"{self._near}",
+        )
+        more = "More seeds, unless runs themselves differ by more than the tolerance."
+        return {"measured": Judge(self._measured, rule, more)}
+
+    @property
+    def _near(self) -> str:
+        return f"{self.value:g} ± {self.tolerance:g}"
+
+    def _measured(self, evidence: Evidence) -> Assessment:
+        """Set the published value, give or take a tolerance, beside where one more run would fall here.
+
+        The wider the interval of noisy runs, the less it says: it lies neither inside of the tolerance nor outside.
+        """
+        statistics = evidence.comparison.variant(self.benchmark, self.candidate)
+        statistic: Mean = getattr(statistics, self.quantity)
+        if statistic.mean is None:
+            return Assessment("inconclusive", "no run completed", None)
+        measured, runs = f"{QUANTITIES[self.quantity]} {statistic.mean:.4g}", statistics.completed
+        if statistic.new_low is None or statistic.new_high is None:
+            lack = f"{count_seeds(runs.count)} completed, {MIN_SEEDS} are needed"
+            return Assessment("inconclusive", lack, measured)
+        most = math.inf if self.quantity == "test_loss" else 1.0  # few runs that vary much reach beyond what can be
+        more = Interval(max(statistic.new_low, 0.0), min(statistic.new_high, most))
+        measured += f"; one more run would fall in [{more.low:.4g}, {more.high:.4g}]"
+        if runs.count < runs.total:
+            told = f"{runs.count} of {runs.total} runs completed, which are a selection"
+            return Assessment("inconclusive", told, measured)
+        low, high = self.value - self.tolerance, self.value + self.tolerance
+        if low <= more.low and more.high <= high:
+            return Assessment("reproduced", f"any further run here would give {self._near} (95 %)", measured)
+        if more.low > high or more.high < low:
+            return Assessment("not reproduced", f"no run here would give {self._near} (95 %)", measured)
+        told = f"one more run may give {self._near}, or not"
+        if more.high - more.low > _MUCH * self.tolerance:
+            told = f"runs differ too much: one more may give {self._near}, or much else"
+        return Assessment("inconclusive", told, measured)

@@ -1,0 +1,218 @@
+"""Say what every claim has: its words, what it needs, and judges, each beside the rule by which it decides."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+
+from pydantic import Field
+
+from pipeline.claims.acceleration import device_of
+from pipeline.claims.result_files import EvidenceKind, Verdict
+from pipeline.comparison.schema import Comparison, Pair
+from pipeline.comparison.vocabulary import Value, listed
+from pipeline.compiled.schema import CompiledTarget
+from pipeline.machine.hardware import Hardware
+from pipeline.study.configuration import Name, PositiveFloat, Section
+from pipeline.study.schema import Study
+from pipeline.study.variant import Variant
+
+DEFAULT = "default"  # as a baseline: float32 as the device computes it where nobody asks for more
+# Where the device computes float32 with less precision unless it is asked for more: the variant that does.
+DEFAULTS = {"nvidia_gpu": "tf32", "tpu": "float32_default"}
+HARDWARE = {"cpu": "a CPU", "nvidia_gpu": "an NVIDIA GPU", "tpu": "a TPU", "intel_gpu": "an Intel GPU"}
+
+
+def profile_command(profile: str) -> str:
+    """Return the command that composes and runs a profile of this project."""
+    return f"make repro PROFILE={profile}" + " ENGINE=cuda" * (profile == "paper")
+
+
+class Evidence(NamedTuple):
+    """Hold the results that claims are judged by.
+
+    `numerics` and `ceilings` are the contents of the files of those names. `compiled` is what compilers of other
+    hardware said, and `recipes` are those that they compiled, by benchmark. `variants` says what claims mean by a name.
+    """
+
+    study: Study
+    comparison: Comparison
+    numerics: Mapping[str, Any]
+    ceilings: Mapping[str, Any]
+    hardware: Hardware
+    compiled: Sequence[CompiledTarget] = ()
+    recipes: Mapping[str, Mapping[str, Any]] = {}
+    variants: Mapping[str, Variant] = {}
+
+
+class Assessment(NamedTuple):
+    """Hold a judge's verdict, its reason, and what was found in words."""
+
+    verdict: Verdict
+    reason: str
+    measured: str | None
+
+
+@dataclass(frozen=True)
+class NotTestable:
+    """Say why the evidence has nothing to say about a claim, and what would make it testable."""
+
+    verdict: ClassVar[Verdict] = "not testable here"
+    reason: str
+    remedy: str
+
+
+class OtherRecipe(NotTestable):
+    """Say in what the recipe of the evidence differs from the source's."""
+
+    verdict: ClassVar[Verdict] = "not this recipe"
+
+
+class Rule(NamedTuple):
+    """Say what confirms a claim, refutes it, or speaks for its direction alone; as in "Reproduced if …"."""
+
+    confirmed: str
+    refuted: str
+    direction: str = ""
+    is_exact: bool = False  # one or the other: nothing is in between
+
+    @property
+    def conditions(self) -> dict[Verdict, str]:
+        """Return the condition of each verdict that decides."""
+        direction: dict[Verdict, str] = {"in direction only": self.direction} if self.direction else {}
+        return {"reproduced": self.confirmed, **direction, "not reproduced": self.refuted}
+
+    def sentences(self) -> str:
+        told = [f"{verdict.capitalize()} if {condition}." for verdict, condition in self.conditions.items()]
+        return " ".join([*told, *([] if self.is_exact else ["Else inconclusive."])])
+
+
+class Judge(NamedTuple):
+    """Judge a claim by one kind of evidence. `more` is what would decide where that kind leaves it open.
+
+    `ask` takes an `Evidence`; one that asks compilers reads nothing of it but `compiled`, `recipes` and `variants`.
+    """
+
+    ask: Callable[[Any], Assessment | NotTestable]
+    rule: Rule
+    more: str = ""
+
+    def would_change(self, verdict: Verdict) -> str:
+        """Return what would give another verdict than this one."""
+        if verdict == "reproduced":
+            return f"Not reproduced if {self.rule.refuted}."
+        if verdict == "not reproduced":
+            return f"Reproduced if {self.rule.confirmed}."
+        if verdict == "inconclusive" and self.more:
+            return self.more
+        return f"Reproduced if {self.rule.confirmed}; not reproduced if {self.rule.refuted}."
+
+
+class Needs(Section):
+    """The conditions of a claim: a kind of hardware, and the recipe that the source trained by.
+
+    `name` is part of the name of the device that absolute times belong to. `recipe` maps key paths of a benchmark to
+    the source's values; a study with others says "not this recipe". `profile` is that of this project which has the
+    recipe and the variants, and costs least.
+    """
+
+    hardware: Literal["anything", "cpu", "nvidia_gpu", "tpu", "intel_gpu"]
+    min_compute_capability: PositiveFloat | None = None
+    max_compute_capability: PositiveFloat | None = None
+    min_memory_gb: PositiveFloat | None = None
+    max_memory_gb: PositiveFloat | None = None
+    name: str | None = None
+    profile: Literal["quick", "evening", "paper", "tpu"] | None = None
+    recipe: dict[str, Value | None] = Field(default_factory=dict, max_length=20)
+
+    def lacking(self, hardware: Hardware) -> str:
+        """Name the hardware that the claim is about where this is none; empty where it is."""
+        if self.hardware == "anything":
+            return ""
+        wanted, here = HARDWARE[self.hardware], hardware.kind == self.hardware
+        capability, memory = hardware.compute_capability or 0, hardware.memory_bytes
+        if self.min_compute_capability:
+            wanted += f" of compute capability ≥ {self.min_compute_capability:.1f}"
+            here = here and capability >= self.min_compute_capability
+        if self.max_compute_capability:
+            wanted += f" of compute capability ≤ {self.max_compute_capability:.1f}"
+            here = here and 0 < capability <= self.max_compute_capability
+        limits = {"at least": self.min_memory_gb, "at most": self.max_memory_gb}
+        if sizes := [f"{word} {size:.0f} GB" for word, size in limits.items() if size]:
+            wanted += f" with {listed(sizes)}"
+            low, high = (self.min_memory_gb or 0.0) * 1e9, (self.max_memory_gb or math.inf) * 1e9
+            here = here and memory is not None and low <= memory <= high
+        if self.name:
+            wanted += f", a {self.name}"
+            here = here and self.name.lower() in hardware.name.lower()
+        return "" if here else wanted
+
+
+class BaseClaim(Section):
+    """`said_by` tells whose statement it is: the source's, or ours, who ask beyond it.
+
+    `published` is what the source says in either case. `short` is for the table at the top of the report.
+    """
+
+    id: Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]
+    source: str
+    said_by: Literal["source", "us"] = "source"
+    statement: str
+    short: str | None = None
+    published: str
+    needs: Needs
+
+    @property
+    def judges(self) -> Mapping[EvidenceKind, Judge]:
+        """Return the judges by the kind of evidence they ask, in that order: the first that can decide does."""
+        return {}
+
+
+class VariantClaim(BaseClaim):
+    """A claim about the runs of one variant."""
+
+    benchmark: Name
+    candidate: Name
+
+    def variants_in(self, _study: Study, _hardware: Hardware) -> list[str]:
+        """Name the variants that a study has to run, the baseline first where there is one."""
+        return [self.candidate]
+
+
+class PairClaim(VariantClaim):
+    """A claim about a variant beside a baseline, by default the study's."""
+
+    def variants_in(self, study: Study, hardware: Hardware) -> list[str]:
+        """Name the variants. The default is float32 as `hardware` computes it where nobody asks for more.
+
+        TensorFlow, since 2.4, multiplies in TF32 where the GPU has it; a TPU multiplies in bfloat16.
+        """
+        baseline = getattr(self, "baseline", None) or study.comparison.baseline
+        if baseline == DEFAULT:
+            is_wide = hardware.kind != "tpu" and device_of(hardware).tf32 != "in hardware"
+            baseline = study.comparison.baseline if is_wide else DEFAULTS[hardware.kind]
+        return [baseline, self.candidate]
+
+    def pair(self, evidence: Evidence) -> Pair:
+        """Return the pair, which guards have found to be there."""
+        names = (self.benchmark, *self.variants_in(evidence.study, evidence.hardware))
+        pairs = evidence.comparison.pairs
+        return next(pair for pair in pairs if (pair.benchmark, pair.baseline, pair.candidate) == names)
+
+
+class UntestedClaim(BaseClaim):
+    """Something that no study here tests, why, and what would make it testable."""
+
+    kind: Literal["untested"]
+    reason: str
+    testable_by: str
+
+
+class DefinitionClaim(BaseClaim):
+    """Something that follows from definitions, so that nothing measured could contradict it; `because` says how.
+
+    It is shown, and no verdict counts it.
+    """
+
+    kind: Literal["definition"]
+    because: str

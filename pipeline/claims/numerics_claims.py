@@ -1,0 +1,123 @@
+"""Claims about 16-bit arithmetic, which the numerics stage tries: facts, trials of optimizers, and experiments."""
+
+from collections.abc import Mapping
+from statistics import fmean
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from pipeline.claims.claim import Assessment, BaseClaim, Evidence, Judge, NotTestable, Rule
+from pipeline.claims.result_files import EvidenceKind
+from pipeline.claims.thresholds import Threshold, ThresholdClaim
+from pipeline.comparison.fact_words import describe_facts
+from pipeline.comparison.vocabulary import SAMPLES, Value, describe_sample, describe_trial
+from pipeline.comparison.wording import margin_means_something
+from pipeline.numerics.facts import SHORTFALL, TRIAL_SIZE, is_measured
+from pipeline.statistics.intervals import mean, proportion
+
+NUMERICS = "A study whose numerics stage looks at it."
+
+
+class FactClaim(BaseClaim):
+    """The numerics stage finds exactly `value`, under each of `quantities`."""
+
+    kind: Literal["fact"]
+    quantities: Annotated[dict[str, Value], Field(min_length=1, max_length=20)]
+
+    @property
+    def judges(self) -> Mapping[EvidenceKind, Judge]:
+        """Return one judge. Where training steps decide all that is claimed it is measured, else counted."""
+        evidence: EvidenceKind = "measured" if all(map(is_measured, self.quantities)) else "counted"
+        exactly = f"it comes out exactly so: {describe_facts(self.quantities)}"
+        return {evidence: Judge(self._ask, Rule(exactly, "anything of it comes out otherwise", is_exact=True))}
+
+    def _ask(self, evidence: Evidence) -> Assessment | NotTestable:
+        facts = evidence.numerics["facts"]
+        if unknown := {name: value for name, value in self.quantities.items() if name not in facts}:
+            return NotTestable(f"this study did not look whether {describe_facts(unknown)}", NUMERICS)
+        measured = describe_facts({name: facts[name] for name in self.quantities})
+        wrong = {name: value for name, value in self.quantities.items() if _plain(facts[name]) != _plain(value)}
+        if wrong:
+            return Assessment("not reproduced", f"by the claim {describe_facts(wrong)}", measured)
+        return Assessment("reproduced", "checked exactly, without a tolerance", measured)
+
+
+def _plain(value: bool | float | str) -> bool | float | str:
+    """Return the number that a text is. Facts of range are texts, such as "inf": JSON has no infinity."""
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
+class TrialClaim(BaseClaim):
+    """An optimizer trains, or fails to, at most seeds."""
+
+    kind: Literal["trial"]
+    trial: str
+    trains: bool
+
+    @property
+    def judges(self) -> Mapping[EvidenceKind, Judge]:
+        does, does_not = ("trains", "fails") if self.trains else ("fails", "trains")
+        half = "at more than half of the seeds, by the exact interval of the share"
+        what = describe_trial(self.trial)
+        return {"measured": Judge(self._measured, Rule(f"{what} {does} {half}", f"{what} {does_not} {half}"))}
+
+    def _measured(self, evidence: Evidence) -> Assessment | NotTestable:
+        trial = next((trial for trial in evidence.numerics["trials"] if trial["name"] == self.trial), None)
+        if trial is None:
+            return NotTestable("the study has no dense benchmark to try it on", "A study with a dense benchmark.")
+        share, float32 = proportion(trial["num_trained"], trial["num_trials"]), fmean(trial["float32_accuracies"])
+        told = f"{describe_trial(self.trial)} trains at {share.count} of {share.total} seeds"
+        measured = f"{told}: a share in [{100 * share.low:.0f}, {100 * share.high:.0f}] %"
+        if not margin_means_something(100 * SHORTFALL, float32):
+            little = f"float32 itself reaches {float32:.1%}: to be within {100 * SHORTFALL:g} pp of it shows little"
+            return Assessment("inconclusive", little, measured)
+        low, high = (share.low, share.high) if self.trains else (1 - share.high, 1 - share.low)
+        does = "trains" if self.trains else "fails"
+        if low > 0.5:
+            return Assessment("reproduced", f"it {does} at more than half of the seeds: {TRIAL_SIZE}", measured)
+        if high < 0.5:
+            return Assessment("not reproduced", f"it {does} at less than half of the seeds: {TRIAL_SIZE}", measured)
+        told = f"{share.total} seeds do not tell whether it trains at more than half"
+        return Assessment("inconclusive", told, measured)
+
+
+class SampleClaim(ThresholdClaim):
+    """The mean of an experiment of the numerics stage, over its repetitions, is at least or at most so much."""
+
+    kind: Literal["sample"]
+    sample: str
+
+    @property
+    def judges(self) -> Mapping[EvidenceKind, Judge]:
+        rule = self._threshold.rule
+        agreeing = "(all tries of one value have no interval; at six of them the value counts)"
+        return {"measured": Judge(self._measured, rule._replace(confirmed=f"{rule.confirmed} {agreeing}"))}
+
+    @property
+    def _threshold(self) -> Threshold:
+        what, unit = SAMPLES[self.sample.partition(".")[0]]
+        limit = self.at_least or self.at_most or 0.0
+        unit = unit.removesuffix("s") if limit == 1 else unit
+        return Threshold(what, limit, self.at_least is not None, unit, is_ratio=False)
+
+    def _measured(self, evidence: Evidence) -> Assessment | NotTestable:
+        values = evidence.numerics["samples"].get(self.sample)
+        if not values:
+            return NotTestable("this study did not try it", NUMERICS)
+        average = mean(values)
+        measured = describe_sample(self.sample, average, len(values))
+        if len(values) == 1 or len(set(values)) > 1:
+            lack = f"{len(values)} tries give no interval"
+            return Assessment(*self._threshold.judge(average.low, average.high, lack), measured)
+        # All tries gave one value: an interval of the mean has no width, and the share of tries that give it decides.
+        holds, share = self._threshold.holds(values[0]), proportion(len(values), len(values))
+        told = (
+            f"all {len(values)} tries gave one value, {'' if holds else 'not '}{self._threshold.side}; so would at "
+            f"least {100 * share.low:.0f} % of further tries"
+        )
+        if share.low <= 0.5:
+            return Assessment("inconclusive", f"{told}, which is not surely more than half", measured)
+        return Assessment("reproduced" if holds else "not reproduced", told, measured)
