@@ -36,54 +36,25 @@ def _cpu(has: tuple[str, ...], lacks: tuple[str, ...]) -> Callable[[Hardware], b
     return matches
 
 
+_YES: Speed = "in hardware"
+_PART: Speed = "in part"
+_SLOW: Speed = "emulated"
+_BLACKWELL = "XLA of TensorFlow 2.21 fails on 12.0"
+_PASCAL = "no matrix units; less memory traffic is all there is to gain"
+_TPU = "float32 products are bfloat16 inside unless the highest precision is asked for"
+_AVX = "dense layers gain, convolutions may not"
+_XPU = "no longer installable: Intel's extension ended with TensorFlow 2.15"
 DEVICES = (
-    Device(
-        "NVIDIA, compute capability 10.0 and up (Blackwell)",
-        "in hardware",
-        "in hardware",
-        "in hardware",
-        "XLA of TensorFlow 2.21 fails on 12.0",
-        _gpu(10.0, 99.0),
-    ),
-    Device(
-        "NVIDIA, 8.0 to 9.0 (Ampere, Ada, Hopper)", "in hardware", "in hardware", "in hardware", "", _gpu(8.0, 10.0)
-    ),
-    Device("NVIDIA, 7.0 to 7.5 (Volta, Turing)", "in hardware", "emulated", "no", "", _gpu(7.0, 8.0)),
-    Device(
-        "NVIDIA, below 7.0 (Pascal and older)",
-        "in part",
-        "emulated",
-        "no",
-        "no matrix units; less memory traffic is all there is to gain",
-        _gpu(0.0, 7.0),
-    ),
-    Device(
-        "Google TPU",
-        "emulated",
-        "in hardware",
-        "no",
-        "float32 products are bfloat16 inside unless the highest precision is asked for",
-        lambda hardware: hardware.kind == "tpu",
-    ),
-    Device("CPU with AMX-FP16", "in hardware", "in hardware", "no", "", _cpu(("amx_fp16", "amx_bf16"), ())),
-    Device("CPU with AMX-BF16", "emulated", "in hardware", "no", "", _cpu(("amx_bf16",), ("amx_fp16",))),
-    Device(
-        "CPU with AVX512-BF16",
-        "emulated",
-        "in part",
-        "no",
-        "dense layers gain, convolutions may not",
-        _cpu(("avx512_bf16",), ("amx_bf16",)),
-    ),
-    Device("CPU without either", "emulated", "emulated", "no", "", _cpu((), ("avx512_bf16", "amx_bf16"))),
-    Device(
-        "Intel GPU (XPU)",
-        "in hardware",
-        "in hardware",
-        "no",
-        "no longer installable: Intel's extension ended with TensorFlow 2.15",
-        lambda hardware: hardware.kind == "intel_gpu",
-    ),
+    Device("NVIDIA, compute capability 10.0 and up (Blackwell)", _YES, _YES, _YES, _BLACKWELL, _gpu(10.0, 99.0)),
+    Device("NVIDIA, 8.0 to 9.0 (Ampere, Ada, Hopper)", _YES, _YES, _YES, "", _gpu(8.0, 10.0)),
+    Device("NVIDIA, 7.0 to 7.5 (Volta, Turing)", _YES, _SLOW, "no", "", _gpu(7.0, 8.0)),
+    Device("NVIDIA, below 7.0 (Pascal and older)", _PART, _SLOW, "no", _PASCAL, _gpu(0.0, 7.0)),
+    Device("Google TPU", _SLOW, _YES, "no", _TPU, lambda hardware: hardware.kind == "tpu"),
+    Device("CPU with AMX-FP16", _YES, _YES, "no", "", _cpu(("amx_fp16", "amx_bf16"), ())),
+    Device("CPU with AMX-BF16", _SLOW, _YES, "no", "", _cpu(("amx_bf16",), ("amx_fp16",))),
+    Device("CPU with AVX512-BF16", _SLOW, _PART, "no", _AVX, _cpu(("avx512_bf16",), ("amx_bf16",))),
+    Device("CPU without either", _SLOW, _SLOW, "no", "", _cpu((), ("avx512_bf16", "amx_bf16"))),
+    Device("Intel GPU (XPU)", _YES, _YES, "no", _XPU, lambda hardware: hardware.kind == "intel_gpu"),
 )
 
 

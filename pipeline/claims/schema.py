@@ -2,7 +2,7 @@
 
 import difflib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -92,32 +92,26 @@ class Claims(Section):
         entries = [(f"claims.{index} ({claim.id})", claim) for index, claim in enumerate(self.claims)]
         for where, entry in [*entries, *((f"figures.{index}", figure) for index, figure in enumerate(self.figures))]:
             faults += [
-                f"{where}.{field}: must be one of {listed[field]}. Received: {value!r}"
-                for field, value in _names(entry)
-                if value not in known[field]
+                f"{where}.{field}: must be one of {listed[field]}. Received: {name!r}"
+                for field, names in known.items()
+                for name in _names(getattr(entry, field, None))
+                if name not in names
             ]
         if faults:
             raise ValueError("\n".join(faults))
         return self
 
 
-def _names(entry: Any) -> Iterator[tuple[str, str]]:
-    """Yield each name in a claim or figure: its field, and the name."""
-    fields = ("source", "benchmark", "candidate", "baseline", "trial", "sample")
-    yield from ((field, name) for field in fields if (name := getattr(entry, field, None)) is not None)
-    yield from (("quantities", quantity) for quantity in getattr(entry, "quantities", ()))
+def _names(value: str | Mapping[str, Any] | None) -> Iterable[str]:
+    return [value] if isinstance(value, str) else value or ()
 
 
 def _recipe_paths() -> set[str]:
-    """Key paths of everything that a benchmark may say."""
-    parts: dict[str, tuple[type[Section], ...]] = {
-        "model": (Dense, EfficientNet),
-        "split": (Split,),
-        "optimizer": (Optimizer,),
-        "learning_rate_rule": (LearningRateRule,),
-    }
-    inner = {f"{part}.{name}" for part, kinds in parts.items() for kind in kinds for name in kind.model_fields}
-    return set(Benchmark.model_fields) | inner
+    """Return the key paths of everything that a benchmark may say."""
+    parts: dict[str, type[Section]] = {"split": Split, "optimizer": Optimizer, "learning_rate_rule": LearningRateRule}
+    models = {f"model.{name}" for name in Dense.model_fields | EfficientNet.model_fields}
+    inner = {f"{part}.{name}" for part, section in parts.items() for name in section.model_fields}
+    return set(Benchmark.model_fields) | models | inner
 
 
 def load_claims(path: Path = CLAIMS) -> Claims:
