@@ -91,13 +91,13 @@ class ValueClaim(VariantClaim):
 
     @property
     def judges(self) -> Mapping[EvidenceKind, Judge]:
-        rule = Rule(
-            f"at least {MIN_SEEDS} runs put the {QUANTITIES[self.quantity]} of one more run within {self._near}",
-            f"at least {MIN_SEEDS} runs put the {QUANTITIES[self.quantity]} of one more run wholly outside "
-            f"{self._near}",
-        )
         more = "More seeds, unless runs themselves differ by more than the tolerance."
-        return {"measured": Judge(self._measured, rule, more)}
+        return {"measured": Judge(self._measured, self._rule, more)}
+
+    @property
+    def _rule(self) -> Rule:
+        one_more = f"by {MIN_SEEDS} runs or more, one more would give a {QUANTITIES[self.quantity]}"
+        return Rule(f"{one_more} within {self._near} (95 %)", f"{one_more} outside {self._near} (95 %)")
 
     @property
     def _near(self) -> str:
@@ -123,11 +123,8 @@ class ValueClaim(VariantClaim):
             told = f"{runs.count} of {runs.total} runs completed, which are a selection"
             return Assessment("inconclusive", told, measured)
         low, high = self.value - self.tolerance, self.value + self.tolerance
-        if low <= more.low and more.high <= high:
-            return Assessment("reproduced", f"any further run here would give {self._near} (95 %)", measured)
-        if more.low > high or more.high < low:
-            return Assessment("not reproduced", f"no run here would give {self._near} (95 %)", measured)
         told = f"one more run may give {self._near}, or not"
         if more.high - more.low > _MUCH * self.tolerance:
             told = f"runs differ too much: one more may give {self._near}, or much else"
-        return Assessment("inconclusive", told, measured)
+        is_within, is_outside = low <= more.low and more.high <= high, more.low > high or more.high < low
+        return self._rule.decide(is_within, is_outside, measured, told)

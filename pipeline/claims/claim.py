@@ -69,11 +69,15 @@ class OtherRecipe(NotTestable):
 
 
 class Rule(NamedTuple):
-    """Say what confirms a claim, refutes it, or speaks for its direction alone; as in "Reproduced if …"."""
+    """Say what confirms a claim, refutes it, or speaks for its direction alone; as in "Reproduced if …".
+
+    `subject` begins each of them where they share one: in a row it is named once, and "it" from then on.
+    """
 
     confirmed: str
     refuted: str
     direction: str = ""
+    subject: str = "\n"  # none
     is_exact: bool = False  # one or the other: nothing is in between
 
     @property
@@ -82,9 +86,25 @@ class Rule(NamedTuple):
         direction: dict[Verdict, str] = {"in direction only": self.direction} if self.direction else {}
         return {"reproduced": self.confirmed, **direction, "not reproduced": self.refuted}
 
+    def decide(
+        self, confirmed: bool, refuted: bool, measured: str, otherwise: str, direction: bool = False
+    ) -> Assessment:
+        """Return the verdict of which the condition is met, for its reason; `otherwise` where none is.
+
+        Args:
+            direction: what refutes the claim speaks for its direction.
+        """
+        verdict: Verdict = "inconclusive"
+        if confirmed:
+            verdict = "reproduced"
+        elif refuted:
+            verdict = "in direction only" if direction else "not reproduced"
+        return Assessment(verdict, self.conditions.get(verdict, otherwise), measured)
+
     def sentences(self) -> str:
-        told = [f"{verdict.capitalize()} if {condition}." for verdict, condition in self.conditions.items()]
-        return " ".join([*told, *([] if self.is_exact else ["Else inconclusive."])])
+        told = " ".join(f"{verdict.capitalize()} if {condition}." for verdict, condition in self.conditions.items())
+        first, subject, others = told.partition(self.subject)
+        return first + subject + others.replace(self.subject, "it") + " Else inconclusive." * (not self.is_exact)
 
 
 class Judge(NamedTuple):

@@ -56,9 +56,9 @@ class MemoryClaim(PairClaim):
     def _measured(self, evidence: Evidence) -> Assessment:
         pair = self.pair(evidence)
         lack = f"no interval: {count_seeds(pair.num_seeds)} that both completed, {MIN_SEEDS} are needed"
-        verdict, reason = self._threshold.judge(pair.memory_ratio.low, pair.memory_ratio.high, lack)
         measured = describe_ratio(pair.memory_ratio, f"the peak memory of {pair.baseline}")
-        return Assessment(verdict, reason + failed_runs(pair), measured)
+        found = self._threshold.judge(pair.memory_ratio.low, pair.memory_ratio.high, measured, lack)
+        return found._replace(reason=found.reason + failed_runs(pair))
 
     def _compiled(self, evidence: Evidence) -> Assessment | NotTestable:
         variant = evidence.variants[self.candidate]
@@ -88,17 +88,12 @@ class CeilingClaim(BaseClaim):
 
     @property
     def judges(self) -> Mapping[EvidenceKind, Judge]:
-        return {"measured": Judge(self._measured, self._rule)}
+        return {"measured": Judge(self._measured, self._threshold.rule)}
 
     @property
-    def _rule(self) -> Rule:
-        larger = "the largest batch is surely larger than that of float32"
-        return Rule(
-            f"the largest batch is surely at least {self.at_least:g} times that of float32, each known to a "
-            "thirty-second",
-            f"the largest batch is surely less than {self.at_least:g} times that of float32, and not surely larger",
-            f"{larger}, and surely less than {self.at_least:g} times it",
-        )
+    def _threshold(self) -> Threshold:
+        what = "the largest batch, known to a thirty-second, beside that of float32"
+        return Threshold(what, self.at_least, is_least=True)
 
     def _measured(self, evidence: Evidence) -> Assessment | NotTestable:
         sizes = evidence.ceilings["largest_batch"].get(self.benchmark, {})
@@ -110,15 +105,7 @@ class CeilingClaim(BaseClaim):
             )
         least, most = ours / largest_possible(theirs), largest_possible(ours) / theirs
         measured = f"a batch of {ours:,} fits, in float32 one of {theirs:,}: {ours / theirs:.2f}×"
-        verdict: Verdict = "inconclusive"
-        if least >= self.at_least:
-            verdict = "reproduced"
-        elif most < self.at_least:
-            verdict = "in direction only" if least > 1 else "not reproduced"
-        open_reason = "the search knows batches to a thirty-second, which leaves it open"
-        return Assessment(
-            verdict, self._rule.conditions.get(verdict, open_reason), f"{measured} [{least:.2f}, {most:.2f}]"
-        )
+        return self._threshold.judge(least, most, f"{measured} [{least:.2f}, {most:.2f}]", "")
 
 
 class OutcomeClaim(VariantClaim):
@@ -130,23 +117,22 @@ class OutcomeClaim(VariantClaim):
     @property
     def judges(self) -> Mapping[EvidenceKind, Judge]:
         """Return the judges. Compilers tell what fits; how else runs end, only running them tells."""
-        runs, ends = f"every run of {self.candidate}", OUTCOMES[self.outcome]
-        contrary = " or ".join(OUTCOMES[outcome] for outcome in CONTRARY[self.outcome])
-        judges: dict[EvidenceKind, Judge] = {
-            "measured": Judge(self._measured, Rule(f"{runs} {ends}", f"{runs} {contrary}"))
-        }
+        judges: dict[EvidenceKind, Judge] = {"measured": Judge(self._measured, self._runs_rule)}
         if self.outcome in ("completed", "out_of_memory"):
             step = f"the compiled step of {self.candidate}"
             overflow = f"{step} fits into the memory of none of the targets"
             fit = f"{step} fits into the memory of every target"
             if self._is_leaner:
-                fitting = contrary if self.outcome == "out_of_memory" else ends
-                fit = (
-                    f"on such hardware {runs} {fitting} (that {step} fits decides nothing: TensorFlow keeps more alive)"
-                )
+                runs = self._runs_rule.confirmed if self.outcome == "completed" else self._runs_rule.refuted
+                fit = f"on such hardware {runs} (that {step} fits decides nothing: TensorFlow keeps more alive)"
             rule = Rule(fit, overflow) if self.outcome == "completed" else Rule(overflow, fit)
             judges["compiled"] = Judge(self._compiled, rule, runs_decide(self))
         return judges
+
+    @property
+    def _runs_rule(self) -> Rule:
+        runs, contrary = f"every run of {self.candidate}", CONTRARY[self.outcome]
+        return Rule(f"{runs} {OUTCOMES[self.outcome]}", f"{runs} {' or '.join(OUTCOMES[each] for each in contrary)}")
 
     @property
     def _is_leaner(self) -> bool:
@@ -159,11 +145,9 @@ class OutcomeClaim(VariantClaim):
         total, count = sum(outcomes.values()), outcomes.get(self.outcome, 0)
         others = [f"; {number} {OUTCOMES[ended]}" for ended, number in outcomes.items() if ended != self.outcome]
         measured = f"{count} of {total} runs of {self.candidate} {OUTCOMES[self.outcome]}" + "".join(others)
-        if count == total:
-            return Assessment("reproduced", "every run did", measured)
-        if all(ended in CONTRARY[self.outcome] for ended in outcomes):
-            return Assessment("not reproduced", "none did", measured)
-        return Assessment("inconclusive", "some did, not all" if count else "how they ended does not tell", measured)
+        none = all(ended in CONTRARY[self.outcome] for ended in outcomes)
+        otherwise = "some did, not all" if count else "how they ended does not tell"
+        return self._runs_rule.decide(count == total, none, measured, otherwise)
 
     def _compiled(self, evidence: Evidence) -> Assessment | NotTestable:
         """Judge by the memory of a step.

@@ -59,10 +59,12 @@ class TrialClaim(BaseClaim):
 
     @property
     def judges(self) -> Mapping[EvidenceKind, Judge]:
-        does, does_not = ("trains", "fails") if self.trains else ("fails", "trains")
-        half = "at more than half of the seeds, by the exact interval of the share"
-        what = describe_trial(self.trial)
-        return {"measured": Judge(self._measured, Rule(f"{what} {does} {half}", f"{what} {does_not} {half}"))}
+        return {"measured": Judge(self._measured, self._threshold.rule)}
+
+    @property
+    def _threshold(self) -> Threshold:
+        what = f"the share of seeds at which {describe_trial(self.trial)} trains ({TRIAL_SIZE})"
+        return Threshold(what, 50, self.trains, " %", is_ratio=False)
 
     def _measured(self, evidence: Evidence) -> Assessment | NotTestable:
         trial = next((trial for trial in evidence.numerics["trials"] if trial["name"] == self.trial), None)
@@ -74,14 +76,7 @@ class TrialClaim(BaseClaim):
         if not margin_means_something(100 * SHORTFALL, float32):
             little = f"float32 itself reaches {float32:.1%}: to be within {100 * SHORTFALL:g} pp of it shows little"
             return Assessment("inconclusive", little, measured)
-        low, high = (share.low, share.high) if self.trains else (1 - share.high, 1 - share.low)
-        does = "trains" if self.trains else "fails"
-        if low > 0.5:
-            return Assessment("reproduced", f"it {does} at more than half of the seeds: {TRIAL_SIZE}", measured)
-        if high < 0.5:
-            return Assessment("not reproduced", f"it {does} at less than half of the seeds: {TRIAL_SIZE}", measured)
-        told = f"{share.total} seeds do not tell whether it trains at more than half"
-        return Assessment("inconclusive", told, measured)
+        return self._threshold.judge(100 * share.low, 100 * share.high, measured, "")
 
 
 class SampleClaim(ThresholdClaim):
@@ -111,7 +106,7 @@ class SampleClaim(ThresholdClaim):
         measured = describe_sample(self.sample, average, len(values))
         if len(values) == 1 or len(set(values)) > 1:
             lack = f"{len(values)} tries give no interval"
-            return Assessment(*self._threshold.judge(average.low, average.high, lack), measured)
+            return self._threshold.judge(average.low, average.high, measured, lack)
         # All tries gave one value: an interval of the mean has no width, and the share of tries that give it decides.
         holds, share = self._threshold.holds(values[0]), proportion(len(values), len(values))
         told = (

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from pipeline.claims.claim import Assessment, Evidence, Judge, PairClaim
-from pipeline.claims.result_files import EvidenceKind, Verdict
+from pipeline.claims.result_files import EvidenceKind
 from pipeline.claims.thresholds import Threshold, ThresholdClaim
 from pipeline.comparison.wording import describe_kernels, describe_ratio, describe_speedup, failed_runs
 from pipeline.statistics.intervals import Ratio
@@ -48,18 +48,16 @@ class SpeedupClaim(PairClaim, ThresholdClaim):
         speedup = pair.epoch_speedup if self.with_validation else pair.speedup
         measured = describe_speedup(pair, self.with_validation)
         if speedup.low is None and (bound := pair.speedup_at_most) is not None:
-            # Runs of the candidate took too long, and the speedup has an upper limit alone.
-            is_known = self._threshold.holds(bound) != self._threshold.is_least
-            decided: Verdict = "not reproduced" if self._threshold.is_least else "reproduced"
-            why = f"runs of {self.candidate} were ended as too slow"
-            return Assessment(decided if is_known else "inconclusive", why, measured)
+            found = self._threshold.judge(0.0, bound, measured, "")
+            return found._replace(reason=f"runs of {self.candidate} were ended as too slow")
         lack = "no interval: one of the two did not train through two launches"
-        verdict, reason = self._threshold.judge(speedup.low, speedup.high, lack)
+        found = self._threshold.judge(speedup.low, speedup.high, measured, lack)
         chance = evidence.comparison.turns_of(self.benchmark).baseline_again
-        says_so = self._says_effect and verdict in ("reproduced", "in direction only")
+        says_so = self._says_effect and found.verdict in ("reproduced", "in direction only")
         if says_so and _is_off_one(chance) and _distance(speedup) <= _distance(chance):
-            verdict, reason = "inconclusive", f"no more than the baseline differs from itself: {describe_ratio(chance)}"
-        return Assessment(verdict, reason + failed_runs(pair) + describe_kernels(pair), measured)
+            by_chance = f"no more than the baseline differs from itself: {describe_ratio(chance)}"
+            found = Assessment("inconclusive", by_chance, measured)
+        return found._replace(reason=found.reason + failed_runs(pair) + describe_kernels(pair))
 
 
 def _is_off_one(ratio: Ratio) -> bool:

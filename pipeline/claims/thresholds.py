@@ -5,8 +5,7 @@ from typing import Self
 
 from pydantic import model_validator
 
-from pipeline.claims.claim import BaseClaim, Rule
-from pipeline.claims.result_files import Verdict
+from pipeline.claims.claim import Assessment, BaseClaim, Rule
 from pipeline.study.configuration import PositiveFloat
 
 
@@ -44,26 +43,24 @@ class Threshold:
 
     @property
     def rule(self) -> Rule:
-        interval, limit = f"the whole interval of {self.what} lies", f"{self.limit:g}{self.unit}"
+        interval, limit = f"the whole interval of {self.what}", f"{self.limit:g}{self.unit}"
         right, wrong, less = ("above", "below", "less") if self.is_least else ("below", "above", "more")
-        refuted = f"{interval} {wrong} {limit}"
+        rule = Rule(f"{interval} lies {self.side}", f"{interval} lies {wrong} {limit}", subject=interval)
         if not self.has_direction:
-            return Rule(f"{interval} {self.side}", refuted)
-        direction = f"{interval} {right} 1 and {wrong} {limit}"
-        return Rule(f"{interval} {self.side}", f"{refuted} and reaches 1 or {less}", direction)
+            return rule
+        direction = f"{interval} lies {right} 1 and {wrong} {limit}"
+        return rule._replace(refuted=f"{rule.refuted} and reaches 1 or {less}", direction=direction)
 
     def holds(self, value: float) -> bool:
         return value >= self.limit if self.is_least else value <= self.limit
 
-    def judge(self, low: float | None, high: float | None, lack: str) -> tuple[Verdict, str]:
+    def judge(self, low: float | None, high: float | None, measured: str, lack: str) -> Assessment:
         """Compare an interval with the threshold; `lack` says why there is none."""
         if low is None or high is None:
-            return "inconclusive", lack
-        verdict: Verdict = "inconclusive"
-        if self.holds(low) and self.holds(high):
-            verdict = "reproduced"
-        elif not self.holds(low) and not self.holds(high):
-            on_right_side = low > 1 if self.is_least else high < 1
-            verdict = "in direction only" if self.has_direction and on_right_side else "not reproduced"
-        open_reason = f"the interval reaches from below {self.limit:g}{self.unit} to above it"
-        return verdict, self.rule.conditions.get(verdict, open_reason)
+            return Assessment("inconclusive", lack, measured)
+        low_holds, high_holds = self.holds(low), self.holds(high)
+        has_direction = self.has_direction and (low > 1 if self.is_least else high < 1)
+        reaches = f"the interval reaches from below {self.limit:g}{self.unit} to above it"
+        return self.rule.decide(
+            low_holds and high_holds, not (low_holds or high_holds), measured, reaches, has_direction
+        )
