@@ -63,6 +63,9 @@ def test_the_library_reads_it_back(archive, tmp_path):
         assert (tmp_path / name).is_file()
     action = crate.get("#study")
     assert action.type == "CreateAction"
+    assert action["description"].endswith(
+        "The images of narrow came from this repository. The images of wide came from this repository."
+    )
     assert {entity.id for entity in action["result"]} >= {"results/report.html", "results/verdicts.json"}
     assert action["instrument"].id.startswith("https://archive.softwareheritage.org/swh:1:")
     sbom = json.loads((tmp_path / "sbom.json").read_text())

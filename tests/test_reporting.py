@@ -176,6 +176,7 @@ def test_the_report_is_one_file_that_loads_nothing(rendered):
         "mixed_2x",
         "of 1 published claims (1 measured)",
         "Every claim",
+        "<code>mnist</code> from this repository at 8 × 8",
         "Environment",
         "Example CPU",
         "make repro",

@@ -84,9 +84,9 @@ def describe_archive(results: Results, folder: Path) -> ROCrate:
 
 
 def _data(results: Results) -> str:
-    """Return a sentence that says where the images of each benchmark came from, as its runs recorded it."""
+    """Return sentences that say where the images of each benchmark came from, as its runs recorded it."""
     sources = {run["benchmark"]: run["data_source"] for run in results.runs if run["data_source"]}
-    return "".join(f"The images of {name} came from {source}. " for name, source in sources.items()).strip()
+    return " ".join(f"The images of {name} came from {source}." for name, source in sources.items())
 
 
 def _identifier(version: str, pipeline: Path) -> str:

@@ -191,6 +191,7 @@ def finished(images, docker, project, place, tfds) -> Path:
         DOCKER=docker,
         IMAGE=images["cpu"],
         TFDS_DATA_DIR=str(tfds),
+        RUN_OPTIONS="--network none",
     )
     assert "results/report.html is written" in done.stdout
     return folder
