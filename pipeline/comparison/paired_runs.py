@@ -2,12 +2,12 @@
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pipeline.comparison import timing
-from pipeline.comparison.families import Tests, adjust, corners
 from pipeline.comparison.finished_runs import Run
 from pipeline.comparison.finished_speeds import summarise_turns
 from pipeline.comparison.pairing import check_comparable
@@ -15,8 +15,8 @@ from pipeline.comparison.schema import Comparison, Pair, VariantStatistics
 from pipeline.records.schema import Outcome
 from pipeline.records.writing import steady_epoch_seconds
 from pipeline.statistics import intervals
-from pipeline.statistics.equivalence import beyond_p_value, equivalence, tost_p_value
-from pipeline.statistics.intervals import Ratio
+from pipeline.statistics.equivalence import beyond_p_value, equivalence, outcome, tost_p_value
+from pipeline.statistics.intervals import Ratio, holm
 from pipeline.statistics.speeds import Speeds
 from pipeline.study.schema import RunKey, Study
 from pipeline.study.variant import expected_dtypes
@@ -38,6 +38,25 @@ def compare(study: Study, runs: Mapping[RunKey, Run], speeds: Mapping[str, Speed
         pairs += found.pairs()
     turns = [summarise_turns(study, benchmark, speeds[benchmark]) for benchmark in study.benchmarks]
     return Comparison(study_sha256=study.digest, turns=turns, variants=variants, pairs=pairs)
+
+
+class PValues(NamedTuple):
+    """The p-values of a pair: that it differs by less than the margin, at all, by more; None where unknown."""
+
+    within: float | None
+    differs: float | None
+    beyond: float | None
+
+
+def adjust(pairs: Sequence[PValues], families: Sequence[Hashable]) -> list[PValues]:
+    """Adjust each column of p-values, a row a pair, by Holm's method over the pairs of one family."""
+    adjusted = list(pairs)
+    for family in set(families):
+        members = [index for index, other in enumerate(families) if other == family]
+        columns = (holm(p_values) for p_values in zip(*(pairs[index] for index in members), strict=True))
+        for index, row in zip(members, zip(*columns, strict=True), strict=True):
+            adjusted[index] = PValues(*row)
+    return adjusted
 
 
 class _BenchmarkRuns:
@@ -107,11 +126,12 @@ class _BenchmarkRuns:
         wanted = [(self.settings.baseline, name) for name in self.conditions if name != self.settings.baseline]
         wanted += [(pair.baseline, pair.candidate) for pair in self.settings.further_pairs]
         possible = [pair for pair in wanted if all(name in self.conditions for name in pair)]
-        families = {pair: self._family(*pair) for pair in possible}
-        sizes = Counter(families.values())
-        adjusted = adjust({pair: self._tests(*pair) for pair in possible}, families)
-        beyond = adjust({pair: self._tests_beyond(*pair) for pair in possible}, families)
-        return [self._pair(*pair, sizes[families[pair]], adjusted[pair], beyond[pair].difference) for pair in possible]
+        families = [self._family(*pair) for pair in possible]
+        adjusted = adjust([self._p_values(*pair) for pair in possible], families)
+        return [
+            self._pair(*pair, families.count(family), p_values)
+            for pair, family, p_values in zip(possible, families, adjusted, strict=True)
+        ]
 
     def _family(self, baseline: str, candidate: str) -> Hashable:
         """Group candidates that answer one question.
@@ -130,26 +150,25 @@ class _BenchmarkRuns:
     def _differences_pp(self, baseline: str, candidate: str) -> np.ndarray:
         return np.array([100 * (_accuracy(b) - _accuracy(a)) for a, b in self._both(baseline, candidate)])
 
-    def _tests(self, baseline: str, candidate: str) -> Tests:
-        differences_pp = self._differences_pp(baseline, candidate)
-        same = tost_p_value(differences_pp, self.settings.margin_pp[self.benchmark])
-        return Tests(same, intervals.difference_p_value(differences_pp))
-
-    def _tests_beyond(self, baseline: str, candidate: str) -> Tests:
-        """Test for a difference beyond the margin, as the others test for one from zero."""
-        margin_pp = self.settings.margin_pp[self.benchmark]
-        return Tests(None, beyond_p_value(self._differences_pp(baseline, candidate), margin_pp))
+    def _p_values(self, baseline: str, candidate: str) -> PValues:
+        differences_pp, margin_pp = self._differences_pp(baseline, candidate), self.settings.margin_pp[self.benchmark]
+        return PValues(
+            tost_p_value(differences_pp, margin_pp),
+            intervals.difference_p_value(differences_pp),
+            beyond_p_value(differences_pp, margin_pp),
+        )
 
     def _failures(self, failed: str, other: str) -> dict[Outcome, int]:
         """Count how the runs of one variant ended at the seeds that only the other one completed."""
         seeds = self.completed[other].keys() - self.completed[failed].keys()
         return dict(Counter(run.record.outcome for seed, run in self.runs[failed].items() if seed in seeds))
 
-    def _pair(self, baseline: str, candidate: str, num_candidates: int, adjusted: Tests, beyond: float | None) -> Pair:
+    def _pair(self, baseline: str, candidate: str, num_candidates: int, adjusted: PValues) -> Pair:
         both = self._both(baseline, candidate)
         differences_pp, margin_pp = self._differences_pp(baseline, candidate), self.settings.margin_pp[self.benchmark]
         failures, baseline_failures = self._failures(candidate, baseline), self._failures(baseline, candidate)
-        outcome = adjusted.outcome(is_selection=bool(failures or baseline_failures))
+        is_selection = bool(failures or baseline_failures)  # which is never equivalent
+        found = outcome(None if is_selection else adjusted.within, adjusted.differs)
         memory = [(ours.record.memory.peak_bytes, theirs.record.memory.peak_bytes) for theirs, ours in both]
         effects = self._effects(baseline, candidate)
         return Pair(
@@ -167,8 +186,8 @@ class _BenchmarkRuns:
             precision_effect=effects and effects[0],
             batch_effect=effects and effects[1],
             interaction=effects and effects[2],
-            accuracy_difference_pp=intervals.difference(differences_pp, adjusted.difference),
-            equivalence=equivalence(differences_pp, margin_pp, num_candidates, adjusted.equivalence, outcome, beyond),
+            accuracy_difference_pp=intervals.difference(differences_pp, adjusted.differs),
+            equivalence=equivalence(differences_pp, margin_pp, num_candidates, adjusted.within, found, adjusted.beyond),
             memory_ratio=intervals.ratio([math.log(a / b) for a, b in memory if a and b]),
         )
 
@@ -200,6 +219,21 @@ class _BenchmarkRuns:
         of_each = (self._speedup(baseline, name) for name in names)
         measured = {self.measured_as[name]: weight for name, weight in both_beyond_each.items()}
         return (*of_each, self.speeds.contrast(measured))  # type: ignore[return-value]
+
+
+def corners(conditions: Mapping[str, Mapping[str, Any]], baseline: str, candidate: str) -> tuple[str, str] | None:
+    """Name the variants that change only the policy and only the batch, where the candidate changes both.
+
+    None where policy and batch do not both differ, where anything else does, or where no such variant is run.
+    """
+    first, last = conditions[baseline], conditions[candidate]
+    policy = {name: last[name] for name in ("policy", "loss_scale")}  # the scale belongs to the policy
+    batch = {"batch_multiplier": last["batch_multiplier"]}
+    by_policy, by_batch = dict(first) | policy, dict(first) | batch
+    if last in (by_policy, by_batch) or last != by_policy | batch:
+        return None
+    found = [next((n for n, other in conditions.items() if other == corner), None) for corner in (by_policy, by_batch)]
+    return (found[0], found[1]) if found[0] and found[1] else None
 
 
 def _accuracy(run: Run) -> float:
