@@ -87,21 +87,12 @@ class _BenchmarkRuns:
             for name, by_seed in self.runs.items()
         }
         self.measured_as = study.measured_as(benchmark)
-        self.log_seconds = {name: self._log_seconds(name) for name in self.conditions}
-
-    def _log_seconds(self, name: str) -> dict[int, float]:
-        """Return the log of the steady epoch's seconds by seed, of completed runs whose times count."""
-        steady = {
-            seed: steady_epoch_seconds(run.epochs, self.settings.num_warmup_epochs)
-            for seed, run in self.completed[name].items()
-            if seed not in self.faults[name]
-        }
-        return {seed: math.log(seconds) for seed, seconds in steady.items() if seconds}
 
     def variant(self, name: str) -> VariantStatistics:
         completed = self.completed[name].values()
         timed = [run for seed, run in self.completed[name].items() if seed not in self.faults[name]]
         num_warmup_epochs = self.settings.num_warmup_epochs
+        steady = _known(steady_epoch_seconds(run.epochs, num_warmup_epochs) for run in timed)
         whole = _known(timing.whole_epoch_seconds(run.epochs, num_warmup_epochs) for run in timed)
         slopes = _known(timing.slope_percent(run.epochs, num_warmup_epochs) for run in timed)
         epochs = {seed: run.epochs for seed, run in self.runs[name].items()}
@@ -114,7 +105,7 @@ class _BenchmarkRuns:
             test_accuracy=intervals.mean([_accuracy(run) for run in completed]),
             test_loss=intervals.mean(_known(run.record.scores.test_loss for run in completed)),
             validation_accuracy=intervals.mean(_known(run.record.scores.validation_accuracy for run in completed)),
-            epoch_seconds=intervals.ratio(list(self.log_seconds[name].values())),
+            epoch_seconds=intervals.ratio([math.log(s) for s in steady]),
             whole_epoch_seconds=intervals.ratio([math.log(s) for s in whole]),
             slope_percent=intervals.mean(slopes),
             time_to_accuracy=timing.time_to_accuracy(epochs, self.faults[name], target) if target else None,

@@ -1,1 +1,1 @@
-"""Compute intervals, equivalence and drift from plain numbers, without files."""
+"""Compute intervals, equivalence, speedups and drift from numbers and timed blocks, without files."""
