@@ -242,16 +242,6 @@ def test_a_part_does_not_take_the_place_of_a_whole_file():
     assert (done.returncode, "name a folder with --out" in done.stderr) == (2, True)
 
 
-def test_a_digest_of_code_overlooks_what_python_does_not_run(tmp_path):
-    def digest(text: str) -> str:
-        (tmp_path / "code.py").write_text(text)
-        return sources._code_digest(tmp_path / "code.py")
-
-    first = digest('"""Say."""\ndef f():\n    """Say more."""\n    return 1\n')
-    assert digest("def f():  # a remark\n    return (1)\n") == first
-    assert digest("def f():\n    return 2\n") != first
-
-
 # As Python, Keras and JAX say it of a model that can't be traced.
 UNTRACEABLE = """\
 W0000 00:00:1 cuda.cc:1] no device

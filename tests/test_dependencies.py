@@ -1,15 +1,17 @@
 """What each run depends on: no less than what decides it, and nothing that does not."""
 
 import json
+import shutil
 from argparse import Namespace
 from pathlib import Path
 
+import numpy as np
 import pytest
-from conftest import REPOSITORY
+from conftest import REPOSITORY, write_arrays
 
 from pipeline.files import yaml_files
 from pipeline.study.schema import load_study
-from stages import dependencies
+from stages import inputs
 
 VALUES = yaml_files.load(REPOSITORY / "params.yaml")
 
@@ -17,19 +19,21 @@ VALUES = yaml_files.load(REPOSITORY / "params.yaml")
 @pytest.fixture
 def changed(tmp_path, monkeypatch):
     """A function that changes the study and returns the runs whose files are not what they were."""
-    for path in REPOSITORY.iterdir():
-        if path.name not in ("params.yaml", "inputs"):
-            (tmp_path / path.name).symlink_to(path)
+    for name in ("Dockerfile", "requirements"):
+        (tmp_path / name).symlink_to(REPOSITORY / name)
+    for name in ("pipeline", "stages"):
+        shutil.copytree(REPOSITORY / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in VALUES["datasets"]:
+        arrays = {f"{part}_images": np.zeros((1, 1, 1, 1), np.uint8) for part in ("train", "test")}
+        arrays |= {f"{part}_labels": np.zeros(1, np.int64) for part in ("train", "test")}
+        write_arrays(tmp_path, name, arrays, num_classes=10)
     monkeypatch.chdir(tmp_path)
     before: dict[str, str] = {}
 
     def change(**changes) -> set[str]:
-        Path("params.yaml").write_text(yaml_files.dump(VALUES | changes))
+        Path("params.yaml").write_text(yaml_files.dump(VALUES | {"seeds": [0], "num_seeds": {}} | changes))
         for name in load_study().benchmarks:
-            path = Path("inputs", "benchmarks", f"{name}.json")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps(name))
-        dependencies.main(Namespace())
+            inputs.main(Namespace(benchmark=name))
         after = {str(path.relative_to("inputs/runs").with_suffix("")): path.read_text() for path in files()}
         different = {name for name, text in after.items() if before.get(name) != text}
         before.clear()
@@ -43,6 +47,10 @@ def files() -> list[Path]:
     return sorted(Path("inputs", "runs").rglob("*.json"))
 
 
+def trained() -> set[str]:
+    return {str(key.directory.relative_to("runs")) for key in load_study().runs()}
+
+
 def test_every_item_of_the_matrix_has_a_file(changed):
     assert len(changed(seeds=[0, 1])) == 2 * len(VALUES["benchmarks"]) * len(VALUES["variants"])
     assert changed(seeds=[0, 1]) == set()
@@ -53,9 +61,9 @@ def test_every_item_of_the_matrix_has_a_file(changed):
 def test_one_more_seed_of_a_benchmark_is_a_change_of_these_runs_alone(changed):
     study = {"seeds": [0, 1, 2]}
     changed(**study, num_seeds={"mnist_dense": 1})
-    of_study = {str(key.directory.relative_to("runs")) for key in load_study().runs()}
+    of_study = trained()
     different = changed(**study, num_seeds={"mnist_dense": 2})
-    runs = {str(key.directory.relative_to("runs")) for key in load_study().runs()} - of_study
+    runs = trained() - of_study
     assert different == runs
     assert {Path(name).name for name in runs} == {"seed-1"}
     assert {Path(name).parts[0] for name in runs} == {"mnist_dense"}
@@ -67,12 +75,52 @@ def test_one_more_seed_of_a_benchmark_is_a_change_of_these_runs_alone(changed):
 def test_a_variant_that_one_more_benchmark_has_is_what_it_was_to_the_others(changed):
     name = next(name for name, variant in VALUES["variants"].items() if variant.get("benchmarks") == ["mnist_dense"])
     more = VALUES["variants"][name] | {"benchmarks": list(VALUES["benchmarks"])}
-    changed(seeds=[0], num_seeds={})
-    different = changed(seeds=[0], num_seeds={}, variants=VALUES["variants"] | {name: more})
+    changed()
+    turns = Path("inputs/speed/mnist_dense.json")
+    before = turns.read_text()
+    different = changed(variants=VALUES["variants"] | {name: more})
     assert different == {f"cifar100_efficientnet_b0/{name}/seed-0"}
+    assert turns.read_text() == before
 
 
 def test_what_the_study_says_of_every_run_is_in_every_file(changed):
-    changed(seeds=[0], num_seeds={})
-    trained = {str(key.directory.relative_to("runs")) for key in load_study().runs()}
-    assert changed(seeds=[0], num_seeds={}, campaign="second") == trained
+    changed()
+    assert changed(campaign="second") == trained()
+
+
+def test_what_decides_no_run_is_in_no_file(changed):
+    changed()
+    margins = dict.fromkeys(VALUES["comparison"]["margin_pp"], 0.125)
+    assert changed(comparison=VALUES["comparison"] | {"margin_pp": margins}, max_run_seconds=100.0) == set()
+
+
+@pytest.mark.parametrize(
+    ("path", "benchmarks"),
+    [
+        ("pipeline/training/clock.py", {"mnist_dense", "cifar100_efficientnet_b0"}),
+        ("pipeline/models/dense.py", {"mnist_dense"}),
+        ("pipeline/report/figures.py", set()),
+        ("pipeline/claims/judges.py", set()),
+    ],
+)
+def test_an_edited_line_of_code_trains_what_runs_it_and_a_reworded_comment_nothing(changed, path, benchmarks):
+    changed()
+    text = Path(path).read_text()
+    Path(path).write_text(f'"""Say it in other words."""\n{text}\n# a remark\n')
+    assert changed() == set()
+    Path(path).write_text(f"{text}\nEDITED = 1\n")
+    assert changed() == {name for name in trained() if Path(name).parts[0] in benchmarks}
+
+
+def test_a_file_names_what_has_changed(changed):
+    changed()
+    path = Path("inputs/runs/mnist_dense/float32/seed-0.json")
+    before = json.loads(path.read_text())
+    clock = Path("pipeline/training/clock.py")
+    clock.write_text(f"{clock.read_text()}\nEDITED = 1\n")
+    changed(campaign="second")
+    after = json.loads(path.read_text())
+    code = next(key for key in before if "of code" in key)
+    assert {name for name in before if before[name] != after[name]} == {"study", code}
+    assert {name for name in before[code] if before[code][name] != after[code][name]} == {"pipeline/training"}
+    assert (before["study"]["campaign"], after["study"]["campaign"]) == ("first", "second")

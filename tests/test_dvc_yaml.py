@@ -1,6 +1,7 @@
 """A stage depends on exactly the code it uses: more would retrain for nothing, less would keep stale results."""
 
 import ast
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import yaml
 from conftest import REPOSITORY
 
 from pipeline.study.schema import Study
-from stages.dependencies import SETTINGS
+from stages.inputs import CODE, SETTINGS
 
 STAGES = yaml.safe_load((REPOSITORY / "dvc.yaml").read_text())["stages"]
 
@@ -45,7 +46,11 @@ def closure(path: Path) -> set[str]:
 
 def dependencies(stage: dict) -> set[str]:
     """The files of code that a stage depends on: those it names, and all in the rooms it names."""
-    named = [REPOSITORY / path for path in stage.get("do", stage)["deps"] if path.startswith(("pipeline", "stages"))]
+    return files_of(path for path in stage.get("do", stage)["deps"] if path.startswith(("pipeline", "stages")))
+
+
+def files_of(paths: Iterable[str]) -> set[str]:
+    named = [REPOSITORY / path for path in paths]
     files = {file for path in named for file in (path.rglob("*.py") if path.is_dir() else [path])}
     return {str(file.relative_to(REPOSITORY)) for file in files if has_code(file)}
 
@@ -58,7 +63,7 @@ def test_a_stage_depends_on_all_the_code_it_imports(name):
 
 @pytest.mark.parametrize("name", sorted(STAGES.keys() - {"train"}))
 def test_no_stage_names_a_room_of_which_it_imports_nothing(name):
-    scripts = {"dependencies": ["train"], "ceilings": ["try_batch"], "speed": ["train_blocks"]}.get(name, [])
+    scripts = {"inputs": ["train"], "ceilings": ["try_batch"], "speed": ["train_blocks"]}.get(name, [])
     code = set().union(*(closure(Path("stages", f"{script}.py")) for script in [name, *scripts]))
     named = [path for path in STAGES[name].get("do", STAGES[name])["deps"] if path.startswith(("pipeline", "stages"))]
     assert [path for path in named if not any(file == path or file.startswith(f"{path}/") for file in code)] == []
@@ -66,8 +71,8 @@ def test_no_stage_names_a_room_of_which_it_imports_nothing(name):
 
 def test_what_retrains_is_what_a_training_run_imports():
     """In both directions: an edit of a judge, a figure or a page never trains anything."""
-    code = closure(Path("stages", "train.py")) | closure(Path("stages", "dependencies.py"))
-    assert dependencies(STAGES["dependencies"]) == code, "the deps in dvc.yaml, then what is imported"
+    assert files_of(CODE) == closure(Path("stages", "train.py")), "CODE of stages.inputs, then what is imported"
+    assert files_of(CODE) <= dependencies(STAGES["inputs"])
     assert STAGES["train"]["deps"] == ["inputs/runs/${item.benchmark}/${item.variant}/seed-${item.seed}.json"]
 
 
@@ -80,23 +85,14 @@ def test_what_the_study_says_of_every_run_is_all_that_it_says_of_no_part():
     """A field of the study that decides a run must be known to the stages on whose files runs depend."""
     of_parts = {"benchmarks", "datasets", "num_seeds", "num_seeds_by_variant", "seeds", "variants"}
     of_words_and_comparison = {"comparison", "deviations", "description", "max_run_seconds", "profile", "speed"}
-    assert STAGES["dependencies"]["params"] == [{"params.yaml": None}]
     assert Study.model_fields.keys() - of_parts - of_words_and_comparison == SETTINGS
-    assert {"benchmarks.${key}", "datasets.${item.dataset}"} <= set(STAGES["inputs"]["do"]["params"])
-    assert "variants" in STAGES["speed"]["do"]["params"]
+    assert STAGES["inputs"]["do"]["params"] == [{"params.yaml": None}]
 
 
 @pytest.mark.parametrize("file", ["requirements/${runtime}.txt", "Dockerfile"])
 def test_only_what_imports_the_engine_depends_on_its_packages_and_image(file):
     depending = {name for name, stage in STAGES.items() if file in stage.get("do", stage)["deps"]}
-    assert depending == {"dependencies", "numerics", "ceilings"}
-
-
-def test_every_model_has_been_built_before_any_run_trains():
-    """A run waits for its own file, whose stage waits for all benchmarks; their models are built on the way."""
-    assert "inputs/benchmarks" in STAGES["dependencies"]["deps"]
-    assert "pipeline/health/fitting.py" in STAGES["inputs"]["do"]["deps"]
-    assert {"engine", "variants"} <= set(STAGES["inputs"]["do"]["params"])
+    assert depending == {"inputs", "numerics", "ceilings"}
 
 
 def test_the_matrix_runs_the_seeds_outermost():

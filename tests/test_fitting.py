@@ -44,6 +44,9 @@ def say(workspace, monkeypatch):
         (workspace / "params.yaml").write_text(
             yaml.safe_dump(study | {"benchmarks": study["benchmarks"] | {"wide": values}})
         )
+        for name in ("Dockerfile", "pipeline", "requirements", "stages"):
+            if not (workspace / name).exists():
+                (workspace / name).symlink_to(REPOSITORY / name)
         inputs.main(Namespace(benchmark="wide"))
         return json.loads((workspace / "inputs" / "benchmarks" / "wide.json").read_text())
 
@@ -76,4 +79,14 @@ def test_a_module_beside_the_source_is_refused(say):
 def test_a_good_model_passes_and_the_features_of_its_data_are_named(say):
     found = say("fit_good", OWN)
     assert found["recipe"]["model"]["name"] == "fit_good:build"
-    assert "dataset_source" not in found
+    assert found["data"]["source"] == {}
+
+
+def test_a_model_is_built_again_only_where_a_run_changes(say):
+    """A margin runs the stage, in a second, not in those that an engine and a model take."""
+    say("fit_once", OWN)
+    sys.modules.pop("fit_once")
+    say("fit_once", OWN)
+    assert "fit_once" not in sys.modules
+    say("fit_once", OWN | {"num_epochs": 3})
+    assert "fit_once" in sys.modules

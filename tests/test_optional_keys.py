@@ -8,7 +8,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
+from conftest import write_arrays
 from dvc.dependency.param import ParamsDependency
 from dvc.repo import Repo
 from projects import PROFILE, dense_study, make_project
@@ -18,6 +20,7 @@ from pipeline.files import yaml_files
 from pipeline.study.configuration import validate
 from pipeline.study.schema import Study
 
+KINDS = ("images", "labels")
 # With every optional key: what is not said here is written out.
 FULL = Study.model_validate(dense_study(num_epochs=2) | PROFILE | {"deviations": {"small_dense": ["smaller"]}})
 VALUES = FULL.model_dump(mode="json")
@@ -86,12 +89,14 @@ def test_a_study_without_any_optional_key_gets_its_first_files(project):
     for name in ("float32", "mixed"):
         values["variants"][name] = {key: VALUES["variants"][name][key] for key in ("policy", "batch_multiplier")}
     (project / "params.yaml").write_text(yaml_files.dump(values))
-    made = project / "inputs" / "benchmarks"
-    made.mkdir(parents=True)
-    for name in values["benchmarks"]:
-        (made / f"{name}.json").write_text("{}\n")
-    command = [sys.executable, "-m", "dvc", "repro", "--single-item", "dependencies"]
+    write_arrays(
+        project,
+        "mnist",
+        {f"{part}_{of}": np.zeros((1, 1, 1, 1), np.uint8) for part in ("train", "test") for of in KINDS},
+        10,
+    )
+    command = [sys.executable, "-m", "dvc", "repro", "--single-item", "inputs"]
     done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    said = json.loads((project / "inputs" / "code.json").read_text())["study"]
+    said = json.loads((project / "inputs/runs/small_dense/float32/seed-0.json").read_text())["study"]
     assert (said["compilation_cache"], said["tensorboard"]) == (False, False)

@@ -15,6 +15,7 @@ from pipeline import engine
 from pipeline.comparison.finished_runs import read_record
 from pipeline.data.batches import WholeBatches
 from pipeline.errors import InputError
+from pipeline.files.code import digest
 from pipeline.study import user_code
 from pipeline.study.benchmark import Benchmark
 from pipeline.study.configuration import validate
@@ -242,34 +243,34 @@ def test_what_keras_does_not_have_or_refuses_is_named(name, arguments, message):
 
 def test_the_digest_is_of_names_and_contents_and_not_of_what_python_compiled(own):
     source = Path(own("build")["source"])
-    digests = [user_code.digest(source)]
+    digests = [digest(source)]
     (source / "__pycache__").mkdir()
     (source / "__pycache__" / "networks.pyc").touch()
-    assert user_code.digest(source) == digests[0]
+    assert digest(source) == digests[0]
     for change in (
         lambda: (source / "sizes.json").write_text("{}"),
         lambda: (source / "sizes.json").write_text("[]"),
         lambda: (source / "sizes.json").rename(source / "widths.json"),
     ):
         change()
-        digests.append(user_code.digest(source))
+        digests.append(digest(source))
     assert len(set(digests)) == 4
-    assert user_code.digest(source / "networks.py") not in digests
+    assert digest(source / "networks.py") not in digests
 
 
 def test_the_digest_looks_behind_links_and_not_at_what_is_hidden(own, tmp_path):
     source, elsewhere = Path(own("build")["source"]), tmp_path / "elsewhere"
-    before = user_code.digest(source)
+    before = digest(source)
     (source / ".git").mkdir()
     (source / ".git" / "HEAD").touch()
-    assert user_code.digest(source) == before
+    assert digest(source) == before
     elsewhere.mkdir()
     (elsewhere / "blocks.py").touch()
     (elsewhere / "back").symlink_to(source)
     (source / "shared").symlink_to(elsewhere)
-    linked = user_code.digest(source)
+    linked = digest(source)
     (elsewhere / "blocks.py").write_text("WIDTH = 3")
-    assert len({before, linked, user_code.digest(source)}) == 3
+    assert len({before, linked, digest(source)}) == 3
 
 
 @pytest.mark.parametrize(

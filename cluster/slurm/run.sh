@@ -48,7 +48,7 @@ run() {
 
 if [ -e "$folder/remote" ]; then
   dvc cache dir --local "$folder/cache" # what can't be pushed now is pushed by the next attempt
-  dvc pull download inputs dependencies
+  dvc pull download inputs
   run --pull
   for pause in 20 60 180 0; do
     if dvc push --run-cache "$stage"; then break; fi
@@ -56,7 +56,7 @@ if [ -e "$folder/remote" ]; then
     sleep $pause
   done
 else
-  dvc checkout download inputs dependencies
+  dvc checkout download inputs
   run
 fi
 cd "$folder"

@@ -67,7 +67,7 @@ def load_committed_study(collector: Path) -> Study:
     run_command("git", "checkout", "--quiet", "HEAD", "--", str(PARAMS), folder=collector)
     study = load_study(collector / PARAMS)
     if not all((collector / "inputs" / f"{key.directory}.json").exists() for key in study.runs()):
-        run_command("dvc", "repro", "--quiet", "dependencies", folder=collector)
+        run_command("dvc", "repro", "--quiet", "inputs", folder=collector)
     return study
 
 
@@ -114,11 +114,10 @@ def _make(name: str, root: Path, clone: Path, remote: bool) -> None:
         *(["--pull"] if remote else []),
         "download",
         "inputs",
-        "dependencies",
         folder=clone,
     )
     if remote:
-        _push(clone, "download", "inputs", "dependencies")
+        _push(clone, "download", "inputs")
     if run_command("git", "status", "--porcelain", folder=clone):
         _commit(clone, f"Campaign {name}: data")
 

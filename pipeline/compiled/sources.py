@@ -1,6 +1,5 @@
 """Digests of the code and packages that decide what is compiled and what is read off it. It needs no engine."""
 
-import ast
 import hashlib
 import json
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any
 
 from pipeline.compiled.programs import RECIPES, recipes
 from pipeline.errors import InputError
+from pipeline.files.code import file_digest
 
 # What makes and compiles a program, then what chooses programs and reads them.
 STEP_CODE = (
@@ -39,7 +39,7 @@ def source_digests(root: Path = Path()) -> dict[str, str]:
 
     Comments and docstrings of code count for nothing, and of the configuration the benchmarks' recipes alone.
     """
-    code = {path: _code_digest(root / path) for path in (*STEP_CODE, *READING_CODE)}
+    code = {path: file_digest(root / path) for path in (*STEP_CODE, *READING_CODE)}
     return code | {
         str(RECIPES): recipes_digest(describe_recipes(root)),
         COMPILERS_LOCK: hashlib.sha256((root / COMPILERS_LOCK).read_bytes()).hexdigest(),
@@ -60,16 +60,3 @@ def describe_recipes(root: Path = Path()) -> dict[str, dict[str, Any]]:
 
 def recipes_digest(described: dict[str, dict[str, Any]]) -> str:
     return hashlib.sha256(json.dumps(described).encode()).hexdigest()
-
-
-def _code_digest(path: Path) -> str:
-    """Return the SHA-256 of what Python runs of a file."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            node.body = [part for part in node.body if not _is_text(part)] or [ast.Pass()]
-    return hashlib.sha256(ast.unparse(tree).encode()).hexdigest()
-
-
-def _is_text(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)

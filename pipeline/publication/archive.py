@@ -9,9 +9,9 @@ from pathlib import Path
 from pipeline.compiled.programs import RECIPES
 from pipeline.compiled.schema import COMPILED_FILES
 from pipeline.compiled.targets import TARGETS
+from pipeline.files.code import files_of_code
 from pipeline.files.untrusted import Remedy, damaged, excerpt, read_bytes, read_zip
 from pipeline.study.schema import Study, load_study
-from pipeline.study.user_code import files_of_code
 
 GET_IT_AGAIN = Remedy(*["Get it again from whoever published it."] * 2)
 MANIFEST = "manifest-sha256.txt"

@@ -1,9 +1,7 @@
-"""Code of the user's that a study names: where it is, whether it fits, what it contains. It needs no engine."""
+"""Code of the user's that a study names: where it is and whether it fits. It needs no engine."""
 
 import ast
-import hashlib
 import importlib
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 from pipeline.errors import InputError
+from pipeline.files.code import check_exists
 
 
 def load_module(module: str, source: Path) -> ModuleType:
@@ -20,7 +19,7 @@ def load_module(module: str, source: Path) -> ModuleType:
     Raises:
         InputError: there is no `source`, the module can't be imported, or another one of that name is.
     """
-    _check_exists(source)
+    check_exists(source)
     with _importable(source):
         try:
             found = importlib.import_module(module)
@@ -42,7 +41,7 @@ def check_function(module: str, function: str, source: Path) -> None:
         InputError: there is no `source` or no such module in it, it is no Python, or the function written there does
             not take one argument.
     """
-    _check_exists(source)
+    check_exists(source)
     origin = _find(module, source)
     if origin is None:
         raise InputError(f"{module} can't be imported from {source}: there is no such module")
@@ -70,41 +69,6 @@ def _find(module: str, source: Path) -> str | None:
             return None
         path, origin = list(spec.submodule_search_locations or ()), spec.origin
     return origin
-
-
-def digest(source: Path) -> str:
-    """Return the SHA-256 of every file in `source`, their names and contents, also behind links to folders.
-
-    What is hidden (`.git`) and what Python compiled is left out.
-    """
-    _check_exists(source)
-    found = hashlib.sha256()
-    for path in files_of_code(source):
-        found.update(f"{path.relative_to(source.parent)} {path.stat().st_size}\n".encode())
-        found.update(path.read_bytes())
-    return found.hexdigest()
-
-
-def files_of_code(source: Path) -> list[Path]:
-    """List the files that `digest` covers, in its order."""
-    return [source] if source.is_file() else sorted(_files(source))
-
-
-def _files(source: Path) -> Iterator[Path]:
-    entered: set[Path] = set()  # a link may lead back
-    for name, folders, files in os.walk(source, followlinks=True):
-        entered.add(Path(name).resolve())
-        folders[:] = [
-            folder
-            for folder in sorted(folders)
-            if not folder.startswith(".") and folder != "__pycache__" and Path(name, folder).resolve() not in entered
-        ]
-        yield from (Path(name, file) for file in files if not file.startswith(".") and Path(name, file).is_file())
-
-
-def _check_exists(source: Path) -> None:
-    if not os.path.exists(source):  # noqa: PTH110  Path.exists fails for a name that is too long
-        raise InputError(f"{str(source)[:300]} does not exist. `source` is the file or folder that holds your module.")
 
 
 def _reason(error: Exception) -> str:

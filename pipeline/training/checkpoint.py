@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 import keras
 import numpy as np
 
+from pipeline.files.code import digest
 from pipeline.files.writing import whole
 from pipeline.records.schema import Disturbance, EpochRecord
 from pipeline.study.schema import RunKey
-from pipeline.study.user_code import digest
 
 CHECKPOINTS = Path(".cache/checkpoints")
 

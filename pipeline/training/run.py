@@ -15,10 +15,10 @@ import keras
 from pipeline.data import datasets
 from pipeline.data.batches import ShuffledBatches, WholeBatches
 from pipeline.errors import UnfinishedRunError
+from pipeline.files.code import digest
 from pipeline.machine.disturbance import Watch
 from pipeline.machine.locking import LOCKS, alone
 from pipeline.records.schema import EpochRecord, Outcome, RunRecord
-from pipeline.study import user_code
 from pipeline.study.benchmark import Imported
 from pipeline.study.schema import RunKey, Study
 from pipeline.training.building import build_model, compile_model, weights_digest
@@ -99,7 +99,7 @@ def _prepare(run: RunInProgress) -> keras.Model:
     run.log = EpochLog(model) if run.study.tensorboard else None
     inputs = {"data": data.sha256, "initial_weights": initial_weights_sha256}
     if isinstance(benchmark.model, Imported):
-        inputs["model"] = user_code.digest(Path(benchmark.model.source))
+        inputs["model"] = digest(Path(benchmark.model.source))
     decided = determinants(run.study, run.key, run.known["environment"]) | inputs
     run.checkpoint = Checkpoint(run.root / CHECKPOINTS, run.key, decided)
     run.resume(run.checkpoint.restore(model))

@@ -48,7 +48,7 @@ def run(folder: Path, environment: dict[str, str], *command: str) -> str:
 
 
 def would_train(folder: Path, environment: dict[str, str]) -> set[str]:
-    run(folder, environment, "dvc", "repro", "inputs", "dependencies")
+    run(folder, environment, "dvc", "repro", "inputs")
     return set(RUNNING.findall(run(folder, environment, "dvc", "repro", "--dry", "train")))
 
 
@@ -82,7 +82,9 @@ def test_a_second_repro_runs_nothing(finished, environment):
 def test_an_edited_model_trains_its_own_benchmark_anew(finished, environment, file, benchmark):
     path = finished / file
     text = path.read_text()
-    path.write_text(text + "\n# edited\n")
+    path.write_text(f'"""Say it in other words."""\n{text}\n# edited\n')
+    assert would_train(finished, environment) == set()
+    path.write_text(text + "\nEDITED = 1\n")
     assert would_train(finished, environment) == {
         f"train@0-{benchmark}-{variant}" for variant in ("float32", "mixed_float16")
     }

@@ -46,7 +46,7 @@ def finished(tmp_path_factory, environment) -> Path:
     make_project(folder, STUDY, PROFILE)
     (folder.parent / "opened").mkdir()
     done = dvc(folder, environment | opened_files(folder.parent), "repro")
-    assert len(RUNNING.findall(done)) == 2 + 2 + 1 + 4 + 2 + 5, done
+    assert len(RUNNING.findall(done)) == 2 + 2 + 4 + 2 + 5, done
     commit(folder)
     return folder
 
@@ -87,12 +87,16 @@ def would_run(folder: Path, environment: dict[str, str], *targets: str) -> set[s
 
 def would_train(folder: Path, environment: dict[str, str]) -> set[str]:
     """The runs that DVC would make, once it has seen what they depend on."""
-    dvc(folder, environment, "repro", "inputs", "dependencies")
+    dvc(folder, environment, "repro", "inputs")
     return would_run(folder, environment, "train")
 
 
-def append(path: Path, text: str = "\n# edited\n") -> None:
+def append(path: Path, text: str = "\nEDITED = 1\n") -> None:
     path.write_text(path.read_text() + text)
+
+
+def reword(path: Path) -> None:
+    path.write_text(f'"""Say it in other words."""\n{path.read_text()}\n# a remark\n')
 
 
 def edit_params(folder: Path, change) -> None:
@@ -160,29 +164,45 @@ def test_an_edited_model_retrains_what_uses_it(clone, environment):
 
 
 def test_another_image_retrains_and_another_readme_does_not(clone, environment):
-    append(clone / "README.md")
-    append(clone / "requirements" / "cuda.txt")
+    append(clone / "README.md", "\nedited\n")
+    append(clone / "requirements" / "cuda.txt", "\n# edited\n")
     assert would_train(clone, environment) == set()
-    append(clone / "Dockerfile")
+    append(clone / "Dockerfile", "\n# edited\n")
     assert would_train(clone, environment) == DENSE_RUNS | EFFICIENTNET_RUNS
 
 
 def test_a_newer_runtime_package_retrains_and_a_newer_linter_does_not(clone, environment):
     for name in ("development.txt", "workflow.txt"):
-        append(clone / "requirements" / name)
+        append(clone / "requirements" / name, "\n# edited\n")
     assert would_train(clone, environment) == set()
-    append(clone / "requirements" / "cpu.txt")
+    append(clone / "requirements" / "cpu.txt", "\n# edited\n")
     assert would_train(clone, environment) == DENSE_RUNS | EFFICIENTNET_RUNS
 
 
 def test_edited_code_of_training_retrains(clone, environment):
     append(clone / "pipeline" / "training" / "clock.py")
-    assert would_run(clone, environment, "dependencies") == {
-        "dependencies",
-        "inputs@small_dense",
-        "inputs@small_efficientnet",
-    }
+    assert would_run(clone, environment, "inputs") == {"inputs@small_dense", "inputs@small_efficientnet"}
     assert would_train(clone, environment) == DENSE_RUNS | EFFICIENTNET_RUNS
+
+
+def test_reworded_comments_and_docstrings_retrain_nothing(clone, environment):
+    for path in ("pipeline/training/clock.py", "pipeline/engine/__init__.py", "pipeline/models/dense.py"):
+        reword(clone / path)
+    assert would_train(clone, environment) == set()
+    assert not any(name.startswith("speed") for name in would_run(clone, environment))
+
+
+def test_a_variant_that_another_benchmark_gets_trains_and_times_there_alone(clone, environment):
+    edit_params(clone, lambda values: values["variants"]["mixed"].pop("benchmarks"))
+    assert would_train(clone, environment) == LEFT_OUT
+    assert {name for name in would_run(clone, environment) if name.startswith("speed")} == {"speed@small_efficientnet"}
+
+
+def test_every_model_is_built_before_any_run_trains(clone, environment):
+    append(clone / "pipeline" / "study" / "schema.py")
+    order = RUNNING.findall(dvc(clone, environment, "repro", "--dry", "--force"))
+    kinds = [name.partition("@")[0] for name in order]
+    assert max(i for i, kind in enumerate(kinds) if kind == "inputs") < kinds.index("train")
 
 
 def test_dvc_shows_something_useful(clone, environment):
@@ -317,13 +337,11 @@ def test_a_stage_depends_on_every_file_it_opens(stages, opened):
         stage.command: {file for file in opened[stage.command] if not inside(file, covered(stage) | stage.outputs)}
         for stage in stages
     }
-    missing["python -m stages.dependencies"].remove("dvc.yaml")  # from which it reads what it depends on
     assert not {command: files for command, files in missing.items() if files}
 
 
 def test_a_stage_opens_what_it_depends_on(finished, stages, opened):
-    """More would make results again for nothing. Digests, packages and the image have tests of their own."""
-    # Images of this repository are read where a data set is bundled, and there is one stage for all data sets.
+    """More would make results again for nothing. Digests, packages, image and bundled data have their own tests."""
     elsewhere = {"bundled", "inputs", "requirements", "Dockerfile", "params.yaml"}
     tracked = git(finished, "ls-files").splitlines()
     unopened = {

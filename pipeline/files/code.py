@@ -1,0 +1,72 @@
+"""Digest code: the files that a path holds, and what Python runs of each, without comments and docstrings."""
+
+import ast
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from pipeline.errors import InputError
+
+
+def digest(source: Path) -> str:
+    """Return the SHA-256 of every file in `source`, their names and what they hold, also behind links to folders.
+
+    Of Python's files comments and docstrings count for nothing. What is hidden (`.git`) and what Python compiled is
+    left out.
+
+    Raises:
+        InputError: there is no `source`.
+    """
+    check_exists(source)
+    found = hashlib.sha256()
+    for path in files_of_code(source):
+        found.update(f"{path.relative_to(source.parent)} {file_digest(path)}\n".encode())
+    return found.hexdigest()
+
+
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 of what Python runs of a file, or of its bytes where it is no Python."""
+    content = path.read_bytes()
+    if path.suffix == ".py":
+        try:
+            tree = ast.parse(content)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            pass
+        else:
+            content = _without_texts(tree).encode()
+    return hashlib.sha256(content).hexdigest()
+
+
+def files_of_code(source: Path) -> list[Path]:
+    """List the files that `digest` covers, in its order."""
+    return [source] if source.is_file() else sorted(_files(source))
+
+
+def check_exists(source: Path) -> None:
+    """Raise `InputError` where there is no `source`."""
+    if not os.path.exists(source):  # noqa: PTH110  Path.exists fails for a name that is too long
+        raise InputError(f"{str(source)[:300]} does not exist. `source` is the file or folder that holds your module.")
+
+
+def _without_texts(tree: ast.AST) -> str:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            node.body = [part for part in node.body if not _is_text(part)] or [ast.Pass()]
+    return ast.unparse(tree)
+
+
+def _is_text(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def _files(source: Path) -> Iterator[Path]:
+    entered: set[Path] = set()  # a link may lead back
+    for name, folders, files in os.walk(source, followlinks=True):
+        entered.add(Path(name).resolve())
+        folders[:] = [
+            folder
+            for folder in sorted(folders)
+            if not folder.startswith(".") and folder != "__pycache__" and Path(name, folder).resolve() not in entered
+        ]
+        yield from (Path(name, file) for file in files if not file.startswith(".") and Path(name, file).is_file())
