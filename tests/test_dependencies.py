@@ -100,7 +100,7 @@ def test_what_decides_no_run_is_in_no_file(changed):
         ("pipeline/training/clock.py", {"mnist_dense", "cifar100_efficientnet_b0"}),
         ("pipeline/models/dense.py", {"mnist_dense"}),
         ("pipeline/report/figures.py", set()),
-        ("pipeline/claims/judges.py", set()),
+        ("pipeline/claims/verdicts.py", set()),
     ],
 )
 def test_an_edited_line_of_code_trains_what_runs_it_and_a_reworded_comment_nothing(changed, path, benchmarks):
