@@ -1,1 +1,1 @@
-"""Define the record of a run: the one file that training writes and everything after it reads."""
+"""Define what training and measuring write, and everything after them reads: records of runs and blocks of speed."""
