@@ -1,4 +1,4 @@
-"""Train one run of the study: one benchmark, one variant, one seed."""
+"""Train one run of the study: one benchmark, one variant, one seed, in a child of this process."""
 
 import time
 
@@ -6,14 +6,15 @@ PROCESS_STARTED = time.perf_counter()  # before the imports, which are part of w
 
 import argparse  # noqa: E402
 import signal  # noqa: E402
+import sys  # noqa: E402
 import threading  # noqa: E402
 
 from pipeline.errors import InputError  # noqa: E402
 from pipeline.machine.engine_choice import choose_engine  # noqa: E402
 from pipeline.machine.image import installed_runtime  # noqa: E402
-from pipeline.machine.job import end_with_it  # noqa: E402
 from pipeline.records.schema import RunRecord  # noqa: E402
 from pipeline.study.schema import RunKey, load_study  # noqa: E402
+from pipeline.training import parent  # noqa: E402
 from stages import run  # noqa: E402
 
 
@@ -40,13 +41,17 @@ def main(arguments: argparse.Namespace) -> None:
     installed = installed_runtime()
     if installed not in (None, study.runtime):
         raise InputError(f"runtime: the study wants {study.runtime}, and the packages here are those of {installed}.")
+    ending = threading.Event()
+    signal.signal(signal.SIGUSR1, lambda *_: ending.set())  # by which a scheduler warns that time is running out
+    child, pipe = parent.fork()
+    if child:
+        sys.exit(parent.wait(child, pipe, study, key, tell))
+
     choose_engine(study.engine, [study.variants[key.variant].policy])
     from pipeline import engine  # which takes seconds to import
     from pipeline.training.run import train
 
-    ending = threading.Event()
-    signal.signal(signal.SIGUSR1, lambda *_: ending.set())  # by which a scheduler warns that time is running out
-    train(study, key, PROCESS_STARTED, ending=ending, tell=tell)
+    tell(train(study, key, PROCESS_STARTED, ending=ending, tell=pipe.send))
     engine.end_process()
 
 
@@ -61,5 +66,4 @@ if __name__ == "__main__":
     parser.add_argument("--benchmark", required=True, help="a benchmark of params.yaml")
     parser.add_argument("--variant", required=True, help="a variant of params.yaml")
     parser.add_argument("--seed", required=True, type=int, help="a seed of params.yaml")
-    end_with_it("the same command goes on after the last whole epoch.")
     run(main, parser)

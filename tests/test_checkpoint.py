@@ -14,6 +14,7 @@ from pipeline.records.schema import Disturbance
 from pipeline.study.schema import RunKey
 from pipeline.training import checkpoint, run
 from pipeline.training.checkpoint import Checkpoint
+from pipeline.training.so_far import Progress, unfinished
 
 KEY = RunKey("wide", "float32", 0)
 QUIET = Disturbance(**dict.fromkeys(Disturbance.model_fields))
@@ -93,8 +94,8 @@ def test_a_write_that_is_ended_in_its_middle_leaves_the_checkpoint_before_it(wor
         train(workspace, ending=True)
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(2)])
     model.compile("adam")
-    kept = Checkpoint(workspace / checkpoint.CHECKPOINTS, KEY, {})
-    kept.save(model, checkpoint.Progress([], QUIET))
+    kept = Checkpoint(unfinished(workspace, KEY), {})
+    kept.save(model, Progress([], QUIET))
     before = {path: path.read_bytes() for path in saved(workspace) if path.is_file()}
 
     write, written = np.lib.format.write_array, []
@@ -106,7 +107,7 @@ def test_a_write_that_is_ended_in_its_middle_leaves_the_checkpoint_before_it(wor
 
     monkeypatch.setattr("numpy.lib.format.write_array", full)
     with pytest.raises(OSError, match="No space left"):
-        kept.save(model, checkpoint.Progress([], QUIET))
+        kept.save(model, Progress([], QUIET))
     assert {path: path.read_bytes() for path in before} == before
 
 
@@ -117,9 +118,9 @@ def test_random_state_goes_on_where_it_was(workspace):
     model.compile("adam", loss="mse", jit_compile=ENGINE == "jax")
     model.optimizer.build(model.trainable_variables)
     images, targets = np.ones((8, 64), np.float32), np.ones((8, 2), np.float32)
-    kept = Checkpoint(workspace / checkpoint.CHECKPOINTS, KEY, {})
+    kept = Checkpoint(unfinished(workspace, KEY), {})
     model.train_on_batch(images, targets)
-    kept.save(model, checkpoint.Progress([], QUIET))
+    kept.save(model, Progress([], QUIET))
     first = [float(model.train_on_batch(images, targets)) for _ in range(3)]
     kept.restore(model)
     assert [float(model.train_on_batch(images, targets)) for _ in range(3)] == first

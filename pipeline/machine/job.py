@@ -56,10 +56,17 @@ def when_it_ends(tell: Callable[[], None]) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def end_with_it(words: str) -> None:
+def clear_line() -> None:
+    """Clear the live line of a terminal."""
+    if sys.stdout.isatty():
+        os.write(sys.stdout.fileno(), b"\r\x1b[2K")
+
+
+def end_with_it(words: str, first: Callable[[], None] = lambda: None) -> None:
     """End this process at once on SIGHUP, SIGINT and SIGTERM, and within about a second of the end of an ancestor.
 
-    It says `words` then. Python runs no handler before a call of the engine returns, which may take minutes.
+    It calls `first` and says `words` then. Python runs no handler before a call of the engine returns, which may take
+    minutes.
     Call this before there are threads: they inherit blocked signals, so that one thread receives them.
     """
     signals = {name for name in ENDING if signal.getsignal(name) != signal.SIG_IGN}
@@ -73,8 +80,8 @@ def end_with_it(words: str) -> None:
             # A process that was stopped and goes on (Ctrl-Z and `fg`) receives one whose number Python made up.
             number = received.si_signo if received and received.si_signo in signals else None
         try:
-            if sys.stdout.isatty():
-                os.write(sys.stdout.fileno(), b"\r\x1b[2K")  # the live line
+            first()
+            clear_line()
             os.write(sys.stderr.fileno(), f"interrupted: {words}\n".encode())
         finally:  # whoever read it may be gone
             os._exit(128 + (number or signal.SIGTERM))

@@ -13,7 +13,7 @@ from pipeline.records.planned import Count
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Seconds = Annotated[float, Field(ge=0, le=1e9)]
-# By which a run may outlast its limit, where the thread that ends it had to wait.
+# By which a run may outlast its limit: it counts from when its process had told where it trains.
 OVERTIME_SECONDS = 60.0
 
 

@@ -6,12 +6,11 @@ They lie outside the run's folder, because DVC removes that before it runs a sta
 import hashlib
 import json
 import os
-import shutil
 import sys
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import keras
 import numpy as np
@@ -19,30 +18,21 @@ import numpy as np
 from pipeline.files.code import digest
 from pipeline.files.writing import whole
 from pipeline.records.schema import Disturbance, EpochRecord
-from pipeline.study.schema import RunKey
-
-CHECKPOINTS = Path(".cache/checkpoints")
-
-
-class Progress(NamedTuple):
-    """The part of a run that is done."""
-
-    epochs: list[EpochRecord]
-    disturbance: Disturbance | None
+from pipeline.training.so_far import NOTHING, Progress
 
 
 class Checkpoint:
-    """The checkpoint of one run under `root`, as of its last whole epoch.
+    """The checkpoint of one run in `folder`, as of its last whole epoch.
 
     Args:
         determinants: everything that decides what the run computes and how fast, ready for JSON. A checkpoint that
             was saved under others is not found, and goes when the run is finished.
     """
 
-    def __init__(self, root: Path, key: RunKey, determinants: dict[str, Any]) -> None:
+    def __init__(self, folder: Path, determinants: dict[str, Any]) -> None:
         text = json.dumps(determinants | {"source": digest(Path(__file__).parents[1])}, sort_keys=True)
-        self._folder = root / f"{key.benchmark}-{key.variant}-{key.seed}"
-        self._path = self._folder / f"{hashlib.sha256(text.encode()).hexdigest()}.npz"
+        self.folder = folder
+        self._path = folder / f"{hashlib.sha256(text.encode()).hexdigest()}.npz"
 
     def save(self, model: keras.Model, progress: Progress) -> None:
         """Keep the variables of `model` and its optimizer, random state and loss scale among them, in one step."""
@@ -70,10 +60,10 @@ class Checkpoint:
                 variables = _variables(model)
                 arrays = [saved[f"arr_{index}"] for index in range(len(variables))]
         except FileNotFoundError:
-            return Progress([], None)
+            return NOTHING
         except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile) as error:
             print(f"{self._path} is damaged ({error}); the run starts again.", file=sys.stderr)
-            return Progress([], None)
+            return NOTHING
         for variable, array in zip(variables, arrays, strict=True):
             now = _array(variable)
             variable.assign(np.frombuffer(array.tobytes(), now.dtype).reshape(now.shape))
@@ -81,10 +71,6 @@ class Checkpoint:
             [EpochRecord.model_validate(epoch) for epoch in read["epochs"]],
             Disturbance.model_validate(read["disturbance"]),
         )
-
-    def remove(self) -> None:
-        """Remove what was kept of the run, now that it is finished."""
-        shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def _variables(model: keras.Model) -> Sequence[keras.Variable]:

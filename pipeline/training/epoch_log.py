@@ -1,8 +1,6 @@
 """Scalars and histograms of every epoch, for TensorBoard."""
 
-import contextlib
-import tempfile
-from collections.abc import Iterator
+import shutil
 from pathlib import Path
 
 import keras
@@ -13,12 +11,11 @@ from pipeline.records.schema import EpochRecord
 
 
 class EpochLog:
-    """Keep what an epoch measured and the distribution of every weight, in TensorBoard's event files."""
+    """Keep what an epoch measured and the distribution of every weight, in TensorBoard's event files in `folder`."""
 
-    def __init__(self, model: keras.Model) -> None:
-        self._model = model
-        self._folder = tempfile.TemporaryDirectory()
-        self._writer = SummaryWriter(self._folder.name)
+    def __init__(self, model: keras.Model, folder: Path) -> None:
+        shutil.rmtree(folder, ignore_errors=True)
+        self._model, self._writer = model, SummaryWriter(str(folder))
 
     def write(self, epoch: EpochRecord) -> None:
         """Call it after an epoch, outside the timed window."""
@@ -28,10 +25,7 @@ class EpochLog:
         for variable, values in zip(self._model.weights, self._model.get_weights(), strict=True):
             if variable.trainable and np.isfinite(values).all():
                 self._writer.add_histogram(variable.path, values.astype(np.float32), epoch.epoch)
+        self._writer.flush()  # the process may be ended at any time
 
-    @contextlib.contextmanager
-    def folder(self) -> Iterator[Path]:
-        """Yield the finished files; they are gone after the block."""
+    def close(self) -> None:
         self._writer.close()
-        with self._folder as name:
-            yield Path(name)

@@ -1,5 +1,6 @@
 """One run: one benchmark, one variant, one seed, from the arrays to the run's folder."""
 
+import datetime
 import math
 import threading
 import time
@@ -14,22 +15,25 @@ import keras
 
 from pipeline.data import datasets
 from pipeline.data.batches import ShuffledBatches, WholeBatches
+from pipeline.data.datasets import Dataset
 from pipeline.errors import UnfinishedRunError
 from pipeline.files.code import digest
+from pipeline.machine import environment
 from pipeline.machine.disturbance import Watch
 from pipeline.machine.locking import LOCKS, alone
 from pipeline.records.schema import EpochRecord, Outcome, RunRecord
+from pipeline.records.writing import finished_at
 from pipeline.study.benchmark import Imported
 from pipeline.study.schema import RunKey, Study
 from pipeline.training.building import build_model, compile_model, weights_digest
-from pipeline.training.checkpoint import CHECKPOINTS, Checkpoint
+from pipeline.training.checkpoint import Checkpoint
 from pipeline.training.clock import EpochClock
 from pipeline.training.epoch_log import EpochLog
 from pipeline.training.evaluation import score
-from pipeline.training.in_progress import RunInProgress
 from pipeline.training.loops import LOOPS
 from pipeline.training.precision import check_model, loss_scale_now, observed_dtypes
 from pipeline.training.progress import ProgressLine
+from pipeline.training.so_far import Notes, Progress, SoFar, Tested, finish, unfinished
 
 COMPILED = Path(".cache/xla")
 PATIENCE_SECONDS = 5  # until the process before this one, whose parents have ended, has noticed that
@@ -41,18 +45,17 @@ def train(
     process_started: float,
     root: Path = Path(),
     ending: threading.Event | None = None,
-    tell: Callable[[RunRecord], None] = lambda _: None,
+    tell: Callable[[SoFar], None] = lambda _: None,
 ) -> RunRecord:
     """Make the run `key` of `study`, write its folder under `root` and return its record.
 
-    Divergence and lack of memory are outcomes in the record, not errors. So is a run that lasts longer than the study's
-    `max_run_seconds`: it ends wherever it is, and its process with it. A run whose process was ended goes on after its
-    last whole epoch.
+    Divergence and lack of memory are outcomes in the record, not errors. A run whose process was ended goes on after
+    its last whole epoch.
 
     Args:
         process_started: `time.perf_counter()` at the start of the process; start-up time counts from there.
         ending: once it is set, the epoch in progress is the last that this process trains.
-        tell: is told of the record once it is written.
+        tell: is told what is known of the run, whenever it is more.
 
     Raises:
         InputError: the data are missing or damaged, there are fewer devices than asked for, or the model does not have
@@ -66,99 +69,122 @@ def train(
     lock = root / LOCKS / (str(key.directory).replace("/", "-") + ".lock")
     data = datasets.load_dataset(benchmark.dataset, benchmark.split, root / datasets.DATA)
     with alone(lock, str(key.directory), PATIENCE_SECONDS), engine.data_parallel(study.devices):
-        run = RunInProgress(study, key, data, root, process_started, tell)
+        finished_before = finished_at(root / key.directory)
+        watch = Watch(engine.gpu_places()[: study.devices])
+        notes = Notes(_start(study, data, process_started), tell)
         outcome: Outcome
+        tested = None
         try:
-            model = _prepare(run)
-            outcome = _train(run, model, ending or threading.Event())
+            model, checkpoint = _prepare(study, key, data, notes, unfinished(root, key))
+            outcome = _train(study, key, data, model, checkpoint, notes, ending or threading.Event())
             if outcome == "completed":
-                _test(run, model)
+                tested = _test(study, key, data, model)
         except Exception as error:
             if not engine.is_out_of_memory(error):
                 raise
             outcome = "out_of_memory"
-        return run.finish(outcome)
+        if notes.so_far.memory["peak_bytes"] is None:
+            notes.add(memory=_peak())
+        return finish(study, key, notes.so_far, outcome, watch, root, finished_before, tested)
 
 
-def _prepare(run: RunInProgress) -> keras.Model:
+def _start(study: Study, data: Dataset, process_started: float) -> SoFar:
+    facts = {
+        "started_at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "environment": environment.describe(study.runtime, engine.accelerators(), engine.version(), engine.kernels()),
+        "data_sha256": data.sha256,
+        "data_source": data.came_from,
+    }
+    return SoFar(process_started, facts, data.test.labels)
+
+
+def _prepare(study: Study, key: RunKey, data: Dataset, notes: Notes, folder: Path) -> tuple[keras.Model, Checkpoint]:
     """Build and compile the model, and restore what an earlier process made of it."""
-    benchmark, variant, data = run.benchmark, run.variant, run.data
+    benchmark, variant = study.benchmarks[key.benchmark], study.variants[key.variant]
     engine.set_tf32(variant.tf32)
     model, initial_weights_sha256 = build_model(
-        benchmark, variant.policy, data.num_classes, data.num_channels, run.key.seed
+        benchmark, variant.policy, data.num_classes, data.num_channels, key.seed
     )
     compile_model(model, benchmark, variant)
     # Now, because a model that ran out of memory on JAX has no values any more.
-    run.known |= {
-        "initial_weights_sha256": initial_weights_sha256,
-        "initial_loss_scale": loss_scale_now(model.optimizer),
-        "num_parameters": model.count_params(),
-    }
-    run.memory["weights_bytes"] = sum(weight.nbytes for weight in model.get_weights())
-    _predict_first(run, model)
-    run.log = EpochLog(model) if run.study.tensorboard else None
+    notes.add(
+        facts={
+            "initial_weights_sha256": initial_weights_sha256,
+            "initial_loss_scale": loss_scale_now(model.optimizer),
+            "num_parameters": model.count_params(),
+        },
+        memory={"weights_bytes": sum(weight.nbytes for weight in model.get_weights())},
+    )
+    # A prediction is traced outside every timed window; it shows the output's real dtype.
+    # XLA compiles for one shape: there it has to be the one of validation.
+    num_first = benchmark.evaluation_batch_size if engine.COMPILES_SHAPES else study.devices
+    probabilities = engine.predict(model, WholeBatches(data.validation.images[:num_first], num_first))
+    dtypes = observed_dtypes(model, str(probabilities.dtype))
+    check_model(key.benchmark, benchmark, variant.policy, dtypes, probabilities)
+    notes.add(facts={f"{name}_dtype": dtype for name, dtype in dtypes._asdict().items()})
+
     inputs = {"data": data.sha256, "initial_weights": initial_weights_sha256}
     if isinstance(benchmark.model, Imported):
         inputs["model"] = digest(Path(benchmark.model.source))
-    decided = determinants(run.study, run.key, run.known["environment"]) | inputs
-    run.checkpoint = Checkpoint(run.root / CHECKPOINTS, run.key, decided)
-    run.resume(run.checkpoint.restore(model))
-    return model
+    checkpoint = Checkpoint(folder, determinants(study, key, notes.so_far.facts["environment"]) | inputs)
+    earlier = checkpoint.restore(model)
+    notes.add(earlier=earlier, epochs=earlier.epochs)
+    return model, checkpoint
 
 
-def _predict_first(run: RunInProgress, model: keras.Model) -> None:
-    """Trace a prediction outside every timed window; it shows the output's real dtype."""
-    # XLA compiles for one shape: there it has to be the one of validation.
-    num_first = run.benchmark.evaluation_batch_size if engine.COMPILES_SHAPES else run.study.devices
-    probabilities = engine.predict(model, WholeBatches(run.data.validation.images[:num_first], num_first))
-    dtypes = observed_dtypes(model, str(probabilities.dtype))
-    check_model(run.key.benchmark, run.benchmark, run.variant.policy, dtypes, probabilities)
-    run.known |= {f"{name}_dtype": dtype for name, dtype in dtypes._asdict().items()}
-
-
-def _train(run: RunInProgress, model: keras.Model, ending: threading.Event) -> Outcome:
-    benchmark, variant, key = run.benchmark, run.variant, run.key
-    batch_size = benchmark.batch_size * variant.batch_multiplier
-    batches = ShuffledBatches(run.data.train, batch_size, key.seed)
+def _train(
+    study: Study,
+    key: RunKey,
+    data: Dataset,
+    model: keras.Model,
+    checkpoint: Checkpoint,
+    notes: Notes,
+    ending: threading.Event,
+) -> Outcome:
+    benchmark, variant, earlier = study.benchmarks[key.benchmark], study.variants[key.variant], notes.so_far.earlier
+    batches = ShuffledBatches(data.train, benchmark.batch_size * variant.batch_multiplier, key.seed)
     title = f"{key.benchmark} {key.variant} seed {key.seed}"
-    progress = ProgressLine(title, benchmark.num_epochs, len(run.data.train.labels))
-    run.progress = progress
-    run.watch = watch = Watch(engine.gpu_places()[: run.study.devices])
+    progress = ProgressLine(title, benchmark.num_epochs, len(data.train.labels))
+    log = EpochLog(model, checkpoint.folder / "tensorboard") if study.tensorboard else None
+    watch = Watch(engine.gpu_places()[: study.devices])
+
+    def measured() -> dict[str, Any]:
+        return {"memory": _peak(), "disturbance": watch.finish().worst(earlier.disturbance)}
 
     def after_epoch(epoch: EpochRecord) -> None:
         watch.look()
         progress.epoch(epoch)
-        if run.log:
-            run.log.write(epoch)
+        if log:
+            log.write(epoch)
+        notes.add(epochs=[*clock.epochs], **measured())
         if not clock.diverged and epoch.epoch < benchmark.num_epochs:
-            run.save_checkpoint(model, watch.finish().worst(run.earlier.disturbance))
+            checkpoint.save(model, Progress(clock.epochs, notes.so_far.disturbance))
             if ending.is_set():
                 raise UnfinishedRunError(f"{key.directory} has epoch {epoch.epoch} of {benchmark.num_epochs} behind it")
 
     clock = EpochClock(
-        lambda: score(model, run.data.validation, benchmark.evaluation_batch_size)[:2],
-        after_epoch,
-        run.earlier.epochs,
+        lambda: score(model, data.validation, benchmark.evaluation_batch_size)[:2], after_epoch, earlier.epochs
     )
-    run.epochs = clock.epochs  # which grows as the clock ticks
-    run.startup_seconds = time.perf_counter() - run.process_started
+    notes.add(startup_seconds=time.perf_counter() - notes.so_far.process_started)
     engine.reset_peak_memory()
     try:
         LOOPS[variant.loop](model, batches, range(len(clock.epochs), benchmark.num_epochs), [clock, progress])
     finally:
         progress.close()
-        run.measure_memory()
-        run.known["disturbance"] = watch.finish().worst(run.earlier.disturbance)
+        if log:
+            log.close()
+        notes.add(**measured())
     return "diverged" if clock.diverged else "completed"
 
 
-def _test(run: RunInProgress, model: keras.Model) -> None:
-    test_loss, test_accuracy, run.predicted = score(model, run.data.test, run.benchmark.evaluation_batch_size)
-    run.final_weights_sha256 = weights_digest(model.get_weights())
-    run.scores |= {
-        "test_loss": test_loss if math.isfinite(test_loss) else None,
-        "test_accuracy": test_accuracy,
-    }
+def _peak() -> dict[str, Any]:
+    return dict(zip(("peak_bytes", "peak_kind"), engine.peak_memory(), strict=True))
+
+
+def _test(study: Study, key: RunKey, data: Dataset, model: keras.Model) -> Tested:
+    loss, accuracy, predicted = score(model, data.test, study.benchmarks[key.benchmark].evaluation_batch_size)
+    scores = {"test_loss": loss if math.isfinite(loss) else None, "test_accuracy": accuracy}
+    return Tested(scores, predicted, weights_digest(model.get_weights()))
 
 
 def determinants(study: Study, key: RunKey, surroundings: dict[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
+import psutil
 import pytest
 import yaml
 from conftest import REPOSITORY, benchmark, small_study
@@ -129,6 +130,22 @@ def test_a_run_that_is_ended_leaves_the_terminal_as_it_was_and_its_checkpoint(pr
     assert (ended, has_a_cursor(shown)) == (0, True)
     record = json.loads((project / "runs" / "wide" / "float32" / "seed-0" / "record.json").read_text())
     assert record["resumed"]
+
+
+@pytest.mark.parametrize("killed", ["parent", "child"])
+def test_a_run_ends_with_either_of_its_two_processes(project, killed):
+    """As where the system lacks memory and kills one: there is no record, and the run goes on from its checkpoint."""
+    environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
+    with psutil.Popen(
+        [sys.executable, *TRAIN], cwd=project, env=environment, stdout=subprocess.PIPE, text=True
+    ) as parent:
+        next(line for line in parent.stdout if "epoch 3/100" in line)
+        (child,) = parent.children()
+        (parent if killed == "parent" else child).kill()
+        assert parent.wait(10) == -signal.SIGKILL
+    assert psutil.wait_procs([child], 10)[1] == []
+    assert list((project / ".cache" / "checkpoints").rglob("*.npz"))
+    assert not (project / "runs").exists()
 
 
 def test_a_run_without_memory_leaves_the_terminal_as_it_was(project):
