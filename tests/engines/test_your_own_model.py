@@ -19,7 +19,7 @@ RUNNING = re.compile(r"^Running stage '([^']+)'", re.MULTILINE)
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("tfds")
-    write_fake_tfds(folder, ["fashion_mnist", "cifar10"], num_train=2500, num_test=100)
+    write_fake_tfds(folder, ["cifar10"], num_train=2500, num_test=100)
     kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONWARNINGS")}
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     return kept | {"PATH": path, "TFDS_DATA_DIR": str(folder)}
