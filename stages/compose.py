@@ -76,7 +76,11 @@ def _compose(settings: list[str], path: Path) -> None:
             raise InputError(f"PROFILE is one of {', '.join(profiles)}. Received: {value}")
     if "size=small" in settings and not {f"profile={name}" for name in profiles if name != "quick"} & set(settings):
         raise InputError("quick is small as it is: leave out SMALL=1, or name another PROFILE")
-    compose_and_dump(str(path), str(CONF.absolute()), None, "config", "", settings)
+    try:
+        compose_and_dump(str(path), str(CONF.absolute()), None, "config", "", settings)
+    except Exception as error:  # whatever Hydra and OmegaConf raise
+        first = (str(error).splitlines() or [type(error).__name__])[0]
+        raise InputError(f"{' '.join(settings)}: can't be composed: {first}") from None
     load_study(path)
 
 

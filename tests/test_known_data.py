@@ -304,7 +304,7 @@ def test_the_original_files_of_mnist_are_read(server, monkeypatch):
         ("refuses", "not from original: 503 Server Error"),
         ("breaks", "not from original: Connection broken: IncompleteRead("),
         ("stalls", "not from original: "),
-        ("other", "not from original: SHA256 hash of downloaded file"),
+        ("other", "not from original: it sent another file than the original"),
         ("slow", "original is too slow ("),
     ],
 )
@@ -312,7 +312,7 @@ def test_a_host_that_fails_is_left_for_the_next(served, capsys, how, said):
     served(original=how, huggingface="right")
     parts, came_from = hosts.fetch("cifar100")
     assert (same_as_whole(parts), came_from) == (True, "huggingface")
-    (line,) = capsys.readouterr().out.splitlines()
+    _folder, line = capsys.readouterr().out.splitlines()
     assert line.startswith(f"cifar100: {said}")
 
 
@@ -322,7 +322,7 @@ def test_a_host_that_nobody_hears_is_left_for_the_next(served, capsys):
         addresses=["http://127.0.0.1:9/a.tar.gz"]
     )
     assert hosts.fetch("cifar100")[1] == "huggingface"
-    said = capsys.readouterr().out
+    said = capsys.readouterr().out.splitlines(keepends=True)[1]
     assert said.startswith("cifar100: not from original: ")
     assert said.endswith("[Errno 111] Connection refused\n")
 
@@ -338,7 +338,7 @@ def test_other_images_are_refused_by_name_and_not_kept(served, capsys):
 def test_a_slow_host_is_better_than_none(served, capsys):
     served(original="slow", huggingface="refuses")
     assert same_as_whole(hosts.fetch("cifar100")[0])
-    assert len(capsys.readouterr().out.splitlines()) == 2
+    assert len(capsys.readouterr().out.splitlines()) == 3  # of the folder, too
 
 
 def test_what_was_fetched_is_not_fetched_again(served):
@@ -353,7 +353,7 @@ def test_where_no_host_has_it_the_last_line_says_what_to_do(served, tmp_path):
     with pytest.raises(InputError) as caught:
         prepare("images", DatasetSource(tfds="cifar100"), tmp_path / "data")
     lines = str(caught.value).splitlines()
-    assert [line.split(":")[0] for line in lines[1:4]] == [
+    assert [line.split(":")[0] for line in lines[2:5]] == [
         "  not from original",
         "  not from huggingface",
         "  not from fastai",
@@ -369,6 +369,20 @@ def test_a_variable_names_the_sources_in_their_order(served, server, monkeypatch
     assert hosts.fetch("cifar100")[1] == "fastai"
     monkeypatch.setenv(hosts.ORDER, f"{server}/right")
     assert hosts.fetch("cifar100")[1] == server.removeprefix("http://")
-    monkeypatch.setenv(hosts.ORDER, "fast.ai")
-    with pytest.raises(InputError, match="DATA_SOURCES: must name, between commas, folder, original"):
-        hosts.fetch("cifar100")
+    for wrong in ("huggingface, fast.ai", "file:///somewhere", "pytorch"):  # the last has MNIST alone
+        monkeypatch.setenv(hosts.ORDER, wrong)
+        with pytest.raises(InputError, match="DATA_SOURCES: for cifar100 it must name, between commas, folder, orig"):
+            hosts.fetch("cifar100")
+
+
+def test_a_password_of_a_mirror_is_not_told(served, server, monkeypatch):
+    served(original="right", huggingface="right")
+    monkeypatch.setenv(hosts.ORDER, f"{server.replace('//', '//somebody:secret@')}/right")
+    assert hosts.fetch("cifar100")[1] == server.removeprefix("http://")
+
+
+def test_a_folder_that_lacks_the_data_set_is_named(served, capsys, tmp_path):
+    served(original="right")
+    hosts.fetch("cifar100")
+    said = f"cifar100: not from the folder {tmp_path / 'tfds'}: it has no cifar100/<version>/dataset_info.json\n"
+    assert capsys.readouterr().out == said

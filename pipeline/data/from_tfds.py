@@ -71,6 +71,11 @@ def _builder(source: DatasetSource) -> Any:
 
 
 def _download(source: DatasetSource, builder: Any) -> None:
+    import tensorflow_datasets as tfds
+
+    tfds.disable_progress_bar()  # which is for terminals, and this is told of in lines
+    if not builder.is_prepared():
+        print(f"TFDS prepares {source.tfds}; without a route to its host it tries for some minutes", flush=True)
     try:
         builder.download_and_prepare()
     except Exception as error:

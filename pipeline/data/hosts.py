@@ -5,7 +5,7 @@ import io
 import os
 import tarfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -73,8 +73,9 @@ def fetch(name: str) -> tuple[dict[str, Part], str]:
             _tell(name, f"not from {source.host}: {_reason(error)}", reasons)
     raise InputError(
         f"{name} could not be had from anywhere:\n" + "\n".join(f"  {reason}" for reason in reasons) + "\n"
-        f"Connect this machine to the network and run the command again; or set {ORDER} to the address of a mirror "
-        "of the original files.\n"
+        "`make repro PROFILE=quick` needs no network for its images.\n"
+        f"Connect this machine to the network and run the command again; or set {ORDER} to the address of a folder "
+        f"that holds {_file_name(SOURCES[name]['original'].addresses[0])}.\n"
         f"Or copy ~/tensorflow_datasets/{name} from a machine that has it, and set TFDS_DATA_DIR to the folder in "
         "which the copy lies."
     )
@@ -91,28 +92,34 @@ def _reason(error: Any) -> str:
     while isinstance(inner, Exception):
         error, inner = inner, getattr(inner, "reason", None) or next(iter(inner.args), None)
     text = error.args[0] if error.args and isinstance(error.args[0], str) else str(error)
+    if "does not match the known hash" in text:  # pooch says so in 300 letters
+        return "it sent another file than the original"
     return (text.strip().splitlines() or [type(error).__name__])[0]
 
 
-def _sources(name: str) -> Iterator[Source]:
+def _sources(name: str) -> list[Source]:
     known = SOURCES[name]
-    wanted = os.environ.get(ORDER) or ",".join(["folder", *known])
-    for word in filter(None, map(str.strip, wanted.split(","))):
+    named = os.environ.get(ORDER)
+    found = []
+    for word in filter(None, map(str.strip, (named or ",".join(["folder", *known])).split(","))):
         if word == "folder":
-            folder = prepared_folder(name)
-            if folder:
-                yield Source(f"the folder {folder}", [], lambda name, _: read_prepared(name))
-        elif "://" in word:
-            files = [PurePosixPath(urlsplit(address).path).name for address in known["original"].addresses]
-            addresses = [f"{word.rstrip('/')}/{file}" for file in files]
-            yield known["original"]._replace(host=urlsplit(word).netloc, addresses=addresses)
+            if named or os.environ.get("TFDS_DATA_DIR") or prepared_folder(name):
+                found.append(Source(f"the folder {tfds_folder()}", [], read_prepared))
+        elif word.startswith(("http://", "https://")):
+            addresses = [f"{word.rstrip('/')}/{_file_name(address)}" for address in known["original"].addresses]
+            host = urlsplit(word).netloc.rpartition("@")[2]  # without a password, because it is told and published
+            found.append(known["original"]._replace(host=host, addresses=addresses))
         elif word in known:
-            yield known[word]
-        elif word not in {each for sources in SOURCES.values() for each in sources}:
-            raise InputError(
-                f"{ORDER}: must name, between commas, folder, {', '.join(known)}, or the address of a mirror. "
-                f"Received: {word!r}"
-            )
+            found.append(known[word])
+        elif not any(word in sources for sources in SOURCES.values()):
+            found = []
+            break
+    if not found:
+        raise InputError(
+            f"{ORDER}: for {name} it must name, between commas, folder, {', '.join(known)}, or the http(s) address of "
+            f"a folder that holds {_file_name(known['original'].addresses[0])}. Received: {named!r}"
+        )
+    return found
 
 
 def _from(source: Source, name: str, min_bytes_per_second: float) -> tuple[dict[str, Part], str]:
@@ -126,7 +133,7 @@ def _from(source: Source, name: str, min_bytes_per_second: float) -> tuple[dict[
 
 
 def _fetched(name: str, host: str, address: str, min_bytes_per_second: float) -> Path:
-    file = PurePosixPath(urlsplit(address).path).name
+    file = _file_name(address)
     pooch.get_logger().setLevel("WARNING")  # what it does is told below
 
     def download(address: str, output: Any, _: Any) -> None:
@@ -158,14 +165,24 @@ def _download(what: str, address: str, output: Any, min_bytes_per_second: float)
                 told = now
 
 
+def _file_name(address: str) -> str:
+    return PurePosixPath(urlsplit(address).path).name
+
+
+def tfds_folder() -> Path:
+    """Return the folder in which TFDS keeps what it has prepared."""
+    return Path(os.environ.get("TFDS_DATA_DIR") or "~/tensorflow_datasets").expanduser()
+
+
 def prepared_folder(name: str) -> Path | None:
     """Return the folder of the data set `name` that TFDS has prepared on this machine, without importing TFDS."""
-    root = Path(os.environ.get("TFDS_DATA_DIR") or "~/tensorflow_datasets").expanduser()
-    return next((path.parent for path in sorted(root.glob(f"{name}/*/dataset_info.json"), reverse=True)), None)
+    return next((path.parent for path in tfds_folder().glob(f"{name}/*/dataset_info.json")), None)
 
 
-def read_prepared(name: str) -> dict[str, Part]:
+def read_prepared(name: str, _: object = None) -> dict[str, Part]:
     """Read the data set `name` with TFDS, which finds it under TFDS_DATA_DIR."""
+    if not prepared_folder(name):
+        raise InputError(f"it has no {name}/<version>/dataset_info.json")
     import pipeline.engine  # noqa: F401  TensorFlow, which takes seconds, without its chatter
 
     # isort: split

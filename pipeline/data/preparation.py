@@ -29,7 +29,7 @@ def prepare(name: str, source: DatasetSource, root: Path = DATA) -> Path:
     """
     where = f"datasets.{name}"
     known = source.bundled or (
-        source.tfds if source.tfds in KNOWN and not (source.image or source.image_size) else None
+        source.tfds if source.tfds in hosts.SOURCES and not (source.image or source.image_size) else None
     )
     batches: dict[str, Iterable[Part]]
     if known:

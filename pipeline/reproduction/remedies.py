@@ -33,6 +33,8 @@ def remedy(words: str, stage: str | None) -> str:
         return f"Make room on the disk; {AGAIN}"
     if re.search(r"acquire lock|is busy", words):
         return f"Another DVC command works in this folder. Wait until it has ended, or end it; {AGAIN}"
+    if "is not a git repository" in words:
+        return f"DVC works in a git repository. Clone this project with git, or run: git init; {AGAIN}"
     if str(LOCK) in words:
         return (
             f"git checkout {LOCK} brings back the last one. Or remove it: finished runs are found in DVC's cache; "
