@@ -175,7 +175,7 @@ def start(folder: Path, index: int, **variables: str) -> subprocess.Popen[str]:
 
 
 def wait_for_checkpoint(folder: Path, process: subprocess.Popen[str]) -> None:
-    while not list((folder / "checkpoints").rglob("*.npz")):
+    while all(".partial" in path.name for path in (folder / "checkpoints").rglob("*.npz")):
         assert process.poll() is None, process.communicate()[0]
         time.sleep(0.02)
 
