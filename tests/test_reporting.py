@@ -287,9 +287,7 @@ def test_a_study_in_which_much_went_wrong_still_renders(copied):
     (copied / "results" / "ceilings.json").write_text(json.dumps({"schema_version": 1, "largest_batch": largest}))
 
     done = stage(copied, "compare")
-    assert (
-        "runs are left out, of runs/wide/mixed/seed-1 because of 1 other process on its" in done.stdout
-    )
+    assert "runs are left out, of runs/wide/mixed/seed-1 because of 1 other process on its" in done.stdout
     html = re.sub("</?code>", "", render(copied))  # around the names
     for text in (
         "3 ran out of memory",
