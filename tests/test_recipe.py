@@ -95,6 +95,9 @@ def test_a_cosine_falls_to_zero_at_the_end():
     after = [0.005 * (1 + np.cos(np.pi * step / 9)) for step in range(9)]
     rule = {"decay": "cosine", "num_warmup_epochs": 1}
     assert rates(learning_rate_rule=rule) == pytest.approx([0, 0.01 / 3, 0.02 / 3, *after], abs=1e-8)
+    longer = DOUBLE.model_copy(update={"epoch_multiplier": 2})  # two steps for each of eight epochs
+    expected = [0.005 * (1 + np.cos(np.pi * step / 16)) for step in range(6)]
+    assert rates(longer, learning_rate_rule={"decay": "cosine"}) == pytest.approx(expected, abs=1e-8)
 
 
 @pytest.mark.parametrize("augmentation", AUGMENTATIONS, ids=lambda a: a["name"])

@@ -120,9 +120,10 @@ def test_a_variant_may_be_run_at_the_first_seeds_alone():
         small_study(num_seeds_by_variant={"narrow": {"mixed": 1}})
 
 
-def test_variants_that_differ_in_their_learning_rate_alone_have_one_speed():
+@pytest.mark.parametrize("change", [{"learning_rate_multiplier": 2.0}, {"epoch_multiplier": 2}])
+def test_variants_that_differ_in_their_learning_rate_or_epochs_alone_have_one_speed(change):
     variants = small_study().model_dump(mode="json")["variants"]
-    scaled = variants["float32_2x"] | {"learning_rate_multiplier": 2.0}
+    scaled = variants["float32_2x"] | change
     study = small_study(variants=variants | {"scaled": scaled})
     assert study.measured_as("narrow") == {"float32": "float32", "float32_2x": "float32_2x", "scaled": "float32_2x"}
     assert not study.variants["scaled"].is_plain(study.engine)

@@ -71,6 +71,15 @@ def test_a_run_leaves_a_complete_record(workspace, policy):
         assert record.scores.test_accuracy == (predictions["predicted"] == labels).mean()
 
 
+def test_twice_the_batch_for_twice_the_epochs_makes_as_many_updates(workspace):
+    study = study_with(
+        "float32", {"epoch_multiplier": 2}, split={"num_train_examples": 32, "num_validation_examples": 8}
+    )
+    once, twice = train(study, workspace, "float32"), train(study, workspace, "other")
+    assert (once.num_epochs, twice.num_epochs) == (2, 4)
+    assert once.num_epochs * once.planned.steps_per_epoch == twice.num_epochs * twice.planned.steps_per_epoch == 4
+
+
 def test_all_variants_of_a_seed_start_alike_and_two_seeds_do_not(workspace):
     study = study_with("mixed_bfloat16")
     first, second = train(study, workspace, "float32"), train(study, workspace, "other")

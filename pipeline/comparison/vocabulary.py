@@ -114,6 +114,7 @@ def describe_variant(variant: Variant) -> str:
     told = {
         variant.policy: True,
         times(variant.batch_multiplier, "batch"): variant.batch_multiplier != 1,
+        times(variant.epoch_multiplier, "epochs"): variant.epoch_multiplier != 1,
         times(variant.learning_rate_multiplier, "learning rate"): variant.learning_rate_multiplier != 1,
         scales.get(scale.mode, "a dynamic loss scale"): scale
         != Variant(policy=variant.policy, batch_multiplier=1).loss_scale,

@@ -56,6 +56,6 @@ def planned(study: Study, key: RunKey) -> Planned:
         image_size=benchmark.image_size,
         num_train_examples=benchmark.split.num_train_examples,
         num_validation_examples=benchmark.split.num_validation_examples,
-        num_epochs=benchmark.num_epochs,
+        num_epochs=benchmark.num_epochs_of(variant),
         steps_per_epoch=benchmark.num_steps(variant.batch_multiplier),
     )

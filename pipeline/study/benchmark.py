@@ -110,6 +110,9 @@ class Benchmark(Section):
         """Return the same benchmark with a dense model: for what does not depend on the model."""
         return self.model_copy(update={"model": Dense(name="dense", units=units, source="pipeline/models/dense.py")})
 
+    def num_epochs_of(self, variant: Variant) -> int:
+        return self.num_epochs * variant.epoch_multiplier
+
     def num_steps(self, batch_multiplier: int) -> int:
         """Return the steps of an epoch of a variant; the last batch may be smaller."""
         return -(-self.split.num_train_examples // (self.batch_size * batch_multiplier))

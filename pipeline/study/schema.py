@@ -121,10 +121,11 @@ class Study(Section):
     def measured_as(self, benchmark: str) -> dict[str, str]:
         """Return, for each variant of `benchmark`, the one that is measured in turns for it.
 
-        Variants that differ in their learning rate alone take as long: of those it is the baseline, or the first.
+        Variants that differ in their learning rate or epochs alone take as long: of those it is the baseline, or the
+        first.
         """
         kinds = {
-            name: variant.model_dump_json(exclude={"benchmarks", "learning_rate_multiplier"})
+            name: variant.model_dump_json(exclude={"benchmarks", "epoch_multiplier", "learning_rate_multiplier"})
             for name, variant in self.variants_of(benchmark).items()
         }
         measured = {kinds[name]: name for name in (*reversed(kinds), self.comparison.baseline)}

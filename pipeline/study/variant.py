@@ -54,16 +54,18 @@ def _usual_loss_scale(data: dict[str, Any]) -> LossScale:
 
 
 class Variant(Section):
-    """One choice of policy, batch size as a multiple of B, learning rate, loss scale, TF32, XLA and training loop.
+    """One choice of policy, batch size as a multiple of B, epochs, learning rate, loss scale, TF32, XLA and loop.
 
     `tf32` allows float32 products what the device does where nobody asks for more: TF32 on a GPU, bfloat16 on a TPU.
-    `learning_rate_multiplier` multiplies the recipe's learning rate, which takes as long. Without `loss_scale`,
+    `epoch_multiplier` multiplies the recipe's epochs: twice the batch for twice the epochs makes as many updates.
+    `learning_rate_multiplier` multiplies its learning rate. An epoch takes as long under both. Without `loss_scale`,
     mixed_float16 has a dynamic one and every other policy none. The `custom` loop takes gradients and applies them by
     itself where `fit` is Keras's own. `benchmarks` names those the variant is run on; without it, all.
     """
 
     policy: PolicyName
     batch_multiplier: PositiveInt
+    epoch_multiplier: PositiveInt = 1
     learning_rate_multiplier: PositiveFloat = 1.0
     loss_scale: LossScale = Field(default_factory=_usual_loss_scale)
     tf32: bool = False
@@ -74,8 +76,15 @@ class Variant(Section):
     def is_plain(self, engine: str) -> bool:
         """Return whether only policy and batch are chosen: Keras's loop and loss scale, no TF32, XLA for JAX alone."""
         usual = _usual_loss_scale({"policy": self.policy})
-        chosen = (self.learning_rate_multiplier, self.loop, self.loss_scale, self.tf32, self.jit_compile)
-        return chosen == (1.0, "fit", usual, False, engine == "jax")
+        chosen = (
+            self.epoch_multiplier,
+            self.learning_rate_multiplier,
+            self.loop,
+            self.loss_scale,
+            self.tf32,
+            self.jit_compile,
+        )
+        return chosen == (1, 1.0, "fit", usual, False, engine == "jax")
 
     def runs_on(self, benchmark: str) -> bool:
         return self.benchmarks is None or benchmark in self.benchmarks

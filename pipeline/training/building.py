@@ -115,7 +115,7 @@ def _learning_rate(benchmark: Benchmark, variant: Variant) -> Any:
     if rule.decay == "cosine":
         start = {"initial_learning_rate": 0.0, "warmup_target": rate, "warmup_steps": num_warmup}
         start = start if num_warmup else {"initial_learning_rate": rate}
-        num_decaying = benchmark.num_epochs * num_steps - num_warmup
+        num_decaying = benchmark.num_epochs_of(variant) * num_steps - num_warmup
         return keras.optimizers.schedules.CosineDecay(decay_steps=num_decaying, **start)
     if num_warmup:
         return keras.optimizers.schedules.PolynomialDecay(0.0, num_warmup, end_learning_rate=rate)

@@ -144,7 +144,8 @@ def _train(
     benchmark, variant, earlier = study.benchmarks[key.benchmark], study.variants[key.variant], notes.so_far.earlier
     batches = ShuffledBatches(data.train, benchmark.batch_size * variant.batch_multiplier, key.seed)
     title = f"{key.benchmark} {key.variant} seed {key.seed}"
-    progress = ProgressLine(title, benchmark.num_epochs, len(data.train.labels))
+    num_epochs = benchmark.num_epochs_of(variant)
+    progress = ProgressLine(title, num_epochs, len(data.train.labels))
     log = EpochLog(model, checkpoint.folder / "tensorboard") if study.tensorboard else None
     watch = Watch(engine.gpu_places()[: study.devices])
 
@@ -157,10 +158,10 @@ def _train(
         if log:
             log.write(epoch)
         notes.add(epochs=[*clock.epochs], **measured())
-        if not clock.diverged and epoch.epoch < benchmark.num_epochs:
+        if not clock.diverged and epoch.epoch < num_epochs:
             checkpoint.save(model, Progress(clock.epochs, notes.so_far.disturbance))
             if ending.is_set():
-                raise UnfinishedRunError(f"{key.directory} has epoch {epoch.epoch} of {benchmark.num_epochs} behind it")
+                raise UnfinishedRunError(f"{key.directory} has epoch {epoch.epoch} of {num_epochs} behind it")
 
     clock = EpochClock(
         lambda: score(model, data.validation, benchmark.evaluation_batch_size)[:2], after_epoch, earlier.epochs
@@ -168,7 +169,7 @@ def _train(
     notes.add(startup_seconds=time.perf_counter() - notes.so_far.process_started)
     engine.reset_peak_memory()
     try:
-        LOOPS[variant.loop](model, batches, range(len(clock.epochs), benchmark.num_epochs), [clock, progress])
+        LOOPS[variant.loop](model, batches, range(len(clock.epochs), num_epochs), [clock, progress])
     finally:
         progress.close()
         if log:
