@@ -10,9 +10,10 @@ if sys.path[:1] == [os.getcwd()] and not os.path.samefile(os.getcwd(), os.path.j
 
 # isort: split
 import argparse
+import contextlib
 import errno
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from pipeline.errors import InputError, UnfinishedRunError
@@ -26,16 +27,23 @@ def check_folder(folder: Path) -> None:
 
 
 def run(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentParser) -> None:
-    """Call `main` with the parsed arguments; end a fault of the input in its message and exit status 2.
-
-    A full disk ends in exit status 1: finished runs are whole, and the same command goes on from there.
-    """
+    """Call `main` with the parsed arguments, and end as `ending_in_words` does."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # × and − are printed as what they are, or escaped
             stream.reconfigure(errors="backslashreplace")
-    try:
+    with ending_in_words():
         check_folder(Path.cwd())
         main(parser.parse_args())
+
+
+@contextlib.contextmanager
+def ending_in_words() -> Iterator[None]:
+    """End a fault of the input in its message and exit status 2.
+
+    A full disk ends in exit status 1: finished runs are whole, and the same command goes on from there.
+    """
+    try:
+        yield
     except InputError as error:
         print(f"error: {escape_deceptive(str(error))}", file=sys.stderr)
         sys.exit(2)

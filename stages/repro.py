@@ -7,7 +7,10 @@ import time
 
 from pipeline.comparison import finished_runs
 from pipeline.errors import InputError
+from pipeline.machine.engine_choice import kernels_for
+from pipeline.machine.hardware import this_machine
 from pipeline.machine.locking import STUDY, alone
+from pipeline.machine.warm import WarmProcesses
 from pipeline.numbers import duration
 from pipeline.reproduction.forecast import Forecast
 from pipeline.reproduction.remedies import exit_status, remedy
@@ -30,7 +33,7 @@ def make(study: Study) -> int:
     print("\n".join(plan(study)), flush=True)
     started = time.monotonic()
     forecast = Forecast(items, study.runs(), earlier, speed_budgets(study))
-    with StudyProgress(items, study.runs(), forecast) as progress:
+    with WarmProcesses(warm_commands(study)), StudyProgress(items, study.runs(), forecast) as progress:
         try:
             status = reproduce(progress.take)
         except Ended as ended:
@@ -52,6 +55,14 @@ def make(study: Study) -> int:
         told = f"{own}\nwhat to do: {remedy(words, stage)}".lstrip()
     print(f"error: {words}\n{told}", file=sys.stderr)
     return code if code > 0 else 128 - code
+
+
+def warm_commands(study: Study) -> dict[str, list[str]]:
+    """Return what starts a warm process for each choice of kernels; none beside an accelerator: not tried."""
+    if this_machine().kind != "cpu":
+        return {}
+    command = [sys.executable, "-m", "stages.warm", study.engine]
+    return {kernels_for([variant.policy]): [*command, variant.policy] for variant in study.variants.values()}
 
 
 def plan(study: Study) -> list[str]:

@@ -1,21 +1,25 @@
-"""Train one run of the study: one benchmark, one variant, one seed, in a child of this process."""
+"""Train one run of the study: one benchmark, one variant, one seed, in a child of this process or of a warm one."""
 
 import time
 
 PROCESS_STARTED = time.perf_counter()  # before the imports, which are part of what a run costs
 
 import argparse  # noqa: E402
+import os  # noqa: E402
 import signal  # noqa: E402
 import sys  # noqa: E402
 import threading  # noqa: E402
+from multiprocessing.connection import Connection  # noqa: E402
+from pathlib import Path  # noqa: E402
 
 from pipeline.errors import InputError  # noqa: E402
-from pipeline.machine.engine_choice import choose_engine  # noqa: E402
+from pipeline.machine import warm  # noqa: E402
+from pipeline.machine.engine_choice import choose_engine, kernels_for  # noqa: E402
 from pipeline.machine.image import installed_runtime  # noqa: E402
 from pipeline.records.schema import RunRecord  # noqa: E402
-from pipeline.study.schema import RunKey, load_study  # noqa: E402
+from pipeline.study.schema import RunKey, Study, load_study  # noqa: E402
 from pipeline.training import parent  # noqa: E402
-from stages import run  # noqa: E402
+from stages import ending_in_words, run  # noqa: E402
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -41,17 +45,37 @@ def main(arguments: argparse.Namespace) -> None:
     installed = installed_runtime()
     if installed not in (None, study.runtime):
         raise InputError(f"runtime: the study wants {study.runtime}, and the packages here are those of {installed}.")
+    policies = [study.variants[key.variant].policy]
+    if child := warm.ask(kernels_for(policies)):
+        child.pipe.send((Path.cwd(), study, key, PROCESS_STARTED))
+    else:
+        child = parent.fork()
+    if child.pid:
+        sys.exit(parent.wait(child, study, key, tell))
+    choose_engine(study.engine, policies)
+    make(child.pipe, study, key, PROCESS_STARTED)
+
+
+def make_as_asked(pipe: Connection) -> None:
+    """Make the run that comes through `pipe`, in a child of a warm process."""
+    try:
+        folder, study, key, process_started = pipe.recv()
+    except EOFError:  # whoever asked has ended
+        return
+    with ending_in_words():
+        os.chdir(folder)
+        make(pipe, study, key, process_started, is_warm=True)
+
+
+def make(pipe: Connection, study: Study, key: RunKey, process_started: float, *, is_warm: bool = False) -> None:
+    """Make the run `key` in this process, a child, and tell its parent through `pipe` what is known of it."""
     ending = threading.Event()
     signal.signal(signal.SIGUSR1, lambda *_: ending.set())  # by which a scheduler warns that time is running out
-    child, pipe = parent.fork()
-    if child:
-        sys.exit(parent.wait(child, pipe, study, key, tell))
-
-    choose_engine(study.engine, [study.variants[key.variant].policy])
+    parent.end_with_parent(pipe)
     from pipeline import engine  # which takes seconds to import
     from pipeline.training.run import train
 
-    tell(train(study, key, PROCESS_STARTED, ending=ending, tell=pipe.send))
+    tell(train(study, key, process_started, ending=ending, tell=pipe.send, is_warm=is_warm))
     engine.end_process()
 
 

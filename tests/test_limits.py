@@ -11,7 +11,7 @@ from pipeline.comparison.finished_runs import Run, read_predictions, read_record
 from pipeline.comparison.paired_runs import compare
 from pipeline.comparison.pairing import check_comparable
 from pipeline.errors import InputError
-from pipeline.machine.engine_choice import SWITCH, choose_kernels
+from pipeline.machine.engine_choice import SWITCH, choose_engine, kernels_for
 from pipeline.report.headlines import advice
 from pipeline.study.schema import RunKey, Study
 from pipeline.training import run
@@ -129,20 +129,26 @@ def test_a_run_ended_at_another_limit_is_made_again():
 
 
 @pytest.mark.parametrize(
-    ("policies", "features", "set_by_user", "expected"),
+    ("policies", "features", "expected"),
     [
-        (["mixed_float16"], ["avx512_fp16"], None, "0"),
-        (["float32", "float16"], ["avx2", "avx512_fp16"], None, "0"),
-        (["float32", "mixed_bfloat16"], ["avx512_fp16"], None, None),
-        (["mixed_float16"], ["avx2", "avx512_bf16"], None, None),
-        (["mixed_float16"], ["avx512_fp16"], "1", "1"),
+        (["mixed_float16"], ["avx512_fp16"], "own"),
+        (["float32", "float16"], ["avx2", "avx512_fp16"], "own"),
+        (["float32", "mixed_bfloat16"], ["avx512_fp16"], "usual"),
+        (["mixed_float16"], ["avx2", "avx512_bf16"], "usual"),
     ],
 )
-def test_float16_is_kept_from_kernels_that_fall_back(monkeypatch, policies, features, set_by_user, expected):
-    monkeypatch.setenv(SWITCH, set_by_user) if set_by_user else monkeypatch.delenv(SWITCH, raising=False)
-    choose_kernels(policies, features)
-    assert os.environ.get(SWITCH) == expected
-    monkeypatch.delenv(SWITCH, raising=False)
+def test_float16_is_kept_from_kernels_that_fall_back(policies, features, expected):
+    assert kernels_for(policies, features) == expected
+
+
+@pytest.mark.parametrize(("set_by_user", "expected"), [(None, "0"), ("1", "1")])
+def test_a_switch_that_the_user_has_set_is_kept(monkeypatch, set_by_user, expected):
+    monkeypatch.setenv("KERAS_BACKEND", ENGINE)
+    monkeypatch.setenv(SWITCH, "")
+    monkeypatch.setenv(SWITCH, set_by_user) if set_by_user else monkeypatch.delenv(SWITCH)
+    monkeypatch.setattr("pipeline.machine.engine_choice.cpu_features", lambda: ["avx512_fp16"])
+    choose_engine(ENGINE, ["mixed_float16"])
+    assert os.environ[SWITCH] == expected
 
 
 def test_a_pair_on_different_kernels_says_so():

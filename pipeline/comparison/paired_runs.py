@@ -160,7 +160,11 @@ class _BenchmarkRuns:
         failures, baseline_failures = self._failures(candidate, baseline), self._failures(baseline, candidate)
         is_selection = bool(failures or baseline_failures)  # which is never equivalent
         found = outcome(None if is_selection else adjusted.within, adjusted.differs)
-        memory = [(ours.record.memory.peak_bytes, theirs.record.memory.peak_bytes) for theirs, ours in both]
+        memory = [
+            (ours.record.memory.peak_bytes, theirs.record.memory.peak_bytes)
+            for theirs, ours in both
+            if ours.record.warm == theirs.record.warm  # a fork has not touched every page of the libraries
+        ]
         effects = self._effects(baseline, candidate)
         return Pair(
             benchmark=self.benchmark,
@@ -188,12 +192,18 @@ class _BenchmarkRuns:
     def _speedup_at_most(self, baseline: str, candidate: str) -> float | None:
         """Bound the speedup by whole runs, where those of the candidate were ended as too slow.
 
-        Both start alike, so that training alone differs by no less. Where only one is compiled they do not.
+        Both start alike, so that training alone differs by no less. Where only one is compiled, or warm, they do not.
         """
         if self.conditions[baseline]["jit_compile"] != self.conditions[candidate]["jit_compile"]:
             return None
         slow = {seed: run for seed, run in self.runs[candidate].items() if run.record.outcome == "too_slow"}
-        seeds = [seed for seed in slow if seed in self.completed[baseline] and seed not in self.faults[candidate]]
+        seeds = [
+            seed
+            for seed in slow
+            if seed in self.completed[baseline]
+            and seed not in self.faults[candidate]
+            and self.runs[baseline][seed].record.warm == slow[seed].record.warm
+        ]
         bounds = [
             self.runs[baseline][seed].record.times.run_seconds / slow[seed].record.times.run_seconds for seed in seeds
         ]

@@ -31,16 +31,18 @@ def timing_fault(disturbance: Disturbance) -> str | None:
 class Watch:
     """Watch the machine from creation to `finish`; call `look` once an epoch, outside the timed window.
 
-    `gpus` are those this process computes on, by their places among the visible ones.
+    Args:
+        gpus: those the run computes on, by their places among the visible ones.
+        pid: the process of the run; by default, this one.
     """
 
-    def __init__(self, gpus: Sequence[int] = ()) -> None:
+    def __init__(self, gpus: Sequence[int] = (), pid: int | None = None) -> None:
         visible = visible_gpus() if gpus else []
         self._gpus = [visible[place] for place in gpus if place < len(visible)]
         self._num_processes: list[int] = []
         self._clocks: list[int] = []
         self._reasons: set[str] = set()
-        self._run = _Run()
+        self._run = _Run(pid)
         self._cpu, self._own_seconds = psutil.cpu_times(), self._run.cpu_seconds()
         self._quota, self._events = _quota_seconds(), _thermal_events()
 
@@ -81,9 +83,10 @@ class Watch:
 
 
 class _Run:
-    """Find the processes of this run: this one and its descendants."""
+    """Find the processes of a run: the one of this number, or this one, and its descendants."""
 
-    def __init__(self) -> None:
+    def __init__(self, pid: int | None) -> None:
+        self._pid = pid
         self._seconds: dict[psutil.Process, float] = {}  # of each process, as it was last seen
         self._parents: dict[psutil.Process, int] = {}
 
@@ -106,9 +109,10 @@ class _Run:
         return {process.pid for process in self._seconds if process.is_running()}
 
     def _processes(self) -> Iterator[psutil.Process]:
-        this = psutil.Process()
-        yield this
-        yield from this.children(recursive=True)
+        with contextlib.suppress(psutil.NoSuchProcess):  # one that has ended by now has none
+            process = psutil.Process(self._pid)
+            yield process
+            yield from process.children(recursive=True)
 
 
 def _quota_seconds() -> float | None:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from pipeline.machine.hardware import cpu_features
 
+USUAL, OWN = "usual", "own"
 SWITCH = "TF_ENABLE_ONEDNN_OPTS"  # TensorFlow reads it once, when it is loaded
 
 
@@ -14,11 +15,12 @@ def choose_engine(name: str, policies: Iterable[str] = ()) -> None:
     Call it before the first import of `pipeline.engine`.
     """
     os.environ["KERAS_BACKEND"] = name
-    choose_kernels(policies)
+    if kernels_for(policies) == OWN:
+        os.environ.setdefault(SWITCH, "0")
 
 
-def choose_kernels(policies: Iterable[str], features: Sequence[str] | None = None) -> None:
-    """Take TensorFlow's own kernels where oneDNN's would be a hundred times slower.
+def kernels_for(policies: Iterable[str], features: Sequence[str] | None = None) -> str:
+    """Name the kernels to compute with: TensorFlow's own where oneDNN's would be a hundred times slower.
 
     On a CPU with AVX512-FP16, TensorFlow hands float16 to oneDNN, which has no fast kernel for some of it and falls
     back to reference code. Everywhere else, and for every other policy, TensorFlow's default stays. A value of
@@ -30,4 +32,5 @@ def choose_kernels(policies: Iterable[str], features: Sequence[str] | None = Non
     """
     features = cpu_features() if features is None else features
     if "avx512_fp16" in (features or ()) and any(policy in ("float16", "mixed_float16") for policy in policies):
-        os.environ.setdefault(SWITCH, "0")
+        return OWN
+    return USUAL

@@ -89,6 +89,7 @@ class RunRecord(BaseModel):
     """One run. Accuracies in [0, 1]; unknown is None, also what a run that ended early did not get to.
 
     `planned` repeats what the study said of the run; `num_epochs` is how many it trained.
+    A `warm` run's process was forked from one that had imported the engine: its `times.startup_seconds` are fewer.
     `overflow` says what becomes of a step whose gradients are not finite: only a dynamic loss scale skips it.
     """
 
@@ -116,6 +117,7 @@ class RunRecord(BaseModel):
     data_sha256: Sha256
     data_source: str | None = None  # the host or folder that the images came from
     resumed: bool
+    warm: bool = False
     started_at: Annotated[str, AfterValidator(_instant)]
     disturbance: Disturbance
     environment: Annotated[dict[str, Any], AfterValidator(as_environment)]

@@ -14,43 +14,49 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.machine.job import ENDING, clear_line, end_with_it
+from pipeline.machine.warm import Child
 from pipeline.records.schema import RunRecord
 from pipeline.study.schema import RunKey, Study
 
 A_DAY = 86400.0
 
 
-def fork() -> tuple[int, Connection]:
-    """Go on in two processes: return the child and the end of a pipe from it; in the child 0 and the pipe's other end.
-
-    The child ends with this process, and on each signal that ends a process, whatever call it is in.
-    """
+def fork() -> Child:
+    """Go on in two processes: return the child, with a pipe from it; in the child, one whose `pid` is 0."""
     ours, theirs = Pipe()
-    if child := os.fork():
+    if pid := os.fork():
         theirs.close()
-        return child, ours
+        return Child(pid, ours)
     ours.close()
+    return Child(0, theirs)
+
+
+def end_with_parent(pipe: Connection) -> None:
+    """End this process, a child, with its parent, and on each signal that ends a process, whatever call it is in.
+
+    Args:
+        pipe: to the parent, which sends nothing more.
+    """
     for number in ENDING:
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
 
-    def end_with_parent() -> None:
+    def end() -> None:
         with contextlib.suppress(OSError, EOFError):
-            theirs.recv()  # which says nothing, until it is gone
+            pipe.recv()  # until it is gone
         os._exit(128 + signal.SIGTERM)
 
-    threading.Thread(target=end_with_parent, daemon=True).start()
-    return 0, theirs
+    threading.Thread(target=end, daemon=True).start()
 
 
-def wait(child: int, told: Connection, study: Study, key: RunKey, tell: Callable[[RunRecord], None]) -> int:
+def wait(child: Child, study: Study, key: RunKey, tell: Callable[[RunRecord], None]) -> int:
     """Wait until the run `key` has ended in `child`, and return its exit status; where a signal ended it, end so too.
 
     A child that has not finished within the study's `max_run_seconds` is ended, wherever it is. `tell` is told of the
     record of such a run. The limit counts from when the child has told where it trains.
 
     Args:
-        told: the child sends what is known of the run through it, a `SoFar` at a time.
+        child: sends what is known of the run through its pipe, a `SoFar` at a time.
 
     Raises:
         InputError: the run was too slow, and finished by another process in the meantime; that one stays.
@@ -59,25 +65,25 @@ def wait(child: int, told: Connection, study: Study, key: RunKey, tell: Callable
 
     def end(*_: Any) -> None:
         ended.set()
-        os.kill(child, signal.SIGKILL)
+        child.send(signal.SIGKILL)
 
-    signal.signal(signal.SIGUSR1, lambda *_: os.kill(child, signal.SIGUSR1))
+    signal.signal(signal.SIGUSR1, lambda *_: child.send(signal.SIGUSR1))
     end_with_it("the same command goes on after the last whole epoch.", first=end)
     from pipeline.machine.disturbance import Watch  # with the signals blocked: what it imports starts threads
     from pipeline.records.writing import finished_at
     from pipeline.training.so_far import SoFar, finish
 
-    watch, finished_before = Watch(), finished_at(key.directory)
+    watch, finished_before = Watch(pid=child.pid), finished_at(key.directory)
     so_far: SoFar | None = None
     left = A_DAY
     with contextlib.suppress(OSError, EOFError):  # the child has ended
         while left > 0:
-            if told.poll(min(left, A_DAY)):
-                so_far = told.recv()
+            if child.pipe.poll(min(left, A_DAY)):
+                so_far = child.pipe.recv()
             if so_far and study.max_run_seconds:
                 left = study.max_run_seconds - so_far.seconds()
-        os.kill(child, signal.SIGKILL)
-    status = os.waitpid(child, 0)[1]
+        child.send(signal.SIGKILL)
+    status = child.wait()
     if so_far and left <= 0 and os.WIFSIGNALED(status):
         if finished_at(key.directory) in (None, finished_before):  # not in the last moment
             clear_line()

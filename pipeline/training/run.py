@@ -46,6 +46,7 @@ def train(
     root: Path = Path(),
     ending: threading.Event | None = None,
     tell: Callable[[SoFar], None] = lambda _: None,
+    is_warm: bool = False,
 ) -> RunRecord:
     """Make the run `key` of `study`, write its folder under `root` and return its record.
 
@@ -56,6 +57,7 @@ def train(
         process_started: `time.perf_counter()` at the start of the process; start-up time counts from there.
         ending: once it is set, the epoch in progress is the last that this process trains.
         tell: is told what is known of the run, whenever it is more.
+        is_warm: this process was forked from one that had imported the engine.
 
     Raises:
         InputError: the data are missing or damaged, there are fewer devices than asked for, or the model does not have
@@ -71,7 +73,7 @@ def train(
     with alone(lock, str(key.directory), PATIENCE_SECONDS), engine.data_parallel(study.devices):
         finished_before = finished_at(root / key.directory)
         watch = Watch(engine.gpu_places()[: study.devices])
-        notes = Notes(_start(study, data, process_started), tell)
+        notes = Notes(_start(study, data, process_started, is_warm), tell)
         outcome: Outcome
         tested = None
         try:
@@ -88,12 +90,13 @@ def train(
         return finish(study, key, notes.so_far, outcome, watch, root, finished_before, tested)
 
 
-def _start(study: Study, data: Dataset, process_started: float) -> SoFar:
+def _start(study: Study, data: Dataset, process_started: float, is_warm: bool) -> SoFar:
     facts = {
         "started_at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "environment": environment.describe(study.runtime, engine.accelerators(), engine.version(), engine.kernels()),
         "data_sha256": data.sha256,
         "data_source": data.came_from,
+        "warm": is_warm,
     }
     return SoFar(process_started, facts, data.test.labels)
 
