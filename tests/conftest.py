@@ -37,11 +37,11 @@ TOGETHER = {
     "a finished project": ("tests/integration/",),
     "a finished project with own models": ("tests/engines/test_your_own_model.py",),
     "a rendered report": (
-        "tests/test_reporting.py",
-        "tests/test_archives.py",
-        "tests/test_publishing.py",
-        "tests/test_offline.py",
-        "tests/test_history.py",
+        "tests/pipeline/report/test_reporting.py",
+        "tests/pipeline/publication/test_archives.py",
+        "tests/pipeline/publication/test_publishing.py",
+        "tests/pipeline/publication/test_offline.py",
+        "tests/pipeline/campaign/test_history.py",
         "tests/browser/",
         "tests/validators/",
     ),
@@ -147,7 +147,7 @@ def write_arrays(root: Path, name: str, arrays: dict[str, np.ndarray], num_class
 @pytest.fixture(scope="session")
 def rendered(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the finished runs of the small study, its results and its report. Copy it before a change."""
-    from test_reporting import prepare, render
+    from reports import prepare, render
 
     folder = tmp_path_factory.mktemp("rendered")
     prepare(folder)
@@ -158,7 +158,7 @@ def rendered(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def written_out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Results of the project's own study and claims, whose texts are as long as they get, without a report."""
-    from test_reporting import prepare_quick, stage
+    from reports import prepare_quick, stage
 
     folder = tmp_path_factory.mktemp("written_out")
     prepare_quick(folder)

@@ -6,8 +6,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from browser.chromium import CHROMIUM, DARK, OPTIONS, chromium, evaluate, layout
 from conftest import REPOSITORY
-from test_report_in_chromium import CHROMIUM, DARK, OPTIONS, chromium, evaluate, layout
 
 from pipeline.claims.compiled_claims import read_compiled_evidence
 from pipeline.claims.results import load_results

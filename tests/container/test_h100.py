@@ -5,13 +5,14 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-import test_images
-from test_images import output, run
-from test_study import composed
+from container.docker_images import output, run
+from studies import composed
 
+from container import docker_images
 from pipeline.files import yaml_files
 
-docker, base, build_environment = test_images.docker, test_images.base, test_images.build_environment
+docker, base = docker_images.docker, docker_images.base
+build_environment = docker_images.build_environment
 IMAGE = "mixed-precision-test:cuda-jax"
 MEBIBYTE = 2**20
 

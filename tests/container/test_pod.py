@@ -10,15 +10,16 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-import test_images
+from container.docker_images import output, run
+from manifests import cron_jobs, pod, rendered
 from projects import commit
-from test_images import output, run
-from test_kubernetes import cron_jobs, pod, rendered
 
+from container import docker_images
 from pipeline.campaign.fan_out import campaign_seeds
 
-docker, base, build_environment = test_images.docker, test_images.base, test_images.build_environment
-place, tfds, project = test_images.place, test_images.tfds, test_images.project
+docker, base = docker_images.docker, docker_images.base
+build_environment = docker_images.build_environment
+place, tfds, project = docker_images.place, docker_images.tfds, docker_images.project
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="volumes are given to the user of the pods, which needs root")
 IMAGE = "mixed-precision-test:cpu"
 SCHEDULED_MINUTE = 29412180

@@ -1,35 +1,12 @@
 """TensorFlow and JAX, from one code path: each in a process of its own, because a process has one engine."""
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import REPOSITORY
+from engines.starting import ENGINES, PROBE, probe, start
 
 from pipeline.errors import InputError
-
-ENGINES = ("tensorflow", "jax")
-PROBE = REPOSITORY / "tests" / "engines" / "engine_probe.py"
-
-
-def start(engine: str, *command: str, check: bool = True, **variables: str) -> subprocess.CompletedProcess[str]:
-    environment = (
-        os.environ | variables | {"KERAS_BACKEND": engine, "PYTHONPATH": f"{REPOSITORY}:{REPOSITORY / 'tests'}"}
-    )
-    done = subprocess.run(
-        [sys.executable, *command], cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0 or not check, done.stdout[-3000:] + done.stderr[-3000:]
-    return done
-
-
-def probe(engine: str, function: str, folder: Path, *numbers: int):
-    arguments = [str(PROBE), function, str(folder), *map(str, numbers)]
-    return json.loads(start(engine, *arguments).stdout.splitlines()[-1])
 
 
 def test_jax_passes_the_tests_of_training_and_numerics():
@@ -49,7 +26,12 @@ def test_jax_passes_the_tests_of_training_and_numerics():
             "planted_fault",
         ),
     ]
-    files = ["tests/test_training.py", "tests/test_numerics.py", "tests/test_checkpoint.py", "tests/test_health.py"]
+    files = [
+        "tests/pipeline/training/test_training.py",
+        "tests/pipeline/numerics/test_numerics.py",
+        "tests/pipeline/training/test_checkpoint.py",
+        "tests/pipeline/health/test_health.py",
+    ]
     done = start("jax", "-m", "pytest", "-q", "-p", "no:cacheprovider", *files, "-k", " or ".join(chosen))
     assert " passed" in done.stdout
     assert " skipped," not in done.stdout

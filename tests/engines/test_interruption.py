@@ -15,7 +15,7 @@ import psutil
 import pytest
 import yaml
 from conftest import REPOSITORY, benchmark, small_study
-from engines.test_engines import ENGINES, PROBE, start
+from engines.starting import ENGINES, PROBE, start
 
 FLEETING = {"train_seconds", "validation_seconds", "since_start"}
 NETWORKS = {"batch norm": 0, "dense": 1, "dense, the loop written out": 2}

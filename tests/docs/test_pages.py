@@ -30,7 +30,7 @@ def test_links_and_commands_of_a_page_lead_somewhere(page):
     links = re.findall(r'\]\(([^)#]+)[^)]*\)|(?:src|srcset)="([^"]+)"', text)
     files = {page.parent / (a or b) for a, b in links if "://" not in (a or b)}
     files |= {REPOSITORY / "stages" / f"{name}.py" for name in re.findall(r"python -m stages\.(\w+)", text)}
-    files |= {REPOSITORY / name for name in re.findall(r"\btests/test_\w+\.py", text)}
+    files |= {REPOSITORY / name for name in re.findall(r"\btests/[\w/]*\w(?:\.py)?", text)}
     missing = {file for file in files if not file.exists()}
     assert missing <= {REPOSITORY / "docs" / "badge.svg"}  # of a site that is yet to be made
     makefile = (REPOSITORY / "Makefile").read_text()

@@ -2,22 +2,20 @@ from collections import Counter
 
 import pytest
 import yaml
+from comparisons import CPU, comparison, ratio
 from conftest import REPOSITORY, small_study
 
 from pipeline.claims.claim import Evidence
 from pipeline.claims.guards import lacking_variant
 from pipeline.claims.schema import Claims, load_claims
 from pipeline.claims.verdicts import judge_claims
-from pipeline.comparison.schema import Comparison, Pair, Turns, VariantStatistics
+from pipeline.comparison.schema import Comparison
 from pipeline.errors import InputError
 from pipeline.machine.hardware import Hardware, hardware_of
-from pipeline.statistics.equivalence import Equivalence, equivalence
-from pipeline.statistics.intervals import Difference, Mean, Proportion, Ratio, proportion
+from pipeline.statistics.equivalence import equivalence
+from pipeline.statistics.intervals import Mean, Proportion, proportion
 from pipeline.study.configuration import validate
 from pipeline.study.schema import load_study
-
-CPU = Hardware("cpu", "Example CPU", None)
-
 
 COMMON = {"id": "a", "source": "S", "statement": "It is so.", "published": "so", "needs": {"hardware": "anything"}}
 SPEEDUP = {"kind": "speedup", "benchmark": "wide", "candidate": "mixed", "at_least": 2.0}
@@ -48,74 +46,6 @@ def judged(claim: dict, comparison: Comparison, hardware: Hardware = CPU, **more
     (judgement,) = judge_claims(claims(claim), evidence)
     assert judgement.reason
     return judgement
-
-
-def ratio(value=None, low=None, high=None) -> Ratio:
-    return Ratio(ratio=value, low=low, high=high, new_low=None, new_high=None)
-
-
-def comparison(
-    low=None, high=None, outcome="inconclusive", needed=None, failures=None, accuracy=0.9, beyond=None
-) -> Comparison:
-    baseline = VariantStatistics(
-        benchmark="wide",
-        variant="float32",
-        completed=Proportion(count=3, total=3, low=0.3, high=1.0),
-        outcomes={"completed": 3},
-        test_accuracy=Mean(mean=accuracy, low=0.89, high=0.91, new_low=0.88, new_high=0.92),
-        test_loss=Mean(mean=None, low=None, high=None, new_low=None, new_high=None),
-        validation_accuracy=Mean(mean=0.8, low=None, high=None, new_low=None, new_high=None),
-        epoch_seconds=ratio(),
-        whole_epoch_seconds=ratio(),
-        slope_percent=Mean(mean=None, low=None, high=None, new_low=None, new_high=None),
-        time_to_accuracy=None,
-        timing_faults={},
-    )
-    pair = Pair(
-        benchmark="wide",
-        baseline="float32",
-        candidate="mixed",
-        num_seeds=3,
-        failures=failures or {},
-        baseline_failures={},
-        speedup=ratio(1.5) if low is None else ratio((low + high) / 2, low, high),
-        epoch_speedup=ratio(1.02, 1.01, 1.03),
-        precision_effect=None,
-        batch_effect=None,
-        interaction=None,
-        accuracy_difference_pp=Difference(
-            mean=-0.1, low90=-0.2, high90=0.0, low95=-0.3, high95=0.1, p_value=0.2, p_value_holm=0.4
-        ),
-        equivalence=Equivalence(
-            margin_pp=1.0,
-            num_candidates=2,
-            p_value=0.01,
-            p_value_holm=0.02,
-            outcome=outcome,
-            spread_pp=0.5,
-            detectable_margin_pp=2.5,
-            num_seeds_needed=needed,
-            beyond_p_value_holm=beyond,
-        ),
-        memory_ratio=ratio(0.5, 0.48, 0.52),
-    )
-    turns = Turns(
-        benchmark="wide",
-        num_turns_by_launch=[20, 20],
-        num_blocks=200,
-        half_width=0.04,
-        target_half_width=0.05,
-        launch_spread=0.02,
-        degrees_of_freedom=4,
-        baseline_again=ratio(1.01, 0.97, 1.05),
-        other_cpu_share=0.02,
-    )
-    return Comparison(
-        study_sha256=small_study().digest,
-        turns=[turns],
-        variants=[baseline, baseline.model_copy(update={"variant": "mixed"})],
-        pairs=[pair],
-    )
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from conftest import REPOSITORY
-from test_study import composed
+from studies import composed
 
 from pipeline.errors import InputError
 from pipeline.files import yaml_files

@@ -14,8 +14,8 @@ import pytest
 import yaml
 from archives import contents_of, pack, sign
 from conftest import REPOSITORY
+from reports import stage
 from rocrate.rocrate import ROCrate
-from test_reporting import stage
 
 from pipeline.claims.results import load_results
 from pipeline.compiled.programs import RECIPES

@@ -1,7 +1,7 @@
 """Advice for a device that is not here: the sentences, where the compiler refuses too."""
 
 import pytest
-from test_compiled import program
+from programs import program
 
 from pipeline.compiled.answers import place_words, sentences
 from pipeline.compiled.schema import Refusal

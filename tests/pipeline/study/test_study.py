@@ -6,11 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import hydra
 import pytest
 import yaml
 from conftest import REPOSITORY, planned_record, small_study, write_small_run
-from omegaconf import OmegaConf
+from studies import composed
 
 import stages.train
 from pipeline.errors import InputError
@@ -23,11 +22,6 @@ from pipeline.study.configuration import validate
 from pipeline.study.schema import RunKey, Study, load_study
 from pipeline.study.variant import Dynamic, Fixed
 from stages import check
-
-
-def composed(*overrides: str) -> dict:
-    with hydra.initialize_config_dir(str(REPOSITORY / "conf"), version_base=None):
-        return OmegaConf.to_container(hydra.compose("config", overrides=list(overrides)))
 
 
 def quick() -> dict:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 from conftest import REPOSITORY, benchmark, planned_record, small_study, write_small_run, write_speeds
-from test_reporting import numerics, stage
+from reports import numerics, stage
 
 from pipeline.claims.schema import load_claims
 

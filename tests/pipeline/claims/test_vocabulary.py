@@ -3,8 +3,8 @@
 from typing import get_args
 
 import pytest
+from comparisons import comparison
 from conftest import REPOSITORY
-from test_verdicts import comparison
 
 from pipeline.claims.accuracy_claims import ValueClaim
 from pipeline.claims.claim import Evidence

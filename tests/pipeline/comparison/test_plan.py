@@ -4,8 +4,8 @@ import subprocess
 import sys
 
 import pytest
+from comparisons import comparison
 from conftest import REPOSITORY
-from test_verdicts import comparison
 
 from pipeline.comparison.finished_speeds import read_circumstances
 from pipeline.comparison.wording import what_settles

@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
+from comparisons import CPU, comparison, ratio
 from conftest import REPOSITORY
-from test_compiled import made_up, program
-from test_study import composed
-from test_verdicts import CPU, comparison, ratio
+from programs import made_up, program
+from studies import composed
 
 from pipeline.claims.claim import DEFAULT, Evidence
 from pipeline.claims.compiled_claims import KEEPS_MORE

@@ -1,0 +1,135 @@
+"""Finished studies from made-up records, which need no engine, and the stages that report on them."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+from conftest import REPOSITORY, changed, planned_record, small_study, write_small_run, write_speeds
+
+from pipeline.claims.schema import load_claims
+from pipeline.numerics.facts import POLICIES, TRIALS, fact_names, sample_names
+from pipeline.study.schema import load_study
+
+
+def stage(folder: Path, name: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", f"stages.{name}"],
+        cwd=folder,
+        env={"PYTHONPATH": str(REPOSITORY), "PATH": "", "HOME": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def prepare(tmp_path: Path) -> None:
+    study = small_study(description="<script>alert(1)</script>", deviations={"wide": ["a <b>bold</b> & daring change"]})
+    (tmp_path / "params.yaml").write_text(yaml.safe_dump(study.model_dump(mode="json")))
+    claims = {
+        "sources": {"S": {"title": "<i>Source</i>", "hardware": "H"}},
+        "figures": [
+            {
+                "source": "S",
+                "benchmark": "wide",
+                "condition": "c",
+                "quantity": "q",
+                "value": "<script>alert(2)</script>",
+            }
+        ],
+        "benchmarks": list(study.benchmarks),
+        "variants": {name: each.model_dump(mode="json", exclude_unset=True) for name, each in study.variants.items()},
+        "claims": [
+            {
+                "id": "a",
+                "source": "S",
+                "statement": "Wide & mixed is <faster>.",
+                "kind": "speedup",
+                "benchmark": "wide",
+                "candidate": "mixed_2x",
+                "at_least": 1.0,
+                "published": "2×",
+                "needs": {"hardware": "anything"},
+            }
+        ],
+    }
+    (tmp_path / "claims.yaml").write_text(yaml.safe_dump(claims))
+    (tmp_path / "report").symlink_to(REPOSITORY / "report")
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "numerics.json").write_text(json.dumps(numerics(study)))
+    (tmp_path / "results" / "ceilings.json").write_text(json.dumps({"schema_version": 1, "largest_batch": {}}))
+    for key in study.runs():
+        write_small_run(tmp_path, planned_record(key, final_test_accuracy=0.9 + 0.01 * key.seed), 9.0, 1.5)
+    write_speeds(tmp_path, study)
+
+
+def prepare_quick(folder: Path) -> None:
+    """The project's own study and claims, with made-up runs: some fail, and some times do not count."""
+    study, claims = load_study(REPOSITORY / "params.yaml"), load_claims(REPOSITORY / "claims.yaml")
+    for name in ("params.yaml", "claims.yaml"):
+        shutil.copyfile(REPOSITORY / name, folder / name)
+    (folder / "report").symlink_to(REPOSITORY / "report")
+    (folder / "results").mkdir()
+    found = numerics(study)
+    for claim in claims.claims:
+        found["facts"] |= getattr(claim, "quantities", {})
+    (folder / "results" / "numerics.json").write_text(json.dumps(found))
+    (folder / "results" / "ceilings.json").write_text(json.dumps({"schema_version": 1, "largest_batch": {}}))
+    endings = {"mixed_float16_fixed": "diverged", "mixed_float16_2x": "out_of_memory"}
+    for key in study.runs():
+        failed = key.seed == 2 and key.variant in endings
+        outcome = {"outcome": endings[key.variant]} if failed else {"final_test_accuracy": 0.9 + 0.01 * key.seed}
+        record = planned_record(key, study, **outcome)
+        record.environment["cpu_features"] = ["avx512_bf16", "avx512_fp16"]
+        if failed:
+            write_small_run(folder, record)
+            continue
+        fault = "1 other process on its GPU" if (key.variant, key.seed) == ("mixed_bfloat16", 1) else None
+        seconds = [9.0] + [1.5 + 0.1 * key.seed] * (record.num_epochs - 1)
+        write_small_run(folder, changed(record, timing_fault=fault), *seconds)
+    write_speeds(folder, study, {"mixed_float16": 1.7}, spread=0.02, failed={"mixed_float16_2x": "out_of_memory"})
+
+
+def numerics(study) -> dict:
+    """A file as the numerics stage writes it, which needs an engine."""
+    sizes = {policy: {"weights_bytes": 2**20, "saved_bytes": 2**21} for policy in POLICIES}
+    model = {
+        "num_parameters": 5,
+        "sizes": sizes,
+        "num_matrix_layers": 3,
+        "narrow_layers": {"8": {"d": [3, 5]}, "128": {}},
+    }
+    gradients = {
+        "num_gradients": 10,
+        "zero_share": 0.0,
+        "exponents": [-30, -20, -10],
+        "counts": [1, 6, 3],
+        "loss_scale": 32768.0,
+        "flushed_share": 0.1,
+        "flushed_share_scaled": 0.0,
+        "overflow_share_scaled": 0.0,
+        "steps": [
+            {"of": of, "num_steps_before": step, "flushed_share": 0.1, "flushed_share_scaled": 0.0}
+            | {"overflow_share_scaled": 0.002 if (of, step) == ("weights", 0) else 0.0}
+            for of, step in (("activations", 10), ("weights", 0), ("weights", 10))
+        ],
+    }
+    trial = TRIALS[2]._asdict() | {"accuracies": [0.9, 0.8], "float32_accuracies": [0.9, 0.9]}
+    return {
+        "schema_version": 2,
+        "facts": dict.fromkeys(fact_names(study.benchmarks), 1),
+        "samples": {name: [0.9, 1.0, 1.1] for name in sample_names(study.benchmarks)},
+        "models": dict.fromkeys(study.benchmarks, model),
+        "gradients": dict.fromkeys(study.benchmarks, gradients),
+        "trials": [trial | {"num_trained": 1, "num_trials": 2}],
+    }
+
+
+def render(folder: Path) -> str:
+    for name in ("compare", "judge", "report", "summary"):
+        done = stage(folder, name)
+        assert done.returncode == 0, done.stderr
+        assert "WARNING" not in done.stderr
+    return (folder / "results" / "report.html").read_text()
