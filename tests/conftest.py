@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 import os
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from statistics import median
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cluster.small_slurm import slurm  # noqa: F401  a fixture for all of tests/cluster
+from filelock import FileLock
 from nvml import driver  # noqa: F401  as above
 from xdist.scheduler import LoadScopeScheduling
 
@@ -63,6 +65,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Schedulin
     return Scheduling(config, log)
 
 
+MakeOnce = Callable[[str, Callable[[Path], object]], Path]
 SPEED = {"budget_seconds": 1, "target_half_width": 0.05}
 
 
@@ -145,27 +148,49 @@ def write_arrays(root: Path, name: str, arrays: dict[str, np.ndarray], num_class
 
 
 @pytest.fixture(scope="session")
-def rendered(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the finished runs of the small study, its results and its report. Copy it before a change."""
-    from reports import prepare, render
+def made_once(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> MakeOnce:
+    """Return a folder that the first worker to ask for it makes, and all of them share. Copy it before a change."""
+    place = tmp_path_factory.getbasetemp()
+    if hasattr(request.config, "workerinput"):
+        place = place.parent
 
-    folder = tmp_path_factory.mktemp("rendered")
-    prepare(folder)
-    render(folder)
-    return folder
+    def share(name: str, make: Callable[[Path], object]) -> Path:
+        folder, made = place / name, place / f"{name}.made"
+        with FileLock(place / f"{name}.lock"):
+            if not made.exists():
+                shutil.rmtree(folder, ignore_errors=True)
+                folder.mkdir()
+                make(folder)
+                made.touch()
+        return folder
+
+    return share
 
 
 @pytest.fixture(scope="session")
-def written_out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def rendered(made_once: MakeOnce) -> Path:
+    """A folder with the finished runs of the small study, its results and its report. Copy it before a change."""
+    from reports import prepare, render
+
+    def make(folder: Path) -> None:
+        prepare(folder)
+        render(folder)
+
+    return made_once("rendered", make)
+
+
+@pytest.fixture(scope="session")
+def written_out(made_once: MakeOnce) -> Path:
     """Results of the project's own study and claims, whose texts are as long as they get, without a report."""
     from reports import prepare_quick, stage
 
-    folder = tmp_path_factory.mktemp("written_out")
-    prepare_quick(folder)
-    for name in ("compare", "judge"):
-        done = stage(folder, name)
-        assert done.returncode == 0, done.stderr
-    return folder
+    def make(folder: Path) -> None:
+        prepare_quick(folder)
+        for name in ("compare", "judge"):
+            done = stage(folder, name)
+            assert done.returncode == 0, done.stderr
+
+    return made_once("written_out", make)
 
 
 @pytest.fixture(name="make_record")

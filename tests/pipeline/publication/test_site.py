@@ -378,10 +378,10 @@ def test_other_devices_and_profiles_are_other_series(reports, tmp_path):
     assert (tmp_path / "site" / "history.html").read_text().count("<svg ") == 3 * 4 * 2
 
 
-def test_five_hundred_campaigns_build_in_a_minute(tmp_path):
+def test_a_hundred_campaigns_build_in_twelve_seconds(tmp_path):
     first = write_published(tmp_path / "reports" / "c0000", "c0000", "2026-01-01T00:00:00+00:00")
     folders = [first]
-    for number in range(1, 500):
+    for number in range(1, 100):
         folder = first.with_name(f"c{number:04}")
         shutil.copytree(first, folder)
         status = json.loads((folder / "status.json").read_text())
@@ -390,7 +390,7 @@ def test_five_hundred_campaigns_build_in_a_minute(tmp_path):
         folders.append(seal(folder))
     started = time.process_time()  # of which other work on the machine takes nothing
     build_site([read_published(folder) for folder in folders], tmp_path / "site", "https://example.org", CLAIMS)
-    assert time.process_time() - started < 60
+    assert time.process_time() - started < 12
 
 
 def test_nothing_published_or_a_damaged_study_says_what_to_do(reports, tmp_path):
