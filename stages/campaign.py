@@ -9,7 +9,7 @@ import datetime
 import shutil
 from pathlib import Path
 
-from pipeline.campaign.cluster import Cluster, missing_stages, shared_stages
+from pipeline.campaign.cluster import Cluster, shared_stages
 from pipeline.campaign.fan_out import (
     CAMPAIGNS,
     COLLECTOR,
@@ -20,6 +20,7 @@ from pipeline.campaign.fan_out import (
     write_stages,
 )
 from pipeline.campaign.history import LEDGER, check_baseline
+from pipeline.campaign.run_cache import missing_stages
 from pipeline.errors import InputError
 from pipeline.study.configuration import read, validate
 from pipeline.study.schema import Study, load_study

@@ -14,8 +14,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pipeline.campaign.alarm import TOO_LITTLE, WARNING
-from pipeline.campaign.cluster import missing_stages, shared_stages
+from pipeline.campaign.cluster import shared_stages
 from pipeline.campaign.fan_out import REMOTE, load_committed_study, run_command
+from pipeline.campaign.run_cache import missing_stages
 from pipeline.errors import InputError
 from pipeline.files import yaml_files
 from pipeline.report.status import STATUS, write_status

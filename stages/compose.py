@@ -67,7 +67,8 @@ def _is_quick_unedited() -> bool:
 
 
 def _compose(settings: list[str], path: Path) -> None:
-    from dvc.utils.hydra import compose_and_dump  # which takes a second to import
+    from hydra import compose, initialize_config_dir  # as `dvc exp run -S` does; they take a second to import
+    from omegaconf import OmegaConf
 
     profiles = sorted(profile.stem for profile in (CONF / "profile").glob("*.yaml"))
     for setting in settings:
@@ -77,7 +78,9 @@ def _compose(settings: list[str], path: Path) -> None:
     if "size=small" in settings and not {f"profile={name}" for name in profiles if name != "quick"} & set(settings):
         raise InputError("quick is small as it is: leave out SMALL=1, or name another PROFILE")
     try:
-        compose_and_dump(str(path), str(CONF.absolute()), None, "config", "", settings)
+        with initialize_config_dir(str(CONF.absolute()), version_base=None):
+            composed = compose("config", settings)
+        path.write_text(OmegaConf.to_yaml(composed, resolve=True), encoding="utf-8")
     except Exception as error:  # whatever Hydra and OmegaConf raise
         first = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(f"{' '.join(settings)}: can't be composed: {first}") from None

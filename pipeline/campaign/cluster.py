@@ -1,12 +1,6 @@
-"""A campaign on many machines: which stages they share out among them, and which of those are still missing.
+"""A campaign on many machines: which stages they share out among them, and what a job of theirs asks of Slurm."""
 
-DVC's run cache is where they meet: a stage that one machine has run is known to all that see the cache.
-"""
-
-import contextlib
-import logging
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, PositiveInt
@@ -84,44 +78,3 @@ def shared_stages(study: Study) -> list[str]:
     """Return the stages that need the machines a campaign is about: runs, numerics, ceilings, and speeds at the end."""
     runs = [key.stage for key in study.runs()]
     return [*runs, "numerics", "ceilings", *(f"{SPEED_STAGE}{benchmark}" for benchmark in study.benchmarks)]
-
-
-def missing_stages(stages: Sequence[str], root: Path, remote: bool, restore: bool = False) -> list[str]:
-    """Return those of `stages` that no machine has finished, for the code and the data under `root`.
-
-    Args:
-        remote: look in DVC's default remote too, and fetch what is there.
-        restore: put what is finished in its place and enter it in dvc.lock, all at once. `dvc repro` does the same a
-            stage at a time and reads and writes the whole file each time: hours for a thousand runs.
-    """
-    from dvc.dvcfile import LOCK_FILE, Lockfile  # which take a second to import
-    from dvc.repo import Repo
-    from dvc.stage.cache import RunCacheNotFoundError
-
-    logging.getLogger("dvc").setLevel(logging.WARNING)  # or it names every stage that it finds
-    missing, finished = [], []
-    with contextlib.chdir(root), Repo() as repo, repo.lock:
-        if remote:
-            repo.stage_cache.pull(None)
-        known = {stage.addressing: stage for stage in repo.index.stages}
-        for name in stages:
-            stage = known[name]
-            # First what dvc.lock names, if it was made from what lies here: DVC restores it either way. Where that is
-            # damaged, another machine may have made it anew.
-            is_current = not stage.changed_deps()
-            stage.save_deps()
-            for forget in (False, True) if is_current else (True,):
-                if forget:
-                    for out in stage.outs:
-                        out.clear()
-                with contextlib.suppress(RunCacheNotFoundError):
-                    repo.stage_cache.restore(stage, pull=remote, dry=not (remote or restore))
-                    finished.append(stage)
-                    break
-            else:
-                missing.append(name)
-        if restore:
-            for stage in finished:
-                stage.save(run_cache=False)
-            Lockfile(repo, LOCK_FILE).dump_stages(finished)
-    return missing

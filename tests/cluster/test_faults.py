@@ -26,7 +26,7 @@ from pipeline.study.schema import RunKey, load_study
 
 project = campaigns.project
 NOTHING_MISSING = (
-    "from pathlib import Path; from pipeline.campaign.cluster import *; "
+    "from pathlib import Path; from pipeline.campaign.run_cache import *; "
     "from pipeline.study.schema import RunKey, load_study; "
     "print('missing', *missing_stages([k.stage for k in load_study().runs()], Path(), {remote}, restore=True))"
 )
