@@ -1,7 +1,7 @@
-"""Write numbers for people, everywhere alike: with a minus sign, thousands apart, and a dash for what is unknown."""
+"""Write numbers, and words in a row, for people: with a minus sign, thousands apart, a dash for what is unknown."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from statistics import mean, stdev
 from typing import Any
 
@@ -72,6 +72,12 @@ def duration(seconds: float) -> str:
     if seconds < 99.5 * 60:
         return f"{seconds / 60:.0f} min"
     return f"{seconds / 3600:.1f} h"
+
+
+def listed(words: Iterable[str]) -> str:
+    """Join words in a row, as in "a, b and c"."""
+    *rest, last = list(words) or [""]
+    return f"{', '.join(rest)} and {last}" if rest else last
 
 
 def _with_minus(text: str) -> str:

@@ -3,7 +3,7 @@
 import argparse
 
 from pipeline.claims.results import read_comparison
-from pipeline.comparison.wording import what_settles
+from pipeline.claims.wording import what_settles
 from stages import run
 
 

@@ -10,7 +10,7 @@ import yaml
 from conftest import REPOSITORY, changed, planned_record, small_study, write_small_run, write_speeds
 
 from pipeline.claims.schema import load_claims
-from pipeline.numerics.facts import POLICIES, TRIALS, fact_names, sample_names
+from pipeline.numerics.facts import POLICIES, TRIALS, facts_of, sample_names
 from pipeline.study.schema import load_study
 
 
@@ -119,7 +119,7 @@ def numerics(study) -> dict:
     trial = TRIALS[2]._asdict() | {"accuracies": [0.9, 0.8], "float32_accuracies": [0.9, 0.9]}
     return {
         "schema_version": 2,
-        "facts": dict.fromkeys(fact_names(study.benchmarks), 1),
+        "facts": dict.fromkeys(facts_of(study.benchmarks), 1),
         "samples": {name: [0.9, 1.0, 1.1] for name in sample_names(study.benchmarks)},
         "models": dict.fromkeys(study.benchmarks, model),
         "gradients": dict.fromkeys(study.benchmarks, gradients),

@@ -6,15 +6,9 @@ from typing import Literal
 
 from pipeline.claims.claim import Assessment, Evidence, Judge, PairClaim, Rule, VariantClaim
 from pipeline.claims.result_files import EvidenceKind, Verdict
+from pipeline.claims.wording import count_seeds, describe_difference, describe_plan, failed_runs, plain
 from pipeline.comparison.schema import Pair
-from pipeline.comparison.vocabulary import QUANTITIES
-from pipeline.comparison.wording import (
-    count_seeds,
-    describe_difference,
-    describe_plan,
-    failed_runs,
-    margin_means_something,
-)
+from pipeline.statistics.equivalence import margin_means_something
 from pipeline.statistics.intervals import MIN_SEEDS, Interval, Mean, proportion
 from pipeline.study.configuration import Name, PositiveFloat
 
@@ -96,7 +90,7 @@ class ValueClaim(VariantClaim):
 
     @property
     def _rule(self) -> Rule:
-        one_more = f"by {MIN_SEEDS} runs or more, one more would give a {QUANTITIES[self.quantity]}"
+        one_more = f"by {MIN_SEEDS} runs or more, one more would give a {plain(self.quantity)}"
         return Rule(f"{one_more} within {self._near} (95 %)", f"{one_more} outside {self._near} (95 %)")
 
     @property
@@ -112,7 +106,7 @@ class ValueClaim(VariantClaim):
         statistic: Mean = getattr(statistics, self.quantity)
         if statistic.mean is None:
             return Assessment("inconclusive", "no run completed", None)
-        measured, runs = f"{QUANTITIES[self.quantity]} {statistic.mean:.4g}", statistics.completed
+        measured, runs = f"{plain(self.quantity)} {statistic.mean:.4g}", statistics.completed
         if statistic.new_low is None or statistic.new_high is None:
             lack = f"{count_seeds(runs.count)} completed, {MIN_SEEDS} are needed"
             return Assessment("inconclusive", lack, measured)

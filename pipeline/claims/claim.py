@@ -10,9 +10,10 @@ from pydantic import Field
 from pipeline.claims.acceleration import device_of
 from pipeline.claims.result_files import EvidenceKind, Verdict
 from pipeline.comparison.schema import Comparison, Pair
-from pipeline.comparison.vocabulary import Value, listed
 from pipeline.compiled.schema import CompiledTarget
 from pipeline.machine.hardware import Hardware
+from pipeline.numbers import listed
+from pipeline.numerics.facts import Value
 from pipeline.study.configuration import Name, PositiveFloat, Section
 from pipeline.study.schema import Study
 from pipeline.study.variant import Variant

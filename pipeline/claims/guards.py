@@ -15,7 +15,7 @@ from pipeline.claims.claim import (
     profile_command,
 )
 from pipeline.claims.result_files import EvidenceKind
-from pipeline.comparison.vocabulary import describe_setting
+from pipeline.claims.wording import describe_setting
 from pipeline.study.schema import Study
 from pipeline.study.variant import Variant
 

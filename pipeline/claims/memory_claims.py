@@ -16,8 +16,7 @@ from pipeline.claims.claim import (
 from pipeline.claims.compiled_claims import KEEPS_MORE, SAME_COMPILER, Finding, find_step, judge_targets, runs_decide
 from pipeline.claims.result_files import EvidenceKind, Verdict
 from pipeline.claims.thresholds import Threshold
-from pipeline.comparison.vocabulary import CONTRARY, OUTCOMES
-from pipeline.comparison.wording import count_seeds, describe_ratio, failed_runs
+from pipeline.claims.wording import OUTCOMES, count_seeds, describe_ratio, failed_runs
 from pipeline.compiled.answers import NUMBERS, memory_ratio, step_fits
 from pipeline.compiled.schema import CompiledTarget
 from pipeline.numerics.ceiling import largest_possible
@@ -25,6 +24,14 @@ from pipeline.records.schema import Outcome
 from pipeline.statistics.intervals import MIN_SEEDS
 from pipeline.study.configuration import Name, PositiveFloat
 from pipeline.study.variant import PolicyName
+
+# What an outcome contradicts: a run that diverged found its memory, and one that was ended for its time tells nothing.
+CONTRARY = {
+    "completed": ("out_of_memory",),
+    "diverged": ("completed",),
+    "out_of_memory": ("completed", "diverged"),
+    "too_slow": ("completed",),
+}
 
 
 class MemoryClaim(PairClaim):

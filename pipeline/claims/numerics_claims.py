@@ -9,10 +9,9 @@ from pydantic import Field
 from pipeline.claims.claim import Assessment, BaseClaim, Evidence, Judge, NotTestable, Rule
 from pipeline.claims.result_files import EvidenceKind
 from pipeline.claims.thresholds import Threshold, ThresholdClaim
-from pipeline.comparison.fact_words import describe_facts
-from pipeline.comparison.vocabulary import SAMPLES, Value, describe_sample, describe_trial
-from pipeline.comparison.wording import margin_means_something
-from pipeline.numerics.facts import SHORTFALL, TRIAL_SIZE, is_measured
+from pipeline.claims.wording import describe_sample, describe_trial
+from pipeline.numerics.facts import SAMPLES, SHORTFALL, TRIAL_SIZE, Value, describe_facts, is_measured
+from pipeline.statistics.equivalence import margin_means_something
 from pipeline.statistics.intervals import mean, proportion
 
 NUMERICS = "A study whose numerics stage looks at it."

@@ -13,7 +13,7 @@ from pipeline.compiled.answers import read_compiled
 from pipeline.compiled.schema import COMPILED_FILES, CompiledTarget
 from pipeline.errors import InputError
 from pipeline.files.untrusted import Remedy, damaged, excerpt, read_json, read_rows
-from pipeline.numerics.facts import POLICIES, fact_names
+from pipeline.numerics.facts import POLICIES, facts_of
 from pipeline.records.environment import StableEnvironment
 from pipeline.study.schema import Study, load_study
 
@@ -109,7 +109,7 @@ def read_numerics(study: Study, root: Path = Path()) -> dict[str, Any]:
     if odd := (numerics.models.keys() | numerics.gradients.keys()) - study.benchmarks.keys():
         raise _damaged("numerics.json", f"params.yaml has no benchmark {excerpt(min(odd))!r}", root)
     # Of a benchmark that did not fit into memory nothing is known.
-    lacking = fact_names(name for name in study.benchmarks if name in numerics.gradients) - numerics.facts.keys()
+    lacking = facts_of(name for name in study.benchmarks if name in numerics.gradients).keys() - numerics.facts.keys()
     for name, model in numerics.models.items():
         lacking |= {f"models.{name}.sizes.{policy}" for policy in POLICIES if policy not in model.sizes}
         lacking |= {f"models.{name}.narrow_layers.{of}" for of in ("8", "128") if of not in model.narrow_layers}

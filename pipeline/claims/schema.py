@@ -15,7 +15,7 @@ from pipeline.claims.memory_claims import CeilingClaim, MemoryClaim, OutcomeClai
 from pipeline.claims.numerics_claims import FactClaim, SampleClaim, TrialClaim
 from pipeline.claims.speed_claims import SpeedupClaim
 from pipeline.files.untrusted import excerpt
-from pipeline.numerics.facts import TRIALS, fact_names, sample_names
+from pipeline.numerics.facts import TRIALS, facts_of, sample_names
 from pipeline.study.benchmark import Benchmark, Dense, EfficientNet, Split
 from pipeline.study.configuration import MAX_ENTRIES, Name, Section, read
 from pipeline.study.recipe import LearningRateRule, Optimizer
@@ -84,7 +84,7 @@ class Claims(Section):
             "benchmark": set(self.benchmarks),
             "candidate": set(self.variants),
             "baseline": {*self.variants, DEFAULT},
-            "quantities": fact_names(self.benchmarks),
+            "quantities": set(facts_of(self.benchmarks)),
             "trial": {trial.name for trial in TRIALS},
             "sample": sample_names(self.benchmarks),
         }

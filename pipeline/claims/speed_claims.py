@@ -7,7 +7,7 @@ from typing import Literal
 from pipeline.claims.claim import Assessment, Evidence, Judge, PairClaim
 from pipeline.claims.result_files import EvidenceKind
 from pipeline.claims.thresholds import Threshold, ThresholdClaim
-from pipeline.comparison.wording import describe_kernels, describe_ratio, describe_speedup, failed_runs
+from pipeline.claims.wording import describe_kernels, describe_ratio, describe_speedup, failed_runs
 from pipeline.statistics.intervals import Ratio
 from pipeline.study.configuration import Name
 

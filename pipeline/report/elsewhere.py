@@ -8,7 +8,6 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.ticker import NullFormatter
 
-from pipeline.comparison.vocabulary import listed
 from pipeline.compiled.answers import (
     NUMBERS,
     in_16_bits,
@@ -18,6 +17,7 @@ from pipeline.compiled.answers import (
 )
 from pipeline.compiled.schema import CompiledProgram, CompiledTarget
 from pipeline.compiled.targets import GIB
+from pipeline.numbers import listed
 from pipeline.report.charts import Chart
 from pipeline.report.drawing import INK, POLICY_COLOURS, draw_svg
 from pipeline.report.figures import text_alternative

@@ -5,16 +5,16 @@ from typing import get_args
 
 from pipeline.claims.result_files import EvidenceKind
 from pipeline.claims.results import Results
-from pipeline.comparison.schema import Pair
-from pipeline.comparison.wording import (
+from pipeline.claims.wording import (
     describe_difference,
     describe_kernels,
     describe_ratio,
     describe_speedup,
     failed_runs,
-    margin_means_something,
 )
+from pipeline.comparison.schema import Pair
 from pipeline.numbers import interval
+from pipeline.statistics.equivalence import margin_means_something
 
 # What follows an accuracy difference, with the margin in it.
 _OUTCOMES = {

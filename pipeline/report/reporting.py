@@ -10,13 +10,11 @@ from markupsafe import Markup
 
 from pipeline.claims.acceleration import DEVICES, device_of
 from pipeline.claims.results import Results
-from pipeline.comparison.fact_words import describe_facts
-from pipeline.comparison.vocabulary import describe_sample, describe_variant, plain
-from pipeline.comparison.wording import describe_speedup
+from pipeline.claims.wording import describe_sample, describe_speedup, plain
 from pipeline.files.characters import escape_deceptive, shown_value
 from pipeline.machine.hardware import hardware_of
 from pipeline.numbers import mean_and_spread, mebibytes, number
-from pipeline.numerics.facts import POLICIES, TRIAL_SIZE, TYPES
+from pipeline.numerics.facts import POLICIES, TRIAL_SIZE, TYPES, describe_facts
 from pipeline.report import figures
 from pipeline.report.baselines import far_apart, near_chance
 from pipeline.report.charts import Chart, charts, completed, counted_seconds, known
@@ -24,6 +22,7 @@ from pipeline.report.claim_rows import claims_by_source
 from pipeline.report.elsewhere import hardware_elsewhere
 from pipeline.report.headlines import advice, evidence_counts, headlines, outcome_counts, verdict_counts
 from pipeline.report.long_runs import long_run_charts
+from pipeline.report.words import describe_variant
 from pipeline.statistics import intervals
 from pipeline.statistics.intervals import Ratio, proportion
 

@@ -12,6 +12,8 @@ from pipeline.statistics.intervals import MIN_SEEDS, Statistic, difference_p_val
 SIGNIFICANCE_LEVEL = 0.05
 POWER = 0.8
 MAX_SEEDS = 1000  # beyond, no number is given
+# A margin wider than this share of the baseline's accuracy shows little by being kept: near chance all is equivalent.
+MAX_MARGIN_SHARE = 0.1
 EquivalenceOutcome = Literal["equivalent", "different", "equivalent but shifted", "inconclusive"]
 
 
@@ -77,6 +79,11 @@ def equivalence(
         num_seeds_needed=needed,
         beyond_p_value_holm=beyond_p_value_holm,
     )
+
+
+def margin_means_something(margin_pp: float, baseline_accuracy: float) -> bool:
+    """Tell whether the margin is small beside the baseline's accuracy, in [0, 1]."""
+    return margin_pp / 100 <= MAX_MARGIN_SHARE * baseline_accuracy
 
 
 def tost_p_value(differences: np.ndarray, margin: float) -> float | None:

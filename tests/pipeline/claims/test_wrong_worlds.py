@@ -11,9 +11,9 @@ from studies import composed
 from pipeline.claims.claim import DEFAULT, Evidence
 from pipeline.claims.compiled_claims import KEEPS_MORE
 from pipeline.claims.guards import lacking_variant, recipe_differences
+from pipeline.claims.memory_claims import CONTRARY
 from pipeline.claims.schema import load_claims
 from pipeline.claims.verdicts import judge_claims
-from pipeline.comparison.vocabulary import CONTRARY
 from pipeline.compiled.schema import CompiledTarget
 from pipeline.machine.hardware import Hardware
 from pipeline.numerics.facts import TRIALS

@@ -7,8 +7,8 @@ import pytest
 from comparisons import comparison
 from conftest import REPOSITORY
 
+from pipeline.claims.wording import what_settles
 from pipeline.comparison.finished_speeds import read_circumstances
-from pipeline.comparison.wording import what_settles
 from pipeline.errors import InputError
 from pipeline.statistics.equivalence import num_seeds_needed
 

@@ -15,7 +15,7 @@ import keras
 
 from pipeline.data.datasets import Dataset, Examples
 from pipeline.numerics import arithmetic, exponents, first_steps, notebook_split, optimizer_trials
-from pipeline.numerics.facts import POLICIES, TRIALS, fact_names, sample_names
+from pipeline.numerics.facts import POLICIES, TRIALS, facts_of, sample_names
 from pipeline.numerics.repeating import fit_in_order, from_each
 from pipeline.study.benchmark import Benchmark
 from pipeline.study.variant import Variant
@@ -249,7 +249,7 @@ def test_the_stage_writes_exactly_the_facts_that_claims_may_ask_for(workspace, m
     (workspace / "params.yaml").write_text(yaml.safe_dump(study.model_dump(mode="json")))
     stage.main(None)
     found = json.loads((workspace / "results" / "numerics.json").read_text())
-    assert set(found["facts"]) == fact_names(study.benchmarks)
+    assert set(found["facts"]) == facts_of(study.benchmarks).keys()
     assert set(found["samples"]) == sample_names(study.benchmarks)
     assert set(found["models"]) == set(found["gradients"]) == set(study.benchmarks)
     assert [trial["name"] for trial in found["trials"]] == [trial.name for trial in TRIALS]
@@ -262,4 +262,4 @@ def test_the_stage_writes_exactly_the_facts_that_claims_may_ask_for(workspace, m
 def test_the_projects_claims_ask_for_facts_there_are():
     claims = yaml.safe_load((REPOSITORY / "claims.yaml").read_text())
     asked = {name for claim in claims["claims"] for name in claim.get("quantities", ())}
-    assert asked <= fact_names(claims["benchmarks"])
+    assert asked <= facts_of(claims["benchmarks"]).keys()

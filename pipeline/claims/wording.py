@@ -1,20 +1,87 @@
-"""Statistics in words, the same in verdicts, headlines and the report."""
+"""Say statistics and keys in words, the same in verdicts, headlines and the report.
+
+A name that a study gives, of a benchmark or a variant, stays as it is.
+"""
 
 import math
+from typing import Any, get_args
 
 from pipeline.comparison.schema import Comparison, Pair
-from pipeline.comparison.vocabulary import OUTCOMES
-from pipeline.numbers import estimate, interval
-from pipeline.statistics.equivalence import MAX_SEEDS, Equivalence, num_seeds_needed
-from pipeline.statistics.intervals import MIN_SEEDS, Ratio
+from pipeline.numbers import estimate, interval, listed, number
+from pipeline.numerics.facts import SAMPLES, TRIALS
+from pipeline.statistics.equivalence import MAX_SEEDS, Equivalence, margin_means_something, num_seeds_needed
+from pipeline.statistics.intervals import MIN_SEEDS, Mean, Ratio
+from pipeline.study.recipe import OptimizerName
 
-# A margin wider than this share of the baseline's accuracy shows little by being kept: near chance all is equivalent.
-MAX_MARGIN_SHARE = 0.1
+# How a run ended, as in "3 of 6 runs …".
+OUTCOMES = {
+    "completed": "completed",
+    "diverged": "diverged",
+    "out_of_memory": "ran out of memory",
+    "too_slow": "took too long",
+}
+OPTIMIZERS: dict[str, str] = {name: name.capitalize() for name in get_args(OptimizerName)}
+OPTIMIZERS |= {"adamw": "AdamW", "ftrl": "FTRL", "lamb": "LAMB", "rmsprop": "RMSprop", "sgd": "SGD"}
+_OTHER_KEYS = {
+    "beta_1": "β₁",
+    "beta_2": "β₂",
+    "avx512_bf16": "AVX512-BF16",
+    "avx512_fp16": "AVX512-FP16",
+    "amx_bf16": "AMX-BF16",
+    "amx_fp16": "AMX-FP16",
+}
+# A benchmark's settings by their key path where the path itself would not say enough.
+_SETTINGS = {
+    "image_size": "width of an image",
+    "learning_rate_rule.decay": "decay of the learning rate",
+    "learning_rate_rule.scaling": "scaling of the learning rate with the batch",
+    "model.batch_norm_momentum": "momentum of batch normalisation",
+    "model.depth": "factor of the model's depth",
+    "model.name": "model",
+    "model.number": "EfficientNet's number",
+    "model.squeeze_excite": "kind of squeeze and excitation",
+    "model.units": "width of the dense layers",
+    "model.width": "factor of the model's width",
+    "num_epochs": "number of epochs",
+    "optimizer.learning_rate": "learning rate",
+    "optimizer.name": "optimizer",
+    "split.num_train_examples": "number of training images",
+    "split.num_validation_examples": "number of validation images",
+}
 
 
-def margin_means_something(margin_pp: float, baseline_accuracy: float) -> bool:
-    """Tell whether the margin is small beside the baseline's accuracy, in [0, 1]."""
-    return margin_pp / 100 <= MAX_MARGIN_SHARE * baseline_accuracy
+def plain(key: str) -> str:
+    """Return the word for a key, or the key with spaces in it."""
+    return (OUTCOMES | OPTIMIZERS | _OTHER_KEYS).get(key, key.replace("_", " "))
+
+
+def describe_setting(path: str, ours: Any, theirs: Any, where: str) -> str:
+    """Set a recipe's value beside the source's, as in "the batch size is 64 in this study, 4,096 in the source"."""
+    section, _, name = path.rpartition(".")
+    words = _SETTINGS.get(path) or plain(name) + (f" of the {plain(section)}" if section else "")
+    return f"the {words} is {number(ours)} {where}, {number(theirs)} in the source"
+
+
+def describe_trial(name: str) -> str:
+    """Name the optimizer, as in "Adam with epsilon 0.001 in float16"."""
+    trial = next(trial for trial in TRIALS if trial.name == name)
+    scale = ""
+    if trial.loss_scale is not None:
+        fixed = f"a fixed loss scale of {number(trial.loss_scale)}"
+        scale = " with " + ("a dynamic loss scale" if trial.loss_scale == "dynamic" else fixed)
+    options = listed(f"{plain(option)} {number(value)}" for option, value in trial.options.items())
+    return f"{OPTIMIZERS[trial.optimizer]}{f' with {options}' if options else ''}{scale} in {trial.policy}"
+
+
+def describe_sample(name: str, average: Mean, num_tries: int) -> str:
+    """Tell the mean of an experiment, as in "… is 0.21× [0.19, 0.23], 9 tries"."""
+    family, _, benchmark = name.partition(".")
+    subject, unit = SAMPLES[family]
+    where = f" in {benchmark}" if benchmark else ""
+    if average.low is not None and average.low == average.high:
+        return f"{subject}{where} is {average.mean:.3g}{unit} in each of {num_tries} tries"
+    told = estimate(average.mean, average.low, average.high, ".3g", unit)
+    return f"{subject}{where} is {told}, {num_tries} tries"
 
 
 def count_seeds(num_seeds: int) -> str:
