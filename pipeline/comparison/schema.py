@@ -11,7 +11,7 @@ from pydantic import model_validator
 
 from pipeline.records.measured import Share
 from pipeline.records.schema import Outcome
-from pipeline.statistics.equivalence import Equivalence
+from pipeline.statistics.equivalence import Equivalence, PValues
 from pipeline.statistics.intervals import Difference, Mean, Proportion, Ratio, Statistic
 
 MIN_COMPARED_SEEDS = 2  # whose predictions are compared: with one there is no other
@@ -86,6 +86,12 @@ class Pair(Statistic):
     accuracy_difference_pp: Difference
     equivalence: Equivalence
     memory_ratio: Ratio
+
+    @property
+    def p_values(self) -> PValues:
+        """Return the three p-values, each adjusted for the other candidates of the pair's family."""
+        test = self.equivalence
+        return PValues(test.p_value_holm, self.accuracy_difference_pp.p_value_holm, test.beyond_p_value_holm)
 
 
 class Turns(Statistic):

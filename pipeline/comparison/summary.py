@@ -1,40 +1,35 @@
 """A study in plain numbers, for `dvc metrics show`, `dvc metrics diff` and `dvc plots`."""
 
+from typing import Any
+
 from pipeline.comparison.schema import Comparison, Pair
 
-Numbers = dict[str, float | int]
+# Digits after the point in `summary.json`.
+_OF_VARIANT = {"completed_runs": 0, "test_accuracy": 5, "epoch_seconds": 4}
+_OF_PAIR = {"speedup": 4, "speedup_low": 4, "speedup_high": 4, "accuracy_difference_pp": 3, "memory_ratio": 4}
 
 
-def summarise(comparison: Comparison) -> dict[str, dict[str, Numbers]]:
+def summarise(comparison: Comparison) -> dict[str, dict[str, dict[str, float]]]:
     """Return numbers by benchmark and variant; an unknown one is left out, because DVC can't subtract it."""
-    tables: dict[str, dict[str, dict[str, float | int | None]]] = {}
+    numbers: dict[str, dict[str, dict[str, float]]] = {}
     for variant in comparison.variants:
-        tables.setdefault(variant.benchmark, {})[variant.variant] = {
+        row: dict[str, Any] = {
             "completed_runs": variant.completed.count,
-            "test_accuracy": _rounded(variant.test_accuracy.mean, 5),
-            "epoch_seconds": _rounded(variant.epoch_seconds.ratio, 4),
+            "test_accuracy": variant.test_accuracy.mean,
+            "epoch_seconds": variant.epoch_seconds.ratio,
         }
-    for pair in comparison.pairs:
-        tables[pair.benchmark].setdefault(_name(comparison, pair), {}).update(
-            {
-                "speedup": _rounded(pair.speedup.ratio, 4),
-                "speedup_low": _rounded(pair.speedup.low, 4),
-                "speedup_high": _rounded(pair.speedup.high, 4),
-                "accuracy_difference_pp": _rounded(pair.accuracy_difference_pp.mean, 3),
-                "memory_ratio": _rounded(pair.memory_ratio.ratio, 4),
-            }
-        )
-    return {
-        benchmark: {
-            variant: {name: value for name, value in numbers.items() if value is not None}
-            for variant, numbers in table.items()
-        }
-        for benchmark, table in tables.items()
-    }
+        numbers.setdefault(variant.benchmark, {})[variant.variant] = _rounded(row, _OF_VARIANT)
+    for row in table(comparison):
+        numbers[row["benchmark"]].setdefault(row["variant"], {}).update(_rounded(row, _OF_PAIR))
+    return numbers
 
 
-def table(comparison: Comparison) -> list[dict[str, str | int | float | None]]:
-    """Return every pair as a row: its speedup and accuracy difference with their 95 % intervals."""
+def table(comparison: Comparison) -> list[dict[str, Any]]:
+    """Return every pair as a row, as `pairs.csv` has it.
+
+    Intervals are of 95 %. The p-values say that the accuracies differ by less than the margin, at all, and by more,
+    each adjusted for the other candidates of its family.
+    """
     return [
         {
             "benchmark": pair.benchmark,
@@ -44,9 +39,11 @@ def table(comparison: Comparison) -> list[dict[str, str | int | float | None]]:
             "speedup_low": pair.speedup.low,
             "speedup_high": pair.speedup.high,
             "speedup_at_most": pair.speedup_at_most,
+            "memory_ratio": pair.memory_ratio.ratio,
             "accuracy_difference_pp": pair.accuracy_difference_pp.mean,
             "accuracy_difference_pp_low": pair.accuracy_difference_pp.low95,
             "accuracy_difference_pp_high": pair.accuracy_difference_pp.high95,
+            **{f"p_value_{name}": value for name, value in pair.p_values._asdict().items()},
             "outcome": pair.equivalence.outcome,
         }
         for pair in comparison.pairs
@@ -59,5 +56,5 @@ def _name(comparison: Comparison, pair: Pair) -> str:
     return pair.candidate if known else f"{pair.candidate}_against_{pair.baseline}"
 
 
-def _rounded(value: float | None, digits: int) -> float | None:
-    return None if value is None else round(value, digits)
+def _rounded(row: dict[str, Any], digits: dict[str, int]) -> dict[str, float]:
+    return {name: round(row[name], places) for name, places in digits.items() if row[name] is not None}

@@ -1,13 +1,14 @@
 """Are two accuracies the same, or further apart than a margin? And what could a number of seeds show?"""
 
 import functools
-from typing import Literal
+from collections.abc import Hashable, Sequence
+from typing import Literal, NamedTuple
 
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from pipeline.statistics.intervals import MIN_SEEDS, Statistic, difference_p_value, has_spread
+from pipeline.statistics.intervals import MIN_SEEDS, Statistic, difference_p_value, has_spread, holm
 
 SIGNIFICANCE_LEVEL = 0.05
 POWER = 0.8
@@ -48,17 +49,49 @@ class Equivalence(Statistic):
         return self.is_beyond or self.outcome.startswith("equivalent")
 
 
+class PValues(NamedTuple):
+    """The p-values of a pair: that it differs by less than the margin, at all, by more; None where unknown."""
+
+    within: float | None
+    differs: float | None
+    beyond: float | None
+
+
+UNKNOWN = PValues(None, None, None)
+
+
+def p_values(differences_pp: np.ndarray, margin_pp: float) -> PValues:
+    """Return the p-values of paired differences (num_seeds,)."""
+    return PValues(
+        tost_p_value(differences_pp, margin_pp),
+        difference_p_value(differences_pp),
+        beyond_p_value(differences_pp, margin_pp),
+    )
+
+
+def adjust(pairs: Sequence[PValues], families: Sequence[Hashable]) -> list[PValues]:
+    """Adjust each column of p-values, a row a pair, by Holm's method over the pairs of one family."""
+    adjusted = list(pairs)
+    for family in set(families):
+        members = [index for index, other in enumerate(families) if other == family]
+        columns = (holm(column) for column in zip(*(pairs[index] for index in members), strict=True))
+        for index, row in zip(members, zip(*columns, strict=True), strict=True):
+            adjusted[index] = PValues(*row)
+    return adjusted
+
+
 def equivalence(
     differences_pp: ArrayLike,
     margin_pp: float,
     num_candidates: int = 1,
-    p_value_holm: float | None = None,
-    outcome: EquivalenceOutcome = "inconclusive",
-    beyond_p_value_holm: float | None = None,
+    adjusted: PValues = UNKNOWN,
+    is_selection: bool = False,
 ) -> Equivalence:
     """Test that paired differences (num_seeds,) lie within ±margin, as one of `num_candidates` such questions.
 
-    Whoever knows the other candidates gives the adjusted p-values, and with them the outcome.
+    Args:
+        adjusted: for the other candidates; whoever knows them gives it, and with it the outcome.
+        is_selection: runs failed at other seeds, so that these are never equivalent.
     """
     values = np.asarray(differences_pp, dtype=np.float64)
     if len(values) < MIN_SEEDS:
@@ -72,12 +105,12 @@ def equivalence(
         margin_pp=margin_pp,
         num_candidates=num_candidates,
         p_value=tost_p_value(values, margin_pp),
-        p_value_holm=p_value_holm,
-        outcome=outcome,
+        p_value_holm=adjusted.within,
+        outcome=outcome(None if is_selection else adjusted.within, adjusted.differs),
         spread_pp=spread,
         detectable_margin_pp=detectable,
         num_seeds_needed=needed,
-        beyond_p_value_holm=beyond_p_value_holm,
+        beyond_p_value_holm=adjusted.beyond,
     )
 
 

@@ -1,7 +1,7 @@
 """Turn the blocks of one benchmark into speedups with intervals."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import median
 
@@ -26,12 +26,14 @@ class Speeds:
         blocks: of all launches.
         baseline: a variant.
         num_images: trained on in an epoch; num_validation_images: predicted after it.
+        measured_as: the variant whose blocks stand for another's, which differs in its learning rate or epochs alone.
     """
 
     blocks: Sequence[PlacedBlock]
     baseline: str
     num_images: int
     num_validation_images: int
+    measured_as: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def num_turns(self) -> list[int]:
@@ -108,8 +110,9 @@ class Speeds:
 
         Validation is part of `whole_epochs`. Unknown where one of the two did not train.
         """
-        if baseline == candidate:  # of two that differ in their learning rate alone, one is measured
-            return ONE if baseline in self.variants else NO_RATIO
+        measured = self.measured_as.get(baseline, baseline)
+        if measured == self.measured_as.get(candidate, candidate):
+            return ONE if measured in self.variants else NO_RATIO
         return self.contrast({baseline: 1.0, candidate: -1.0}, whole_epochs)
 
     def contrast(self, weights: Mapping[str, float], whole_epochs: bool = False) -> Ratio:
@@ -117,6 +120,7 @@ class Speeds:
 
         The baseline was measured twice: what is compared with it is compared with both.
         """
+        weights = {self.measured_as.get(name, name): weight for name, weight in weights.items()}
         if REPEAT in self.variants and REPEAT not in weights and self.baseline in weights:
             half = weights[self.baseline] / 2
             weights = {**weights, self.baseline: half, REPEAT: half}
@@ -166,5 +170,6 @@ class Speeds:
 
 
 def speeds_of(study: Study, benchmark: str, blocks: Sequence[PlacedBlock]) -> Speeds:
-    split = study.benchmarks[benchmark].split
-    return Speeds(blocks, study.comparison.baseline, split.num_train_examples, split.num_validation_examples)
+    split, measured_as = study.benchmarks[benchmark].split, study.measured_as(benchmark)
+    baseline = study.comparison.baseline
+    return Speeds(blocks, baseline, split.num_train_examples, split.num_validation_examples, measured_as)

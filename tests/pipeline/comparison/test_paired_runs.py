@@ -256,6 +256,17 @@ def test_holm_adjusts_what_lies_beyond_the_margin_too(runs):
     assert found["mixed_2x"] < 0.001
 
 
+def test_a_row_of_the_table_has_the_three_p_values_of_its_pair(runs):
+    for seed, accuracy in enumerate((0.44, 0.45, 0.46)):
+        change(runs, "mixed", seed, final_test_accuracy=accuracy)
+    comparison = compare(small_study(), runs)
+    row = next(row for row in table(comparison) if (row["benchmark"], row["variant"]) == ("wide", "mixed"))
+    pair = comparison.find("wide", "mixed")
+    assert row["p_value_within"] == pair.equivalence.p_value_holm > 0.99
+    assert row["p_value_differs"] == pair.accuracy_difference_pp.p_value_holm < 0.05
+    assert row["p_value_beyond"] == pair.equivalence.beyond_p_value_holm
+
+
 def test_candidates_that_vary_something_else_are_families_apart(runs):
     variants = small_study().model_dump(mode="json")["variants"]
     variants["custom"] = variants["mixed"] | {"loop": "custom"}

@@ -155,9 +155,8 @@ def test_more_seeds_never_turn_a_refutation_into_its_opposite():
     def found(num_seeds: int) -> tuple[str, bool]:
         values = stats.norm.ppf((np.arange(num_seeds) + 0.5) / num_seeds)
         values = -0.8 + 0.35 * values / values.std(ddof=1)
-        same, other = equivalence.tost_p_value(values, 1.0), intervals.difference_p_value(values)
-        beyond = min(1.0, 4 * equivalence.beyond_p_value(values, 1.0))
-        result = equivalence.equivalence(values, 1.0, 4, 4 * same, equivalence.outcome(4 * same, 4 * other), beyond)
+        adjusted, *_ = equivalence.adjust(4 * [equivalence.p_values(values, 1.0)], 4 * ["one family"])
+        result = equivalence.equivalence(values, 1.0, 4, adjusted)
         return result.outcome, result.is_beyond
 
     assert found(5) == ("different", False)

@@ -12,6 +12,7 @@ from pipeline.comparison.paired_runs import compare
 from pipeline.comparison.pairing import check_comparable
 from pipeline.errors import InputError
 from pipeline.machine.engine_choice import SWITCH, choose_engine, kernels_for
+from pipeline.records.planned import planned
 from pipeline.report.headlines import advice
 from pipeline.study.schema import RunKey, Study
 from pipeline.training import run
@@ -92,6 +93,18 @@ def test_a_step_that_is_compiled_does_not_start_as_one_that_is_not():
         for key, run in runs("too_slow").items()
     }
     comparison = compare(limited, compiled, timed(limited, {}, failed={"mixed": "too_slow"}))
+    assert comparison.find("wide", "mixed").speedup_at_most is None
+
+
+def test_more_epochs_take_longer_whatever_the_speed():
+    values = small_study(max_run_seconds=120.0).model_dump(mode="json")
+    values["variants"]["mixed"]["epoch_multiplier"] = 2
+    limited = Study.model_validate(values)
+    longer = {
+        key: run._replace(record=run.record.model_copy(update={"planned": planned(limited, key)}))
+        for key, run in runs("too_slow").items()
+    }
+    comparison = compare(limited, longer, timed(limited, {}, failed={"mixed": "too_slow"}))
     assert comparison.find("wide", "mixed").speedup_at_most is None
 
 
