@@ -5,7 +5,6 @@
 """
 
 import math
-from collections import defaultdict
 from collections.abc import Iterator, Sequence, Set
 from typing import NamedTuple
 
@@ -87,7 +86,7 @@ def _outside(campaign: CampaignEntry, baseline: Sequence[CampaignEntry]) -> dict
 
 def _shifts(campaign: CampaignEntry, baseline: Sequence[CampaignEntry]) -> dict[Place, Shift | None]:
     shifts = {}
-    for benchmark, variant in dict.fromkeys((run.benchmark, run.variant) for run in campaign.runs):
+    for benchmark, variant in campaign.pairs:
         pinned = [old.accuracies(benchmark, variant) for old in baseline]
         known = [of_campaign for of_campaign in pinned if of_campaign]  # where it diverged, it shows nothing
         shifts[benchmark, variant, ACCURACY] = shift(known, campaign.accuracies(benchmark, variant), 0.0)
@@ -100,7 +99,7 @@ def _shifts(campaign: CampaignEntry, baseline: Sequence[CampaignEntry]) -> dict[
 
 def _completed(campaigns: Sequence[CampaignEntry], benchmark: str, variant: str) -> tuple[int, int]:
     """Return how many runs of a variant completed, and how many there are."""
-    runs = [run for campaign in campaigns for run in campaign.runs_of(benchmark) if run.variant == variant]
+    runs = [run for campaign in campaigns for run in campaign.runs_of(benchmark, variant)]
     return sum(run.outcome == "completed" for run in runs), len(runs)
 
 
@@ -136,10 +135,7 @@ def _shifts_of_time(
 
 def _too_little(new: CampaignEntry, baseline: Sequence[CampaignEntry], compared: Set[Place]) -> Iterator[str]:
     completed = sum(run.outcome == "completed" for run in new.runs)
-    before: dict[tuple[str, str], set[str]] = defaultdict(set)  # how runs ended
-    for old in baseline:
-        for run in old.runs:
-            before[run.benchmark, run.variant].add(run.outcome)
+    before = {pair: {run.outcome for old in baseline for run in old.runs_of(*pair)} for pair in new.pairs}
     failed = [run for run in new.runs if run.outcome != "completed"]
     as_ever = sum(before[run.benchmark, run.variant] == {run.outcome} for run in failed)
     if completed + as_ever < new.num_planned:
@@ -149,7 +145,7 @@ def _too_little(new: CampaignEntry, baseline: Sequence[CampaignEntry], compared:
         return
     unknown = [
         f"{benchmark} {variant}"
-        for benchmark, variant in dict.fromkeys((run.benchmark, run.variant) for run in new.runs)
+        for benchmark, variant in new.pairs
         if new.accuracies(benchmark, variant) and (benchmark, variant, ACCURACY) not in compared
     ]
     if unknown:
@@ -161,7 +157,8 @@ def _not_timed(new: CampaignEntry, baseline: Sequence[CampaignEntry]) -> Iterato
 
     A variant that has become much slower may get too few blocks to be timed.
     """
-    completed = [name for name in new.benchmarks if any(run.outcome == "completed" for run in new.runs_of(name))]
+    ended_well = {run.benchmark for run in new.runs if run.outcome == "completed"}
+    completed = [name for name in new.benchmarks if name in ended_well]
     measured = [name for name in completed if len(new.timed_variants(name)) > 1]
     if completed and not measured:
         yield NO_SPEED

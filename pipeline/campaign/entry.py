@@ -75,30 +75,36 @@ class CampaignEntry(BaseModel):
         return {run.seed for run in self.runs}
 
     @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """Return benchmark and variant of the runs, each pair once."""
+        return list(dict.fromkeys((run.benchmark, run.variant) for run in self.runs))
+
+    @property
     def benchmarks(self) -> list[str]:
         return list(dict.fromkeys(run.benchmark for run in self.runs))
 
-    def runs_of(self, benchmark: str) -> list[CampaignRun]:
-        return [run for run in self.runs if run.benchmark == benchmark]
+    def runs_of(self, benchmark: str, variant: str) -> list[CampaignRun]:
+        return [run for run in self.runs if (run.benchmark, run.variant) == (benchmark, variant)]
 
     def accuracies(self, benchmark: str, variant: str) -> list[float]:
         """Return test accuracies in percent, of the completed runs."""
-        chosen = [run for run in self.runs if (run.benchmark, run.variant) == (benchmark, variant)]
-        return [100 * run.test_accuracy for run in chosen if run.test_accuracy is not None]
+        return [100 * run.test_accuracy for run in self.runs_of(benchmark, variant) if run.test_accuracy is not None]
+
+    def launches_of(self, benchmark: str) -> list[CampaignLaunch]:
+        return [launch for launch in self.launches if launch.benchmark == benchmark]
 
     def training_times(self, benchmark: str) -> list[float]:
         """Return logarithms of the baseline's epoch seconds, one a launch."""
-        return [math.log(launch.epoch_seconds) for launch in self.launches if launch.benchmark == benchmark]
+        return [math.log(launch.epoch_seconds) for launch in self.launches_of(benchmark)]
 
     def timed_variants(self, benchmark: str) -> list[str]:
         """Return the variants that every launch has timed, the baseline first."""
-        measured = [launch.slowdowns for launch in self.launches if launch.benchmark == benchmark]
-        return [name for name in (measured[0] if measured else []) if all(name in of_launch for of_launch in measured)]
+        measured = [list(launch.slowdowns) for launch in self.launches_of(benchmark)]
+        return [name for name in (measured or [[]])[0] if all(name in names for names in measured)]
 
     def launch_effects(self, benchmark: str, variants: Sequence[str]) -> np.ndarray:
         """Return logarithms of slowdowns, (num_launches, num_variants)."""
-        measured = [launch.slowdowns for launch in self.launches if launch.benchmark == benchmark]
-        return np.log([[of_launch[name] for name in variants] for of_launch in measured])
+        return np.log([[launch.slowdowns[name] for name in variants] for launch in self.launches_of(benchmark)])
 
 
 def entry(study: Study, records: Mapping[RunKey, RunRecord], speeds: Mapping[str, Speeds]) -> CampaignEntry:
@@ -117,13 +123,7 @@ def entry(study: Study, records: Mapping[RunKey, RunRecord], speeds: Mapping[str
         made_for=made_for(study),
         num_planned=len(study.runs()),
         runs=[
-            CampaignRun(
-                benchmark=key.benchmark,
-                variant=key.variant,
-                seed=key.seed,
-                outcome=record.outcome,
-                test_accuracy=record.scores.test_accuracy,
-            )
+            CampaignRun(**key._asdict(), outcome=record.outcome, test_accuracy=record.scores.test_accuracy)
             for key, record in records.items()
         ],
         launches=[

@@ -4,8 +4,6 @@ Several machines may do it at once, with or without a common file system. Seeds 
 first machine pushes the campaign's branch to the origin; the others take it from there, so that all run one commit.
 """
 
-import contextlib
-import fcntl
 import hashlib
 import itertools
 import os
@@ -14,7 +12,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 from pipeline.campaign.entry import CampaignEntry
@@ -22,12 +20,14 @@ from pipeline.campaign.history import BASELINE, LEDGER, read_ledger
 from pipeline.errors import InputError
 from pipeline.files import yaml_files
 from pipeline.files.writing import write_whole
+from pipeline.machine.locking import alone
 from pipeline.study.schema import PARAMS, Study, load_study
 
 CAMPAIGNS = Path(".campaigns")
 COLLECTOR = "collector"
 REMOTE = "remote"  # a file in the campaign's folder, where machines meet at DVC's default remote
 STAGES_FILE = "stages.txt"
+MAX_DOWNLOAD_SECONDS = 3600.0
 PUSH_ATTEMPTS = 3
 MAX_SEED = 10**9  # short enough to read, and what every engine takes
 
@@ -45,7 +45,9 @@ def prepare_campaign(name: str, root: Path, remote: bool) -> Path:
     """
     folder = (root / CAMPAIGNS / name).absolute()
     folder.mkdir(parents=True, exist_ok=True)
-    with _alone(folder.parent / ".lock"), tempfile.TemporaryDirectory(prefix="partial-", dir=folder) as partial:
+    # Who waits is spared a second download. Where files can't be locked both prepare, and one is discarded.
+    waiting = alone(folder.parent / ".lock", "A campaign of this checkout", MAX_DOWNLOAD_SECONDS)
+    with waiting, tempfile.TemporaryDirectory(prefix="partial-", dir=folder) as partial:
         collector = folder / COLLECTOR
         if not collector.exists():
             _make(name, root.absolute(), Path(partial, COLLECTOR), remote)
@@ -76,15 +78,6 @@ def write_stages(folder: Path, stages: list[str]) -> None:
     write_whole(folder / STAGES_FILE, "".join(f"{stage}\n" for stage in stages))
 
 
-@contextlib.contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Wait until no other process of this file system prepares a campaign: that spares a second download."""
-    with path.open("a") as file:
-        with contextlib.suppress(OSError):  # a file system without locks: both prepare, and one is discarded
-            fcntl.lockf(file, fcntl.LOCK_EX)
-        yield
-
-
 def _make(name: str, root: Path, clone: Path, remote: bool) -> None:
     run_command("git", "clone", "--quiet", str(root), str(clone))
     config = Path(".dvc", "config.local")
@@ -99,23 +92,14 @@ def _make(name: str, root: Path, clone: Path, remote: bool) -> None:
             default = run_command("dvc", "remote", "default", folder=clone).strip()
         except InputError:
             raise InputError("DVC has no default remote to meet at: dvc remote add --default NAME ADDRESS") from None
-        if re.search(
-            rf"^{re.escape(default)}\s+https?:", run_command("dvc", "remote", "list", folder=clone), re.MULTILINE
-        ):
+        remotes = run_command("dvc", "remote", "list", folder=clone)
+        if re.search(rf"^{re.escape(default)}\s+https?:", remotes, re.MULTILINE):
             raise InputError(f"DVC shares no runs over HTTP, which the remote {default} speaks. Meet at another one")
     else:
         cache = run_command("dvc", "cache", "dir", folder=root).strip() or ".dvc/cache"
         run_command("dvc", "cache", "dir", "--local", str(root / cache), folder=clone)
     _claim(name, clone)
-    run_command(
-        "dvc",
-        "repro",
-        "--quiet",
-        *(["--pull"] if remote else []),
-        "download",
-        "inputs",
-        folder=clone,
-    )
+    run_command("dvc", "repro", "--quiet", *(["--pull"] if remote else []), "download", "inputs", folder=clone)
     if remote:
         _push(clone, "download", "inputs")
     if run_command("git", "status", "--porcelain", folder=clone):
@@ -171,18 +155,16 @@ def campaign_seeds(name: str, num_seeds: int, ledger: Iterable[CampaignEntry]) -
     for attempt in itertools.count():
         digest = hashlib.sha256(f"{name}/{attempt}".encode()).digest()
         first = int.from_bytes(digest[:4], "big") % (MAX_SEED - num_seeds)
-        seeds = list(range(first, first + num_seeds))
-        if taken.isdisjoint(seeds):
+        if taken.isdisjoint(seeds := list(range(first, first + num_seeds))):
             break
     return seeds
 
 
 def _gather_ledgers(clone: Path) -> None:
     """Add the ledgers of campaigns whose branches nobody has merged yet; not what is pinned there, by no review."""
-    run_command(
-        "git", "fetch", "--quiet", "origin", "+refs/heads/campaign/*:refs/remotes/origin/campaign/*", folder=clone
-    )
-    listed = run_command("git", "for-each-ref", "--format=%(refname)", "refs/remotes/origin/campaign/", folder=clone)
+    branches = "refs/remotes/origin/campaign/"
+    run_command("git", "fetch", "--quiet", "origin", f"+refs/heads/campaign/*:{branches}*", folder=clone)
+    listed = run_command("git", "for-each-ref", "--format=%(refname)", branches, folder=clone)
     for branch in listed.split():
         for path in run_command("git", "ls-tree", "--name-only", branch, f"{LEDGER}/", folder=clone).split():
             if Path(path).name != BASELINE and not (clone / path).exists():

@@ -26,7 +26,8 @@ def missing_stages(stages: Sequence[str], root: Path, remote: bool, restore: boo
 
     logging.getLogger("dvc").setLevel(logging.WARNING)  # or it names every stage that it finds
     missing, finished = [], []
-    with contextlib.chdir(root), Repo() as repo, repo.lock:
+    # Without git, whose index DVC would read once more for each run.
+    with contextlib.chdir(root), Repo(config={"core": {"no_scm": True}}) as repo, repo.lock:
         if remote:
             repo.stage_cache.pull(None)
         known = {stage.addressing: stage for stage in repo.index.stages}

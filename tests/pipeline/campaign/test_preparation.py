@@ -92,7 +92,7 @@ def test_the_same_campaign_at_once_is_made_once(checkout, prepare):
 def test_the_same_campaign_at_once_where_files_are_not_locked(checkout, prepare, tmp_path, monkeypatch):
     """Without locks, both make it; who renames second discards what it made."""
     (tmp_path / "sitecustomize.py").write_text(
-        "import fcntl\ndef lockf(*_):\n    raise OSError(95, 'not supported')\nfcntl.lockf = lockf\n"
+        "import fcntl\ndef flock(*_):\n    raise OSError(95, 'not supported')\nfcntl.flock = flock\n"
     )
     monkeypatch.setattr(sys.modules[__name__], "REPOSITORY", f"{REPOSITORY}{os.pathsep}{tmp_path}")
     with ThreadPoolExecutor() as pool:

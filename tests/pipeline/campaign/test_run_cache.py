@@ -29,7 +29,7 @@ def test_dvc_does_what_this_project_was_tried_with(tmp_path):
             two_machines(tmp_path, patch)
         except Exception as error:
             pytest.fail(
-                f"DVC {dvc.__version__} differs from {run_cache.TRIED_WITH} in something that is used and not "
+                f"DVC {dvc.__version__} does not do what {run_cache.TRIED_WITH} did, in something that is used and not "
                 f"documented: pipeline/campaign/run_cache.py calls it, pipeline/reproduction/study_progress.py reads "
                 f"its lines. {type(error).__name__}: {error}"
             )
