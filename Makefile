@@ -98,7 +98,7 @@ validators: .validators/ready ## install them, each group in a place of its own
 publish: .venv/ready ## pack the finished study for a reviewer: results/crate.zip; TO=docs/reports/NAME for the site
 	@python -m stages.publish $(if $(TO),--to $(TO))
 
-check-reports: .venv/ready .validators/ready ## verify every study under docs/reports: crate, numbers, claims by today's rules
+check-reports: .venv/ready .validators/ready ## verify every study under docs/reports: crate, claims, numbers
 	@python -m stages.check_reports $(if $(REPORTS),--reports $(REPORTS))
 
 site: .venv/ready ## build the site of the studies under docs/reports; ADDRESS=… for its feed

@@ -25,23 +25,16 @@ def main(arguments: argparse.Namespace) -> None:
         check_size(Path("results/report.html"))
     write_status(status(results))
     with whole(ARCHIVE) as unchecked:
-        check_archive(publish(results, Path(), unchecked))
+        recompute(publish(results, Path(), unchecked)).check(  # what a reviewer will check
+            "nothing is published: the runs under runs/ are not those that the results are of. Compare, judge and "
+            "report again, then publish: dvc repro"
+        )
     if arguments.to:
         arguments.to.mkdir(parents=True, exist_ok=True)
         for name in FILES:
             shutil.copyfile(in_archive(name), arguments.to / name)
         print(f"{arguments.to} holds the published study")
     print(f"{ARCHIVE} ({ARCHIVE.stat().st_size / 1e6:.1f} MB); check it: python -m stages.report --from {ARCHIVE}")
-
-
-def check_archive(archive: Path) -> None:
-    """Check what a reviewer will check. Raise `InputError` if the runs are not those that were compared."""
-    found = recompute(archive)
-    if found.differing:
-        raise InputError(
-            f"nothing is published: the runs under runs/ are not those that the results are of.\n{found.differences}\n"
-            "Compare, judge and report again, then publish: dvc repro"
-        )
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 import argparse
 from pathlib import Path
 
-from pipeline.errors import InputError
 from pipeline.files.writing import write_whole
 from pipeline.report.rendering import execute, notebook_text, render
 from stages import run
@@ -36,8 +35,7 @@ def recompute_archive(archive: Path) -> None:
     print(f"{target} is written, recomputed from the {found.num_runs} runs in {archive}")
     print("recomputed, and as published: " + (", ".join(found.same) or "nothing"))
     print("taken as published: " + "; ".join(found.taken))
-    if found.differing:
-        raise InputError(f"{archive}: its records give other results than were published.\n{found.differences}")
+    found.check(f"{archive}: its records give other results than were published.")
     print("nothing differs: the same report, byte for byte")
 
 

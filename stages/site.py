@@ -5,8 +5,7 @@ from pathlib import Path
 
 from pipeline.claims.compiled_claims import read_compiled_evidence
 from pipeline.claims.schema import CLAIMS, load_claims
-from pipeline.publication.checking import OtherSchemaError, judge_today
-from pipeline.publication.compiled_columns import target_pages
+from pipeline.publication.matrix import target_pages
 from pipeline.publication.published import read_published
 from pipeline.publication.site import build_site
 from pipeline.report.rendering import PROJECT
@@ -16,15 +15,9 @@ from stages import run
 def main(arguments: argparse.Namespace) -> None:
     folders = sorted(path for path in arguments.reports.glob("*") if path.is_dir())
     published = [read_published(folder) for folder in folders]
-    today = {}
-    for study in published:
-        try:
-            today[study.name] = {found.id: found.verdict for found in judge_today(study.folder / "crate.zip")}
-        except OtherSchemaError as error:
-            print(f"note: {error}. It stands with the verdicts of its day")
     claims = load_claims(PROJECT / CLAIMS)
     compiled = target_pages(*read_compiled_evidence(PROJECT), claims)
-    build_site(published, arguments.site, arguments.address, claims, today, compiled)
+    build_site(published, arguments.site, arguments.address, claims, compiled)
     studies = f"{len(published)} published stud{'ies' if len(published) != 1 else 'y'}"
     print(f"{arguments.site / 'index.html'}: {studies}, and what compilers say of {len(compiled)} devices")
     print("their files are those that their archives name; to recompute one: python -m stages.report --from ARCHIVE")

@@ -1,79 +1,50 @@
-"""Verify a published study that a stranger may have sent: its files, its crate, every number, every verdict."""
+"""Verify a published study that a stranger may have sent: its files, its crate, its claims, and every number."""
 
 import json
-import shutil
+import os
+import re
 import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from pipeline.claims.result_files import Judgement
-from pipeline.claims.verdicts import judge_results
+from pipeline.claims.schema import CLAIMS, Claims, load_claims
 from pipeline.errors import InputError
-from pipeline.files.untrusted import excerpt, read_zip
-from pipeline.publication.archive import GET_IT_AGAIN, TABLES, unpack
-from pipeline.publication.project_files import OtherDayError, check_project_files, not_of_project
-from pipeline.publication.published import FILES, Published, check_size, read_published
-from pipeline.publication.recomputing import SURPRISES, recompute, words_of
-from pipeline.publication.validation import crate_faults
+from pipeline.files.untrusted import excerpt
+from pipeline.publication.archive import COMPILED_FOR, unpack
+from pipeline.publication.published import FILES, check_size, read_published
+from pipeline.publication.publishing import PROFILE, RO_CRATE
+from pipeline.publication.recomputing import not_of_project, recompute
 from pipeline.report.rendering import PROJECT
 
-
-class OtherSchemaError(InputError):
-    """Today's rules can't judge what was published."""
+VALIDATORS = PROJECT / ".validators"
+_CHECK = re.compile(r"\[ ((?:process-run-crate-0\.5|ro-crate-1\.1)_[0-9]+\.[0-9]+) \] *(.*?):? *\n")
 
 
 class Checked(NamedTuple):
-    """Hold a study that today's code gives as it was published, and its claims by the rules of today.
+    """Hold what is told of a study that this project's code gives as it was published.
 
     `not_ours` are files of the project that the archive has otherwise, `own_claims` those that the sender added.
     """
 
-    study: Published
     num_runs: int
-    today: Sequence[Judgement]
     not_ours: Sequence[str]
     own_claims: Sequence[str]
 
-    @property
-    def changes(self) -> list[tuple[str, str | None, str | None]]:
-        """List the claims whose verdict is another by today's rules: the claim, the verdict of its day, today's."""
-        then = {verdict["id"]: verdict["verdict"] for verdict in self.study.verdicts}
-        today = {judgement.id: judgement.verdict for judgement in self.today}
-        names = [*then, *(name for name in today if name not in then)]
-        return [(name, then.get(name), today.get(name)) for name in names if then.get(name) != today.get(name)]
 
-
-class Unverified(NamedTuple):
-    """Hold why today's code can't verify a study, and the earlier commit of this project that can."""
-
-    reason: str
-    commit: str
-
-
-def check_report(folder: Path) -> Checked | Unverified:
+def check_report(folder: Path) -> Checked:
     """Verify the published study in `folder`. Nothing of it is run.
 
     Raises:
         InputError: a file is missing, too many, damaged or another than its archive's; the crate is not valid; or the
-            study does not follow from its records and this project's claims, and no earlier code may have made it.
+            study does not follow from its records and this project's claims.
     """
-    study = read_published(folder)
+    read_published(folder)
     if odd := sorted(path.name for path in folder.iterdir() if path.name not in FILES):
         raise InputError(f"{folder}: {excerpt(', '.join(odd))} is no part of a published study. Remove it")
     check_size(folder / "report.html")
-    try:
-        return _verify(study)
-    except InputError as error:
-        is_older = study.comparison is None or isinstance(error, OtherDayError)
-        if is_older and (commit := _earlier_commit(folder)):
-            return Unverified(str(error), commit)
-        raise
-
-
-def _verify(study: Published) -> Checked:
-    archive = study.folder / "crate.zip"
+    archive = folder / "crate.zip"
     with tempfile.TemporaryDirectory() as name:
         root = Path(name, "study")
         unpack(archive, root)  # before any other program sees what is in it
@@ -81,47 +52,89 @@ def _verify(study: Published) -> Checked:
         if faults := crate_faults(root):
             raise InputError(f"{archive} is no valid crate:\n" + "\n".join(f"  {fault}" for fault in faults))
     found = recompute(archive)
-    if found.differing:
-        error = InputError if found.differing.keys() & set(TABLES) else OtherDayError
-        raise error(f"{archive}: its records give other results than were published.\n{found.differences}")
-    return Checked(study, found.num_runs, judge_today(archive), not_ours, own_claims)
+    found.check(f"{archive}: its records give other results than were published.")
+    return Checked(found.num_runs, not_ours, own_claims)
 
 
-def judge_today(archive: Path) -> list[Judgement]:
-    """Judge the published results in `archive` by this project's claims and judges.
+def check_project_files(root: Path) -> list[str]:
+    """Check the files that claims are judged by in the archive unpacked in `root`; return the sender's own claims.
 
     Raises:
-        OtherSchemaError: the study or its results are of a schema that today's judges do not know, or damaged.
+        InputError: names the files, or the entries of the claims, that are not as this project has them, or a claim of
+            the sender's that has a source of the project's say what the project does not know of it.
     """
-    with tempfile.TemporaryDirectory() as name:
-        root = Path(name, "study")
-        try:
-            unpack(archive, root)
-            shutil.copyfile(PROJECT / "claims.yaml", root / "claims.yaml")
-            return judge_results(root)
-        except (InputError, *SURPRISES) as error:
-            words = words_of(error, root)
-            raise OtherSchemaError(f"{archive}: today's rules can't judge its results: {words}") from None
+    odd = [name for name in COMPILED_FOR if _content(root / name) != _content(PROJECT / name)]
+    claims, ours = load_claims(root / CLAIMS), _entries(load_claims(PROJECT / CLAIMS))
+    odd += [f"{CLAIMS}: {name}" for name, value in _entries(claims).items() if ours.get(name, value) != value]
+    if odd:
+        raise InputError(
+            f"{', '.join(odd)}: not as this project has it. Take compiled/, conf/base.yaml and {CLAIMS} from it, judge "
+            "and report again with dvc repro, and publish again. A claim of your own has a name of its own"
+        )
+    own = [claim for claim in claims.claims if f"claims.{claim.id}" not in ours]
+    for claim in own:
+        if f"sources.{claim.source}" in ours and claim.said_by != "us":
+            raise InputError(
+                f"{CLAIMS}: {claim.id} has {claim.source} say what this project does not know of it. Write said_by: "
+                "us, or name a source of your own"
+            )
+    return [claim.id for claim in own]
 
 
-def _earlier_commit(folder: Path) -> str | None:
-    """Return the commit that brought the report in `folder`, or else the one that its runs name.
+def _entries(claims: Claims) -> dict[str, Any]:
+    """Return what claims define by section and name; figures by their source."""
+    found: dict[str, Any] = {f"sources.{name}": source for name, source in claims.sources.items()}
+    found |= {f"variants.{name}": variant for name, variant in claims.variants.items()}
+    for name in claims.sources:
+        found[f"figures.{name}"] = [figure for figure in claims.figures if figure.source == name]
+    return found | {f"claims.{claim.id}": claim for claim in claims.claims}
 
-    It is one before today's that this project was at. A merged branch may hold what no reviewer was shown.
+
+def _content(path: Path) -> bytes | None:
+    return path.read_bytes() if path.is_file() else None
+
+
+def crate_command(crate: Path) -> list[str]:
+    """Return the command that judges the `crate`, a folder. Its end with 0 says that the crate is valid.
+
+    rocrate-validator judges without a network, against what is required and what is recommended.
     """
-    brought = _ask_git("log", "--first-parent", "-1", "--format=%H", "--", str(folder.resolve() / "report.html"))
-    try:
-        environments = json.loads(read_zip(folder / "crate.zip", GET_IT_AGAIN)["results/environments.json"])
-        commit = brought or environments[0]["git_commit"]
-    except SURPRISES:
-        return None
-    return commit if commit in _ask_git("rev-list", "--first-parent", "HEAD").split()[1:] else None
+    program = VALIDATORS / "tools" / "bin" / "rocrate-validator"
+    if not program.is_file():
+        raise InputError(f"{program} is missing. Install it with: make validators")
+    options = "--offline --no-paging --verbose --profile-identifier process-run-crate-0.5"
+    cache = ["--requirement-severity", "recommended", "--cache-path", str(VALIDATORS / "contexts")]
+    return [str(program), "-y", "--disable-color", "validate", *options.split(), *cache, str(crate.resolve())]
 
 
-def _ask_git(*arguments: str) -> str:
-    """Return what git prints of this project; nothing where it fails, or where there is no git."""
+def crate_faults(crate: Path, max_seconds: float = 600) -> list[str]:
+    """Say in words what is wrong with the crate in a folder that `unpack` has filled; often nothing.
+
+    The validator passes profiles that it does not know, so the URIs of the profiles are compared here.
+
+    Raises:
+        InputError: there is no validator.
+    """
+    command = crate_command(crate)
     try:
-        done = subprocess.run(["git", *arguments], cwd=PROJECT, capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        return ""
-    return done.stdout.strip()
+        graph = json.loads((crate / "ro-crate-metadata.json").read_bytes())["@graph"]
+        named = {entity["@id"]: entity.get("conformsTo") for entity in graph}
+    except (OSError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        return [f"ro-crate-metadata.json is missing or damaged ({excerpt(error)})"]
+    faults = [
+        f"{name} must conform to {uri}. Received: {excerpt(named.get(name))}"
+        for name, uri in (("ro-crate-metadata.json", RO_CRATE), ("./", PROFILE))
+        if named.get(name) != {"@id": uri}
+    ]
+    # Its terminal would cut names into two lines.
+    environment = {"PATH": os.environ.get("PATH", ""), "HOME": os.environ.get("HOME", ""), "COLUMNS": "250"}
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, env=environment, timeout=max_seconds
+        )
+    except subprocess.TimeoutExpired:
+        return [*faults, f"rocrate-validator came to no end in {max_seconds:g} seconds"]
+    if done.returncode:
+        found = sorted({f"{check} {what}" for check, what in _CHECK.findall(done.stdout)})
+        faults += found or [excerpt(done.stdout[-300:] + done.stderr[-300:], 600)]
+    return faults

@@ -1,27 +1,32 @@
-"""Lay out what every machine found about every claim: claims as rows, published studies as columns."""
+"""Lay out what is known of every claim: claims as rows, and a column for each published study and each compiler."""
 
 import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from pipeline.claims.schema import Claims
+from pipeline.claims.claim import Assessment
+from pipeline.claims.guards import recipe_differences
+from pipeline.claims.schema import Claim, Claims
+from pipeline.compiled.schema import CompiledProgram, CompiledTarget
 from pipeline.errors import InputError
 from pipeline.files.untrusted import excerpt
+from pipeline.publication.published import COMPILED_PAGES, Published
+from pipeline.study.variant import Variant
 
 _CLAIM = re.compile("[a-z0-9-]{1,100}")
 NO_EVIDENCE, COMPILED = "none", "compiled"
 SETTLED = ("reproduced", "in direction only", "not reproduced")
+Recipes = Mapping[str, Mapping[str, Any]]
 
 
 class Cell(NamedTuple):
-    """Hold one verdict: on what evidence, where its report shows it, and today's verdict where that is another."""
+    """Hold one verdict, on what evidence, and where its report shows it."""
 
     verdict: str
     evidence: str
     found: str
     href: str
-    today: str | None
 
 
 class Column(NamedTuple):
@@ -37,6 +42,19 @@ class Column(NamedTuple):
     href: str
     cells: Mapping[str, Cell]
     is_compiled: bool = False
+
+
+class TargetPage(NamedTuple):
+    """Hold a target's column, all that its compiler answered, and the reason of each verdict by claim."""
+
+    column: Column
+    made: CompiledTarget
+    reasons: Mapping[str, str]
+
+    @property
+    def steps(self) -> list[CompiledProgram]:
+        """List the training steps that were compiled, the smaller before the larger."""
+        return sorted(self.made.programs, key=lambda step: (step.benchmark, step.numbers, step.batch_size))
 
 
 class ClaimRow(NamedTuple):
@@ -63,45 +81,79 @@ class ClaimRow(NamedTuple):
         return sorted({cell.evidence for cell in self.cells if cell})
 
 
-def cells_of(verdicts: Sequence[Mapping[str, Any]], today: Mapping[str, str], page: str) -> dict[str, Cell]:
-    """Return the cells of a study by claim. `page` is the address of its report; `today` has verdicts of today.
+def column_of(published: Published) -> Column:
+    """Return the column of a study.
 
     Raises:
         InputError: a claim has a name that no address can have.
     """
+    page, status = f"{published.name}/report.html", published.status
     cells = {}
-    for verdict in verdicts:
-        name = verdict["id"]
-        if not _CLAIM.fullmatch(name):
-            raise InputError(f"{page}: a claim is named {excerpt(name)!a}. Names have small letters, digits and -")
-        evidence = verdict.get("evidence") or NO_EVIDENCE
-        now = today.get(name)
-        cells[name] = Cell(
-            verdict=verdict["verdict"],
-            evidence=evidence,
-            found=(verdict["measured"] if evidence != NO_EVIDENCE else verdict["reason"]) or verdict["reason"],
-            href=f"{page}#claim-{name}",
-            today=now if now != verdict["verdict"] else None,
-        )
-    return cells
+    for found in published.verdicts:
+        if not _CLAIM.fullmatch(found.id):
+            raise InputError(f"{page}: a claim is named {excerpt(found.id)!a}. Names have small letters, digits and -")
+        text = (found.evidence and found.measured) or found.reason
+        cells[found.id] = Cell(found.verdict, found.evidence or NO_EVIDENCE, text, f"{page}#claim-{found.id}")
+    about = f"profile {published.study.profile}"
+    return Column(published.name, status.device, status.finished_at[:10], about, page, cells)
 
 
-def rows_of(columns: Sequence[Column], claims: Claims, verdicts: Sequence[Mapping[str, Any]]) -> list[ClaimRow]:
+class _Compiled(NamedTuple):
+    """Hold the part of the evidence that judges by compilers read."""
+
+    compiled: Sequence[CompiledTarget]
+    recipes: Recipes
+    variants: Mapping[str, Variant]
+
+
+def target_pages(compiled: Sequence[CompiledTarget], recipes: Recipes, claims: Claims) -> list[TargetPage]:
+    """Return a page for each target whose compiler, asked alone, decides at least one of the claims.
+
+    Args:
+        recipes: those that were compiled, by benchmark.
+    """
+    pages = []
+    for made in compiled:
+        page = f"{COMPILED_PAGES}/{made.target}.html"
+        asked = {claim.id: _judge(claim, claims, made, recipes) for claim in claims.claims}
+        found = {name: assessment for name, assessment in asked.items() if assessment}
+        cells = {
+            # The name of the target stands above it.
+            name: Cell(verdict, COMPILED, (measured or reason).removeprefix(f"{made.title}: "), f"{page}#claim-{name}")
+            for name, (verdict, reason, measured) in found.items()
+        }
+        about = f"compiled by JAX {made.versions['jax']}" if "jax" in made.versions else "compiled"
+        if cells:
+            column = Column(made.target, made.title, "", about, page, cells, is_compiled=True)
+            pages.append(TargetPage(column, made, {name: each.reason for name, each in found.items()}))
+    return pages
+
+
+def _judge(claim: Claim, claims: Claims, made: CompiledTarget, recipes: Recipes) -> Assessment | None:
+    """Judge a claim by what one target's compiler says; None where that decides nothing about it."""
+    judge = claim.judges.get("compiled")
+    if judge is None or recipe_differences(claim, recipes.get(getattr(claim, "benchmark", ""), {}), ""):
+        return None
+    found = judge.ask(_Compiled([made], recipes, claims.variants))
+    return found if isinstance(found, Assessment) else None
+
+
+def rows_of(columns: Sequence[Column], claims: Claims, published: Sequence[Published]) -> list[ClaimRow]:
     """Return a row for each claim that a column judges: this project's claims in their order, then those of others.
 
     `columns` stand latest first: of several studies on one device the latest counts that settles the claim.
     """
-    texts = {
-        verdict["id"]: (verdict["source"], verdict["id"], verdict["published"], verdict["said_by"] == "us")
-        for verdict in verdicts
+    ours = {each.id: (each.source, each.statement, each.published, each.said_by == "us") for each in claims.claims}
+    theirs = {
+        each.id: (each.source, each.id, each.published, each.said_by == "us")
+        for study in published
+        for each in study.verdicts
     }
-    ours = {
-        claim.id: (claim.source, claim.statement, claim.published, claim.said_by == "us") for claim in claims.claims
-    }
-    order = [*ours, *(name for name in texts if name not in ours)]
-    judged = [name for name in order if any(name in column.cells for column in columns)]
-    texts |= ours
-    return [_row(name, *texts[name], columns) for name in judged]
+    return [
+        _row(name, *text, columns)
+        for name, text in (ours | {name: text for name, text in theirs.items() if name not in ours}).items()
+        if any(name in column.cells for column in columns)
+    ]
 
 
 def _row(name: str, source: str, statement: str, published: str, by_us: bool, columns: Sequence[Column]) -> ClaimRow:
@@ -118,9 +170,10 @@ def _row(name: str, source: str, statement: str, published: str, by_us: bool, co
 
 def by_source(rows: Sequence[ClaimRow], claims: Claims) -> dict[str, list[ClaimRow]]:
     """Return the rows by the title of their source, in the order of the project's sources."""
-    names = [*claims.sources, *(row.source for row in rows)]
-    titles = {name: claims.sources[name].title if name in claims.sources else name for name in names}
-    found = {titles[name]: [row for row in rows if row.source == name] for name in dict.fromkeys(names)}
+    found: dict[str, list[ClaimRow]] = {source.title: [] for source in claims.sources.values()}
+    for row in rows:
+        title = claims.sources[row.source].title if row.source in claims.sources else row.source
+        found.setdefault(title, []).append(row)
     return {title: of_source for title, of_source in found.items() if of_source}
 
 

@@ -1,6 +1,11 @@
-"""Pack a study as a research object: one archive from which a reviewer can recompute the report."""
+"""Pack a study as a research object: one archive, described, from which a reviewer can recompute the report.
 
+The description is an RO-Crate 1.1 of the Process Run profile 0.5.
+"""
+
+import hashlib
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -10,13 +15,34 @@ from pathlib import Path
 from typing import Any
 
 from packaging.requirements import Requirement
+from rocrate.model.contextentity import ContextEntity
+from rocrate.rocrate import ROCrate
 
-from pipeline.claims.results import Results
+from pipeline.claims.results import Results, ended_at
+from pipeline.files import yaml_files
 from pipeline.files.writing import whole
-from pipeline.publication.archive import MANIFEST, manifest, names_of_project, names_of_study, own_code
-from pipeline.publication.crate import describe_archive
+from pipeline.publication.archive import (
+    MANIFEST,
+    RECOMPUTED,
+    manifest,
+    names_of_project,
+    names_of_study,
+    own_code,
+)
 from pipeline.report.rendering import PROJECT
 
+RO_CRATE = "https://w3id.org/ro/crate/1.1"
+PROFILE = "https://w3id.org/ro/wfrun/process/0.5"
+LICENSE = "https://spdx.org/licenses/Apache-2.0"
+_SOFTWARE_HERITAGE = "https://archive.softwareheritage.org"
+_MEDIA_TYPES = {
+    ".json": "application/json",
+    ".html": "text/html",
+    ".csv": "text/csv",
+    ".yaml": "application/yaml",
+    ".npz": "application/zip",
+    ".py": "text/x-python",
+}
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # of every file in the archive, so that the same study gives the same bytes
 
 
@@ -32,7 +58,7 @@ def publish(results: Results, root: Path, archive: Path) -> Path:
             shutil.copyfile(source, folder / target)
         lock = PROJECT / "requirements" / f"{results.study.runtime}.txt"
         (folder / "sbom.json").write_text(_sbom(lock), encoding="utf-8")
-        describe_archive(results, folder).write(described)
+        _describe(results, folder).write(described)
         paths = sorted(path for path in described.rglob("*") if path.is_file())
         contents = {path.relative_to(described).as_posix(): path.read_bytes() for path in paths}
     contents[MANIFEST] = manifest(contents).encode()
@@ -57,3 +83,79 @@ def _sbom(lock: Path) -> str:
     for component in document.get("components", []):
         component.pop("externalReferences", None)
     return json.dumps(document, indent=2) + "\n"
+
+
+def _describe(results: Results, folder: Path) -> ROCrate:
+    """Describe the files in `folder`: what they are, and the action that made the results from the others."""
+    citation = yaml_files.load(folder / "CITATION.cff")
+    author = citation["authors"][0]
+    finished = ended_at(results)
+    crate = ROCrate(version="1.1")
+    crate.name = f"{citation['title']}: profile {results.study.profile}, campaign {results.study.campaign}"
+    crate.description = results.study.description
+    crate.datePublished = finished
+
+    def entity(at: str, kind: str, **properties: Any) -> ContextEntity:
+        return crate.add(ContextEntity(crate, at, {"@type": kind, **properties}))
+
+    profile = entity(PROFILE, "CreativeWork", name="Process Run Crate", version="0.5")
+    text = "Permits use, change and distribution, on the conditions in the file LICENSE."
+    crate.license = entity(LICENSE, "CreativeWork", name="Apache License 2.0", identifier=LICENSE, description=text)
+    # Who has no web site is presented by the citation file in this crate.
+    url = author.get("website", {"@id": "CITATION.cff"})
+    developers = entity("#developers", "Organization", name=author["name"], url=url)
+    root = crate.root_dataset
+    root["conformsTo"], root["author"], root["publisher"] = profile, developers, developers
+    files = [
+        crate.add_file(
+            folder / path,
+            str(path),
+            properties={"name": path.name, "encodingFormat": _MEDIA_TYPES.get(path.suffix, "text/plain")},
+        )
+        for path in sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    ]
+    version = str(results.environments[0]["git_commit"] or citation["version"])
+    software = entity(
+        _identifier(version, folder / "dvc.yaml"),
+        "SoftwareApplication",
+        name=citation["title"],
+        softwareVersion=version,
+        url={"@id": "CITATION.cff"},
+        license={"@id": LICENSE},
+    )
+    benchmarks, seeds = ", ".join(results.study.benchmarks), len(results.study.seeds)
+    action = crate.add_action(
+        software,
+        identifier="#study",
+        object=[file for file in files if file.id not in RECOMPUTED],
+        result=[file for file in files if file.id in RECOMPUTED],
+        properties={
+            "name": f"The study {results.study.profile}",
+            "description": f"Trained {len(results.study.variants)} variants of {benchmarks} at up to {seeds} seeds, "
+            f"compared them, judged the published claims and wrote the report. {_data(results)}",
+            "startTime": min(run["started_at"] for run in results.runs),
+            "endTime": finished,
+            "agent": {"@id": "#developers"},
+            "actionStatus": "http://schema.org/CompletedActionStatus",
+        },
+    )
+    root["mentions"] = action
+    return crate
+
+
+def _data(results: Results) -> str:
+    """Return sentences that say where the images of each benchmark came from, as its runs recorded it."""
+    sources = {run["benchmark"]: run["data_source"] for run in results.runs if run["data_source"]}
+    return " ".join(f"The images of {name} came from {source}." for name, source in sources.items())
+
+
+def _identifier(version: str, pipeline: Path) -> str:
+    """Return an absolute URI of the software that names no repository, a Software Heritage identifier.
+
+    It is that of the git commit where there is one, else that of the file which defines the pipeline.
+    """
+    if re.fullmatch("[0-9a-f]{40}", version):
+        return f"{_SOFTWARE_HERITAGE}/swh:1:rev:{version}"
+    content = pipeline.read_bytes()
+    digest = hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+    return f"{_SOFTWARE_HERITAGE}/swh:1:cnt:{digest}"

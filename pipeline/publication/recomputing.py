@@ -1,5 +1,6 @@
 """Recompute a published study from its records, with this project's code, and compare it with the published one."""
 
+import filecmp
 import math
 import re
 import tempfile
@@ -9,20 +10,19 @@ from typing import NamedTuple
 from papermill import PapermillExecutionError
 
 from pipeline.claims.results import load_results
+from pipeline.claims.schema import CLAIMS
 from pipeline.claims.verdicts import judge_results, verdicts_text
 from pipeline.comparison.comparing import compare_runs
 from pipeline.errors import InputError
 from pipeline.files.untrusted import excerpt
-from pipeline.publication.archive import COMPILED_FOR, MEASURED, RECOMPUTED, unpack
-from pipeline.publication.project_files import not_of_project
-from pipeline.report.rendering import execute, render
+from pipeline.publication.archive import COMPILED_FOR, MEASURED, RECOMPUTED, names_of_project, unpack
+from pipeline.report.rendering import PROJECT, execute, render
 from pipeline.report.status import status, status_text
-from pipeline.study.schema import load_study
 
 # Every run of digits is tried once: a line of a million of them must not take a million squared steps.
 _NUMBER = re.compile(r"-?(?<!\d)\d++(?:\.\d++)?(?:e[-+]?\d++)?", re.ASCII)
 # What a stranger's values of the right type and the wrong meaning end in.
-SURPRISES = (ArithmeticError, AttributeError, LookupError, RecursionError, StopIteration, TypeError, ValueError)
+_SURPRISES = (ArithmeticError, AttributeError, LookupError, RecursionError, StopIteration, TypeError, ValueError)
 
 
 class Recomputation(NamedTuple):
@@ -34,9 +34,11 @@ class Recomputation(NamedTuple):
     taken: list[str]
     differing: dict[str, str]
 
-    @property
-    def differences(self) -> str:
-        return "\n".join(f"  {name}: {what}" for name, what in self.differing.items())
+    def check(self, refusal: str) -> None:
+        """Raise an `InputError` of these words where anything differs."""
+        if self.differing:
+            differences = "\n".join(f"  {name}: {what}" for name, what in self.differing.items())
+            raise InputError(f"{refusal}\n{differences}")
 
 
 def recompute(archive: Path) -> Recomputation:
@@ -51,30 +53,26 @@ def recompute(archive: Path) -> Recomputation:
             published = unpack(archive, root)
             made = remake(root)
             made["results/report.html"] = render(execute(root))
-            num_runs = len(load_study(root / "params.yaml").runs())
-        except (InputError, PapermillExecutionError, *SURPRISES) as error:
-            words = words_of(error, root)
-            raise InputError(
-                words if str(archive) in words else f"{excerpt(archive)} does not recompute: {words}"
-            ) from None
-        what_was_taken = taken(root)
-    found = {file: first_difference(published.get(file), made[file]) for file in RECOMPUTED}
-    return Recomputation(
-        html=made["results/report.html"],
-        num_runs=num_runs,
-        same=[file for file, what in found.items() if what is None],
-        taken=what_was_taken,
-        differing={file: what for file, what in found.items() if what is not None},
-    )
+            num_runs = len(load_results(root).study.runs())
+        except InputError as error:
+            words = str(error).replace(f"{root}/", "")
+            raise InputError(words if str(archive) in words else _does_not(archive, words)) from None
+        except PapermillExecutionError as error:
+            raise InputError(_does_not(archive, excerpt(f"{error.ename}: {error.evalue}"))) from None
+        except _SURPRISES as error:
+            raise InputError(_does_not(archive, excerpt(f"{type(error).__name__}: {error}"))) from None
+        found = {file: first_difference(published.get(file), made[file]) for file in RECOMPUTED}
+        return Recomputation(
+            html=made["results/report.html"],
+            num_runs=num_runs,
+            same=[file for file, what in found.items() if what is None],
+            taken=_taken(root),
+            differing={file: what for file, what in found.items() if what is not None},
+        )
 
 
-def words_of(error: Exception, root: Path) -> str:
-    """Say what ended the reading of the archive that is unpacked in `root`."""
-    if isinstance(error, InputError):
-        return str(error).replace(f"{root}/", "")
-    if isinstance(error, PapermillExecutionError):
-        return excerpt(f"{error.ename}: {error.evalue}")
-    return excerpt(f"{type(error).__name__}: {error}")
+def _does_not(archive: Path, reason: str) -> str:
+    return f"{excerpt(archive)} does not recompute: {reason}"
 
 
 def remake(root: Path) -> dict[str, str]:
@@ -117,11 +115,9 @@ def _agree(theirs: str, ours: str) -> bool:
 
     What looks like a number may be an identifier, such as 550.10: a number is one that Python writes so.
     """
-    if theirs == ours:
-        return True
     pairs = zip(_NUMBER.findall(theirs), _NUMBER.findall(ours), strict=False)
-    return _NUMBER.split(theirs) == _NUMBER.split(ours) and all(
-        one == other or _close(one, other) for one, other in pairs
+    return theirs == ours or (
+        _NUMBER.split(theirs) == _NUMBER.split(ours) and all(one == other or _close(one, other) for one, other in pairs)
     )
 
 
@@ -131,7 +127,7 @@ def _close(one: str, other: str) -> bool:
     return are_floats and math.isclose(float(one), float(other), rel_tol=1e-9, abs_tol=1e-12)
 
 
-def taken(root: Path) -> list[str]:
+def _taken(root: Path) -> list[str]:
     """Say in words what the recomputation of the archive unpacked in `root` starts from, and what it leaves aside."""
     names = ("params.yaml", "claims.yaml", *MEASURED, *COMPILED_FOR)
     return [
@@ -140,3 +136,9 @@ def taken(root: Path) -> list[str]:
         *(name for name in names if (root / name).is_file()),
         *(f"{name} (NOT as this project has it)" for name in not_of_project(root)),
     ]
+
+
+def not_of_project(root: Path) -> list[str]:
+    """List what every archive takes from this project, and the one unpacked in `root` lacks or has otherwise."""
+    names = {str(CLAIMS), *names_of_project(PROJECT), *names_of_project(root)}
+    return sorted(names - set(filecmp.cmpfiles(PROJECT, root, names, shallow=False)[0]))

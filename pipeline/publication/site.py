@@ -2,7 +2,7 @@
 
 import hashlib
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,9 +14,8 @@ from pipeline.compiled.answers import NUMBERS
 from pipeline.errors import InputError
 from pipeline.files.characters import shown_value
 from pipeline.files.writing import partial_of, whole
-from pipeline.publication.compiled_columns import COMPILED_PAGES, TargetPage
-from pipeline.publication.matrix import Column, by_source, cells_of, changes, rows_of
-from pipeline.publication.published import CLAIM_PAGES, FILES, PAGES, Published
+from pipeline.publication.matrix import TargetPage, by_source, changes, column_of, rows_of
+from pipeline.publication.published import CLAIM_PAGES, COMPILED_PAGES, FILES, PAGES, Published
 from pipeline.report import figures
 
 TEMPLATES = Path(__file__).parents[2] / "report" / "site"
@@ -30,21 +29,8 @@ class _Point(NamedTuple):
     variant: VariantStatistics
 
 
-def column_of(published: Published, today: Mapping[str, str]) -> Column:
-    """Return the column of a study; `today` has the verdicts of today's rules by claim, as far as they are known."""
-    study, page = published.study, f"{published.name}/report.html"
-    about = f"profile {study.profile}"
-    cells = cells_of(published.verdicts, today, page)
-    return Column(published.name, published.status["device"], published.status["finished_at"][:10], about, page, cells)
-
-
 def build_site(
-    published: Sequence[Published],
-    site: Path,
-    address: str,
-    claims: Claims,
-    today: Mapping[str, Mapping[str, str]] = {},
-    compiled: Sequence[TargetPage] = (),
+    published: Sequence[Published], site: Path, address: str, claims: Claims, compiled: Sequence[TargetPage] = ()
 ) -> None:
     """Write the site of the studies to the folder `site`.
 
@@ -53,7 +39,6 @@ def build_site(
         site: a folder that is replaced.
         address: where the site will stand; the feed needs it to name its entries.
         claims: this project's, whose words the rows of the matrix have.
-        today: by study, then claim: the verdict by today's rules.
         compiled: what the compilers of other hardware say.
     """
     if not published:
@@ -62,42 +47,36 @@ def build_site(
         for folder in (study.folder.resolve() for study in published):
             if path.is_relative_to(folder) or folder.is_relative_to(path):
                 raise InputError(f"{site} would take the place of the published study {folder}. Name another folder")
-    studies = sorted(published, key=lambda study: (study.status["finished_at"], study.name))
+    studies = sorted(published, key=lambda study: (study.status.finished_at, study.name), reverse=True)
+    columns = [*map(column_of, studies), *(page.column for page in compiled)]
+    rows = rows_of(columns, claims, studies)
     loader = jinja2.FileSystemLoader([TEMPLATES, TEMPLATES.parent / "template"])
     environment = jinja2.Environment(
         loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, finalize=shown_value
     )
-    values: dict[str, Any] = {"studies": studies[::-1], "latest": studies[-1], "address": address.rstrip("/")}
-    columns = [
-        *(column_of(study, today.get(study.name, {})) for study in studies[::-1]),
-        *(page.column for page in compiled),
-    ]
-    rows = rows_of(columns, claims, [verdict for study in studies for verdict in study.verdicts])
-    values["root"] = ""
-    values |= {"histories": histories(studies), "columns": columns, "rows": rows, "groups": by_source(rows, claims)}
+    environment.globals |= {"studies": studies, "latest": studies[0], "address": address.rstrip("/")}
+    environment.globals |= {"columns": columns, "rows": rows, "groups": by_source(rows, claims)}
     with whole(site) as partial:
+
+        def write(name: str, template: str, **values: Any) -> None:
+            path = partial / name
+            path.parent.mkdir(exist_ok=True)
+            text = environment.get_template(template).render(values, root="../" * name.count("/"))
+            path.write_text(text, encoding="utf-8")
+
         partial.mkdir()
+        for name in PAGES:
+            write(name, f"{name}.j2", histories=histories(studies))
+        for row in rows:
+            write(f"{CLAIM_PAGES}/{row.claim}.html", "claim.html.j2", row=row, changes=changes(row, columns))
+        for page in compiled:
+            write(page.column.href, "target.html.j2", page=page, numbers=NUMBERS, **page._asdict())
+            answers = partial / COMPILED_PAGES / f"{page.made.target}.json"
+            answers.write_text(page.made.model_dump_json(indent=2) + "\n", encoding="utf-8")
         for study in studies:
             (partial / study.name).mkdir()
             for name in FILES:  # and nothing else that a stranger's folder holds or links to
                 shutil.copyfile(study.folder / name, partial / study.name / name, follow_symlinks=False)
-        for name in PAGES:
-            text = environment.get_template(f"{name}.j2").render(values)
-            (partial / name).write_text(text, encoding="utf-8")
-        values["root"] = "../"
-        (partial / CLAIM_PAGES).mkdir()
-        for row in rows:
-            values |= {"row": row, "changes": changes(row, columns)}
-            text = environment.get_template("claim.html.j2").render(values)
-            (partial / CLAIM_PAGES / f"{row.claim}.html").write_text(text, encoding="utf-8")
-        (partial / COMPILED_PAGES).mkdir()
-        for page in compiled:
-            text = environment.get_template("target.html.j2").render(
-                values | page._asdict() | {"page": page, "numbers": NUMBERS}
-            )
-            (partial / page.column.href).write_text(text, encoding="utf-8")
-            answers = partial / COMPILED_PAGES / f"{page.made.target}.json"
-            answers.write_text(page.made.model_dump_json(indent=2) + "\n", encoding="utf-8")
 
 
 def histories(studies: Sequence[Published]) -> list[dict[str, Any]]:
@@ -105,15 +84,13 @@ def histories(studies: Sequence[Published]) -> list[dict[str, Any]]:
 
     The first campaign gives the band.
 
-    Studies of different profiles or devices are series of their own: their numbers do not compare. Those whose numbers
-    are of another schema than today's have none here.
+    Studies of different profiles or devices are series of their own: their numbers do not compare. `studies` stand
+    latest first.
     """
     series: dict[tuple[str, ...], list[_Point]] = {}
-    for study in studies:
-        if study.comparison is None:
-            continue
+    for study in reversed(studies):
         for pair in study.comparison.pairs:
-            key = (study.study.profile, study.status["device"], pair.benchmark, pair.candidate, pair.baseline)
+            key = (study.study.profile, study.status.device, pair.benchmark, pair.candidate, pair.baseline)
             variant = study.comparison.variant(pair.benchmark, pair.candidate)
             series.setdefault(key, []).append(_Point(study, pair, variant))
     return [_history(key, points) for key, points in series.items()]

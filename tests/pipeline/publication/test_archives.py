@@ -18,9 +18,8 @@ from pipeline.claims.verdicts import judge_results
 from pipeline.comparison.comparing import compare_runs
 from pipeline.errors import InputError
 from pipeline.publication.archive import RECOMPUTED, unpack
-from pipeline.publication.project_files import not_of_project
 from pipeline.publication.publishing import publish
-from pipeline.publication.recomputing import first_difference, recompute, remake
+from pipeline.publication.recomputing import first_difference, not_of_project, recompute, remake
 from pipeline.report import rendering
 from stages import publish as stage
 

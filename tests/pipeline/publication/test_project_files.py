@@ -8,7 +8,7 @@ import yaml
 from conftest import REPOSITORY
 
 from pipeline.errors import InputError
-from pipeline.publication.project_files import OtherDayError, check_project_files
+from pipeline.publication.checking import check_project_files
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_other_answers_or_recipes_are_refused(study, name, edit):
     (study / name).unlink()
     if edit:
         (study / name).write_text(edit(text))
-    with pytest.raises(OtherDayError, match=f"^{name}: not as this project has it"):
+    with pytest.raises(InputError, match=f"^{name}: not as this project has it"):
         check_project_files(study)
 
 
@@ -69,7 +69,7 @@ def test_other_answers_or_recipes_are_refused(study, name, edit):
 )
 def test_another_claim_of_the_name_of_ours_is_refused(study, edit, named):
     edit_claims(study, edit)
-    with pytest.raises(OtherDayError, match=rf"^claims\.yaml: {named}.*: not as this project has it"):
+    with pytest.raises(InputError, match=rf"^claims\.yaml: {named}.*: not as this project has it"):
         check_project_files(study)
 
 

@@ -19,9 +19,8 @@ from pipeline.compiled.programs import RECIPES
 from pipeline.compiled.schema import COMPILED_FILES
 from pipeline.errors import InputError
 from pipeline.publication.archive import MANIFEST, unpack
-from pipeline.publication.crate import PROFILE
 from pipeline.publication.published import MAX_REPORT_BYTES
-from pipeline.publication.publishing import publish
+from pipeline.publication.publishing import PROFILE, publish
 from pipeline.publication.recomputing import remake
 from stages import publish as stage
 

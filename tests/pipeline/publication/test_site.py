@@ -5,7 +5,6 @@ import re
 import shutil
 import time
 import xml.etree.ElementTree as ElementTree
-from argparse import Namespace
 from pathlib import Path
 
 import archives
@@ -22,12 +21,9 @@ from pipeline.comparison.paired_runs import compare
 from pipeline.errors import InputError
 from pipeline.files.characters import escape_deceptive
 from pipeline.publication.archive import unpack
-from pipeline.publication.checking import OtherSchemaError, judge_today
-from pipeline.publication.compiled_columns import target_pages
-from pipeline.publication.matrix import Cell, Column, rows_of
+from pipeline.publication.matrix import Cell, Column, column_of, rows_of, target_pages
 from pipeline.publication.published import FILES, in_archive, read_published
-from pipeline.publication.site import build_site, column_of
-from stages import site as stage
+from pipeline.publication.site import build_site
 
 CLAIMS = load_claims(REPOSITORY / "claims.yaml")
 ATOM = "{http://www.w3.org/2005/Atom}"
@@ -118,8 +114,7 @@ def judged(folder: Path, **verdicts: str) -> Path:
 def test_the_matrix_has_a_row_for_each_claim_and_a_column_for_each_study(reports, tmp_path):
     judged(reports[0], s1_half_the_size="reproduced", a="inconclusive")
     judged(reports[1], s1_half_the_size="not reproduced")
-    today = {"study-2": {"s1-half-the-size": "inconclusive"}}
-    build_site([read_published(folder) for folder in reports], tmp_path / "site", "https://example.org", CLAIMS, today)
+    build_site([read_published(folder) for folder in reports], tmp_path / "site", "https://example.org", CLAIMS)
     page = ElementTree.fromstring(
         re.search("<table.*?</table>", (tmp_path / "site/index.html").read_text(), re.DOTALL)[0]
     )
@@ -142,7 +137,7 @@ def test_the_matrix_has_a_row_for_each_claim_and_a_column_for_each_study(reports
         (cell.find(".//a").get("href"), "".join(cell.itertext())) for cell in rows["claims/s1-half-the-size.html"][3:]
     ]
     assert [href for href, _ in cells] == [f"study-{n}/report.html#claim-s1-half-the-size" for n in (2, 1)]
-    assert "reproduced measured by today's rules: inconclusive" in cells[0][1]
+    assert "reproduced measured" in cells[0][1]
     assert "not reproduced measured" in cells[1][1]
     assert "".join(rows["claims/s1-half-the-size.html"][2].itertext()) == ""  # study-3 was not asked
 
@@ -177,30 +172,6 @@ def test_changes_of_one_day_are_told_in_their_order(tmp_path):
     ]
 
 
-def test_a_study_of_an_older_schema_stands_beside_the_others(reports, tmp_path, capsys):
-    """Verdicts did not say whose a claim is nor on what evidence, and what was compared had other numbers."""
-    older = reports[1]
-    verdicts = json.loads((older / "verdicts.json").read_text())
-    for verdict in verdicts:
-        for name in ("said_by", "evidence", "rule", "would_change"):
-            del verdict[name]
-    (older / "verdicts.json").write_text(json.dumps([verdict | {"kind": "number"} for verdict in verdicts]))
-    comparison = json.loads((older / "comparison.json").read_text())
-    (older / "comparison.json").write_text(json.dumps({"schema_version": 3, "rows": comparison["pairs"]}))
-    params = yaml.safe_load((older / "params.yaml").read_text())
-    params["optimisers"] = params.pop("variants")
-    (older / "params.yaml").write_text(yaml.safe_dump(params))
-    seal(older)
-    with pytest.raises(OtherSchemaError, match="today's rules can't judge its results"):
-        judge_today(older / "crate.zip")
-    stage.main(Namespace(reports=older.parent, site=tmp_path / "site", address="https://example.org"))
-    assert "note: " in capsys.readouterr().out
-    index, history = ((tmp_path / "site" / name).read_text() for name in ("index.html", "history.html"))
-    assert 'href="study-1/report.html#claim-a"' in index
-    assert ">2026-01</a>" not in history
-    assert ">2026-02</a>" in history
-
-
 def test_a_row_tells_on_how_many_devices_its_claim_holds(reports, tmp_path):
     """Three studies on two devices: the latest that settles the claim counts for its device."""
     status = json.loads((reports[0] / "status.json").read_text())
@@ -208,8 +179,8 @@ def test_a_row_tells_on_how_many_devices_its_claim_holds(reports, tmp_path):
     judged(reports[0], s1_half_the_size="not reproduced", a="inconclusive", b="reproduced")  # study-2
     judged(reports[1], s1_half_the_size="not reproduced", a="not testable here", b="in direction only")  # study-1
     judged(reports[2], s1_half_the_size="reproduced", a="inconclusive", b="inconclusive")  # study-3, the latest
-    columns = [column_of(read_published(folder), {}) for folder in (reports[2], reports[0], reports[1])]
-    rows = rows_of(columns, CLAIMS, read_published(reports[0]).verdicts)
+    columns = [column_of(read_published(folder)) for folder in (reports[2], reports[0], reports[1])]
+    rows = rows_of(columns, CLAIMS, [read_published(reports[0])])
     found = {row.claim: (row.num_holding, row.num_settled) for row in rows}
     assert found == {"s1-half-the-size": (1, 2), "a": (0, 0), "b": (1, 2)}
     build_site([read_published(folder) for folder in reports], tmp_path / "site", "https://example.org", CLAIMS)
@@ -220,11 +191,11 @@ def test_a_row_tells_on_how_many_devices_its_claim_holds(reports, tmp_path):
 
 def test_what_compilers_say_settles_nothing_for_the_machine_of_the_study_that_quotes_it(reports):
     judged(reports[0], a="reproduced")
-    quoted = Column("q", "CPU", "", "", "", {"a": Cell("reproduced", "compiled", "", "", None)})
+    quoted = Column("q", "CPU", "", "", "", {"a": Cell("reproduced", "compiled", "", "")})
     of_it = quoted._replace(device="H100", is_compiled=True)
-    verdicts = read_published(reports[0]).verdicts
-    assert [row.num_settled for row in rows_of([quoted], CLAIMS, verdicts)] == [0]
-    assert [row.num_settled for row in rows_of([quoted, of_it], CLAIMS, verdicts)] == [1]
+    published = [read_published(reports[0])]
+    assert [row.num_settled for row in rows_of([quoted], CLAIMS, published)] == [0]
+    assert [row.num_settled for row in rows_of([quoted, of_it], CLAIMS, published)] == [1]
 
 
 def test_every_target_has_a_column_of_what_its_compiler_decides_and_nothing_else(reports, tmp_path):
