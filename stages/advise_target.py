@@ -11,7 +11,7 @@ from pipeline.compiled.answers import sentences
 from pipeline.compiled.compiler import Compiler
 from pipeline.compiled.programs import DATASETS, step_of
 from pipeline.compiled.targets import TARGETS, find_target
-from pipeline.data.description import Description
+from pipeline.data.datasets import Description
 from pipeline.errors import InputError
 from pipeline.files.untrusted import Remedy, read_json
 from pipeline.files.writing import write_whole

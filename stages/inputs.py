@@ -9,7 +9,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from pipeline.data.description import read_description
+from pipeline.data.datasets import read_description
 from pipeline.errors import InputError
 from pipeline.files.code import digest
 from pipeline.machine.engine_choice import choose_engine
@@ -23,7 +23,6 @@ SETTINGS = {"campaign", "compilation_cache", "devices", "engine", "runtime", "te
 CODE = (
     "pipeline/data/batches.py",
     "pipeline/data/datasets.py",
-    "pipeline/data/description.py",
     "pipeline/engine",
     "pipeline/errors.py",
     "pipeline/files",
@@ -62,7 +61,7 @@ def check_model(study: Study, name: str) -> None:
         choose_engine(study.engine, [variant.policy for variant in study.variants.values()])
         from pipeline.health import fitting  # the engine takes seconds to import
 
-        dataset = read_description(benchmark.dataset, Path("data"))
+        dataset = read_description(benchmark.dataset)
         fitting.check(study, name, dataset.image_shape, len(dataset.classes))
 
 
@@ -100,7 +99,7 @@ def describe(study: Study, name: str) -> dict[Path, dict[str, Any]]:
 
 def _recipe(study: Study, name: str) -> dict[str, Any]:
     benchmark = study.benchmarks[name]
-    dataset = read_description(benchmark.dataset, Path("data"))
+    dataset = read_description(benchmark.dataset)
     source = benchmark.model.source
     return {
         "recipe": benchmark.model_dump(mode="json"),

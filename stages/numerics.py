@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pipeline.data.description import read_description
+from pipeline.data.datasets import read_description
 from pipeline.machine.engine_choice import choose_engine
 from pipeline.numerics.facts import POLICIES
 from pipeline.study.benchmark import Benchmark
@@ -21,9 +21,7 @@ FEW_SEEDS = range(6)  # where all six agree, surely more than half of all seeds 
 
 def _hardest(study: Study) -> str:
     """Return the benchmark of most classes: there it shows what a network learns by heart."""
-    classes = {
-        name: len(read_description(each.dataset, Path("data")).classes) for name, each in study.benchmarks.items()
-    }
+    classes = {name: len(read_description(each.dataset).classes) for name, each in study.benchmarks.items()}
     return max(classes, key=lambda name: classes[name])
 
 

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from pipeline.data.description import Description
+from pipeline.data.datasets import Description
 from pipeline.errors import InputError
 from pipeline.files import yaml_files
 from pipeline.files.untrusted import Remedy, read_json

@@ -1,21 +1,54 @@
-"""Cut data sets on disk into training, validation and test, held in memory or read as they are needed."""
+"""Read prepared data sets: what describes them, and their arrays, cut into training, validation and test."""
 
 import hashlib
 import os
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
+from pydantic import ConfigDict, Field, PositiveInt
 
-from pipeline.data.description import read_description
 from pipeline.errors import InputError
-from pipeline.files.untrusted import Remedy
+from pipeline.files.untrusted import Remedy, Sha256, Untrusted, read_json
 from pipeline.files.untrusted_arrays import map_integers
 from pipeline.study.benchmark import Split
 
 DATA = Path("data")
 ARRAYS = ("train_images", "train_labels", "test_images", "test_labels")
 IN_MEMORY_SHARE = 0.25  # of this machine's memory; images that take more of it stay on disk
+
+
+class Digests(Untrusted):
+    """Hold the SHA-256 of each array."""
+
+    train_images: Sha256
+    train_labels: Sha256
+    test_images: Sha256
+    test_labels: Sha256
+
+
+class Description(Untrusted):
+    """Tell training about a data set. `image_shape` is height, width and channels."""
+
+    model_config = ConfigDict(extra="allow")
+
+    name: str
+    came_from: str = "TFDS"
+    image_shape: tuple[PositiveInt, PositiveInt, PositiveInt]
+    classes: Annotated[list[str], Field(min_length=1)]
+    sha256: Digests
+
+
+def read_description(name: str, root: Path = DATA) -> Description:
+    """Return the description of the data set `name` under `root`.
+
+    Raise an `InputError` that says how to prepare it again, if that fails.
+    """
+    return read_json(Description, root / name / "dataset.json", _remedy(name))
+
+
+def _remedy(name: str) -> Remedy:
+    return Remedy(*[f"Prepare it again with: dvc repro --force --single-item download@{name}"] * 2)
 
 
 class ImagesOnDisk:
@@ -76,16 +109,14 @@ def load_dataset(name: str, split: Split, root: Path = DATA, max_bytes_in_memory
         InputError: a file is missing or its content does not have the recorded SHA-256, or the split asks for more
             examples than there are.
     """
-    directory = root / name
-    remedy = f"Prepare it again with: dvc repro --force --single-item download@{name}"
     description = read_description(name, root)
     digests = description.sha256.model_dump()
-    paths = {array_name: directory / f"{array_name}.npy" for array_name in ARRAYS}
-    arrays = {array_name: map_integers(path, Remedy(remedy, remedy)) for array_name, path in paths.items()}
+    paths = {array_name: root / name / f"{array_name}.npy" for array_name in ARRAYS}
+    arrays = {array_name: map_integers(path, _remedy(name)) for array_name, path in paths.items()}
     for array_name, array in arrays.items():
         path = paths[array_name]
         if not _fits(array_name, array, arrays) or _sha256(path, array.offset) != digests[array_name]:
-            raise InputError(f"{path} is not the file that was prepared. {remedy}")
+            raise InputError(f"{path} is not the file that was prepared. {_remedy(name).damaged}")
 
     wanted = split.num_train_examples + split.num_validation_examples
     available = len(arrays["train_labels"])

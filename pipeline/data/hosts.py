@@ -5,7 +5,7 @@ import io
 import os
 import tarfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -57,20 +57,16 @@ def fetch(name: str) -> tuple[dict[str, Part], str]:
         InputError: no source has the data set; the text says why for each, and what to do.
     """
     reasons: list[str] = []
-    slow: list[Source] = []
-    for source in _sources(name):
+    waiting = [(source, MIN_BYTES_PER_SECOND) for source in _sources(name)]
+    for source, min_bytes_per_second in waiting:  # which grows by those that are slow
         try:
-            return _from(source, name, MIN_BYTES_PER_SECOND)
+            return _from(source, name, min_bytes_per_second)
         except SlowError as error:
-            slow.append(source)
-            _tell(name, f"{source.host} is too slow ({error}); the next source is tried", reasons)
+            waiting.append((source, 0))
+            reasons.append(f"{source.host} is too slow ({error}); the next source is tried")
         except Exception as error:  # whatever networks, archives and strangers' files raise
-            _tell(name, f"not from {source.host}: {_reason(error)}", reasons)
-    for source in slow:
-        try:
-            return _from(source, name, 0)
-        except Exception as error:  # as above
-            _tell(name, f"not from {source.host}: {_reason(error)}", reasons)
+            reasons.append(f"not from {source.host}: {_reason(error)}")
+        print(f"{name}: {reasons[-1]}", flush=True)
     raise InputError(
         f"{name} could not be had from anywhere:\n" + "\n".join(f"  {reason}" for reason in reasons) + "\n"
         "`make repro PROFILE=quick` needs no network for its images.\n"
@@ -79,11 +75,6 @@ def fetch(name: str) -> tuple[dict[str, Part], str]:
         f"Or copy ~/tensorflow_datasets/{name} from a machine that has it, and set TFDS_DATA_DIR to the folder in "
         "which the copy lies."
     )
-
-
-def _tell(name: str, reason: str, reasons: list[str]) -> None:
-    print(f"{name}: {reason}", flush=True)
-    reasons.append(reason)
 
 
 def _reason(error: Any) -> str:
@@ -106,9 +97,8 @@ def _sources(name: str) -> list[Source]:
             if named or os.environ.get("TFDS_DATA_DIR") or prepared_folder(name):
                 found.append(Source(f"the folder {tfds_folder()}", [], read_prepared))
         elif word.startswith(("http://", "https://")):
-            addresses = [f"{word.rstrip('/')}/{_file_name(address)}" for address in known["original"].addresses]
-            host = urlsplit(word).netloc.rpartition("@")[2]  # without a password, because it is told and published
-            found.append(known["original"]._replace(host=host, addresses=addresses))
+            original = known["original"]
+            found.append(_source(word.rstrip("/"), map(_file_name, original.addresses), original.read))
         elif word in known:
             found.append(known[word])
         elif not any(word in sources for sources in SOURCES.values()):
@@ -241,42 +231,22 @@ def _decoded(name: str, content: bytes) -> np.ndarray:
         return np.asarray(picture).reshape(KNOWN[name].image_shape)
 
 
-def _at(base: str, *files: str) -> list[str]:
-    return [f"{base}/{file}" for file in files]
+def _source(folder: str, files: Iterable[str], read: Callable[[str, list[Path]], dict[str, Part]]) -> Source:
+    host = urlsplit(folder).netloc.rpartition("@")[2]  # without a password, because it is told and published
+    return Source(host, [f"{folder}/{file}" for file in files], read)
 
 
+_PARQUET = ("train-00000-of-00001.parquet", "test-00000-of-00001.parquet")
 _HUGGING_FACE = "https://huggingface.co/datasets"
 SOURCES = {
     "mnist": {
-        "original": Source(
-            "storage.googleapis.com", _at("https://storage.googleapis.com/cvdf-datasets/mnist", *_MNIST), _read_idx
-        ),
-        "pytorch": Source(
-            "ossci-datasets.s3.amazonaws.com", _at("https://ossci-datasets.s3.amazonaws.com/mnist", *_MNIST), _read_idx
-        ),
-        "huggingface": Source(
-            "huggingface.co",
-            _at(
-                f"{_HUGGING_FACE}/ylecun/mnist/resolve/main/mnist",
-                "train-00000-of-00001.parquet",
-                "test-00000-of-00001.parquet",
-            ),
-            _read_parquet,
-        ),
+        "original": _source("https://storage.googleapis.com/cvdf-datasets/mnist", _MNIST, _read_idx),
+        "pytorch": _source("https://ossci-datasets.s3.amazonaws.com/mnist", _MNIST, _read_idx),
+        "huggingface": _source(f"{_HUGGING_FACE}/ylecun/mnist/resolve/main/mnist", _PARQUET, _read_parquet),
     },
     "cifar100": {
-        "original": Source("www.cs.toronto.edu", _at("https://www.cs.toronto.edu/~kriz", _CIFAR100), _read_binary),
-        "huggingface": Source(
-            "huggingface.co",
-            _at(
-                f"{_HUGGING_FACE}/uoft-cs/cifar100/resolve/main/cifar100",
-                "train-00000-of-00001.parquet",
-                "test-00000-of-00001.parquet",
-            ),
-            _read_parquet,
-        ),
-        "fastai": Source(
-            "s3.amazonaws.com", ["https://s3.amazonaws.com/fast-ai-imageclas/cifar100.tgz"], _read_folders
-        ),
+        "original": _source("https://www.cs.toronto.edu/~kriz", [_CIFAR100], _read_binary),
+        "huggingface": _source(f"{_HUGGING_FACE}/uoft-cs/cifar100/resolve/main/cifar100", _PARQUET, _read_parquet),
+        "fastai": _source("https://s3.amazonaws.com/fast-ai-imageclas", ["cifar100.tgz"], _read_folders),
     },
 }
