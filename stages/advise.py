@@ -8,7 +8,7 @@ from typing import Any
 
 from pipeline.advice.model_values import model_values
 from pipeline.advice.proposal import find_description, propose, study_name, write_study
-from pipeline.machine.image import installed_runtime
+from pipeline.machine.environment import installed_runtime
 from pipeline.study.configuration import validate
 from pipeline.study.dataset_source import DatasetSource
 from pipeline.study.schema import load_study

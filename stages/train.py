@@ -15,7 +15,7 @@ from pathlib import Path  # noqa: E402
 from pipeline.errors import InputError  # noqa: E402
 from pipeline.machine import warm  # noqa: E402
 from pipeline.machine.engine_choice import choose_engine, kernels_for  # noqa: E402
-from pipeline.machine.image import installed_runtime  # noqa: E402
+from pipeline.machine.environment import installed_runtime  # noqa: E402
 from pipeline.records.schema import RunRecord  # noqa: E402
 from pipeline.study.schema import RunKey, Study, load_study  # noqa: E402
 from pipeline.training import parent  # noqa: E402

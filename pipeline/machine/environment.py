@@ -1,19 +1,21 @@
-"""Describe the machine and the packages that a run was made with."""
+"""Describe the machine, the packages and the container image that a run was made with."""
 
 import hashlib
 import importlib.metadata
 import itertools
+import json
 import os
 import platform
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline.machine import image
 from pipeline.machine.hardware import cpu_features, cpu_model, driver, gpus
 
 REQUIREMENTS = Path("requirements")
+IMAGE = Path("/etc/mixed-precision-image.json")  # the note that the build of a container image leaves
 
 
 def describe(
@@ -42,7 +44,7 @@ def describe(
         "kernels": kernels,
         "runtime": runtime,
         "lock_sha256": hashlib.sha256(lock.read_bytes()).hexdigest() if lock.exists() else None,
-        "image": image.identity(),
+        "image": image_identity(),
         "git_commit": _git("rev-parse", "HEAD"),
         "load_average": os.getloadavg()[0],
     }
@@ -63,3 +65,25 @@ def _git(*arguments: str) -> str | None:
         return subprocess.run(["git", *arguments], capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return None
+
+
+def installed_runtime() -> str | None:
+    """Return whose locked packages these are, one of `RUNTIMES`, by the image or by .venv.
+
+    None means that neither says.
+    """
+    if image := image_identity():
+        return str(image["target"])
+    ready = Path(sys.prefix, "ready")
+    return (ready.read_text(encoding="utf-8").strip() or None) if ready.exists() else None
+
+
+def image_identity() -> dict[str, Any] | None:
+    """Return target, base, SHA-256 of what decides results, commit and whether it was dirty; None outside an image.
+
+    `digest` is the name under which the image was started, if IMAGE_DIGEST gives it.
+    """
+    if not IMAGE.exists():
+        return None
+    description: dict[str, Any] = json.loads(IMAGE.read_text(encoding="utf-8"))
+    return description | {"digest": os.environ.get("IMAGE_DIGEST")}

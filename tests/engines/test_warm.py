@@ -25,8 +25,8 @@ SECONDS = 10
 # With the packages of whatever runtime.
 TRAIN = """
 import runpy
-from pipeline.machine import image
-image.installed_runtime = lambda: None
+from pipeline.machine import environment
+environment.installed_runtime = lambda: None
 runpy.run_module("stages.train", run_name="__main__", alter_sys=True)
 """
 NETWORK = {

@@ -4,21 +4,21 @@ import json
 
 import pytest
 
-from pipeline.machine import image
+from pipeline.machine import environment
 
 DESCRIPTION = {"target": "cpu", "base": "debian", "content_sha256": "c", "commit": None, "dirty": False}
 
 
 def test_outside_an_image_there_is_none(tmp_path, monkeypatch):
-    monkeypatch.setattr(image, "DESCRIPTION", tmp_path / "missing.json")
-    assert image.identity() is None
+    monkeypatch.setattr(environment, "IMAGE", tmp_path / "missing.json")
+    assert environment.image_identity() is None
 
 
 @pytest.mark.parametrize("digest", [None, "sha256:d"])
 def test_inside_it_is_what_the_build_wrote_and_the_digest_it_was_started_by(tmp_path, monkeypatch, digest):
-    monkeypatch.setattr(image, "DESCRIPTION", tmp_path / "image.json")
-    image.DESCRIPTION.write_text(json.dumps(DESCRIPTION))
+    monkeypatch.setattr(environment, "IMAGE", tmp_path / "image.json")
+    environment.IMAGE.write_text(json.dumps(DESCRIPTION))
     monkeypatch.delenv("IMAGE_DIGEST", raising=False)
     if digest:
         monkeypatch.setenv("IMAGE_DIGEST", digest)
-    assert image.identity() == DESCRIPTION | {"digest": digest}
+    assert environment.image_identity() == DESCRIPTION | {"digest": digest}

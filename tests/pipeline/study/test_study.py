@@ -13,7 +13,7 @@ from studies import composed
 
 import stages.train
 from pipeline.errors import InputError
-from pipeline.machine import image
+from pipeline.machine import environment
 from pipeline.machine.environment import describe
 from pipeline.machine.hardware import Hardware
 from pipeline.numerics.facts import POLICIES
@@ -529,10 +529,10 @@ def test_commands_end_with_status_2_and_no_traceback(tmp_path, command):
 
 
 def test_a_study_of_other_packages_than_those_installed_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(image, "DESCRIPTION", tmp_path / "none.json")
-    assert image.installed_runtime() in ("cpu", None)  # by .venv
+    monkeypatch.setattr(environment, "IMAGE", tmp_path / "none.json")
+    assert environment.installed_runtime() in ("cpu", None)  # by .venv
     (tmp_path / "image.json").write_text('{"target": "cuda"}')
-    monkeypatch.setattr(image, "DESCRIPTION", tmp_path / "image.json")
+    monkeypatch.setattr(environment, "IMAGE", tmp_path / "image.json")
     monkeypatch.chdir(REPOSITORY)
     with pytest.raises(InputError, match="the study wants cpu, and the packages here are those of cuda"):
         stages.train.main(argparse.Namespace(benchmark="mnist_dense", variant="float32", seed=0))
