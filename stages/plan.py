@@ -2,13 +2,14 @@
 
 import argparse
 
-from pipeline.claims.results import read_comparison
+from pipeline.claims.evidence import read_comparison
 from pipeline.claims.wording import what_settles
+from pipeline.study.schema import load_study
 from stages import run
 
 
 def main(_: argparse.Namespace) -> None:
-    comparison = read_comparison()
+    comparison = read_comparison(load_study())
     for pair in comparison.pairs:
         print(what_settles(comparison, pair))
 

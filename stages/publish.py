@@ -4,12 +4,12 @@ import argparse
 import shutil
 from pathlib import Path
 
-from pipeline.claims.results import load_results
 from pipeline.errors import InputError
 from pipeline.files.writing import whole
 from pipeline.publication.published import FILES, check_name, check_size, in_archive
 from pipeline.publication.publishing import publish
 from pipeline.publication.recomputing import recompute
+from pipeline.report.results import load_results
 from pipeline.report.status import status, write_status
 from stages import run
 

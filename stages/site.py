@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from pipeline.claims.compiled_claims import read_compiled_evidence
+from pipeline.claims.evidence import read_compiled_evidence
 from pipeline.claims.schema import CLAIMS, load_claims
 from pipeline.publication.matrix import target_pages
 from pipeline.publication.published import read_published

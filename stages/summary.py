@@ -3,8 +3,8 @@
 import argparse
 from pathlib import Path
 
-from pipeline.claims.results import load_results
 from pipeline.files.characters import escape_deceptive
+from pipeline.report.results import load_results
 from pipeline.report.status import status, write_status
 from stages import run
 

@@ -4,8 +4,8 @@ import math
 from collections.abc import Mapping
 from typing import Literal
 
-from pipeline.claims.claim import Assessment, Evidence, Judge, PairClaim, Rule, VariantClaim
-from pipeline.claims.result_files import EvidenceKind, Verdict
+from pipeline.claims.claim import Assessment, EvidenceKind, Judge, PairClaim, Rule, VariantClaim, Verdict
+from pipeline.claims.evidence import Evidence
 from pipeline.claims.wording import count_seeds, describe_difference, describe_plan, failed_runs, plain
 from pipeline.comparison.schema import Pair
 from pipeline.statistics.equivalence import margin_means_something

@@ -1,22 +1,20 @@
 """Say what every claim has: its words, what it needs, and judges, each beside the rule by which it decides."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 
 from pipeline.claims.acceleration import device_of
-from pipeline.claims.result_files import EvidenceKind, Verdict
-from pipeline.comparison.schema import Comparison, Pair
-from pipeline.compiled.schema import CompiledTarget
+from pipeline.claims.evidence import Evidence
+from pipeline.comparison.schema import Pair
 from pipeline.machine.hardware import Hardware
 from pipeline.numbers import listed
 from pipeline.numerics.facts import Value
 from pipeline.study.configuration import Name, PositiveFloat, Section
 from pipeline.study.schema import Study
-from pipeline.study.variant import Variant
 
 DEFAULT = "default"  # as a baseline: float32 as the device computes it where nobody asks for more
 # Where the device computes float32 with less precision unless it is asked for more: the variant that does.
@@ -29,21 +27,18 @@ def profile_command(profile: str) -> str:
     return f"make repro PROFILE={profile}" + " ENGINE=cuda" * (profile == "paper")
 
 
-class Evidence(NamedTuple):
-    """Hold the results that claims are judged by.
-
-    `numerics` and `ceilings` are the contents of the files of those names. `compiled` is what compilers of other
-    hardware said, and `recipes` are those that they compiled, by benchmark. `variants` says what claims mean by a name.
-    """
-
-    study: Study
-    comparison: Comparison
-    numerics: Mapping[str, Any]
-    ceilings: Mapping[str, Any]
-    hardware: Hardware
-    compiled: Sequence[CompiledTarget] = ()
-    recipes: Mapping[str, Mapping[str, Any]] = {}
-    variants: Mapping[str, Variant] = {}
+Verdict = Literal[
+    "reproduced",
+    "in direction only",
+    "not reproduced",
+    "inconclusive",
+    "not this recipe",
+    "not testable here",
+    "definition",
+]
+# It ran on the hardware that the claim is about; or that hardware's compiler says so; or it follows from formats and
+# shapes, by counting.
+EvidenceKind = Literal["measured", "compiled", "counted"]
 
 
 class Assessment(NamedTuple):

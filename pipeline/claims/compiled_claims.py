@@ -1,15 +1,21 @@
 """Judge claims by what the compilers of other hardware said of the sources' steps. Time is never judged by them."""
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-from pipeline.claims.claim import Assessment, BaseClaim, Evidence, Judge, NotTestable, Rule, profile_command
-from pipeline.claims.result_files import EvidenceKind, Verdict
-from pipeline.compiled.answers import read_compiled, rounded_to_16_bits
-from pipeline.compiled.programs import RECIPES
-from pipeline.compiled.schema import COMPILED_FILES, CompiledTarget
-from pipeline.compiled.sources import describe_recipes, recipes_digest
+from pipeline.claims.claim import (
+    Assessment,
+    BaseClaim,
+    EvidenceKind,
+    Judge,
+    NotTestable,
+    Rule,
+    Verdict,
+    profile_command,
+)
+from pipeline.claims.evidence import Evidence
+from pipeline.compiled.answers import rounded_to_16_bits
+from pipeline.compiled.schema import CompiledTarget
 from pipeline.compiled.targets import TARGETS
 from pipeline.machine.hardware import Hardware
 from pipeline.study.configuration import Name
@@ -19,20 +25,6 @@ KEEPS_MORE = "compiled by XLA; the source ran TensorFlow without it, which is an
 SAME_COMPILER = "compiled by XLA, as every program for a TPU is"
 LEANER = "as compiled here it fits, and the source's program may not have"
 MAKE_COMPILED = "Its compiler, which needs no such device: make compiled."
-
-
-def read_compiled_evidence(root: Path) -> tuple[list[CompiledTarget], dict[str, dict[str, Any]]]:
-    """Return what was compiled by the recipes under `root`, and these recipes by benchmark.
-
-    Raises:
-        InputError: a file is damaged.
-    """
-    made = read_compiled(root / COMPILED_FILES)
-    if not made or not (root / RECIPES).is_file():
-        return [], {}
-    described = describe_recipes(root)
-    digest = recipes_digest(described)
-    return [target for target in made if target.sources.get(str(RECIPES)) == digest], described
 
 
 class Step(NamedTuple):

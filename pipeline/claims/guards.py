@@ -8,13 +8,13 @@ from pipeline.claims.claim import (
     DEFAULTS,
     HARDWARE,
     BaseClaim,
-    Evidence,
+    EvidenceKind,
     NotTestable,
     OtherRecipe,
     VariantClaim,
     profile_command,
 )
-from pipeline.claims.result_files import EvidenceKind
+from pipeline.claims.evidence import Evidence
 from pipeline.claims.wording import describe_setting
 from pipeline.study.schema import Study
 from pipeline.study.variant import Variant

@@ -6,15 +6,16 @@ from typing import Literal
 from pipeline.claims.claim import (
     Assessment,
     BaseClaim,
-    Evidence,
+    EvidenceKind,
     Judge,
     NotTestable,
     PairClaim,
     Rule,
     VariantClaim,
+    Verdict,
 )
 from pipeline.claims.compiled_claims import KEEPS_MORE, SAME_COMPILER, Finding, find_step, judge_targets, runs_decide
-from pipeline.claims.result_files import EvidenceKind, Verdict
+from pipeline.claims.evidence import Evidence
 from pipeline.claims.thresholds import Threshold
 from pipeline.claims.wording import OUTCOMES, count_seeds, describe_ratio, failed_runs
 from pipeline.compiled.answers import NUMBERS, memory_ratio, step_fits

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pipeline.claims.claim import Assessment, BaseClaim, Evidence, Judge, NotTestable, Rule
-from pipeline.claims.result_files import EvidenceKind
+from pipeline.claims.claim import Assessment, BaseClaim, EvidenceKind, Judge, NotTestable, Rule
+from pipeline.claims.evidence import Evidence
 from pipeline.claims.thresholds import Threshold, ThresholdClaim
 from pipeline.claims.wording import describe_sample, describe_trial
 from pipeline.numerics.facts import SAMPLES, SHORTFALL, TRIAL_SIZE, Value, describe_facts, is_measured

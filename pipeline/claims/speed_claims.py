@@ -4,8 +4,8 @@ import math
 from collections.abc import Mapping
 from typing import Literal
 
-from pipeline.claims.claim import Assessment, Evidence, Judge, PairClaim
-from pipeline.claims.result_files import EvidenceKind
+from pipeline.claims.claim import Assessment, EvidenceKind, Judge, PairClaim
+from pipeline.claims.evidence import Evidence
 from pipeline.claims.thresholds import Threshold, ThresholdClaim
 from pipeline.claims.wording import describe_kernels, describe_ratio, describe_speedup, failed_runs
 from pipeline.statistics.intervals import Ratio

@@ -3,17 +3,34 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
-from pipeline.claims.claim import Assessment, DefinitionClaim, Evidence, Judge, NotTestable, UntestedClaim
-from pipeline.claims.compiled_claims import read_compiled_evidence
+from pipeline.claims.claim import Assessment, DefinitionClaim, EvidenceKind, Judge, NotTestable, UntestedClaim, Verdict
+from pipeline.claims.evidence import Evidence, read_evidence
 from pipeline.claims.guards import deciding_study, lacking_runs, other_hardware, other_recipe
-from pipeline.claims.result_files import EvidenceKind, Judgement
-from pipeline.claims.results import read_ceilings, read_comparison, read_environments, read_numerics
 from pipeline.claims.schema import Claim, Claims, load_claims
-from pipeline.machine.hardware import hardware_of
-from pipeline.study.schema import load_study
+from pipeline.files.untrusted import Untrusted
 
 NO_RULE = "No rule: nothing measured here decides it."
+
+
+class Judgement(Untrusted):
+    """A claim's verdict, in `verdicts.json`.
+
+    `evidence` is the kind that the verdict rests on, None where there is none. `rule` is what decides, and
+    `would_change` what would give another verdict.
+    """
+
+    id: str
+    source: str
+    said_by: Literal["source", "us"]
+    verdict: Verdict
+    evidence: EvidenceKind | None
+    reason: str
+    published: str
+    measured: str | None
+    rule: str
+    would_change: str
 
 
 def judge_results(root: Path = Path()) -> list[Judgement]:
@@ -22,18 +39,7 @@ def judge_results(root: Path = Path()) -> list[Judgement]:
     Raises:
         InputError: a file is missing, damaged, or of another study.
     """
-    study = load_study(root / "params.yaml")
-    compiled, recipes = read_compiled_evidence(root)
-    evidence = Evidence(
-        study=study,
-        comparison=read_comparison(root),
-        numerics=read_numerics(study, root),
-        ceilings=read_ceilings(root),
-        hardware=hardware_of(read_environments(root)),
-        compiled=compiled,
-        recipes=recipes,
-    )
-    return judge_claims(load_claims(root / "claims.yaml"), evidence)
+    return judge_claims(load_claims(root / "claims.yaml"), read_evidence(root))
 
 
 def verdicts_text(judgements: Sequence[Judgement]) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from pipeline.claims.result_files import Judgement
+from pipeline.claims.verdicts import Judgement
 from pipeline.comparison.schema import Comparison
 from pipeline.errors import InputError
 from pipeline.files.untrusted import Remedy, excerpt, read_json

@@ -18,7 +18,6 @@ from packaging.requirements import Requirement
 from rocrate.model.contextentity import ContextEntity
 from rocrate.rocrate import ROCrate
 
-from pipeline.claims.results import Results, ended_at
 from pipeline.files import yaml_files
 from pipeline.files.writing import whole
 from pipeline.publication.archive import (
@@ -30,6 +29,7 @@ from pipeline.publication.archive import (
     own_code,
 )
 from pipeline.report.rendering import PROJECT
+from pipeline.report.results import Results, ended_at
 
 RO_CRATE = "https://w3id.org/ro/crate/1.1"
 PROFILE = "https://w3id.org/ro/wfrun/process/0.5"

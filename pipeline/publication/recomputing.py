@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from papermill import PapermillExecutionError
 
-from pipeline.claims.results import load_results
 from pipeline.claims.schema import CLAIMS
 from pipeline.claims.verdicts import judge_results, verdicts_text
 from pipeline.comparison.comparing import compare_runs
@@ -17,6 +16,7 @@ from pipeline.errors import InputError
 from pipeline.files.untrusted import excerpt
 from pipeline.publication.archive import COMPILED_FOR, MEASURED, RECOMPUTED, names_of_project, unpack
 from pipeline.report.rendering import PROJECT, execute, render
+from pipeline.report.results import load_results
 from pipeline.report.status import status, status_text
 
 # Every run of digits is tried once: a line of a million of them must not take a million squared steps.

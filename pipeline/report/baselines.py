@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline.claims.results import Results
 from pipeline.report.charts import completed, known
+from pipeline.report.results import Results
 from pipeline.statistics.equivalence import margin_means_something
 
 FAR_APART = 10  # margins: a baseline whose seeds differ by more is told of

@@ -6,11 +6,11 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter
 
-from pipeline.claims.results import Results
 from pipeline.comparison.schema import Agreement
 from pipeline.numbers import interval, significant
 from pipeline.report.charts import Chart
 from pipeline.report.drawing import INK, Series, draw_svg
+from pipeline.report.results import Results
 from pipeline.statistics.intervals import Ratio
 
 EXTREMES = ("lowest", "highest")

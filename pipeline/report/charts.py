@@ -4,9 +4,9 @@ from collections.abc import Callable
 from statistics import mean
 from typing import Any, NamedTuple
 
-from pipeline.claims.results import Results
 from pipeline.numbers import significant
 from pipeline.report import drawing, figures
+from pipeline.report.results import Results
 
 
 class Chart(NamedTuple):

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from pipeline.claims.results import Results
 from pipeline.report.headlines import verdict_counts
+from pipeline.report.results import Results
 
 NUM_LEADING = 3  # claims of a source that the table at the top has, where no claim has a short form
 

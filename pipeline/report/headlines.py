@@ -3,8 +3,7 @@
 from collections import Counter
 from typing import get_args
 
-from pipeline.claims.result_files import EvidenceKind
-from pipeline.claims.results import Results
+from pipeline.claims.claim import EvidenceKind
 from pipeline.claims.wording import (
     describe_difference,
     describe_kernels,
@@ -14,6 +13,7 @@ from pipeline.claims.wording import (
 )
 from pipeline.comparison.schema import Pair
 from pipeline.numbers import interval
+from pipeline.report.results import Results
 from pipeline.statistics.equivalence import margin_means_something
 
 # What follows an accuracy difference, with the margin in it.

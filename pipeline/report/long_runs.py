@@ -5,11 +5,11 @@ import itertools
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
-from pipeline.claims.results import Results
 from pipeline.numbers import number, span
 from pipeline.report.beside_seeds import beside_seeds, series_of
 from pipeline.report.charts import Chart
 from pipeline.report.drawing import draw_svg
+from pipeline.report.results import Results
 
 
 def long_run_charts(results: Results, name: str) -> dict[str, Chart]:

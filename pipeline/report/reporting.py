@@ -9,7 +9,6 @@ import jinja2
 from markupsafe import Markup
 
 from pipeline.claims.acceleration import DEVICES, device_of
-from pipeline.claims.results import Results
 from pipeline.claims.wording import describe_sample, describe_speedup, plain
 from pipeline.files.characters import escape_deceptive, shown_value
 from pipeline.machine.hardware import hardware_of
@@ -22,6 +21,7 @@ from pipeline.report.claim_rows import claims_by_source
 from pipeline.report.elsewhere import hardware_elsewhere
 from pipeline.report.headlines import advice, evidence_counts, headlines, outcome_counts, verdict_counts
 from pipeline.report.long_runs import long_run_charts
+from pipeline.report.results import Results
 from pipeline.report.words import describe_variant
 from pipeline.statistics import intervals
 from pipeline.statistics.intervals import Ratio, proportion

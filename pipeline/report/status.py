@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pipeline.claims.results import Results, ended_at
 from pipeline.comparison.pairing import device
 from pipeline.report.headlines import advice, headlines, outcome_counts, verdict_counts
+from pipeline.report.results import Results, ended_at
 
 STATUS = Path("results/status.json")
 

@@ -9,14 +9,14 @@ import pytest
 from browser.chromium import CHROMIUM, DARK, OPTIONS, chromium, evaluate, layout
 from conftest import REPOSITORY
 
-from pipeline.claims.compiled_claims import read_compiled_evidence
-from pipeline.claims.results import load_results
+from pipeline.claims.evidence import read_compiled_evidence
 from pipeline.claims.schema import load_claims
 from pipeline.publication.matrix import target_pages
 from pipeline.publication.published import FILES, in_archive, read_published
 from pipeline.publication.publishing import publish
 from pipeline.publication.site import build_site
 from pipeline.report.rendering import execute, render
+from pipeline.report.results import load_results
 from pipeline.report.status import status, write_status
 
 

@@ -16,7 +16,6 @@ import pytest
 from archives import BLOCKS, RECORD, Contents, Edit, contents_of, pack, put, sign, whole, within
 from conftest import REPOSITORY
 
-from pipeline.claims.results import load_results
 from pipeline.compiled.programs import RECIPES
 from pipeline.compiled.schema import COMPILED_FILES
 from pipeline.errors import InputError
@@ -25,6 +24,7 @@ from pipeline.publication.published import FILES, MAX_REPORT_BYTES, in_archive
 from pipeline.publication.publishing import publish
 from pipeline.publication.recomputing import remake
 from pipeline.report.rendering import execute, render
+from pipeline.report.results import load_results
 from stages import check_reports
 
 

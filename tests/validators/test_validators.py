@@ -14,10 +14,10 @@ from conftest import REPOSITORY
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
-from pipeline.claims.results import load_results
 from pipeline.publication.archive import unpack
 from pipeline.publication.checking import VALIDATORS, crate_command, crate_faults
 from pipeline.publication.publishing import PROFILE, RO_CRATE, publish
+from pipeline.report.results import load_results
 
 NO_NETWORK = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")
 WORKFLOWS = sorted((REPOSITORY / ".github/workflows").glob("*.yml"))

@@ -19,9 +19,9 @@ from bench.drift import rates
 from pipeline.campaign.alarm import DRIFT, FINE, INVALID, TOO_LITTLE, WARNING, detect_drift
 from pipeline.campaign.entry import entry
 from pipeline.campaign.history import append, pin, read_baseline, read_ledger
-from pipeline.claims.results import load_results
 from pipeline.errors import InputError
 from pipeline.report.reporting import _benchmark
+from pipeline.report.results import load_results
 from pipeline.statistics.drift import shift, shift_of_speeds
 from pipeline.statistics.speeds import speeds_of
 

@@ -8,7 +8,8 @@ from conftest import REPOSITORY
 from programs import made_up, program
 
 from pipeline.claims.claim import NotTestable
-from pipeline.claims.compiled_claims import KEEPS_MORE, RoundingClaim, read_compiled_evidence
+from pipeline.claims.compiled_claims import KEEPS_MORE, RoundingClaim
+from pipeline.claims.evidence import read_compiled_evidence
 from pipeline.claims.memory_claims import MemoryClaim, OutcomeClaim
 from pipeline.compiled.answers import read_compiled
 from pipeline.compiled.programs import RECIPES

@@ -5,7 +5,7 @@ import yaml
 from comparisons import CPU, comparison, ratio
 from conftest import REPOSITORY, small_study
 
-from pipeline.claims.claim import Evidence
+from pipeline.claims.evidence import Evidence
 from pipeline.claims.guards import lacking_variant
 from pipeline.claims.schema import Claims, load_claims
 from pipeline.claims.verdicts import judge_claims

@@ -6,8 +6,7 @@ import pytest
 from comparisons import comparison
 from conftest import REPOSITORY
 
-from pipeline.claims.claim import Evidence
-from pipeline.claims.compiled_claims import read_compiled_evidence
+from pipeline.claims.evidence import Evidence, read_compiled_evidence
 from pipeline.claims.schema import load_claims
 from pipeline.claims.verdicts import judge_claims
 from pipeline.claims.wording import OUTCOMES, describe_trial

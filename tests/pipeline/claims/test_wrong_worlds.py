@@ -8,8 +8,9 @@ from conftest import REPOSITORY
 from programs import made_up, program
 from studies import composed
 
-from pipeline.claims.claim import DEFAULT, Evidence
+from pipeline.claims.claim import DEFAULT
 from pipeline.claims.compiled_claims import KEEPS_MORE
+from pipeline.claims.evidence import Evidence
 from pipeline.claims.guards import lacking_variant, recipe_differences
 from pipeline.claims.memory_claims import CONTRARY
 from pipeline.claims.schema import load_claims

@@ -13,7 +13,6 @@ import pytest
 from archives import DAMAGED_ARCHIVES, DAMAGED_RUNS, DEEP, FORGED, change, contents_of, pack, sign, within
 from conftest import REPOSITORY
 
-from pipeline.claims.results import load_results
 from pipeline.claims.verdicts import judge_results
 from pipeline.comparison.comparing import compare_runs
 from pipeline.errors import InputError
@@ -21,6 +20,7 @@ from pipeline.publication.archive import RECOMPUTED, unpack
 from pipeline.publication.publishing import publish
 from pipeline.publication.recomputing import first_difference, not_of_project, recompute, remake
 from pipeline.report import rendering
+from pipeline.report.results import load_results
 from stages import publish as stage
 
 

@@ -10,11 +10,11 @@ import pytest
 from archives import contents_of
 from conftest import REPOSITORY
 
-from pipeline.claims.results import load_results
 from pipeline.compiled.answers import read_compiled
 from pipeline.publication.publishing import publish
 from pipeline.publication.recomputing import remake
 from pipeline.report.rendering import execute, render
+from pipeline.report.results import load_results
 
 ENGINES = ("tensorflow", "keras", "jax", "tensorflow_datasets")
 # As root; where a user may have namespaces; where a user may become root.

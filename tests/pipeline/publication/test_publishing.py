@@ -14,7 +14,6 @@ from archives import contents_of, pack, sign
 from conftest import REPOSITORY
 from rocrate.rocrate import ROCrate
 
-from pipeline.claims.results import load_results
 from pipeline.compiled.programs import RECIPES
 from pipeline.compiled.schema import COMPILED_FILES
 from pipeline.errors import InputError
@@ -22,6 +21,7 @@ from pipeline.publication.archive import MANIFEST, unpack
 from pipeline.publication.published import MAX_REPORT_BYTES
 from pipeline.publication.publishing import PROFILE, publish
 from pipeline.publication.recomputing import remake
+from pipeline.report.results import load_results
 from stages import publish as stage
 
 

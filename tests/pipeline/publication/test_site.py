@@ -14,7 +14,7 @@ from archives import pack, sign
 from conftest import REPOSITORY, epoch_records, planned_record, predictions, small_study, timed
 from markupsafe import escape
 
-from pipeline.claims.compiled_claims import read_compiled_evidence
+from pipeline.claims.evidence import read_compiled_evidence
 from pipeline.claims.schema import load_claims
 from pipeline.comparison.finished_runs import Run
 from pipeline.comparison.paired_runs import compare

@@ -8,10 +8,10 @@ from pathlib import Path
 from conftest import REPOSITORY
 from programs import made_up, program
 
-from pipeline.claims.results import load_results
 from pipeline.compiled.schema import COMPILED_FILES, read_target
 from pipeline.report.elsewhere import hardware_elsewhere
 from pipeline.report.reporting import parts
+from pipeline.report.results import load_results
 
 MADE = sorted((REPOSITORY / COMPILED_FILES).glob("*.json"))
 

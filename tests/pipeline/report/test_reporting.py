@@ -15,12 +15,11 @@ import pytest
 import yaml
 from conftest import REPOSITORY, planned_record, small_study, write_small_run, write_speeds
 
-from pipeline.claims import results
 from pipeline.claims.acceleration import DEVICES
 from pipeline.errors import InputError
 from pipeline.files.characters import escape_deceptive
 from pipeline.publication.recomputing import remake
-from pipeline.report import charts, drawing, figures, reporting
+from pipeline.report import charts, drawing, figures, reporting, results
 from pipeline.report.rendering import execute
 from pipeline.report.rendering import render as render_report
 from pipeline.study.schema import RunKey

@@ -1,0 +1,216 @@
+"""Read the evidence that claims are judged by: results of the study, and what compilers of other hardware said."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+
+from pydantic import Field, model_validator
+
+from pipeline.comparison.schema import Comparison
+from pipeline.compiled.answers import read_compiled
+from pipeline.compiled.programs import RECIPES
+from pipeline.compiled.schema import COMPILED_FILES, CompiledTarget
+from pipeline.compiled.sources import describe_recipes, recipes_digest
+from pipeline.errors import InputError
+from pipeline.files.untrusted import Remedy, Untrusted, damaged, excerpt, read_json
+from pipeline.machine.hardware import Hardware, hardware_of
+from pipeline.numerics.facts import POLICIES, facts_of
+from pipeline.records.environment import StableEnvironment
+from pipeline.records.measured import Share
+from pipeline.records.planned import Count
+from pipeline.study.schema import Study, load_study
+from pipeline.study.variant import Variant
+
+T = TypeVar("T")
+
+
+class Evidence(NamedTuple):
+    """Hold the results that claims are judged by.
+
+    `numerics` and `ceilings` are the contents of the files of those names. `compiled` is what compilers of other
+    hardware said, and `recipes` are those that they compiled, by benchmark. `variants` says what claims mean by a name.
+    """
+
+    study: Study
+    comparison: Comparison
+    numerics: Mapping[str, Any]
+    ceilings: Mapping[str, Any]
+    hardware: Hardware
+    compiled: Sequence[CompiledTarget] = ()
+    recipes: Mapping[str, Mapping[str, Any]] = {}
+    variants: Mapping[str, Variant] = {}
+
+
+def read_evidence(root: Path = Path()) -> Evidence:
+    """Return the evidence under `root`, without the variants that claims mean.
+
+    Raises:
+        InputError: a file is missing, damaged, or of another study.
+    """
+    study = load_study(root / "params.yaml")
+    compiled, recipes = read_compiled_evidence(root)
+    return Evidence(
+        study=study,
+        comparison=read_comparison(study, root),
+        numerics=read_numerics(study, root),
+        ceilings=read_ceilings(root),
+        hardware=hardware_of(read_environments(root)),
+        compiled=compiled,
+        recipes=recipes,
+    )
+
+
+def read_comparison(study: Study, root: Path = Path()) -> Comparison:
+    """Read the comparison under `root`, which must be that of `study`."""
+    comparison = read_result("comparison.json", Comparison, root)
+    variants = {(variant.benchmark, variant.variant) for variant in comparison.variants}
+    pairs = {(pair.benchmark, name) for pair in comparison.pairs for name in (pair.baseline, pair.candidate)}
+    wanted = {(key.benchmark, key.variant) for key in study.runs()}
+    if comparison.study_sha256 != study.digest or variants != wanted or not pairs <= wanted:
+        path = root / "results/comparison.json"
+        raise InputError(f"{path} is of another study than params.yaml. Run: dvc repro")
+    return comparison
+
+
+def read_numerics(study: Study, root: Path = Path()) -> dict[str, Any]:
+    """Return what 16-bit arithmetic did on the machine of `study`."""
+    numerics = read_result("numerics.json", Numerics, root)
+    if odd := (numerics.models.keys() | numerics.gradients.keys()) - study.benchmarks.keys():
+        raise damaged_result("numerics.json", f"params.yaml has no benchmark {excerpt(min(odd))!r}", root)
+    # Of a benchmark that did not fit into memory nothing is known.
+    lacking = facts_of(name for name in study.benchmarks if name in numerics.gradients).keys() - numerics.facts.keys()
+    for name, model in numerics.models.items():
+        lacking |= {f"models.{name}.sizes.{policy}" for policy in POLICIES if policy not in model.sizes}
+        lacking |= {f"models.{name}.narrow_layers.{of}" for of in ("8", "128") if of not in model.narrow_layers}
+    if lacking:
+        raise damaged_result("numerics.json", f"it has no {min(lacking)}", root)
+    return numerics.model_dump()
+
+
+def read_ceilings(root: Path = Path()) -> dict[str, Any]:
+    return read_result("ceilings.json", Ceilings, root).model_dump()
+
+
+def read_environments(root: Path = Path()) -> list[dict[str, Any]]:
+    """Return the environments that the runs were made in; at least one."""
+    environments = read_result("environments.json", list[StableEnvironment], root)
+    if not environments:
+        raise damaged_result("environments.json", "it is empty", root)
+    return [dict(environment) for environment in environments]
+
+
+def read_compiled_evidence(root: Path) -> tuple[list[CompiledTarget], dict[str, dict[str, Any]]]:
+    """Return what was compiled by the recipes under `root`, and these recipes by benchmark.
+
+    Raises:
+        InputError: a file is damaged.
+    """
+    made = read_compiled(root / COMPILED_FILES)
+    if not made or not (root / RECIPES).is_file():
+        return [], {}
+    described = describe_recipes(root)
+    digest = recipes_digest(described)
+    return [target for target in made if target.sources.get(str(RECIPES)) == digest], described
+
+
+class Sizes(Untrusted):
+    weights_bytes: Count
+    saved_bytes: Count
+
+
+class ModelFacts(Untrusted):
+    """`sizes` by policy; `narrow_layers` by the multiple their channels are not of: name and channels."""
+
+    num_parameters: Count
+    sizes: dict[str, Sizes]
+    num_matrix_layers: Count
+    narrow_layers: dict[str, dict[str, list[int]]]
+
+
+class GradientsAt(Untrusted):
+    """The fate in float16 of all gradients of a kind at one step; shares are of those not zero in float32."""
+
+    of: Literal["activations", "weights"]
+    num_steps_before: Count
+    flushed_share: Share
+    flushed_share_scaled: Share
+    overflow_share_scaled: Share
+
+
+class Gradients(Untrusted):
+    """The number of activation gradients of each binary exponent, and the fate of gradients in float16.
+
+    `steps` has those of activations, and those of weights at the first step and at a later one.
+    """
+
+    num_gradients: Count
+    zero_share: Share
+    exponents: list[Annotated[int, Field(ge=-2000, le=2000)]]
+    counts: list[Count]
+    loss_scale: float
+    flushed_share: Share
+    flushed_share_scaled: Share
+    overflow_share_scaled: Share
+    steps: list[GradientsAt]
+
+    @model_validator(mode="after")
+    def _a_count_for_each_exponent(self) -> "Gradients":
+        if len(self.exponents) != len(self.counts):
+            raise ValueError(f"{len(self.exponents)} exponents and {len(self.counts)} counts")
+        return self
+
+
+class TrialResult(Untrusted):
+    """The seeds at which an optimizer trained under a policy, and the accuracies by seed beside float32's."""
+
+    name: str
+    policy: str
+    optimizer: str
+    options: dict[str, float]
+    loss_scale: float | Literal["dynamic"] | None
+    accuracies: list[float]
+    float32_accuracies: list[float]
+    num_trained: Count
+    num_trials: Annotated[int, Field(ge=1)]
+
+    @model_validator(mode="after")
+    def _no_more_trained_than_tried(self) -> "TrialResult":
+        if self.num_trained > self.num_trials:
+            raise ValueError(f"{self.num_trained} of {self.num_trials} trials")
+        return self
+
+
+class Numerics(Untrusted):
+    """`numerics.json`; `models` and `gradients` are by benchmark, `samples` what each experiment gave each time."""
+
+    schema_version: Literal[2]
+    facts: dict[str, bool | int | float | str]
+    samples: dict[str, list[float]]
+    models: dict[str, ModelFacts]
+    gradients: dict[str, Gradients]
+    trials: list[TrialResult]
+
+
+class Ceilings(Untrusted):
+    """`ceilings.json`: the largest batch by benchmark and policy."""
+
+    schema_version: Literal[1]
+    largest_batch: dict[str, dict[str, int | None]]
+
+
+# Which stage writes a file: the remedy where it is damaged.
+_STAGES = {"numerics.json": "numerics", "ceilings.json": "ceilings", "verdicts.json": "judge"}
+
+
+def read_result(name: str, model: type[T], root: Path) -> T:
+    """Return the contents of a file under `results/`. Raise `InputError` that says how to make it (again)."""
+    return read_json(model, root / "results" / name, remedy_of(name))
+
+
+def remedy_of(name: str) -> Remedy:
+    stage = _STAGES.get(name, "compare")
+    return Remedy("Make it with: dvc repro", f"Make it again: dvc repro --force --single-item {stage}")
+
+
+def damaged_result(name: str, reason: str, root: Path) -> InputError:
+    return damaged(root / "results" / name, reason, remedy_of(name))

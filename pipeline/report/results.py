@@ -1,0 +1,123 @@
+"""Read everything that a report prints, and check that its parts are of one study."""
+
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeVar
+
+from pydantic import BaseModel, ConfigDict, create_model
+
+from pipeline.claims.evidence import (
+    damaged_result,
+    read_ceilings,
+    read_comparison,
+    read_environments,
+    read_numerics,
+    read_result,
+    remedy_of,
+)
+from pipeline.claims.schema import Claims, load_claims
+from pipeline.claims.verdicts import Judgement
+from pipeline.comparison.schema import MIN_COMPARED_SEEDS, Agreement, Comparison
+from pipeline.compiled.answers import read_compiled
+from pipeline.compiled.schema import COMPILED_FILES, CompiledTarget
+from pipeline.files.untrusted import read_rows
+from pipeline.records.measured import Memory, Scores, Times
+from pipeline.records.planned import Planned
+from pipeline.records.schema import Disturbance, EpochRecord, RunRecord
+from pipeline.study.schema import Study, load_study
+
+ModelT = TypeVar("ModelT", bound=BaseModel)
+
+
+class Results(NamedTuple):
+    """All that the report prints: the study, everything under `results/`, and what was compiled for other hardware."""
+
+    study: Study
+    claims: Claims
+    comparison: Comparison
+    agreements: list[Agreement]
+    verdicts: list[dict[str, Any]]
+    environments: list[dict[str, Any]]
+    runs: list[dict[str, Any]]
+    epochs: list[dict[str, Any]]
+    numerics: dict[str, Any]
+    ceilings: dict[str, Any]
+    compiled: list[CompiledTarget]
+
+
+def ended_at(results: Results) -> str:
+    """Return when the last run ended, in ISO 8601."""
+    ends = (
+        datetime.fromisoformat(run["started_at"]) + timedelta(seconds=run["run_seconds"] or 0.0) for run in results.runs
+    )
+    return max(ends).isoformat(timespec="seconds")
+
+
+def load_results(root: Path = Path()) -> Results:
+    """Read the results under `root`.
+
+    Raises:
+        InputError: names the file that is missing, damaged, or of another study.
+    """
+    study, claims = load_study(root / "params.yaml"), load_claims(root / "claims.yaml")
+    comparison = read_comparison(study, root)
+    runs = [row.model_dump() for row in _rows("runs.csv", _run_row(), root)]
+    if [(row["benchmark"], row["variant"], row["seed"]) for row in runs] != study.runs():
+        raise damaged_result("runs.csv", "its runs are not those of params.yaml", root)
+    epochs = [row.model_dump() for row in _rows("epochs.csv", EpochRow, root)]
+    if not {(row["benchmark"], row["variant"], row["seed"]) for row in epochs} <= set(study.runs()):
+        raise damaged_result("epochs.csv", "its runs are not those of params.yaml", root)
+    verdicts = read_result("verdicts.json", list[Judgement], root)
+    if [verdict.id for verdict in verdicts] != [claim.id for claim in claims.claims]:
+        raise damaged_result("verdicts.json", "its claims are not those of claims.yaml", root)
+    return Results(
+        study=study,
+        claims=claims,
+        comparison=comparison,
+        agreements=_read_agreements(comparison, root),
+        verdicts=[verdict.model_dump() for verdict in verdicts],
+        environments=read_environments(root),
+        runs=runs,
+        epochs=epochs,
+        numerics=read_numerics(study, root),
+        ceilings=read_ceilings(root),
+        compiled=read_compiled(root / COMPILED_FILES),
+    )
+
+
+def _read_agreements(comparison: Comparison, root: Path) -> list[Agreement]:
+    found = read_result("agreement.json", list[Agreement], root)
+    wanted = [pair for pair in comparison.pairs if pair.num_seeds >= MIN_COMPARED_SEEDS]
+    names = [(pair.benchmark, pair.baseline, pair.candidate, pair.num_seeds) for pair in wanted]
+    if [(each.benchmark, each.baseline, each.candidate, len(each.seeds)) for each in found] != names:
+        raise damaged_result("agreement.json", "its pairs are not those of comparison.json", root)
+    return found
+
+
+def _rows(name: str, model: type[ModelT], root: Path) -> list[ModelT]:
+    return read_rows(model, root / "results" / name, remedy_of(name))
+
+
+class EpochRow(EpochRecord):
+    """A row of `epochs.csv`."""
+
+    benchmark: str
+    variant: str
+    seed: int
+
+
+def _run_row() -> type[BaseModel]:
+    """Return the model of a row of `runs.csv`: what of a record fits a cell, what was measured, what disturbed it."""
+    parts = {"planned", "times", "memory", "scores", "disturbance", "environment"}
+    no_cell = parts | {"schema_version", "excluded_epochs"}
+    fields: dict[str, Any] = {
+        field.serialization_alias or name: (field.annotation, ...)
+        for model in (RunRecord, Planned, Times, Memory, Scores, Disturbance)
+        for name, field in model.model_fields.items()
+        if name not in no_cell
+    }
+    fields |= {"loss_scale": (Literal["dynamic", "fixed", "none"], ...), "gpu_throttle_reasons": (str | None, ...)}
+    row: type[BaseModel] = create_model(
+        "RunRow", __config__=ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False), **fields
+    )
+    return row
