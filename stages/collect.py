@@ -23,6 +23,8 @@ from pipeline.report.status import STATUS, write_status
 from pipeline.study.schema import PARAMS, Study
 from stages import run
 
+# Of what is in place by then. All stages would be looked at else, which takes longer than these do.
+REPORT = ("dvc", "repro", "--quiet", "--single-item", "compare", "judge", "report")
 REPEAT_SUFFIX = "-again"
 POLL_SECONDS = 120
 
@@ -57,7 +59,7 @@ def _collect(study: Study, folder: Path, wait_seconds: float) -> int:
         STATUS.parent.mkdir(exist_ok=True)
         write_status({"exit_code": TOO_LITTLE, "reasons": [reason]})
         return TOO_LITTLE
-    run_command("dvc", "repro", "--quiet")
+    run_command(*REPORT)
     if (folder / REMOTE).exists():
         subprocess.run(["dvc", "push", "--quiet"], check=True)  # results, of whoever reads the branch
     exit_code = subprocess.run([sys.executable, "-m", "stages.drift"], check=False).returncode
@@ -87,9 +89,7 @@ def _report_whole_seeds(study: Study, missing: Sequence[str], folder: Path) -> l
     text = PARAMS.read_text(encoding="utf-8")
     try:
         PARAMS.write_text(yaml_files.dump(yaml_files.load(PARAMS) | {"seeds": whole}), encoding="utf-8")
-        done = subprocess.run(
-            ["dvc", "repro", "--quiet"], check=False
-        )  # what is missing is said, whatever comes of this
+        done = subprocess.run(REPORT, check=False)  # what is missing is said, whatever comes of this
     finally:
         PARAMS.write_text(text, encoding="utf-8")
     if done.returncode:

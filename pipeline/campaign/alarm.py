@@ -67,8 +67,7 @@ def detect_drift(
         Alarm(*place, found, direction, (place, direction) in repeated)
         for (place, direction), found in _outside(new, baseline).items()
     ]
-    compared = {place for place, found in _shifts(new, baseline).items() if found}
-    reasons = [*_too_little(new, baseline, compared), *_not_timed(new, baseline)]
+    reasons = [*_too_little(new, baseline, _shifts(new, baseline).keys()), *_not_timed(new, baseline)]
     if any(finding.confirmed for finding in findings):
         return DriftResult(DRIFT, findings, reasons)
     if findings:
@@ -80,12 +79,13 @@ def detect_drift(
 
 def _outside(campaign: CampaignEntry, baseline: Sequence[CampaignEntry]) -> dict[tuple[Place, Direction], Shift]:
     """Benchmark, variant and quantity that have left their band, and where to."""
-    shifts = _shifts(campaign, baseline)
-    return {(place, found.direction): found for place, found in shifts.items() if found and found.direction}
+    shifts = _shifts(campaign, baseline).items()
+    return {(place, found.direction): found for place, found in shifts if found.direction}
 
 
-def _shifts(campaign: CampaignEntry, baseline: Sequence[CampaignEntry]) -> dict[Place, Shift | None]:
-    shifts = {}
+def _shifts(campaign: CampaignEntry, baseline: Sequence[CampaignEntry]) -> dict[Place, Shift]:
+    """Return the shift of each quantity that the baseline has enough of to compare."""
+    shifts: dict[Place, Shift | None] = {}
     for benchmark, variant in campaign.pairs:
         pinned = [old.accuracies(benchmark, variant) for old in baseline]
         known = [of_campaign for of_campaign in pinned if of_campaign]  # where it diverged, it shows nothing
@@ -94,7 +94,7 @@ def _shifts(campaign: CampaignEntry, baseline: Sequence[CampaignEntry]) -> dict[
         shifts[benchmark, variant, COMPLETED] = shift_of_shares(*completed)
     for benchmark in campaign.benchmarks:
         shifts |= _shifts_of_time(benchmark, campaign, baseline)
-    return shifts
+    return {place: found for place, found in shifts.items() if found}
 
 
 def _completed(campaigns: Sequence[CampaignEntry], benchmark: str, variant: str) -> tuple[int, int]:
