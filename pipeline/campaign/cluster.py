@@ -40,18 +40,14 @@ class Cluster(Section):
         Args:
             stages: in the order of `shared_stages`; an element is a place among them.
         """
-        num_speeds = sum(stage.startswith(SPEED_STAGE) for stage in stages)
-        elements = range(len(stages))
-        of_runs, of_speeds = elements[: len(stages) - num_speeds], elements[len(stages) - num_speeds :]
-        alone = ["--exclusive"] if self.exclusive_speed else []
-        return [
-            [f"--array={chosen[0]}-{chosen[-1]}%{at_once}", *more, *self.options()]
-            for chosen, at_once, more in (
-                (of_runs, self.max_jobs, []),
-                (of_speeds, self.max_jobs if self.exclusive_speed else 1, alone),
-            )
-            if chosen
-        ]
+        first_speed = sum(not stage.startswith(SPEED_STAGE) for stage in stages)
+        alone, at_once = (["--exclusive"], self.max_jobs) if self.exclusive_speed else ([], 1)
+        arrays = []
+        if first_speed:
+            arrays.append([f"--array=0-{first_speed - 1}%{self.max_jobs}", *self.options()])
+        if first_speed < len(stages):
+            arrays.append([f"--array={first_speed}-{len(stages) - 1}%{at_once}", *alone, *self.options()])
+        return arrays
 
     def options(self) -> list[str]:
         """Return the options of sbatch for a job of this cluster."""
