@@ -12,7 +12,7 @@ $(if $(findstring :,$(CURDIR)),$(error a path with a colon can't be searched for
 # the two differ, the study is ported.
 RUNTIMES := cpu cuda cuda-jax tpu
 ASK := $(BIN)/python -m stages.runtime $(if $(PROFILE)$(SMALL),--profile '$(or $(PROFILE),quick)')
-ANSWER := $(shell $(ASK) $(if $(filter repro study .venv/ready,$(MAKECMDGOALS)),--here) 2>/dev/null)
+ANSWER := $(shell $(ASK) $(if $(filter repro study advise .venv/ready,$(MAKECMDGOALS)),--here) 2>/dev/null)
 RUNTIME := $(or $(filter $(RUNTIMES),$(firstword $(ANSWER))),$(shell cat .venv/ready 2>/dev/null),cpu)
 ENGINE ?= $(or $(filter $(RUNTIMES),$(word 2,$(ANSWER))),$(RUNTIME))
 $(if $(filter $(RUNTIMES),$(ENGINE)),,$(error ENGINE is one of $(RUNTIMES), not '$(ENGINE)'))
@@ -74,7 +74,7 @@ ifneq ($(filter-out $(RUNTIMES),$(TARGET)),)
 advise: known-targets .compilers/ready
 	@.compilers/bin/python -m stages.advise_target --target '$(TARGET)' $(ADVISE_OPTIONS)
 else
-advise: .venv/ready ## compose a study of MODEL=… on DATASET=… at BATCH=…: is mixed precision worth it? TARGET=tpu-v5e asks its compiler
+advise: here .venv/ready ## make a small study of MODEL=… on DATASET=… at BATCH=…: is mixed precision worth it? TARGET=tpu-v5e asks its compiler
 	@python -m stages.advise $(ADVISE_OPTIONS)
 endif
 

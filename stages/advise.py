@@ -1,66 +1,125 @@
-"""Compose a study of your model and data: is mixed precision worth it on this machine, and twice the batch?"""
+"""Is mixed precision worth it for your model on this machine, and twice the batch? Make a small study that answers.
+
+It has a folder of its own under advice/. Its params.yaml is composed once, and yours to edit from then on.
+"""
 
 import argparse
-import subprocess
+import os
+import signal
 import sys
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from pipeline.advice.model_values import model_values
-from pipeline.advice.proposal import find_description, propose, study_name, write_study
+from pipeline.advice.proposal import benchmark_name, choose_size, model_values, propose, study_name
+from pipeline.advice.study_folder import make_folder, seen_from
+from pipeline.data.datasets import read_description
+from pipeline.errors import InputError
+from pipeline.files import yaml_files
+from pipeline.files.writing import write_whole
+from pipeline.machine.engine_choice import choose_engine
 from pipeline.machine.environment import installed_runtime
+from pipeline.machine.locking import STUDY, alone
+from pipeline.numbers import duration
 from pipeline.study.configuration import validate
 from pipeline.study.dataset_source import DatasetSource
-from pipeline.study.schema import load_study
-from stages import run
-from stages.argument_types import mapping, positive
+from pipeline.study.schema import PARAMS, Study, load_study
+from stages import check, repro, run, summary
+from stages.argument_types import add_model_options
 
 ADVICE = Path("advice")
 
 
 def main(arguments: argparse.Namespace) -> None:
-    known = load_study().datasets
-    runtime = installed_runtime() or "cpu"
-    model = model_values(arguments.model, arguments.source, arguments.arguments or {}, runtime)
+    with alone(STUDY, "The study of this folder"):  # two at a time would slow each other down
+        shown = prepare(arguments)
+        check.main(argparse.Namespace(runtime=None))
+        if status := repro.make(load_study()):
+            print(f"This is about {shown}: in place of `make repro`, run the same `make advise`.", file=sys.stderr)
+            sys.exit(status)
+        summary.main(argparse.Namespace())
+
+
+def prepare(arguments: argparse.Namespace) -> Path:
+    """Make the folder of the study the working directory and return it; compose the study unless it is there."""
+    root, runtime, known = Path.cwd(), installed_runtime() or "cpu", load_study().datasets
     dataset = arguments.dataset if arguments.dataset in known else study_name(arguments.dataset)
-    tfds = {"tfds": arguments.dataset}
-    origin = known.get(dataset) or validate(DatasetSource, tfds, f"--dataset {arguments.dataset}")
-    description = prepared(dataset, origin, in_study=dataset in known)
-    values = propose(
-        model, dataset, origin, description, arguments.batch, runtime=runtime, image_size=arguments.image_size
-    )
-    (name,) = values["benchmarks"]
-    path = ADVICE / name / "params.yaml"
-    write_study(values, path)
-    _call("stages.examine", "--study", str(path), "--benchmark", name)
-    print(f"{path} is a study of it. Look at its epochs and optimizer, then: cp {path} params.yaml && make repro")
-
-
-def prepared(dataset: str, origin: DatasetSource, *, in_study: bool) -> dict[str, Any]:
-    """Return `dataset.json` of data/`dataset`, which is prepared first where there is none."""
-    if not (found := find_description(dataset)):
+    asked = {"tfds": arguments.dataset}
+    origin = known.get(dataset) or validate(DatasetSource, asked, f"--dataset {arguments.dataset}")
+    model = model_values(arguments.model, arguments.source, arguments.arguments, runtime)
+    name = benchmark_name(dataset, arguments.model)
+    varied = [*map(str, arguments.arguments.items()), *([f"{arguments.image_size} px"] if arguments.image_size else [])]
+    shown = ADVICE / study_name(" ".join([name, *varied, f"batch {arguments.batch}", runtime]))
+    folder = root / shown
+    if not model["source"].startswith("pipeline/models/"):
+        model["source"] = seen_from(folder, model["source"], root)
+    if origin.source:
+        origin = origin.model_copy(update={"source": seen_from(folder, origin.source, root)})
+    make_folder(folder, root)
+    os.environ["PYTHONPATH"] = str(root)  # where the stages, which start in the folder, are imported from
+    os.chdir(folder)
+    if PARAMS.exists():
+        if model["source"] not in {benchmark.model.source for benchmark in load_study().benchmarks.values()}:
+            raise InputError(f"{shown / PARAMS} is about another source than {model['source']}: remove {shown} first")
+        print(f"{shown / PARAMS} is there, and is taken as it is")
+        return shown
+    data = next((data for data in (Path("data"), root / "data") if (data / dataset / "dataset.json").exists()), None)
+    if data is None:
         print(f"preparing {dataset}", flush=True)
-        _call("stages.download", "--dataset", dataset, *(() if in_study else ("--tfds", origin.tfds)))
-        found = find_description(dataset)
-    return found or {}
+        data = in_a_process(prepare_data, dataset, origin)
+    description = read_description(dataset, data).model_dump(mode="json")
+
+    def compose(**size: Any) -> dict[str, Any]:
+        return propose(
+            model,
+            dataset,
+            origin,
+            description,
+            arguments.batch,
+            runtime=runtime,
+            image_size=arguments.image_size,
+            **size,
+        )
+
+    draft = Study.model_validate(compose())
+    print(f"looking at {arguments.model} under each policy", flush=True)
+    seconds = in_a_process(look_at, draft, name, tuple(description["image_shape"]), len(description["classes"]))
+    size = choose_size(seconds, arguments.batch, draft.benchmarks[name].split.num_train_examples)
+    header = "# Composed once by make advise. What you change here, the same command takes.\n"
+    write_whole(PARAMS, header + yaml_files.dump(compose(size=size)))
+    batches = " and ".join(f"{multiple * arguments.batch:,}" for multiple in size.multiples)
+    print(f"{shown / PARAMS}: {size.num_images:,} images at batch {batches}, about {duration(size.seconds)} here")
+    return shown
 
 
-def _call(*command: str) -> None:
-    """Run a stage in a process of its own, which says itself what is wrong."""
-    if status := subprocess.run([sys.executable, "-m", *command], check=False).returncode:
-        sys.exit(status)
+def prepare_data(dataset: str, origin: DatasetSource) -> Path:
+    """Prepare a data set in this folder and return data/. DVC does so again: it has no other way to know of it."""
+    choose_engine("tensorflow")  # which TFDS reads its files with, whatever trains
+    from pipeline.data.preparation import prepare as prepare_arrays
+
+    return prepare_arrays(dataset, origin).parent
+
+
+def look_at(
+    study: Study, name: str, image_shape: tuple[int, int, int], num_classes: int
+) -> dict[str, tuple[float, float]]:
+    """Look at a model by its study's engine."""
+    choose_engine(study.engine, [variant.policy for variant in study.variants.values()])
+    from pipeline.health.first_look import look
+
+    return look(study, name, image_shape, num_classes)
+
+
+def in_a_process(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function that loads an engine in a process of its own, which gives back its memory."""
+    quietly = (signal.SIGINT, signal.SIG_DFL)
+    with ProcessPoolExecutor(1, get_context("spawn"), signal.signal, quietly) as process:
+        return process.submit(function, *arguments).result()
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m stages.advise", description=__doc__)
-    parser.add_argument(
-        "--model", required=True, help="dense, efficientnet, keras.applications:ResNet50V2, or my_package.models:build"
-    )
-    parser.add_argument(
-        "--dataset", required=True, help="a data set of params.yaml, or any of TFDS with image and label"
-    )
-    parser.add_argument("--batch", type=positive, default=128, help="the batch size B you train with (128)")
-    parser.add_argument("--source", help="the file or folder of a model of your own; by default beside this project")
-    parser.add_argument("--arguments", type=mapping, help="of the model, as in '{\"alpha\": 0.5}'")
-    parser.add_argument("--image-size", type=positive, help="by default that of the data set")
+    add_model_options(parser)
     run(main, parser)

@@ -5,8 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pipeline.advice.model_values import model_values
-from pipeline.advice.proposal import study_name
+from pipeline.advice.proposal import benchmark_name, model_values, study_name
 from pipeline.compiled.answers import sentences
 from pipeline.compiled.compiler import Compiler
 from pipeline.compiled.programs import DATASETS, step_of
@@ -18,7 +17,7 @@ from pipeline.files.writing import write_whole
 from pipeline.study.benchmark import Benchmark
 from pipeline.study.configuration import validate
 from stages import run
-from stages.argument_types import mapping, positive
+from stages.argument_types import add_model_options
 
 ADVICE_FOLDER = Path("advice")
 
@@ -26,9 +25,9 @@ ADVICE_FOLDER = Path("advice")
 def main(arguments: argparse.Namespace) -> None:
     target = find_target(arguments.target)
     data = image_data(arguments.dataset)
-    model = model_values(arguments.model, arguments.source, arguments.arguments or {}, "tpu")
+    model = model_values(arguments.model, arguments.source, arguments.arguments, "tpu")
     size = arguments.image_size or data[0][0]
-    name = study_name(f"{arguments.dataset} {arguments.model.rpartition(':')[2]}")
+    name = benchmark_name(arguments.dataset, arguments.model)
     values = recipe(study_name(arguments.dataset), model, size, arguments.batch)
     benchmark = validate(Benchmark, values, f"MODEL={arguments.model}")
     programs = []
@@ -88,10 +87,5 @@ def recipe(dataset: str, model: dict[str, Any], image_size: int, batch_size: int
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m stages.advise_target", description=__doc__)
     parser.add_argument("--target", required=True, help=f"one of {', '.join(TARGETS)}")
-    parser.add_argument("--model", required=True, help="as make advise takes it")
-    parser.add_argument("--dataset", required=True, help="one of the sources', or one that is prepared under data/")
-    parser.add_argument("--batch", type=positive, default=128, help="the batch size you train with (128)")
-    parser.add_argument("--source", help="the file or folder of a model of your own")
-    parser.add_argument("--arguments", type=mapping, help="of the model, as a JSON object")
-    parser.add_argument("--image-size", type=positive, help="by default that of the data set")
+    add_model_options(parser)
     run(main, parser)

@@ -1,4 +1,4 @@
-"""Types of arguments that several commands take."""
+"""Options that several commands take, and their types."""
 
 import argparse
 import json
@@ -19,3 +19,17 @@ def mapping(text: str) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise argparse.ArgumentTypeError(f'must be a JSON object such as {{"alpha": 0.5}}. Received: {text}')
     return values
+
+
+def add_model_options(parser: argparse.ArgumentParser) -> None:
+    """Add what `make advise` takes: a model, a data set and a batch."""
+    parser.add_argument(
+        "--model", required=True, help="dense, efficientnet, keras.applications:ResNet50V2, or my_package.models:build"
+    )
+    parser.add_argument(
+        "--dataset", required=True, help="a data set of params.yaml, or any of TFDS with image and label"
+    )
+    parser.add_argument("--batch", type=positive, default=128, help="the batch size B you train with (128)")
+    parser.add_argument("--source", help="the file or folder of a model of your own; by default beside this project")
+    parser.add_argument("--arguments", type=mapping, default={}, help="of the model, as in '{\"alpha\": 0.5}'")
+    parser.add_argument("--image-size", type=positive, help="by default that of the data set")

@@ -1,1 +1,1 @@
-"""Propose a study that shows whether mixed precision is worth it for a model on this machine."""
+"""Compose a small study that shows whether mixed precision is worth it for a model, in a folder of its own."""

@@ -1,31 +1,89 @@
-"""The study that would answer whether mixed precision is worth it for a model and a data set."""
+"""The small study that answers whether mixed precision is worth it for a model and a data set."""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from pipeline.data.datasets import Description
 from pipeline.errors import InputError
-from pipeline.files import yaml_files
-from pipeline.files.untrusted import Remedy, read_json
 from pipeline.study.configuration import validate
 from pipeline.study.dataset_source import DatasetSource
 from pipeline.study.runtimes import RUNTIMES
 from pipeline.study.schema import Study
+from pipeline.study.user_code import check_function
 
-ADVISED_POLICIES = ("float32", "mixed_float16", "mixed_bfloat16")
-# Guesses, which the header of the file names as such.
-RECIPE = {"optimizer": {"name": "adam", "learning_rate": 0.001}, "num_epochs": 20, "steps_per_execution": 1}
-COMPARISON = {"baseline": "float32", "num_warmup_epochs": 1, "max_other_cpu_share": 0.25, "further_pairs": []}
-SPEED = {"budget_seconds": 300, "target_half_width": 0.05}
+POLICIES = ("float32", "mixed_float16", "mixed_bfloat16")
+SEEDS = [0, 1, 2]
+NUM_EPOCHS = 5
 MARGIN_PP = 1.0
-ADVISED_SEEDS = [0, 1, 2]
+TURN_SECONDS = 60
 VALIDATION_SHARE = 0.1
+MIN_STEPS = 10  # an epoch of the shortest study
+STUDY_SECONDS = 600.0
+# What a run and a launch of the turns take before they train, by what building and the first step took: evaluation is
+# traced, too, and a process starts.
+TRACING, PROCESS_SECONDS = 1.5, 3.0
+
+
+class Size(NamedTuple):
+    """How much of the question a study asks: images to train with, multiples of the batch; and how long that takes."""
+
+    num_images: int
+    multiples: tuple[int, ...]
+    seconds: float
 
 
 def study_name(text: str) -> str:
     """Return `text` as the study can name things: cifar10_resnet50v2 for "cifar10 ResNet50V2"."""
     return re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")
+
+
+def benchmark_name(dataset: str, model: str) -> str:
+    return study_name(f"{dataset} {model.removeprefix('keras.applications:')}")
+
+
+def model_values(name: str, source: str | None, arguments: dict[str, Any], runtime: str) -> dict[str, Any]:
+    """Return the `model` of a study; `arguments` come before the sizes that the sources' models have here.
+
+    `source` is the file or folder of a model of one's own, by default the one beside this project.
+
+    Raises:
+        InputError: a model of one's own can be seen to be wrong.
+    """
+    if name in ("dense", "efficientnet"):
+        usual = {"units": 64 if runtime == "cpu" else 4096} if name == "dense" else {}
+        return {"name": name, **usual, **arguments, "source": f"pipeline/models/{name}.py"}
+    if name.startswith("keras.applications:"):
+        return {"name": name, "arguments": arguments, "source": "pipeline/models/application.py"}
+    if source is None:
+        beside = Path(name.partition(":")[0].partition(".")[0])
+        source = str(beside if beside.is_dir() else beside.with_suffix(".py"))
+    module, _, function = name.partition(":")
+    if function:  # a name of another form is for the study to refuse
+        check_function(module, function, Path(source))
+    return {"name": name, "arguments": arguments, "source": source}
+
+
+def choose_size(seconds: Mapping[str, tuple[float, float]], batch_size: int, max_images: int) -> Size:
+    """Return the largest study of at most `STUDY_SECONDS`: at B and 2B if both fit in, else at B.
+
+    One that takes longer even so is the smallest there is.
+
+    Args:
+        seconds: under each policy, what building the model with its first step takes, and what another step takes.
+    """
+    for multiples in ((1, 2), (1,)):
+        starts = sum(TRACING * start + PROCESS_SECONDS for start, _ in seconds.values()) * len(multiples)
+        fixed = starts * (len(SEEDS) + 2) + TURN_SECONDS  # the turns have two launches
+        image_seconds = (
+            sum(step for _, step in seconds.values()) / batch_size * len(multiples) * len(SEEDS) * NUM_EPOCHS
+        )
+        affordable = int((STUDY_SECONDS - fixed) / max(image_seconds, 1e-9))
+        num_images = min(max(affordable, MIN_STEPS * batch_size), max_images)
+        if affordable >= num_images:
+            break
+    num_images = max(num_images // (2 * batch_size), 1) * 2 * batch_size
+    return Size(num_images, multiples, fixed + num_images * image_seconds)
 
 
 def propose(
@@ -37,14 +95,16 @@ def propose(
     *,
     runtime: str,
     image_size: int | None = None,
+    size: Size | None = None,
 ) -> dict[str, Any]:
-    """Return the values of `params.yaml` of a study of float32 and both mixed policies, at B and 2B.
+    """Return the values of `params.yaml` of a study of float32 and both mixed policies.
 
     Args:
         model: the `model` of the study, as `model_values` makes it.
         dataset: the name it has in the study, and under data/.
         description: the content of the data set's `dataset.json`.
         runtime: the locked packages that train.
+        size: by default all of the data set, at B and at 2B.
 
     Raises:
         InputError: the study would be no valid one, or the images are too few for twice B.
@@ -56,65 +116,49 @@ def propose(
             f"--batch: twice the batch must be at most the {num_examples - num_validation} training examples that "
             f"{dataset} leaves beside {num_validation} for validation. Received: {batch_size}"
         )
+    num_images, multiples, _ = size or Size(num_examples - num_validation, (1, 2), 0.0)
+    num_validation = min(num_validation, num_images)
+    split = {"num_train_examples": num_images, "num_validation_examples": num_validation}
     engine = RUNTIMES[runtime].engine
-    name = study_name(f"{dataset} {model['name'].rpartition(':')[2]}")
-    split = {"num_train_examples": num_examples - num_validation, "num_validation_examples": num_validation}
-    benchmark = {
-        "dataset": dataset,
-        "split": split | {"shuffle_seed": 0},
-        "image_size": image_size or description["image_shape"][0],
-        "model": model,
-        "batch_size": batch_size,
-        "evaluation_batch_size": min(256, num_validation),
-    }
+    xla = {"jit_compile": engine == "jax"}
+    name = benchmark_name(dataset, model["name"])
+    deviations = [f"Optimizer, margin and the {NUM_EPOCHS} epochs are those of every such study, not your recipe's."]
+    if num_images + num_validation < num_examples:
+        deviations.append(
+            f"{num_images:,} images for training and {num_validation:,} for validation, so that the study takes some "
+            f"{STUDY_SECONDS / 60:.0f} minutes; the data set has {num_examples:,}."
+        )
+    if multiples == (1,):
+        deviations.append("Twice the batch is left out, because it would take longer than that.")
     values = {
         "campaign": "first",
         "engine": engine,
         "runtime": runtime,
         "devices": 1,
-        "compilation_cache": False,
-        "tensorboard": False,
         "datasets": {dataset: origin.model_dump(exclude_unset=True)},
-        "benchmarks": {name: benchmark | RECIPE},
-        "variants": _variants(jit_compile=engine == "jax"),
-        "speed": SPEED,
-        "comparison": COMPARISON | {"margin_pp": {name: MARGIN_PP}},
+        "benchmarks": {
+            name: {
+                "dataset": dataset,
+                "split": split | {"shuffle_seed": 0},
+                "image_size": image_size or description["image_shape"][0],
+                "model": model,
+                "optimizer": {"name": "adam", "learning_rate": 0.001},
+                "batch_size": batch_size,
+                "evaluation_batch_size": min(256, num_validation),
+                "num_epochs": NUM_EPOCHS,
+            }
+        },
+        "variants": {
+            policy if multiple == 1 else f"{policy}_{multiple}x": {"policy": policy, "batch_multiplier": multiple} | xla
+            for policy in POLICIES
+            for multiple in multiples
+        },
+        "comparison": {"baseline": "float32", "num_warmup_epochs": 1, "margin_pp": {name: MARGIN_PP}},
+        "speed": {"budget_seconds": TURN_SECONDS, "target_half_width": 0.05},
         "profile": "advised",
-        "description": f"Is mixed precision worth it for {model['name']} on {origin.tfds}?",
-        "seeds": ADVISED_SEEDS,
+        "description": f"Is mixed precision worth it for {model['name']} on {origin.name}?",
+        "seeds": SEEDS,
+        "deviations": {name: deviations},
     }
     validate(Study, values, f"MODEL={model['name']} DATASET={dataset} BATCH={batch_size}")
     return values
-
-
-def _variants(jit_compile: bool) -> dict[str, Any]:
-    """Return each policy at B and at 2B, by the name of the variant."""
-    return {
-        policy if multiplier == 1 else f"{policy}_2x": {
-            "policy": policy,
-            "batch_multiplier": multiplier,
-            "tf32": False,
-            "jit_compile": jit_compile,
-        }
-        for policy in ADVISED_POLICIES
-        for multiplier in (1, 2)
-    }
-
-
-def write_study(values: dict[str, Any], path: Path) -> None:
-    """Write `params.yaml` of a proposed study, with a word on how to run it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    header = (
-        f"# Written by make advise. To run it: cp {path} params.yaml && make repro\n"
-        "# Epochs, optimizer, seeds and margin are guesses: change them to what you would train with.\n"
-    )
-    path.write_text(header + yaml_files.dump(values), encoding="utf-8")
-
-
-def find_description(name: str) -> dict[str, Any] | None:
-    """Return `dataset.json` of a prepared data set; None where there is none yet."""
-    path = Path("data", name, "dataset.json")
-    if not path.exists():
-        return None
-    remedy = f"Remove {path.parent} and ask again."
-    return read_json(Description, path, Remedy(remedy, remedy)).model_dump(mode="json")

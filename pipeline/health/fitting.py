@@ -58,7 +58,7 @@ def _check_beside(name: str, source: Path) -> None:
     source, project = source.resolve(), Path.cwd().resolve()
     known = [
         source,
-        *(project / part for part in PROJECT_FOLDERS),
+        *((project / part).resolve() for part in PROJECT_FOLDERS),
         *(Path(part).resolve() for part in (sys.prefix, sys.base_prefix)),
     ]
     files = {

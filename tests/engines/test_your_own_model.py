@@ -1,4 +1,7 @@
-"""The page docs/your-own-model.md, run as it is written but for the number of seeds, and what follows an edit."""
+"""The page docs/your-own-model.md, run as it is written but for the number of seeds, and what follows an edit.
+
+Beside that study, one that `make advise` makes.
+"""
 
 import json
 import os
@@ -8,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from conftest import REPOSITORY
 from projects import copy_tree
 
@@ -90,3 +94,44 @@ def test_an_edited_model_trains_its_own_benchmark_anew(finished, environment, fi
     }
     path.write_text(text)
     assert would_train(finished, environment) == set()
+
+
+COMPOSE = """
+import sys
+from argparse import ArgumentParser
+from stages.advise import prepare
+from stages.argument_types import add_model_options
+
+parser = ArgumentParser()
+add_model_options(parser)
+prepare(parser.parse_args(sys.argv[1:]))
+"""
+
+
+def test_advice_is_a_study_beside_that_leaves_this_one_alone(finished, environment):
+    """Composed, edited to be short, made, and asked for again."""
+    environment = environment | {"PYTHONPATH": str(finished)}
+    asked = ["--model", "shapes.network:build", "--source", "../shapes", "--dataset", "mnist", "--batch", "50"]
+    run(finished, environment, sys.executable, "-c", COMPOSE, *asked)
+    folder = finished / "advice" / "mnist_shapes_network_build_batch_50_cpu"
+    study = yaml.safe_load((folder / "params.yaml").read_text())
+    (recipe,) = study["benchmarks"].values()
+    recipe["split"] |= {"num_train_examples": 200, "num_validation_examples": 100}
+    short = {"seeds": [0], "speed": {"budget_seconds": 1, "target_half_width": 0.05}}
+    (folder / "params.yaml").write_text(yaml.safe_dump(study | short))
+
+    def kept() -> dict[Path, float]:
+        places = ("params.yaml", "dvc.lock", "data", "inputs", "runs", "results")
+        files = [path for place in places for path in (finished / place, *(finished / place).rglob("*"))]
+        return {path: path.stat().st_mtime for path in files}
+
+    before = kept()
+    printed = run(finished, environment, sys.executable, "-m", "stages.advise", *asked)
+    assert printed.splitlines()[-1] == f"report: {folder / 'results' / 'report.html'}"
+    assert "shapes.network:build" in (folder / "results" / "report.html").read_text()
+    records = {path: path.stat().st_mtime for path in folder.glob("runs/*/*/*/record.json")}
+    assert len(records) == len(study["variants"])
+    run(finished, environment, sys.executable, "-m", "stages.advise", *asked)
+    assert {path: path.stat().st_mtime for path in records} == records
+    assert kept() == before
+    assert not RUNNING.findall(run(finished, environment, "dvc", "repro"))

@@ -194,7 +194,8 @@ def test_what_is_here_is_told_unless_an_engine_is_named(folder):
 
 
 @pytest.mark.parametrize(
-    ("target", "engine"), [("repro", "cuda"), ("study", "cuda"), (".venv/ready", "cuda"), ("campaign", "cpu")]
+    ("target", "engine"),
+    [("repro", "cuda"), ("study", "cuda"), ("advise", "cuda"), (".venv/ready", "cuda"), ("campaign", "cpu")],
 )
 def test_a_study_takes_what_is_here_and_a_campaign_what_its_study_says(folder, target, engine):
     python = folder / ".venv" / "bin" / "python"
@@ -202,7 +203,7 @@ def test_a_study_takes_what_is_here_and_a_campaign_what_its_study_says(folder, t
     (folder / ".venv" / "ready").write_text("cpu\n")
     lines = planned(folder, target)
     assert ("requirements/cuda.txt" in lines) == (engine == "cuda" and target != "study")
-    assert ("python -m stages.compose --runtime cuda" in lines) == (engine == "cuda" and target != ".venv/ready")
+    assert ("python -m stages.compose --runtime cuda" in lines) == (engine == "cuda" and target in ("repro", "study"))
     assert "cuda" not in planned(folder, target, "ENGINE=cpu").replace("requirements", "")
 
 

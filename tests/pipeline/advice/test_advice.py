@@ -1,4 +1,4 @@
-"""Advice: a study of one's own model, asked for as a user does."""
+"""Advice: a small study of one's own model, composed as a user asks for it."""
 
 import argparse
 import json
@@ -9,31 +9,43 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import REPOSITORY
+import yaml
+from conftest import REPOSITORY, write_data
 from projects import PROFILE, dense_study, make_project
 
 from bench.fake_datasets import write_fake_tfds
+from pipeline.advice.proposal import PROCESS_SECONDS, STUDY_SECONDS, TRACING, TURN_SECONDS, Size, choose_size, propose
 from pipeline.errors import InputError
 from pipeline.study.dataset_source import DatasetSource
-from pipeline.study.schema import load_study
+from pipeline.study.schema import Study, load_study
 from stages import advise as stage
 
 
 @pytest.fixture
-def project(workspace, monkeypatch):
-    """A folder with a study and a tiny prepared data set, mnist, of 8 × 8 images."""
-    shutil.copy(REPOSITORY / "params.yaml", workspace)
-    path = workspace / "data" / "mnist" / "dataset.json"
-    description = json.loads(path.read_text()) | {"num_train_examples": 60, "image_shape": [8, 8, 1]}
-    path.write_text(json.dumps(description))
-    monkeypatch.chdir(workspace)
+def project(tmp_path, monkeypatch):
+    """A folder with a study and a tiny prepared data set, mnist, of 60 images of 8 × 8."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    write_data(folder)
+    for name in ("params.yaml", "claims.yaml"):
+        shutil.copy(REPOSITORY / name, folder)
+    for name in ("pipeline", "stages"):
+        (folder / name).symlink_to(REPOSITORY / name)
+    path = folder / "data" / "mnist" / "dataset.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"num_train_examples": 60}))
+    monkeypatch.chdir(folder)
     monkeypatch.setenv("PYTHONPATH", str(REPOSITORY))
-    return workspace
+    return folder
 
 
-def ask(**changes):
-    usual = {"model": "dense", "dataset": "mnist", "batch": 8, "source": None, "arguments": None, "image_size": None}
-    stage.main(argparse.Namespace(**(usual | changes)))
+def ask(folder: Path, **changes) -> Path:
+    """The folder of the composed study, asked for in `folder`."""
+    usual = {"model": "dense", "dataset": "mnist", "batch": 8, "source": None, "arguments": {}, "image_size": None}
+    os.chdir(folder)
+    try:
+        return stage.prepare(argparse.Namespace(**(usual | changes)))
+    finally:
+        os.environ["PYTHONPATH"] = str(REPOSITORY)
 
 
 OWN_MODEL = """
@@ -54,31 +66,44 @@ def build(spec):
 
 
 def test_asked_for_as_a_user_does(project, capfd):
-    """From the question to a study that can be run, and the model examined under each policy."""
-    (project / "mine.py").write_text(OWN_MODEL)
-    ask(model="mine:build", arguments={"units": 8})
-    path = project / "advice" / "mnist_build" / "params.yaml"
-    proposed = load_study(path)
-    recipe = proposed.benchmarks["mnist_build"]
-    assert (recipe.model.source, recipe.batch_size, recipe.image_size) == ("mine.py", 8, 8)
+    """From the question to a study that can be run, in a folder that keeps what a user changes there."""
+    before = (project / "params.yaml").read_bytes()
+    (project / "mine.py").write_text(OWN_MODEL.replace("relu", 'relu", dtype="float32", name="stubborn'))
+    asked = {"model": "mine:build", "arguments": {"units": 8}}
+    folder = project / ask(project, **asked)
+    study = load_study(folder / "params.yaml")
+    recipe = study.benchmarks["mnist_mine_build"]
+    assert (recipe.batch_size, recipe.image_size) == (8, 8)
+    assert (folder / recipe.model.source).samefile(project / "mine.py")
     policies = ("float32", "mixed_float16", "mixed_bfloat16")
-    assert {*proposed.variants} == {f"{policy}{multiple}" for policy in policies for multiple in ("", "_2x")}
+    assert {*study.variants} == {f"{policy}{multiple}" for policy in policies for multiple in ("", "_2x")}
     printed = capfd.readouterr().out
-    assert [f"{policy}: nothing found" in printed for policy in policies] == [True] * 3
-    assert "cp advice/mnist_build/params.yaml params.yaml && make repro" in printed
+    assert "mixed_bfloat16: stubborn: computes in float32, whatever the policy" in printed
+    assert "48 images at batch 8 and 16, about " in printed
+    assert (project / "params.yaml").read_bytes() == before
+    assert not (project / "runs").exists()
+
+    edited = (folder / "params.yaml").read_text().replace("num_epochs: 5", "num_epochs: 9")
+    (folder / "params.yaml").write_text(edited)
+    assert project / ask(project, **asked) == folder
+    assert (folder / "params.yaml").read_text() == edited
+    assert project / ask(project, **asked, image_size=16) != folder
+    (project / "networks").mkdir()
+    (project / "networks" / "mine.py").write_text(OWN_MODEL)
+    (project / "mine.py").unlink()
+    with pytest.raises(InputError, match="is about another source"):
+        ask(project, **asked, source="networks/mine.py")
 
 
 def test_data_that_are_not_there_are_prepared(tmp_path, monkeypatch, capfd):
     make_project(tmp_path / "project", dense_study(num_epochs=2), PROFILE)
     write_fake_tfds(tmp_path / "tfds", names=["fashion_mnist"])
     monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path / "tfds"))
-    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
-    monkeypatch.delenv("PYTHONPATH", raising=False)  # the copy's own modules
     monkeypatch.chdir(tmp_path / "project")
-    for is_first in (True, False):
-        found = stage.prepared("mnist", DatasetSource(tfds="fashion_mnist"), in_study=True)
-        assert found["num_train_examples"] == 60
-        assert ("preparing mnist\n" in capfd.readouterr().out) is is_first
+    folder = tmp_path / "project" / ask(tmp_path / "project")
+    assert "preparing mnist\n" in capfd.readouterr().out
+    assert (folder / "data" / "mnist" / "dataset.json").exists()
+    assert not (tmp_path / "project" / "data").exists()
 
 
 @pytest.mark.parametrize(
@@ -89,25 +114,17 @@ def test_data_that_are_not_there_are_prepared(tmp_path, monkeypatch, capfd):
         ({"model": "nonsense"}, "model"),
         ({"model": "faulty:two"}, "must take one argument, a ModelSpec. Received: a, b"),
         ({"model": "dense", "arguments": {"unit": 8}}, "unknown key. Did you mean 'units'?"),
+        ({"model": "narrow:build", "arguments": {"units": 8}}, "narrow:build must return float32"),
         ({"dataset": "Not A Name"}, "--dataset Not A Name: 1 fault"),
     ],
 )
 def test_bad_input_starts_nothing(project, changes, words):
     (project / "faulty.py").write_text("def two(a, b): ...\n")
+    (project / "narrow.py").write_text(OWN_MODEL.replace('dtype="float32"', 'dtype="float16"'))
     with pytest.raises(InputError) as raised:
-        ask(**changes)
+        ask(project, **changes)
     assert words in str(raised.value)
     assert not list(project.glob("advice/*/params.yaml"))
-
-
-def test_a_model_that_cannot_be_built_is_named(project, capfd):
-    (project / "mine.py").write_text(OWN_MODEL.replace('dtype="float32"', 'dtype="float16"'))
-    with pytest.raises(SystemExit) as raised:
-        ask(model="mine:build", arguments={"units": 8})
-    assert raised.value.code == 2
-    printed = capfd.readouterr()
-    assert 'mine:build must return float32: give its last layer dtype="float32"' in printed.err
-    assert "make repro" not in printed.out
 
 
 @pytest.mark.parametrize("arguments", [["--batch", "0"], ["--arguments", "[1]"]])
@@ -116,3 +133,48 @@ def test_bad_arguments_are_refused(arguments):
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert f"Received: {arguments[1]}" in done.stderr
+
+
+def fixed_seconds(start: float, num_multiples: int) -> float:
+    """What three policies take at three seeds and in two launches, before anything trains."""
+    return 3 * num_multiples * (TRACING * start + PROCESS_SECONDS) * 5 + TURN_SECONDS
+
+
+def test_a_fast_model_takes_every_image_at_both_batches():
+    size = choose_size(dict.fromkeys("abc", (1.0, 0.001)), batch_size=64, max_images=6400)
+    assert size[:2] == (6400, (1, 2))
+    # 6,400 images in 3 policies, 2 batches, 3 seeds and 5 epochs, at 0.001 s for 64 images.
+    assert size.seconds == pytest.approx(fixed_seconds(1.0, 2) + 6400 / 64 * 0.001 * 3 * 2 * 3 * 5)
+
+
+def test_a_slower_one_takes_as_many_images_as_the_time_allows():
+    size = choose_size(dict.fromkeys("abc", (2.0, 0.02)), batch_size=64, max_images=48_000)
+    assert size.multiples == (1, 2)
+    assert size.num_images % 128 == 0
+    assert STUDY_SECONDS - 128 / 64 * 0.02 * 90 <= size.seconds <= STUDY_SECONDS
+
+
+def test_twice_the_batch_is_left_out_where_it_takes_too_long():
+    size = choose_size(dict.fromkeys("abc", (11.0, 0.15)), batch_size=64, max_images=48_000)
+    assert size.multiples == (1,)
+    assert 640 <= size.num_images < 48_000
+    assert size.seconds <= STUDY_SECONDS
+
+
+def test_a_study_that_can_not_be_short_is_the_smallest_and_says_how_long_it_takes():
+    size = choose_size(dict.fromkeys("abc", (60.0, 3.0)), batch_size=64, max_images=48_000)
+    assert size == Size(640, (1,), pytest.approx(fixed_seconds(60.0, 1) + 10 * 3.0 * 3 * 3 * 5))
+
+
+def test_what_was_cut_is_a_deviation_of_the_study():
+    model = {"name": "dense", "units": 8, "source": "pipeline/models/dense.py"}
+    description = {"num_train_examples": 60_000, "image_shape": [28, 28, 1]}
+    values = propose(
+        model, "mnist", DatasetSource(bundled="mnist"), description, 64, runtime="cpu", size=Size(640, (1,), 900.0)
+    )
+    study = Study.model_validate(values)
+    assert study.benchmarks["mnist_dense"].split.num_train_examples == 640
+    assert {variant.batch_multiplier for variant in study.variants.values()} == {1}
+    words = yaml.safe_dump(study.deviations["mnist_dense"], width=1000)
+    assert "640 images for training and 640 for validation" in words
+    assert "Twice the batch is left out" in words
