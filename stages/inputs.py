@@ -80,7 +80,9 @@ def describe(study: Study, name: str) -> dict[Path, dict[str, Any]]:
         for variant, varied in study.variants_of(name).items()
     }
     files = {
-        INPUTS / "benchmarks" / f"{name}.json": _about(f"recipe, data and model of {name}") | recipe,
+        INPUTS / "benchmarks" / f"{name}.json": _about(f"recipe, data and model of {name}")
+        | {"numerics": study.numerics}
+        | recipe,
         INPUTS / "speed" / f"{name}.json": _about(f"all that decides how fast {name} trains; a change measures it anew")
         | {"variants": variants}
         | everywhere,

@@ -71,6 +71,8 @@ def main(_: argparse.Namespace) -> None:
         )
         facts[f"gradients.{name}.forward_rarely_flushed"] = gradients.pop("forward_flushed_share") < RARE
         print(f"{name}: {gradients['flushed_share']:.2%} of the gradients are too small for float16 unscaled")
+        if study.numerics == "facts":
+            return
         samples[f"skipped_steps.{name}"] = first_steps.skipped_steps(benchmark, data, FEW_SEEDS)
         if name == hardest:
             share = facts["notebook_split.num_trained_on"] / notebook_split.NUM_HELD_OUT

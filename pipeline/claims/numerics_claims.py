@@ -15,6 +15,7 @@ from pipeline.statistics.equivalence import margin_means_something
 from pipeline.statistics.intervals import mean, proportion
 
 NUMERICS = "A study whose numerics stage looks at it."
+TRIED = "A study whose numerics stage tries it, as that of the profile evening does."
 
 
 class FactClaim(BaseClaim):
@@ -68,7 +69,7 @@ class TrialClaim(BaseClaim):
     def _measured(self, evidence: Evidence) -> Assessment | NotTestable:
         trial = next((trial for trial in evidence.numerics["trials"] if trial["name"] == self.trial), None)
         if trial is None:
-            return NotTestable("the study has no dense benchmark to try it on", "A study with a dense benchmark.")
+            return NotTestable("this study did not try it", TRIED)
         share, float32 = proportion(trial["num_trained"], trial["num_trials"]), fmean(trial["float32_accuracies"])
         told = f"{describe_trial(self.trial)} trains at {share.count} of {share.total} seeds"
         measured = f"{told}: a share in [{100 * share.low:.0f}, {100 * share.high:.0f}] %"
@@ -100,7 +101,7 @@ class SampleClaim(ThresholdClaim):
     def _measured(self, evidence: Evidence) -> Assessment | NotTestable:
         values = evidence.numerics["samples"].get(self.sample)
         if not values:
-            return NotTestable("this study did not try it", NUMERICS)
+            return NotTestable("this study did not try it", TRIED)
         average = mean(values)
         measured = describe_sample(self.sample, average, len(values))
         if len(values) == 1 or len(set(values)) > 1:

@@ -84,8 +84,8 @@ def test_what_python_compiles_is_no_dependency():
 def test_what_the_study_says_of_every_run_is_all_that_it_says_of_no_part():
     """A field of the study that decides a run must be known to the stages on whose files runs depend."""
     of_parts = {"benchmarks", "datasets", "num_seeds", "num_seeds_by_variant", "seeds", "variants"}
-    of_words_and_comparison = {"comparison", "deviations", "description", "max_run_seconds", "profile", "speed"}
-    assert Study.model_fields.keys() - of_parts - of_words_and_comparison == SETTINGS
+    of_others = {"comparison", "deviations", "description", "max_run_seconds", "numerics", "profile", "speed"}
+    assert Study.model_fields.keys() - of_parts - of_others == SETTINGS
     assert STAGES["inputs"]["do"]["params"] == [{"params.yaml": None}]
 
 

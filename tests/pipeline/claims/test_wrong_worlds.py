@@ -323,6 +323,7 @@ def test_hardware_a_baseline_and_a_recipe_that_are_all_missing_are_all_named():
 def without(name: str, right: Evidence) -> Evidence:
     values = right.study.model_dump(mode="json")
     del values["variants"][name]
+    values["num_seeds_by_variant"] = {}
     pairs = values["comparison"]["further_pairs"]
     values["comparison"]["further_pairs"] = [pair for pair in pairs if name not in pair.values()]
     return right._replace(study=Study.model_validate(values))
@@ -331,7 +332,7 @@ def without(name: str, right: Evidence) -> Evidence:
 def test_a_variant_that_is_missing_asks_for_the_profile_that_has_it_or_for_a_study_by_the_recipe():
     claim = next(claim for claim in CLAIMS.claims if claim.id == "s5-fixed-scale-trains-equally-well")
     judgement = judged(claim, without("mixed_float16_fixed", world(claim, holds=True)))
-    assert judgement.would_change == "The profile quick on any machine: make repro PROFILE=quick."
+    assert judgement.would_change == "The profile evening on two CPU cores: make repro PROFILE=evening."
     custom = next(claim for claim in CLAIMS.claims if claim.id == "s4-custom-loop-accuracy")
     recipe = custom.needs.recipe | {"split.num_train_examples": 7}
     asks = custom.model_copy(update={"needs": custom.needs.model_copy(update={"recipe": recipe})})

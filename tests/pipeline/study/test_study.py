@@ -291,7 +291,7 @@ def test_what_an_engine_or_several_devices_cannot_run_is_refused(changes, messag
 
 
 def test_a_crash_of_keras_on_several_devices_is_refused_with_its_reference():
-    values = quick() | {"devices": 2}
+    values = quick() | {"devices": 2, "num_seeds_by_variant": {}}
     values["variants"] = {
         "float32": {"policy": "float32", "batch_multiplier": 1},
         "odd": {"policy": "mixed_float16", "batch_multiplier": 1, "jit_compile": True},
