@@ -1,6 +1,7 @@
 """The whole pipeline under DVC, as a user runs it: a small study on TFDS files with fake images, no network."""
 
 import contextlib
+import csv
 import json
 import os
 import re
@@ -9,7 +10,6 @@ import signal
 import subprocess
 import sys
 import time
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,14 +19,13 @@ from conftest import REPOSITORY, benchmark
 from projects import PROFILE, commit, dense_study, git, make_project
 
 from bench.fake_datasets import write_fake_tfds
+from pipeline.numerics.facts import POLICIES, TRIALS, facts_of, sample_names
 
 STUDY = dense_study(num_epochs=40)
 STUDY["datasets"]["cifar100"] = {"tfds": "cifar10"}
-STUDY["benchmarks"]["small_efficientnet"] = benchmark(units=8, image_size=32, num_epochs=2, dataset="cifar100") | {
-    "model": {"name": "efficientnet", "depth": 0.1, "source": "pipeline/models/efficientnet.py"}
-}
+STUDY["benchmarks"]["in_colour"] = benchmark(units=8, image_size=32, num_epochs=2, dataset="cifar100")
 STUDY["variants"]["mixed"]["benchmarks"] = ["small_dense"]
-STUDY["comparison"]["margin_pp"]["small_efficientnet"] = 1.0
+STUDY["comparison"]["margin_pp"]["in_colour"] = 1.0
 RUNNING = re.compile(r"^Running stage '([^']+)'", re.MULTILINE)
 
 
@@ -106,22 +105,35 @@ def edit_params(folder: Path, change) -> None:
 
 
 DENSE_RUNS = {"train@0-small_dense-float32", "train@0-small_dense-mixed"}
-EFFICIENTNET_RUNS = {"train@0-small_efficientnet-float32"}
-LEFT_OUT = {"train@0-small_efficientnet-mixed"}  # what DVC's matrix has beyond the study; nothing changes it
+COLOUR_RUNS = {"train@0-in_colour-float32"}
+LEFT_OUT = {"train@0-in_colour-mixed"}  # what DVC's matrix has beyond the study; nothing changes it
 
 
 def test_the_run_is_complete(finished):
     records = sorted(str(path.relative_to(finished)) for path in finished.glob("runs/*/*/*/record.json"))
     assert records == [
+        "runs/in_colour/float32/seed-0/record.json",
         "runs/small_dense/float32/seed-0/record.json",
         "runs/small_dense/mixed/seed-0/record.json",
-        "runs/small_efficientnet/float32/seed-0/record.json",
     ]
     record = json.loads((finished / records[0]).read_text())
     assert record["environment"]["lock_sha256"]
     assert record["environment"]["git_commit"]
     assert (finished / "results" / "report.html").stat().st_size > 10_000
     assert not list(finished.glob("**/*.partial"))
+
+
+def test_numerics_writes_exactly_the_facts_that_claims_may_ask_for(finished):
+    found = json.loads((finished / "results" / "numerics.json").read_text())
+    benchmarks = STUDY["benchmarks"]
+    assert set(found["facts"]) == facts_of(benchmarks).keys()
+    assert set(found["samples"]) == sample_names(benchmarks)
+    assert set(found["models"]) == set(found["gradients"]) == set(benchmarks)
+    assert [trial["name"] for trial in found["trials"]] == [trial.name for trial in TRIALS]
+    with (finished / "results" / "layers.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["policy"] for row in rows} == set(POLICIES)
+    assert {row["layer"] for row in rows if row["kind"] == "Dense"} == {"dense", "dense_1", "dense_2"}
 
 
 def test_a_second_repro_runs_nothing(clone, environment):
@@ -132,9 +144,7 @@ def test_a_second_repro_runs_nothing(clone, environment):
 
 def test_a_new_seed_trains_only_itself(clone, environment):
     edit_params(clone, lambda values: values["seeds"].append(1))
-    assert would_train(clone, environment) == {
-        name.replace("@0", "@1") for name in DENSE_RUNS | EFFICIENTNET_RUNS | LEFT_OUT
-    }
+    assert would_train(clone, environment) == {name.replace("@0", "@1") for name in DENSE_RUNS | COLOUR_RUNS | LEFT_OUT}
 
 
 def test_a_changed_recipe_retrains_its_own_benchmark(clone, environment):
@@ -149,7 +159,7 @@ def test_a_changed_variant_retrains_that_variant(clone, environment):
 
 def test_a_new_campaign_trains_anew(clone, environment):
     edit_params(clone, lambda values: values.update(campaign="second"))
-    assert would_train(clone, environment) == DENSE_RUNS | EFFICIENTNET_RUNS
+    assert would_train(clone, environment) == DENSE_RUNS | COLOUR_RUNS
 
 
 def test_an_edited_figure_retrains_nothing(clone, environment):
@@ -158,9 +168,11 @@ def test_an_edited_figure_retrains_nothing(clone, environment):
 
 
 def test_an_edited_model_retrains_what_uses_it(clone, environment):
+    append(clone / "pipeline" / "models" / "efficientnet.py")
+    assert would_run(clone, environment) == set()
     append(clone / "pipeline" / "models" / "dense.py")
-    assert would_run(clone, environment, "inputs") == {"inputs@small_dense"}
-    assert would_train(clone, environment) == DENSE_RUNS
+    assert would_run(clone, environment, "inputs") == {"inputs@small_dense", "inputs@in_colour"}
+    assert would_train(clone, environment) == DENSE_RUNS | COLOUR_RUNS
 
 
 def test_another_image_retrains_and_another_readme_does_not(clone, environment):
@@ -168,7 +180,7 @@ def test_another_image_retrains_and_another_readme_does_not(clone, environment):
     append(clone / "requirements" / "cuda.txt", "\n# edited\n")
     assert would_train(clone, environment) == set()
     append(clone / "Dockerfile", "\n# edited\n")
-    assert would_train(clone, environment) == DENSE_RUNS | EFFICIENTNET_RUNS
+    assert would_train(clone, environment) == DENSE_RUNS | COLOUR_RUNS
 
 
 def test_a_newer_runtime_package_retrains_and_a_newer_linter_does_not(clone, environment):
@@ -176,13 +188,13 @@ def test_a_newer_runtime_package_retrains_and_a_newer_linter_does_not(clone, env
         append(clone / "requirements" / name, "\n# edited\n")
     assert would_train(clone, environment) == set()
     append(clone / "requirements" / "cpu.txt", "\n# edited\n")
-    assert would_train(clone, environment) == DENSE_RUNS | EFFICIENTNET_RUNS
+    assert would_train(clone, environment) == DENSE_RUNS | COLOUR_RUNS
 
 
 def test_edited_code_of_training_retrains(clone, environment):
     append(clone / "pipeline" / "training" / "clock.py")
-    assert would_run(clone, environment, "inputs") == {"inputs@small_dense", "inputs@small_efficientnet"}
-    assert would_train(clone, environment) == DENSE_RUNS | EFFICIENTNET_RUNS
+    assert would_run(clone, environment, "inputs") == {"inputs@small_dense", "inputs@in_colour"}
+    assert would_train(clone, environment) == DENSE_RUNS | COLOUR_RUNS
 
 
 def test_reworded_comments_and_docstrings_retrain_nothing(clone, environment):
@@ -195,7 +207,7 @@ def test_reworded_comments_and_docstrings_retrain_nothing(clone, environment):
 def test_a_variant_that_another_benchmark_gets_trains_and_times_there_alone(clone, environment):
     edit_params(clone, lambda values: values["variants"]["mixed"].pop("benchmarks"))
     assert would_train(clone, environment) == LEFT_OUT
-    assert {name for name in would_run(clone, environment) if name.startswith("speed")} == {"speed@small_efficientnet"}
+    assert {name for name in would_run(clone, environment) if name.startswith("speed")} == {"speed@in_colour"}
 
 
 def test_every_model_is_built_before_any_run_trains(clone, environment):
@@ -245,8 +257,7 @@ def test_a_second_study_is_a_second_column_of_the_matrix(clone, environment):
     shutil.rmtree(clone / "site")
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
-def test_after_a_kill_the_next_repro_makes_what_is_unfinished(clone, environment, how):
+def test_after_a_kill_the_next_repro_makes_what_is_unfinished(clone, environment):
     edit_params(clone, lambda values: values["variants"]["mixed"].update(policy="mixed_float16"))
     folder = clone / "runs" / "small_dense" / "mixed" / "seed-0"
     with subprocess.Popen(
@@ -256,12 +267,10 @@ def test_after_a_kill_the_next_repro_makes_what_is_unfinished(clone, environment
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        # Whoever runs the tests in the background may have had interrupts ignored, which is inherited.
-        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     ) as process:
         for line in process.stdout:
             if "epoch 1/40" in line:
-                os.killpg(process.pid, how)
+                os.killpg(process.pid, signal.SIGKILL)
                 break
         process.stdout.read()
     assert process.returncode != 0

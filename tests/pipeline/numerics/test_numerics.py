@@ -1,12 +1,9 @@
 """What the numerics stage finds, against what the types' definitions say."""
 
-import csv
-import json
-
 import numpy as np
 import pytest
 import yaml
-from conftest import REPOSITORY, benchmark, small_study
+from conftest import REPOSITORY, benchmark
 
 from pipeline import engine
 
@@ -15,12 +12,11 @@ import keras
 
 from pipeline.data.datasets import Dataset, Examples
 from pipeline.numerics import arithmetic, exponents, first_steps, notebook_split, optimizer_trials
-from pipeline.numerics.facts import POLICIES, TRIALS, facts_of, sample_names
+from pipeline.numerics.facts import POLICIES, TRIALS, facts_of
 from pipeline.numerics.repeating import fit_in_order, from_each
 from pipeline.study.benchmark import Benchmark
 from pipeline.study.variant import Variant
 from pipeline.training.building import build_model
-from stages import numerics as stage
 
 RECIPE = Benchmark.model_validate(benchmark(units=16))
 
@@ -239,24 +235,6 @@ def test_a_fixed_scale_that_is_too_high_fails_and_a_dynamic_one_is_applied(data,
     chosen.append(TRIALS[-1]._replace(loss_scale="dynamic"))
     monkeypatch.setattr(optimizer_trials, "TRIALS", chosen)
     assert [row["num_trained"] for row in optimizer_trials.run_trials(RECIPE, data, seeds=(0,))] == [0, 1, 1]
-
-
-def test_the_stage_writes_exactly_the_facts_that_claims_may_ask_for(workspace, monkeypatch):
-    monkeypatch.chdir(workspace)
-    monkeypatch.setattr(optimizer_trials, "SEEDS", (0,))
-    monkeypatch.setattr(stage, "FEW_SEEDS", (0,))
-    study = small_study()
-    (workspace / "params.yaml").write_text(yaml.safe_dump(study.model_dump(mode="json")))
-    stage.main(None)
-    found = json.loads((workspace / "results" / "numerics.json").read_text())
-    assert set(found["facts"]) == facts_of(study.benchmarks).keys()
-    assert set(found["samples"]) == sample_names(study.benchmarks)
-    assert set(found["models"]) == set(found["gradients"]) == set(study.benchmarks)
-    assert [trial["name"] for trial in found["trials"]] == [trial.name for trial in TRIALS]
-    with (workspace / "results" / "layers.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert {row["policy"] for row in rows} == set(POLICIES)
-    assert {row["layer"] for row in rows if row["kind"] == "Dense"} == {"dense", "dense_1", "dense_2"}
 
 
 def test_the_projects_claims_ask_for_facts_there_are():
