@@ -31,7 +31,9 @@ def compare(study: Study, runs: Mapping[RunKey, Run], speeds: Mapping[str, Speed
     return Comparison(
         study_sha256=study.digest,
         turns=[summarise_turns(study, name, speeds[name]) for name in benchmarks],
-        variants=[variant_statistics(study, each) for variants in benchmarks.values() for each in variants.values()],
+        variants=[
+            variant_statistics(study, of, speeds[of.benchmark]) for each in benchmarks.values() for of in each.values()
+        ],
         pairs=[pair for name, variants in benchmarks.items() for pair in _pairs(study, name, variants, speeds[name])],
     )
 

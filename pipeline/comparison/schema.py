@@ -34,7 +34,8 @@ class VariantStatistics(Statistic):
 
     `completed` and `outcomes` count every run, also those that diverged, ran out of memory or took too long; the means
     are over those that completed. `epoch_seconds`, training alone, and `whole_epoch_seconds`, validation included, are
-    geometric means. Accuracies are in [0, 1]; `validation_accuracy` is that of the last epoch. `slope_percent` is by
+    geometric means over runs; `turn_epoch_seconds`, training alone too, are those of the baseline in its turns, divided
+    by the speedup. Accuracies are in [0, 1]; `validation_accuracy` is that of the last epoch. `slope_percent` is by
     how much an epoch's time still changes from one epoch to the next after the warm-up. `timing_faults` says, by seed,
     why times were left out.
     """
@@ -48,6 +49,7 @@ class VariantStatistics(Statistic):
     validation_accuracy: Mean
     epoch_seconds: Ratio
     whole_epoch_seconds: Ratio
+    turn_epoch_seconds: float | None = None
     slope_percent: Mean
     time_to_accuracy: TimeToAccuracy | None
     timing_faults: dict[int, str]

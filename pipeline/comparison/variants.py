@@ -11,6 +11,7 @@ from pipeline.comparison.schema import VariantStatistics
 from pipeline.records.schema import Outcome
 from pipeline.records.writing import steady_epoch_seconds
 from pipeline.statistics import intervals
+from pipeline.statistics.speeds import Speeds
 from pipeline.study.schema import RunKey, Study
 
 
@@ -53,7 +54,7 @@ def by_variant(study: Study, benchmark: str, runs: Mapping[RunKey, Run]) -> dict
     return found
 
 
-def variant_statistics(study: Study, of: VariantRuns) -> VariantStatistics:
+def variant_statistics(study: Study, of: VariantRuns, speeds: Speeds) -> VariantStatistics:
     """Return the statistics of a variant by itself."""
     scores = [run.record.scores for run in of.completed.values()]
     timed = [run.epochs for seed, run in of.completed.items() if seed not in of.faults]
@@ -72,6 +73,7 @@ def variant_statistics(study: Study, of: VariantRuns) -> VariantStatistics:
         validation_accuracy=intervals.mean(_known(of_run.validation_accuracy for of_run in scores)),
         epoch_seconds=intervals.ratio([math.log(seconds) for seconds in steady]),
         whole_epoch_seconds=intervals.ratio([math.log(seconds) for seconds in whole]),
+        turn_epoch_seconds=speeds.epoch_seconds(of.variant),
         slope_percent=intervals.mean(_known(timing.slope_percent(epochs, num_warmup_epochs) for epochs in timed)),
         time_to_accuracy=timing.time_to_accuracy(epochs_by_seed, of.faults, target) if target else None,
         timing_faults=dict(of.faults),

@@ -115,6 +115,17 @@ class Speeds:
             return ONE if measured in self.variants else NO_RATIO
         return self.contrast({baseline: 1.0, candidate: -1.0}, whole_epochs)
 
+    def epoch_seconds(self, name: str) -> float | None:
+        """Return the seconds that `name` trains for an epoch: those of the baseline, divided by the speedup.
+
+        The baseline's are the geometric mean over launches and both its processes, of medians over turns.
+        """
+        ratio = self.speedup(self.baseline, name).ratio
+        if ratio is None:
+            return None
+        places = [self.variants.index(each) for each in (self.baseline, REPEAT) if each in self.variants]
+        return float(np.exp(np.nanmedian(self.turns[:, places], axis=2).mean()) / ratio)
+
     def contrast(self, weights: Mapping[str, float], whole_epochs: bool = False) -> Ratio:
         """Return exp of the weighted sum of log seconds, with its interval; the weights of variants sum to 0.
 

@@ -8,7 +8,7 @@ import time
 
 import numpy as np
 import pytest
-from conftest import REPOSITORY, SPEED, small_study, timed_blocks, write_speeds
+from conftest import REPOSITORY, SPEED, small_study, timed, timed_blocks, write_speeds
 
 from pipeline.comparison.finished_speeds import read_speeds, summarise_turns
 from pipeline.errors import InputError
@@ -183,6 +183,13 @@ def test_without_its_baseline_a_measurement_ends(monkeypatch):
     speeds = Speeds(found.blocks, "float32", 40, 10)
     assert (speeds.variants, speeds.baseline_seconds) == ([], [])
     assert speeds.speedup("float32", "mixed").ratio is None
+    assert speeds.epoch_seconds("float32") is None
+
+
+def test_an_epoch_of_a_variant_is_that_of_the_baseline_divided_by_the_speedup():
+    speeds = timed(small_study(), {"float32": 2.0, "mixed": 0.5})["wide"]
+    seconds = [speeds.epoch_seconds(name) for name in ("float32", "mixed", "float32_2x")]
+    assert seconds == pytest.approx([2.0, 0.5, 1.0])
 
 
 def test_what_is_hopelessly_slow_has_few_blocks(monkeypatch):
