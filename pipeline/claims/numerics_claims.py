@@ -71,8 +71,7 @@ class TrialClaim(BaseClaim):
         if trial is None:
             return NotTestable("this study did not try it", TRIED)
         share, float32 = proportion(trial["num_trained"], trial["num_trials"]), fmean(trial["float32_accuracies"])
-        told = f"{describe_trial(self.trial)} trains at {share.count} of {share.total} seeds"
-        measured = f"{told}: a share in [{100 * share.low:.0f}, {100 * share.high:.0f}] %"
+        measured = f"{describe_trial(self.trial)} trains at {share.count} of {share.total} seeds"
         if not margin_means_something(100 * SHORTFALL, float32):
             little = f"float32 itself reaches {float32:.1%}: to be within {100 * SHORTFALL:g} pp of it shows little"
             return Assessment("inconclusive", little, measured)
