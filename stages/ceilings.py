@@ -33,9 +33,7 @@ def main(_: argparse.Namespace) -> None:
     study = load_study()
     hardware = this_machine()
     found: dict[str, dict[str, int | None]] = {}
-    if hardware.kind == "cpu" or study.runtime == "cpu":
-        print("training is on a CPU, which has no memory of its own to fill: nothing to measure")
-    else:
+    if hardware.kind != "cpu" and study.runtime != "cpu":  # which has no memory of its own to fill
         for name, benchmark in study.benchmarks.items():
             # One variant a policy: the batch is what is looked for.
             variants = {v.policy: key for key, v in reversed(study.variants_of(name).items()) if not v.tf32}

@@ -14,7 +14,6 @@ def main(_: argparse.Namespace) -> None:
     for name, text in files.items():
         Path(name).write_text(text, encoding="utf-8", newline="")
     num_runs = sum(variant.completed.total for variant in comparison.variants)
-    print(f"{num_runs} runs, {len(comparison.pairs)} comparisons")
     left_out = [
         (RunKey(variant.benchmark, variant.variant, seed), fault)
         for variant in comparison.variants
@@ -23,9 +22,8 @@ def main(_: argparse.Namespace) -> None:
     if left_out:
         key, fault = left_out[0]
         print(
-            f"the times of {len(left_out)} of {num_runs} runs are left out, of {key.directory} because of {fault}; "
-            "their accuracies count. Speed is measured apart; again, on a quiet machine: "
-            "dvc repro --force --single-item speed"
+            f"the machine was busy: the epoch times of {len(left_out)} of {num_runs} runs are left out, that of "
+            f"{key.directory} because {fault}. Their accuracies count, and speed is measured apart, in turns"
         )
 
 

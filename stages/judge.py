@@ -1,7 +1,6 @@
 """Judge every published claim by the statistics of this study."""
 
 import argparse
-from collections import Counter
 from pathlib import Path
 
 from pipeline.claims.verdicts import judge_results, verdicts_text
@@ -11,10 +10,7 @@ VERDICTS = Path("results/verdicts.json")
 
 
 def main(_: argparse.Namespace) -> None:
-    judgements = judge_results()
-    VERDICTS.write_text(verdicts_text(judgements), encoding="utf-8")
-    counts = Counter(judgement.verdict for judgement in judgements)
-    print(" · ".join(f"{count} {verdict}" for verdict, count in counts.most_common()))
+    VERDICTS.write_text(verdicts_text(judge_results()), encoding="utf-8")
 
 
 if __name__ == "__main__":

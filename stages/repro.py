@@ -30,10 +30,10 @@ def make(study: Study) -> int:
     """Run DVC and return an exit status for `make`."""
     items = [RunKey(b, v, s) for s in study.seeds for b in study.benchmarks for v in study.variants]  # as dvc.yaml has
     earlier = {key: seconds for key in study.runs() if (seconds := seconds_of(key))}
-    print("\n".join(plan(study)), flush=True)
+    print(f"{study.profile}: {study.description}", flush=True)
     started = time.monotonic()
     forecast = Forecast(items, study.runs(), earlier, speed_budgets(study))
-    with WarmProcesses(warm_commands(study)), StudyProgress(items, study.runs(), forecast) as progress:
+    with WarmProcesses(warm_commands(study)), StudyProgress(items, study.runs(), forecast, amounts(study)) as progress:
         try:
             status = reproduce(progress.take)
         except Ended as ended:
@@ -65,21 +65,10 @@ def warm_commands(study: Study) -> dict[str, list[str]]:
     return {kernels_for([variant.policy]): [*command, variant.policy] for variant in study.variants.values()}
 
 
-def plan(study: Study) -> list[str]:
-    """List in lines what will be done."""
-    budgets = speed_budgets(study).values()
-    num_runs, num_first = len(study.runs()), sum(key.seed == study.seeds[0] for key in study.runs())
-    each = f"{num_first} for each of {len(study.seeds)} seeds"
-    if num_runs != num_first * len(study.seeds):  # a benchmark is run at some of the seeds alone
-        each = f"{num_first} of them for the first of {len(study.seeds)} seeds"
-    lines = [
-        f"{num_runs} runs, {each}, {duration(sum(budgets))} of speed in turns (longer where two launches take longer), "
-        "then the comparison and the report; what is finished stays. "
-        f"From run {num_first} on each line says how long it still takes."
-    ]
-    if limit := study.max_run_seconds:
-        lines.append(f"A run ends after {limit:g} s, so all of them take at most {duration(num_runs * limit)}.")
-    return lines
+def amounts(study: Study) -> dict[str, str]:
+    """Say how much there is to do in the steps that take long."""
+    turns = f"about {duration(sum(speed_budgets(study).values()))}"
+    return {"training": f"{len(study.runs())} runs", "speed in turns": turns}
 
 
 def speed_budgets(study: Study) -> dict[str, float]:

@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Column
@@ -19,6 +19,14 @@ CHATTER = re.compile(
 )
 EPOCH = re.compile(r"(epoch \d+/\d+ · .+) · at most")
 BAR = re.compile(r"\[\d+:\d+[,<]|\x1b\[A")  # of a download, which goes up and down with the cursor
+# The steps of a study, and the stages of each as dvc.yaml names them.
+STEPS = {
+    "data and models": ("download", "inputs"),
+    "16-bit arithmetic": ("numerics", "ceilings"),
+    "training": ("train",),
+    "speed in turns": ("speed",),
+    "comparison, verdicts and report": ("compare", "judge", "report"),
+}
 QUIET_SECONDS = 60  # after which a log gets a line in the midst of a run
 
 
@@ -28,6 +36,7 @@ class StudyProgress:
     Args:
         items: every item of DVC's matrix, in its order.
         runs: those of the study; of the others DVC only learns that there is nothing to run.
+        amounts: how much there is to do, in words, by step.
     """
 
     def __init__(
@@ -35,11 +44,14 @@ class StudyProgress:
         items: list[RunKey],
         runs: list[RunKey],
         forecast: Forecast,
+        amounts: Mapping[str, str],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._keys = {key.stage: key for key in items}
         self._runs = set(runs)
         self._forecast = forecast
+        self._amounts = amounts
+        self._step: str | None = None
         self._clock = clock
         self._terminal = Terminal()
         self._line = Progress(
@@ -106,13 +118,17 @@ class StudyProgress:
         self.words, self.message = [], []
         self.stage, self._key, self._counted = stage, self._keys.get(stage), False
         self._begun = self._clock()
-        if self._key is None:
+        if self._key is None or self._key in self._runs:
             self._tell_of_what_is_there()
-            if not self._terminal.is_terminal:
-                self.say(stage)
-        elif self._key in self._runs:
-            self._tell_of_what_is_there()
+            self._tell_step(stage.partition("@")[0])
         self._show(self._name())
+
+    def _tell_step(self, stage: str) -> None:
+        for number, (step, stages) in enumerate(STEPS.items(), 1):
+            if stage in stages and step != self._step:
+                self._step = step
+                amount = f", {self._amounts[step]}" if step in self._amounts else ""
+                self.say(f"step {number} of {len(STEPS)}: {step}{amount}")
 
     def _skip(self, stage: str) -> None:
         self._end()

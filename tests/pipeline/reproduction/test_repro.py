@@ -12,7 +12,6 @@ from projects import STUB_ENVIRONMENT, make_stub
 from pipeline.reproduction.forecast import Forecast
 from pipeline.reproduction.study_progress import QUIET_SECONDS, StudyProgress
 from pipeline.study.schema import RunKey
-from stages import repro
 
 OUTS = {"outs": ["runs"]}
 WELL = {"train": {"cmd": "mkdir runs", **OUTS}}
@@ -106,6 +105,9 @@ def test_a_second_make_repro_in_the_folder_is_refused_and_disturbs_nothing(tmp_p
     assert (tmp_path / "runs").exists()
 
 
+AMOUNTS = {"training": "18 runs"}
+
+
 class Time:
     now = 0.0
 
@@ -117,7 +119,7 @@ def told(capsys: pytest.CaptureFixture[str], *lines: str | float) -> list[str]:
     """What is printed of these lines of DVC; a number is a pause in seconds."""
     study, clock = small_study(), Time()
     items = [RunKey(b, v, s) for s in study.seeds for b in study.benchmarks for v in study.variants]
-    with StudyProgress(items, study.runs(), Forecast(items, study.runs(), {}), clock) as progress:
+    with StudyProgress(items, study.runs(), Forecast(items, study.runs(), {}), AMOUNTS, clock) as progress:
         for line in lines:
             if isinstance(line, str):
                 progress.take(line + "\n")
@@ -147,6 +149,7 @@ def test_a_log_has_a_line_a_run_with_the_time_left_after_the_first_seed(capsys):
     items = [RunKey(b, v, s) for s in study.seeds for b in study.benchmarks for v in study.variants]
     lines = [line for key in items for line in a_run(key, key not in study.runs())]
     printed = told(capsys, *lines, "Use `dvc push` to send your updates to remote storage.")
+    assert printed.pop(0) == "step 3 of 5: training, 18 runs"
     assert len(printed) == len(study.runs()) == 18
     assert printed[0] == "run 1 of 18 · wide float32 seed 0 · 50 s · completed, test accuracy 0.9000"
     assert [number for number, line in enumerate(printed, 1) if " left · " not in line] == [1, 2, 3, 4, 5]
@@ -161,7 +164,7 @@ def test_a_long_run_tells_of_itself_in_a_log_now_and_then(capsys):
         for line in (QUIET_SECONDS / 2, f"wide float32 seed 0 · epoch {number}/9 · 30.00 s · 68 images/s · at most 9 s")
     ]
     printed = told(capsys, "Running stage 'train@0-wide-float32':", *epochs)
-    assert [line.split(" · ")[2] for line in printed] == ["epoch 2/9", "epoch 4/9", "epoch 6/9", "epoch 8/9"]
+    assert [line.split(" · ")[2] for line in printed[1:]] == ["epoch 2/9", "epoch 4/9", "epoch 6/9", "epoch 8/9"]
 
 
 def test_what_is_there_is_counted_and_what_others_print_is_passed_on(capsys):
@@ -179,21 +182,10 @@ def test_what_is_there_is_counted_and_what_others_print_is_passed_on(capsys):
         "ERROR: it is for the end",
     )
     assert printed == [
-        "download@mnist",
+        "step 1 of 5: data and models",
         "data/mnist is ready",
         "2 runs are there already",
+        "step 3 of 5: training, 18 runs",
         "a warning of the engine",
         "run 3 of 18 · wide mixed seed 0 · 0 s · diverged, test accuracy unknown",
     ]
-
-
-def test_it_says_at_the_start_what_will_be_done_and_how_long_that_takes_at_most():
-    study = small_study()
-    (line,) = repro.plan(study)
-    assert line.startswith(
-        "18 runs, 6 for each of 3 seeds, 2 s of speed in turns (longer where two launches take longer), "
-        "then the comparison and the report; "
-        "what is finished stays."
-    )
-    limited = study.model_copy(update={"max_run_seconds": 120})
-    assert repro.plan(limited)[1:] == ["A run ends after 120 s, so all of them take at most 36 min."]
