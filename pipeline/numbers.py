@@ -35,8 +35,8 @@ def significant(value: float | None, num_digits: int = 4) -> str:
 
 
 def digits(value: float) -> str:
-    """Write three significant digits, and all before the point: 0.123, 12.3, 1,234."""
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+    """Write three significant digits, and all before the point: 0.123, 12.0, 1,234."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:#.3g}"
 
 
 def interval(low: float | None, high: float | None, how: str) -> str:

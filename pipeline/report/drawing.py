@@ -2,10 +2,9 @@
 
 import html
 import io
-import math
 import re
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import matplotlib
 
@@ -14,7 +13,6 @@ matplotlib.use("svg")
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
-from matplotlib.ticker import NullLocator
 
 # Okabe & Ito's palette: told apart by colour-blind readers. The batch is a second cue: hollow and dashed at 2B and up.
 POLICY_COLOURS = {
@@ -24,8 +22,9 @@ POLICY_COLOURS = {
     "float16": "#CC79A7",
     "bfloat16": "#E69F00",
 }
-MAX_SPAN = 8  # times: a band of ± so much less than the farthest value is too narrow to see
 INK = "#010203"  # stands for the page's text colour, which replaces it in the SVG
+# A page shows charts at their own size, 12 pixels a letter, on a phone as on a wide window.
+WIDTH, HEIGHT = 4.1, 2.9
 STYLE: dict[Any, Any] = {
     "axes.edgecolor": INK,
     "axes.facecolor": "none",
@@ -34,15 +33,17 @@ STYLE: dict[Any, Any] = {
     "axes.spines.right": False,
     "axes.spines.top": False,
     "axes.titlelocation": "left",
-    "axes.titlesize": 11,
+    "axes.titlesize": 9,
+    "axes.titleweight": "bold",
     "figure.constrained_layout.use": True,
     "figure.facecolor": "none",
-    "figure.figsize": (5.6, 3.4),
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],  # each text of a chart repeats the list
-    "font.size": 9.5,
+    "font.size": 9,
     "grid.alpha": 0.25,
     "grid.color": "#808080",
+    "legend.fontsize": 9,
+    "legend.frameon": False,
     "svg.fonttype": "none",
     "text.color": INK,
     "xtick.color": INK,
@@ -50,39 +51,9 @@ STYLE: dict[Any, Any] = {
 }
 
 
-class Series(NamedTuple):
-    """One variant: its label, what it looks like, and its values by seed."""
-
-    label: str
-    policy: str
-    is_baseline_batch: bool
-    values: Sequence[float]
-
-    @property
-    def colour(self) -> str:
-        return POLICY_COLOURS[self.policy]
-
-
-def squeeze_far_values(axes: Axes, near: float, values: Sequence[float]) -> str:
-    """Make x logarithmic beyond ±2 `near`, and say so, where `values` reach so far that ±`near` could not be seen."""
-    farthest = max(map(abs, values), default=0.0)
-    if farthest <= MAX_SPAN * near:
-        return ""
-    axes.set_xscale("symlog", linthresh=2 * near, linscale=1)
-    low, high = min(*values, -2 * near) * 1.2, max(*values, 2 * near) * 1.2
-    powers = range(math.floor(math.log10(near)), math.ceil(math.log10(farthest)) + 1)
-    far = [step * 10.0**power for power in powers for step in (1, 3)]
-    ticks = [near, *(tick for tick in far if tick > 2 * near)]
-    axes.set_xlim(low, high)
-    axes.set_xticks([0.0, *(tick for tick in ticks if tick <= high), *(-tick for tick in ticks if -tick >= low)])
-    axes.xaxis.set_major_formatter("{x:g}")
-    axes.xaxis.set_minor_locator(NullLocator())
-    return f"\nlogarithmic beyond ±{2 * near:g}"
-
-
-def draw_svg(identifier: str, description: str, draw: Callable[[Axes], None]) -> str:
-    """Return an inline SVG with a text alternative; the same bytes for the same data."""
-    with plt.rc_context(STYLE | {"svg.hashsalt": identifier}):
+def draw_svg(identifier: str, description: str, draw: Callable[[Axes], None], height: float = HEIGHT) -> str:
+    """Return an inline SVG with a text alternative; the same bytes for the same data. `height` is in inches."""
+    with plt.rc_context(STYLE | {"svg.hashsalt": identifier, "figure.figsize": (WIDTH, height)}):
         figure, axes = plt.subplots()
         draw(axes)
         buffer = io.StringIO()

@@ -1,156 +1,95 @@
-"""Statistics to SVG: one function a chart."""
+"""Statistics to charts. Those of an answer draw on axes, so that the notebook draws the same."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from matplotlib.axes import Axes
-from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, PercentFormatter
+from matplotlib.ticker import MaxNLocator, NullLocator
 
 from pipeline.numbers import digits, estimate
-from pipeline.report.drawing import INK, Series, draw_svg, squeeze_far_values
+from pipeline.report.answers import Answer
+from pipeline.report.drawing import HEIGHT, INK, POLICY_COLOURS, draw_svg
+
+MAX_SPAN = 8  # times: a band of ± so much less than the farthest value is too narrow to see
 
 
-def accuracy_by_epoch(name: str, curves: Mapping[str, Series], epochs: Sequence[int]) -> str:
-    """Mean validation accuracy by epoch; `values` of a series are the means, one an epoch, in [0, 1]."""
-
-    def draw(axes: Axes) -> None:
-        for series in curves.values():
-            axes.plot(
-                epochs[: len(series.values)],
-                series.values,
-                color=series.colour,
-                linestyle="-" if series.is_baseline_batch else "--",
-                marker="o",
-                markersize=5,
-                markerfacecolor=series.colour if series.is_baseline_batch else "none",
-                label=series.label,
-            )
-        axes.set(xlabel="epoch", title="Validation accuracy, mean over seeds")
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.yaxis.set_major_formatter(PercentFormatter(1.0))
-        axes.legend(frameon=False, fontsize=8, handlelength=3)
-
-    found = [f"{series.label} ends at {series.values[-1]:.1%}" for series in curves.values() if series.values]
-    return draw_svg(f"{name}-accuracy", text_alternative(f"Validation accuracy by epoch, {name}", found), draw)
+def draw_epoch_times(axes: Axes, rows: Sequence[Answer]) -> None:
+    """Draw a bar a variant, its name above it: filled at the baseline's batch, hollow at any other."""
+    longest = max((row.found.turn_epoch_seconds or 0.0 for row in rows), default=0.0) or 1.0
+    for place, row in enumerate(rows):
+        colour, seconds = POLICY_COLOURS[row.policy], row.found.turn_epoch_seconds or 0.0
+        filled = row.batch_multiplier == rows[0].batch_multiplier
+        axes.barh(place, seconds, 0.36, color=colour if filled else "none", edgecolor=colour, linewidth=1.5)
+        words = f"{digits(seconds)} s" if seconds else "unknown"
+        axes.text(seconds + 0.02 * longest, place, words, verticalalignment="center")
+    name_rows(axes, [row.words for row in rows])
+    axes.set(xlim=(0, 1.2 * longest), title="Training time of an epoch")
+    axes.xaxis.set_visible(False)
+    axes.spines["bottom"].set_visible(False)
+    axes.grid(visible=False)
 
 
-def accuracy_by_time(name: str, curves: Sequence[tuple[Series, Sequence[float]]]) -> str:
-    """Mean validation accuracy over mean training seconds; a series' `values` are accuracies in [0, 1], by epoch."""
+def draw_accuracies(axes: Axes, rows: Sequence[Answer], curves: Mapping[str, Mapping[int, float]]) -> None:
+    """Draw the accuracy in [0, 1] by epoch of each variant in `curves`: dashed and hollow at another batch."""
+    thickness = 1.2 + 0.6 * len(rows)  # the first is the widest, so that it shows under those that lie upon it
+    for place, row in enumerate(rows):
+        curve, filled = curves.get(row.name, {}), row.batch_multiplier == rows[0].batch_multiplier
+        (line,) = axes.plot(list(curve), list(curve.values()), "o-" if filled else "o--", markersize=5)
+        line.set(color=POLICY_COLOURS[row.policy], linewidth=thickness - 0.6 * place)
+        if filled:
+            line.set_label(row.policy)
+        else:
+            line.set_markerfacecolor("none")
+    if any(row.batch_multiplier != rows[0].batch_multiplier for row in rows):
+        axes.plot([], [], "o--", color="#808080", markerfacecolor="none", label="larger batch")
+    axes.set(xlabel="epoch", title="Validation accuracy, mean over seeds")
+    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+    axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.3g} %")
+    for line in axes.legend(handlelength=3).get_lines():
+        line.set_linewidth(1.5)
 
-    def draw(axes: Axes) -> None:
-        for series, seconds in curves:
-            style = "-" if series.is_baseline_batch else "--"
-            axes.plot(seconds, series.values, color=series.colour, linestyle=style, marker=".", label=series.label)
-        axes.set(xlabel="training seconds, first epoch included", title="Validation accuracy by training time")
-        axes.yaxis.set_major_formatter(PercentFormatter(1.0))
 
-    found = [
-        f"{series.label} reaches {series.values[-1]:.1%} in {digits(seconds[-1])} s"
-        for series, seconds in curves
-        if series.values and seconds
+def draw_differences(axes: Axes, rows: Sequence[Answer]) -> None:
+    """Draw a row a candidate: its accuracy less the baseline's and the interval, over the band of the margin."""
+    found = [(row, row.pair.accuracy_difference_pp) for row in rows if row.pair]
+    margin = next(row.pair.equivalence.margin_pp for row in rows if row.pair)
+    axes.axvspan(-margin, margin, color="#009E73", alpha=0.16, linewidth=0)
+    axes.axvline(0.0, color=INK, linewidth=1)
+    for place, (row, difference) in enumerate(found):
+        colour = POLICY_COLOURS[row.policy]
+        if difference.low95 is not None and difference.high95 is not None:
+            axes.plot([difference.low95, difference.high95], [place, place], color=colour, linewidth=2.2)
+        if difference.mean is not None:
+            face = colour if row.batch_multiplier == 1 else "none"
+            axes.plot(difference.mean, place, marker="o", markersize=7, color=colour, markerfacecolor=face)
+    drawn = [end for _, d in found for end in (d.mean, d.low95, d.high95) if end is not None]
+    note = _squeeze_far_values(axes, margin, drawn)
+    name_rows(axes, [row.words for row, _ in found])
+    axes.set(xlabel=f"percentage points; band: margin, ±{margin:g}{note}", title="Accuracy beside the baseline's")
+
+
+def answer_charts(name: str, rows: Sequence[Answer], curves: Mapping[str, Mapping[int, float]]) -> list[str]:
+    """Return the charts of a benchmark's answer: epoch times, accuracies by epoch, differences from the baseline."""
+    times = [f"{row.words} {digits(row.found.turn_epoch_seconds)} s" for row in rows if row.found.turn_epoch_seconds]
+    ends = [f"{row.words} ends at {[*curves[row.name].values()][-1]:.1%}" for row in rows if curves.get(row.name)]
+    others = [f"{row.words} {row.difference}" for row in rows if row.pair and row.pair.num_seeds]
+    charts: list[tuple[str, Sequence[str], Callable[[Axes], None]]] = [
+        ("Training time of an epoch", times, lambda axes: draw_epoch_times(axes, rows)),
+        ("Validation accuracy by epoch", ends, lambda axes: draw_accuracies(axes, rows, curves)),
+        ("Test accuracy less the baseline's", others, lambda axes: draw_differences(axes, rows)),
     ]
-    return draw_svg(f"{name}-time", text_alternative(f"Validation accuracy by training time, {name}", found), draw)
+    height = max(HEIGHT, 0.6 + 0.4 * len(rows))
+    return [
+        draw_svg(f"{name}-answer-{place}", text_alternative(f"{what}, {name}", found), draw, height)
+        for place, (what, found, draw) in enumerate(charts)
+        if found
+    ]
 
 
-def epoch_traces(name: str, runs: Sequence[Series], num_warmup_epochs: int, steady: Sequence[float]) -> str:
-    """Training seconds of every epoch of every run, one line a run; the epochs that are left out are shaded.
-
-    `steady` are the seconds that count. A run that was resumed has warmed up twice.
-    """
-
-    def draw(axes: Axes) -> None:
-        for series in runs:
-            style = "-" if series.is_baseline_batch else "--"
-            epochs = range(1, len(series.values) + 1)
-            axes.plot(epochs, series.values, color=series.colour, linestyle=style, linewidth=1, alpha=0.8)
-        axes.axvspan(0.5, num_warmup_epochs + 0.5, color="#808080", alpha=0.18, linewidth=0)
-        axes.set(xlabel="epoch (shaded: warm-up)", ylabel="seconds", title="Every epoch of every run", yscale="log")
-        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axes.yaxis.set_major_formatter("{x:g}")
-        axes.yaxis.set_minor_formatter(NullFormatter())
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-
-    found = [f"after the warm-up from {digits(min(steady))} to {digits(max(steady))} s"] if steady else []
-    return draw_svg(
-        f"{name}-traces", text_alternative(f"Training seconds of every epoch of {len(runs)} runs, {name}", found), draw
-    )
-
-
-def differences(
-    name: str, rows: Sequence[tuple[Series, float | None, float | None, float | None]], margin_pp: float
+def exponent_histogram(
+    name: str, title: str, exponents: Sequence[int], counts: Sequence[int], loss_scale: float
 ) -> str:
-    """Draw a row a candidate: a dot a seed, mean and interval, over the margin's band. A row is (series, mean, …)."""
-    drawn = [value for series, *found in rows for value in (*series.values, *found) if value is not None]
-
-    def draw(axes: Axes) -> None:
-        axes.axvspan(-margin_pp, margin_pp, color="#009E73", alpha=0.16, linewidth=0)
-        axes.axvline(0.0, color=INK, linewidth=1)
-        for row, (series, mean, low, high) in enumerate(rows):
-            if low is not None and high is not None:
-                axes.plot([low, high], [row, row], color=series.colour, linewidth=2.2, solid_capstyle="butt")
-            if mean is not None:
-                face = series.colour if series.is_baseline_batch else "none"
-                axes.plot(mean, row, marker="o", markersize=7, color=series.colour, markerfacecolor=face)
-            heights = [row + 0.22] * len(series.values)
-            axes.plot(series.values, heights, linestyle="none", marker="|", markersize=7, color=series.colour)
-        squeezed = squeeze_far_values(axes, margin_pp, drawn)
-        axes.set(
-            xlabel=f"percentage points (band: the margin, ±{margin_pp:g}; ticks: seeds){squeezed}",
-            title="Accuracy difference, 95 % interval",
-        )
-        _label_rows(axes, [series.label for series, *_ in rows])
-
-    found = [f"{series.label} {estimate(mean, low, high, '+.2f', ' pp')}" for series, mean, low, high in rows]
-    text = f"Test accuracy less that of the baseline, {name}, margin ±{margin_pp:g} pp"
-    return draw_svg(f"{name}-differences", text_alternative(text, found), draw)
-
-
-def by_variant(name: str, quantity: str, title: str, unit: str, series: Sequence[Series]) -> str:
-    """Draw a row a variant: one dot a seed, a bar at their mean, from zero."""
-
-    def draw(axes: Axes) -> None:
-        for row, variant in enumerate(series):
-            mean = sum(variant.values) / len(variant.values) if variant.values else 0.0
-            axes.barh(row, mean, height=0.62, color=variant.colour, alpha=0.28 if variant.is_baseline_batch else 0.14)
-            axes.plot(
-                variant.values,
-                [row] * len(variant.values),
-                linestyle="none",
-                marker="o",
-                markersize=5,
-                color=variant.colour,
-                markerfacecolor=variant.colour if variant.is_baseline_batch else "none",
-            )
-        axes.set(xlabel=unit, title=title)
-        axes.set_xlim(left=0)
-        _label_rows(axes, [variant.label for variant in series])
-
-    found = [
-        f"{variant.label} {digits(sum(variant.values) / len(variant.values))}" for variant in series if variant.values
-    ]
-    return draw_svg(f"{name}-{quantity}", text_alternative(f"{title}, {unit}, {name}", found), draw)
-
-
-def speedups(name: str, rows: Sequence[tuple[Series, float | None, float | None, float | None]]) -> str:
-    """Draw a row a candidate: speedup and interval, against a line at 1. A row is (series, ratio, low, high)."""
-
-    def draw(axes: Axes) -> None:
-        axes.axvline(1.0, color=INK, linewidth=1)
-        for row, (series, ratio, low, high) in enumerate(rows):
-            if ratio is None:
-                continue
-            if low is not None and high is not None:
-                axes.plot([low, high], [row, row], color=series.colour, linewidth=2.2, solid_capstyle="butt")
-            face = series.colour if series.is_baseline_batch else "none"
-            axes.plot(ratio, row, marker="o", markersize=7, color=series.colour, markerfacecolor=face)
-        axes.set(xlabel="times the speed of the baseline (right of the line is faster)", title="Speedup, 95 % interval")
-        _label_rows(axes, [series.label for series, *_ in rows])
-
-    found = [f"{series.label} {estimate(ratio, low, high, '.2f', '×')}" for series, ratio, low, high in rows]
-    return draw_svg(f"{name}-speedup", text_alternative(f"Speedup over the baseline, {name}", found), draw)
-
-
-def exponent_histogram(name: str, exponents: Sequence[int], counts: Sequence[int], loss_scale: float) -> str:
     """Draw a histogram of gradients by exponent, and the exponents below which float16 has zeros."""
     total = sum(counts) or 1
     smallest = -25  # below half of the smallest float16, 2**-24, a number rounds to zero
@@ -164,17 +103,16 @@ def exponent_histogram(name: str, exponents: Sequence[int], counts: Sequence[int
         for limit, style, text in ((smallest, "-", "unscaled"), (smallest - shift, "--", f"at scale {loss_scale:,g}")):
             axes.axvline(limit - 0.5, color=INK, linewidth=1, linestyle=style, label=f"zero in float16, {text}")
         axes.set_xlim(min(exponents[first], smallest - shift) - 2, exponents[last] + 2)
-        axes.set(xlabel="exponent of the gradient, base 2", ylabel="% of gradients", title=f"Gradients of {name}")
-        axes.figure.legend(frameon=False, fontsize=8, loc="outside lower center", ncols=2)
+        axes.set(xlabel="exponent of the gradient, base 2", ylabel="% of gradients", title=f"Gradients of {title}")
+        axes.figure.legend(loc="outside lower left")
 
     zeros = [
         100 * sum(count for exponent, count in zip(exponents, counts, strict=True) if exponent < limit) / total
         for limit in (smallest, smallest - shift)
     ]
     found = [f"{zeros[0]:.3g} % are zero in float16", f"{zeros[1]:.3g} % at a loss scale of {loss_scale:,g}"]
-    return draw_svg(
-        f"{name}-gradients", text_alternative(f"Exponents of the activation gradients of {name}", found), draw
-    )
+    described = text_alternative(f"Exponents of the activation gradients of {name}", found)
+    return draw_svg(f"{name}-gradients", described, draw)
 
 
 def by_campaign(
@@ -208,7 +146,26 @@ def text_alternative(what: str, found: Sequence[str]) -> str:
     return f"{what}: {'; '.join(found) or 'nothing was measured'}"
 
 
-def _label_rows(axes: Axes, labels: Sequence[str]) -> None:
-    axes.set_yticks(range(len(labels)), labels)
-    axes.set_ylim(len(labels) - 0.5, -0.5)
-    axes.grid(visible=False, axis="y")
+def name_rows(axes: Axes, names: Sequence[str]) -> None:
+    """Write a name above each row, from the left edge on: names are too long to stand beside a chart."""
+    for place, name in enumerate(names):
+        axes.text(0, place - 0.25, name, transform=axes.get_yaxis_transform(), verticalalignment="bottom")
+    axes.set_yticks([])
+    axes.spines["left"].set_visible(False)
+    axes.set_ylim(len(names) - 0.5, -0.75)
+
+
+def _squeeze_far_values(axes: Axes, near: float, values: Sequence[float]) -> str:
+    """Make x logarithmic beyond ±2 `near`, and say so, where `values` reach so far that ±`near` could not be seen."""
+    farthest = max(map(abs, values), default=0.0)
+    if farthest <= MAX_SPAN * near:
+        return ""
+    axes.set_xscale("symlog", linthresh=2 * near, linscale=1)
+    low, high = min(*values, -2 * near) * 1.2, max(*values, 2 * near) * 1.2
+    powers = range(math.ceil(math.log10(2 * near)), math.ceil(math.log10(farthest)) + 1)
+    ticks = [near, *(10.0**power for power in powers if 10.0**power > 3 * near)]
+    axes.set_xlim(low, high)
+    axes.set_xticks([0.0, *(tick for tick in ticks if tick <= high), *(-tick for tick in ticks if -tick >= low)])
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_locator(NullLocator())
+    return f"\nlogarithmic beyond ±{2 * near:g}"

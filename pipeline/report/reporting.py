@@ -1,44 +1,38 @@
 """From stored results to the parts of the report. It computes nothing that is not stored; it arranges."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 import jinja2
 from markupsafe import Markup
 
 from pipeline.claims.acceleration import DEVICES, device_of
-from pipeline.claims.wording import describe_sample, describe_speedup, plain
+from pipeline.claims.wording import describe_sample, plain
 from pipeline.files.characters import escape_deceptive, shown_value
 from pipeline.machine.hardware import hardware_of
-from pipeline.numbers import mean_and_spread, mebibytes, number
+from pipeline.numbers import UNKNOWN, digits, estimate, mean_and_spread, number, span
 from pipeline.numerics.facts import POLICIES, TRIAL_SIZE, TYPES, describe_facts
 from pipeline.report import figures
-from pipeline.report.baselines import far_apart, near_chance
-from pipeline.report.charts import Chart, charts, completed, counted_seconds, known
-from pipeline.report.claim_rows import claims_by_source
+from pipeline.report.answers import (
+    ANSWERED_IN,
+    OPEN,
+    advice,
+    answers,
+    near_chance,
+    why_not_subtracted,
+)
+from pipeline.report.claim_rows import claims_by_source, evidence_counts, outcome_counts, verdict_counts
 from pipeline.report.elsewhere import hardware_elsewhere
-from pipeline.report.headlines import advice, evidence_counts, headlines, outcome_counts, verdict_counts
-from pipeline.report.long_runs import long_run_charts
 from pipeline.report.results import Results
-from pipeline.report.words import describe_variant
+from pipeline.report.words import benchmark_name, describe_variant, short_names
 from pipeline.statistics import intervals
-from pipeline.statistics.intervals import Ratio, proportion
 
 PARTS = Path(__file__).parents[2] / "report"
 SPLIT = "notebook_split.num_trained_on"
-SECTIONS = (
-    "summary",
-    "judgements",
-    "design",
-    "measurements",
-    "arithmetic",
-    "hardware",
-    "elsewhere",
-    "threats",
-    "surroundings",
-)
+SECTIONS = ("answer", "judgements", "measurements", "arithmetic", "hardware", "elsewhere", "method", "surroundings")
 
 
 def parts(results: Results) -> Callable[[str], str]:
@@ -48,18 +42,22 @@ def parts(results: Results) -> Callable[[str], str]:
         loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, finalize=shown_value
     )
     environment.filters |= {
-        "number": mean_and_spread,
-        "mebibytes": mebibytes,
+        "spread": mean_and_spread,
         "plain": plain,
         "variant": describe_variant,
-        "speedup": describe_speedup,
         "value": number,
+        "digits": lambda value: UNKNOWN if value is None else digits(value),
+        "estimate": _estimate,
+        "span": span,
         "prose": _prose(results),
     }
-    template = environment.get_template("parts.html")
-    module = template.make_module(
+    names = {benchmark: benchmark_name(results, benchmark) for benchmark in results.study.benchmarks}
+    short = short_names(results)
+    module = environment.get_template("parts.html").make_module(
         {
             "study": results.study,
+            "names": names,
+            "short": short,
             "sources": claims_by_source(results),
             "claims": results.claims,
             "numerics": results.numerics,
@@ -67,27 +65,23 @@ def parts(results: Results) -> Callable[[str], str]:
             "policies": POLICIES,
             "types": TYPES,
             "trial_size": str(TRIAL_SIZE),
-            "trials": [
-                trial | {"share": proportion(trial["num_trained"], trial["num_trials"])}
-                for trial in results.numerics["trials"]
-            ],
             "samples": {
                 name: describe_sample(name, intervals.mean(values), len(values))
                 for name, values in results.numerics["samples"].items()
             },
             "split": describe_facts({SPLIT: results.numerics["facts"][SPLIT]}),
-            "gradient_charts": list(_gradient_charts(results)),
+            "gradient_charts": [
+                figures.exponent_histogram(name, short[name], g["exponents"], g["counts"], g["loss_scale"])
+                for name, g in results.numerics["gradients"].items()
+            ],
             "elsewhere_found": hardware_elsewhere(results.compiled),
             "devices": DEVICES,
             "device": device_of(hardware_of(results.environments)),
-            "measured": {dtype: list(_measured(results, dtype)) for dtype in ("float16", "bfloat16", "tf32")},
             "verdict_counts": verdict_counts(results),
             "own_verdict_counts": verdict_counts(results, "us"),
             "evidence_counts": evidence_counts(results),
-            "num_definitions": sum(verdict["verdict"] == "definition" for verdict in results.verdicts),
             "outcome_counts": outcome_counts(results),
             "num_runs": len(results.runs),
-            "num_completed": outcome_counts(results).get("completed", 0),
             "num_resumed": sum(run["resumed"] for run in results.runs),
             "num_faults": sum(len(variant.timing_faults) for variant in results.comparison.variants),
             "environments": results.environments,
@@ -97,14 +91,11 @@ def parts(results: Results) -> Callable[[str], str]:
     return lambda name: str(getattr(module, name)())
 
 
-def _gradient_charts(results: Results) -> Iterator[Chart]:
-    for name, found in results.numerics["gradients"].items():
-        exponents, counts = found["exponents"], found["counts"]
-        yield Chart(
-            figures.exponent_histogram(name, exponents, counts, found["loss_scale"]),
-            ["exponent", "gradients"],
-            [[number(e), number(count)] for e, count in zip(exponents, counts, strict=True) if count],
-        )
+def _estimate(found: Any, how: str, unit: str = "") -> str:
+    """Write a ratio, mean or difference with its interval; a dash where it is unknown."""
+    value = found.ratio if hasattr(found, "ratio") else found.mean
+    ends = (found.low95, found.high95) if hasattr(found, "low95") else (found.low, found.high)
+    return UNKNOWN if value is None else estimate(value, *ends, how, unit)
 
 
 def _prose(results: Results) -> Callable[[str], Markup]:
@@ -131,73 +122,43 @@ def _prose(results: Results) -> Callable[[str], Markup]:
 
 
 def _benchmark(results: Results, name: str) -> dict[str, Any]:
-    """Everything the report shows of one benchmark."""
+    """Return everything the report shows of one benchmark."""
     study = results.study
-    runs = {variant: [] for variant in study.variants_of(name)}  # type: dict[str, list[dict[str, Any]]]
-    for run in results.runs:
-        if run["benchmark"] == name:
-            runs[run["variant"]].append(run)
-    pairs = [pair for pair in results.comparison.pairs if pair.benchmark == name]
-    num_seeds = {variant: len(study.seeds_of(name, variant)) for variant in runs}
-    seeds = study.seeds[: max(num_seeds.values())]
+    rows = answers(results, name)
+    first = [row for row in rows if row.is_first]
+    runs = [run for row in rows for run in row.runs]
+    sentence = advice(results, name)
+    is_completed = any(row.found.completed.count for row in rows)
     return {
         "name": name,
         "recipe": study.benchmarks[name],
-        "advice": advice(results, name),
-        "headlines": headlines(results, name),
-        "rows": [
-            {
-                "variant": variant,
-                "run": runs[variant][0],
-                "accuracies": known(runs[variant], "final_test_accuracy"),
-                "seconds": counted_seconds(results, name, variant, runs[variant]),
-                "memory": known(completed(runs[variant]), "peak_memory_bytes"),
-                "other_cpu_share": max(known(runs[variant], "other_cpu_share"), default=None),
-                "throttling": _throttling(runs[variant]),
-                "statistics": results.comparison.variant(name, variant),
-                "pair": results.comparison.find(name, variant),
-            }
-            for variant in runs
-        ],
-        "seeds": seeds,
-        "fewer_seeds": {variant: number for variant, number in num_seeds.items() if number < len(seeds)},
-        "data_source": next((run["data_source"] for rows in runs.values() for run in rows), None),
-        "num_parameters": max(known([run for rows in runs.values() for run in rows], "num_parameters"), default=None),
-        "num_completed": sum(run["outcome"] == "completed" for rows in runs.values() for run in rows),
+        "advice": sentence,
+        "answered_in": ANSWERED_IN.get(name) if OPEN in sentence else None,
+        "first": first,
+        "further": [row for row in rows if not row.is_first],
+        "rows": rows,
+        "words": {row.name: row.words for row in rows},
+        "why_not_subtracted": why_not_subtracted(results, name),
+        "charts": figures.answer_charts(name, first, accuracy_curves(results, name)) if is_completed else [],
+        "runs": runs,
+        "seeds": study.seeds_of(name, study.comparison.baseline),
+        "num_seeds": sorted({len(study.seeds_of(name, row.name)) for row in rows}),
+        "num_parameters": max((run["num_parameters"] for run in runs if run["num_parameters"]), default=None),
         "near_chance": near_chance(results, name),
-        "far_apart": far_apart(results, name, runs),
-        "pairs": pairs,
+        "pairs": [pair for pair in results.comparison.pairs if pair.benchmark == name],
         "turns": results.comparison.turns_of(name),
-        "split": [pair for pair in pairs if pair.precision_effect],
         "target": study.comparison.target_accuracy.get(name),
-        "charts": charts(results, name, runs),
-        "agreements": [each for each in results.agreements if each.benchmark == name],
-        "long_runs": long_run_charts(results, name),
+        "agreements": [each for each in results.agreements if each.benchmark == name and any(each.between_seeds)],
         "published": [figure for figure in results.claims.figures if figure.benchmark == name],
         "deviations": study.deviations.get(name, []),
     }
 
 
-def _measured(results: Results, dtype: str) -> Iterator[tuple[str, Ratio]]:
-    """Benchmark and speedup of every candidate that differs from the float32 baseline in its products alone."""
-    wanted = ("float32", True) if dtype == "tf32" else (f"mixed_{dtype}", False)
-    for benchmark in results.study.benchmarks:
-        variants = results.study.variants_of(benchmark)
-        baseline = variants[results.study.comparison.baseline]
-        for name, variant in variants.items():
-            alone = variant.batch_multiplier == baseline.batch_multiplier
-            alone = alone and variant.model_copy(update={"tf32": False}).is_plain(results.study.engine)
-            pair = results.comparison.find(benchmark, name)
-            if pair and alone and baseline.policy == "float32" and (variant.policy, variant.tf32) == wanted:
-                yield benchmark, pair.speedup
-
-
-def _throttling(runs: list[dict[str, Any]]) -> str:
-    """Name what held the machine back during these runs; empty where nothing was seen."""
-    seen = []
-    if seconds := sum(known(runs, "cpu_quota_seconds")):
-        seen.append(f"{seconds:.1f} s lost to a CPU quota")
-    if events := sum(known(runs, "num_thermal_events")):
-        seen.append(f"{events} times slowed for heat")
-    reasons = sorted({run["gpu_throttle_reasons"] for run in runs if run["gpu_throttle_reasons"]})
-    return ", ".join(seen + [f"GPU clock held down by {reason}" for reason in reasons])
+def accuracy_curves(results: Results, benchmark: str) -> dict[str, dict[int, float]]:
+    """Return the validation accuracy in [0, 1] by variant and epoch, the mean over seeds."""
+    found: dict[str, dict[int, list[float]]] = {}
+    for row in results.epochs:
+        if row["benchmark"] == benchmark and row["validation_accuracy"] is not None:
+            of_variant = found.setdefault(row["variant"], {})
+            of_variant.setdefault(row["epoch"], []).append(row["validation_accuracy"])
+    return {name: {epoch: mean(values) for epoch, values in sorted(by.items())} for name, by in found.items()}

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.comparison.pairing import device
-from pipeline.report.headlines import advice, headlines, outcome_counts, verdict_counts
+from pipeline.report.answers import advice, answers
+from pipeline.report.claim_rows import outcome_counts, verdict_counts
 from pipeline.report.results import Results, ended_at
 
 STATUS = Path("results/status.json")
@@ -17,7 +18,9 @@ def status(results: Results, exit_code: int = 0) -> dict[str, Any]:
     return {
         "exit_code": exit_code,
         "advice": {benchmark: advice(results, benchmark) for benchmark in benchmarks},
-        "headlines": {benchmark: headlines(results, benchmark) for benchmark in benchmarks},
+        "headlines": {
+            benchmark: [str(row) for row in answers(results, benchmark)[1:] if row.is_first] for benchmark in benchmarks
+        },
         "verdicts": verdict_counts(results),
         "experiments": verdict_counts(results, "us"),
         "runs": outcome_counts(results),

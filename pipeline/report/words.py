@@ -1,14 +1,18 @@
-"""Words that only the report has: what a variant sets."""
+"""Words that only the report has: what a variant sets, and what a benchmark trains on what."""
 
 from pipeline.numbers import number
+from pipeline.report.results import Results
+from pipeline.study.benchmark import Dense, EfficientNet
 from pipeline.study.variant import Variant
+
+DATASETS = {"mnist": "MNIST", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
 
 
 def describe_variant(variant: Variant) -> str:
-    """Tell what a variant sets, as in "mixed_float16, double the batch, a fixed loss scale of 1,024"."""
+    """Tell what a variant sets, as in "mixed_float16, batch doubled, a fixed loss scale of 1,024"."""
 
     def times(factor: float, what: str) -> str:
-        return f"double the {what}" if factor == 2 else f"{number(factor)} times the {what}"
+        return f"{what} doubled" if factor == 2 else f"{what} × {number(factor)}"
 
     scale = variant.loss_scale
     scales = {"fixed": f"a fixed loss scale of {number(getattr(scale, 'value', 0))}", "none": "no loss scale"}
@@ -24,3 +28,24 @@ def describe_variant(variant: Variant) -> str:
         "a custom loop": variant.loop == "custom",
     }
     return ", ".join(words for words, is_told in told.items() if is_told)
+
+
+def benchmark_name(results: Results, benchmark: str) -> str:
+    """Name a benchmark for people, as in "MNIST, dense network of 64 units"."""
+    recipe = results.study.benchmarks[benchmark]
+    model, dataset = recipe.model, DATASETS.get(recipe.dataset, recipe.dataset)
+    if isinstance(model, Dense):
+        return f"{dataset}, dense network of {number(model.units)} units"
+    if not isinstance(model, EfficientNet):
+        return f"{dataset}, {model.function}"
+    if model.depth and model.depth <= 0.25:  # no stage of the family repeats a block more than four times
+        return f"{dataset}, small EfficientNet: one block in each of seven stages, where B0 has 16"
+    scaled = "".join(f", {what} × {by:g}" for what, by in (("width", model.width), ("depth", model.depth)) if by)
+    return f"{dataset}, EfficientNet-B{model.number}{scaled}"
+
+
+def short_names(results: Results) -> dict[str, str]:
+    """Name each benchmark by its data set alone, unless another one has the same."""
+    names = {benchmark: benchmark_name(results, benchmark) for benchmark in results.study.benchmarks}
+    short = {benchmark: name.partition(",")[0] for benchmark, name in names.items()}
+    return {each: name if list(short.values()).count(name) == 1 else names[each] for each, name in short.items()}

@@ -1,4 +1,5 @@
-// Tables sort by the heading that is pressed, and claims can be narrowed to one verdict. Without scripts both just stand.
+// Tables sort by the heading that is pressed, claims can be narrowed to one verdict, and a link opens what it leads to.
+// Without scripts all of it just stands.
 function number(cell) {
   const match = cell.textContent.trim().replaceAll("−", "-").replaceAll(",", "").match(/^[<±+[ ]*(-?\d+(\.\d+)?)/);
   return match ? Number(match[1]) : NaN;
@@ -31,16 +32,33 @@ for (const table of document.querySelectorAll("table")) {
 
 const place = document.querySelector("[data-filter]");
 if (place) {
-  const rows = [...document.querySelectorAll(".claims details")];
+  const rows = [...document.querySelectorAll(".claim")];
   const verdicts = [...new Set(rows.map((row) => row.querySelector(".verdict").textContent))];
   const label = document.createElement("label");
   const select = document.createElement("select");
   select.append(new Option("every verdict", ""), ...verdicts.map((verdict) => new Option(verdict)));
-  label.append("show ", select);
+  label.append("Show ", select);
   place.append(label);
   select.addEventListener("change", () => {
+    for (const fold of document.querySelectorAll(".more")) fold.open = select.value !== "";
     for (const row of rows) {
       row.hidden = select.value !== "" && row.querySelector(".verdict").textContent !== select.value;
     }
   });
+}
+
+function reveal() {
+  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  for (let fold = target?.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
+  target?.scrollIntoView();
+}
+addEventListener("hashchange", reveal);
+if (location.hash) reveal();
+addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((fold) => { fold.open = true; }));
+
+// A published report lies beside the others; one that was just made lies in results/.
+if (location.pathname.endsWith("/results/report.html")) {
+  for (const link of document.querySelectorAll("a[href^='../']")) {
+    link.href = `../docs/reports/${link.getAttribute("href").slice(3)}`;
+  }
 }

@@ -28,22 +28,15 @@ def test_the_report_shows_every_target_and_where_nothing_is_judged(rendered, tmp
         assert words in html
     h100 = read_target("h100", REPOSITORY / COMPILED_FILES)
     memory = h100.find("mnist_dense", "mixed_float16", 8192).memory
-    assert f'<td class="nowrap">{memory.total / 2**20:,.0f} (peak {memory.peak / 2**20:,.0f})</td>' in html
-    assert "8 of 8" in html
-    labels = [unescape(label) for label in re.findall(r'<svg [^>]*?aria-label="([^"]*)"', html)]
-    assert len(labels) == 2
-    assert not [label for label in labels if "float32_default" in label]  # in words
-    assert all(f"{read_target(path.stem, path.parent).title}: at B from " in labels[1] for path in MADE)
-    assert "NVIDIA V100, 16 GB: at B from 0.512 GiB in mixed_float16 to 0.868 GiB in strict float32, at 2B" in labels[1]
-    assert "all in float32</span>" in html  # as a V100 computes bfloat16
-    assert "resizing, forward" in html
+    assert f"<td>{memory.total / 2**20:,.0f}</td>" in html
+    assert "8 of 8 and 248 of 250 have all operands in 16 bits" in html
+    (label,) = [unescape(label) for label in re.findall(r'<svg [^>]*?aria-label="([^"]*)"', html)]
+    assert all(f"{read_target(path.stem, path.parent).title} 0." in label for path in MADE)
+    assert "NVIDIA V100, 16 GB 0.59×, 0.51×" in label
 
 
-def test_a_refusal_is_shown_with_the_numbers_in_words():
-    refused = program("float32_default", 0, memory=None, refusal={"words": "no such kernel", "for_memory": False})
-    found = hardware_elsewhere([made_up(program("float32", 1), refused)])
-    assert found["refusals"] == {"t, b in float32 as the device multiplies it by default": "no such kernel"}
-    assert [row[1] for row in found["matrices"]["b"]["chart"].rows] == [
-        "strict float32",
-        "float32 as the device multiplies it by default",
-    ]
+def test_a_step_that_was_refused_says_so():
+    refused = program("mixed_float16", 0, memory=None, refusal={"words": "no such kernel", "for_memory": False})
+    (row,) = hardware_elsewhere([made_up(program("float32", 1), refused)])["rows"]
+    assert row["cells"][0]["mebibytes"][1:] == ["refused", "–", "–"]
+    assert row["cells"][0]["ratio"] is None

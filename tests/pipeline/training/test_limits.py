@@ -13,7 +13,7 @@ from pipeline.comparison.pairing import check_comparable
 from pipeline.errors import InputError
 from pipeline.machine.engine_choice import SWITCH, choose_engine, kernels_for
 from pipeline.records.planned import planned
-from pipeline.report.headlines import advice
+from pipeline.report.answers import advice, answers
 from pipeline.study.schema import RunKey, Study
 from pipeline.training import run
 
@@ -173,11 +173,10 @@ def test_a_pair_on_different_kernels_says_so():
         made[key] = Run(record, epoch_records(9.0, 2.0), predictions(record))
 
     class Results:
-        study, comparison = small_study(), compare(small_study(), made, timed(small_study(), {}))
+        study, comparison, runs = small_study(), compare(small_study(), made, timed(small_study(), {})), ()
 
-    from pipeline.report.headlines import headlines
-
-    assert "mixed computed with kernels of oneDNN, float32 with those of Eigen" in " ".join(headlines(Results, "wide"))
+    notes = [row.note for row in answers(Results, "wide")]
+    assert "mixed computed with kernels of oneDNN, float32 with those of Eigen" in notes
 
 
 def test_the_record_names_the_kernels(workspace):

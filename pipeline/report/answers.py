@@ -1,0 +1,168 @@
+"""The answer of a study for each benchmark: a sentence, and a table of its variants beside the baseline."""
+
+from statistics import mean
+from typing import Any, NamedTuple
+
+from pipeline.claims.wording import (
+    count_seeds,
+    describe_difference,
+    describe_kernels,
+    describe_ratio,
+    describe_speedup,
+    failed_runs,
+)
+from pipeline.comparison.schema import Pair, VariantStatistics
+from pipeline.numbers import digits, interval
+from pipeline.report.results import Results
+from pipeline.report.words import describe_variant
+from pipeline.statistics.equivalence import margin_means_something
+
+FIRST = ("float32", "mixed_float16", "mixed_bfloat16")
+OPEN = "not answered by this study"
+# Published studies, under docs/reports, that judge the accuracy of a benchmark with many seeds far from chance.
+ANSWERED_IN = {"cifar100_efficientnet_b0": "evening-2-cores"}
+
+
+class Answer(NamedTuple):
+    """A row of the table: a variant by itself and, unless it is the baseline, beside that.
+
+    `words` tell what it sets. `is_first` says that it stands in the first table: float32 and mixed policies at any
+    batch. `pair` is None where nothing stands beside the baseline: of the baseline itself.
+    """
+
+    name: str
+    words: str
+    policy: str
+    batch_multiplier: int
+    is_first: bool
+    found: VariantStatistics
+    pair: Pair | None
+    runs: list[dict[str, Any]]
+
+    @property
+    def difference(self) -> str:
+        return describe_difference(self.pair) if self.pair else "baseline"
+
+    @property
+    def speed(self) -> str:
+        return describe_ratio(self.pair.speedup) if self.pair else "1×"
+
+    @property
+    def peak_memory_bytes(self) -> float | None:
+        completed = [run["peak_memory_bytes"] for run in self.runs if run["outcome"] == "completed"]
+        return mean(completed) if completed and all(completed) else None
+
+    @property
+    def note(self) -> str:
+        """Say what the numbers lack."""
+        if self.pair is None:
+            return ""
+        is_bound = self.pair.speedup.ratio is None and self.pair.speedup_at_most
+        bound = f"; {describe_speedup(self.pair)}" if is_bound else ""
+        return (bound + failed_runs(self.pair) + describe_kernels(self.pair)).removeprefix("; ")
+
+    def __str__(self) -> str:
+        seconds = self.found.turn_epoch_seconds
+        epoch = f"an epoch of {digits(seconds)} s, " if seconds else ""
+        told = f"{self.words}: speed {self.speed}, {epoch}test accuracy {self.difference}"
+        return f"{told} ({self.note})" if self.note else told
+
+
+def answers(results: Results, benchmark: str) -> list[Answer]:
+    """Return a row for each variant of `benchmark`: the baseline, its policy, then the others, by batch."""
+    variants = results.study.variants_of(benchmark)
+    baseline = results.study.comparison.baseline
+    policies: list[str] = [variants[baseline].policy, *(variant.policy for variant in variants.values())]
+    rows = [
+        Answer(
+            name=name,
+            words=describe_variant(variant),
+            policy=variant.policy,
+            batch_multiplier=variant.batch_multiplier,
+            is_first=name == baseline or (variant.is_plain(results.study.engine) and variant.policy in FIRST),
+            found=results.comparison.variant(benchmark, name),
+            pair=results.comparison.find(benchmark, name),
+            runs=[run for run in results.runs if (run["benchmark"], run["variant"]) == (benchmark, name)],
+        )
+        for name, variant in variants.items()
+    ]
+    return sorted(rows, key=lambda row: (row.name != baseline, policies.index(row.policy), row.batch_multiplier))
+
+
+def near_chance(results: Results, benchmark: str) -> float | None:
+    """Return the baseline's accuracy in [0, 1], where the margin is wide beside it."""
+    settings = results.study.comparison
+    accuracy = results.comparison.variant(benchmark, settings.baseline).test_accuracy.mean
+    if accuracy is None or margin_means_something(settings.margin_pp[benchmark], accuracy):
+        return None
+    return accuracy
+
+
+def why_not_subtracted(results: Results, benchmark: str) -> str:
+    """Say why differences are not those of the accuracies beside them: both variants ran fewer seeds; else nothing."""
+    baseline = results.study.comparison.baseline
+    pairs = [pair for pair in results.comparison.pairs if (pair.benchmark, pair.baseline) == (benchmark, baseline)]
+    counts = {each.variant: each.completed.count for each in results.comparison.variants if each.benchmark == benchmark}
+    fewer = {pair.num_seeds for pair in pairs if pair.num_seeds < max(counts[pair.baseline], counts[pair.candidate])}
+    if not fewer:
+        return ""
+    some = " or ".join(map(str, sorted(fewer)))
+    return (
+        f"A difference is over the seeds that both variants completed: for some {some} of the "
+        f"{count_seeds(max(counts.values()))}. So it is not the difference of the two accuracies in the table."
+    )
+
+
+def advice(results: Results, benchmark: str) -> str:
+    """Advise on this hardware in one sentence: a mixed policy at the same batch, or float32.
+
+    The fastest mixed policy that gains speed at the same accuracy; where none does, the fastest one. Those that keep
+    their variables in 16 bits too are experiments, and no advice.
+    """
+    study = results.study
+    baseline = study.comparison.baseline
+    variants = study.variants_of(benchmark)
+    pairs = [
+        pair
+        for name, variant in variants.items()
+        if variant.is_plain(study.engine)
+        and variant.policy.startswith("mixed_")
+        and variant.batch_multiplier == variants[baseline].batch_multiplier
+        and (pair := results.comparison.find(benchmark, name))
+    ]
+    timed = [pair for pair in pairs if pair.speedup.low is not None]
+    if not timed and pairs and all(pair.speedup_at_most for pair in pairs):
+        best = max(pairs, key=lambda pair: pair.speedup_at_most or 0.0)
+        return f"Stay with {baseline}: {best.candidate} is {describe_speedup(best)}{describe_kernels(best)}."
+    if not timed:
+        return f"Nothing to advise: the speed of no mixed policy could be measured beside {baseline}."
+    gains = [pair for pair in timed if (pair.speedup.low or 0.0) > 1]
+    chance = near_chance(results, benchmark)
+    accurate = [pair for pair in gains if pair.equivalence.outcome.startswith("equivalent") and chance is None]
+    best = max(accurate or gains or timed, key=lambda pair: pair.speedup.ratio or 0.0)
+    low, high, ratio = best.speedup.low or 0.0, best.speedup.high or 0.0, best.speedup.ratio or 0.0
+    accuracy = _accuracy_in_words(best, chance) + failed_runs(best)
+    if low > 1:
+        start = f"Use {best.candidate}" if best in accurate else f"{best.candidate} is faster"
+        return f"{start}: {describe_ratio(best.speedup, f'the speed of {baseline}')}{accuracy}."
+    if high < 1:
+        which = f"{best.candidate}, the fastest mixed policy," if len(timed) > 1 else best.candidate
+        time = f"{1 / ratio:.2f}× the time {interval(1 / high, 1 / low, '.2f')}"
+        return f"Stay with {baseline}: {which} takes {time}{accuracy}."
+    return (
+        f"Stay with {baseline} until more is known: {best.candidate} runs at "
+        f"{describe_ratio(best.speedup, 'its speed')}, which may be no gain{accuracy}."
+    )
+
+
+def _accuracy_in_words(pair: Pair, chance: float | None) -> str:
+    margin = f"±{pair.equivalence.margin_pp:g} pp"
+    if chance is not None:
+        return f"; its accuracy is {OPEN}, where {pair.baseline} itself reaches {chance:.1%}"
+    return {
+        "equivalent": f", at the same accuracy within {margin}",
+        "equivalent but shifted": f", at the same accuracy within {margin}, though shifted",
+        "different": f", at another accuracy ({describe_difference(pair)}), by more than {margin} or less",
+        "beyond": f", at another accuracy ({describe_difference(pair)})",
+        "inconclusive": f"; whether its accuracy is the same within {margin} is {OPEN} ({count_seeds(pair.num_seeds)})",
+    }["beyond" if pair.equivalence.is_beyond else pair.equivalence.outcome]

@@ -1,0 +1,190 @@
+"""The answer that a reader sees first: a sentence, and the rows of a table."""
+
+from types import SimpleNamespace
+
+import pytest
+from conftest import benchmark, epoch_records, planned_record, predictions, small_study, timed
+
+from pipeline.comparison.finished_runs import Run
+from pipeline.comparison.paired_runs import compare
+from pipeline.report.answers import advice, answers, why_not_subtracted
+from pipeline.report.words import benchmark_name, short_names
+
+
+def results(mixed_seconds=1.0, accuracies=(0.9, 0.9, 0.9), spread=0.01, **how) -> SimpleNamespace:
+    """The small study, whose mixed variant trains an epoch in so many seconds and float32 in 2."""
+    study = small_study()
+    runs = {}
+    for key in study.runs():
+        accuracy = accuracies[key.seed] if key.variant == "mixed" else 0.9
+        record = planned_record(key, study, final_test_accuracy=accuracy)
+        runs[key] = Run(record, epoch_records(9.0, 2.0), predictions(record))
+    seconds = {"float32": 2.0, "mixed": mixed_seconds}
+    comparison = compare(study, runs, timed(study, seconds, spread=spread, **how))
+    return SimpleNamespace(study=study, runs=[], comparison=comparison)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "spread", "accuracies", "start", "end"),
+    [
+        (1.0, 0.01, (0.9, 0.9, 0.9), "Use mixed: 2.0", "same accuracy within ±1 pp."),
+        (4.0, 0.01, (0.9, 0.9, 0.9), "Stay with float32: mixed takes 1.9", "within ±1 pp."),
+        (2.0, 0.5, (0.9, 0.9, 0.9), "Stay with float32 until more is known: mixed runs at", "pp."),
+        (1.0, 0.01, (0.7, 0.71, 0.72), "mixed is faster: ", "[−21.48, −16.52])."),
+        (
+            1.0,
+            0.01,
+            (0.9, 0.8, 0.99),
+            "mixed is faster: ",
+            "; whether its accuracy is the same within ±1 pp is not answered by this study (3 seeds).",
+        ),
+    ],
+)
+def test_advice(seconds, spread, accuracies, start, end):
+    sentence = advice(results(seconds, accuracies, spread), "wide")
+    assert sentence.startswith(start)
+    assert sentence.endswith(end)
+
+
+def of_policies(**found: tuple[float, tuple[float, ...]]) -> SimpleNamespace:
+    """The small study with a variant of each policy, of so many seconds and of these accuracies; float32 takes 2."""
+    values = small_study().model_dump(mode="json")["variants"]
+    variants = {name: {"policy": name, "batch_multiplier": 1, "benchmarks": ["wide"]} for name in found}
+    study = small_study(variants={"float32": values["float32"]} | variants)
+    runs = {}
+    for key in study.runs():
+        accuracy = found[key.variant][1][key.seed] if key.variant in found else 0.9
+        record = planned_record(key, study, final_test_accuracy=accuracy)
+        runs[key] = Run(record, epoch_records(9.0, 2.0), predictions(record))
+    seconds = {"float32": 2.0} | {name: took for name, (took, _) in found.items()}
+    comparison = compare(study, runs, timed(study, seconds, spread=0.01))
+    return SimpleNamespace(study=study, runs=[], comparison=comparison)
+
+
+SAME, WORSE = (0.9, 0.9, 0.9), (0.7, 0.71, 0.72)
+
+
+@pytest.mark.parametrize(
+    ("found", "start"),
+    [
+        ({"bfloat16": (0.5, SAME), "mixed_float16": (1.0, SAME)}, "Use mixed_float16: "),
+        ({"float16": (0.5, SAME), "mixed_float16": (4.0, SAME)}, "Stay with float32: mixed_float16 takes "),
+        ({"mixed_float16": (0.5, WORSE), "mixed_bfloat16": (1.0, SAME)}, "Use mixed_bfloat16: "),
+        ({"mixed_float16": (0.5, WORSE), "mixed_bfloat16": (4.0, SAME)}, "mixed_float16 is faster: "),
+        ({"mixed_float16": (1.0, SAME), "mixed_bfloat16": (0.5, SAME)}, "Use mixed_bfloat16: "),
+        ({"float16": (0.5, SAME)}, "Nothing to advise"),
+    ],
+)
+def test_a_mixed_policy_is_advised_and_an_accurate_one_before_a_faster_one(found, start):
+    assert advice(of_policies(**found), "wide").startswith(start)
+
+
+def test_an_equivalence_near_chance_is_no_reason_to_use_a_policy():
+    found = results(1.0)
+    near = [
+        each.model_copy(update={"test_accuracy": each.test_accuracy.model_copy(update={"mean": 0.05})})
+        for each in found.comparison.variants
+    ]
+    found.comparison = found.comparison.model_copy(update={"variants": near})
+    sentence = advice(found, "wide")
+    assert sentence.startswith("mixed is faster: ")
+    assert sentence.endswith("; its accuracy is not answered by this study, where float32 itself reaches 5.0%.")
+
+
+def test_the_advice_names_runs_that_diverged():
+    found = results(1.0)
+    pairs = [
+        each.model_copy(update={"failures": {"diverged": 2}}) if each.candidate == "mixed" else each
+        for each in found.comparison.pairs
+    ]
+    found.comparison = found.comparison.model_copy(update={"pairs": pairs})
+    assert advice(found, "wide").endswith("; mixed diverged at 2 seeds.")
+
+
+def test_rows_begin_with_the_baseline_and_go_from_policy_to_policy_by_batch():
+    rows = answers(results(), "wide")
+    assert [(row.words, row.is_first) for row in rows] == [
+        ("float32", True),
+        ("float32, batch doubled", True),
+        ("mixed_bfloat16", True),
+        ("mixed_bfloat16, batch doubled", True),
+    ]
+    assert (rows[0].difference, rows[0].speed, rows[0].pair) == ("baseline", "1×", None)
+
+
+def test_variables_in_16_bits_stand_in_the_second_table():
+    found = of_policies(mixed_float16=(1.0, SAME), bfloat16=(1.0, SAME), mixed_bfloat16=(1.0, SAME))
+    assert [row.name for row in answers(found, "wide") if not row.is_first] == ["bfloat16"]
+
+
+def test_a_mixed_baseline_stands_first():
+    found = of_policies(mixed_float16=(1.0, SAME), mixed_bfloat16=(1.0, SAME))
+    settings = found.study.comparison.model_copy(update={"baseline": "mixed_float16"})
+    found.study = found.study.model_copy(update={"comparison": settings})
+    assert [row.name for row in answers(found, "wide")] == ["mixed_float16", "float32", "mixed_bfloat16"]
+
+
+def test_epochs_agree_with_speedups():
+    baseline, *others = answers(results(1.0), "wide")
+    assert baseline.found.turn_epoch_seconds == pytest.approx(2.0, rel=0.05)
+    for row in others:
+        ratio = baseline.found.turn_epoch_seconds / row.found.turn_epoch_seconds
+        assert ratio == pytest.approx(row.pair.speedup.ratio)
+
+
+def test_seeds_that_are_not_shared_are_told_where_they_part_columns():
+    found = results()
+    assert why_not_subtracted(found, "wide") == ""
+    pairs = [
+        each.model_copy(update={"num_seeds": 2}) if each.candidate == "mixed" else each
+        for each in found.comparison.pairs
+    ]
+    found.comparison = found.comparison.model_copy(update={"pairs": pairs})
+    assert "for some 2 of the 3 seeds" in why_not_subtracted(found, "wide")
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        ({"name": "dense", "units": 4096, "source": "pipeline/models/dense.py"}, "MNIST, dense network of 4,096 units"),
+        (
+            {"name": "efficientnet", "number": 0, "depth": 0.1, "source": "pipeline/models/efficientnet.py"},
+            "MNIST, small EfficientNet: one block in each of seven stages, where B0 has 16",
+        ),
+        (
+            {"name": "efficientnet", "number": 1, "width": 0.5, "source": "pipeline/models/efficientnet.py"},
+            "MNIST, EfficientNet-B1, width × 0.5",
+        ),
+        ({"name": "keras.applications:ResNet50", "source": "pipeline/models/application.py"}, "MNIST, ResNet50"),
+    ],
+)
+def test_a_benchmark_has_a_name_for_people(model, name):
+    study = small_study(benchmarks={"wide": benchmark(8, model=model), "narrow": benchmark(8)})
+    found = SimpleNamespace(study=study)
+    assert benchmark_name(found, "wide") == name
+    assert short_names(found)["wide"] == name  # the other one has the same data
+
+
+def test_no_advice_without_times_or_a_candidate():
+    failed = results(failed={"mixed": "out_of_memory"})
+    assert advice(failed, "wide") == (
+        "Nothing to advise: the speed of no mixed policy could be measured beside float32."
+    )
+    assert advice(results(), "narrow").startswith("Nothing to advise")  # it runs float32 alone
+
+
+@pytest.mark.parametrize(
+    ("accuracies", "end"),
+    [
+        ((0.7, 0.71, 0.72), "at another accuracy (−19.00 pp [−21.48, −16.52])."),
+        ((0.889, 0.890, 0.891), "by more than ±1 pp or less."),
+    ],
+)
+def test_a_difference_from_zero_is_not_called_one_beyond_the_margin(accuracies, end):
+    assert advice(results(accuracies=accuracies), "wide").endswith(end)
+
+
+def test_a_row_says_what_is_missing():
+    mixed = next(row for row in answers(results(failed={"mixed": "out_of_memory"}), "wide") if row.name == "mixed")
+    assert (mixed.speed, mixed.found.turn_epoch_seconds) == ("not known", None)
+    assert str(mixed).startswith("mixed_bfloat16: speed not known, test accuracy ")
