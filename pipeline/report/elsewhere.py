@@ -71,5 +71,7 @@ def _chart(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> str:
     for row in rows:
         ratios = [cell["ratio"] for cell in row["cells"]]
         found.append(row["target"] + " " + ", ".join("unknown" if r is None else f"{r:.2f}×" for r in ratios))
-    described = text_alternative(f"Memory of a step in 16 bits over that in float32, {' and '.join(names)}", found)
+    described = text_alternative(
+        f"Memory of a step in 16 bits over that in float32, as compiled, {' and '.join(names)}", found
+    )
     return draw_svg("elsewhere", described, draw, 1.1 + 0.33 * len(rows))

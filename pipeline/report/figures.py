@@ -64,6 +64,7 @@ def draw_differences(axes: Axes, rows: Sequence[Answer]) -> None:
             face = colour if row.batch_multiplier == 1 else "none"
             axes.plot(difference.mean, place, marker="o", markersize=7, color=colour, markerfacecolor=face)
     drawn = [end for _, d in found for end in (d.mean, d.low95, d.high95) if end is not None]
+    axes.xaxis.set_major_locator(MaxNLocator(5))
     note = _squeeze_far_values(axes, margin, drawn)
     name_rows(axes, [row.words for row, _ in found])
     axes.set(xlabel=f"percentage points; band: margin, ±{margin:g}{note}", title="Accuracy beside the baseline's")
@@ -92,25 +93,21 @@ def exponent_histogram(
 ) -> str:
     """Draw a histogram of gradients by exponent, and the exponents below which float16 has zeros."""
     total = sum(counts) or 1
+    shares = {exponent: 100 * count / total for exponent, count in zip(exponents, counts, strict=True) if count}
     smallest = -25  # below half of the smallest float16, 2**-24, a number rounds to zero
-    shift = math.log2(loss_scale)
-    inside = [index for index, count in enumerate(counts) if count]
-    first, last = (min(inside), max(inside)) if inside else (0, len(counts) - 1)
+    limits = {"unscaled": smallest, f"at scale {loss_scale:,g}": smallest - math.log2(loss_scale)}
 
     def draw(axes: Axes) -> None:
-        colours = ["#D55E00" if exponent < smallest else "#0072B2" for exponent in exponents]
-        axes.bar(exponents, [100 * count / total for count in counts], width=0.9, color=colours)
-        for limit, style, text in ((smallest, "-", "unscaled"), (smallest - shift, "--", f"at scale {loss_scale:,g}")):
-            axes.axvline(limit - 0.5, color=INK, linewidth=1, linestyle=style, label=f"zero in float16, {text}")
-        axes.set_xlim(min(exponents[first], smallest - shift) - 2, exponents[last] + 2)
+        colours = ["#D55E00" if exponent < smallest else "#0072B2" for exponent in shares]
+        axes.bar(list(shares), list(shares.values()), width=0.9, color=colours)
+        for style, (words, limit) in zip(("-", "--"), limits.items(), strict=True):
+            axes.axvline(limit - 0.5, color=INK, linewidth=1, linestyle=style, label=f"zero in float16, {words}")
         axes.set(xlabel="exponent of the gradient, base 2", ylabel="% of gradients", title=f"Gradients of {title}")
+        axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
         axes.figure.legend(loc="outside lower left")
 
-    zeros = [
-        100 * sum(count for exponent, count in zip(exponents, counts, strict=True) if exponent < limit) / total
-        for limit in (smallest, smallest - shift)
-    ]
-    found = [f"{zeros[0]:.3g} % are zero in float16", f"{zeros[1]:.3g} % at a loss scale of {loss_scale:,g}"]
+    zeros = {words: sum(share for exponent, share in shares.items() if exponent < limits[words]) for words in limits}
+    found = [f"{share:.3g} % are zero in float16, {words}" for words, share in zeros.items()]
     described = text_alternative(f"Exponents of the activation gradients of {name}", found)
     return draw_svg(f"{name}-gradients", described, draw)
 

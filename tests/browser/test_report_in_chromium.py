@@ -72,16 +72,61 @@ def check_layout(page: Path, folder: Path) -> None:
         assert found["page"] <= width
 
 
+FRAME = """
+    const frame = document.createElement("iframe");
+    frame.style = `width: ${width}px; height: 900px; border: 0`;
+    frame.srcdoc = "<!doctype html>" + page.outerHTML;
+    document.body.replaceChildren(frame);
+    await new Promise((done) => { frame.onload = done; });
+    const inside = frame.contentDocument;
+"""
+
+
+@pytest.mark.parametrize(("width", "lowest"), [(1280, 1000), (420, 1800)])
+@pytest.mark.parametrize("page", PUBLISHED, ids=lambda path: path.parent.name)
+def test_accuracy_and_epoch_time_of_both_benchmarks_stand_on_the_first_screen(page, tmp_path, width, lowest):
+    """On two screens of a phone; and what opens is at most eight screens of a laptop."""
+    script = f"""
+        const page = document.documentElement.cloneNode(true), width = {width};
+        page.querySelectorAll("body > script").forEach((script) => script.remove());
+        {FRAME}
+        const tables = [...inside.querySelectorAll(".answers")].filter((table) => table.checkVisibility());
+        const height = inside.documentElement.scrollHeight;
+        return {{height, tables: tables.map((table) => [table.getBoundingClientRect().bottom, table.innerText])}};
+    """
+    found = evaluate(tmp_path, page, script, "--window-size=1300,1000")
+    assert len(found["tables"]) == 2
+    for bottom, text in found["tables"]:
+        assert bottom < lowest
+        rows = re.split(r"\n(?=float32|mixed_)", text)[1:]
+        assert {row.split()[0].strip(",") for row in rows} >= {"float32", "mixed_float16"}
+        assert all(re.search(r"[0-9] %", row) and re.search(r"[0-9] s\b", row) for row in rows)
+    assert width < 1280 or found["height"] <= 7200
+
+
+def test_a_link_to_something_folded_opens_it(written_out, tmp_path):
+    page = tmp_path / "report.html"
+    page.write_text(render(execute(written_out)))
+    script = """
+        const claim = [...document.querySelectorAll(".more .claim")].at(-1);
+        const before = claim.checkVisibility();
+        location.hash = claim.id;
+        await new Promise((done) => setTimeout(done, 100));
+        return {before, after: claim.checkVisibility(), open: claim.open};
+    """
+    assert evaluate(tmp_path, page, script) == {"before": False, "after": True, "open": True}
+
+
 @pytest.mark.parametrize(
     ("planted", "kind", "text"),
     [
         # What claims once printed, in a column that is too narrow for it.
         ("cell.textContent = 'weights_ratio.cifar100_efficientnet_b0_'.repeat(2); cell.style.overflowWrap = 'normal'",
          "wide", "weights_ratio"),
-        ("document.querySelector('h2').style.marginBottom = '-3em'", "overlaps", "Every claim"),
-        ("document.querySelector('details td').style = 'position: relative; top: -2.5em'", "overlaps", "candidate"),
+        ("document.querySelector('h2').style.marginBottom = '-3em'", "overlaps", "MNIST, dense"),
+        ("document.querySelector('details td').style = 'position: relative; top: -2.5em'", "overlaps", "outcome"),
         ("document.querySelector('h1').style.whiteSpace = 'nowrap'", "wide", "Does 16-bit"),
-        ("document.querySelector('.answers').style = 'overflow: hidden; white-space: nowrap'", "wide", "wide"),
+        ("document.querySelector('.advice').style = 'overflow: hidden; white-space: nowrap'", "wide", "Nothing"),
     ],
 )  # fmt: skip
 def test_a_planted_fault_of_the_layout_is_found(rendered, tmp_path, planted, kind, text):
@@ -117,7 +162,7 @@ def test_axe_core_finds_nothing_to_object_to(page, tmp_path, scheme):
 
 def test_tables_sort_by_the_heading_that_is_pressed(page, tmp_path):
     script = """
-        const table = [...document.querySelectorAll("table")].find((t) => t.tHead?.textContent.includes("peak memory"));
+        const table = [...document.querySelectorAll("table")].find((t) => t.className === "answers");
         const column = [...table.tHead.rows[0].cells].findIndex((cell) => cell.textContent.includes("test accuracy"));
         const button = table.tHead.rows[0].cells[0].querySelector("button");
         const names = () => [...table.tBodies[0].rows].map((row) => row.cells[0].textContent.trim());
@@ -137,7 +182,7 @@ def test_tables_sort_by_the_heading_that_is_pressed(page, tmp_path):
 def test_claims_can_be_narrowed_to_a_verdict(page, tmp_path):
     script = """
         const select = document.querySelector("[data-filter] select");
-        const rows = [...document.querySelectorAll(".claims details")];
+        const rows = [...document.querySelectorAll(".claim")];
         const visible = () => rows.filter((row) => !row.hidden).length;
         const all = visible();
         select.value = select.options[1].value; select.dispatchEvent(new Event("change"));
@@ -150,7 +195,7 @@ def test_claims_can_be_narrowed_to_a_verdict(page, tmp_path):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_pictures_of_the_readme_show_the_published_report(tmp_path, scheme):
-    """Each is what stands between the table of claims and the next section: the answers and their charts.
+    """Each is the figures of the answers: the time of an epoch beside accuracy by epoch.
 
     With UPDATE_PICTURES=1 they are taken again; fonts differ from machine to machine, so pixels are not compared.
     """
@@ -158,9 +203,8 @@ def test_the_pictures_of_the_readme_show_the_published_report(tmp_path, scheme):
     options = [f"--window-size={PICTURE_WIDTH},4000", *([DARK] if scheme == "dark" else [])]
     chromium(tmp_path, PICTURED, f"--screenshot={picture}", *options)
     edges = """
-        const table = document.querySelector("table").getBoundingClientRect();
-        const charts = [...document.querySelectorAll("dl.answers ~ .charts")].at(-1).getBoundingClientRect();
-        return {top: table.bottom, bottom: charts.bottom};
+        const figures = [...document.querySelectorAll("figure")].map((each) => each.getBoundingClientRect());
+        return {top: figures[0].top - 16, bottom: figures.at(-1).bottom};
     """
     found = evaluate(tmp_path, PICTURED, edges, *options)
     with Image.open(picture) as page:
