@@ -129,7 +129,7 @@ def by_campaign(
                 axes.plot([number, number], [low, high], color="#0072B2", linewidth=1.6)
             if value is not None:
                 axes.plot(number, value, marker="o", markersize=5, color="#0072B2")
-        axes.set(xlabel="campaign", ylabel=unit, title=title)
+        axes.set(xlabel="campaign", ylabel=unit, title=title.replace(", ", "\n"))
         axes.set_xlim(0.5, len(points) + 0.5)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
 

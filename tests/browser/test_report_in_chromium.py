@@ -90,7 +90,7 @@ def test_accuracy_and_epoch_time_of_both_benchmarks_stand_on_the_first_screen(pa
         const page = document.documentElement.cloneNode(true), width = {width};
         page.querySelectorAll("body > script").forEach((script) => script.remove());
         {FRAME}
-        const tables = [...inside.querySelectorAll(".answers")].filter((table) => table.checkVisibility());
+        const tables = [...inside.querySelectorAll(".results")].filter((table) => table.checkVisibility());
         const height = inside.documentElement.scrollHeight;
         return {{height, tables: tables.map((table) => [table.getBoundingClientRect().bottom, table.innerText])}};
     """
@@ -162,7 +162,7 @@ def test_axe_core_finds_nothing_to_object_to(page, tmp_path, scheme):
 
 def test_tables_sort_by_the_heading_that_is_pressed(page, tmp_path):
     script = """
-        const table = [...document.querySelectorAll("table")].find((t) => t.className === "answers");
+        const table = [...document.querySelectorAll("table")].find((t) => t.className === "results");
         const column = [...table.tHead.rows[0].cells].findIndex((cell) => cell.textContent.includes("test accuracy"));
         const button = table.tHead.rows[0].cells[0].querySelector("button");
         const names = () => [...table.tBodies[0].rows].map((row) => row.cells[0].textContent.trim());
