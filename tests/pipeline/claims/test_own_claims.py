@@ -83,8 +83,8 @@ def test_the_report_shows_them_and_the_whole_recipe(finished):
     for text in (
         "Our hope",
         "As good.",
-        "model <code>our.net:build</code>",
-        "random flip,",
+        "Model <code>our.net:build</code>",
+        "Random flip.",
         "SGD at 0.1, momentum 0.9, times the multiple of the batch, warm-up of 1 epoch, cosine decay,",
         "2 epochs",
     ):

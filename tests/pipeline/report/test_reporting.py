@@ -157,7 +157,7 @@ def test_a_study_in_which_much_went_wrong_still_renders(copied, monkeypatch, cap
 
     monkeypatch.chdir(copied)
     compare.main(Namespace())
-    assert "runs are left out, of runs/wide/mixed/seed-1 because of 1 other process on its" in capsys.readouterr().out
+    assert "runs are left out (runs/wide/mixed/seed-1: 1 other process on its GPU)" in capsys.readouterr().out
     judge.main(Namespace())
     part = reporting.parts(results.load_results())
     html = re.sub("</?code>", "", "".join(map(part, reporting.SECTIONS)))  # around the names
