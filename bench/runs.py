@@ -13,10 +13,12 @@ validation; there, too, the plain script reads its data. `Times` of `bench.peer`
 """
 
 import json
+import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from hydra import compose, initialize_config_dir
@@ -26,7 +28,9 @@ from bench.figures import figure
 from bench.processes import REPOSITORY, Cost, in_turn, measure
 from pipeline.comparison.finished_runs import read_epochs, read_record
 from pipeline.files import yaml_files
+from pipeline.machine.warm import FOLDER, WarmProcesses
 from pipeline.study.schema import RunKey, Study
+from stages.repro import warm_commands
 
 PEER = "a plain Keras script on tf.data, as the CIFAR-100 notebook"
 VARIANT = "float32"
@@ -75,8 +79,9 @@ def prepare(folder: Path, study: Study) -> None:
         _run(folder, "stages.download", "--dataset", dataset)
 
 
-def _run(folder: Path, *module: str) -> Cost:
-    return measure(sys.executable, "-m", *module, cwd=folder, variables={"TFDS_DATA_DIR": str(folder / "tfds")})
+def _run(folder: Path, *module: str, variables: Mapping[str, str] = MappingProxyType({})) -> Cost:
+    where = {"TFDS_DATA_DIR": str(folder / "tfds")}
+    return measure(sys.executable, "-m", *module, cwd=folder, variables=where | dict(variables))
 
 
 def measure_runs(folder: Path) -> Iterator[dict[str, Any]]:
@@ -88,15 +93,22 @@ def measure_runs(folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def measure_benchmark(folder: Path, study: Study, benchmark: str) -> list[dict[str, Any]]:
-    """Measure `benchmark` in the folder that `prepare` made."""
-    ours: list[Run] = []
+    """Measure `benchmark` in the folder that `prepare` made: runs by themselves, and runs of a warm process."""
+    alone: list[Run] = []
+    warm: list[Run] = []
     theirs: list[Run] = []
-    for turn in range(NUM_TURNS):
-        for side in in_turn(turn, [ours, theirs]):
-            is_ours = side is ours
-            side.append(_ours(folder, benchmark) if is_ours else _peers(folder, peer_settings(study, benchmark)))
-        if theirs[-1].trained != ours[-1].trained:
-            raise RuntimeError(f"{benchmark}: the peer has not trained the same")
+    with WarmProcesses(warm_commands(study)):
+        _ours(folder, benchmark)  # which starts it
+        offered = {FOLDER: os.environ.pop(FOLDER)}
+        for turn in range(NUM_TURNS):
+            for side in in_turn(turn, [alone, warm, theirs]):
+                if side is theirs:
+                    side.append(_peers(folder, peer_settings(study, benchmark)))
+                else:
+                    side.append(_ours(folder, benchmark, offered if side is warm else {}))
+            if not theirs[-1].trained == warm[-1].trained == alone[-1].trained:
+                raise RuntimeError(f"{benchmark}: the peer has not trained the same")
+        os.environ |= offered
     return [
         figure(
             name,
@@ -105,9 +117,10 @@ def measure_benchmark(folder: Path, study: Study, benchmark: str) -> list[dict[s
             of=PEER,
             benchmark=benchmark,
         )
-        for name, unit, field in (
-            ("overhead", "seconds", "overhead_seconds"),
-            ("peak_memory", "peak_resident_bytes", "peak_resident_bytes"),
+        for name, unit, field, ours in (
+            ("overhead", "seconds", "overhead_seconds", alone),
+            ("overhead_warm", "seconds", "overhead_seconds", warm),
+            ("peak_memory", "peak_resident_bytes", "peak_resident_bytes", alone),
         )
     ]
 
@@ -119,9 +132,10 @@ def peer_settings(study: Study, benchmark: str, variant: str = VARIANT) -> dict[
     return recipe.model_dump(mode="json") | decided | {"tf32": chosen.tf32}
 
 
-def _ours(folder: Path, benchmark: str) -> Run:
+def _ours(folder: Path, benchmark: str, variables: Mapping[str, str] = MappingProxyType({})) -> Run:
     key = RunKey(benchmark, VARIANT, 0)
-    cost = _run(folder, "stages.train", "--benchmark", benchmark, "--variant", VARIANT, "--seed", "0")
+    command = ("stages.train", "--benchmark", benchmark, "--variant", VARIANT, "--seed", "0")
+    cost = _run(folder, *command, variables=variables)
     record = read_record(key, folder)
     epochs = read_epochs(record, folder)
     return Run(
