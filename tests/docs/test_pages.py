@@ -47,12 +47,12 @@ def example(page: str, begin: str, end: str) -> str:
 
 
 def test_the_variant_is_one():
-    values = yaml_files.parse(example("add-a-policy.md", "float16_unscaled: {", "`benchmarks` keeps"), "the page")
+    values = yaml_files.parse(example("extend.md", "float16_unscaled: {", "Policies are"), "the page")
     assert validate(Variant, values["float16_unscaled"], "the page").policy == "float16"
 
 
 def test_the_claim_is_one():
-    text = example("add-a-claim.md", "sources:", "2. Check it")
+    text = example("extend.md", "sources:", "2. `python -m stages.check`")
     added = yaml_files.parse(re.sub(r"^ *…\n", "", text, flags=re.MULTILINE), "the page")
     claims = yaml_files.load(REPOSITORY / "claims.yaml")
     claims["sources"] |= added["sources"]
@@ -65,17 +65,17 @@ def test_the_claim_is_one():
 
 
 def test_the_cluster_is_one():
-    text = example("add-a-cluster.md", "meeting_place:", "Commit it")
+    text = example("on-your-cluster.md", "meeting_place:", "Commit it")
     assert "--partition=gpu" in validate(Cluster, yaml_files.parse(text, "the page"), "the page").options()
 
 
 def test_the_model_is_one_and_its_benchmark_needs_only_its_name():
     names: dict = {}
-    exec(compile(example("add-a-model.md", '"""Build a small', "2. `pipeline"), "the page", "exec"), names)  # noqa: S102
+    exec(compile(example("extend.md", '"""Build a small', "2. `pipeline"), "the page", "exec"), names)  # noqa: S102
     network = names["build"](num_classes=10, image_shape=(28, 28, 1), filters=4)
     assert isinstance(network, keras.Model)
     assert (network.input_shape, network.output_shape) == ((None, 28, 28, 1), (None, 10))
-    values = yaml_files.parse(example("add-a-model.md", "benchmarks:\n", "comparison:"), "the page")
+    values = yaml_files.parse(example("extend.md", "benchmarks:\n", "comparison:"), "the page")
     described = values["benchmarks"]["mnist_convolution"]
     assert described["model"] == {"name": "convolution", "filters": 16, "source": "pipeline/models/convolution.py"}
     described["model"] = {
