@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Literal
 
-from pipeline.claims.claim import Assessment, EvidenceKind, Judge, PairClaim, Rule, VariantClaim, Verdict
+from pipeline.claims.claim import Assessment, EvidenceKind, Judge, PairClaim, VariantClaim, Verdict
 from pipeline.claims.evidence import Evidence
 from pipeline.claims.wording import count_seeds, describe_difference, describe_plan, failed_runs, plain
 from pipeline.comparison.schema import Pair
@@ -23,13 +23,8 @@ class AccuracyClaim(PairClaim):
 
     @property
     def judges(self) -> Mapping[EvidenceKind, Judge]:
-        rule = Rule(
-            "two one-sided tests put the difference of accuracies within the study's margin (Holm)",
-            "a t-test puts the difference beyond the margin (Holm), or the candidate diverges where its baseline does "
-            "not (surely more often, if that one diverges too)",
-        )
         more = "More seeds: make plan says how many would likely decide, or that no number would."
-        return {"measured": Judge(self._measured, rule, more)}
+        return {"measured": Judge(self._measured, more)}
 
     def _measured(self, evidence: Evidence) -> Assessment:
         pair = self.pair(evidence)
@@ -86,16 +81,7 @@ class ValueClaim(VariantClaim):
     @property
     def judges(self) -> Mapping[EvidenceKind, Judge]:
         more = "More seeds, unless runs themselves differ by more than the tolerance."
-        return {"measured": Judge(self._measured, self._rule, more)}
-
-    @property
-    def _rule(self) -> Rule:
-        one_more = f"by {MIN_SEEDS} runs or more, one more would give a {plain(self.quantity)}"
-        return Rule(f"{one_more} within {self._near} (95 %)", f"{one_more} outside {self._near} (95 %)")
-
-    @property
-    def _near(self) -> str:
-        return f"{self.value:g} ± {self.tolerance:g}"
+        return {"measured": Judge(self._measured, more)}
 
     def _measured(self, evidence: Evidence) -> Assessment:
         """Set the published value, give or take a tolerance, beside where one more run would fall here.
@@ -117,8 +103,12 @@ class ValueClaim(VariantClaim):
             told = f"{runs.count} of {runs.total} runs completed, which are a selection"
             return Assessment("inconclusive", told, measured)
         low, high = self.value - self.tolerance, self.value + self.tolerance
-        told = f"one more run may give {self._near}, or not"
+        near = f"{self.value:g} ± {self.tolerance:g}"
+        if low <= more.low and more.high <= high:
+            return Assessment("reproduced", f"one more run would give {near} (95 %)", measured)
+        if more.low > high or more.high < low:
+            return Assessment("not reproduced", f"one more run would not give {near} (95 %)", measured)
+        told = f"one more run may give {near}, or not"
         if more.high - more.low > _MUCH * self.tolerance:
-            told = f"runs differ too much: one more may give {self._near}, or much else"
-        is_within, is_outside = low <= more.low and more.high <= high, more.low > high or more.high < low
-        return self._rule.decide(is_within, is_outside, measured, told)
+            told = f"runs differ too much: one more may give {near}, or much else"
+        return Assessment("inconclusive", told, measured)

@@ -1,9 +1,8 @@
-"""Say what every claim has: its words, what it needs, and judges, each beside the rule by which it decides."""
+"""Say what every claim has: its words, what it needs, and its judges."""
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -49,58 +48,15 @@ class Assessment(NamedTuple):
     measured: str | None
 
 
-@dataclass(frozen=True)
-class NotTestable:
-    """Say why the evidence has nothing to say about a claim, and what would make it testable."""
+class NotTestable(NamedTuple):
+    """Say why the evidence has nothing to say about a claim, and what would make it testable.
 
-    verdict: ClassVar[Verdict] = "not testable here"
-    reason: str
-    remedy: str
-
-
-class OtherRecipe(NotTestable):
-    """Say in what the recipe of the evidence differs from the source's."""
-
-    verdict: ClassVar[Verdict] = "not this recipe"
-
-
-class Rule(NamedTuple):
-    """Say what confirms a claim, refutes it, or speaks for its direction alone; as in "Reproduced if …".
-
-    `subject` begins each of them where they share one: in a row it is named once, and "it" from then on.
+    The verdict is "not this recipe" where the evidence is of another recipe than the source's.
     """
 
-    confirmed: str
-    refuted: str
-    direction: str = ""
-    subject: str = "\n"  # none
-    is_exact: bool = False  # one or the other: nothing is in between
-
-    @property
-    def conditions(self) -> dict[Verdict, str]:
-        """Return the condition of each verdict that decides."""
-        direction: dict[Verdict, str] = {"in direction only": self.direction} if self.direction else {}
-        return {"reproduced": self.confirmed, **direction, "not reproduced": self.refuted}
-
-    def decide(
-        self, confirmed: bool, refuted: bool, measured: str, otherwise: str, direction: bool = False
-    ) -> Assessment:
-        """Return the verdict of which the condition is met, for its reason; `otherwise` where none is.
-
-        Args:
-            direction: what refutes the claim speaks for its direction.
-        """
-        verdict: Verdict = "inconclusive"
-        if confirmed:
-            verdict = "reproduced"
-        elif refuted:
-            verdict = "in direction only" if direction else "not reproduced"
-        return Assessment(verdict, self.conditions.get(verdict, otherwise), measured)
-
-    def sentences(self) -> str:
-        told = " ".join(f"{verdict.capitalize()} if {condition}." for verdict, condition in self.conditions.items())
-        first, subject, others = told.partition(self.subject)
-        return first + subject + others.replace(self.subject, "it") + " Else inconclusive." * (not self.is_exact)
+    reason: str
+    remedy: str
+    verdict: Verdict = "not testable here"
 
 
 class Judge(NamedTuple):
@@ -110,26 +66,14 @@ class Judge(NamedTuple):
     """
 
     ask: Callable[[Any], Assessment | NotTestable]
-    rule: Rule
-    more: str = ""
-
-    def would_change(self, verdict: Verdict) -> str:
-        """Return what would give another verdict than this one."""
-        if verdict == "reproduced":
-            return f"Not reproduced if {self.rule.refuted}."
-        if verdict == "not reproduced":
-            return f"Reproduced if {self.rule.confirmed}."
-        if verdict == "inconclusive" and self.more:
-            return self.more
-        return f"Reproduced if {self.rule.confirmed}; not reproduced if {self.rule.refuted}."
+    more: str
 
 
 class Needs(Section):
     """The conditions of a claim: a kind of hardware, and the recipe that the source trained by.
 
-    `name` is part of the name of the device that absolute times belong to. `recipe` maps key paths of a benchmark to
-    the source's values; a study with others says "not this recipe". `profile` is that of this project which has the
-    recipe and the variants, and costs least.
+    `recipe` maps key paths of a benchmark to the source's values; a study with others says "not this recipe".
+    `profile` is that of this project which has the recipe and the variants, and costs least.
     """
 
     hardware: Literal["anything", "cpu", "nvidia_gpu", "tpu", "intel_gpu"]
@@ -137,7 +81,6 @@ class Needs(Section):
     max_compute_capability: PositiveFloat | None = None
     min_memory_gb: PositiveFloat | None = None
     max_memory_gb: PositiveFloat | None = None
-    name: str | None = None
     profile: Literal["quick", "evening", "paper", "tpu"] | None = None
     recipe: dict[str, Value | None] = Field(default_factory=dict, max_length=20)
 
@@ -158,9 +101,6 @@ class Needs(Section):
             wanted += f" with {listed(sizes)}"
             low, high = (self.min_memory_gb or 0.0) * 1e9, (self.max_memory_gb or math.inf) * 1e9
             here = here and memory is not None and low <= memory <= high
-        if self.name:
-            wanted += f", a {self.name}"
-            here = here and self.name.lower() in hardware.name.lower()
         return "" if here else wanted
 
 

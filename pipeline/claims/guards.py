@@ -10,7 +10,6 @@ from pipeline.claims.claim import (
     BaseClaim,
     EvidenceKind,
     NotTestable,
-    OtherRecipe,
     VariantClaim,
     profile_command,
 )
@@ -59,7 +58,7 @@ def lacking_variant(meant: Mapping[str, Variant], study: Study, benchmark: str, 
     return None
 
 
-def other_recipe(kind: EvidenceKind, claim: BaseClaim, evidence: Evidence) -> OtherRecipe | None:
+def other_recipe(kind: EvidenceKind, claim: BaseClaim, evidence: Evidence) -> NotTestable | None:
     """Check the recipe, by which alone what was measured or compiled counts. What is counted has none."""
     benchmark = getattr(claim, "benchmark", "")
     if kind == "measured" and benchmark in evidence.study.benchmarks:
@@ -70,7 +69,7 @@ def other_recipe(kind: EvidenceKind, claim: BaseClaim, evidence: Evidence) -> Ot
         remedy = "The recipe of the source, compiled: make compiled."
     else:
         return None
-    return OtherRecipe(differences, remedy) if differences else None
+    return NotTestable(differences, remedy, "not this recipe") if differences else None
 
 
 def recipe_differences(claim: BaseClaim, recipe: Mapping[str, Any], where: str) -> str:
@@ -87,7 +86,7 @@ def _at(recipe: Any, path: str) -> Any:
 
 
 def deciding_study(
-    claim: BaseClaim, evidence: Evidence, lacking: NotTestable | None, recipe: OtherRecipe | None
+    claim: BaseClaim, evidence: Evidence, lacking: NotTestable | None, recipe: NotTestable | None
 ) -> str:
     """Say which study decides: this one on other hardware, a profile, or another where this one lacks more."""
     wanted = claim.needs.lacking(evidence.hardware)

@@ -10,7 +10,6 @@ from pipeline.claims.claim import (
     Judge,
     NotTestable,
     PairClaim,
-    Rule,
     VariantClaim,
     Verdict,
 )
@@ -43,29 +42,17 @@ class MemoryClaim(PairClaim):
 
     @property
     def judges(self) -> Mapping[EvidenceKind, Judge]:
-        by_compiler = Rule(
-            f"on every target {self._compiled_step}",
-            "on every target a compiled step takes no less than in strict float32",
-            "on every target a compiled step takes less than in strict float32, on some more than that",
-        )
         return {
-            "measured": Judge(self._measured, self._threshold.rule, "More seeds."),
-            "compiled": Judge(self._compiled, by_compiler, runs_decide(self)),
+            "measured": Judge(self._measured, "More seeds."),
+            "compiled": Judge(self._compiled, runs_decide(self)),
         }
-
-    @property
-    def _threshold(self) -> Threshold:
-        return Threshold("the ratio of peak memory", self.at_most, is_least=False)
-
-    @property
-    def _compiled_step(self) -> str:
-        return f"a compiled step takes at most {self.at_most:g} times the memory of strict float32"
 
     def _measured(self, evidence: Evidence) -> Assessment:
         pair = self.pair(evidence)
         lack = f"no interval: {count_seeds(pair.num_seeds)} that both completed, {MIN_SEEDS} are needed"
         measured = describe_ratio(pair.memory_ratio, f"the peak memory of {pair.baseline}")
-        found = self._threshold.judge(pair.memory_ratio.low, pair.memory_ratio.high, measured, lack)
+        threshold = Threshold(self.at_most, is_least=False)
+        found = threshold.judge(pair.memory_ratio.low, pair.memory_ratio.high, measured, lack)
         return found._replace(reason=found.reason + failed_runs(pair))
 
     def _compiled(self, evidence: Evidence) -> Assessment | NotTestable:
@@ -83,7 +70,8 @@ class MemoryClaim(PairClaim):
             less: Verdict = "in direction only" if ratio < 1 else "not reproduced"
             return Finding("reproduced" if ratio <= self.at_most else less, f"{ratio:.2f}×")
 
-        return judge_targets(self, evidence, self._compiled_step, KEEPS_MORE, ask)
+        what = f"a compiled step takes at most {self.at_most:g} times the memory of strict float32"
+        return judge_targets(self, evidence, what, KEEPS_MORE, ask)
 
 
 class CeilingClaim(BaseClaim):
@@ -96,12 +84,7 @@ class CeilingClaim(BaseClaim):
 
     @property
     def judges(self) -> Mapping[EvidenceKind, Judge]:
-        return {"measured": Judge(self._measured, self._threshold.rule)}
-
-    @property
-    def _threshold(self) -> Threshold:
-        what = "the largest batch, known to a thirty-second, beside that of float32"
-        return Threshold(what, self.at_least, is_least=True)
+        return {"measured": Judge(self._measured, "A largest batch that is known to less than a thirty-second.")}
 
     def _measured(self, evidence: Evidence) -> Assessment | NotTestable:
         sizes = evidence.ceilings["largest_batch"].get(self.benchmark, {})
@@ -113,7 +96,7 @@ class CeilingClaim(BaseClaim):
             )
         least, most = ours / largest_possible(theirs), largest_possible(ours) / theirs
         measured = f"a batch of {ours:,} fits, in float32 one of {theirs:,}: {ours / theirs:.2f}×"
-        return self._threshold.judge(least, most, f"{measured} [{least:.2f}, {most:.2f}]", "")
+        return Threshold(self.at_least, is_least=True).judge(least, most, f"{measured} [{least:.2f}, {most:.2f}]")
 
 
 class OutcomeClaim(VariantClaim):
@@ -125,27 +108,10 @@ class OutcomeClaim(VariantClaim):
     @property
     def judges(self) -> Mapping[EvidenceKind, Judge]:
         """Return the judges. Compilers tell what fits; how else runs end, only running them tells."""
-        judges: dict[EvidenceKind, Judge] = {"measured": Judge(self._measured, self._runs_rule)}
+        judges: dict[EvidenceKind, Judge] = {"measured": Judge(self._measured, "Runs that all end alike.")}
         if self.outcome in ("completed", "out_of_memory"):
-            step = f"the compiled step of {self.candidate}"
-            overflow = f"{step} fits into the memory of none of the targets"
-            fit = f"{step} fits into the memory of every target"
-            if self._is_leaner:
-                runs = self._runs_rule.confirmed if self.outcome == "completed" else self._runs_rule.refuted
-                fit = f"on such hardware {runs} (that {step} fits decides nothing: TensorFlow keeps more alive)"
-            rule = Rule(fit, overflow) if self.outcome == "completed" else Rule(overflow, fit)
-            judges["compiled"] = Judge(self._compiled, rule, runs_decide(self))
+            judges["compiled"] = Judge(self._compiled, runs_decide(self))
         return judges
-
-    @property
-    def _runs_rule(self) -> Rule:
-        runs, contrary = f"every run of {self.candidate}", CONTRARY[self.outcome]
-        return Rule(f"{runs} {OUTCOMES[self.outcome]}", f"{runs} {' or '.join(OUTCOMES[each] for each in contrary)}")
-
-    @property
-    def _is_leaner(self) -> bool:
-        """Tell whether XLA compiles here what ran without it for the source, and kept more alive."""
-        return self.needs.hardware != "tpu"
 
     def _measured(self, evidence: Evidence) -> Assessment:
         """Judge how runs ended. One that was ended for its time tells neither; one that diverged found its memory."""
@@ -153,9 +119,11 @@ class OutcomeClaim(VariantClaim):
         total, count = sum(outcomes.values()), outcomes.get(self.outcome, 0)
         others = [f"; {number} {OUTCOMES[ended]}" for ended, number in outcomes.items() if ended != self.outcome]
         measured = f"{count} of {total} runs of {self.candidate} {OUTCOMES[self.outcome]}" + "".join(others)
-        none = all(ended in CONTRARY[self.outcome] for ended in outcomes)
-        otherwise = "some did, not all" if count else "how they ended does not tell"
-        return self._runs_rule.decide(count == total, none, measured, otherwise)
+        if count == total:
+            return Assessment("reproduced", "all ended so", measured)
+        if all(ended in CONTRARY[self.outcome] for ended in outcomes):
+            return Assessment("not reproduced", "none ended so", measured)
+        return Assessment("inconclusive", "some did, not all" if count else "how they ended does not tell", measured)
 
     def _compiled(self, evidence: Evidence) -> Assessment | NotTestable:
         """Judge by the memory of a step.
@@ -166,14 +134,14 @@ class OutcomeClaim(VariantClaim):
         step = find_step(self.benchmark, self.candidate, evidence.variants[self.candidate], evidence)
         if isinstance(step, NotTestable):
             return step
-        is_to_fit = self.outcome == "completed"
+        is_to_fit, is_leaner = self.outcome == "completed", self.needs.hardware != "tpu"
 
         def ask(made: CompiledTarget) -> Finding | None:
             fits = step_fits(made, *step)
             if fits is None:
                 return None
             verdict: Verdict = "reproduced" if fits == is_to_fit else "not reproduced"
-            return Finding("inconclusive" if fits and self._is_leaner else verdict, "fits" if fits else "does not fit")
+            return Finding("inconclusive" if fits and is_leaner else verdict, "fits" if fits else "does not fit")
 
         what = f"{NUMBERS[step.numbers]} at batch {step.batch_size:,} {'fits' if is_to_fit else 'does not fit'}"
-        return judge_targets(self, evidence, what, KEEPS_MORE if self._is_leaner else SAME_COMPILER, ask)
+        return judge_targets(self, evidence, what, KEEPS_MORE if is_leaner else SAME_COMPILER, ask)

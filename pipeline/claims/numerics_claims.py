@@ -6,16 +6,17 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pipeline.claims.claim import Assessment, BaseClaim, EvidenceKind, Judge, NotTestable, Rule
+from pipeline.claims.claim import Assessment, BaseClaim, EvidenceKind, Judge, NotTestable
 from pipeline.claims.evidence import Evidence
 from pipeline.claims.thresholds import Threshold, ThresholdClaim
 from pipeline.claims.wording import describe_sample, describe_trial
-from pipeline.numerics.facts import SAMPLES, SHORTFALL, TRIAL_SIZE, Value, describe_facts, is_measured
+from pipeline.numerics.facts import SAMPLES, SHORTFALL, Value, describe_facts, is_measured
 from pipeline.statistics.equivalence import margin_means_something
 from pipeline.statistics.intervals import mean, proportion
 
 NUMERICS = "A study whose numerics stage looks at it."
 TRIED = "A study whose numerics stage tries it, as that of the profile evening does."
+MORE = "More tries than the numerics stage makes."
 
 
 class FactClaim(BaseClaim):
@@ -28,8 +29,7 @@ class FactClaim(BaseClaim):
     def judges(self) -> Mapping[EvidenceKind, Judge]:
         """Return one judge. Where training steps decide all that is claimed it is measured, else counted."""
         evidence: EvidenceKind = "measured" if all(map(is_measured, self.quantities)) else "counted"
-        exactly = f"it comes out exactly so: {describe_facts(self.quantities)}"
-        return {evidence: Judge(self._ask, Rule(exactly, "anything of it comes out otherwise", is_exact=True))}
+        return {evidence: Judge(self._ask, NUMERICS)}
 
     def _ask(self, evidence: Evidence) -> Assessment | NotTestable:
         facts = evidence.numerics["facts"]
@@ -59,12 +59,7 @@ class TrialClaim(BaseClaim):
 
     @property
     def judges(self) -> Mapping[EvidenceKind, Judge]:
-        return {"measured": Judge(self._measured, self._threshold.rule)}
-
-    @property
-    def _threshold(self) -> Threshold:
-        what = f"the share of seeds at which {describe_trial(self.trial)} trains ({TRIAL_SIZE})"
-        return Threshold(what, 50, self.trains, " %", is_ratio=False)
+        return {"measured": Judge(self._measured, MORE)}
 
     def _measured(self, evidence: Evidence) -> Assessment | NotTestable:
         trial = next((trial for trial in evidence.numerics["trials"] if trial["name"] == self.trial), None)
@@ -75,7 +70,8 @@ class TrialClaim(BaseClaim):
         if not margin_means_something(100 * SHORTFALL, float32):
             little = f"float32 itself reaches {float32:.1%}: to be within {100 * SHORTFALL:g} pp of it shows little"
             return Assessment("inconclusive", little, measured)
-        return self._threshold.judge(100 * share.low, 100 * share.high, measured, "")
+        threshold = Threshold(50, is_least=self.trains, unit=" % of seeds")
+        return threshold.judge(100 * share.low, 100 * share.high, measured, is_ratio=False)
 
 
 class SampleClaim(ThresholdClaim):
@@ -86,16 +82,7 @@ class SampleClaim(ThresholdClaim):
 
     @property
     def judges(self) -> Mapping[EvidenceKind, Judge]:
-        rule = self._threshold.rule
-        agreeing = "(all tries of one value have no interval; at six of them the value counts)"
-        return {"measured": Judge(self._measured, rule._replace(confirmed=f"{rule.confirmed} {agreeing}"))}
-
-    @property
-    def _threshold(self) -> Threshold:
-        what, unit = SAMPLES[self.sample.partition(".")[0]]
-        limit = self.at_least or self.at_most or 0.0
-        unit = unit.removesuffix("s") if limit == 1 else unit
-        return Threshold(what, limit, self.at_least is not None, unit, is_ratio=False)
+        return {"measured": Judge(self._measured, MORE)}
 
     def _measured(self, evidence: Evidence) -> Assessment | NotTestable:
         values = evidence.numerics["samples"].get(self.sample)
@@ -103,13 +90,17 @@ class SampleClaim(ThresholdClaim):
             return NotTestable("this study did not try it", TRIED)
         average = mean(values)
         measured = describe_sample(self.sample, average, len(values))
+        _, unit = SAMPLES[self.sample.partition(".")[0]]
+        threshold = self.threshold(unit)
+        if threshold.limit == 1:
+            threshold = threshold._replace(unit=unit.removesuffix("s"))
         if len(values) == 1 or len(set(values)) > 1:
             lack = f"{len(values)} tries give no interval"
-            return self._threshold.judge(average.low, average.high, measured, lack)
+            return threshold.judge(average.low, average.high, measured, lack, is_ratio=False)
         # All tries gave one value: an interval of the mean has no width, and the share of tries that give it decides.
-        holds, share = self._threshold.holds(values[0]), proportion(len(values), len(values))
+        holds, share = threshold.holds(values[0]), proportion(len(values), len(values))
         told = (
-            f"all {len(values)} tries gave one value, {'' if holds else 'not '}{self._threshold.side}; so would at "
+            f"all {len(values)} tries gave one value, {'' if holds else 'not '}{threshold.words}; so would at "
             f"least {100 * share.low:.0f} % of further tries"
         )
         if share.low <= 0.5:

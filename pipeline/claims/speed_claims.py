@@ -6,7 +6,7 @@ from typing import Literal
 
 from pipeline.claims.claim import Assessment, EvidenceKind, Judge, PairClaim
 from pipeline.claims.evidence import Evidence
-from pipeline.claims.thresholds import Threshold, ThresholdClaim
+from pipeline.claims.thresholds import ThresholdClaim
 from pipeline.claims.wording import describe_kernels, describe_ratio, describe_speedup, failed_runs
 from pipeline.statistics.intervals import Ratio
 from pipeline.study.configuration import Name
@@ -25,36 +25,28 @@ class SpeedupClaim(PairClaim, ThresholdClaim):
 
     @property
     def judges(self) -> Mapping[EvidenceKind, Judge]:
-        rule = self._threshold.rule
-        if self._says_effect:
-            rule = rule._replace(
-                confirmed=f"{rule.confirmed}, and, if the interval of the baseline over itself leaves out 1, the "
-                "speedup further from 1 than that"
-            )
         more = "More launches, which narrow the interval: a larger speed.budget_seconds makes them."
-        return {"measured": Judge(self._measured, rule, more)}
-
-    @property
-    def _threshold(self) -> Threshold:
-        return Threshold("the speedup", self.at_least or self.at_most or 1.0, self.at_least is not None)
-
-    @property
-    def _says_effect(self) -> bool:
-        """Tell whether the claim is of a difference, which chance could feign, and not that there is none."""
-        return self._threshold.limit >= 1 if self._threshold.is_least else self._threshold.limit < 1
+        return {"measured": Judge(self._measured, more)}
 
     def _measured(self, evidence: Evidence) -> Assessment:
-        pair = self.pair(evidence)
+        """Judge by the interval of the speedup.
+
+        A difference, which chance could feign, is none if the baseline over itself differs from 1 by as much. A claim
+        that there is no difference has nothing to fear from chance.
+        """
+        pair, threshold = self.pair(evidence), self.threshold()
         speedup = pair.epoch_speedup if self.with_validation else pair.speedup
         measured = describe_speedup(pair, self.with_validation)
         if speedup.low is None and (bound := pair.speedup_at_most) is not None:
-            found = self._threshold.judge(0.0, bound, measured, "")
-            return found._replace(reason=f"runs of {self.candidate} were ended as too slow")
+            return threshold.judge(0.0, bound, measured)._replace(
+                reason=f"runs of {self.candidate} were ended as too slow"
+            )
         lack = "no interval: one of the two did not train through two launches"
-        found = self._threshold.judge(speedup.low, speedup.high, measured, lack)
+        found = threshold.judge(speedup.low, speedup.high, measured, lack)
         chance = evidence.comparison.turns_of(self.benchmark).baseline_again
-        says_so = self._says_effect and found.verdict in ("reproduced", "in direction only")
-        if says_so and _is_off_one(chance) and _distance(speedup) <= _distance(chance):
+        says_effect = threshold.limit >= 1 if threshold.is_least else threshold.limit < 1
+        holds = found.verdict in ("reproduced", "in direction only")
+        if says_effect and holds and _is_off_one(chance) and _distance(speedup) <= _distance(chance):
             by_chance = f"no more than the baseline differs from itself: {describe_ratio(chance)}"
             found = Assessment("inconclusive", by_chance, measured)
         return found._replace(reason=found.reason + failed_runs(pair) + describe_kernels(pair))

@@ -1,12 +1,46 @@
-"""Set an interval beside a threshold, and say by which rule."""
+"""Set an interval beside a threshold."""
 
-from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 from pydantic import model_validator
 
-from pipeline.claims.claim import Assessment, BaseClaim, Rule
+from pipeline.claims.claim import Assessment, BaseClaim
 from pipeline.study.configuration import PositiveFloat
+
+
+class Threshold(NamedTuple):
+    """Hold the least or the most that something measured is said to be."""
+
+    limit: float
+    is_least: bool
+    unit: str = "×"
+
+    def holds(self, value: float) -> bool:
+        return value >= self.limit if self.is_least else value <= self.limit
+
+    @property
+    def words(self) -> str:
+        """Say where a value that holds lies, as in "at 2× or above"."""
+        return f"at {self.limit:g}{self.unit} or {'above' if self.is_least else 'below'}"
+
+    def judge(
+        self, low: float | None, high: float | None, measured: str, lack: str = "", is_ratio: bool = True
+    ) -> Assessment:
+        """Compare an interval with the threshold; `lack` says why there is none.
+
+        A ratio on the right side of 1 that misses the threshold has the direction alone.
+        """
+        if low is None or high is None:
+            return Assessment("inconclusive", lack, measured)
+        limit, low_holds, high_holds = f"{self.limit:g}{self.unit}", self.holds(low), self.holds(high)
+        if low_holds and high_holds:
+            return Assessment("reproduced", f"the whole interval lies {self.words}", measured)
+        if low_holds or high_holds:
+            return Assessment("inconclusive", f"the interval reaches from below {limit} to above it", measured)
+        right, wrong = ("above", "below") if self.is_least else ("below", "above")
+        if is_ratio and (low > 1 if self.is_least else high < 1):
+            return Assessment("in direction only", f"the whole interval lies {right} 1 and {wrong} {limit}", measured)
+        return Assessment("not reproduced", f"the whole interval lies {wrong} {limit}", measured)
 
 
 class ThresholdClaim(BaseClaim):
@@ -21,46 +55,5 @@ class ThresholdClaim(BaseClaim):
             raise ValueError(f"claims ({self.id}): give one threshold, at_least or at_most.")
         return self
 
-
-@dataclass(frozen=True)
-class Threshold:
-    """Hold the least or the most that `what` is said to be. A ratio on the right side of 1 alone has the direction."""
-
-    what: str
-    limit: float
-    is_least: bool
-    unit: str = "×"
-    is_ratio: bool = True
-
-    @property
-    def has_direction(self) -> bool:
-        return self.is_ratio and (self.limit > 1 if self.is_least else self.limit < 1)
-
-    @property
-    def side(self) -> str:
-        """Say where a value that holds lies, as in "at 2× or above"."""
-        return f"at {self.limit:g}{self.unit} or {'above' if self.is_least else 'below'}"
-
-    @property
-    def rule(self) -> Rule:
-        interval, limit = f"the whole interval of {self.what}", f"{self.limit:g}{self.unit}"
-        right, wrong, less = ("above", "below", "less") if self.is_least else ("below", "above", "more")
-        rule = Rule(f"{interval} lies {self.side}", f"{interval} lies {wrong} {limit}", subject=interval)
-        if not self.has_direction:
-            return rule
-        direction = f"{interval} lies {right} 1 and {wrong} {limit}"
-        return rule._replace(refuted=f"{rule.refuted} and reaches 1 or {less}", direction=direction)
-
-    def holds(self, value: float) -> bool:
-        return value >= self.limit if self.is_least else value <= self.limit
-
-    def judge(self, low: float | None, high: float | None, measured: str, lack: str) -> Assessment:
-        """Compare an interval with the threshold; `lack` says why there is none."""
-        if low is None or high is None:
-            return Assessment("inconclusive", lack, measured)
-        low_holds, high_holds = self.holds(low), self.holds(high)
-        has_direction = self.has_direction and (low > 1 if self.is_least else high < 1)
-        reaches = f"the interval reaches from below {self.limit:g}{self.unit} to above it"
-        return self.rule.decide(
-            low_holds and high_holds, not (low_holds or high_holds), measured, reaches, has_direction
-        )
+    def threshold(self, unit: str = "×") -> Threshold:
+        return Threshold(self.at_least or self.at_most or 0.0, self.at_least is not None, unit)

@@ -173,10 +173,8 @@ def test_that_there_is_no_gain_is_no_effect_that_chance_could_feign():
     same = comparison(0.98, 1.009).model_copy(update={"turns": [off]})
     no_gain = {name: value for name, value in SPEEDUP.items() if name != "at_least"} | {"at_most": 1.05}
     assert judged(no_gain, same).verdict == "reproduced"
-    assert "of the baseline over itself" not in judged(no_gain, same).rule
     gain = SPEEDUP | {"at_least": 1.05}
     assert judged(gain, same).verdict == "not reproduced"
-    assert "of the baseline over itself" in judged(gain, same).rule
 
 
 def test_a_source_that_timed_whole_epochs_is_judged_by_whole_epochs():
@@ -401,8 +399,6 @@ def test_a_claim_is_judged_only_on_the_hardware_it_is_made_for(hardware, testabl
         ({"max_memory_gb": 17.2}, Hardware("nvidia_gpu", "V100", 7.0), False),
         ({"min_memory_gb": 8.0}, Hardware("nvidia_gpu", "V100", 7.0, memory_bytes=2**34), True),
         ({"min_memory_gb": 8.0}, Hardware("nvidia_gpu", "GTX", 7.0, memory_bytes=2**32), False),
-        ({"name": "V100-SXM2"}, Hardware("nvidia_gpu", "Tesla V100-SXM2-16GB", 7.0), True),
-        ({"name": "V100-SXM2"}, Hardware("nvidia_gpu", "H200", 9.0), False),
     ],
 )
 def test_other_needs(needs, hardware, testable):

@@ -41,7 +41,7 @@ def write_published(folder: Path, campaign: str, finished_at: str, seconds: floa
     (folder / "comparison.json").write_text(comparison.model_dump_json())
     (folder / "params.yaml").write_text(yaml.safe_dump(study.model_dump(mode="json")))
     verdict = {"id": "a", "source": "S", "verdict": "reproduced", "reason": "", "published": "2×", "measured": None}
-    verdict |= {"said_by": "source", "evidence": "measured", "rule": "", "would_change": ""}
+    verdict |= {"said_by": "source", "evidence": "measured", "would_change": None}
     ours = verdict | {"id": "b", "said_by": "us", "verdict": "not reproduced"}  # which no page counts
     (folder / "verdicts.json").write_text(json.dumps([verdict, ours]))
     status = {"exit_code": 0, "advice": {"wide": "Stay <b>calm</b>."}, "headlines": {}, "verdicts": {}, "runs": {}}
