@@ -2,8 +2,9 @@
 
 import argparse
 
+from pipeline.claims.accuracy_claims import judge_equivalence
 from pipeline.claims.evidence import read_comparison
-from pipeline.claims.wording import what_settles
+from pipeline.comparison.schema import Comparison, Pair
 from pipeline.study.schema import load_study
 from stages import run
 
@@ -12,6 +13,12 @@ def main(_: argparse.Namespace) -> None:
     comparison = read_comparison(load_study())
     for pair in comparison.pairs:
         print(what_settles(comparison, pair))
+
+
+def what_settles(comparison: Comparison, pair: Pair) -> str:
+    """Tell on which side of the margin a pair's accuracy lies, or how many seeds would tell."""
+    _, reason = judge_equivalence(comparison, pair)
+    return f"{pair.benchmark}: {pair.candidate} beside {pair.baseline}: {pair.equivalence.outcome}; {reason}."
 
 
 if __name__ == "__main__":

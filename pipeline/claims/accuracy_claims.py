@@ -7,7 +7,7 @@ from typing import Literal
 from pipeline.claims.claim import Assessment, EvidenceKind, Judge, PairClaim, VariantClaim, Verdict
 from pipeline.claims.evidence import Evidence
 from pipeline.claims.wording import count_seeds, describe_difference, describe_plan, failed_runs, plain
-from pipeline.comparison.schema import Pair
+from pipeline.comparison.schema import Comparison, Pair
 from pipeline.statistics.equivalence import margin_means_something
 from pipeline.statistics.intervals import MIN_SEEDS, Interval, Mean, proportion
 from pipeline.study.configuration import Name, PositiveFloat
@@ -28,14 +28,13 @@ class AccuracyClaim(PairClaim):
 
     def _measured(self, evidence: Evidence) -> Assessment:
         pair = self.pair(evidence)
-        accuracy = evidence.comparison.variant(pair.benchmark, pair.baseline).test_accuracy.mean
-        verdict, reason = _judge_equivalence(pair, accuracy)
+        verdict, reason = judge_equivalence(evidence.comparison, pair)
         return Assessment(verdict, reason, f"test accuracy {describe_difference(pair)} beside {pair.baseline}")
 
 
-def _judge_equivalence(pair: Pair, baseline_accuracy: float | None) -> tuple[Verdict, str]:
-    """Judge by the equivalence test; `baseline_accuracy` in [0, 1] is the mean over the baseline's completed runs."""
-    test = pair.equivalence
+def judge_equivalence(comparison: Comparison, pair: Pair) -> tuple[Verdict, str]:
+    """Judge by the equivalence test, unless runs failed or are near to chance."""
+    test, baseline_accuracy = pair.equivalence, comparison.variant(pair.benchmark, pair.baseline).test_accuracy.mean
     margin = f"±{test.margin_pp:g} pp"
     diverged, baseline_diverged = (each.get("diverged", 0) for each in (pair.failures, pair.baseline_failures))
     if diverged and baseline_diverged and proportion(diverged, diverged + baseline_diverged).low <= 0.5:
@@ -55,7 +54,10 @@ def _judge_equivalence(pair: Pair, baseline_accuracy: float | None) -> tuple[Ver
     if test.is_decided:
         return "reproduced", f"{test.outcome} within {margin} (TOST {_p_value(test.p_value_holm)}{holm})"
     if test.spread_pp is None:
-        return "inconclusive", f"no interval from {count_seeds(pair.num_seeds)} that both completed"
+        return (
+            "inconclusive",
+            f"no interval from {count_seeds(pair.num_seeds)} that both completed, {MIN_SEEDS} are needed",
+        )
     if test.p_value is None:
         return "inconclusive", "they differ by the same at every seed, which gives no test"
     if test.outcome == "different":

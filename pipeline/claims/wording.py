@@ -6,11 +6,11 @@ A name that a study gives, of a benchmark or a variant, stays as it is.
 import math
 from typing import Any, get_args
 
-from pipeline.comparison.schema import Comparison, Pair
+from pipeline.comparison.schema import Pair
 from pipeline.numbers import estimate, interval, listed, number
 from pipeline.numerics.facts import SAMPLES, TRIALS
-from pipeline.statistics.equivalence import MAX_SEEDS, Equivalence, margin_means_something, num_seeds_needed
-from pipeline.statistics.intervals import MIN_SEEDS, Mean, Ratio
+from pipeline.statistics.equivalence import MAX_SEEDS, Equivalence, num_seeds_needed
+from pipeline.statistics.intervals import Mean, Ratio
 from pipeline.study.recipe import OptimizerName
 
 # How a run ended, as in "3 of 6 runs …".
@@ -33,17 +33,11 @@ _OTHER_KEYS = {
 # A benchmark's settings by their key path where the path itself would not say enough.
 _SETTINGS = {
     "image_size": "width of an image",
-    "learning_rate_rule.decay": "decay of the learning rate",
     "learning_rate_rule.scaling": "scaling of the learning rate with the batch",
-    "model.batch_norm_momentum": "momentum of batch normalisation",
-    "model.depth": "factor of the model's depth",
     "model.name": "model",
     "model.number": "EfficientNet's number",
-    "model.squeeze_excite": "kind of squeeze and excitation",
     "model.units": "width of the dense layers",
-    "model.width": "factor of the model's width",
     "num_epochs": "number of epochs",
-    "optimizer.learning_rate": "learning rate",
     "optimizer.name": "optimizer",
     "split.num_train_examples": "number of training images",
     "split.num_validation_examples": "number of validation images",
@@ -125,24 +119,6 @@ def describe_plan(test: Equivalence) -> str:
         if_none = num_seeds_needed(test.spread_pp, test.margin_pp, test.num_candidates) if test.spread_pp else None
         return f"{told}; if it is zero, {count_seeds(if_none)} would" if if_none else told
     return f"{count_seeds(test.num_seeds_needed)} would tell, if they go on as these"
-
-
-def what_settles(comparison: Comparison, pair: Pair) -> str:
-    """Tell how many seeds would show on which side of the margin a pair's accuracy lies, or that no number would."""
-    test, difference = pair.equivalence, pair.accuracy_difference_pp
-    accuracy = comparison.variant(pair.benchmark, pair.baseline).test_accuracy.mean or 0.0
-    if not margin_means_something(test.margin_pp, accuracy):
-        told = "so near to chance no number of seeds would tell"
-    elif pair.failures or pair.baseline_failures:
-        told = "runs failed, the rest is a selection, and no number of seeds would tell"
-    elif test.is_decided:
-        told = "decided"
-    elif difference.low95 is None:
-        told = f"{MIN_SEEDS} seeds that differ are the least to plan from"
-    else:
-        told = describe_plan(test)
-    where = f"{pair.benchmark}: {pair.candidate} beside {pair.baseline}, within ±{test.margin_pp:g} pp"
-    return f"{where}: {test.outcome}{', beyond it' * test.is_beyond}; {told}."
 
 
 def failed_runs(pair: Pair) -> str:

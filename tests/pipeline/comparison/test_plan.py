@@ -7,10 +7,10 @@ import pytest
 from comparisons import comparison
 from conftest import REPOSITORY
 
-from pipeline.claims.wording import what_settles
 from pipeline.comparison.finished_speeds import read_circumstances
 from pipeline.errors import InputError
 from pipeline.statistics.equivalence import num_seeds_needed
+from stages.plan import what_settles
 
 
 def plan(cwd) -> subprocess.CompletedProcess[str]:
@@ -32,11 +32,11 @@ def test_every_pair_has_a_line(rendered):
     assert sorted(line.partition(" beside")[0] for line in lines)[:2] == ["narrow: float32_2x", "wide: float32_2x"]
 
 
-def settles(mean=0.0, outcome="inconclusive", beyond=None, accuracy=0.9, failures=None, low95=-1.0) -> str:
+def settles(mean=0.0, outcome="inconclusive", beyond=None, accuracy=0.9, failures=None, spread_pp=0.35) -> str:
     """What settles a pair whose differences have a spread of 0.35 pp, one of four candidates within ±1 pp."""
     found = comparison(accuracy=accuracy, failures=failures)
-    difference = found.pairs[0].accuracy_difference_pp.model_copy(update={"mean": mean, "low95": low95})
-    test = {"outcome": outcome, "spread_pp": 0.35, "beyond_p_value_holm": beyond, "num_candidates": 4}
+    difference = found.pairs[0].accuracy_difference_pp.model_copy(update={"mean": mean})
+    test = {"outcome": outcome, "spread_pp": spread_pp, "beyond_p_value_holm": beyond, "num_candidates": 4}
     test |= {"num_seeds_needed": num_seeds_needed(0.35, 1.0, 4, mean)}
     test = found.pairs[0].equivalence.model_copy(update=test)
     return what_settles(
@@ -47,12 +47,12 @@ def settles(mean=0.0, outcome="inconclusive", beyond=None, accuracy=0.9, failure
 @pytest.mark.parametrize(
     ("how", "words"),
     [
-        ({"outcome": "equivalent"}, "equivalent; decided"),
-        ({"outcome": "different", "beyond": 0.01}, "different, beyond it; decided"),
-        ({"accuracy": 0.05}, "near to chance no number"),
-        ({"failures": {"diverged": 1}}, "runs failed"),
-        ({"low95": None}, "3 seeds that differ are the least"),
-        ({"mean": 0.8}, f"inconclusive; {num_seeds_needed(0.35, 1.0, 4, 0.8)} seeds would"),
+        ({"outcome": "equivalent"}, "equivalent within ±1 pp"),
+        ({"outcome": "different", "beyond": 0.01}, "different; the difference lies beyond ±1 pp"),
+        ({"accuracy": 0.05}, "itself reaches 5.0%"),
+        ({"failures": {"diverged": 1}}, "diverged at 1 seed"),
+        ({"spread_pp": None}, "3 are needed"),
+        ({"mean": 0.8}, f"; {num_seeds_needed(0.35, 1.0, 4, 0.8)} seeds would"),
         ({"mean": 1.0}, "not even 1,000 seeds would tell"),
     ],
 )
