@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pipeline.claims.evidence import read_compiled_evidence
 from pipeline.claims.schema import CLAIMS, load_claims
-from pipeline.publication.matrix import target_pages
+from pipeline.publication.matrix import compiled_columns
 from pipeline.publication.published import read_published
 from pipeline.publication.site import build_site
 from pipeline.report.rendering import PROJECT
@@ -16,7 +16,7 @@ def main(arguments: argparse.Namespace) -> None:
     folders = sorted(path for path in arguments.reports.glob("*") if path.is_dir())
     published = [read_published(folder) for folder in folders]
     claims = load_claims(PROJECT / CLAIMS)
-    compiled = target_pages(*read_compiled_evidence(PROJECT), claims)
+    compiled = compiled_columns(*read_compiled_evidence(PROJECT), claims)
     build_site(published, arguments.site, arguments.address, claims, compiled)
     studies = f"{len(published)} published stud{'ies' if len(published) != 1 else 'y'}"
     print(f"{arguments.site / 'index.html'}: {studies}, and what compilers say of {len(compiled)} devices")

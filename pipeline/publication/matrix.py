@@ -1,4 +1,4 @@
-"""Lay out what is known of every claim: claims as rows, and a column for each published study and each compiler."""
+"""Lay out what is known of every claim: claims as rows, one verdict of each, and a column for each published study."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -8,31 +8,34 @@ from typing import Any, NamedTuple
 from pipeline.claims.claim import Assessment
 from pipeline.claims.guards import recipe_differences
 from pipeline.claims.schema import Claim, Claims
-from pipeline.compiled.schema import CompiledProgram, CompiledTarget
+from pipeline.compiled.schema import CompiledTarget
 from pipeline.errors import InputError
 from pipeline.files.untrusted import excerpt
+from pipeline.numbers import listed
 from pipeline.publication.published import COMPILED_PAGES, Published
 from pipeline.study.variant import Variant
 
 _CLAIM = re.compile("[a-z0-9-]{1,100}")
 NO_EVIDENCE, COMPILED = "none", "compiled"
-SETTLED = ("reproduced", "in direction only", "not reproduced")
+STRONGEST_FIRST = ("measured", COMPILED, "counted", NO_EVIDENCE)
+OPEN = ("inconclusive", "not this recipe", "not testable here")
 Recipes = Mapping[str, Mapping[str, Any]]
 
 
 class Cell(NamedTuple):
-    """Hold one verdict, on what evidence, and where its report shows it."""
+    """Hold one verdict, on what evidence and why, and where its report shows it."""
 
     verdict: str
     evidence: str
     found: str
+    reason: str
     href: str
 
 
 class Column(NamedTuple):
     """Hold what one study, or one compiler, found; `cells` by claim. `href` leads to all of it.
 
-    A compiler's column is about hardware that nothing ran on, and has no date.
+    `made` is what a compiler answered for hardware that nothing ran on; it has no date.
     """
 
     name: str
@@ -41,26 +44,13 @@ class Column(NamedTuple):
     about: str
     href: str
     cells: Mapping[str, Cell]
-    is_compiled: bool = False
-
-
-class TargetPage(NamedTuple):
-    """Hold a target's column, all that its compiler answered, and the reason of each verdict by claim."""
-
-    column: Column
-    made: CompiledTarget
-    reasons: Mapping[str, str]
-
-    @property
-    def steps(self) -> list[CompiledProgram]:
-        """List the training steps that were compiled, the smaller before the larger."""
-        return sorted(self.made.programs, key=lambda step: (step.benchmark, step.numbers, step.batch_size))
+    made: CompiledTarget | None = None
 
 
 class ClaimRow(NamedTuple):
-    """Hold a claim: its source and words, whether we ask it beyond that source, and a cell or None for each column.
+    """Hold a claim: its source and words, whether we ask it beyond that source, and its one verdict.
 
-    It is settled on `num_settled` devices, and holds on `num_holding` of them.
+    `because` says whose verdict it is. `studies` and `compilers` are those that say something, the latest first.
     """
 
     claim: str
@@ -68,17 +58,48 @@ class ClaimRow(NamedTuple):
     statement: str
     published: str
     asked_by_us: bool
-    cells: list[Cell | None]
-    num_holding: int
-    num_settled: int
-
-    @property
-    def is_definition(self) -> bool:
-        return any(cell.verdict == "definition" for cell in self.cells if cell)
+    studies: list[tuple[Column, Cell]]
+    compilers: list[tuple[Column, Cell]]
+    verdict: str
+    because: str
 
     @property
     def evidence(self) -> list[str]:
-        return sorted({cell.evidence for cell in self.cells if cell})
+        return sorted({cell.evidence for _, cell in (*self.studies, *self.compilers)})
+
+    @property
+    def compiled(self) -> str:
+        """Count the devices for which the claim holds, of those whose compiler decides it."""
+        settled = [cell.verdict for _, cell in self.compilers if cell.verdict not in OPEN]
+        return f"{settled.count('reproduced')} of {len(settled)}" if settled else "open" if self.compilers else ""
+
+
+def one_verdict(found: Sequence[tuple[Column, Cell]]) -> tuple[str, str]:
+    """Return one verdict over all studies that found something, latest first, and say whose it is.
+
+    It is that of the strongest evidence that settles the claim; a study that has another recipe has no evidence. Where
+    two such studies disagree the verdict is inconclusive. Of a profile's campaigns on a device the latest counts.
+    """
+    latest: dict[tuple[str, str], tuple[str, Cell]] = {}
+    for column, cell in found:
+        latest.setdefault((column.device, column.about), (column.name, cell))
+    strongest, is_open = min(_weakness(cell) for _, cell in latest.values())
+    by_verdict: dict[str, list[str]] = {}
+    for name, cell in latest.values():
+        if _weakness(cell)[0] == strongest:
+            by_verdict.setdefault(cell.verdict, []).append(name)
+    undecided = [] if is_open else by_verdict.pop("inconclusive", [])
+    verdict, names = next(iter(by_verdict.items()))
+    if STRONGEST_FIRST[strongest] == NO_EVIDENCE:
+        return verdict, next(cell.reason for _, cell in latest.values() if cell.verdict == verdict)
+    if len(by_verdict) > 1:
+        told = listed(f"{each} by {listed(names)}" for each, names in by_verdict.items())
+        return "inconclusive", f"studies disagree: {told}"
+    return verdict, f"by {listed(names)}" + (f"; inconclusive by {listed(undecided)}" if undecided else "")
+
+
+def _weakness(cell: Cell) -> tuple[int, bool]:
+    return STRONGEST_FIRST.index(cell.evidence), cell.verdict in OPEN
 
 
 def column_of(published: Published) -> Column:
@@ -93,7 +114,8 @@ def column_of(published: Published) -> Column:
         if not _CLAIM.fullmatch(found.id):
             raise InputError(f"{page}: a claim is named {excerpt(found.id)!a}. Names have small letters, digits and -")
         text = (found.evidence and found.measured) or found.reason
-        cells[found.id] = Cell(found.verdict, found.evidence or NO_EVIDENCE, text, f"{page}#claim-{found.id}")
+        href = f"{page}#claim-{found.id}"
+        cells[found.id] = Cell(found.verdict, found.evidence or NO_EVIDENCE, text, found.reason, href)
     about = f"profile {published.study.profile}"
     return Column(published.name, status.device, status.finished_at[:10], about, page, cells)
 
@@ -106,27 +128,31 @@ class _Compiled(NamedTuple):
     variants: Mapping[str, Variant]
 
 
-def target_pages(compiled: Sequence[CompiledTarget], recipes: Recipes, claims: Claims) -> list[TargetPage]:
-    """Return a page for each target whose compiler, asked alone, decides at least one of the claims.
+def compiled_columns(compiled: Sequence[CompiledTarget], recipes: Recipes, claims: Claims) -> list[Column]:
+    """Return a column for each target whose compiler, asked alone, decides at least one of the claims.
 
     Args:
         recipes: those that were compiled, by benchmark.
     """
-    pages = []
+    columns = []
     for made in compiled:
         page = f"{COMPILED_PAGES}/{made.target}.html"
         asked = {claim.id: _judge(claim, claims, made, recipes) for claim in claims.claims}
-        found = {name: assessment for name, assessment in asked.items() if assessment}
         cells = {
             # The name of the target stands above it.
-            name: Cell(verdict, COMPILED, (measured or reason).removeprefix(f"{made.title}: "), f"{page}#claim-{name}")
-            for name, (verdict, reason, measured) in found.items()
+            name: Cell(
+                found.verdict,
+                COMPILED,
+                (found.measured or found.reason).removeprefix(f"{made.title}: "),
+                found.reason,
+                f"{page}#claim-{name}",
+            )
+            for name, found in asked.items()
+            if found
         }
         about = f"compiled by JAX {made.versions['jax']}" if "jax" in made.versions else "compiled"
-        if cells:
-            column = Column(made.target, made.title, "", about, page, cells, is_compiled=True)
-            pages.append(TargetPage(column, made, {name: each.reason for name, each in found.items()}))
-    return pages
+        columns.append(Column(made.target, made.title, "", about, page, cells, made))
+    return [column for column in columns if column.cells]
 
 
 def _judge(claim: Claim, claims: Claims, made: CompiledTarget, recipes: Recipes) -> Assessment | None:
@@ -138,34 +164,22 @@ def _judge(claim: Claim, claims: Claims, made: CompiledTarget, recipes: Recipes)
     return found if isinstance(found, Assessment) else None
 
 
-def rows_of(columns: Sequence[Column], claims: Claims, published: Sequence[Published]) -> list[ClaimRow]:
-    """Return a row for each claim that a column judges: this project's claims in their order, then those of others.
+def rows_of(studies: Sequence[Published], compiled: Sequence[Column], claims: Claims) -> list[ClaimRow]:
+    """Return a row for each claim that somebody judges: this project's in their order, then those of others.
 
-    `columns` stand latest first: of several studies on one device the latest counts that settles the claim.
+    `studies` stand latest first.
     """
-    ours = {each.id: (each.source, each.statement, each.published, each.said_by == "us") for each in claims.claims}
-    theirs = {
-        each.id: (each.source, each.id, each.published, each.said_by == "us")
-        for study in published
-        for each in study.verdicts
-    }
-    return [
-        _row(name, *text, columns)
-        for name, text in (ours | {name: text for name, text in theirs.items() if name not in ours}).items()
-        if any(name in column.cells for column in columns)
-    ]
-
-
-def _row(name: str, source: str, statement: str, published: str, by_us: bool, columns: Sequence[Column]) -> ClaimRow:
-    settled: dict[str, str] = {}
-    for column in columns:
-        cell = column.cells.get(name)
-        # What a compiler says of other hardware settles nothing on the device of a study that quotes it.
-        if cell and cell.verdict in SETTLED and (cell.evidence == COMPILED) == column.is_compiled:
-            settled.setdefault(column.device, cell.verdict)
-    cells = [column.cells.get(name) for column in columns]
-    holding = list(settled.values()).count("reproduced")
-    return ClaimRow(name, source, statement, published, by_us, cells, holding, len(settled))
+    columns = [column_of(study) for study in studies]
+    told = {each.id: (each.source, each.id, each.published, each.said_by) for s in studies for each in s.verdicts}
+    ours = {each.id: (each.source, each.statement, each.published, each.said_by) for each in claims.claims}
+    rows = []
+    for name in [*ours, *(name for name in told if name not in ours)]:
+        found, compilers = ([(of, of.cells[name]) for of in some if name in of.cells] for some in (columns, compiled))
+        if found or compilers:
+            source, statement, published, said_by = ours.get(name) or told[name]
+            verdict = one_verdict(found or compilers)
+            rows.append(ClaimRow(name, source, statement, published, said_by == "us", found, compilers, *verdict))
+    return rows
 
 
 def by_source(rows: Sequence[ClaimRow], claims: Claims) -> dict[str, list[ClaimRow]]:
@@ -177,15 +191,11 @@ def by_source(rows: Sequence[ClaimRow], claims: Claims) -> dict[str, list[ClaimR
     return {title: of_source for title, of_source in found.items() if of_source}
 
 
-def changes(row: ClaimRow, columns: Sequence[Column]) -> list[str]:
-    """Say in words where a verdict changed from one campaign to the next of the same profile and device.
-
-    `columns` stand latest first.
-    """
+def changes(row: ClaimRow) -> list[str]:
+    """Say in words where a verdict changed from one campaign to the next of the same profile and device."""
     series: dict[tuple[str, str], list[tuple[Column, Cell]]] = {}
-    for column, cell in reversed(list(zip(columns, row.cells, strict=True))):
-        if cell:
-            series.setdefault((column.device, column.about), []).append((column, cell))
+    for column, cell in reversed(row.studies):
+        series.setdefault((column.device, column.about), []).append((column, cell))
     return [
         f"{device}, {about}: {before.verdict} on {first.date}, {after.verdict} on {second.date}"
         for (device, about), points in series.items()

@@ -2,10 +2,9 @@
 
 import re
 import time
-from collections import Counter
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -55,10 +54,9 @@ class Published(NamedTuple):
         return self.folder.name
 
     @property
-    def counts(self) -> dict[str, int]:
-        """Count the verdicts on published claims."""
-        published = [each.verdict for each in self.verdicts if each.said_by == "source"]
-        return dict(Counter(verdict for verdict in published if verdict != "definition").most_common())
+    def runs(self) -> list[dict[str, Any]]:
+        """Return none: the rows of runs lie in the archive."""
+        return []
 
 
 def read_published(folder: Path) -> Published:

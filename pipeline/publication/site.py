@@ -2,23 +2,25 @@
 
 import hashlib
 import shutil
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import jinja2
 
 from pipeline.claims.schema import Claims
 from pipeline.comparison.schema import Pair, VariantStatistics
 from pipeline.compiled.answers import NUMBERS
 from pipeline.errors import InputError
-from pipeline.files.characters import shown_value
 from pipeline.files.writing import partial_of, whole
-from pipeline.publication.matrix import TargetPage, by_source, changes, column_of, rows_of
+from pipeline.publication.matrix import Column, by_source, changes, column_of, rows_of
 from pipeline.publication.published import CLAIM_PAGES, COMPILED_PAGES, FILES, PAGES, Published
 from pipeline.report import figures
+from pipeline.report.answers import answers, why_not_subtracted
+from pipeline.report.claim_rows import ORDER
+from pipeline.report.reporting import PARTS, template_environment
+from pipeline.report.words import benchmark_name
 
-TEMPLATES = Path(__file__).parents[2] / "report" / "site"
+TEMPLATES = (PARTS / "site", PARTS / "template", PARTS)
 
 
 class _Point(NamedTuple):
@@ -30,7 +32,7 @@ class _Point(NamedTuple):
 
 
 def build_site(
-    published: Sequence[Published], site: Path, address: str, claims: Claims, compiled: Sequence[TargetPage] = ()
+    published: Sequence[Published], site: Path, address: str, claims: Claims, compiled: Sequence[Column] = ()
 ) -> None:
     """Write the site of the studies to the folder `site`.
 
@@ -48,14 +50,19 @@ def build_site(
             if path.is_relative_to(folder) or folder.is_relative_to(path):
                 raise InputError(f"{site} would take the place of the published study {folder}. Name another folder")
     studies = sorted(published, key=lambda study: (study.status.finished_at, study.name), reverse=True)
-    columns = [*map(column_of, studies), *(page.column for page in compiled)]
-    rows = rows_of(columns, claims, studies)
-    loader = jinja2.FileSystemLoader([TEMPLATES, TEMPLATES.parent / "template"])
-    environment = jinja2.Environment(
-        loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, finalize=shown_value
-    )
-    environment.globals |= {"studies": studies, "latest": studies[0], "address": address.rstrip("/")}
-    environment.globals |= {"columns": columns, "rows": rows, "groups": by_source(rows, claims)}
+    rows = rows_of(studies, compiled, claims)
+    longest = max(studies, key=lambda study: sum(each.completed.count for each in study.comparison.variants))
+    counts = Counter(row.verdict for row in rows if not row.asked_by_us)
+    environment = template_environment(TEMPLATES, longest.study, claims)
+    environment.globals |= {
+        "studies": studies,
+        "columns": [column_of(study) for study in studies],
+        "compiled": compiled,
+        "address": address.rstrip("/"),
+        "rows": rows,
+        "groups": by_source(rows, claims),
+        "counts": {verdict: counts[verdict] for verdict in ORDER if counts[verdict]},
+    }
     with whole(site) as partial:
 
         def write(name: str, template: str, **values: Any) -> None:
@@ -66,17 +73,31 @@ def build_site(
 
         partial.mkdir()
         for name in PAGES:
-            write(name, f"{name}.j2", histories=histories(studies))
+            write(name, f"{name}.j2", histories=histories(studies), longest=longest, answers=_answers(longest))
         for row in rows:
-            write(f"{CLAIM_PAGES}/{row.claim}.html", "claim.html.j2", row=row, changes=changes(row, columns))
-        for page in compiled:
-            write(page.column.href, "target.html.j2", page=page, numbers=NUMBERS, **page._asdict())
-            answers = partial / COMPILED_PAGES / f"{page.made.target}.json"
-            answers.write_text(page.made.model_dump_json(indent=2) + "\n", encoding="utf-8")
+            write(f"{CLAIM_PAGES}/{row.claim}.html", "claim.html.j2", row=row, changes=changes(row))
+        for column in compiled:
+            if made := column.made:
+                write(column.href, "target.html.j2", column=column, made=made, numbers=NUMBERS)
+                told = made.model_dump_json(indent=2) + "\n"
+                (partial / COMPILED_PAGES / f"{column.name}.json").write_text(told, encoding="utf-8")
         for study in studies:
             (partial / study.name).mkdir()
             for name in FILES:  # and nothing else that a stranger's folder holds or links to
                 shutil.copyfile(study.folder / name, partial / study.name / name, follow_symlinks=False)
+
+
+def _answers(study: Published) -> list[dict[str, Any]]:
+    """Return the answer for each benchmark, as on the first screen of the study's report."""
+    return [
+        {
+            "name": benchmark_name(study, benchmark),
+            "advice": study.status.advice.get(benchmark, ""),
+            "rows": [row for row in answers(study, benchmark) if row.is_first],
+            "why_not_subtracted": why_not_subtracted(study, benchmark),
+        }
+        for benchmark in study.study.benchmarks
+    ]
 
 
 def histories(studies: Sequence[Published]) -> list[dict[str, Any]]:

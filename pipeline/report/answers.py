@@ -13,7 +13,7 @@ from pipeline.claims.wording import (
 )
 from pipeline.comparison.schema import Pair, VariantStatistics
 from pipeline.numbers import digits, interval
-from pipeline.report.results import Results
+from pipeline.report.results import Compared, Results
 from pipeline.report.words import describe_variant
 from pipeline.statistics.equivalence import margin_means_something
 
@@ -68,7 +68,7 @@ class Answer(NamedTuple):
         return f"{told} ({self.note})" if self.note else told
 
 
-def answers(results: Results, benchmark: str) -> list[Answer]:
+def answers(results: Compared, benchmark: str) -> list[Answer]:
     """Return a row for each variant of `benchmark`: the baseline, its policy, then the others, by batch."""
     variants = results.study.variants_of(benchmark)
     baseline = results.study.comparison.baseline
@@ -98,7 +98,7 @@ def near_chance(results: Results, benchmark: str) -> float | None:
     return accuracy
 
 
-def why_not_subtracted(results: Results, benchmark: str) -> str:
+def why_not_subtracted(results: Compared, benchmark: str) -> str:
     """Say why differences are not those of the accuracies beside them: both variants ran fewer seeds; else nothing."""
     baseline = results.study.comparison.baseline
     pairs = [pair for pair in results.comparison.pairs if (pair.benchmark, pair.baseline) == (benchmark, baseline)]

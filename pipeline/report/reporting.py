@@ -1,7 +1,7 @@
 """From stored results to the parts of the report. It computes nothing that is not stored; it arranges."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -10,6 +10,7 @@ import jinja2
 from markupsafe import Markup
 
 from pipeline.claims.acceleration import DEVICES, device_of
+from pipeline.claims.schema import Claims
 from pipeline.claims.wording import describe_sample, plain
 from pipeline.files.characters import escape_deceptive, shown_value
 from pipeline.machine.hardware import hardware_of
@@ -29,6 +30,7 @@ from pipeline.report.elsewhere import hardware_elsewhere
 from pipeline.report.results import Results
 from pipeline.report.words import benchmark_name, describe_variant, short_names
 from pipeline.statistics import intervals
+from pipeline.study.schema import Study
 
 PARTS = Path(__file__).parents[2] / "report"
 SPLIT = "notebook_split.num_trained_on"
@@ -37,20 +39,7 @@ SECTIONS = ("answer", "judgements", "measurements", "arithmetic", "hardware", "e
 
 def parts(results: Results) -> Callable[[str], str]:
     """Return a function that gives the HTML of a part of the report: the macro of that name in report/parts.html."""
-    loader = jinja2.FileSystemLoader(PARTS)
-    environment = jinja2.Environment(
-        loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, finalize=shown_value
-    )
-    environment.filters |= {
-        "spread": mean_and_spread,
-        "plain": plain,
-        "variant": describe_variant,
-        "value": number,
-        "digits": lambda value: UNKNOWN if value is None else digits(value),
-        "estimate": _estimate,
-        "span": span,
-        "prose": _prose(results),
-    }
+    environment = template_environment([PARTS], results.study, results.claims)
     names = {benchmark: benchmark_name(results, benchmark) for benchmark in results.study.benchmarks}
     short = short_names(results)
     module = environment.get_template("parts.html").make_module(
@@ -91,6 +80,28 @@ def parts(results: Results) -> Callable[[str], str]:
     return lambda name: str(getattr(module, name)())
 
 
+def template_environment(folders: Sequence[Path], study: Study, claims: Claims) -> jinja2.Environment:
+    """Return what renders templates in `folders`: everything is escaped, and numbers and names are as the report's."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(folders),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        finalize=shown_value,
+    )
+    environment.filters |= {
+        "spread": mean_and_spread,
+        "plain": plain,
+        "variant": describe_variant,
+        "value": number,
+        "digits": lambda value: UNKNOWN if value is None else digits(value),
+        "estimate": _estimate,
+        "span": span,
+        "prose": _prose(study, claims),
+    }
+    return environment
+
+
 def _estimate(found: Any, how: str, unit: str = "") -> str:
     """Write a ratio, mean or difference with its interval; a dash where it is unknown."""
     value = found.ratio if hasattr(found, "ratio") else found.mean
@@ -98,12 +109,11 @@ def _estimate(found: Any, how: str, unit: str = "") -> str:
     return UNKNOWN if value is None else estimate(value, *ends, how, unit)
 
 
-def _prose(results: Results) -> Callable[[str], Markup]:
+def _prose(study: Study, claims: Claims) -> Callable[[str], Markup]:
     """Return a filter: names of policies, variants and benchmarks become code, and an interval stays on its line.
 
     A name that is a word, as float32 is, becomes code only where it stands alone.
     """
-    study, claims = results.study, results.claims
     names = {*POLICIES, *study.benchmarks, *study.variants, *claims.benchmarks, *claims.variants}
     no_words = sorted((name for name in names if not name.isalnum()), key=len, reverse=True)
     pattern = re.compile(rf"(?<![\w.])({'|'.join(map(re.escape, no_words))})(?!\w|\.\w)")

@@ -1,8 +1,9 @@
 """Read everything that a report prints, and check that its parts are of one study."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, create_model
 
@@ -27,6 +28,17 @@ from pipeline.records.schema import Disturbance, EpochRecord, RunRecord
 from pipeline.study.schema import Study, load_study
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
+
+
+class Compared(Protocol):
+    """Hold what the answers of a study are made of."""
+
+    @property
+    def study(self) -> Study: ...
+    @property
+    def comparison(self) -> Comparison: ...
+    @property
+    def runs(self) -> Sequence[dict[str, Any]]: ...
 
 
 class Results(NamedTuple):

@@ -1,7 +1,7 @@
 """Words that only the report has: what a variant sets, and what a benchmark trains on what."""
 
 from pipeline.numbers import number
-from pipeline.report.results import Results
+from pipeline.report.results import Compared, Results
 from pipeline.study.benchmark import Dense, EfficientNet
 from pipeline.study.variant import Variant
 
@@ -30,7 +30,7 @@ def describe_variant(variant: Variant) -> str:
     return ", ".join(words for words, is_told in told.items() if is_told)
 
 
-def benchmark_name(results: Results, benchmark: str) -> str:
+def benchmark_name(results: Compared, benchmark: str) -> str:
     """Name a benchmark for people, as in "MNIST, dense network of 64 units"."""
     recipe = results.study.benchmarks[benchmark]
     model, dataset = recipe.model, DATASETS.get(recipe.dataset, recipe.dataset)

@@ -11,7 +11,7 @@ from conftest import REPOSITORY
 
 from pipeline.claims.evidence import read_compiled_evidence
 from pipeline.claims.schema import load_claims
-from pipeline.publication.matrix import target_pages
+from pipeline.publication.matrix import compiled_columns
 from pipeline.publication.published import FILES, in_archive, read_published
 from pipeline.publication.publishing import publish
 from pipeline.publication.site import build_site
@@ -35,7 +35,7 @@ def site(written_out, tmp_path_factory) -> Path:
         for name in FILES:
             shutil.copyfile(root / in_archive(name), folder / name)
     claims = load_claims(root / "claims.yaml")
-    compiled = target_pages(*read_compiled_evidence(REPOSITORY), claims)
+    compiled = compiled_columns(*read_compiled_evidence(REPOSITORY), claims)
     published = [read_published(folder) for folder in folders]
     build_site(published, root / "site", "https://example.org", claims, compiled)
     return root / "site"
@@ -73,16 +73,14 @@ def test_no_text_lies_over_another_at_any_width(site, tmp_path, name):
 
 
 def test_filters_work_without_a_script(site, tmp_path):
-    """The rules of the style alone hide rows and columns: a choice is made here, and nothing listens to it."""
+    """The rules of the style alone hide rows: a choice is made here, and nothing listens to it."""
     script = """
         const shown = (selector) => [...document.querySelectorAll(selector)].filter((e) => e.offsetParent).length;
-        const rows = ".matrix tr[data-evidence]", counts = {all: shown(rows), columns: shown(".matrix thead th")};
+        const rows = ".matrix tr[data-evidence]", counts = {all: shown(rows)};
         const choose = (id) => { document.getElementById(id).checked = true; };
         choose("source-1"); counts.source = shown(rows); choose("source-all");
         choose("evidence-counted"); counts.counted = shown(rows);
         counts.others = shown(".matrix tr[data-evidence]:not([data-evidence~=counted])"); choose("evidence-all");
-        choose("device-1"); counts.device = shown(".matrix thead th");
-        choose("device-2"); counts.target = shown(".matrix thead th"); choose("device-all");
         return {...counts, again: shown(rows)};
     """
     found = evaluate(tmp_path, site / "index.html", script, "--window-size=1280,1500")
@@ -90,12 +88,30 @@ def test_filters_work_without_a_script(site, tmp_path):
     assert 0 < found["source"] < found["all"]
     assert 0 < found["counted"] < found["all"]
     assert found["others"] == 0
-    assert found["columns"] == 2 + 2 + len(list((site / "compiled").glob("*.html"))) > 8
-    assert (found["device"], found["target"]) == (2 + 2, 2 + 1)
+
+
+def test_the_answer_is_on_the_first_screen(site, tmp_path):
+    """The tables of both benchmarks end above 1,000 px at 1,280 and above 1,800 at 420."""
+    script = """
+        const frame = document.createElement("iframe");
+        frame.style = `position: absolute; left: 0; top: 0; height: 2000px; border: 0`;
+        frame.srcdoc = "<!doctype html>" + document.documentElement.outerHTML.replace(/<script[^]*?<.script>/g, "");
+        document.body.append(frame);
+        await new Promise((done) => { frame.onload = done; });
+        return [1280, 420].map((width) => {
+            frame.style.width = `${width}px`;
+            const tables = [...frame.contentDocument.querySelectorAll(".results")];
+            return [tables.length, tables.at(-1).getBoundingClientRect().bottom];
+        });
+    """
+    wide, narrow = evaluate(tmp_path, site / "index.html", script, "--window-size=1300,2000")
+    assert (wide[0], narrow[0]) == (2, 2)
+    assert wide[1] < 1000
+    assert narrow[1] < 1800
 
 
 def test_the_whole_matrix_is_seen_at_one_glance(site, tmp_path):
-    """Two studies and every target stand side by side, and a verdict is told by its sign and its colour."""
+    """Two studies and the compilers stand side by side, and a verdict is told by its sign and its colour."""
     script = """
         const scroller = document.querySelector(".scroll:has(.matrix)");
         const look = (verdict) => {
@@ -103,11 +119,13 @@ def test_the_whole_matrix_is_seen_at_one_glance(site, tmp_path):
             const sign = getComputedStyle(cell.querySelector(".verdict"), "::before").content;
             return [getComputedStyle(cell).backgroundColor, sign];
         };
-        return {hidden: scroller.scrollWidth - scroller.clientWidth, looks: ["reproduced", "not-reproduced",
-            "inconclusive", "not-testable-here"].map(look)};
+        return {hidden: scroller.scrollWidth - scroller.clientWidth,
+            compiled: document.querySelectorAll(".matrix td:last-child a").length,
+            looks: ["reproduced", "not-reproduced", "inconclusive", "not-testable-here"].map(look)};
     """
     found = evaluate(tmp_path, site / "index.html", script, "--window-size=1280,1500")
     assert found["hidden"] <= 0
+    assert found["compiled"] > 0
     colours, signs = zip(*found["looks"], strict=True)
     assert len(set(colours)) == len(set(signs)) == 4
 
