@@ -21,14 +21,3 @@ def test_every_finding_has_the_number_and_the_evidence_of_a_published_verdict():
         assert found["evidence"] == verdict["evidence"], row
         assert found["number"] in verdict["measured"], row
         assert f'id="claim-{found["claim"]}"' in report.read_text(encoding="utf-8"), row
-
-
-def test_the_first_sentences_of_the_readme_are_of_a_published_study():
-    text = (REPOSITORY / "README.md").read_text(encoding="utf-8").split("\n\n")[2]
-    report = re.search(r"\]\((docs/reports/[^)]+)\)", text)
-    assert report, text
-    verdicts = json.loads((REPOSITORY / report[1] / "verdicts.json").read_text())
-    intervals = re.findall(r"\[[−+\d.]+, [−+\d.]+\]", text)
-    assert intervals
-    for interval in intervals:
-        assert any(interval in (verdict["measured"] or "") for verdict in verdicts), interval

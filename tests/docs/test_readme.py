@@ -1,0 +1,81 @@
+"""The README's tables and its picture are those of the first screen of a published report."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+from conftest import REPOSITORY
+
+from pipeline.numbers import digits
+from pipeline.publication.archive import unpack
+from pipeline.publication.recomputing import remake
+from pipeline.report.answers import Answer, answers
+from pipeline.report.figures import answer_charts
+from pipeline.report.reporting import accuracy_curves
+from pipeline.report.results import Results, load_results
+from pipeline.report.words import benchmark_name
+
+ARCHIVE = REPOSITORY / "docs" / "reports" / "evening-2-cores" / "crate.zip"
+PICTURE = REPOSITORY / "docs" / "answer.svg"
+SIZE = re.compile(r'width="([\d.]+)pt" height="([\d.]+)pt"')
+GAP, HEADING = 20, 24
+# Text and lines of a chart take the colour of what is around it: an image has no page around it.
+COLOURS = "svg{color:#1f2328;background:#fff}@media(prefers-color-scheme:dark){svg{color:#e6edf3;background:#0d1117}}"
+
+
+@pytest.fixture(scope="module")
+def evening(tmp_path_factory) -> Results:
+    root = Path(tmp_path_factory.mktemp("evening"), "study")
+    unpack(ARCHIVE, root)
+    remake(root)
+    return load_results(root)
+
+
+def first_rows(results: Results, benchmark: str) -> list[Answer]:
+    return [row for row in answers(results, benchmark) if row.is_first]
+
+
+def test_its_tables_are_those_of_the_published_study(evening):
+    text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    for benchmark in evening.study.benchmarks:
+        lines = []
+        for row in first_rows(evening, benchmark):
+            accuracy, seconds, peak = row.found.test_accuracy.mean, row.found.turn_epoch_seconds, row.peak_memory_bytes
+            assert accuracy is not None
+            assert seconds is not None
+            assert peak is not None
+            cells = [row.words, f"{100 * accuracy:.2f} %", row.difference, f"{digits(seconds)} s", row.speed]
+            lines.append("| " + " | ".join([*cells, f"{peak / 2**20:,.0f} MiB"]) + " |\n")
+        assert "".join(lines) in text
+
+
+def test_its_picture_is_of_the_published_study(evening):
+    """Each benchmark has a row: the time of an epoch beside accuracy by epoch. UPDATE_PICTURES=1 draws it again."""
+    drawn = picture(evening)
+    if os.environ.get("UPDATE_PICTURES"):
+        PICTURE.write_text(drawn, encoding="utf-8")
+    assert PICTURE.read_text(encoding="utf-8") == drawn
+
+
+def picture(results: Results) -> str:
+    """Return the first two charts of every benchmark's answer as one SVG file."""
+    inside, top, right = [], 0.0, 0.0
+    for benchmark in results.study.benchmarks:
+        name = benchmark_name(results, benchmark)
+        inside.append(f'<text x="0" y="{top + 12:.1f}" font-size="11" fill="currentColor">{name}</text>')
+        charts = answer_charts(benchmark, first_rows(results, benchmark), accuracy_curves(results, benchmark))
+        left = bottom = 0.0
+        for chart in charts[:2]:
+            found = SIZE.search(chart)
+            assert found
+            width, height = map(float, found.groups())
+            placed = f'x="{left:.1f}" y="{top + HEADING:.1f}" width="{width}" height="{height}"'
+            inside.append(SIZE.sub(placed, chart, count=1))
+            left, bottom = left + width + GAP, top + HEADING + height
+        top, right = bottom + GAP, max(right, left - GAP)
+    size = f'width="{right:.0f}" height="{top:.0f}" viewBox="-6 -4 {right + 12:.1f} {top:.1f}"'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" {size} '
+        f'font-family="DejaVu Sans, sans-serif"><style>{COLOURS}</style>\n' + "\n".join(inside) + "\n</svg>\n"
+    )
