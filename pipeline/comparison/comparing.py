@@ -38,7 +38,7 @@ def compare_runs(root: Path = Path()) -> tuple[Comparison, dict[str, str]]:
     files = {
         "comparison.json": comparison.model_dump_json(indent=2) + "\n",
         "agreement.json": _json([each.model_dump() for each in agreements(study, comparison.pairs, runs, labels)]),
-        "summary.json": _json(summarise(comparison)),
+        **{f"{name}.json": _json(values) for name, values in summarise(study, comparison).items()},
         "environments.json": _json(_environments(runs)),
         "runs.csv": _csv(_rows(study, runs)),
         "epochs.csv": _csv(

@@ -1,27 +1,43 @@
-"""A study in plain numbers, for `dvc metrics show`, `dvc metrics diff` and `dvc plots`."""
+"""A study in plain numbers: a few for `dvc metrics show` and `dvc metrics diff`, every pair for `dvc plots`."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from pipeline.comparison.schema import Comparison, Pair
+from pipeline.study.schema import Study
 
-# Digits after the point in `summary.json`.
-_OF_VARIANT = {"completed_runs": 0, "test_accuracy": 5, "epoch_seconds": 4}
-_OF_PAIR = {"speedup": 4, "speedup_low": 4, "speedup_high": 4, "accuracy_difference_pp": 3, "memory_ratio": 4}
+# Digits after the point. Each quantity is a file of its own: DVC shows a row a file, and a terminal is 80 columns wide.
+METRICS = {"accuracy_difference_pp": 3, "speedup": 4, "test_accuracy": 5, "turn_epoch_seconds": 4}
 
 
-def summarise(comparison: Comparison) -> dict[str, dict[str, dict[str, float]]]:
-    """Return numbers by benchmark and variant; an unknown one is left out, because DVC can't subtract it."""
-    numbers: dict[str, dict[str, dict[str, float]]] = {}
-    for variant in comparison.variants:
-        row: dict[str, Any] = {
-            "completed_runs": variant.completed.count,
-            "test_accuracy": variant.test_accuracy.mean,
-            "epoch_seconds": variant.epoch_seconds.ratio,
+def summarise(study: Study, comparison: Comparison) -> dict[str, dict[str, float]]:
+    """Return numbers by quantity and benchmark; an unknown one is left out, because DVC can't subtract it.
+
+    They are those of the first mixed policy at the baseline's batch.
+    """
+    numbers: dict[str, dict[str, float]] = {name: {} for name in METRICS}
+    for pair in _mixed_pairs(study, comparison):
+        found = comparison.variant(pair.benchmark, pair.candidate)
+        row = {
+            "accuracy_difference_pp": pair.accuracy_difference_pp.mean,
+            "speedup": pair.speedup.ratio,
+            "test_accuracy": found.test_accuracy.mean,
+            "turn_epoch_seconds": found.turn_epoch_seconds,
         }
-        numbers.setdefault(variant.benchmark, {})[variant.variant] = _rounded(row, _OF_VARIANT)
-    for row in table(comparison):
-        numbers[row["benchmark"]].setdefault(row["variant"], {}).update(_rounded(row, _OF_PAIR))
+        for name, value in row.items():
+            if value is not None:
+                numbers[name][pair.benchmark] = round(value, METRICS[name])
     return numbers
+
+
+def _mixed_pairs(study: Study, comparison: Comparison) -> Iterator[Pair]:
+    """Return the first mixed policy of each benchmark at the baseline's batch, beside the baseline."""
+    baseline = study.comparison.baseline
+    for benchmark in study.benchmarks:
+        variants = study.variants_of(benchmark)
+        batch = variants[baseline].batch_multiplier
+        mixed = [name for name, of in variants.items() if (of.policy[:6], of.batch_multiplier) == ("mixed_", batch)]
+        yield from [pair for name in mixed if (pair := comparison.find(benchmark, name, baseline))][:1]
 
 
 def table(comparison: Comparison) -> list[dict[str, Any]]:
@@ -54,7 +70,3 @@ def _name(comparison: Comparison, pair: Pair) -> str:
     """Name the candidate, and for a further pair also its baseline."""
     known = pair == comparison.find(pair.benchmark, pair.candidate)
     return pair.candidate if known else f"{pair.candidate}_against_{pair.baseline}"
-
-
-def _rounded(row: dict[str, Any], digits: dict[str, int]) -> dict[str, float]:
-    return {name: round(row[name], places) for name, places in digits.items() if row[name] is not None}

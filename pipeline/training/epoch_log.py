@@ -1,4 +1,4 @@
-"""Scalars and histograms of every epoch, for TensorBoard."""
+"""Scalars of every epoch for TensorBoard, by the names that `epochs.csv` and the plots of DVC have; histograms."""
 
 import shutil
 from pathlib import Path
@@ -19,7 +19,7 @@ class EpochLog:
 
     def write(self, epoch: EpochRecord) -> None:
         """Call it after an epoch, outside the timed window."""
-        for name, value in epoch.model_dump(exclude={"epoch"}).items():
+        for name, value in epoch.model_dump(exclude={"epoch", "since_start"}).items():
             if value is not None:
                 self._writer.add_scalar(name, value, epoch.epoch)
         for variable, values in zip(self._model.weights, self._model.get_weights(), strict=True):

@@ -297,11 +297,10 @@ def test_further_pairs_have_a_baseline_of_their_own(runs):
     assert pair.equivalence.num_candidates == 1
     assert comparison.find("wide", "mixed_2x").baseline == "float32"
     assert comparison.find("narrow", "mixed_2x", "float32_2x") is None
-    summary = summarise(comparison)
-    assert summary["wide"]["mixed_2x"]["speedup"] == pytest.approx(16)
-    assert summary["wide"]["mixed_2x_against_float32_2x"]["speedup"] == pytest.approx(8)
+    assert summarise(small_study(), comparison)["speedup"]["wide"] == 4
     rows = {(row["benchmark"], row["variant"]): row for row in table(comparison)}
     assert rows["wide", "mixed_2x_against_float32_2x"]["speedup"] == pair.speedup.ratio
+    assert rows["wide", "mixed_2x"]["speedup"] == pytest.approx(16)
     assert rows["wide", "mixed_2x"]["accuracy_difference_pp_low"] == pytest.approx(0)
 
 
