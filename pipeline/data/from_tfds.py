@@ -1,7 +1,7 @@
 """Read the images and labels of any data set of TFDS, some at a time: none has to fit into memory."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,7 +46,8 @@ def read_tfds(name: str, source: DatasetSource) -> FromTfds:
     builder = _builder(source)
     features = _features(where, builder.info, source)
     _download(source, builder)
-    counts = _num_examples(where, builder.info, source)
+    rows = cut(where, source, builder.info.splits)
+    counts = {part: sum(len(of) for _, of in rows[part]) for part in rows}
     batches = {
         part: _batches(f"{where}.{part}", builder, split, features, source.image_size)
         for part, split in (("train", source.train), ("test", source.test))
@@ -123,26 +124,33 @@ def _features(where: str, info: Any, source: DatasetSource) -> _Features:
     return _Features(names[0], names[1], image.shape, label.names)
 
 
-def _num_examples(where: str, info: Any, source: DatasetSource) -> dict[str, int]:
-    """Count the examples of both splits, and refuse splits that share any."""
-    files: dict[str, list[tuple[str, int, int]]] = {}
-    counts = {}
+def cut(where: str, source: DatasetSource, splits: Mapping[str, Any]) -> dict[str, list[tuple[str, range]]]:
+    """Return the rows that the study's splits take of each of a data set's own, by part; refuse parts that share any.
+
+    Args:
+        splits: TFDS's facts about the data set's own splits.
+    """
+    import tensorflow_datasets as tfds
+
+    found: dict[str, list[tuple[str, range]]] = {}
     for part, split in (("train", source.train), ("test", source.test)):
         try:
-            found = info.splits[split]
-            files[part] = [(file.filename, file.skip, file.skip + file.take) for file in found.file_instructions]
-        except ValueError as error:
-            known = ", ".join(info.splits)
-            raise InputError(
-                f"{where}.{part}: {source.tfds} has splits {known}. {str(error).splitlines()[0]}"
-            ) from None
-        counts[part] = found.num_examples
-        if not counts[part]:
+            pieces = tfds.core.ReadInstruction.from_spec(split).to_absolute(splits)
+        except (AssertionError, ValueError) as error:
+            reason = str(error).splitlines()[0]
+            raise InputError(f"{where}.{part}: {source.name} has splits {', '.join(splits)}. {reason}") from None
+        found[part] = [
+            (piece.splitname, range(splits[piece.splitname].num_examples)[piece.from_ : piece.to]) for piece in pieces
+        ]
+        if not any(rows for _, rows in found[part]):
             raise InputError(f"{where}.{part}: {split!r} has no example.")
-    for file, start, stop in files["train"]:
-        if any(file == other and start < last and first < stop for other, first, last in files["test"]):
+    for of, rows in found["train"]:
+        if any(
+            of == other and range(max(rows.start, more.start), min(rows.stop, more.stop))
+            for other, more in found["test"]
+        ):
             raise InputError(f"{where}: {source.train!r} and {source.test!r} have examples in common.")
-    return counts
+    return found
 
 
 def _batches(where: str, builder: Any, split: str, features: _Features, image_size: int | None) -> Iterable[Part]:

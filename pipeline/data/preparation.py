@@ -4,14 +4,13 @@ import hashlib
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from pipeline.data import hosts
 from pipeline.data.bundled import read_bundled
 from pipeline.data.datasets import DATA
-from pipeline.data.from_tfds import read_tfds
+from pipeline.data.from_tfds import cut, read_tfds
 from pipeline.data.known import KNOWN, Part, class_names
 from pipeline.errors import InputError
 from pipeline.files.writing import whole
@@ -67,33 +66,18 @@ def _selected(where: str, parts: dict[str, Part], source: DatasetSource) -> dict
     """Return the examples that the splits `train` and `test` of the study name, and refuse splits that share any."""
     if (source.train, source.test) == ("train", "test"):
         return parts
-    import tensorflow_datasets as tfds  # for its language of splits
+    import tensorflow_datasets as tfds
 
-    infos: Any = {
+    splits = {
         part: tfds.core.SplitInfo(name=part, shard_lengths=[len(labels)], num_bytes=0)
         for part, (_, labels) in parts.items()
     }
-    rows: dict[str, list[tuple[str, int]]] = {}
-    for part, split in (("train", source.train), ("test", source.test)):
-        try:
-            cuts = tfds.core.ReadInstruction.from_spec(split).to_absolute(infos)
-        except (AssertionError, ValueError) as error:
-            raise InputError(
-                f"{where}.{part}: {source.name} has splits train, test. {str(error).splitlines()[0]}"
-            ) from None
-        rows[part] = [
-            (cut.splitname, row) for cut in cuts for row in range(len(parts[cut.splitname][1]))[cut.from_ : cut.to]
-        ]
-        if not rows[part]:
-            raise InputError(f"{where}.{part}: {split!r} has no example.")
-    if set(rows["train"]) & set(rows["test"]):
-        raise InputError(f"{where}: {source.train!r} and {source.test!r} have examples in common.")
     return {
         part: (
-            np.stack([parts[of][0][row] for of, row in chosen]),
-            np.array([parts[of][1][row] for of, row in chosen]),
+            np.concatenate([parts[of][0][rows.start : rows.stop] for of, rows in chosen]),
+            np.concatenate([parts[of][1][rows.start : rows.stop] for of, rows in chosen]),
         )
-        for part, chosen in rows.items()
+        for part, chosen in cut(where, source, splits).items()
     }
 
 
