@@ -124,11 +124,8 @@ def _quota_seconds() -> float | None:
 
 
 def _thermal_events() -> int | None:
-    counts = list(_readable(Path("/sys").glob(THROTTLE_COUNTS)))
-    return sum(counts) if counts else None
-
-
-def _readable(paths: Iterator[Path]) -> Iterator[int]:
-    for path in paths:
+    counts = []
+    for path in Path("/sys").glob(THROTTLE_COUNTS):
         with contextlib.suppress(OSError, ValueError):
-            yield int(path.read_text(encoding="utf-8"))
+            counts.append(int(path.read_text(encoding="utf-8")))
+    return sum(counts) if counts else None

@@ -45,7 +45,7 @@ def describe(
         "runtime": runtime,
         "lock_sha256": hashlib.sha256(lock.read_bytes()).hexdigest() if lock.exists() else None,
         "image": image_identity(),
-        "git_commit": _git("rev-parse", "HEAD"),
+        "git_commit": _git_commit(),
         "load_average": os.getloadavg()[0],
     }
 
@@ -60,9 +60,9 @@ def _identified(accelerators: Sequence[Mapping[str, str]]) -> list[dict[str, Any
     ]
 
 
-def _git(*arguments: str) -> str | None:
+def _git_commit() -> str | None:
     try:
-        return subprocess.run(["git", *arguments], capture_output=True, text=True, check=True).stdout.strip()
+        return subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return None
 

@@ -12,8 +12,6 @@ import pynvml
 
 # What decides whether a CPU multiplies 16-bit floats in hardware, by the names Linux gives.
 CPU_FEATURES = ("avx2", "avx512f", "avx512_bf16", "avx512_fp16", "amx_bf16", "amx_fp16")
-
-
 TPU_PCI_DEVICES = ("0x0027", "0x0056", "0x005e", "0x0062", "0x0063", "0x006f", "0x0076")
 
 
@@ -41,9 +39,7 @@ def hardware_of(environments: Sequence[dict[str, Any]]) -> Hardware:
             compute_capability=float(capability) if capability else None,
             memory_bytes=accelerator.get("memory_bytes"),
         )
-    features = environment.get("cpu_features")
-    name = environment["cpu"] or environment["machine"]
-    return Hardware("cpu", name, cpu_features=None if features is None else tuple(features))
+    return _cpu(environment["cpu"] or environment["machine"], environment.get("cpu_features"))
 
 
 def this_machine() -> Hardware:
@@ -52,8 +48,10 @@ def this_machine() -> Hardware:
         return gpu
     if has_tpu():
         return Hardware("tpu", "TPU")
-    features = cpu_features()
-    name = cpu_model() or platform.machine()
+    return _cpu(cpu_model() or platform.machine(), cpu_features())
+
+
+def _cpu(name: str, features: Sequence[str] | None) -> Hardware:
     return Hardware("cpu", name, cpu_features=None if features is None else tuple(features))
 
 
