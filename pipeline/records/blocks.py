@@ -5,12 +5,12 @@ A block is some steps of one variant, and what they took.
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from pipeline.files.untrusted import Untrusted
 from pipeline.records.environment import as_environment
 from pipeline.records.measured import Seconds, Share
-from pipeline.records.planned import Count
+from pipeline.records.planned import Count, Part
 from pipeline.records.schema import Outcome
 
 REPEAT = "baseline_again"  # the baseline in a second process of each launch: what chance alone does
@@ -23,7 +23,7 @@ EndReason = Literal[
 ]  # why a measurement has no more blocks
 
 
-class Block(BaseModel):
+class Block(Part):
     """The message of a process after some steps of training and, in some blocks and outside their time, of prediction.
 
     `wall_seconds` are device-synchronised, `cpu_seconds` those of all threads of the process; both are of the training
@@ -34,8 +34,6 @@ class Block(BaseModel):
     `num_gpu_processes` is the largest number of processes on one of its GPUs after the block, this one included. Where
     there is another one, the block tells nothing of speed.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     outcome: Outcome
     num_steps: Count = 0

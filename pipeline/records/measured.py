@@ -7,9 +7,9 @@ import math
 from collections.abc import Iterator
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
-from pipeline.records.planned import Count
+from pipeline.records.planned import Count, Part
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Seconds = Annotated[float, Field(ge=0, le=1e9)]
@@ -35,10 +35,8 @@ _TrainLoss = Annotated[float, AfterValidator(of_float32)]
 _TestLoss = Annotated[float, AfterValidator(mean_cross_entropy)]
 
 
-class Measured(BaseModel):
+class Measured(Part):
     """Hold a part of the record. Unknown is None, also what a run that ended early did not get to."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     @classmethod
     def columns(cls) -> dict[str, str]:

@@ -10,13 +10,17 @@ from pipeline.study.variant import LossScale
 Count = Annotated[int, Field(ge=0, le=2**63 - 1)]
 
 
-class Planned(BaseModel):
+class Part(BaseModel):
+    """Hold a part of what a run leaves behind: refuse unknown keys, and take no NaN for a number."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Planned(Part):
     """The settings of one run: what the study varies, and what all its runs share.
 
     Runs may be compared where each was made as the study plans it: `planned(study, record.key) == record.planned`.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     campaign: str
     engine: str

@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from pipeline.files.untrusted import Sha256
 from pipeline.records.environment import as_environment
 from pipeline.records.measured import Memory, Scores, Seconds, Share, Times, mean_cross_entropy, of_float32
-from pipeline.records.planned import Count, Planned
+from pipeline.records.planned import Count, Part, Planned
 from pipeline.study.schema import RunKey
 from pipeline.study.variant import expected_dtypes
 
@@ -17,13 +17,11 @@ Outcome = Literal["completed", "diverged", "out_of_memory", "too_slow"]
 _MAY_DIVERGE = Field(allow_inf_nan=True)  # in the last epoch of a run that diverged
 
 
-class EpochRecord(BaseModel):
+class EpochRecord(Part):
     """One epoch. Accuracies in [0, 1]; unknown is None; `skipped_steps` counts from the start of the run.
 
     `since_start` counts from the start of the process: smaller than `epoch` after the run was resumed.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     epoch: Count
     since_start: Count
@@ -37,7 +35,7 @@ class EpochRecord(BaseModel):
     skipped_steps: Count | None
 
 
-class Disturbance(BaseModel):
+class Disturbance(Part):
     """Other work on the machine during training, and what held it back; None where it can't be seen.
 
     `other_cpu_share` is the share in [0, 1] of the machine's CPU time that was neither idle nor this run's: other
@@ -47,8 +45,6 @@ class Disturbance(BaseModel):
     processes seen on one of them, this run counted as one, `gpu_throttle_reasons` all reasons seen,
     `min_gpu_clock_mhz` the lowest clock of their multiprocessors.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     other_cpu_share: Share | None
     cpu_quota_seconds: float | None
@@ -85,15 +81,13 @@ def _instant(text: str) -> str:
     return text
 
 
-class RunRecord(BaseModel):
+class RunRecord(Part):
     """One run. Accuracies in [0, 1]; unknown is None, also what a run that ended early did not get to.
 
     `planned` repeats what the study said of the run; `num_epochs` is how many it trained.
     A `warm` run's process was forked from one that had imported the engine: its `times.startup_seconds` are fewer.
     `overflow` says what becomes of a step whose gradients are not finite: only a dynamic loss scale skips it.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     schema_version: Literal[9] = 9
     benchmark: str
