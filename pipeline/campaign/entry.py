@@ -7,14 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat
+from pydantic import BaseModel, ConfigDict, PositiveFloat
 
 from pipeline.comparison.pairing import device
 from pipeline.records.schema import RunRecord
 from pipeline.statistics.speeds import Speeds
 from pipeline.study.schema import RunKey, Study
-
-SCHEMA_VERSION: Literal[2] = 2
 
 
 class CampaignRun(BaseModel):
@@ -54,12 +52,12 @@ class CampaignEntry(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    schema_version: Literal[2] = SCHEMA_VERSION
+    schema_version: Literal[2] = 2
     campaign: str
     profile: str
     started_at: str
     made_on: dict[str, str]
-    made_for: dict[str, str] = Field(default_factory=dict)
+    made_for: dict[str, str]
     num_planned: int
     runs: list[CampaignRun]
     launches: list[CampaignLaunch]

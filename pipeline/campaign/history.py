@@ -10,8 +10,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from pipeline.campaign.entry import SCHEMA_VERSION, CampaignEntry, made_for
+from pipeline.campaign.entry import CampaignEntry, made_for
 from pipeline.errors import InputError
+from pipeline.files.untrusted import fault
 from pipeline.files.writing import write_whole
 from pipeline.study.schema import Study
 
@@ -29,7 +30,7 @@ def check_baseline(study: Study, ledger: Path = LEDGER) -> None:
     """
     asked = made_for(study)
     known = [_read(ledger / f"{name}.json") for names in _pinned(ledger).values() for name in names]
-    if known and all(old.made_for not in ({}, asked) for old in known):
+    if known and all(old.made_for != asked for old in known):
         raise InputError(
             f"the baseline, {known[-1].campaign}, is of {_words(known[-1].made_for)}; the study is of {_words(asked)}: "
             f"nothing would be compared. Pin a new baseline (take the old one out of {ledger / BASELINE}, commit, "
@@ -100,10 +101,4 @@ def _read(path: Path) -> CampaignEntry:
     except FileNotFoundError:
         raise InputError(f"{path} is missing: there is no such campaign in the ledger") from None
     except ValidationError as error:
-        first = error.errors()[0]
-        if first["loc"] == ("schema_version",):
-            raise InputError(
-                f"{path} has schema version {first['input']}, not {SCHEMA_VERSION}: it holds no launches to compare "
-                "speed with. Take it out of the ledger, and pin campaigns that have them"
-            ) from None
-        raise InputError(f"{path} is damaged ({first['msg']}). Get it back: git checkout {path}") from None
+        raise InputError(f"{path} is damaged ({fault(error)}). Get it back: git checkout {path}") from None

@@ -1,7 +1,6 @@
 """Campaigns made ready by several processes at once: one clone, seeds that nobody else has. Real git, and no DVC."""
 
 import hashlib
-import json
 import os
 import subprocess
 import sys
@@ -264,15 +263,6 @@ def test_a_baseline_of_another_class_of_machine_is_refused(tmp_path):
         check_baseline(other, tmp_path)
     assert "the baseline, old, is of engine" in str(refused.value)
     assert "Pin a new baseline" in str(refused.value)
-
-
-def test_a_baseline_of_before_this_was_noted_is_not_refused(tmp_path):
-    pinned(tmp_path)
-    path = tmp_path / "old.json"
-    values = json.loads(path.read_text())
-    del values["made_for"]
-    path.write_text(json.dumps(values))
-    check_baseline(small_study().model_copy(update={"devices": 4}), tmp_path)
 
 
 @pytest.mark.parametrize("runtime", ["cuda", "cuda-jax"])
