@@ -5,6 +5,7 @@ import csv
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import pytest
 import yaml
 from conftest import REPOSITORY, benchmark, small_study
 from engines.starting import ENGINES, PROBE, start
+from projects import PROFILE, STUB_ENVIRONMENT, dense_study, make_project
 
 FLEETING = {"train_seconds", "validation_seconds", "since_start"}
 NETWORKS = {"batch norm": 0, "dense": 1, "dense, the loop written out": 2}
@@ -153,3 +155,25 @@ def test_a_run_without_memory_leaves_the_terminal_as_it_was(project):
     assert (ended, b"out_of_memory" in shown) == (0, True), shown
     assert b"tracing" in shown  # the live line
     assert has_a_cursor(shown)
+
+
+def test_after_a_kill_the_next_repro_makes_what_is_unfinished(tmp_path):
+    study = dense_study(num_epochs=40) | {"datasets": {"mnist": {"bundled": "mnist"}}}
+    study["benchmarks"]["small_dense"]["evaluation_batch_size"] = 1000
+    project = tmp_path / "project"
+    make_project(project, study, PROFILE)
+    repro = [sys.executable, "-m", "dvc", "repro"]
+    how = {"cwd": project, "env": STUB_ENVIRONMENT | {"PYTHONPATH": "", "PYTHONUNBUFFERED": "1"}, "text": True}
+    subprocess.run([*repro, "train@0-small_dense-float32"], capture_output=True, check=True, **how)
+    mixed = project / "runs" / "small_dense" / "mixed" / "seed-0"
+    with subprocess.Popen([*repro, "train"], stdout=subprocess.PIPE, start_new_session=True, **how) as process:
+        next(line for line in process.stdout if "epoch 1/40" in line)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.stdout.read()
+    assert process.returncode != 0
+    assert not mixed.exists()
+
+    done = subprocess.run([*repro, "train"], capture_output=True, check=False, **how)
+    assert done.returncode == 0, done.stderr
+    assert re.findall(r"^Running stage '([^']+)'", done.stdout, re.MULTILINE) == ["train@0-small_dense-mixed"]
+    assert json.loads((mixed / "record.json").read_text())["outcome"] == "completed"

@@ -1,0 +1,159 @@
+"""What DVC would run again after a change, as it decides it for a study that is finished."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import chdir
+from pathlib import Path
+
+import pytest
+import yaml
+from conftest import benchmark
+from dvc.repo import Repo
+from projects import PROFILE, commit, dense_study, git, make_project
+
+STUDY = dense_study(num_epochs=2)
+STUDY["datasets"] = {name: {"bundled": name} for name in ("mnist", "cifar100_quick")}
+STUDY["benchmarks"]["in_colour"] = benchmark(units=8, image_size=32, dataset="cifar100_quick")
+STUDY["variants"]["mixed"]["benchmarks"] = ["small_dense"]
+STUDY["comparison"]["margin_pp"]["in_colour"] = 1.0
+DENSE_RUNS = {"train@0-small_dense-float32", "train@0-small_dense-mixed"}
+COLOUR_RUNS = {"train@0-in_colour-float32"}
+LEFT_OUT = {"train@0-in_colour-mixed"}  # what DVC's matrix has beyond the study; nothing changes it
+
+pytestmark = pytest.mark.filterwarnings("ignore:_NoneStep.value:DeprecationWarning")  # of pygtrie, which DVC uses
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Iterator[Path]:
+    """A clone of the project whose study DVC takes for finished: data and `inputs/` are real, the rest is a word."""
+    folder = tmp_path_factory.mktemp("clone") / "project"
+    make_project(folder, STUDY, PROFILE)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+        patch.delenv("PYTHONPATH", raising=False)  # the stages are the clone's own
+        with chdir(folder), Repo() as repo:
+            repo.reproduce("inputs")
+            for stage in repo.index.stages:
+                for output in stage.outs:
+                    path = Path(output.fs_path)
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    if not path.exists():
+                        path.write_text("made")
+            repo.commit(force=True)
+        commit(folder)
+        yield folder
+
+
+@pytest.fixture
+def project(finished) -> Iterator[Path]:
+    """The finished project, put back as it was after the test."""
+    yield finished
+    git(finished, "checkout", "--quiet", "--", ".")
+    with chdir(finished), Repo() as repo:
+        repo.checkout("inputs", force=True)
+
+
+def would_run(folder: Path, *targets: str, force: bool = False) -> list[str]:
+    with chdir(folder), Repo() as repo:
+        return [stage.addressing for stage in repo.reproduce(targets, dry=True, force=force)]
+
+
+def would_train(folder: Path) -> set[str]:
+    """The runs that DVC would make, once it has seen what they depend on."""
+    with chdir(folder), Repo() as repo:
+        repo.reproduce("inputs")
+    return {*would_run(folder, "train")}
+
+
+def append(path: Path, text: str = "\nEDITED = 1\n") -> None:
+    path.write_text(path.read_text() + text)
+
+
+def reword(path: Path) -> None:
+    path.write_text(f'"""Say it in other words."""\n{path.read_text()}\n# a remark\n')
+
+
+def edit_params(folder: Path, change) -> None:
+    values = yaml.safe_load((folder / "params.yaml").read_text())
+    change(values)
+    (folder / "params.yaml").write_text(yaml.safe_dump(values))
+
+
+def test_what_is_finished_runs_no_more(project):
+    assert would_run(project) == []
+
+
+def test_a_new_seed_trains_only_itself(project):
+    edit_params(project, lambda values: values["seeds"].append(1))
+    assert would_train(project) == {name.replace("@0", "@1") for name in DENSE_RUNS | COLOUR_RUNS | LEFT_OUT}
+
+
+def test_a_changed_recipe_retrains_its_own_benchmark(project):
+    edit_params(project, lambda values: values["benchmarks"]["small_dense"].update(num_epochs=3))
+    assert would_train(project) == DENSE_RUNS
+
+
+def test_a_changed_variant_retrains_that_variant(project):
+    edit_params(project, lambda values: values["variants"]["mixed"].update(policy="mixed_float16"))
+    assert would_train(project) == {"train@0-small_dense-mixed"}
+
+
+def test_a_new_campaign_trains_anew(project):
+    edit_params(project, lambda values: values.update(campaign="second"))
+    assert would_train(project) == DENSE_RUNS | COLOUR_RUNS
+
+
+def test_an_edited_figure_retrains_nothing(project):
+    append(project / "pipeline" / "report" / "figures.py")
+    assert would_run(project) == ["report"]
+
+
+def test_an_edited_model_retrains_what_uses_it(project):
+    append(project / "pipeline" / "models" / "efficientnet.py")
+    assert would_run(project) == []
+    append(project / "pipeline" / "models" / "dense.py")
+    assert {*would_run(project, "inputs")} == {"inputs@small_dense", "inputs@in_colour"}
+    assert would_train(project) == DENSE_RUNS | COLOUR_RUNS
+
+
+def test_another_image_retrains_and_another_readme_does_not(project):
+    append(project / "README.md", "\nedited\n")
+    append(project / "requirements" / "cuda.txt", "\n# edited\n")
+    assert would_train(project) == set()
+    append(project / "Dockerfile", "\n# edited\n")
+    assert would_train(project) == DENSE_RUNS | COLOUR_RUNS
+
+
+def test_a_newer_runtime_package_retrains_and_a_newer_linter_does_not(project):
+    for name in ("development.txt", "workflow.txt"):
+        append(project / "requirements" / name, "\n# edited\n")
+    assert would_train(project) == set()
+    append(project / "requirements" / "cpu.txt", "\n# edited\n")
+    assert would_train(project) == DENSE_RUNS | COLOUR_RUNS
+
+
+def test_edited_code_of_training_retrains(project):
+    append(project / "pipeline" / "training" / "clock.py")
+    assert {*would_run(project, "inputs")} == {"inputs@small_dense", "inputs@in_colour"}
+    assert would_train(project) == DENSE_RUNS | COLOUR_RUNS
+
+
+def test_reworded_comments_and_docstrings_retrain_nothing(project):
+    for path in ("pipeline/training/clock.py", "pipeline/engine/__init__.py", "pipeline/models/dense.py"):
+        reword(project / path)
+    assert would_train(project) == set()
+    assert not any(name.startswith("speed") for name in would_run(project))
+
+
+def test_a_variant_that_another_benchmark_gets_trains_and_times_there_alone(project):
+    edit_params(project, lambda values: values["variants"]["mixed"].pop("benchmarks"))
+    assert would_train(project) == LEFT_OUT
+    assert {name for name in would_run(project) if name.startswith("speed")} == {"speed@in_colour"}
+
+
+def test_every_model_is_built_before_any_run_trains(project):
+    append(project / "pipeline" / "study" / "schema.py")
+    order = would_run(project, force=True)
+    kinds = [name.partition("@")[0] for name in order]
+    assert max(i for i, kind in enumerate(kinds) if kind == "inputs") < kinds.index("train")
