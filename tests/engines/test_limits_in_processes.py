@@ -87,6 +87,19 @@ def test_a_run_that_is_too_slow_to_start_leaves_a_record(workspace):
     assert (record.outcome, record.num_epochs, record.times.startup_seconds) == ("too_slow", 0, None)
 
 
+def test_a_model_that_does_not_fit_into_memory_is_an_outcome(workspace):
+    """Weights of two tebibytes, which are refused before the first step, after ten seconds on TensorFlow."""
+    large = small_study(
+        seeds=[0],
+        benchmarks={"wide": benchmark(units=2**33), "narrow": benchmark(units=8)},
+        variants={"float32": {"policy": "float32", "batch_multiplier": 1}},
+    )
+    assert "out of memory, test accuracy unknown" in train_in_a_process(workspace, large)
+    record = read_record(KEY, workspace)
+    assert (record.outcome, record.num_parameters, record.initial_weights_sha256) == ("out_of_memory", None, None)
+    assert json.loads((workspace / KEY.directory / "record.json").read_text())["num_parameters"] is None
+
+
 def test_what_does_not_fit_into_memory_stops_no_other_stage(workspace, capsys):
     """The check of a user's model leaves it to the runs, and numerics tells of the other benchmark."""
     from pipeline.health import fitting

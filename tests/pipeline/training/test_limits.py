@@ -1,13 +1,12 @@
 """Runs that take too long, or too much memory: outcomes in a record, wherever it happens."""
 
-import json
 import os
 import time
 
 import pytest
 from conftest import ENGINE, benchmark, changed, epoch_records, planned_record, predictions, small_study, timed
 
-from pipeline.comparison.finished_runs import Run, read_predictions, read_record
+from pipeline.comparison.finished_runs import Run, read_predictions
 from pipeline.comparison.paired_runs import compare
 from pipeline.comparison.pairing import check_comparable
 from pipeline.errors import InputError
@@ -22,20 +21,6 @@ KEY = RunKey("wide", "float32", 0)
 
 def study(**recipe):
     return small_study(seeds=[0], benchmarks={"wide": benchmark(units=8, **recipe), "narrow": benchmark(units=8)})
-
-
-@pytest.mark.parametrize("loop", ["fit", "custom"])
-def test_a_model_that_does_not_fit_into_memory_is_an_outcome(workspace, loop):
-    """Weights of two tebibytes, which NumPy refuses before the first step."""
-    large = small_study(
-        seeds=[0],
-        benchmarks={"wide": benchmark(units=2**33), "narrow": benchmark(units=8)},
-        variants={"float32": {"policy": "float32", "batch_multiplier": 1, "loop": loop}},
-    )
-    record = run.train(large, KEY, time.perf_counter(), workspace)
-    assert (record.outcome, record.num_parameters, record.initial_weights_sha256) == ("out_of_memory", None, None)
-    assert read_record(KEY, workspace) == record
-    assert json.loads((workspace / KEY.directory / "record.json").read_text())["num_parameters"] is None
 
 
 def test_a_run_that_ends_early_after_its_test_has_no_scores_of_an_end(workspace, monkeypatch):
