@@ -9,7 +9,7 @@ from typing import Any, get_args
 from pipeline.comparison.schema import Pair
 from pipeline.numbers import estimate, interval, listed, number
 from pipeline.numerics.facts import SAMPLES, TRIALS
-from pipeline.statistics.equivalence import MAX_SEEDS, Equivalence, num_seeds_needed
+from pipeline.statistics.equivalence import MAX_SEEDS, PAIRED, Design, Equivalence, num_seeds_needed
 from pipeline.statistics.intervals import Mean, Ratio
 from pipeline.study.recipe import OptimizerName
 
@@ -112,11 +112,12 @@ def describe_difference(pair: Pair) -> str:
     return estimate(difference.mean, difference.low95, difference.high95, "+.2f", " pp")
 
 
-def describe_plan(test: Equivalence) -> str:
+def describe_plan(test: Equivalence, design: Design = PAIRED) -> str:
     """Tell what would decide, as in "12 seeds would, if they go on as these"."""
     if test.num_seeds_needed is None:
         told = f"if the true difference is the mean found, near the margin, not even {MAX_SEEDS:,} seeds would tell"
-        if_none = num_seeds_needed(test.spread_pp, test.margin_pp, test.num_candidates) if test.spread_pp else None
+        spread, margin, num_candidates = test.spread_pp, test.margin_pp, test.num_candidates
+        if_none = num_seeds_needed(spread, margin, num_candidates, design=design) if spread else None
         return f"{told}; if it is zero, {count_seeds(if_none)} would" if if_none else told
     return f"{count_seeds(test.num_seeds_needed)} would tell, if they go on as these"
 

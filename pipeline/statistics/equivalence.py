@@ -60,13 +60,33 @@ class PValues(NamedTuple):
 UNKNOWN = PValues(None, None, None)
 
 
-def p_values(differences_pp: np.ndarray, margin_pp: float) -> PValues:
+class Design(NamedTuple):
+    """Say what else a test is made of: whether losses alone count, and the degrees of freedom that a seed brings.
+
+    Differences that are paired bring one; variants that share no seeds up to two, where they spread alike. Where only
+    losses count, a gain is positive, and whoever calls turns the sign of what is better when lower.
+    """
+
+    is_one_sided: bool = False
+    freedom_per_seed: float = 1.0
+
+
+PAIRED = Design()
+
+
+def p_values(differences_pp: np.ndarray, margin_pp: float, design: Design = PAIRED) -> PValues:
     """Return the p-values of paired differences (num_seeds,)."""
-    return PValues(
-        tost_p_value(differences_pp, margin_pp),
+    found = PValues(
+        tost_p_value(differences_pp, margin_pp, design),
         difference_p_value(differences_pp),
         beyond_p_value(differences_pp, margin_pp),
     )
+    return of_losses(found, float(differences_pp.mean())) if design.is_one_sided and len(differences_pp) else found
+
+
+def of_losses(found: PValues, mean: float) -> PValues:
+    """Return the p-values of a test that ignores gains: a mean that is none of a loss says nothing of one."""
+    return found if mean < 0 else PValues(found.within, *(None if p is None else 1.0 for p in found[1:]))
 
 
 def adjust(pairs: Sequence[PValues], families: Sequence[Hashable]) -> list[PValues]:
@@ -86,6 +106,7 @@ def equivalence(
     num_candidates: int = 1,
     adjusted: PValues = UNKNOWN,
     is_selection: bool = False,
+    design: Design = PAIRED,
 ) -> Equivalence:
     """Test that paired differences (num_seeds,) lie within ±margin, as one of `num_candidates` such questions.
 
@@ -98,13 +119,13 @@ def equivalence(
         spread = detectable = needed = None
     else:
         spread = float(values.std(ddof=1))
-        detectable = detectable_margin(spread, len(values), num_candidates) if has_spread(values) else None
-        is_tested = has_spread(values) or not values.any()
-        needed = num_seeds_needed(spread, margin_pp, num_candidates, float(values.mean())) if is_tested else None
+        detectable = detectable_margin(spread, len(values), num_candidates, design) if has_spread(values) else None
+        is_tested, mean = has_spread(values) or not values.any(), float(values.mean())
+        needed = num_seeds_needed(spread, margin_pp, num_candidates, mean, design) if is_tested else None
     return Equivalence(
         margin_pp=margin_pp,
         num_candidates=num_candidates,
-        p_value=tost_p_value(values, margin_pp),
+        p_value=tost_p_value(values, margin_pp, design),
         p_value_holm=adjusted.within,
         outcome=outcome(None if is_selection else adjusted.within, adjusted.differs),
         spread_pp=spread,
@@ -119,18 +140,19 @@ def margin_means_something(margin_pp: float, baseline_accuracy: float) -> bool:
     return margin_pp / 100 <= MAX_MARGIN_SHARE * baseline_accuracy
 
 
-def tost_p_value(differences: np.ndarray, margin: float) -> float | None:
+def tost_p_value(differences: np.ndarray, margin: float, design: Design = PAIRED) -> float | None:
     """Return the larger p-value of the two one-sided paired t-tests that differences (num_seeds,) lie within ±margin.
 
     None with fewer than `MIN_SEEDS`, and where they have no spread, unless all are zero: runs that agree to the last
-    example are equivalent. Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987.
+    example are equivalent. Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987. Where losses alone
+    count, the p-value of the first test.
     """
     if len(differences) < MIN_SEEDS:
         return None
     if not has_spread(differences):
         return None if differences.any() else 0.0
     above = scipy.stats.ttest_1samp(differences, -margin, alternative="greater").pvalue
-    below = scipy.stats.ttest_1samp(differences, margin, alternative="less").pvalue
+    below = 0.0 if design.is_one_sided else scipy.stats.ttest_1samp(differences, margin, alternative="less").pvalue
     return float(max(above, below))
 
 
@@ -162,17 +184,27 @@ def outcome(equivalence_p_value: float | None, difference_p_value: float | None)
     return outcomes[within, shifted]
 
 
-def power(spread: float, margin: float, num_seeds: int, difference: float = 0.0, num_candidates: int = 1) -> float:
+def power(
+    spread: float,
+    margin: float,
+    num_seeds: float,
+    difference: float = 0.0,
+    num_candidates: int = 1,
+    design: Design = PAIRED,
+) -> float:
     """Probability that TOST at 5 % establishes ±margin when the true difference is `difference`.
 
     Exact. Given the sample's standard deviation s, both tests reject when the mean lies within ±(margin − t s / √n);
     that is integrated over the distribution of s (Chow, Shao & Wang, Sample Size Calculations in Clinical Research,
     2008, section 3.2). `spread` is the standard deviation of a paired difference, > 0, in the margin's unit. With
-    several candidates the level is divided by their number, the hardest step of Holm's method.
+    several candidates the level is divided by their number, the hardest step of Holm's method. A noncentral t where
+    losses alone count.
     """
-    freedom = num_seeds - 1
+    freedom = design.freedom_per_seed * (num_seeds - 1)
     error = spread / np.sqrt(num_seeds)
     critical = scipy.stats.t.ppf(1 - SIGNIFICANCE_LEVEL / num_candidates, freedom)
+    if design.is_one_sided:
+        return float(scipy.stats.nct.sf(critical, freedom, np.clip((margin + difference) / error, -1e3, 1e3)))
 
     def integrand(u: np.ndarray) -> np.ndarray:  # u = s / spread, and u √freedom has the chi distribution
         half = margin - critical * u * error
@@ -185,45 +217,57 @@ def power(spread: float, margin: float, num_seeds: int, difference: float = 0.0,
     return float(scipy.integrate.fixed_quad(integrand, lowest, highest, n=200)[0]) if highest > lowest else 0.0
 
 
-def beyond_power(spread: float, margin: float, num_seeds: int, difference: float, num_candidates: int = 1) -> float:
+def beyond_power(
+    spread: float,
+    margin: float,
+    num_seeds: float,
+    difference: float,
+    num_candidates: int = 1,
+    design: Design = PAIRED,
+) -> float:
     """Return the probability that a true `difference` beyond ±margin is shown to lie there (`beyond_p_value`, 5 %).
 
     A noncentral t; arguments as in `power`. The chance to show it on the wrong side is left out.
     """
-    critical = scipy.stats.t.isf(SIGNIFICANCE_LEVEL / num_candidates / 2, num_seeds - 1)
+    freedom = design.freedom_per_seed * (num_seeds - 1)
+    critical = scipy.stats.t.isf(SIGNIFICANCE_LEVEL / num_candidates / 2, freedom)
     excess = min((abs(difference) - margin) * np.sqrt(num_seeds) / spread, 1e3)  # beyond, the function overflows
-    return float(scipy.stats.nct.sf(critical, num_seeds - 1, excess))
+    return float(scipy.stats.nct.sf(critical, freedom, excess))
 
 
-def detectable_margin(spread: float, num_seeds: int, num_candidates: int = 1) -> float:
+def detectable_margin(spread: float, num_seeds: float, num_candidates: int = 1, design: Design = PAIRED) -> float:
     """Return the smallest margin that `num_seeds` of this spread establish with 80 % power when nothing differs."""
-    return spread * _detectable_spreads(num_seeds, num_candidates)
+    return spread * _detectable_spreads(num_seeds, num_candidates, design)
 
 
 @functools.cache
-def _detectable_spreads(num_seeds: int, num_candidates: int) -> float:
-    quantiles = scipy.stats.t.ppf([1 - SIGNIFICANCE_LEVEL / num_candidates, (1 + POWER) / 2], num_seeds - 1)
+def _detectable_spreads(num_seeds: float, num_candidates: int, design: Design) -> float:
+    freedom = design.freedom_per_seed * (num_seeds - 1)
+    quantiles = scipy.stats.t.ppf([1 - SIGNIFICANCE_LEVEL / num_candidates, (1 + POWER) / 2], freedom)
     near = quantiles.sum() / np.sqrt(num_seeds)
 
     def lack(margin: float) -> float:
-        return power(1.0, margin, num_seeds, num_candidates=num_candidates) - POWER
+        return power(1.0, margin, num_seeds, num_candidates=num_candidates, design=design) - POWER
 
     return float(scipy.optimize.brentq(lack, near / 10, near * 2, xtol=1e-12))
 
 
-def num_seeds_needed(spread: float, margin: float, num_candidates: int = 1, difference: float = 0.0) -> int | None:
+def num_seeds_needed(
+    spread: float, margin: float, num_candidates: int = 1, difference: float = 0.0, design: Design = PAIRED
+) -> int | None:
     """Return the fewest seeds of this spread that show on which side of ±margin a true `difference` lies.
 
     None where that takes more than `MAX_SEEDS`: the spread is wide, or the difference close to the margin.
     """
-    if abs(abs(difference) - margin) < 1e-9:
+    room = margin + difference if design.is_one_sided else margin - abs(difference)
+    if abs(room) < 1e-9:
         return None
     if spread < 1e-9:
         return MIN_SEEDS
-    shown = power if abs(difference) < margin else beyond_power
+    shown = power if room > 0 else beyond_power
 
     def enough(num_seeds: int) -> bool:
-        return shown(spread, margin, num_seeds, difference, num_candidates) >= POWER
+        return shown(spread, margin, num_seeds, difference, num_candidates, design) >= POWER
 
     if not enough(MAX_SEEDS):
         return None
