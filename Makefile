@@ -36,7 +36,7 @@ export LD_LIBRARY_PATH = $(subst $(SPACE),:,$(strip $(shell ls -d $(abspath .ven
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help here repro study campaign plan advise compiled known-targets publish check-reports site test validate validators lint \
+.PHONY: help here repro study campaign plan advise judge compiled known-targets publish check-reports site test validate validators lint \
   bench params lock image repro-in-container
 
 help: ## what can be made
@@ -77,6 +77,9 @@ else
 advise: here .venv/ready ## make a small study of MODEL=… on DATASET=… at BATCH=…: is mixed precision worth it? TARGET=tpu-v5e asks its compiler
 	@python -m stages.advise $(ADVISE_OPTIONS)
 endif
+
+judge: .venv/ready ## judge anyone's runs, a row each: TABLE=runs.csv BASELINE=fp32 MARGIN=0.5; OPTIONS="--metric loss --lower-is-better"
+	@python -m stages.judge_table '$(TABLE)' --baseline '$(BASELINE)' --margin '$(MARGIN)' $(OPTIONS)
 
 compiled: known-targets .compilers/ready ## compile the sources' steps for hardware that is not here; TARGETS="tpu-v5e h100", by default all
 	@.compilers/bin/python -m stages.compiled $(TARGETS)

@@ -1,8 +1,11 @@
 """Write to a terminal, and leave it as it was however the process ends."""
 
 import sys
+from collections.abc import Iterable, Sequence
 
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 
 class Terminal(Console):
@@ -16,3 +19,21 @@ class Terminal(Console):
 
     def show_cursor(self, show: bool = True) -> bool:
         return False
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], num_names: int) -> None:
+    """Print `rows` under the names of their columns, in 80 columns where the output is no terminal.
+
+    Args:
+        num_names: of the first columns, which stand to the left and are folded where there is too little room. The
+            others stand to the right, each cell on one line.
+    """
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for number, column in enumerate(columns):
+        is_name = number < num_names
+        table.add_column(
+            Text(column), justify="left" if is_name else "right", no_wrap=not is_name, overflow="fold", min_width=4
+        )
+    for row in rows:
+        table.add_row(*(Text(str(cell)) for cell in row))
+    Terminal().print(table)

@@ -21,7 +21,7 @@ from pipeline.statistics.equivalence import (
     of_losses,
     outcome,
 )
-from pipeline.statistics.intervals import MIN_SEEDS, Difference, Ratio, has_spread
+from pipeline.statistics.intervals import MIN_SEEDS, Difference, Interval, Ratio, has_spread
 
 
 class Contrast(NamedTuple):
@@ -42,12 +42,12 @@ class Contrast(NamedTuple):
     def is_known(self) -> bool:
         return not math.isnan(self.error)
 
-    def ends(self, confidence: float) -> tuple[float, float] | tuple[None, None]:
-        """Return both ends of the t-interval of the difference."""
+    def interval(self, confidence: float) -> Interval | None:
+        """Return the t-interval of the difference."""
         if not self.is_known:
-            return None, None
+            return None
         half = self.error * float(scipy.special.stdtrit(self.freedom, (1 + confidence) / 2)) if self.error else 0.0
-        return self.mean - half, self.mean + half
+        return Interval(self.mean - half, self.mean + half)
 
     def above(self, bound: float) -> float:
         """Return the p-value of the one-sided test that the difference lies above `bound`."""
@@ -82,7 +82,7 @@ def contrast(baseline: np.ndarray, candidate: np.ndarray) -> Contrast:
 
 def difference(found: Contrast, p_value_holm: float | None = None) -> Difference:
     """Return mean, intervals and two-sided test of a contrast, as `intervals.difference` does of paired differences."""
-    (low90, high90), (low95, high95) = found.ends(0.90), found.ends(0.95)
+    (low90, high90), (low95, high95) = (found.interval(level) or (None, None) for level in (0.90, 0.95))
     return Difference(
         mean=None if math.isnan(found.mean) else found.mean,
         low90=low90,
@@ -138,6 +138,6 @@ def equivalence(
 
 def ratio(found: Contrast) -> Ratio:
     """Return exp of a contrast of logarithms with its 95 % interval."""
-    ends = (found.mean, *found.ends(0.95))
-    mean, low, high = (None if end is None or math.isnan(end) else math.exp(end) for end in ends)
+    ends = (found.mean, *(found.interval(0.95) or (math.nan, math.nan)))
+    mean, low, high = (None if math.isnan(end) else math.exp(end) for end in ends)
     return Ratio(ratio=mean, low=low, high=high, new_low=None, new_high=None)

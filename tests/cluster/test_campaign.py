@@ -46,7 +46,7 @@ def test_a_campaign_survives_a_requeue_a_warning_and_a_lost_run(project):
         f"1 stages did not finish: train@{SEEDS[3]}-small_dense-mixed. Submit them: make campaign CAMPAIGN=c1. "
         f"The report is on seeds {THREE} alone"
     ]
-    assert f"2 variants, seeds {THREE}: 6 runs" in (folder / "report.html").read_text()
+    assert f"Seeds {THREE}." in (folder / "report.html").read_text()
     assert (
         f"interrupted: runs/small_dense/mixed/seed-{SEEDS[0]} has epoch"
         in (folder / "logs" / f"{job}_1.log").read_text()

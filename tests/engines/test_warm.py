@@ -69,6 +69,7 @@ def train(folder: Path, key: RunKey = KEY) -> psutil.Popen:
             env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
             stdout=output,
             stderr=subprocess.STDOUT,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # which a background start ignores
         )
 
 
@@ -197,6 +198,6 @@ with WarmProcesses({{{kernels_for(["float32"])!r}: [sys.executable, "-m", "stage
         made.wait(SECONDS)
         warm.wait(SECONDS)
         run.wait(SECONDS)
-        assert not child.is_running()
+        wait_for(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE)
     finally:
         del os.environ["WARM_PROCESSES"]

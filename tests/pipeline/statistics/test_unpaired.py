@@ -90,7 +90,7 @@ def test_intervals_hold_the_truth_and_tests_keep_their_level(num_seeds, spreads)
     for _ in range(num_studies := 1500):
         baseline, candidate = (rng.normal(0, s, n) for s, n in zip(spreads, num_seeds, strict=True))
         found = unpaired.contrast(baseline, candidate - 1.0)
-        low, high = found.ends(0.95)
+        low, high = found.interval(0.95)
         held += low <= -1.0 <= high
         wrong += unpaired.p_values(found, 1.0).within < 0.05
         worse += unpaired.p_values(found, 1.0, is_one_sided=True).within < 0.05

@@ -1,0 +1,221 @@
+"""Anyone's table in, a verdict out: by the command, as people and their workflows call it."""
+
+import csv
+import io
+import json
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pyarrow
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+from conftest import REPOSITORY
+
+from pipeline.comparison.run_table import read_runs
+from pipeline.comparison.table_verdicts import Question, as_json, judge
+from pipeline.errors import InputError
+from pipeline.report.table_page import page, shown
+from pipeline.study.variant import Variant, expected_dtypes
+
+HEADER = "variant,seed,accuracy,seconds"
+BASELINE = [90.0, 90.3, 89.8, 90.1, 90.2]
+
+
+def table(path: Path, candidate, seeds=range(5), extra=()) -> Path:
+    """Write the baseline's five runs, and those of a candidate: by how much each is above the baseline's."""
+    rows = [f"fp32,{seed},{value},10" for seed, value in enumerate(BASELINE)]
+    rows += [f"bf16,{seed},{BASELINE[i] + d},5" for i, (seed, d) in enumerate(zip(seeds, candidate, strict=True))]
+    path.write_text("\n".join([HEADER, *rows, *extra]) + "\n", encoding="utf-8")
+    return path
+
+
+def verdict(path: Path, **asked):
+    metric = asked.pop("metric", "accuracy")
+    question = Question(metric, "fp32", asked.pop("margin", 0.5), **asked)
+    return judge(read_runs(path, metric, "fp32", {}), question)
+
+
+def command(path: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "stages.judge_table", str(path), "--baseline", "fp32", "--margin", "0.5", *options],
+        cwd=path.parent,
+        env={"PYTHONPATH": str(REPOSITORY), "PATH": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+SAME, SHIFTED = [0.01, -0.02, 0.0, 0.02, -0.01], [0.2, 0.21, 0.19, 0.2, 0.21]
+WORSE, OPEN = [-2.0, -2.1, -1.9, -2.0, -2.1], [-1.0, 0.9, -0.2, 0.4, 0.6]
+
+
+@pytest.mark.parametrize(
+    ("differences", "outcome", "status"),
+    [
+        (SAME, "equivalent", 0),
+        (SHIFTED, "equivalent but shifted", 0),
+        (WORSE, "different", 20),
+        (OPEN, "inconclusive", 30),
+    ],
+)
+def test_outcome_and_status(tmp_path, differences, outcome, status):
+    found = verdict(table(tmp_path / "runs.csv", differences))
+    assert [beside.test.outcome for _, beside in found.candidates] == [outcome]
+    assert (found.is_paired, found.status) == (True, status)
+
+
+def test_the_command_writes_a_table_a_page_that_loads_nothing_and_a_json(tmp_path):
+    done = command(table(tmp_path / "runs.csv", WORSE))
+    assert (done.returncode, done.stderr) == (20, "")
+    assert "different" in done.stdout
+    html = (tmp_path / "runs-verdict.html").read_text(encoding="utf-8")
+    assert "default-src 'none'" in html
+    assert not any(text in html for text in ("http://", "https://", "src=", "<link"))
+    found = json.loads((tmp_path / "runs-verdict.json").read_text())
+    assert found["status"] == 20
+    assert found["variants"][1]["beside"]["difference"]["mean"] == pytest.approx(-2.02)
+    assert found["variants"][1]["beside"]["speed"]["ratio"] == pytest.approx(2.0)
+
+
+def test_the_worst_candidate_decides_and_holm_counts_them_all(tmp_path):
+    rows = [f"fp8,{seed},{value + d}," for seed, (value, d) in enumerate(zip(BASELINE, OPEN, strict=True))]
+    path = table(tmp_path / "runs.csv", WORSE, extra=rows)
+    found = verdict(path)
+    assert found.status == 20
+    alone = verdict(table(tmp_path / "one.csv", WORSE))
+    assert found.candidates[0][1].difference.p_value_holm == pytest.approx(
+        2 * alone.candidates[0][1].difference.p_value
+    )
+
+
+def test_other_seeds_are_not_paired(tmp_path):
+    assert not verdict(table(tmp_path / "runs.csv", SAME, seeds=range(5, 10))).is_paired
+
+
+def test_gains_are_ignored_where_asked(tmp_path):
+    path = table(tmp_path / "runs.csv", [-d for d in WORSE])
+    assert verdict(path).status == 20
+    assert verdict(path, one_sided=True).status == 0
+    assert verdict(path, one_sided=True, lower_is_better=True).status == 20
+
+
+def test_failures_are_counted_and_never_equivalent(tmp_path):
+    rows = ["fp32,5,90,10", "bf16,5,,", "fp32,6,90,10", "bf16,6,diverged,"]
+    found = verdict(table(tmp_path / "runs.csv", SAME, extra=rows))
+    assert found.rows[1].failures == {"no number": 1, "diverged": 1}
+    assert (found.rows[1].failed.count, found.rows[1].failed.total) == (2, 7)
+    assert found.status == 30
+    assert [row.note[:13] for row in shown(found)] == ["", "1 no number a"]
+    assert "diverged" in page(found, "runs.csv")
+
+
+def test_a_margin_in_another_unit_shows_nothing(tmp_path):
+    path = tmp_path / "runs.csv"
+    path.write_text(
+        "variant,seed,accuracy\n" + "".join(f"{v},{s},0.9{s}\n" for v in ("fp32", "bf16") for s in range(3))
+    )
+    assert (verdict(path).status, verdict(path, margin=0.005).status) == (30, 0)
+
+
+def test_every_fault_is_named_at_once_with_line_and_column(tmp_path):
+    rows = [
+        "bf16,0,91.0,1",
+        "bf16,7,91 %,1",
+        "bf16,8,inf,1",
+        ",9,90,1",
+        "bf16,10,90,-1",
+        "bf16,11,90",
+        'bf16,12,"90,1",1',
+        "bf16,13,0.9,1",
+    ]
+    done = command(table(tmp_path / "runs.csv", SAME, extra=rows))
+    assert done.returncode == 2
+    for told in (
+        "line 12, column seed: bf16 has seed 0 in line 7 already",
+        "line 13, column accuracy: '91 %' is no number",
+        "line 14, column accuracy: 'inf' is infinite",
+        "line 15, column variant: empty",
+        "line 16, column seconds: -1 seconds",
+        "line 17: 3 cells",
+        "line 18, column accuracy: '90,1' is no number. Decimals follow a point",
+        "line 19, column accuracy: 0.9 is a fraction",
+    ):
+        assert told in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "it has no row"),
+        ("variant,sed,acc\nfp32,0,1\n", "no column accuracy"),
+        ("variant,sed,accuracy\nfp32,0,1\n", "did you mean sed"),
+        ("variant,seed,accuracy\nfp32,0,1\n", "fp32 alone"),
+        ("variant,seed,accuracy\na,0,1\nb,0,1\n", "no baseline fp32"),
+        ("variant,seed,accuracy\n" + "a,0,1\n" * 100_001, "100,001 rows"),
+    ],
+)
+def test_a_table_that_cannot_be_judged_says_why(tmp_path, text, told):
+    (tmp_path / "runs.csv").write_text(text)
+    with pytest.raises(InputError, match=told):
+        read_runs(tmp_path / "runs.csv", "accuracy", "fp32", {})
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_separators_encodings_and_formats_read_alike(tmp_path, encoding, separator):
+    plain = table(tmp_path / "plain.csv", SAME)
+    (tmp_path / "other.csv").write_text(plain.read_text().replace(",", separator), encoding=encoding)
+    pyarrow.parquet.write_table(pyarrow.csv.read_csv(plain), tmp_path / "runs.parquet")
+    expected = as_json(verdict(plain))
+    assert as_json(verdict(tmp_path / "other.csv")) == expected
+    assert as_json(verdict(tmp_path / "runs.parquet")) == expected
+
+
+def test_a_byte_of_another_encoding_has_its_line(tmp_path):
+    (tmp_path / "runs.csv").write_bytes(b"variant,seed,accuracy\nfp\xe9,0,1\n")
+    with pytest.raises(InputError, match="line 2 is not utf-8"):
+        read_runs(tmp_path / "runs.csv", "accuracy", "fp32", {})
+
+
+def test_a_published_study_as_a_table_gives_the_numbers_of_its_report(tmp_path):
+    """One table for each family of candidates that Holm's method takes together."""
+    with zipfile.ZipFile(REPOSITORY / "docs/reports/quick-2-cores/crate.zip") as archive:
+        rows = list(csv.DictReader(io.StringIO(archive.read("results/runs.csv").decode())))
+        pairs = json.loads(archive.read("results/comparison.json"))["pairs"]
+    ours = [pair for pair in pairs if pair["benchmark"] == "mnist_dense" and pair["baseline"] == "float32"]
+    dtypes = {row["variant"]: row["policy"] for row in rows}
+    families: dict[tuple, list] = {}
+    for pair in ours:
+        keeps = expected_dtypes(Variant(policy=dtypes[pair["candidate"]], batch_multiplier=1).policy).variable
+        families.setdefault((keeps, pair["equivalence"]["num_candidates"]), []).append(pair)
+    for (_, num_candidates), members in families.items():
+        assert len(members) == num_candidates
+        names = ["float32", *(pair["candidate"] for pair in members)]
+        lines = [
+            f"{row['variant']},{row['seed']},{100 * float(row['final_test_accuracy'] or 'nan')}"
+            for row in rows
+            if row["benchmark"] == "mnist_dense" and row["variant"] in names
+        ]
+        path = tmp_path / "runs.csv"
+        path.write_text("\n".join(["variant,seed,accuracy", *lines]))
+        found = dict(judge(read_runs(path, "accuracy", "float32", {}), Question("accuracy", "float32", 0.2)).candidates)
+        for pair in members:
+            beside = found[pair["candidate"]]
+            assert beside.test.outcome == pair["equivalence"]["outcome"]
+            assert beside.difference.model_dump() == pytest.approx(pair["accuracy_difference_pp"], rel=1e-6, abs=1e-9)
+            expected = {name: value for name, value in pair["equivalence"].items() if name != "outcome"}
+            assert beside.test.model_dump(exclude={"outcome"}) == pytest.approx(expected, rel=1e-6, abs=1e-9)
+
+
+def test_the_verdict_errs_no_more_often_than_it_says(tmp_path):
+    """Whole tables at the edge of the margin: at most one in twenty is called equivalent."""
+    rng, wrong = np.random.default_rng(0), 0
+    for _ in range(num_tables := 200):
+        found = verdict(table(tmp_path / "runs.csv", rng.normal(-0.5, 0.2, 5)))
+        wrong += found.candidates[0][1].test.outcome.startswith("equivalent")
+    assert wrong / num_tables <= 0.09
