@@ -10,7 +10,7 @@ from pipeline.comparison.schema import Pair
 from pipeline.numbers import estimate, interval, listed, number
 from pipeline.numerics.facts import SAMPLES, TRIALS
 from pipeline.statistics.equivalence import MAX_SEEDS, PAIRED, Design, Equivalence, num_seeds_needed
-from pipeline.statistics.intervals import MIN_SEEDS, Difference, Mean, Ratio
+from pipeline.statistics.intervals import Mean, Ratio
 from pipeline.study.recipe import OptimizerName
 
 # How a run ended, as in "3 of 6 runs …".
@@ -120,26 +120,6 @@ def describe_plan(test: Equivalence, design: Design = PAIRED) -> str:
         if_none = num_seeds_needed(spread, margin, num_candidates, design=design) if spread else None
         return f"{told}; if it is zero, {count_seeds(if_none)} would" if if_none else told
     return f"{count_seeds(test.num_seeds_needed)} would tell, if they go on as these"
-
-
-def what_decides(
-    test: Equivalence,
-    difference: Difference,
-    is_near_chance: bool,
-    is_selection: bool,
-    design: Design = PAIRED,
-    near_chance: str = "so near to chance no number of seeds would tell",
-) -> str:
-    """Tell how many seeds would show on which side of the margin a difference lies, or why no number would."""
-    if is_near_chance:
-        return near_chance
-    if is_selection:
-        return "runs failed, the rest is a selection, and no number of seeds would tell"
-    if test.is_decided:
-        return "decided"
-    if difference.low95 is None:
-        return f"{MIN_SEEDS} seeds that differ are the least to plan from"
-    return describe_plan(test, design)
 
 
 def failed_runs(pair: Pair) -> str:

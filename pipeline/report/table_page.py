@@ -6,14 +6,16 @@ from typing import NamedTuple
 
 import jinja2
 
-from pipeline.claims.wording import OUTCOMES, count_seeds, describe_ratio, what_decides
+from pipeline.claims.wording import OUTCOMES, count_seeds, describe_plan, describe_ratio
 from pipeline.comparison.table_verdicts import Beside, Row, TableVerdict
 from pipeline.files.characters import shown_value
 from pipeline.numbers import UNKNOWN, estimate, interval, listed
+from pipeline.statistics.intervals import MIN_SEEDS
 
 TEMPLATES = Path(__file__).parents[2] / "report"
 # A gain that is ignored may be large: "equivalent" would be wrong.
 _OF_LOSSES = {"equivalent": "no worse", "equivalent but shifted": "worse within the margin", "different": "worse"}
+_FAILURES = OUTCOMES | {"no number": "without a number"}
 # The report's colours of verdicts.
 _COLOURS = {
     "equivalent": "reproduced",
@@ -45,8 +47,9 @@ def has_seconds(verdict: TableVerdict) -> bool:
 
 def question(verdict: TableVerdict) -> str:
     asked = verdict.question
-    sense = f"no worse than {asked.baseline} by" if asked.one_sided else f"the same as that of {asked.baseline} within"
-    return f"Is the {asked.metric} {sense} {'' if asked.one_sided else '±'}{asked.margin:g}?"
+    if asked.one_sided:
+        return f"Is the {asked.metric} at most {asked.margin:g} worse than that of {asked.baseline}?"
+    return f"Is the {asked.metric} the same as that of {asked.baseline} within ±{asked.margin:g}?"
 
 
 def how(verdict: TableVerdict) -> str:
@@ -71,12 +74,13 @@ def shown(verdict: TableVerdict) -> list[Shown]:
 def _shown(row: Row, verdict: TableVerdict, places: int) -> Shown:
     mean = UNKNOWN if row.mean.mean is None else f"{row.mean.mean:.{places}f}".replace("-", "−")
     completed = f"{row.failed.total - row.failed.count} of {row.failed.total}"
-    failures = listed(f"{count} {OUTCOMES.get(how, how).replace('_', ' ')}" for how, count in row.failures.items())
+    failures = listed(f"{count} {_FAILURES.get(how, how)}" for how, count in row.failures.items())
     share = interval(100 * row.failed.low, 100 * row.failed.high, ".0f")
-    note = f"{failures} of {row.failed.total}: a share of failures within {share} %" if failures else ""
+    note = f"{row.failed.count} of {row.failed.total} failed, {share} % ({failures})" if failures else ""
     beside = row.beside
     if not beside:
-        return Shown(row.variant, note, mean, "baseline", "", "", "1×", completed, "", "", "")
+        speed = "1×" if has_seconds(verdict) else UNKNOWN
+        return Shown(row.variant, note, mean, "baseline", "", "", speed, completed, "", "", "")
     found, outcome = beside.difference, beside.test.outcome
     detectable = beside.test.detectable_margin_pp
     sign = "" if verdict.question.one_sided else "±"
@@ -90,11 +94,22 @@ def _shown(row: Row, verdict: TableVerdict, places: int) -> Shown:
         speed=UNKNOWN if beside.speed.ratio is None else describe_ratio(beside.speed),
         completed=completed,
         shows=UNKNOWN if detectable is None else f"{sign}{detectable:.2g}",
-        decides=what_decides(
-            beside.test, found, beside.is_near_chance, beside.is_selection, beside.design, near_chance=_NEAR_CHANCE
-        ),
+        decides=_what_decides(beside),
         changes=_what_changes(beside, sign),
     )
+
+
+def _what_decides(beside: Beside) -> str:
+    """Tell how many seeds would show on which side of the margin a difference lies, or why no number would."""
+    if beside.is_near_chance:
+        return _NEAR_CHANCE
+    if beside.is_selection:
+        return "runs failed, the rest is a selection, and no number of seeds would tell"
+    if beside.test.is_decided:
+        return "decided"
+    if beside.difference.low95 is None:
+        return f"{MIN_SEEDS} seeds that differ are the least to plan from"
+    return describe_plan(beside.test, beside.design)
 
 
 _NEAR_CHANCE = (
