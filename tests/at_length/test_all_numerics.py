@@ -1,0 +1,25 @@
+"""All that the numerics stage tries, its many trials of optimizers among them, on a small dense model."""
+
+import json
+import os
+import subprocess
+import sys
+
+import yaml
+from conftest import REPOSITORY, small_study
+
+from pipeline.numerics.facts import TRIALS, facts_of, sample_names
+
+
+def test_numerics_writes_exactly_what_claims_may_ask_for(workspace):
+    study = small_study()
+    (workspace / "params.yaml").write_text(yaml.safe_dump(study.model_dump(mode="json")))
+    command = [sys.executable, "-m", "stages.numerics"]
+    environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
+    done = subprocess.run(command, cwd=workspace, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads((workspace / "results" / "numerics.json").read_text())
+    assert set(found["facts"]) == facts_of(study.benchmarks).keys()
+    assert set(found["samples"]) == sample_names(study.benchmarks)
+    assert set(found["models"]) == set(found["gradients"]) == set(study.benchmarks)
+    assert [trial["name"] for trial in found["trials"]] == [trial.name for trial in TRIALS]
