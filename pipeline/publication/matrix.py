@@ -114,8 +114,8 @@ def column_of(published: Published) -> Column:
         if not _CLAIM.fullmatch(found.id):
             raise InputError(f"{page}: a claim is named {excerpt(found.id)!a}. Names have small letters, digits and -")
         text = (found.evidence and found.measured) or found.reason
-        href = f"{page}#claim-{found.id}"
-        cells[found.id] = Cell(found.verdict, found.evidence or NO_EVIDENCE, text, found.reason, href)
+        evidence = found.evidence or NO_EVIDENCE
+        cells[found.id] = Cell(found.verdict, evidence, text, found.reason, f"{page}#claim-{found.id}")
     about = f"profile {published.study.profile}"
     return Column(published.name, status.device, status.finished_at[:10], about, page, cells)
 
@@ -137,22 +137,15 @@ def compiled_columns(compiled: Sequence[CompiledTarget], recipes: Recipes, claim
     columns = []
     for made in compiled:
         page = f"{COMPILED_PAGES}/{made.target}.html"
-        asked = {claim.id: _judge(claim, claims, made, recipes) for claim in claims.claims}
-        cells = {
-            # The name of the target stands above it.
-            name: Cell(
-                found.verdict,
-                COMPILED,
-                (found.measured or found.reason).removeprefix(f"{made.title}: "),
-                found.reason,
-                f"{page}#claim-{name}",
-            )
-            for name, found in asked.items()
-            if found
-        }
+        cells = {}
+        for claim in claims.claims:
+            if found := _judge(claim, claims, made, recipes):
+                text = (found.measured or found.reason).removeprefix(f"{made.title}: ")  # which stands above it
+                cells[claim.id] = Cell(found.verdict, COMPILED, text, found.reason, f"{page}#claim-{claim.id}")
         about = f"compiled by JAX {made.versions['jax']}" if "jax" in made.versions else "compiled"
-        columns.append(Column(made.target, made.title, "", about, page, cells, made))
-    return [column for column in columns if column.cells]
+        if cells:
+            columns.append(Column(made.target, made.title, "", about, page, cells, made))
+    return columns
 
 
 def _judge(claim: Claim, claims: Claims, made: CompiledTarget, recipes: Recipes) -> Assessment | None:

@@ -5,10 +5,10 @@ import shutil
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pipeline.claims.schema import Claims
-from pipeline.comparison.schema import Pair, VariantStatistics
+from pipeline.comparison.schema import Pair
 from pipeline.compiled.answers import NUMBERS
 from pipeline.errors import InputError
 from pipeline.files.writing import partial_of, whole
@@ -19,16 +19,10 @@ from pipeline.report.answers import answers, why_not_subtracted
 from pipeline.report.claim_rows import ORDER
 from pipeline.report.reporting import PARTS, template_environment
 from pipeline.report.words import benchmark_name
+from pipeline.statistics.intervals import Ratio
 
+_Interval = tuple[float | None, float | None, float | None]
 TEMPLATES = (PARTS / "site", PARTS / "template", PARTS)
-
-
-class _Point(NamedTuple):
-    """Hold what one study found of a pair."""
-
-    study: Published
-    pair: Pair
-    variant: VariantStatistics
 
 
 def build_site(
@@ -60,6 +54,9 @@ def build_site(
         "compiled": compiled,
         "address": address.rstrip("/"),
         "rows": rows,
+        "answers": answers,
+        "benchmark_name": benchmark_name,
+        "why_not_subtracted": why_not_subtracted,
         "groups": by_source(rows, claims),
         "counts": {verdict: counts[verdict] for verdict in ORDER if counts[verdict]},
     }
@@ -73,7 +70,7 @@ def build_site(
 
         partial.mkdir()
         for name in PAGES:
-            write(name, f"{name}.j2", histories=histories(studies), longest=longest, answers=_answers(longest))
+            write(name, f"{name}.j2", histories=histories(studies), longest=longest)
         for row in rows:
             write(f"{CLAIM_PAGES}/{row.claim}.html", "claim.html.j2", row=row, changes=changes(row))
         for column in compiled:
@@ -87,63 +84,38 @@ def build_site(
                 shutil.copyfile(study.folder / name, partial / study.name / name, follow_symlinks=False)
 
 
-def _answers(study: Published) -> list[dict[str, Any]]:
-    """Return the answer for each benchmark, as on the first screen of the study's report."""
-    return [
-        {
-            "name": benchmark_name(study, benchmark),
-            "advice": study.status.advice.get(benchmark, ""),
-            "rows": [row for row in answers(study, benchmark) if row.is_first],
-            "why_not_subtracted": why_not_subtracted(study, benchmark),
-        }
-        for benchmark in study.study.benchmarks
-    ]
-
-
 def histories(studies: Sequence[Published]) -> list[dict[str, Any]]:
     """Return speedup, accuracy difference and epoch time by campaign, for each pair.
-
-    The first campaign gives the band.
 
     Studies of different profiles or devices are series of their own: their numbers do not compare. `studies` stand
     latest first.
     """
-    series: dict[tuple[str, ...], list[_Point]] = {}
+    series: dict[tuple[str, ...], list[tuple[Published, Pair, Ratio]]] = {}
     for study in reversed(studies):
         for pair in study.comparison.pairs:
             key = (study.study.profile, study.status.device, pair.benchmark, pair.candidate, pair.baseline)
-            variant = study.comparison.variant(pair.benchmark, pair.candidate)
-            series.setdefault(key, []).append(_Point(study, pair, variant))
-    return [_history(key, points) for key, points in series.items()]
+            epoch = study.comparison.variant(pair.benchmark, pair.candidate).epoch_seconds
+            series.setdefault(key, []).append((study, pair, epoch))
+    return [{"key": key, "points": points, "charts": _charts(key, points)} for key, points in series.items()]
 
 
-def _history(key: tuple[str, ...], points: Sequence[_Point]) -> dict[str, Any]:
+def _charts(key: tuple[str, ...], points: Sequence[tuple[Published, Pair, Ratio]]) -> list[str]:
+    """Draw each quantity by campaign, over the band that the first campaign gives."""
     profile, device, benchmark, candidate, baseline = key
     identifier = "-".join((profile, hashlib.sha256(device.encode()).hexdigest()[:8], benchmark, candidate, baseline))
-    margin = points[0].pair.equivalence.margin_pp
-    speedups = [point.pair.speedup for point in points]
-    differences = [point.pair.accuracy_difference_pp for point in points]
-    times = [point.variant.epoch_seconds for point in points]
-    measures = [
-        ("Speedup", "times the speed of the baseline", [(s.ratio, s.low, s.high) for s in speedups], speedups[0]),
-        ("Accuracy difference", "percentage points", [(d.mean, d.low95, d.high95) for d in differences], None),
-        ("Epoch time", "seconds", [(t.ratio, t.low, t.high) for t in times], times[0]),
+    _, pairs, epochs = zip(*points, strict=True)
+    differences = [(each.mean, each.low95, each.high95) for each in (pair.accuracy_difference_pp for pair in pairs)]
+    margin = pairs[0].equivalence.margin_pp
+    return [
+        figures.by_campaign(f"{identifier}-{name}", f"{what} of {candidate}, {benchmark}", unit, intervals, band)
+        for name, what, unit, intervals, band in (
+            ("speedup", "Speedup", "times the speed of the baseline", *_ratios([pair.speedup for pair in pairs])),
+            ("accuracy", "Accuracy difference", "percentage points", differences, (-margin, margin)),
+            ("epoch", "Epoch time", "seconds", *_ratios(epochs)),
+        )
     ]
-    return {
-        "title": f"{benchmark}: {candidate} against {baseline}",
-        "about": f"profile {profile} on {device}",
-        "rows": [
-            {"study": point.study, "pair": point.pair, "epoch_seconds": point.variant.epoch_seconds.ratio}
-            for point in points
-        ],
-        "charts": [
-            figures.by_campaign(
-                f"{identifier}-{what.lower().replace(' ', '-')}",
-                f"{what} of {candidate}, {benchmark}",
-                unit,
-                intervals,
-                (band.new_low, band.new_high) if band else (-margin, margin),
-            )
-            for what, unit, intervals, band in measures
-        ],
-    }
+
+
+def _ratios(found: Sequence[Ratio]) -> tuple[list[_Interval], tuple[float | None, float | None]]:
+    """Return the intervals, and where the first study has one more fall."""
+    return [(each.ratio, each.low, each.high) for each in found], (found[0].new_low, found[0].new_high)
