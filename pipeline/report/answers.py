@@ -100,16 +100,15 @@ def near_chance(results: Results, benchmark: str) -> float | None:
 
 def why_not_subtracted(results: Compared, benchmark: str) -> str:
     """Say why differences are not those of the accuracies beside them: both variants ran fewer seeds; else nothing."""
-    baseline = results.study.comparison.baseline
-    pairs = [pair for pair in results.comparison.pairs if (pair.benchmark, pair.baseline) == (benchmark, baseline)]
+    pairs = [row.pair for row in answers(results, benchmark) if row.pair and row.is_first]
     counts = {each.variant: each.completed.count for each in results.comparison.variants if each.benchmark == benchmark}
     fewer = {pair.num_seeds for pair in pairs if pair.num_seeds < max(counts[pair.baseline], counts[pair.candidate])}
     if not fewer:
         return ""
     some = " or ".join(map(str, sorted(fewer)))
     return (
-        f"A difference is over the seeds that both variants completed: for some {some} of the "
-        f"{count_seeds(max(counts.values()))}. So it is not the difference of the two accuracies in the table."
+        f"Some variants ran {some} of the {count_seeds(max(counts.values()))}. Their difference is over those alone, so "
+        "it is not the difference of the two accuracies in the table."
     )
 
 
@@ -158,11 +157,11 @@ def advice(results: Results, benchmark: str) -> str:
 def _accuracy_in_words(pair: Pair, chance: float | None) -> str:
     margin = f"±{pair.equivalence.margin_pp:g} pp"
     if chance is not None:
-        return f"; its accuracy is {OPEN}, where {pair.baseline} itself reaches {chance:.1%}"
+        return f". Its accuracy is {OPEN}, where {pair.baseline} itself reaches {100 * chance:.1f} %"
     return {
         "equivalent": f", at the same accuracy within {margin}",
         "equivalent but shifted": f", at the same accuracy within {margin}, though shifted",
         "different": f", at another accuracy ({describe_difference(pair)}), by more than {margin} or less",
         "beyond": f", at another accuracy ({describe_difference(pair)})",
-        "inconclusive": f"; whether its accuracy is the same within {margin} is {OPEN} ({count_seeds(pair.num_seeds)})",
+        "inconclusive": f". Whether its accuracy is the same within {margin} is {OPEN} ({count_seeds(pair.num_seeds)})",
     }["beyond" if pair.equivalence.is_beyond else pair.equivalence.outcome]

@@ -5,7 +5,12 @@ from pipeline.report.results import Compared, Results
 from pipeline.study.benchmark import Dense, EfficientNet
 from pipeline.study.variant import Variant
 
-DATASETS = {"mnist": "MNIST", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
+DATASETS = {
+    "mnist": "MNIST",
+    "cifar10": "CIFAR-10",
+    "cifar100": "CIFAR-100",
+    "cifar100_quick": "3,000 images of CIFAR-100",
+}
 
 
 def describe_variant(variant: Variant) -> str:
@@ -39,7 +44,7 @@ def benchmark_name(results: Compared, benchmark: str) -> str:
     if not isinstance(model, EfficientNet):
         return f"{dataset}, {model.function}"
     if model.depth and model.depth <= 0.25:  # no stage of the family repeats a block more than four times
-        return f"{dataset}, small EfficientNet: one block in each of seven stages, where B0 has 16"
+        return f"{dataset}, small EfficientNet: seven blocks, where B0 has 16"
     scaled = "".join(f", {what} × {by:g}" for what, by in (("width", model.width), ("depth", model.depth)) if by)
     return f"{dataset}, EfficientNet-B{model.number}{scaled}"
 

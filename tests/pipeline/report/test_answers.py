@@ -36,7 +36,7 @@ def results(mixed_seconds=1.0, accuracies=(0.9, 0.9, 0.9), spread=0.01, **how) -
             0.01,
             (0.9, 0.8, 0.99),
             "mixed is faster: ",
-            "; whether its accuracy is the same within ±1 pp is not answered by this study (3 seeds).",
+            ". Whether its accuracy is the same within ±1 pp is not answered by this study (3 seeds).",
         ),
     ],
 )
@@ -88,7 +88,7 @@ def test_an_equivalence_near_chance_is_no_reason_to_use_a_policy():
     found.comparison = found.comparison.model_copy(update={"variants": near})
     sentence = advice(found, "wide")
     assert sentence.startswith("mixed is faster: ")
-    assert sentence.endswith("; its accuracy is not answered by this study, where float32 itself reaches 5.0%.")
+    assert sentence.endswith(". Its accuracy is not answered by this study, where float32 itself reaches 5.0 %.")
 
 
 def test_the_advice_names_runs_that_diverged():
@@ -149,7 +149,7 @@ def test_seeds_that_are_not_shared_are_told_where_they_part_columns():
         ({"name": "dense", "units": 4096, "source": "pipeline/models/dense.py"}, "MNIST, dense network of 4,096 units"),
         (
             {"name": "efficientnet", "number": 0, "depth": 0.1, "source": "pipeline/models/efficientnet.py"},
-            "MNIST, small EfficientNet: one block in each of seven stages, where B0 has 16",
+            "MNIST, small EfficientNet: seven blocks, where B0 has 16",
         ),
         (
             {"name": "efficientnet", "number": 1, "width": 0.5, "source": "pipeline/models/efficientnet.py"},
