@@ -107,8 +107,8 @@ def why_not_subtracted(results: Compared, benchmark: str) -> str:
         return ""
     some = " or ".join(map(str, sorted(fewer)))
     return (
-        f"Some variants ran {some} of the {count_seeds(max(counts.values()))}. Their difference is over those alone, so "
-        "it is not the difference of the two accuracies in the table."
+        f"Some variants ran {some} of the {count_seeds(max(counts.values()))}. Their difference is over those alone, "
+        "so it is not the difference of the two accuracies in the table."
     )
 
 
