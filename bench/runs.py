@@ -13,7 +13,6 @@ validation; there, too, the plain script reads its data. `Times` of `bench.peer`
 """
 
 import json
-import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -99,16 +98,14 @@ def measure_benchmark(folder: Path, study: Study, benchmark: str) -> list[dict[s
     theirs: list[Run] = []
     with WarmProcesses(warm_commands(study)):
         _ours(folder, benchmark)  # which starts it
-        offered = {FOLDER: os.environ.pop(FOLDER)}
         for turn in range(NUM_TURNS):
             for side in in_turn(turn, [alone, warm, theirs]):
                 if side is theirs:
                     side.append(_peers(folder, peer_settings(study, benchmark)))
                 else:
-                    side.append(_ours(folder, benchmark, offered if side is warm else {}))
+                    side.append(_ours(folder, benchmark, {} if side is warm else {FOLDER: ""}))
             if not theirs[-1].trained == warm[-1].trained == alone[-1].trained:
                 raise RuntimeError(f"{benchmark}: the peer has not trained the same")
-        os.environ |= offered
     return [
         figure(
             name,

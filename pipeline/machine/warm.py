@@ -166,7 +166,7 @@ class Child(NamedTuple):
 
 def ask(name: str) -> Child | None:
     """Have the warm process `name` fork a child, or return None where there is none."""
-    if FOLDER not in os.environ:
+    if not os.environ.get(FOLDER):
         return None
     asked = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours, theirs = Pipe()

@@ -140,7 +140,7 @@ def test_a_second_study_is_a_second_column_of_the_matrix(clone, environment):
         done = subprocess.run(command, cwd=clone, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
     index = (clone / "site" / "index.html").read_text()
-    heads = re.findall(r'<th [^>]*class="study"[^>]*><a href="([^"]+)/report\.html">', index)
+    heads = re.findall(r'<th scope="row"><a href="([^"]+)/report\.html">', index)
     assert set(heads) == {path.name for path in (clone / "docs/reports").iterdir()} > {"tiny"}
     for name in heads:
         verdicts = json.loads((clone / "docs/reports" / name / "verdicts.json").read_text())
