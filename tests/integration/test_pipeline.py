@@ -144,7 +144,7 @@ def test_a_second_study_is_a_second_column_of_the_matrix(clone, environment):
     assert set(heads) == {path.name for path in (clone / "docs/reports").iterdir()} > {"tiny"}
     for name in heads:
         verdicts = json.loads((clone / "docs/reports" / name / "verdicts.json").read_text())
-        cells = re.findall(rf'href="{name}/report\.html#claim-([^"]+)">([^<]+)</a>', index)
+        cells = re.findall(rf'href="{name}/report\.html#claim-([^"]+)" class="[^"]+">([^<]+)</a>', index)
         assert sorted(cells) == sorted((verdict["id"], verdict["verdict"]) for verdict in verdicts)
     row = next(row for row in index.split("</tr>") if "claims/s1-half-the-size.html" in row)
     assert row.count("#claim-s1-half-the-size") == len(heads)
