@@ -10,7 +10,7 @@ from pipeline.study.schema import RunKey
 # What follows training is `compare`, `judge` and `report`: Python that starts and computes little, like a short run.
 SHORTEST_RUNS_AFTER_TRAINING = 2.5
 MAX_SECONDS_AFTER_TRAINING = 60.0
-SECONDS_LEFT_OUT = 2.0  # of an item in which there is nothing to run
+SECONDS_LEFT_OUT = 0.5  # of an item in which there is nothing to run
 
 
 class Forecast:
@@ -80,13 +80,15 @@ class Forecast:
 
     def _expected(self, item: RunKey) -> float | None:
         """Return the mean over the seeds of this benchmark and variant; else of its benchmark's runs; else of all."""
-        if item not in self._runs and item[:2] not in {key[:2] for key in self._took}:
-            return SECONDS_LEFT_OUT
-        for known in (self._took, self._earlier):
+        if item not in self._runs:
+            left_out = [seconds for key, seconds in self._took.items() if key not in self._runs]
+            return mean(left_out) if left_out else SECONDS_LEFT_OUT
+        took = {key: seconds for key, seconds in self._took.items() if key in self._runs}
+        for known in (took, self._earlier):
             for size in (2, 1):
                 if seconds := [taken for key, taken in known.items() if key[:size] == item[:size]]:
                     return mean(seconds)
-        return mean(self._took.values()) if self._took else None
+        return mean(took.values()) if took else None
 
 
 def left_in_words(seconds: float) -> str:

@@ -57,6 +57,15 @@ def test_once_one_of_them_is_made_anew_all_are_expected_to_be():
     assert forecast.seconds_left() == pytest.approx(2 * A_SEED + 2.5 * 9)
 
 
+def test_seeds_that_a_variant_leaves_out_take_no_run():
+    runs = [key for key in RUNS if key.benchmark == "mnist" or key.seed == 0]
+    forecast = Forecast(ITEMS, runs, {})
+    for key in ITEMS[:18]:
+        forecast.finish(key, (SECONDS | LEFT_OUT)[key[:2]])
+    last_seeds = 2 * sum(seconds for (name, _), seconds in SECONDS.items() if name == "mnist") + 2 * 9 * 1.5
+    assert forecast.seconds_left() == pytest.approx(last_seeds + forecast.seconds_after_training)
+
+
 def test_a_run_that_takes_longer_than_expected_leaves_the_others():
     forecast = Forecast(ITEMS, RUNS, {})
     for key in ITEMS[:18]:
