@@ -9,7 +9,7 @@ DATASETS = {
     "mnist": "MNIST",
     "cifar10": "CIFAR-10",
     "cifar100": "CIFAR-100",
-    "cifar100_quick": "3,000 images of CIFAR-100",
+    "cifar100_quick": "CIFAR-100 (part)",
 }
 
 
