@@ -236,4 +236,7 @@ def test_a_fault_of_the_check_itself_keeps_no_other_study_from_being_checked(sen
 def test_a_number_that_makes_no_sense_is_told_in_words(sent):
     numerics = json.loads(contents_of(sent / "crate.zip")["results/numerics.json"])
     numerics["facts"]["loss_scale.growth_factor"] = "abc"
-    refused(rewrite(sent, {"results/numerics.json": json.dumps(numerics).encode()}), "results/report.html: it is another report")
+    refused(
+        rewrite(sent, {"results/numerics.json": json.dumps(numerics).encode()}),
+        "results/report.html: it is another report",
+    )
