@@ -50,7 +50,7 @@ def train_in_a_process(folder, study):
     command = [sys.executable, "-m", "stages.train", "--benchmark", "wide", "--variant", "float32", "--seed", "0"]
     environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0, done.stderr  # in which an engine may say more
     return done.stdout
 
 
