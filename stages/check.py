@@ -8,8 +8,8 @@ from pathlib import Path
 
 from pipeline.claims.acceleration import speed
 from pipeline.claims.schema import load_claims
+from pipeline.comparison.comparable import check_candidates, device
 from pipeline.comparison.finished_runs import read_record
-from pipeline.comparison.pairing import check_candidates, device
 from pipeline.errors import InputError
 from pipeline.machine.environment import describe
 from pipeline.machine.hardware import Hardware, gpus, this_machine

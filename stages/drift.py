@@ -12,9 +12,9 @@ from typing import NoReturn
 from pipeline.campaign.alarm import TOO_LITTLE, detect_drift
 from pipeline.campaign.entry import entry
 from pipeline.campaign.history import append, read_baseline, read_ledger
+from pipeline.comparison.comparable import check_comparable
 from pipeline.comparison.finished_runs import read_record
 from pipeline.comparison.finished_speeds import check_circumstances, read_speeds
-from pipeline.comparison.pairing import check_comparable
 from pipeline.errors import InputError
 from pipeline.records.schema import RunRecord
 from pipeline.report.results import load_results

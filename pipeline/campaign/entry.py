@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, PositiveFloat
 
-from pipeline.comparison.pairing import device
+from pipeline.comparison.comparable import device
 from pipeline.records.schema import RunRecord
 from pipeline.statistics.speeds import Speeds
 from pipeline.study.schema import RunKey, Study

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pipeline.comparison.pairing import surroundings
+from pipeline.comparison.comparable import surroundings
 from pipeline.comparison.schema import Turns
 from pipeline.errors import InputError
 from pipeline.files.untrusted import Remedy, damaged, read_json, read_rows

@@ -5,9 +5,9 @@ from collections.abc import Hashable, Mapping
 
 import numpy as np
 
+from pipeline.comparison.comparable import check_comparable
 from pipeline.comparison.finished_runs import Run
 from pipeline.comparison.finished_speeds import summarise_turns
-from pipeline.comparison.pairing import check_comparable
 from pipeline.comparison.schema import Comparison, Pair
 from pipeline.comparison.variants import VariantRuns, by_variant, variant_statistics
 from pipeline.statistics import intervals

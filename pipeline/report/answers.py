@@ -17,13 +17,13 @@ from pipeline.report.results import Compared, Results
 from pipeline.report.words import describe_variant
 from pipeline.statistics.equivalence import margin_means_something
 
-FIRST = ("float32", "mixed_float16", "mixed_bfloat16")
+FIRST_TABLE_POLICIES = ("float32", "mixed_float16", "mixed_bfloat16")
 OPEN = "not answered by this study"
 # Published studies, under docs/reports, that judge the accuracy of a benchmark with many seeds far from chance.
 ANSWERED_IN = {"cifar100_efficientnet_b0": "evening-2-cores"}
 
 
-class Answer(NamedTuple):
+class AnswerRow(NamedTuple):
     """A row of the table: a variant by itself and, unless it is the baseline, beside that.
 
     `words` tell what it sets. `is_first` says that it stands in the first table: float32 and mixed policies at any
@@ -68,18 +68,19 @@ class Answer(NamedTuple):
         return f"{told} ({self.note})" if self.note else told
 
 
-def answers(results: Compared, benchmark: str) -> list[Answer]:
+def answers(results: Compared, benchmark: str) -> list[AnswerRow]:
     """Return a row for each variant of `benchmark`: the baseline, its policy, then the others, by batch."""
     variants = results.study.variants_of(benchmark)
     baseline = results.study.comparison.baseline
     policies: list[str] = [variants[baseline].policy, *(variant.policy for variant in variants.values())]
     rows = [
-        Answer(
+        AnswerRow(
             name=name,
             words=describe_variant(variant),
             policy=variant.policy,
             batch_multiplier=variant.batch_multiplier,
-            is_first=name == baseline or (variant.is_plain(results.study.engine) and variant.policy in FIRST),
+            is_first=name == baseline
+            or (variant.is_plain(results.study.engine) and variant.policy in FIRST_TABLE_POLICIES),
             found=results.comparison.variant(benchmark, name),
             pair=results.comparison.find(benchmark, name),
             runs=[run for run in results.runs if (run["benchmark"], run["variant"]) == (benchmark, name)],

@@ -7,13 +7,13 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, NullLocator
 
 from pipeline.numbers import digits, estimate
-from pipeline.report.answers import Answer
+from pipeline.report.answers import AnswerRow
 from pipeline.report.drawing import HEIGHT, INK, POLICY_COLOURS, draw_svg
 
 MAX_SPAN = 8  # times: a band of ± so much less than the farthest value is too narrow to see
 
 
-def draw_epoch_times(axes: Axes, rows: Sequence[Answer]) -> None:
+def draw_epoch_times(axes: Axes, rows: Sequence[AnswerRow]) -> None:
     """Draw a bar a variant, its name above it: filled at the baseline's batch, hollow at any other."""
     longest = max((row.found.turn_epoch_seconds or 0.0 for row in rows), default=0.0) or 1.0
     for place, row in enumerate(rows):
@@ -29,7 +29,7 @@ def draw_epoch_times(axes: Axes, rows: Sequence[Answer]) -> None:
     axes.grid(visible=False)
 
 
-def draw_accuracies(axes: Axes, rows: Sequence[Answer], curves: Mapping[str, Mapping[int, float]]) -> None:
+def draw_accuracies(axes: Axes, rows: Sequence[AnswerRow], curves: Mapping[str, Mapping[int, float]]) -> None:
     """Draw the accuracy in [0, 1] by epoch of each variant in `curves`: dashed and hollow at another batch."""
     thickness = 1.2 + 0.6 * len(rows)  # the first is the widest, so that it shows under those that lie upon it
     for place, row in enumerate(rows):
@@ -50,7 +50,7 @@ def draw_accuracies(axes: Axes, rows: Sequence[Answer], curves: Mapping[str, Map
         line.set_linewidth(1.5)
 
 
-def draw_differences(axes: Axes, rows: Sequence[Answer]) -> None:
+def draw_differences(axes: Axes, rows: Sequence[AnswerRow]) -> None:
     """Draw a row a candidate: its accuracy less the baseline's and the interval, over the band of the margin."""
     found = [(row, row.pair.accuracy_difference_pp) for row in rows if row.pair]
     margin = next(row.pair.equivalence.margin_pp for row in rows if row.pair)
@@ -70,7 +70,7 @@ def draw_differences(axes: Axes, rows: Sequence[Answer]) -> None:
     axes.set(xlabel=f"percentage points; band: margin, ±{margin:g}{note}", title="Accuracy beside the baseline's")
 
 
-def answer_charts(name: str, rows: Sequence[Answer], curves: Mapping[str, Mapping[int, float]]) -> list[str]:
+def answer_charts(name: str, rows: Sequence[AnswerRow], curves: Mapping[str, Mapping[int, float]]) -> list[str]:
     """Return the charts of a benchmark's answer: epoch times, accuracies by epoch, differences from the baseline."""
     times = [f"{row.words} {digits(row.found.turn_epoch_seconds)} s" for row in rows if row.found.turn_epoch_seconds]
     ends = [f"{row.words} ends at {[*curves[row.name].values()][-1]:.1%}" for row in rows if curves.get(row.name)]

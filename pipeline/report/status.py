@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pipeline.comparison.pairing import device
+from pipeline.comparison.comparable import device
 from pipeline.report.answers import advice, answers
 from pipeline.report.claim_rows import outcome_counts, verdict_counts
 from pipeline.report.results import Results, ended_at

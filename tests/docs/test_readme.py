@@ -10,7 +10,7 @@ from conftest import REPOSITORY
 from pipeline.numbers import digits
 from pipeline.publication.archive import unpack
 from pipeline.publication.recomputing import remake
-from pipeline.report.answers import Answer, answers
+from pipeline.report.answers import AnswerRow, answers
 from pipeline.report.figures import answer_charts
 from pipeline.report.reporting import accuracy_curves
 from pipeline.report.results import Results, load_results
@@ -32,7 +32,7 @@ def evening(tmp_path_factory) -> Results:
     return load_results(root)
 
 
-def first_rows(results: Results, benchmark: str) -> list[Answer]:
+def first_rows(results: Results, benchmark: str) -> list[AnswerRow]:
     return [row for row in answers(results, benchmark) if row.is_first]
 
 

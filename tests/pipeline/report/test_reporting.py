@@ -20,7 +20,7 @@ from pipeline.errors import InputError
 from pipeline.files.characters import escape_deceptive
 from pipeline.publication.recomputing import remake
 from pipeline.report import drawing, figures, reporting, results
-from pipeline.report.answers import Answer, answers
+from pipeline.report.answers import AnswerRow, answers
 from pipeline.report.rendering import execute
 from pipeline.report.rendering import render as render_report
 from pipeline.study.schema import RunKey
@@ -319,7 +319,7 @@ def test_a_study_is_finished_when_its_last_run_ends(rendered):
     assert results.ended_at(found._replace(runs=runs)) == "2026-02-01T00:00:50+00:00"
 
 
-def row(rendered, words="float32", difference=None) -> Answer:
+def row(rendered, words="float32", difference=None) -> AnswerRow:
     """A candidate of the small study, with these words and this difference: mean and both ends."""
     found = answers(results.load_results(rendered), "wide")[1]
     if difference:

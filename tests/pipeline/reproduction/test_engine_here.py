@@ -11,7 +11,7 @@ import pytest
 from conftest import ENVIRONMENT, REPOSITORY
 from nvml import show
 
-from pipeline.comparison.pairing import surroundings
+from pipeline.comparison.comparable import surroundings
 from pipeline.files import yaml_files
 from pipeline.machine import environment, hardware
 from pipeline.records.environment import as_environment

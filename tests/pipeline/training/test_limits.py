@@ -6,9 +6,9 @@ import time
 import pytest
 from conftest import ENGINE, benchmark, changed, epoch_records, planned_record, predictions, small_study, timed
 
+from pipeline.comparison.comparable import check_comparable
 from pipeline.comparison.finished_runs import Run, read_predictions
 from pipeline.comparison.paired_runs import compare
-from pipeline.comparison.pairing import check_comparable
 from pipeline.errors import InputError
 from pipeline.machine.engine_choice import SWITCH, choose_engine, kernels_for
 from pipeline.records.planned import planned

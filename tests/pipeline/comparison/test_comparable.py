@@ -1,7 +1,7 @@
 import pytest
 from conftest import changed, planned_record, small_study
 
-from pipeline.comparison.pairing import check_comparable
+from pipeline.comparison.comparable import check_comparable
 from pipeline.errors import InputError
 from pipeline.study.schema import RunKey
 
