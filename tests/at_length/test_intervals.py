@@ -1,0 +1,38 @@
+"""How often intervals hold the truth and tests err, in simulated studies: what docs/decisions/intervals.md says."""
+
+import numpy as np
+import pytest
+
+from bench import intervals
+from pipeline.speed.turns import MAX_LAUNCHES
+
+
+@pytest.mark.parametrize("num_launches", intervals.NUM_LAUNCHES)
+@pytest.mark.parametrize("stalled", [0.0, 0.1])
+def test_the_intervals_of_speed_hold_the_truth_as_often_as_they_say(num_launches, stalled):
+    held = intervals.speed(np.random.default_rng(0), intervals.World(stalled=stalled), num_launches, 1000)
+    for name in ("the baseline over itself", "speedup", "interaction", "one more launch"):
+        assert 0.93 <= held[name] <= 0.975, name
+
+
+@pytest.mark.parametrize("spread", [0.01, 0.03, 0.04])
+def test_a_study_that_ends_for_its_narrow_intervals_has_intervals_that_hold(spread):
+    held = intervals.ending_early(np.random.default_rng(0), spread, 3000)
+    assert min(held["speedup"], held["the baseline over itself"]) >= 0.93
+    assert held["launches"] < MAX_LAUNCHES - 1  # it does end early
+
+
+@pytest.mark.parametrize("num_seeds", intervals.NUM_SEEDS)
+def test_equivalence_errs_as_seldom_and_finds_as_often_as_it_says(num_seeds):
+    shares = intervals.accuracy(np.random.default_rng(1), num_seeds, 3000)
+    assert 0.93 <= shares["difference, 95 %"] <= 0.97
+    assert 0.88 <= shares["difference, 90 %"] <= 0.92
+    assert shares["false equivalent at the margin"] <= 0.05 + 3 * (0.05 * 0.95 / 3000) ** 0.5
+    assert shares["equivalent when nothing differs"] == pytest.approx(shares["the same, as planned"], abs=0.03)
+
+
+def test_seeds_that_are_added_where_five_left_the_margin_open_cost_what_the_documents_say():
+    at_the_margin, within = (intervals.going_on(np.random.default_rng(2), 500, true_pp) for true_pp in (1.0, 0.5))
+    assert 0.05 < at_the_margin["equivalent"] <= 0.14  # about 10 %: two looks
+    assert within["difference, 95 %"] >= 0.92
+    assert within["equivalent"] >= 0.92
