@@ -19,9 +19,8 @@ VALUES = yaml_files.load(REPOSITORY / "params.yaml")
 @pytest.fixture
 def changed(tmp_path, monkeypatch):
     """A function that changes the study and returns the runs whose files are not what they were."""
-    for name in ("Dockerfile", "requirements"):
-        (tmp_path / name).symlink_to(REPOSITORY / name)
-    for name in ("pipeline", "stages"):
+    shutil.copyfile(REPOSITORY / "Dockerfile", tmp_path / "Dockerfile")
+    for name in ("pipeline", "stages", "requirements"):
         shutil.copytree(REPOSITORY / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in VALUES["datasets"]:
         arrays = {f"{part}_images": np.zeros((1, 1, 1, 1), np.uint8) for part in ("train", "test")}
@@ -88,6 +87,28 @@ def test_what_the_study_says_of_every_run_is_in_every_file(changed):
     assert changed(campaign="second") == trained()
 
 
+def test_a_changed_recipe_retrains_its_own_benchmark(changed):
+    changed()
+    recipe = VALUES["benchmarks"]["mnist_dense"]
+    different = changed(benchmarks=VALUES["benchmarks"] | {"mnist_dense": recipe | {"num_epochs": 3}})
+    assert different == {name for name in trained() if Path(name).parts[0] == "mnist_dense"}
+
+
+@pytest.mark.parametrize(
+    ("path", "retrains"),
+    [
+        ("Dockerfile", True),
+        ("requirements/cpu.txt", True),
+        ("requirements/cuda.txt", False),
+        ("requirements/development.txt", False),
+    ],
+)
+def test_another_image_or_runtime_package_retrains_everything(changed, path, retrains):
+    changed()
+    Path(path).write_text(f"{Path(path).read_text()}\n# edited\n")
+    assert changed() == (trained() if retrains else set())
+
+
 def test_what_decides_no_run_is_in_no_file(changed):
     changed()
     margins = dict.fromkeys(VALUES["comparison"]["margin_pp"], 0.125)
@@ -105,9 +126,11 @@ def test_what_decides_no_run_is_in_no_file(changed):
 )
 def test_an_edited_line_of_code_trains_what_runs_it_and_a_reworded_comment_nothing(changed, path, benchmarks):
     changed()
+    turns = {file: file.read_text() for file in Path("inputs", "speed").iterdir()}
     text = Path(path).read_text()
     Path(path).write_text(f'"""Say it in other words."""\n{text}\n# a remark\n')
     assert changed() == set()
+    assert turns == {file: file.read_text() for file in turns}
     Path(path).write_text(f"{text}\nEDITED = 1\n")
     assert changed() == {name for name in trained() if Path(name).parts[0] in benchmarks}
 
