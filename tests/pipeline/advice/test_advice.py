@@ -11,9 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 from conftest import REPOSITORY, write_data
-from projects import PROFILE, dense_study, make_project
 
-from bench.fake_datasets import write_fake_tfds
 from pipeline.advice.proposal import PROCESS_SECONDS, STUDY_SECONDS, TRACING, TURN_SECONDS, Size, choose_size, propose
 from pipeline.errors import InputError
 from pipeline.study.dataset_source import DatasetSource
@@ -65,7 +63,7 @@ def build(spec):
 """
 
 
-def test_asked_for_as_a_user_does(project, capfd):
+def test_asked_for_as_a_user_does(project, monkeypatch, capfd):
     """From the question to a study that can be run, in a folder that keeps what a user changes there."""
     before = (project / "params.yaml").read_bytes()
     (project / "mine.py").write_text(OWN_MODEL.replace("relu", 'relu", dtype="float32", name="stubborn'))
@@ -87,6 +85,7 @@ def test_asked_for_as_a_user_does(project, capfd):
     (folder / "params.yaml").write_text(edited)
     assert project / ask(project, **asked) == folder
     assert (folder / "params.yaml").read_text() == edited
+    monkeypatch.setattr(stage, "in_a_process", lambda *_: dict.fromkeys("abc", (1.0, 0.001)))
     assert project / ask(project, **asked, image_size=16) != folder
     (project / "networks").mkdir()
     (project / "networks" / "mine.py").write_text(OWN_MODEL)
@@ -95,15 +94,15 @@ def test_asked_for_as_a_user_does(project, capfd):
         ask(project, **asked, source="networks/mine.py")
 
 
-def test_data_that_are_not_there_are_prepared(tmp_path, monkeypatch, capfd):
-    make_project(tmp_path / "project", dense_study(num_epochs=2), PROFILE)
-    write_fake_tfds(tmp_path / "tfds", names=["fashion_mnist"])
-    monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path / "tfds"))
-    monkeypatch.chdir(tmp_path / "project")
-    folder = tmp_path / "project" / ask(tmp_path / "project")
+def test_data_that_are_not_there_are_prepared_in_the_folder(project, monkeypatch, capfd):
+    shutil.rmtree(project / "data")
+    (project / "bundled").symlink_to(REPOSITORY / "bundled")
+    monkeypatch.setattr(stage, "look_at", lambda *_: dict.fromkeys("abc", (1.0, 0.001)))
+    monkeypatch.setattr(stage, "in_a_process", lambda function, *arguments: function(*arguments))
+    folder = project / ask(project)
     assert "preparing mnist\n" in capfd.readouterr().out
     assert (folder / "data" / "mnist" / "dataset.json").exists()
-    assert not (tmp_path / "project" / "data").exists()
+    assert not (project / "data").exists()
 
 
 @pytest.mark.parametrize(
@@ -114,17 +113,20 @@ def test_data_that_are_not_there_are_prepared(tmp_path, monkeypatch, capfd):
         ({"model": "nonsense"}, "model"),
         ({"model": "faulty:two"}, "must take one argument, a ModelSpec. Received: a, b"),
         ({"model": "dense", "arguments": {"unit": 8}}, "unknown key. Did you mean 'units'?"),
-        ({"model": "narrow:build", "arguments": {"units": 8}}, "narrow:build must return float32"),
         ({"dataset": "Not A Name"}, "--dataset Not A Name: 1 fault"),
     ],
 )
 def test_bad_input_starts_nothing(project, changes, words):
     (project / "faulty.py").write_text("def two(a, b): ...\n")
-    (project / "narrow.py").write_text(OWN_MODEL.replace('dtype="float32"', 'dtype="float16"'))
     with pytest.raises(InputError) as raised:
         ask(project, **changes)
     assert words in str(raised.value)
     assert not list(project.glob("advice/*/params.yaml"))
+
+
+def test_a_fault_that_another_process_finds_is_the_users_to_read(tmp_path):
+    with pytest.raises(InputError, match=r"lost\.yaml"):
+        stage.in_a_process(load_study, tmp_path / "lost.yaml")
 
 
 @pytest.mark.parametrize("arguments", [["--batch", "0"], ["--arguments", "[1]"]])
