@@ -55,8 +55,11 @@ def _pairs(study: Study, benchmark: str, variants: Mapping[str, VariantRuns], sp
 def _family(study: Study, theirs: VariantRuns, ours: VariantRuns) -> Hashable:
     """Group candidates that answer one question.
 
-    What do precision and batch do; does training work with variables in 16 bits; what does anything else do?
+    What do precision and batch do; does training work with variables in 16 bits; what does anything else do? A control
+    is no candidate, and stands alone.
     """
+    if ours.variant in study.comparison.must_differ:
+        return theirs.variant, ours.variant
     variant = study.variants[ours.variant]
     keeps_float32 = expected_dtypes(variant.policy).variable == "float32"
     return theirs.variant, variant.is_plain(study.engine), keeps_float32

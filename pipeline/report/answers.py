@@ -76,7 +76,7 @@ def answers(results: Compared, benchmark: str) -> list[AnswerRow]:
     rows = [
         AnswerRow(
             name=name,
-            words=describe_variant(variant),
+            words="control: " * (name in results.study.comparison.must_differ) + describe_variant(variant),
             policy=variant.policy,
             batch_multiplier=variant.batch_multiplier,
             is_first=name == baseline
@@ -97,6 +97,19 @@ def near_chance(results: Results, benchmark: str) -> float | None:
     if accuracy is None or margin_means_something(settings.margin_pp[benchmark], accuracy):
         return None
     return accuracy
+
+
+def describe_controls(results: Compared, benchmark: str) -> list[str]:
+    """Say of each variant that must differ from the baseline, in a sentence, whether the tests found that it does."""
+    told = []
+    for row in answers(results, benchmark):
+        if row.pair and row.name in results.study.comparison.must_differ:
+            control = f"{row.words}, which must differ: {row.difference}"
+            if row.pair.equivalence.outcome == "different":
+                told.append(f"These tests find the {control}.")
+            else:
+                told.append(f"These tests do not find the {control}. They could not find a loss of precision either.")
+    return told
 
 
 def why_not_subtracted(results: Compared, benchmark: str) -> str:

@@ -22,6 +22,7 @@ from pipeline.report.answers import (
     OPEN,
     advice,
     answers,
+    describe_controls,
     near_chance,
     why_not_subtracted,
 )
@@ -148,6 +149,7 @@ def _benchmark(results: Results, name: str) -> dict[str, Any]:
         "further": [row for row in rows if not row.is_first],
         "rows": rows,
         "words": {row.name: row.words for row in rows},
+        "controls": describe_controls(results, name),
         "why_not_subtracted": why_not_subtracted(results, name),
         "charts": figures.answer_charts(name, first, accuracy_curves(results, name)) if is_completed else [],
         "runs": runs,

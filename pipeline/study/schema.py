@@ -61,6 +61,8 @@ class ComparisonSettings(Section):
 
     `target_accuracy` in (0, 1) asks how long training takes to reach it on the validation set. The times of a run are
     left out where other work took more than `max_other_cpu_share` of the machine's CPU time.
+    `must_differ` names controls: variants made so that their accuracy differs from the baseline's. Where the tests do
+    not find that, they could not have found a loss of precision either.
     """
 
     baseline: Name
@@ -71,6 +73,7 @@ class ComparisonSettings(Section):
     )
     max_other_cpu_share: Annotated[float, Field(gt=0, le=1)] = 1.0
     further_pairs: list[FurtherPair] = Field(default_factory=list, max_length=MAX_ENTRIES)
+    must_differ: list[Name] = Field(default_factory=list, max_length=MAX_ENTRIES)
 
     def faults(self, num_epochs: Mapping[str, int], variants: Mapping[str, Variant]) -> Iterator[str]:
         """Yield what the benchmarks and variants of the study do not allow; each fault begins with its field.
@@ -94,6 +97,12 @@ class ComparisonSettings(Section):
             for name in names:
                 if name not in num_epochs:
                     yield unknown_name(field, name, "names of benchmarks", num_epochs)
+        others = variants.keys() - {self.baseline}
+        yield from (
+            unknown_name("must_differ", name, "a variant besides the baseline", sorted(others))
+            for name in self.must_differ
+            if name not in others
+        )
         for index in range(len(self.further_pairs)):
             yield from (f"further_pairs.{index}{fault}" for fault in self._faults_of_pair(index, num_epochs, variants))
 

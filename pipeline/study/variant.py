@@ -57,10 +57,11 @@ class Variant(Section):
     """One choice of policy, batch size as a multiple of B, epochs, learning rate, loss scale, TF32, XLA and loop.
 
     `tf32` allows float32 products what the device does where nobody asks for more: TF32 on a GPU, bfloat16 on a TPU.
-    `epoch_multiplier` multiplies the recipe's epochs: twice the batch for twice the epochs makes as many updates.
-    `learning_rate_multiplier` multiplies its learning rate. An epoch takes as long under both. Without `loss_scale`,
-    mixed_float16 has a dynamic one and every other policy none. The `custom` loop takes gradients and applies them by
-    itself where `fit` is Keras's own. `benchmarks` names those the variant is run on; without it, all.
+    `epoch_multiplier` multiplies the recipe's epochs, those of its warm-up too: twice the batch for twice the epochs
+    makes as many updates. `learning_rate_multiplier` multiplies its learning rate. An epoch takes as long under both.
+    Without `loss_scale`, mixed_float16 has a dynamic one and every other policy none. The `custom` loop takes gradients
+    and applies them by itself where `fit` is Keras's own. `benchmarks` names those the variant is run on; without it,
+    all.
     """
 
     policy: PolicyName

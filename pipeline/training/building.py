@@ -111,7 +111,7 @@ def _learning_rate(benchmark: Benchmark, variant: Variant) -> Any:
     if rule.scaling == "linear":
         rate *= variant.batch_multiplier
     num_steps = benchmark.num_steps(variant.batch_multiplier)
-    num_warmup = rule.num_warmup_epochs * num_steps
+    num_warmup = rule.num_warmup_epochs * variant.epoch_multiplier * num_steps
     if rule.decay == "cosine":
         start = {"initial_learning_rate": 0.0, "warmup_target": rate, "warmup_steps": num_warmup}
         start = start if num_warmup else {"initial_learning_rate": rate}

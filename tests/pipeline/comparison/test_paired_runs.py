@@ -267,14 +267,16 @@ def test_a_row_of_the_table_has_the_three_p_values_of_its_pair(runs):
     assert row["p_value_beyond"] == pair.equivalence.beyond_p_value_holm
 
 
-def test_candidates_that_vary_something_else_are_families_apart(runs):
+def test_candidates_that_vary_something_else_are_families_apart_and_so_is_a_control(runs):
     variants = small_study().model_dump(mode="json")["variants"]
     variants["custom"] = variants["mixed"] | {"loop": "custom"}
+    variants["planted_loss"] = variants["float32"] | {"learning_rate_multiplier": 0.5}
     variants["pure"] = {"policy": "float16", "batch_multiplier": 1}
     variants["pure_2x"] = {"policy": "bfloat16", "batch_multiplier": 2}
-    study = small_study(variants=variants)
+    settings = small_study().comparison.model_dump() | {"must_differ": ["planted_loss"]}
+    study = small_study(variants=variants, comparison=settings)
     for key in study.runs():
-        if key.variant in ("custom", "pure", "pure_2x"):
+        if key.variant in ("custom", "planted_loss", "pure", "pure_2x"):
             runs[key] = run(planned_record(key, study), 99.0, 2.0)
     pairs = [pair for pair in compare(study, runs).pairs if pair.benchmark == "wide"]
     assert {pair.candidate: pair.equivalence.num_candidates for pair in pairs} == {
@@ -282,6 +284,7 @@ def test_candidates_that_vary_something_else_are_families_apart(runs):
         "mixed": 3,
         "mixed_2x": 3,
         "custom": 1,
+        "planted_loss": 1,
         "pure": 2,
         "pure_2x": 2,
     }

@@ -7,7 +7,7 @@ from conftest import benchmark, epoch_records, planned_record, predictions, smal
 
 from pipeline.comparison.finished_runs import Run
 from pipeline.comparison.paired_runs import compare
-from pipeline.report.answers import advice, answers, why_not_subtracted
+from pipeline.report.answers import advice, answers, describe_controls, why_not_subtracted
 from pipeline.report.words import benchmark_name, short_names
 
 
@@ -115,6 +115,27 @@ def test_rows_begin_with_the_baseline_and_go_from_policy_to_policy_by_batch():
 def test_variables_in_16_bits_stand_in_the_second_table():
     found = of_policies(mixed_float16=(1.0, SAME), bfloat16=(1.0, SAME), mixed_bfloat16=(1.0, SAME))
     assert [row.name for row in answers(found, "wide") if not row.is_first] == ["bfloat16"]
+
+
+@pytest.mark.parametrize(
+    ("accuracies", "start", "end"),
+    [
+        (WORSE, "These tests find the control: mixed_bfloat16, which must differ: −19.00 pp [", "]."),
+        (
+            SAME,
+            "These tests do not find the control: mixed_bfloat16, ",
+            "They could not find a loss of precision either.",
+        ),
+    ],
+)
+def test_a_control_is_found_or_it_is_said_what_that_means(accuracies, start, end):
+    found = results(accuracies=accuracies)
+    settings = found.study.comparison.model_copy(update={"must_differ": ["mixed"]})
+    found.study = found.study.model_copy(update={"comparison": settings})
+    (told,) = describe_controls(found, "wide")
+    assert told.startswith(start)
+    assert told.endswith(end)
+    assert describe_controls(found, "narrow") == []
 
 
 def test_a_mixed_baseline_stands_first():

@@ -100,6 +100,13 @@ def test_a_cosine_falls_to_zero_at_the_end():
     assert rates(longer, learning_rate_rule={"decay": "cosine"}) == pytest.approx(expected, abs=1e-8)
 
 
+def test_the_double_batch_at_equal_updates_has_the_same_schedule():
+    """Four epochs of four steps, or eight of two: a warm-up of four steps, and a cosine over twelve."""
+    longer = DOUBLE.model_copy(update={"epoch_multiplier": 2})
+    schedule = {"batch_size": 10, "learning_rate_rule": {"decay": "cosine", "num_warmup_epochs": 1}}
+    assert rates(longer, **schedule) == pytest.approx(rates(**schedule)[:6], abs=1e-8)
+
+
 @pytest.mark.parametrize("augmentation", AUGMENTATIONS, ids=lambda a: a["name"])
 def test_augmentation_changes_images_in_training_alone_and_keeps_their_range(augmentation):
     images = np.random.default_rng(0).integers(0, 256, (6, 8, 8, 1)).astype(np.uint8)

@@ -70,7 +70,8 @@ def test_evening_judges_what_the_sources_ran_at_their_own_recipe():
     for benchmark, least in (("cifar100_efficientnet_b0", 5), ("mnist_dense", 3)):
         assert all(len(evening.seeds_of(benchmark, name)) >= least for name in evening.variants_of(benchmark))
     assert set(evening.variants_of("cifar100_efficientnet_b0")) == {
-        "float32", "float32_2x", "mixed_float16", "mixed_float16_2x", "mixed_bfloat16"
+        "float32", "float32_2x", "float32_2x_equal_updates", "mixed_float16", "mixed_float16_2x", "mixed_bfloat16",
+        "planted_loss",
     }  # fmt: skip
 
 
@@ -296,7 +297,7 @@ def test_a_crash_of_keras_on_several_devices_is_refused_with_its_reference():
         "float32": {"policy": "float32", "batch_multiplier": 1},
         "odd": {"policy": "mixed_float16", "batch_multiplier": 1, "jit_compile": True},
     }
-    values["comparison"]["further_pairs"] = []
+    values["comparison"] |= {"further_pairs": [], "must_differ": []}
     assert fault(values).count("keras #21366") == 1
     assert "steps_per_execution" not in fault(values)
     values["benchmarks"]["mnist_dense"]["steps_per_execution"] = 2
@@ -328,6 +329,13 @@ def test_further_pairs_name_variants_that_are_not_compared_anyway(pair, message)
     values = quick()
     values["comparison"]["further_pairs"] = [pair]
     assert message in fault(values)
+
+
+@pytest.mark.parametrize("name", ["float32", "float23"])
+def test_a_control_is_a_variant_besides_the_baseline(name):
+    values = quick()
+    values["comparison"]["must_differ"] = [name]
+    assert "comparison.must_differ: must be a variant besides the baseline (float32_2x, " in fault(values)
 
 
 def test_a_further_pair_stands_once_and_runs_somewhere():
