@@ -24,7 +24,9 @@ def mapping(text: str) -> dict[str, Any]:
 def add_model_options(parser: argparse.ArgumentParser) -> None:
     """Add what `make advise` takes: a model, a data set and a batch."""
     parser.add_argument(
-        "--model", required=True, help="dense, efficientnet, keras.applications:ResNet50V2, or my_package.models:build"
+        "--model",
+        required=True,
+        help="dense, efficientnet, resnet9, keras.applications:ResNet50V2, or my_package.models:build",
     )
     parser.add_argument(
         "--dataset", required=True, help="a data set of params.yaml, or any of TFDS with image and label"

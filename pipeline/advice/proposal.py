@@ -50,9 +50,10 @@ def model_values(name: str, source: str | None, arguments: dict[str, Any], runti
     Raises:
         InputError: a model of one's own can be seen to be wrong.
     """
-    if name in ("dense", "efficientnet"):
-        usual = {"units": 64 if runtime == "cpu" else 4096} if name == "dense" else {}
-        return {"name": name, **usual, **arguments, "source": f"pipeline/models/{name}.py"}
+    if name in (
+        usual := {"dense": {"units": 64 if runtime == "cpu" else 4096}, "efficientnet": {}, "resnet9": {"width": 16}}
+    ):
+        return {"name": name, **usual[name], **arguments, "source": f"pipeline/models/{name}.py"}
     if name.startswith("keras.applications:"):
         return {"name": name, "arguments": arguments, "source": "pipeline/models/application.py"}
     if source is None:

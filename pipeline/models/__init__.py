@@ -46,7 +46,7 @@ def _network(benchmark: Benchmark, spec: ModelSpec) -> keras.Model:
         return imported.build(model, spec)
     # By name, because a run depends on the source of its own model alone, which the inputs stage digests.
     arguments = model.model_dump(exclude={"name", "source"})
-    if model.name == "efficientnet":
+    if model.name in ("efficientnet", "resnet9"):
         arguments["batch_norm"] = engine.BatchNormalization
     network: keras.Model = importlib.import_module(f"pipeline.models.{model.name}").build(
         num_classes=spec.num_classes, image_shape=spec.image_shape, **arguments

@@ -2,7 +2,7 @@
 
 from pipeline.numbers import number
 from pipeline.report.results import Compared, Results
-from pipeline.study.benchmark import Dense, EfficientNet
+from pipeline.study.benchmark import Dense, EfficientNet, Imported, ResNet9
 from pipeline.study.variant import Variant
 
 DATASETS = {
@@ -41,7 +41,9 @@ def benchmark_name(results: Compared, benchmark: str) -> str:
     model, dataset = recipe.model, DATASETS.get(recipe.dataset, recipe.dataset)
     if isinstance(model, Dense):
         return f"{dataset}, dense network of {number(model.units)} units"
-    if not isinstance(model, EfficientNet):
+    if isinstance(model, ResNet9):
+        return f"{dataset}, ResNet-9 of width {model.width}"
+    if isinstance(model, Imported):
         return f"{dataset}, {model.function}"
     if model.depth and model.depth <= 0.25:  # no stage of the family repeats a block more than four times
         return f"{dataset}, small EfficientNet: seven blocks, where B0 has 16"

@@ -43,10 +43,20 @@ class EfficientNet(Section):
     source: Literal["pipeline/models/efficientnet.py"]
 
 
+class ResNet9(Section):
+    """A ResNet of nine layers; its first convolution has `width` filters, where the original has 64."""
+
+    name: Literal["resnet9"]
+    width: PositiveInt
+    batch_norm_momentum: Annotated[float, Field(gt=0, lt=1)] = 0.9
+    source: Literal["pipeline/models/resnet9.py"]
+
+
 def _importable(name: str) -> str:
     if not IMPORTABLE.match(name):
         raise PydanticCustomError(
-            "model", "must be dense, efficientnet, keras.applications:<function>, or <module>:<function> of your own"
+            "model",
+            "must be dense, efficientnet, resnet9, keras.applications:<function>, or <module>:<function> of your own",
         )
     return name
 
@@ -75,15 +85,14 @@ class Imported(Section):
 
 def _kind_of_model(model: Any) -> str:
     name = model.get("name") if isinstance(model, dict) else getattr(model, "name", None)
-    if name in ("dense", "efficientnet"):
-        return "Dense" if name == "dense" else "EfficientNet"
-    return "Imported"
+    return name if name in ("dense", "efficientnet", "resnet9") else "imported"
 
 
 Model = Annotated[
-    Annotated[Dense, Tag("Dense")]
-    | Annotated[EfficientNet, Tag("EfficientNet")]
-    | Annotated[Imported, Tag("Imported")],
+    Annotated[Dense, Tag("dense")]
+    | Annotated[EfficientNet, Tag("efficientnet")]
+    | Annotated[ResNet9, Tag("resnet9")]
+    | Annotated[Imported, Tag("imported")],
     Discriminator(_kind_of_model),
 ]
 

@@ -8,7 +8,7 @@ from pipeline import engine  # noqa: F401  loads the engine quietly
 # isort: split
 from pipeline import models
 from pipeline.models.efficientnet import round_filters
-from pipeline.study.benchmark import Benchmark, EfficientNet
+from pipeline.study.benchmark import Benchmark, EfficientNet, ResNet9
 from pipeline.training.building import build_model
 
 from conftest import benchmark  # isort: skip
@@ -74,6 +74,17 @@ def test_the_largest_of_the_family_can_be_built():
     model = FAMILY.model_copy(update={"number": 7})
     network = models.build(EFFICIENTNET.model_copy(update={"model": model}), 100, 3)
     assert network.count_params() > 60e6
+
+
+def test_resnet9_has_the_parameters_of_its_layers():
+    """Convolutions without a bias at widths w, 2w, 4w and 8w; residual blocks of two at 2w and 8w."""
+    filters = [(3, 4), (4, 8), (8, 8), (8, 8), (8, 16), (16, 32), (32, 32), (32, 32)]
+    total = sum(9 * old * new + batch_norm(new) for old, new in filters) + 32 * 100 + 100
+    model = ResNet9(name="resnet9", width=4, source="pipeline/models/resnet9.py")
+    network = models.build(EFFICIENTNET.model_copy(update={"model": model}), 100, 3).layers[-1]
+    assert network.count_params() == total
+    pools = [layer for layer in network.layers if "Pooling" in type(layer).__name__]
+    assert [pool.output.shape[1:] for pool in pools] == [(16, 16, 8), (8, 8, 16), (4, 4, 32), (32,)]
 
 
 def test_both_forms_of_squeeze_excite_compute_the_same():

@@ -1,0 +1,36 @@
+"""Build ResNet-9, of 3 × 3 convolutions for images of 32 × 32, after David Page's "How to train your ResNet"."""
+
+import keras
+from keras import layers
+
+
+def build(
+    *,
+    num_classes: int,
+    image_shape: tuple[int, int, int],
+    width: int,
+    batch_norm_momentum: float = 0.9,
+    batch_norm: type[layers.BatchNormalization] = layers.BatchNormalization,
+) -> keras.Model:
+    """Build the network: float images (N, H, W, C) to float32 probabilities (N, num_classes).
+
+    Four stages have `width`, 2, 4 and 8 times `width` filters. All but the first halve height and width; the second and
+    the last end in a residual block of two convolutions. The original has a `width` of 64. Layers follow the global
+    policy.
+    """
+
+    def convolution(x: keras.KerasTensor, filters: int) -> keras.KerasTensor:
+        x = layers.Conv2D(filters, 3, padding="same", use_bias=False)(x)
+        return layers.ReLU()(batch_norm(momentum=batch_norm_momentum)(x))
+
+    inputs = keras.Input(image_shape)
+    x = convolution(inputs, width)
+    for factor, is_residual in ((2, True), (4, False), (8, True)):
+        filters = factor * width
+        x = layers.MaxPooling2D()(convolution(x, filters))
+        if is_residual:
+            x = layers.Add()([x, convolution(convolution(x, filters), filters)])
+    x = layers.GlobalMaxPooling2D()(x)
+    x = layers.Dense(num_classes)(x)
+    outputs = layers.Activation("softmax", dtype="float32", name="probabilities")(x)
+    return keras.Model(inputs, outputs, name="resnet9")
