@@ -2,7 +2,7 @@
 
 from pipeline.numbers import number
 from pipeline.report.results import Compared, Results
-from pipeline.study.benchmark import Dense, EfficientNet, Imported, ResNet9
+from pipeline.study.benchmark import Dense, Imported, ResNet9
 from pipeline.study.variant import Variant
 
 DATASETS = {
