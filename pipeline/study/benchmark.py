@@ -85,14 +85,14 @@ class Imported(Section):
 
 def _kind_of_model(model: Any) -> str:
     name = model.get("name") if isinstance(model, dict) else getattr(model, "name", None)
-    return name if name in ("dense", "efficientnet", "resnet9") else "imported"
+    return {"dense": "Dense", "efficientnet": "EfficientNet", "resnet9": "ResNet9"}.get(str(name), "Imported")
 
 
 Model = Annotated[
-    Annotated[Dense, Tag("dense")]
-    | Annotated[EfficientNet, Tag("efficientnet")]
-    | Annotated[ResNet9, Tag("resnet9")]
-    | Annotated[Imported, Tag("imported")],
+    Annotated[Dense, Tag("Dense")]
+    | Annotated[EfficientNet, Tag("EfficientNet")]
+    | Annotated[ResNet9, Tag("ResNet9")]
+    | Annotated[Imported, Tag("Imported")],
     Discriminator(_kind_of_model),
 ]
 
