@@ -47,9 +47,7 @@ repro: here .venv/ready ## run the study on what is here and write its report; P
 # A container has the packages.
 repro study:
 	@$(if $(SETTINGS),python -m stages.compose $(strip $(SETTINGS)))
-	@python -m stages.check
 	@python -m stages.repro
-	@python -m stages.summary
 
 here: .venv/parser
 	@$(if $(filter file,$(origin ENGINE)),$(ASK) --tell)

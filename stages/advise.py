@@ -26,7 +26,7 @@ from pipeline.numbers import duration
 from pipeline.study.configuration import validate
 from pipeline.study.dataset_source import DatasetSource
 from pipeline.study.schema import PARAMS, Study, load_study
-from stages import check, repro, run, summary
+from stages import repro, run
 from stages.argument_types import add_model_options
 
 ADVICE = Path("advice")
@@ -35,11 +35,9 @@ ADVICE = Path("advice")
 def main(arguments: argparse.Namespace) -> None:
     with alone(STUDY, "The study of this folder"):  # two at a time would slow each other down
         shown = prepare(arguments)
-        check.main(argparse.Namespace(runtime=None))
-        if status := repro.make(load_study()):
+        if status := repro.make():
             print(f"This is about {shown}: in place of `make repro`, run the same `make advise`.", file=sys.stderr)
             sys.exit(status)
-        summary.main(argparse.Namespace())
 
 
 def prepare(arguments: argparse.Namespace) -> Path:

@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import os
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 from pipeline.claims.acceleration import speed
@@ -23,28 +24,47 @@ MADE = ("data", "inputs", "runs", "results")  # folders that DVC writes: what ma
 
 
 def main(arguments: argparse.Namespace) -> None:
-    messages = []
-    for load in (load_study, load_claims, check_own_code, lambda: check_candidates(load_study())):
-        try:
-            load()
-        except InputError as error:
-            messages.append(str(error))
-    if messages := list(dict.fromkeys(messages)):
-        raise InputError("\n".join(messages))
-    study, hardware = load_study(), this_machine()
-    runtime = arguments.runtime or study.runtime
+    check(arguments.runtime)
+
+
+def check(runtime: str | None = None) -> Study:
+    """Return the study, and print what trains it here and what will not be fast.
+
+    Args:
+        runtime: the packages that will train it, where those are not what it says.
+
+    Raises:
+        InputError: names every fault of the study, of the claims and of the user's own code.
+    """
+    faults: list[str] = []
+    with _noting(faults):
+        study = load_study()
+        with _noting(faults):
+            check_own_code(study)
+        with _noting(faults):
+            check_candidates(study)
+    with _noting(faults):
+        load_claims()
+    if faults:
+        raise InputError("\n".join(faults))
+    runtime, hardware = runtime or study.runtime, this_machine()
     print(describe_device(runtime, hardware))
     for warning in [*slow_choices(study, hardware), *runs_from_elsewhere(study, runtime, hardware)]:
         print(f"note: {warning}")
+    return study
 
 
-def check_own_code() -> None:
+@contextlib.contextmanager
+def _noting(faults: list[str]) -> Iterator[None]:
+    try:
+        yield
+    except InputError as error:
+        faults.append(str(error))
+
+
+def check_own_code(study: Study) -> None:
     """Refuse faults of the user's own modules, as far as they show without running them."""
     messages = []
-    try:
-        study = load_study()
-    except InputError:
-        return  # which is reported by itself
     folders: dict[str, Path] = {}  # around the source of each top-level module
     for name, benchmark in study.benchmarks.items():
         model = benchmark.model

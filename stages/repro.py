@@ -1,10 +1,11 @@
-"""Make what is unfinished of the study with `dvc repro`; tell how long it still takes, and what to do if it fails."""
+"""Check the study, make what is unfinished of it with `dvc repro`, and say what it found, or what to do if it fails."""
 
 import argparse
 import signal
 import sys
 import time
 
+from pipeline.campaign.run_cache import nothing_is_left
 from pipeline.comparison import finished_runs
 from pipeline.errors import InputError
 from pipeline.machine.engine_choice import kernels_for
@@ -16,21 +17,33 @@ from pipeline.reproduction.forecast import Forecast
 from pipeline.reproduction.remedies import exit_status, remedy
 from pipeline.reproduction.repro import Ended, reproduce
 from pipeline.reproduction.study_progress import StudyProgress
-from pipeline.study.schema import RunKey, Study, load_study
+from pipeline.study.schema import RunKey, Study
 from stages import run
+from stages.check import check
+from stages.summary import summarise
 
 
 def main(_: argparse.Namespace) -> None:
-    study = load_study()
     with alone(STUDY, "The study of this folder"):
-        sys.exit(make(study))
+        sys.exit(make())
 
 
-def make(study: Study) -> int:
-    """Run DVC and return an exit status for `make`."""
+def make() -> int:
+    """Check, make and sum up the study of this folder; return an exit status for `make`."""
+    study = check()
+    print(f"{study.profile}: {study.description}", flush=True)
+    if nothing_is_left():
+        print("everything is made already")
+    elif status := run_dvc(study):
+        return status
+    summarise()
+    return 0
+
+
+def run_dvc(study: Study) -> int:
+    """Run DVC and return an exit status; say how far it is, and what to do if it fails."""
     items = [RunKey(b, v, s) for s in study.seeds for b in study.benchmarks for v in study.variants]  # as dvc.yaml has
     earlier = {key: seconds for key in study.runs() if (seconds := seconds_of(key))}
-    print(f"{study.profile}: {study.description}", flush=True)
     started = time.monotonic()
     forecast = Forecast(items, study.runs(), earlier, speed_budgets(study))
     with WarmProcesses(warm_commands(study)), StudyProgress(items, study.runs(), forecast, amounts(study)) as progress:

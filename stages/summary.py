@@ -10,6 +10,10 @@ from stages import run
 
 
 def main(_: argparse.Namespace) -> None:
+    summarise()
+
+
+def summarise() -> None:
     found = status(load_results())
     write_status(found)
     for benchmark, advice in found["advice"].items():

@@ -12,6 +12,8 @@ from conftest import benchmark
 from dvc.repo import Repo
 from projects import PROFILE, commit, dense_study, git, make_project
 
+from pipeline.campaign.run_cache import nothing_is_left
+
 STUDY = dense_study(num_epochs=2)
 STUDY["datasets"] = {name: {"bundled": name} for name in ("mnist", "cifar100_quick")}
 STUDY["benchmarks"]["in_colour"] = benchmark(units=8, image_size=32, dataset="cifar100_quick")
@@ -56,7 +58,10 @@ def project(finished) -> Iterator[Path]:
 
 def would_run(folder: Path, *targets: str, force: bool = False) -> list[str]:
     with chdir(folder), Repo() as repo:
-        return [stage.addressing for stage in repo.reproduce(targets, dry=True, force=force)]
+        stages = [stage.addressing for stage in repo.reproduce(targets, dry=True, force=force)]
+    if not (targets or force):
+        assert nothing_is_left(folder) == (not stages)
+    return stages
 
 
 def would_train(folder: Path) -> set[str]:

@@ -71,7 +71,7 @@ def make(folder: Path, *arguments: str) -> str:
 def test_the_study_is_composed_or_ported_where_another_is_asked_for(folder, arguments, command):
     lines = planned(folder, "study", *arguments).splitlines()
     assert [line for line in lines if "compose" in line] == ([command] if command else [])
-    assert lines[-3:] == ["python -m stages.check", "python -m stages.repro", "python -m stages.summary"]
+    assert lines[-1] == "python -m stages.repro"
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_the_study_is_read_as_dvc_reads_it(folder, params, lock):
 def test_a_faulty_study_exchanges_no_packages_and_is_left_to_check(folder, params):
     (folder / "params.yaml").write_text(params)
     (folder / ".venv" / "ready").write_text("cuda\n")
-    assert "python -m stages.check" in planned(folder, "study").splitlines()
+    assert "python -m stages.repro" in planned(folder, "study").splitlines()
     assert "uv pip sync" not in planned(folder, "repro")
 
 

@@ -205,7 +205,7 @@ def test_deceptive_characters_are_refused_in_claims(tmp_path, monkeypatch):
     (tmp_path / "params.yaml").write_text((REPOSITORY / "params.yaml").read_text())
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match=r"claims\.0\.statement: holds U\+202E \(RIGHT-TO-LEFT OVERRIDE\)"):
-        check.main(None)
+        check.check()
 
 
 @pytest.mark.parametrize(
@@ -248,7 +248,7 @@ def test_a_source_around_what_the_study_makes_is_refused(tmp_path, monkeypatch, 
     values["benchmarks"]["mnist_dense"]["model"] = {"name": "mine:b", "source": source.format(name=tmp_path.name)}
     (tmp_path / "params.yaml").write_text(yaml_files.dump(values))
     with pytest.raises(InputError, match=r"benchmarks\.mnist_dense\.model\.source: .* which the study makes"):
-        check.check_own_code()
+        check.check_own_code(load_study())
 
 
 @pytest.mark.parametrize("name", ["x" * 101, "x" * 5000])

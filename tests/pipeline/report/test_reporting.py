@@ -130,7 +130,7 @@ def test_the_status_has_the_headlines_and_the_counts(copied, monkeypatch, capsys
     assert len(status["headlines"]["narrow"]) == 1
     assert status["advice"]["wide"].startswith("Stay with float32 until more is known: mixed runs at 1.00× its speed")
     monkeypatch.chdir(copied)
-    summary.main(Namespace())
+    summary.summarise()
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 5
     assert lines[-1] == f"report: {copied / 'results' / 'report.html'}"
