@@ -111,7 +111,7 @@ def _recipe(study: Study, name: str) -> dict[str, Any]:
             "source": study.datasets[benchmark.dataset].model_dump(
                 mode="json", exclude_defaults=True, exclude={"bundled", "tfds"}
             ),
-            "SHA-256 of arrays": dataset.sha256.model_dump(),
+            "SHA-256 of arrays": dataset.sha256,
         },
         "SHA-256 of the model's code, comments and docstrings apart": {source: digest(Path(source))},
     }

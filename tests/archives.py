@@ -247,32 +247,6 @@ DAMAGED_RUNS: dict[str, tuple[str, Edit, str]] = {
 }  # fmt: skip
 
 
-# A data set's files after the damage. The description of one that a stranger hands on fits its arrays.
-DAMAGED_DATA: dict[str, tuple[str, Edit]] = {
-    "a description without keys": ("dataset.json", whole(b"{}")),
-    "a description of the wrong shape": ("dataset.json", whole(b"[]")),
-    "a description too deep": ("dataset.json", whole(DEEP)),
-    "a description that is no text": ("dataset.json", whole(b"\xff\xfe")),
-    "a description without digests": ("dataset.json", put(sha256={})),
-    "a description of no images": ("dataset.json", put(image_shape=[0, 8, 1])),
-    "a description of flat images": ("dataset.json", put(image_shape=[64])),
-    "a description without classes": ("dataset.json", put(classes=[])),
-    "a description with a class that is none": ("dataset.json", put(classes=[1, 2])),
-    "images as npz": ("train_images.npy", npz(images=ONES)),
-    "images that promise terabytes": ("train_images.npy", whole(TERABYTES)),
-    "images with a deep header": ("train_images.npy", whole(header("(" * 9000))),
-    "images with a header of code": ("train_images.npy", whole(header("__import__('os').system('x')"))),
-    "images that would be unpickled": ("train_images.npy", saved(np.array([{}]))),
-    "images of two dimensions": ("train_images.npy", saved(np.zeros((60, 64), np.uint8))),
-    "images of numbers with fractions": ("train_images.npy", saved(np.zeros((60, 8, 8, 1)))),
-    "labels of no dimension": ("train_labels.npy", saved(np.array(1))),
-    "labels of two dimensions": ("train_labels.npy", saved(np.zeros((60, 1), np.int64))),
-    "labels of text": ("test_labels.npy", saved(np.array(["cat"] * 20))),
-    "fewer labels than images": ("test_labels.npy", saved(np.zeros(19, np.int64))),
-    "no labels": ("test_labels.npy", saved(np.zeros(0, np.int64))),
-}
-
-
 # What may lie at a file's place in a folder.
 def a_folder(path: Path) -> None:
     path.mkdir()

@@ -5,7 +5,7 @@ import math
 import keras
 import numpy as np
 
-from pipeline.data.datasets import Examples, ImagesOnDisk
+from pipeline.data.datasets import Examples
 
 
 class ShuffledBatches(keras.utils.PyDataset):
@@ -39,7 +39,7 @@ class WholeBatches(keras.utils.PyDataset):
     XLA compiles for one shape, and several devices share a batch evenly.
     """
 
-    def __init__(self, images: np.ndarray | ImagesOnDisk, batch_size: int) -> None:
+    def __init__(self, images: np.ndarray, batch_size: int) -> None:
         super().__init__()
         self._images = images
         self._batch_size = batch_size

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.errors import InputError
-from pipeline.files.untrusted import Remedy, damaged, excerpt, read_zip
+from pipeline.files.untrusted import Remedy, damaged, read_zip
 
 
 def read_integers(path: Path, names: tuple[str, ...], remedy: Remedy) -> dict[str, np.ndarray]:
@@ -23,16 +22,3 @@ def read_integers(path: Path, names: tuple[str, ...], remedy: Remedy) -> dict[st
     if any(array.dtype.kind not in "iu" or array.ndim != 1 for array in arrays.values()):
         raise damaged(path, "it holds something else than arrays of integers in one dimension", remedy)
     return arrays
-
-
-def map_integers(path: Path, remedy: Remedy) -> np.memmap:
-    """Map the array of integers in an npy file into memory, whatever its shape."""
-    if not path.is_file():
-        raise InputError(f"{excerpt(path)} is missing. {remedy.missing}")
-    try:
-        array: np.memmap = np.lib.format.open_memmap(path, mode="r")
-    except Exception as error:  # as above
-        raise damaged(path, error, remedy) from None
-    if array.dtype.kind not in "iu" or not array.size:
-        raise damaged(path, "it holds something else than an array of integers", remedy)
-    return array

@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from pipeline import engine  # first: it quietens the engine before Keras imports it
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from pipeline.data import datasets
 from pipeline.data.batches import ShuffledBatches
-from pipeline.data.datasets import Examples, ImagesOnDisk
+from pipeline.data.datasets import Examples
 from pipeline.machine.disturbance import Watch
 from pipeline.records.blocks import Block, besides_images
 from pipeline.speed.worker import Task
@@ -42,7 +42,7 @@ class _Validation(NamedTuple):
 class _EnoughBatches(ShuffledBatches):
     """Serve as many whole batches as are asked for, from the first example again where there are no more."""
 
-    def __init__(self, examples: datasets.Examples, batch_size: int, num_steps: int) -> None:
+    def __init__(self, examples: Examples, batch_size: int, num_steps: int) -> None:
         self._num_examples = num_steps * batch_size
         super().__init__(examples, batch_size, SEED)
 
@@ -179,12 +179,7 @@ class _Trainee(keras.callbacks.Callback):
 
 
 def first_of(examples: Examples, num_images: int) -> Examples:
-    """Return the first of `examples`. Images on disk stay there."""
-    images = examples.images
-    if isinstance(images, np.ndarray):
-        return Examples(images[:num_images], examples.labels[:num_images])
-    rows = np.arange(min(num_images, len(images)))
-    return Examples(ImagesOnDisk(cast(np.ndarray, images), rows), examples.labels[:num_images])
+    return Examples(examples.images[:num_images], examples.labels[:num_images])
 
 
 def train_blocks(

@@ -1,7 +1,6 @@
 """Data sets whose content is known: those of this repository, and whole ones from hosts that behave and that do not."""
 
 import contextlib
-import csv
 import gzip
 import hashlib
 import io
@@ -19,8 +18,8 @@ import pyarrow.parquet
 import pytest
 from PIL import Image
 
-from pipeline.data import bundled, hosts, known
-from pipeline.data.bundled import read_bundled, write_bundled
+from pipeline.data import hosts, known
+from pipeline.data.bundled import read_bundled
 from pipeline.data.preparation import prepare
 from pipeline.errors import InputError
 from pipeline.study.configuration import validate
@@ -111,20 +110,6 @@ def test_a_damaged_checkout_is_named_with_its_remedy(tmp_path, fault):
     assert last.startswith("Get it back with: git checkout -- ")
 
 
-def test_bundled_files_are_made_again_from_a_whole_data_set(tmp_path):
-    rng = np.random.default_rng(0)
-    labels = rng.permutation(np.arange(3500) % 100)  # more of each class than are taken
-    images = np.tile(rng.integers(0, 256, (3500, 1, 1, 3), np.uint8), (32, 32, 1))  # which are soon compressed
-    write_bundled("cifar100_quick", {"train": (images, labels), "test": (images[:60], labels[:60])}, tmp_path)
-    with (tmp_path / "cifar100_quick.csv").open() as file:
-        counts = list(csv.DictReader(file))
-    (found, their_labels) = bundled._read("cifar100_quick", "train", counts, tmp_path)
-    rows = np.concatenate([np.flatnonzero(labels == label)[:30] for label in range(100)])
-    assert np.array_equal(found, images[rows])
-    assert np.array_equal(their_labels, labels[rows])
-    assert sum(int(row["test"]) for row in counts) == 60
-
-
 # --- Hosts ---
 
 
@@ -172,22 +157,11 @@ def parquet(part: known.Part) -> bytes:
     return content.getvalue()
 
 
-def folders(parts: dict[str, known.Part]) -> bytes:
-    names = known.class_names("cifar100")
-    return tar(
-        {
-            f"cifar100/{part}/above/{names[label]}/{number}.png": png(image)
-            for part, (images, labels) in parts.items()
-            for number, (image, label) in enumerate(zip(images, labels, strict=True))
-        }
-    )
-
-
+HOSTS = {"original": "127.0.0.1", "mirror": "127.0.0.2"}
 FILES = {
     "cifar-100-binary.tar.gz": binary(WHOLE),
     "train-00000-of-00001.parquet": parquet(WHOLE["train"]),
     "test-00000-of-00001.parquet": parquet(WHOLE["test"]),
-    "cifar100.tgz": folders(WHOLE),
 }
 
 
@@ -227,7 +201,7 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as at:
+    with ThreadingHTTPServer(("0.0.0.0", 0), Handler) as at:  # noqa: S104
         threading.Thread(target=at.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{at.server_port}"
         at.shutdown()
@@ -248,15 +222,13 @@ def small_world(monkeypatch, tmp_path):
 
 @pytest.fixture
 def served(server, monkeypatch):
-    """Has each source of cifar100 behave in one way."""
+    """Has each host of cifar100 behave in one way, by default refuse."""
 
-    def serve(**ways: str) -> None:
+    def serve(original: str = "refuses", mirror: str = "refuses") -> None:
         sources = hosts.SOURCES["cifar100"]
+        ways = {"original": original, "mirror": mirror}
         changed = {
-            name: sources[name]._replace(
-                host=name,
-                addresses=[f"{server}/{how}/{address.rsplit('/', 1)[1]}" for address in sources[name].addresses],
-            )
+            name: sources[name]._replace(folder=f"http://{HOSTS[name]}:{server.rpartition(':')[2]}/{how}")
             for name, how in ways.items()
         }
         monkeypatch.setitem(hosts.SOURCES, "cifar100", changed)
@@ -269,12 +241,12 @@ def same_as_whole(parts: dict[str, known.Part]) -> bool:
     return all(np.array_equal(parts[p][n], expected[p][n]) for p in ("train", "test") for n in (0, 1))
 
 
-@pytest.mark.parametrize("name", ["original", "huggingface", "fastai"])
+@pytest.mark.parametrize("name", ["original", "mirror"])
 def test_every_source_gives_the_same_arrays(served, name):
     served(**{name: "right"})
     parts, came_from = hosts.fetch("cifar100")
     assert same_as_whole(parts)
-    assert came_from == name
+    assert came_from.partition(":")[0] == HOSTS[name]
 
 
 def test_the_original_files_of_mnist_are_read(server, monkeypatch):
@@ -301,82 +273,79 @@ def test_the_original_files_of_mnist_are_read(server, monkeypatch):
 @pytest.mark.parametrize(
     ("how", "said"),
     [
-        ("refuses", "not from original: 503 Server Error"),
-        ("breaks", "not from original: Connection broken: IncompleteRead("),
-        ("stalls", "not from original: "),
-        ("other", "not from original: it sent another file than the original"),
-        ("slow", "original is too slow ("),
+        ("refuses", "not from HOST: 503 Server Error"),
+        ("breaks", "not from HOST: IncompleteRead("),
+        ("stalls", "not from HOST: "),
+        ("other", "not from HOST: SHA256 hash of downloaded file (cifar-100-binary.tar.gz) does not match"),
+        ("slow", "HOST is too slow ("),
     ],
 )
-def test_a_host_that_fails_is_left_for_the_next(served, capsys, how, said):
-    served(original=how, huggingface="right")
+def test_a_host_that_fails_is_left_for_the_next(served, server, capsys, how, said):
+    served(original=how, mirror="right")
     parts, came_from = hosts.fetch("cifar100")
-    assert (same_as_whole(parts), came_from) == (True, "huggingface")
+    assert same_as_whole(parts)
+    assert came_from.startswith("127.0.0.2:")
     _folder, line = capsys.readouterr().out.splitlines()
-    assert line.startswith(f"cifar100: {said}")
+    assert line.startswith(f"cifar100: {said.replace('HOST', server.removeprefix('http://'))}")
 
 
-def test_a_host_that_nobody_hears_is_left_for_the_next(served, capsys):
-    served(original="right", huggingface="right")
-    hosts.SOURCES["cifar100"]["original"] = hosts.SOURCES["cifar100"]["original"]._replace(
-        addresses=["http://127.0.0.1:9/a.tar.gz"]
-    )
-    assert hosts.fetch("cifar100")[1] == "huggingface"
-    said = capsys.readouterr().out.splitlines(keepends=True)[1]
-    assert said.startswith("cifar100: not from original: ")
+def test_a_host_that_nobody_hears_is_left_for_the_next(served, monkeypatch, capsys):
+    served(mirror="right")
+    monkeypatch.setenv(hosts.ORDER, "http://127.0.0.1:9/a, mirror")
+    assert hosts.fetch("cifar100")[1].startswith("127.0.0.2:")
+    said = capsys.readouterr().out
+    assert said.startswith("cifar100: not from 127.0.0.1:9: ")
     assert said.endswith("[Errno 111] Connection refused\n")
 
 
-def test_other_images_are_refused_by_name_and_not_kept(served, capsys):
-    served(huggingface="other", fastai="right")
-    assert hosts.fetch("cifar100")[1] == "fastai"
-    assert "not from huggingface: its train images and labels are not those of cifar100" in capsys.readouterr().out
-    served(huggingface="right")
-    assert hosts.fetch("cifar100")[1] == "huggingface"
-
-
-def test_a_slow_host_is_better_than_none(served, capsys):
-    served(original="slow", huggingface="refuses")
+def test_other_images_are_refused_and_not_kept(served, monkeypatch):
+    monkeypatch.setenv(hosts.ORDER, "mirror")
+    served(mirror="other")
+    with pytest.raises(InputError, match="its train images and labels are not those of cifar100"):
+        hosts.fetch("cifar100")
+    served(mirror="right")
     assert same_as_whole(hosts.fetch("cifar100")[0])
-    assert len(capsys.readouterr().out.splitlines()) == 3  # of the folder, too
+
+
+def test_a_slow_host_is_better_than_none(served):
+    served(original="slow")
+    assert same_as_whole(hosts.fetch("cifar100")[0])
 
 
 def test_what_was_fetched_is_not_fetched_again(served):
     served(original="right")
     hosts.fetch("cifar100")
-    served(original="refuses")
+    served()
     assert same_as_whole(hosts.fetch("cifar100")[0])
 
 
 def test_where_no_host_has_it_the_last_line_says_what_to_do(served, tmp_path):
-    served(original="breaks", huggingface="refuses", fastai="stalls")
+    served(original="breaks")
     with pytest.raises(InputError) as caught:
         prepare("images", DatasetSource(tfds="cifar100"), tmp_path / "data")
     lines = str(caught.value).splitlines()
-    assert [line.split(":")[0] for line in lines[2:5]] == [
-        "  not from original",
-        "  not from huggingface",
-        "  not from fastai",
-    ]
+    assert [line.split(":")[0] for line in lines[2:4]] == ["  not from 127.0.0.1", "  not from 127.0.0.2"]
     assert lines[-2].startswith("Connect this machine to the network")
     assert "TFDS_DATA_DIR" in lines[-1]
     assert not (tmp_path / "data" / "images").exists()
 
 
 def test_a_variable_names_the_sources_in_their_order(served, server, monkeypatch):
-    served(original="refuses", huggingface="refuses", fastai="right")
-    monkeypatch.setenv(hosts.ORDER, f"fastai, {server}/right")
-    assert hosts.fetch("cifar100")[1] == "fastai"
-    monkeypatch.setenv(hosts.ORDER, f"{server}/right")
-    assert hosts.fetch("cifar100")[1] == server.removeprefix("http://")
-    for wrong in ("huggingface, fast.ai", "file:///somewhere", "pytorch"):  # the last has MNIST alone
+    served(mirror="right")
+    for order, host in {
+        f"{server}/refuses, mirror": HOSTS["mirror"],
+        f"{server}/right, mirror": HOSTS["original"],
+    }.items():
+        monkeypatch.setenv(hosts.ORDER, order)
+        assert hosts.fetch("cifar100")[1].partition(":")[0] == host
+    for wrong in ("mirror, fast.ai", "file:///somewhere", "pytorch"):
         monkeypatch.setenv(hosts.ORDER, wrong)
-        with pytest.raises(InputError, match="DATA_SOURCES: for cifar100 it must name, between commas, folder, orig"):
+        with pytest.raises(InputError, match="DATA_SOURCES: it must name, between commas, folder, original, mirror"):
             hosts.fetch("cifar100")
 
 
 def test_a_password_of_a_mirror_is_not_told(served, server, monkeypatch):
-    served(original="right", huggingface="right")
+    served(original="right", mirror="right")
     monkeypatch.setenv(hosts.ORDER, f"{server.replace('//', '//somebody:secret@')}/right")
     assert hosts.fetch("cifar100")[1] == server.removeprefix("http://")
 

@@ -3,10 +3,8 @@
 import pytest
 from conftest import benchmark, small_study
 
-from pipeline.data import datasets
-from pipeline.data.datasets import Examples
 from pipeline.speed import training
-from pipeline.speed.training import first_of, train_blocks
+from pipeline.speed.training import train_blocks
 from pipeline.speed.worker import Task
 from pipeline.training.evaluation import score
 
@@ -55,17 +53,3 @@ def test_compiled_steps_are_kept_where_the_study_keeps_them(workspace, monkeypat
     study = small_study().model_copy(update={"compilation_cache": keeps})  # which only JAX does
     train_blocks(study, "wide", "mixed", iter([]), lambda _: None, workspace)
     assert kept == [workspace / ".cache/xla"] * keeps
-
-
-def test_the_first_of_images_on_disk_stay_there(workspace):
-    split = small_study().benchmarks["wide"].split
-    in_memory, on_disk = (
-        datasets.load_dataset("mnist", split, workspace / "data", max_bytes).validation for max_bytes in (None, 0)
-    )
-    few = first_of(on_disk, 3)
-    assert isinstance(few, Examples)
-    assert not few.in_memory
-    rows = [2, 0, 1]
-    assert (few.images[rows] == in_memory.images[rows]).all()
-    assert (first_of(in_memory, 3).images == in_memory.images[:3]).all()
-    assert len(few.images) == len(few.labels) == 3

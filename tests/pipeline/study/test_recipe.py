@@ -6,15 +6,12 @@ import pytest
 from conftest import ENGINE, benchmark, small_study
 
 from pipeline import models
-from pipeline.data import datasets
-from pipeline.data.batches import ShuffledBatches
 from pipeline.errors import InputError
 from pipeline.study.benchmark import Benchmark
 from pipeline.study.configuration import validate
 from pipeline.study.schema import Study
 from pipeline.study.variant import Variant
 from pipeline.training import building
-from pipeline.training.evaluation import score
 
 PLAIN = Variant(policy="float32", batch_multiplier=1, jit_compile=ENGINE == "jax")
 DOUBLE = PLAIN.model_copy(update={"batch_multiplier": 2})
@@ -148,24 +145,6 @@ def test_augmentation_depends_on_the_seed_of_the_run():
     for one, two in zip(first, again, strict=True):
         assert np.array_equal(one, two)
     assert not np.array_equal(first[0], none[0])
-
-
-def test_images_on_disk_train_and_score_to_the_same_bits(workspace):
-    """Batches come in the same order and with the same content."""
-    weights, scores = [], []
-    for limit in (10**9, 0):
-        data = datasets.load_dataset("mnist", recipe().split, workspace / "data", max_bytes_in_memory=limit)
-        model = compiled()
-        batches = ShuffledBatches(data.train, 16, seed=5)
-        for index in range(len(batches)):
-            model.train_on_batch(*batches[index])
-        weights.append(model.get_weights())
-        scores.append(score(model, data.test, 4))
-        assert data.train.in_memory == bool(limit)
-    for near, far in zip(*weights, strict=True):
-        assert np.array_equal(near, far)
-    assert scores[0][:2] == scores[1][:2]
-    assert np.array_equal(scores[0][2], scores[1][2])
 
 
 @pytest.mark.parametrize(

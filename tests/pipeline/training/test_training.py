@@ -304,14 +304,6 @@ def test_fit_receives_the_batches_in_their_order(workspace):
     assert seen[-6:] == expected, "what Keras reads before that is a look at shapes"
 
 
-def test_a_run_whose_images_stay_on_disk_ends_with_the_same_weights(workspace, monkeypatch):
-    near = train(study_with("mixed_bfloat16", num_epochs=2), workspace)
-    monkeypatch.setattr(datasets, "IN_MEMORY_SHARE", 0.0)
-    far = train(study_with("mixed_bfloat16", num_epochs=2), workspace)
-    assert near.final_weights_sha256 == far.final_weights_sha256
-    assert (near.scores.test_loss, near.scores.test_accuracy) == (far.scores.test_loss, far.scores.test_accuracy)
-
-
 def test_a_run_watches_the_gpus_it_trains_on(workspace, monkeypatch):
     """As many as the study has devices, of those that its engine sees."""
     monkeypatch.setattr(run.engine, "gpu_places", lambda: [1, 2])
