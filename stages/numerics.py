@@ -50,7 +50,7 @@ def main(_: argparse.Namespace) -> None:
     facts, samples = found["facts"], found["samples"]
     samples["numpy_float16_speedup"] = arithmetic.numpy_speedups()
     facts["notebook_split.num_trained_on"] = notebook_split.trained_on()
-    facts |= arithmetic.range_facts() | arithmetic.loss_scale_facts()
+    facts |= arithmetic.range_facts() | arithmetic.accumulation_facts() | arithmetic.loss_scale_facts()
     layers: list[dict[str, str]] = []
 
     def look_at(name: str, benchmark: Benchmark) -> None:

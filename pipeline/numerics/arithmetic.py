@@ -19,6 +19,7 @@ from pipeline.training import building
 from pipeline.training.precision import loss_scale_now, observed_dtypes
 
 LAYER_COLUMNS = ("benchmark", "policy", "layer", "kind", "compute_dtype", "variable_dtype", "output_dtype")
+EPSILONS = {"float16": 2.0**-10, "bfloat16": 2.0**-7}  # between 1 and the next larger value
 LIMIT_BYTES = 500_000  # of a model that has to fit somewhere small
 Facts = dict[str, str | int | float | bool]
 
@@ -43,6 +44,29 @@ def range_facts() -> Facts:
         ratio = dense_parameters(2 * units) / dense_parameters(units)
         facts[f"parameters_of_twice_the_units.{units}"] = round(ratio, 2)
     return facts
+
+
+def accumulation_facts(length: int = 4096) -> Facts:
+    """Multiply 16-bit matrices as the engine does, and tell in which type it adds the products up.
+
+    Every factor is a multiple of 1/16 between 1 and 2, so that float32 holds each product and each partial sum exactly,
+    whatever their order. A sum in float32 then ends on one of the two 16-bit values around the exact one. One in 16
+    bits is further off somewhere among so many, also where many lanes share the sum.
+    """
+    rng = np.random.default_rng(0)
+    left, right = (1 + rng.integers(0, 16, shape) / 16 for shape in ((64, length), (length, 64)))
+    facts: Facts = {}
+    for dtype, epsilon in EPSILONS.items():
+        product = keras.ops.matmul(*(keras.ops.cast(factor.astype("float32"), dtype) for factor in (left, right)))
+        found = keras.ops.convert_to_numpy(keras.ops.cast(product, "float32"))
+        facts[f"products_accumulate_in.{dtype}"] = "float32" if ends_beside(found, left @ right, epsilon) else dtype
+    return facts
+
+
+def ends_beside(found: np.ndarray, exact: np.ndarray, epsilon: float) -> bool:
+    """Tell whether each value found is less than a place from the exact one, in a type of this machine epsilon."""
+    place = 2.0 ** np.floor(np.log2(exact)) * epsilon
+    return bool((np.abs(found - exact) < place).all())
 
 
 def dense_parameters(units: int, num_inputs: int = 28 * 28, num_classes: int = 10) -> int:

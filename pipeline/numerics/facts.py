@@ -45,6 +45,12 @@ _BY_TYPE = {
     "bytes_per_value": Fact("a value takes", lambda value: f"{number(value)} bytes", "in"),
     "largest": Fact("the largest value is", number, "in"),
 }
+_ACCUMULATION = {
+    f"products_accumulate_in.{dtype}": Fact("a matrix product adds up", lambda of: f"in {of}", "for", dtype)
+    for dtype in TYPES
+    if dtype != "float32"
+}
+LATER = frozenset(_ACCUMULATION)  # facts that studies of an earlier version lack
 _BY_POLICY = {
     "compute_dtype": Fact("the arithmetic is", lambda dtype: f"in {dtype}", "under"),
     "variable_dtype": Fact("variables are kept", lambda dtype: f"in {dtype}", "under"),
@@ -57,6 +63,7 @@ _BY_POLICY = {
     ),
 }
 _OF_NO_BENCHMARK = {
+    **_ACCUMULATION,
     **{f"{name}.{dtype}": fact._replace(place=dtype) for name, fact in _BY_TYPE.items() for dtype in TYPES},
     **{f"{name}.{policy}": fact._replace(place=policy) for name, fact in _BY_POLICY.items() for policy in POLICIES},
     "loss_scale.start": Fact("the loss scale", lambda value: f"starts at {number(value)}"),

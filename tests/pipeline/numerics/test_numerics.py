@@ -12,7 +12,7 @@ import keras
 
 from pipeline.data.datasets import Dataset, Examples
 from pipeline.numerics import arithmetic, exponents, first_steps, notebook_split, optimizer_trials
-from pipeline.numerics.facts import POLICIES, TRIALS, facts_of
+from pipeline.numerics.facts import LATER, POLICIES, TRIALS, facts_of
 from pipeline.numerics.repeating import fit_in_order, from_each
 from pipeline.study.benchmark import Benchmark
 from pipeline.study.variant import Variant
@@ -61,6 +61,34 @@ def test_rounding_at_the_ends_of_float16():
     assert float(facts["rounded_65519.float16"]) == 65504.0
     assert facts["softmax_of_minus_20_is_zero.float16"] is True  # e⁻²⁰ is 2.06e-9
     assert facts["softmax_of_minus_20_is_zero.bfloat16"] is facts["softmax_of_minus_20_is_zero.float32"] is False
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("num_lanes", [1, 8, 32])
+def test_a_sum_in_16_bits_is_told_from_one_in_float32(dtype, num_lanes):
+    """Products are added up in lanes, which are then added two by two, as vector units do."""
+    rng = np.random.default_rng(1)
+    left, right = (1 + rng.integers(0, 16, (4096, 64)) / 16 for _ in range(2))
+
+    def summed(dtype: str) -> np.ndarray:
+        lanes = np.zeros((num_lanes, 64, 64), dtype)
+        for row in range(0, 4096, num_lanes):
+            here = slice(row, row + num_lanes)
+            lanes += (left[here, :, None] * right[here, None, :]).astype(dtype)
+        while len(lanes) > 1:
+            lanes = lanes[0::2] + lanes[1::2]
+        return lanes[0]
+
+    epsilon = arithmetic.EPSILONS[dtype]
+    rounded = summed("float32").astype(dtype).astype(np.float64)
+    assert arithmetic.ends_beside(rounded, left.T @ right, epsilon)
+    assert not arithmetic.ends_beside(summed(dtype).astype(np.float64), left.T @ right, epsilon)
+
+
+def test_the_engine_adds_products_up_in_one_of_the_two_types():
+    facts = arithmetic.accumulation_facts()
+    assert set(facts) == LATER
+    assert all(value in ("float32", name.partition(".")[2]) for name, value in facts.items())
 
 
 def test_parameters_are_counted_as_a_model_has_them():
