@@ -3,14 +3,14 @@
 import ast
 import hashlib
 import os
-from collections.abc import Iterator
+import re
 from pathlib import Path
 
 from pipeline.errors import InputError
 
 
 def digest(source: Path) -> str:
-    """Return the SHA-256 of every file in `source`, their names and what they hold, also behind links to folders.
+    """Return the SHA-256 of every file in `source`, their names and what they hold. Links to folders are not entered.
 
     Of Python's files comments and docstrings count for nothing. What is hidden (`.git`) and what Python compiled is
     left out.
@@ -40,7 +40,12 @@ def file_digest(path: Path) -> str:
 
 def files_of_code(source: Path) -> list[Path]:
     """List the files that `digest` covers, in its order."""
-    return [source] if source.is_file() else sorted(_files(source))
+    if source.is_file():
+        return [source]
+    hidden = re.compile(r"(^|/)(\.|__pycache__/)")
+    return sorted(
+        path for path in source.rglob("*") if path.is_file() and not hidden.search(path.relative_to(source).as_posix())
+    )
 
 
 def check_exists(source: Path) -> None:
@@ -58,15 +63,3 @@ def _without_texts(tree: ast.AST) -> str:
 
 def _is_text(node: ast.stmt) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-
-
-def _files(source: Path) -> Iterator[Path]:
-    entered: set[Path] = set()  # a link may lead back
-    for name, folders, files in os.walk(source, followlinks=True):
-        entered.add(Path(name).resolve())
-        folders[:] = [
-            folder
-            for folder in sorted(folders)
-            if not folder.startswith(".") and folder != "__pycache__" and Path(name, folder).resolve() not in entered
-        ]
-        yield from (Path(name, file) for file in files if not file.startswith(".") and Path(name, file).is_file())

@@ -5,10 +5,9 @@ Every `InputError` names the file, then the fault, then the remedy that the call
 
 import csv
 import io
-import json
 import zipfile
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, TypeVar
+from typing import Annotated, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -50,9 +49,8 @@ def read_json(model: type[T], path: Path, remedy: Remedy, max_bytes: int = MAX_B
     """Return the JSON file as `model`: a pydantic model, or any type that pydantic knows, such as `list[Model]`."""
     content = read_bytes(path, remedy, max_bytes)
     try:
-        json.loads(content, object_pairs_hook=_once_each, parse_int=_short, parse_constant=_short)
         return TypeAdapter(model).validate_json(content, strict=True)
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise damaged(path, error, remedy) from None
 
 
@@ -112,15 +110,3 @@ def excerpt(value: object, max_characters: int = 200) -> str:
     """Return text from elsewhere as a message shows it: short, with everything that is not printable escaped."""
     text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(value)[: max_characters + 1])
     return text if len(text) <= max_characters else text[:max_characters] + "…"
-
-
-def _once_each(pairs: list[tuple[str, Any]]) -> None:
-    """Refuse a key that stands twice. Another program may read the first of the two values, where we read the last."""
-    if len({key for key, _ in pairs}) < len(pairs):
-        raise ValueError("a key stands twice in it")
-
-
-def _short(number: str) -> None:
-    """Refuse an integer of more than 63 bits, which overflows where it is used, and NaN or Infinity, which is none."""
-    if len(number) > 20 or int(number).bit_length() > 63:
-        raise ValueError("an integer in it is out of range")
