@@ -12,15 +12,16 @@ from numpy.random import Generator
 
 from pipeline.speed.measuring import MIN_SETTLED_LAUNCHES
 from pipeline.speed.turns import MAX_LAUNCHES, MIN_LAUNCHES
-from pipeline.statistics import intervals
-from pipeline.statistics.equivalence import beyond_p_value, num_seeds_needed, power, tost_p_value
+from pipeline.statistics.contrasts import difference, paired, unpaired
+from pipeline.statistics.equivalence import SIGNIFICANCE_LEVEL, Design, adjust, num_seeds_needed, p_values, power
 from pipeline.statistics.launches import launch_effects, speedup
 
-NUM_SEEDS = (3, 5, 10)
+NUM_SEEDS = (3, 5, 10, 30)
 NUM_LAUNCHES = (2, 3, 5)
 LAUNCH_SPREADS_PERCENT = (1, 2, 3, 4, 5, 6)
 HALF_WIDTH = 0.05
 MARGIN_PP = 1.0
+SPREAD_PP = 0.7  # of the difference of two runs
 FIRST_SEEDS, MOST_SEEDS = 5, 40
 
 
@@ -87,18 +88,33 @@ def ending_early(
     return {name: count / num_studies for name, count in counts.items()}
 
 
-def accuracy(rng: Generator, num_seeds: int, num_studies: int, spread_pp: float = 0.7) -> dict[str, float]:
-    """Return the coverage of the accuracy difference's intervals, and TOST's errors and finds, at a margin of 1 pp."""
+def accuracy(
+    rng: Generator, num_seeds: int, num_studies: int, is_paired: bool = True, num_baseline_seeds: int | None = None
+) -> dict[str, float]:
+    """Return how often intervals of a difference hold the truth, and tests err and find, at a margin of 1 pp.
+
+    Three candidates stand beside a baseline. A difference of two runs has a spread of 0.7 pp; a candidate that is not
+    paired varies twice as much as the baseline.
+    """
+    spreads_pp = np.array([0.5, 0.5] if is_paired else [0.2, 0.8]) ** 0.5 * SPREAD_PP
     counts: Counter[str] = Counter()
     for _ in range(num_studies):
-        noise = rng.normal(0, spread_pp, num_seeds)
-        difference = intervals.difference(noise - 0.4)
-        counts["difference, 95 %"] += _holds(difference.low95, -0.4, difference.high95)
-        counts["difference, 90 %"] += _holds(difference.low90, -0.4, difference.high90)
-        counts["false equivalent at the margin"] += (tost_p_value(noise + MARGIN_PP, MARGIN_PP) or 0.0) < 0.05
-        counts["equivalent when nothing differs"] += (tost_p_value(noise, MARGIN_PP) or 0.0) < 0.05
+        baseline = rng.normal(0, spreads_pp[0], num_baseline_seeds or num_seeds)
+        candidates = rng.normal(0, spreads_pp[1], (3, num_seeds))
+        alike = [paired(values - baseline) if is_paired else unpaired(baseline, values) for values in candidates]
+        below = [found._replace(mean=found.mean - MARGIN_PP) for found in alike]
+        found = difference(below[0])
+        counts["difference, 95 %"] += _holds(found.low95, -MARGIN_PP, found.high95)
+        counts["difference, 90 %"] += _holds(found.low90, -MARGIN_PP, found.high90)
+        counts["false different"] += _is_shown(p_values(alike[0], MARGIN_PP).differs)
+        counts["false equivalent at the margin"] += _is_shown(p_values(below[0], MARGIN_PP).within)
+        counts["false no worse at the margin"] += _is_shown(p_values(below[0], MARGIN_PP, is_one_sided=True).within)
+        of_three = adjust([p_values(each, MARGIN_PP) for each in below], [0] * 3)
+        counts["false equivalent, any of three"] += any(_is_shown(each.within) for each in of_three)
+        counts["equivalent when nothing differs"] += _is_shown(p_values(alike[0], MARGIN_PP).within)
     shares = {name: count / num_studies for name, count in counts.items()}
-    return shares | {"the same, as planned": power(spread_pp, MARGIN_PP, num_seeds)}
+    design = Design(freedom_per_seed=1.0 if is_paired else 1 / (0.2**2 + 0.8**2))
+    return shares | {"the same, as planned": power(SPREAD_PP, MARGIN_PP, num_seeds, design=design)}
 
 
 def planning(rng: Generator, num_studies: int) -> Iterator[dict[str, float]]:
@@ -106,36 +122,32 @@ def planning(rng: Generator, num_studies: int) -> Iterator[dict[str, float]]:
     for spread_pp in (0.35, 0.5 * math.sqrt(2), math.sqrt(2)):
         num_seeds = num_seeds_needed(spread_pp, MARGIN_PP) or 0
         found = sum(
-            (tost_p_value(rng.normal(0, spread_pp, num_seeds), MARGIN_PP) or 0.0) < 0.05 for _ in range(num_studies)
+            _is_shown(p_values(paired(rng.normal(0, spread_pp, num_seeds)), MARGIN_PP).within)
+            for _ in range(num_studies)
         )
         yield {"spread of a difference, pp": round(spread_pp, 3), "seeds": num_seeds, "power": found / num_studies}
 
 
-def going_on(rng: Generator, num_studies: int, true_pp: float, spread_pp: float = 0.7) -> dict[str, float]:
+def going_on(rng: Generator, num_studies: int, true_pp: float) -> dict[str, float]:
     """Return what five seeds and, where they leave the margin open, as many as the plan then asks for come to."""
     counts: Counter[str] = Counter()
     for _ in range(num_studies):
-        differences = rng.normal(true_pp, spread_pp, FIRST_SEEDS)
-        first = _is_equivalent(differences), _is_beyond(differences)
-        if not any(first):
-            spread, mean = float(differences.std(ddof=1)), float(differences.mean())
-            planned = num_seeds_needed(spread, MARGIN_PP, difference=mean) or MOST_SEEDS
-            more = rng.normal(true_pp, spread_pp, max(0, min(planned, MOST_SEEDS) - FIRST_SEEDS))
+        differences = rng.normal(true_pp, SPREAD_PP, FIRST_SEEDS)
+        first = paired(differences)
+        if not any(map(_is_shown, (p_values(first, MARGIN_PP).within, p_values(first, MARGIN_PP).beyond))):
+            planned = num_seeds_needed(first.spread, MARGIN_PP, difference=first.mean) or MOST_SEEDS
+            more = rng.normal(true_pp, SPREAD_PP, max(0, min(planned, MOST_SEEDS) - FIRST_SEEDS))
             differences = np.concatenate([differences, more])
-        found = intervals.difference(differences)
+        found, tests = difference(paired(differences)), p_values(paired(differences), MARGIN_PP)
         counts["difference, 95 %"] += _holds(found.low95, true_pp, found.high95)
-        counts["equivalent"] += _is_equivalent(differences)
-        counts["beyond"] += _is_beyond(differences)
+        counts["equivalent"] += _is_shown(tests.within)
+        counts["beyond"] += _is_shown(tests.beyond)
         counts["seeds"] += len(differences)
     return {name: count / num_studies for name, count in counts.items()}
 
 
-def _is_equivalent(differences_pp: np.ndarray) -> bool:
-    return (tost_p_value(differences_pp, MARGIN_PP) or 0.0) < 0.05
-
-
-def _is_beyond(differences_pp: np.ndarray) -> bool:
-    return (beyond_p_value(differences_pp, MARGIN_PP) or 0.0) < 0.05
+def _is_shown(p_value: float | None) -> bool:
+    return p_value is not None and p_value < SIGNIFICANCE_LEVEL
 
 
 def _holds(low: float | None, truth: float, high: float | None) -> bool:
@@ -162,7 +174,10 @@ def main() -> None:
             where: dict[str, object] = {"min_launches": min_launches, "launch_spread_percent": percent}
             found = ending_early(rng, percent / 100, num_studies, min_launches)
             print(json.dumps({"bench": "ending early"} | where | found), flush=True)
-    show("accuracy", "num_seeds", NUM_SEEDS, lambda n: accuracy(rng, n, num_studies))
+    show("accuracy, paired", "num_seeds", NUM_SEEDS, lambda n: accuracy(rng, n, num_studies))
+    show("accuracy, not paired", "num_seeds", NUM_SEEDS, lambda n: accuracy(rng, n, num_studies, is_paired=False))
+    uneven = "accuracy, not paired, beside 30 of the baseline"
+    show(uneven, "num_seeds", NUM_SEEDS[:-1], lambda n: accuracy(rng, n, num_studies, False, 30))
     for true_pp in (0.0, 0.5, MARGIN_PP):
         found = going_on(rng, num_studies, true_pp)
         print(json.dumps({"bench": "going on as planned", "true_pp": true_pp} | found), flush=True)

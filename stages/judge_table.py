@@ -2,16 +2,15 @@
 
 import argparse
 import json
-import math
 import sys
 from pathlib import Path
 
-from pipeline.comparison.run_table import read_runs
-from pipeline.comparison.table_verdicts import Question, as_json, judge
+from pipeline.comparison.run_table import COLUMNS, read_runs
+from pipeline.comparison.table_verdicts import Question, judge
 from pipeline.errors import InputError
 from pipeline.files.writing import write_whole
 from pipeline.machine.terminal import print_table
-from pipeline.report.table_page import has_seconds, how, page, question, shown
+from pipeline.report.table_page import page, tell
 from stages import run
 
 EXAMPLE = """\
@@ -28,51 +27,43 @@ exit status: 0 every candidate is equivalent, 20 one is different, 30 one is inc
 
 
 def margin(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
+    value = float(text)
     if not 1e-6 <= value < 1e9:
-        raise argparse.ArgumentTypeError(f"must be a number from 1e-6 on, in the metric's unit. Received: {text}")
+        raise ValueError(text)
     return value
 
 
 def renamed(text: str) -> tuple[str, str]:
     name, _, column = text.partition("=")
-    if name not in ("variant", "seed", "seconds", "diverged", "outcome") or not column:
-        raise argparse.ArgumentTypeError(
-            f"must be seed=COLUMN, or as much of variant, seconds, diverged or outcome. Received: {text}"
-        )
+    if name not in COLUMNS or not column:
+        raise ValueError(text)
     return name, column
 
 
 def main(arguments: argparse.Namespace) -> None:
-    asked = Question(
-        arguments.metric, arguments.baseline, arguments.margin, arguments.lower_is_better, arguments.one_sided
-    )
     table: Path = arguments.table
-    verdict = judge(read_runs(table, asked.metric, asked.baseline, dict(arguments.columns)), asked)
-    columns, timed = ["variant", "verdict", asked.metric, "difference [95 %]"], has_seconds(verdict)
-    rows = shown(verdict)
-    print(f"{question(verdict)} {how(verdict)}.\n")
-    print_table(
-        columns + ["speed [95 %]"] * timed,
-        [(row.variant, row.verdict, row.mean, row.difference) + (row.speed,) * timed for row in rows],
-        num_names=2,
+    asked = Question(
+        metric=arguments.metric,
+        baseline=arguments.baseline,
+        margin=arguments.margin,
+        is_lower_better=arguments.lower_is_better,
+        is_one_sided=arguments.one_sided,
     )
-    print()
-    for row in rows:
-        if row.note:
-            print(f"{row.variant}: {row.note}.")
-        if row.verdict:
-            print(f"{row.variant}: {row.decides}; these runs could establish {row.shows}.")
-            print(f"{row.variant}: what would change it: {row.changes}.")
-    target = (arguments.to or table.parent) / f"{table.stem}-verdict"
+    verdict = judge(read_runs(table, asked.metric, asked.baseline, dict(arguments.columns)), asked)
+    told = tell(verdict)
+    print(f"{told.question}\n{told.how}\n")
+    print_table(told.columns, told.rows, num_names=2)
+    print("", *told.failures, sep="\n")
+    for candidate in told.candidates:
+        print(f"{candidate.variant} is {candidate.verdict}: {candidate.means}.", *candidate.sentences, sep="\n  ")
+    target = table.with_name(f"{table.stem}-verdict")
+    # The library's numbers are in percentage points; those of a table have its own unit.
+    as_json = json.dumps({"schema_version": 1, "status": verdict.status} | verdict.model_dump(), indent=2)
     try:
-        write_whole(target.with_name(f"{target.name}.html"), page(verdict, table.name))
-        write_whole(target.with_name(f"{target.name}.json"), json.dumps(as_json(verdict), indent=2) + "\n")
-    except (FileNotFoundError, NotADirectoryError, PermissionError) as error:
-        raise InputError(f"{target.parent} can't be written to ({error.strerror}). Name another folder: --to") from None
+        write_whole(target.with_suffix(".html"), page(told, table.name))
+        write_whole(target.with_suffix(".json"), as_json.replace('_pp":', '":') + "\n")
+    except PermissionError as error:
+        raise InputError(f"{target.parent} can't be written to ({error.strerror}). Copy the table elsewhere") from None
     print(f"\n{target}.html is written, and {target.name}.json")
     sys.exit(verdict.status)
 
@@ -95,5 +86,4 @@ if __name__ == "__main__":
     parser.add_argument(
         "--columns", type=renamed, nargs="+", default=[], metavar="NAME=COLUMN", help="as in seed=run_id variant=dtype"
     )
-    parser.add_argument("--to", type=Path, metavar="FOLDER", help="where the page and the JSON go; beside the table")
     run(main, parser)

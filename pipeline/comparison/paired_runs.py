@@ -11,6 +11,7 @@ from pipeline.comparison.finished_speeds import summarise_turns
 from pipeline.comparison.schema import Comparison, Pair
 from pipeline.comparison.variants import VariantRuns, by_variant, variant_statistics
 from pipeline.statistics import intervals
+from pipeline.statistics.contrasts import Contrast, difference, paired
 from pipeline.statistics.equivalence import PValues, adjust, equivalence, p_values
 from pipeline.statistics.intervals import Ratio
 from pipeline.statistics.speeds import Speeds
@@ -45,7 +46,7 @@ def _pairs(study: Study, benchmark: str, variants: Mapping[str, VariantRuns], sp
     wanted += [(pair.baseline, pair.candidate) for pair in settings.further_pairs]
     pairs = [(variants[baseline], variants[name]) for baseline, name in wanted if {baseline, name} <= variants.keys()]
     families = [_family(study, *pair) for pair in pairs]
-    adjusted = adjust([p_values(_differences_pp(*pair), margin_pp) for pair in pairs], families)
+    adjusted = adjust([p_values(_contrast_pp(*pair), margin_pp) for pair in pairs], families)
     return [
         _pair(study, *pair, speeds, families.count(family), of_pair)
         for pair, family, of_pair in zip(pairs, families, adjusted, strict=True)
@@ -70,7 +71,7 @@ def _pair(
 ) -> Pair:
     """Set a candidate's runs and speed, `ours`, beside those of its baseline, `theirs`."""
     benchmark, baseline, candidate = ours.benchmark, theirs.variant, ours.variant
-    both, differences_pp = _both(theirs, ours), _differences_pp(theirs, ours)
+    both, contrast_pp = _both(theirs, ours), _contrast_pp(theirs, ours)
     failures, baseline_failures = ours.failures_beside(theirs), theirs.failures_beside(ours)
     is_selection = bool(failures or baseline_failures)
     margin_pp = study.comparison.margin_pp[benchmark]
@@ -95,8 +96,8 @@ def _pair(
         precision_effect=precision_effect,
         batch_effect=batch_effect,
         interaction=interaction,
-        accuracy_difference_pp=intervals.difference(differences_pp, adjusted.differs),
-        equivalence=equivalence(differences_pp, margin_pp, num_candidates, adjusted, is_selection),
+        accuracy_difference_pp=difference(contrast_pp, adjusted.differs),
+        equivalence=equivalence(contrast_pp, margin_pp, num_candidates, adjusted, is_selection),
         memory_ratio=intervals.ratio([math.log(a / b) for a, b in memory if a and b]),
     )
 
@@ -107,11 +108,11 @@ def _both(theirs: VariantRuns, ours: VariantRuns) -> list[tuple[Run, Run]]:
     return [(run, completed[seed]) for seed, run in theirs.completed.items() if seed in completed]
 
 
-def _differences_pp(theirs: VariantRuns, ours: VariantRuns) -> np.ndarray:
-    """Return by how much the candidate's test accuracy is above the baseline's (num_seeds,)."""
+def _contrast_pp(theirs: VariantRuns, ours: VariantRuns) -> Contrast:
+    """Return by how much the candidate's test accuracy is above the baseline's."""
     accuracies = [[run.record.scores.test_accuracy for run in pair] for pair in _both(theirs, ours)]
     baseline, candidate = np.array(accuracies, dtype=np.float64).reshape(-1, 2).T
-    return 100 * (candidate - baseline)
+    return paired(100 * (candidate - baseline))
 
 
 def _speedup_at_most(study: Study, theirs: VariantRuns, ours: VariantRuns) -> float | None:

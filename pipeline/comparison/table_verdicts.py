@@ -2,42 +2,50 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
 
 import numpy as np
+from pydantic import Field
 
 from pipeline.comparison.run_table import TableRun
-from pipeline.statistics import equivalence, intervals, unpaired
-from pipeline.statistics.equivalence import Design, Equivalence, adjust, margin_means_something
+from pipeline.statistics import intervals
+from pipeline.statistics.contrasts import Contrast, difference, paired, ratio, unpaired
+from pipeline.statistics.equivalence import (
+    SIGNIFICANCE_LEVEL,
+    Design,
+    Equivalence,
+    adjust,
+    equivalence,
+    margin_means_something,
+    p_values,
+)
 from pipeline.statistics.intervals import Difference, Mean, Proportion, Ratio, Statistic
 
-Status = Literal[0, 20, 30]
 
-
-class Question(NamedTuple):
-    """Say what is asked: is `metric` within ±`margin` of the baseline's, in its own unit?"""
+class Question(Statistic):
+    """Ask whether `metric` lies within ±`margin` of the baseline's, in its own unit; or, one-sided, is no worse."""
 
     metric: str
     baseline: str
     margin: float
-    lower_is_better: bool = False
-    one_sided: bool = False
+    is_lower_better: bool = False
+    is_one_sided: bool = False
 
 
 class Beside(Statistic):
-    """A candidate beside the baseline. The test is in the metric's unit, its speed a ratio of the runs' seconds.
+    """A candidate beside the baseline. Its difference is in the metric's unit, its speed a ratio of the runs' seconds.
 
-    `holds_from` is the smallest margin at which these runs show equivalence, whatever the other candidates show.
+    `is_open_because` says why no number of seeds shows equivalence. `holds_from` is the smallest margin at which these
+    runs show it, whatever the other candidates show.
     """
 
     difference: Difference
     test: Equivalence
-    design: Design
-    is_near_chance: bool
-    is_selection: bool
-    holds_from: float | None
     speed: Ratio
+    is_open_because: Literal["runs failed", "the margin is wide"] | None
+    holds_from: float | None
+    design: Design = Field(exclude=True)
 
 
 class Row(Statistic):
@@ -56,115 +64,77 @@ class TableVerdict(Statistic):
     rows: list[Row]
 
     @property
-    def candidates(self) -> list[tuple[str, Beside]]:
-        return [(row.variant, row.beside) for row in self.rows if row.beside]
-
-    @property
-    def status(self) -> Status:
+    def status(self) -> int:
         """Return the exit status, by the worst candidate: 20 one is different, 30 one is open, 0 all are equivalent."""
-        outcomes = {beside.test.outcome for _, beside in self.candidates}
+        outcomes = {row.beside.test.outcome for row in self.rows if row.beside}
         return 20 if "different" in outcomes else 30 if "inconclusive" in outcomes else 0
 
 
-class _Both(NamedTuple):
-    """Hold the values of the baseline and a candidate; paired ones stand at the same place."""
-
-    baseline: np.ndarray
-    candidate: np.ndarray
+Runs = Mapping[str, TableRun]
 
 
-def judge(runs: Sequence[TableRun], question: Question) -> TableVerdict:
+def judge(runs: Sequence[TableRun], asked: Question) -> TableVerdict:
     """Return the verdict: paired by seed where every variant has the same seeds, else by Welch's test."""
-    variants = {run.variant: {r.seed: r for r in runs if r.variant == run.variant} for run in runs}
-    theirs = variants[question.baseline]
+    variants: dict[str, dict[str, TableRun]] = {}
+    for run in runs:
+        variants.setdefault(run.variant, {})[run.seed] = run
+    theirs = variants.pop(asked.baseline)
     is_paired = all(ours.keys() == theirs.keys() for ours in variants.values())
-    names = [name for name in variants if name != question.baseline]
-    sign = -1.0 if question.lower_is_better else 1.0
-    both = [_both(theirs, variants[name], "value", is_paired) for name in names]
-    design = Design(is_one_sided=question.one_sided)
-    gains = [_Both(sign * pair.baseline, sign * pair.candidate) for pair in both]
-    contrasts = [unpaired.contrast(*pair) for pair in gains]
-    found = [
-        equivalence.p_values(pair.candidate - pair.baseline, question.margin, design)
-        if is_paired
-        else unpaired.p_values(contrast, question.margin, question.one_sided)
-        for pair, contrast in zip(gains, contrasts, strict=True)
-    ]
-    rows = [_row(question.baseline, theirs, None)]
-    near_chance = _is_near_chance(theirs, question)
-    for name, pair, gain, contrast, adjusted in zip(
-        names, both, gains, contrasts, adjust(found, [0] * len(found)), strict=True
-    ):
-        failed = any(run.failure for run in (*theirs.values(), *variants[name].values()))
-        common = (question.margin, len(names), adjusted, failed or near_chance)
-        times = [np.log(values) for values in _both(theirs, variants[name], "seconds", is_paired)]
-        if is_paired:
-            values = gain.candidate - gain.baseline
-            difference = intervals.difference(pair.candidate - pair.baseline, adjusted.differs)
-            test = equivalence.equivalence(values, *common, design)
-            speed, of_test = intervals.ratio(times[0] - times[1]), design
-            level = 1 - 0.1 / len(names)
-            ends = intervals.mean_interval(values, level) if test.p_value is not None else None
-        else:
-            difference = unpaired.difference(unpaired.contrast(*pair), adjusted.differs)
-            test = unpaired.equivalence(contrast, *common, question.one_sided)
-            speed = unpaired.ratio(unpaired.contrast(times[1], times[0]))
-            of_test = Design(question.one_sided, contrast.freedom_per_seed)
-            ends = contrast.interval(1 - 0.1 / len(names))
-        low, high = ends or (math.nan, math.nan)
-        holds_from = max(0.0, -low) if question.one_sided else max(-low, high)
+    contrasts = [_contrast(theirs, ours, is_paired, lambda run: run.result) for ours in variants.values()]
+    sign = -1 if asked.is_lower_better else 1
+    gains = [found._replace(mean=sign * found.mean) for found in contrasts]
+    adjusted = adjust([p_values(gain, asked.margin, asked.is_one_sided) for gain in gains], [0] * len(gains))
+    rows = [_row(asked.baseline, theirs, None)]
+    for (name, ours), found, gain, of_family in zip(variants.items(), contrasts, gains, adjusted, strict=True):
+        is_open_because = _is_open_because(theirs, ours, asked)
         beside = Beside(
-            difference=difference,
-            test=test,
-            design=of_test,
-            is_near_chance=near_chance,
-            is_selection=failed,
-            holds_from=None if math.isnan(holds_from) or failed or near_chance else holds_from,
-            speed=speed,
+            difference=difference(found, of_family.differs),
+            test=equivalence(
+                gain, asked.margin, len(gains), of_family, is_open_because is not None, asked.is_one_sided
+            ),
+            speed=ratio(_contrast(ours, theirs, is_paired, lambda run: run.seconds and math.log(run.seconds))),
+            is_open_because=is_open_because,
+            holds_from=None if is_open_because else _holds_from(gain, len(gains), asked),
+            design=Design(asked.is_one_sided, found.freedom_per_seed),
         )
-        rows.append(_row(name, variants[name], beside))
-    return TableVerdict(question=question, is_paired=is_paired, rows=rows)
+        rows.append(_row(name, ours, beside))
+    return TableVerdict(question=asked, is_paired=is_paired, rows=rows)
 
 
-def as_json(verdict: TableVerdict) -> dict[str, Any]:
-    """Return the verdict as plain data, each number in the metric's own unit."""
-    asked = verdict.question._asdict()
-    rows = []
-    for row in verdict.rows:
-        told = row.model_dump()
-        if row.beside:
-            test = {name.removesuffix("_pp"): value for name, value in row.beside.test.model_dump().items()}
-            told["beside"] |= {"test": test, "design": row.beside.design._asdict()}
-        rows.append(told)
-    return {"schema_version": 1, "status": verdict.status, **asked, "paired": verdict.is_paired, "variants": rows}
-
-
-def _both(theirs: dict[str, TableRun], ours: dict[str, TableRun], name: str, is_paired: bool) -> _Both:
-    """Return the values of both variants where they are known; of pairs, where both are."""
+def _contrast(theirs: Runs, ours: Runs, is_paired: bool, number: Callable[[TableRun], float | None]) -> Contrast:
+    """Set our numbers beside theirs, where they are known; of pairs, where both are."""
     known = [
-        {seed: getattr(run, name) for seed, run in runs.items() if not run.failure and getattr(run, name) is not None}
-        for runs in (theirs, ours)
+        {seed: value for seed, run in runs.items() if (value := number(run)) is not None} for runs in (theirs, ours)
     ]
     if is_paired:
-        seeds = [seed for seed in known[0] if seed in known[1]]
-        known = [{seed: values[seed] for seed in seeds} for values in known]
-    return _Both(*(np.array(list(values.values()), dtype=np.float64) for values in known))
+        return paired([known[1][seed] - value for seed, value in known[0].items() if seed in known[1]])
+    return unpaired(*(np.array(list(values.values()), dtype=np.float64) for values in known))
 
 
-def _is_near_chance(theirs: dict[str, TableRun], question: Question) -> bool:
-    """Tell whether the margin is wide beside a baseline that is a share, in percent or not, and better when higher."""
-    values = [run.value for run in theirs.values() if not run.failure]
-    if question.lower_is_better or not values or not 0 <= min(values) <= max(values) <= 100:
-        return False
-    return not margin_means_something(100 * question.margin, float(np.mean(values)))
+def _is_open_because(theirs: Runs, ours: Runs, asked: Question) -> Literal["runs failed", "the margin is wide"] | None:
+    """Tell why equivalence can't be shown: what is left is a selection, or the baseline is near chance.
+
+    The latter is looked at where a metric may be a share, in percent or not, that is better when higher.
+    """
+    if any(run.failure for run in (*theirs.values(), *ours.values())):
+        return "runs failed"
+    values = [run.result for run in theirs.values() if run.result is not None]
+    if asked.is_lower_better or not 0 <= min(values) <= max(values) <= 100:
+        return None
+    return None if margin_means_something(100 * asked.margin, float(np.mean(values))) else "the margin is wide"
 
 
-def _row(name: str, runs: dict[str, TableRun], beside: Beside | None) -> Row:
-    completed = [run.value for run in runs.values() if not run.failure]
+def _holds_from(gain: Contrast, num_candidates: int, asked: Question) -> float | None:
+    found = gain.interval(1 - 2 * SIGNIFICANCE_LEVEL / num_candidates)
+    return found and (max(0.0, -found.low) if asked.is_one_sided else max(-found.low, found.high))
+
+
+def _row(name: str, runs: Runs, beside: Beside | None) -> Row:
+    failures = Counter(run.failure for run in runs.values() if run.failure)
     return Row(
         variant=name,
-        mean=intervals.mean(completed),
-        failed=intervals.proportion(len(runs) - len(completed), len(runs)),
-        failures=dict(Counter(run.failure for run in runs.values() if run.failure)),
+        mean=intervals.mean([run.result for run in runs.values() if run.result is not None]),
+        failed=intervals.proportion(failures.total(), len(runs)),
+        failures=dict(failures),
         beside=beside,
     )

@@ -1,14 +1,15 @@
 """Are two accuracies the same, or further apart than a margin? And what could a number of seeds show?"""
 
 import functools
+import math
 from collections.abc import Hashable, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike
 
-from pipeline.statistics.intervals import MIN_SEEDS, Statistic, difference_p_value, has_spread, holm
+from pipeline.statistics.contrasts import Contrast
+from pipeline.statistics.intervals import MIN_SEEDS, Statistic, holm
 
 SIGNIFICANCE_LEVEL = 0.05
 POWER = 0.8
@@ -74,19 +75,18 @@ class Design(NamedTuple):
 PAIRED = Design()
 
 
-def p_values(differences_pp: np.ndarray, margin_pp: float, design: Design = PAIRED) -> PValues:
-    """Return the p-values of paired differences (num_seeds,)."""
-    found = PValues(
-        tost_p_value(differences_pp, margin_pp, design),
-        difference_p_value(differences_pp),
-        beyond_p_value(differences_pp, margin_pp),
-    )
-    return of_losses(found, float(differences_pp.mean())) if design.is_one_sided and len(differences_pp) else found
+def p_values(found: Contrast, margin_pp: float, is_one_sided: bool = False) -> PValues:
+    """Return the p-values of a contrast; those of a gain say nothing of a loss, where losses alone count.
 
-
-def of_losses(found: PValues, mean: float) -> PValues:
-    """Return the p-values of a test that ignores gains: a mean that is none of a loss says nothing of one."""
-    return found if mean < 0 else PValues(found.within, *(None if p is None else 1.0 for p in found[1:]))
+    The first is the larger one of two one-sided t-tests that the difference lies within ±margin (Schuirmann, Journal of
+    Pharmacokinetics and Biopharmaceutics 15, 1987), or that of the first test alone.
+    """
+    if not found.is_known:
+        return UNKNOWN
+    within = found.above(-margin_pp)
+    if not is_one_sided:
+        return PValues(max(within, found.below(margin_pp)), found.beyond(0.0), found.beyond(margin_pp))
+    return PValues(within, found.beyond(0.0), found.beyond(margin_pp)) if found.mean < 0 else PValues(within, 1.0, 1.0)
 
 
 def adjust(pairs: Sequence[PValues], families: Sequence[Hashable]) -> list[PValues]:
@@ -101,34 +101,33 @@ def adjust(pairs: Sequence[PValues], families: Sequence[Hashable]) -> list[PValu
 
 
 def equivalence(
-    differences_pp: ArrayLike,
+    found: Contrast,
     margin_pp: float,
     num_candidates: int = 1,
     adjusted: PValues = UNKNOWN,
     is_selection: bool = False,
-    design: Design = PAIRED,
+    is_one_sided: bool = False,
 ) -> Equivalence:
-    """Test that paired differences (num_seeds,) lie within ±margin, as one of `num_candidates` such questions.
+    """Test that a contrast lies within ±margin, as one of `num_candidates` such questions.
 
     Args:
         adjusted: for the other candidates; whoever knows them gives it, and with it the outcome.
         is_selection: runs failed at other seeds, so that these are never equivalent.
     """
-    values = np.asarray(differences_pp, dtype=np.float64)
-    if len(values) < MIN_SEEDS:
-        spread = detectable = needed = None
-    else:
-        spread = float(values.std(ddof=1))
-        detectable = detectable_margin(spread, len(values), num_candidates, design) if has_spread(values) else None
-        is_tested, mean = has_spread(values) or not values.any(), float(values.mean())
-        needed = num_seeds_needed(spread, margin_pp, num_candidates, mean, design) if is_tested else None
+    detectable = needed = None
+    if found.is_known:
+        more = Design(is_one_sided, found.freedom_per_seed)
+        needed = num_seeds_needed(found.spread, margin_pp, num_candidates, found.mean, more)
+    if found.error > 0:
+        these = Design(is_one_sided, found.freedom / (found.num_seeds - 1))
+        detectable = detectable_margin(found.spread, found.num_seeds, num_candidates, these)
     return Equivalence(
         margin_pp=margin_pp,
         num_candidates=num_candidates,
-        p_value=tost_p_value(values, margin_pp, design),
+        p_value=p_values(found, margin_pp, is_one_sided).within,
         p_value_holm=adjusted.within,
         outcome=outcome(None if is_selection else adjusted.within, adjusted.differs),
-        spread_pp=spread,
+        spread_pp=None if math.isnan(found.spread) else found.spread,
         detectable_margin_pp=detectable,
         num_seeds_needed=needed,
         beyond_p_value_holm=adjusted.beyond,
@@ -138,37 +137,6 @@ def equivalence(
 def margin_means_something(margin_pp: float, baseline_accuracy: float) -> bool:
     """Tell whether the margin is small beside the baseline's accuracy, in [0, 1]."""
     return margin_pp / 100 <= MAX_MARGIN_SHARE * baseline_accuracy
-
-
-def tost_p_value(differences: np.ndarray, margin: float, design: Design = PAIRED) -> float | None:
-    """Return the larger p-value of the two one-sided paired t-tests that differences (num_seeds,) lie within ±margin.
-
-    None with fewer than `MIN_SEEDS`, and where they have no spread, unless all are zero: runs that agree to the last
-    example are equivalent. Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987. Where losses alone
-    count, the p-value of the first test.
-    """
-    if len(differences) < MIN_SEEDS:
-        return None
-    if not has_spread(differences):
-        return None if differences.any() else 0.0
-    above = scipy.stats.ttest_1samp(differences, -margin, alternative="greater").pvalue
-    below = 0.0 if design.is_one_sided else scipy.stats.ttest_1samp(differences, margin, alternative="less").pvalue
-    return float(max(above, below))
-
-
-def beyond_p_value(differences: np.ndarray, margin: float) -> float | None:
-    """Return the p-value of the test that differences (num_seeds,) have a mean below −margin or above it.
-
-    Twice that of the one-sided t-test on the side of the mean: below 5 % where the 95 % interval lies wholly beyond the
-    margin. Twice, because a mean may err to either side: so the test keeps its level however wide the spread, and never
-    shows a difference that the test of "no difference" does not. None where differences have no spread, unless all are
-    zero.
-    """
-    if not has_spread(differences):
-        return difference_p_value(differences)
-    excess = abs(float(differences.mean())) - margin
-    error = float(differences.std(ddof=1)) / np.sqrt(len(differences))
-    return min(1.0, 2 * float(scipy.stats.t.sf(excess / error, len(differences) - 1)))
 
 
 def outcome(equivalence_p_value: float | None, difference_p_value: float | None) -> EquivalenceOutcome:
@@ -225,7 +193,7 @@ def beyond_power(
     num_candidates: int = 1,
     design: Design = PAIRED,
 ) -> float:
-    """Return the probability that a true `difference` beyond ±margin is shown to lie there (`beyond_p_value`, 5 %).
+    """Return the probability that a true `difference` beyond ±margin is shown to lie there (`Contrast.beyond`, 5 %).
 
     A noncentral t; arguments as in `power`. The chance to show it on the wrong side is left out.
     """

@@ -116,45 +116,6 @@ def mean(values: ArrayLike) -> Mean:
     return Mean(mean=average, low=low, high=high, new_low=new_low, new_high=new_high)
 
 
-def difference(differences_pp: ArrayLike, p_value_holm: float | None = None) -> Difference:
-    """Return mean, intervals and two-sided t-test of paired differences (num_seeds,), in percentage points.
-
-    Whoever knows the other candidates gives `p_value_holm`.
-    """
-    values = np.asarray(differences_pp, dtype=np.float64)
-    interval90 = interval95 = None
-    if has_spread(values):
-        interval90, interval95 = mean_interval(values, 0.90), mean_interval(values, 0.95)
-    elif _are_zero(values):
-        interval90 = interval95 = Interval(0.0, 0.0)
-    low90, high90 = interval90 or (None, None)
-    low95, high95 = interval95 or (None, None)
-    return Difference(
-        mean=float(values.mean()) if len(values) else None,
-        low90=low90,
-        high90=high90,
-        low95=low95,
-        high95=high95,
-        p_value=difference_p_value(values),
-        p_value_holm=p_value_holm,
-    )
-
-
-def difference_p_value(differences: np.ndarray) -> float | None:
-    """Return the two-sided p-value of the paired t-test that differences (num_seeds,) have no mean.
-
-    None where they have no spread, unless all are zero.
-    """
-    if has_spread(differences):
-        return float(scipy.stats.ttest_1samp(differences, 0.0).pvalue)
-    return 1.0 if _are_zero(differences) else None
-
-
-def _are_zero(differences: np.ndarray) -> bool:
-    """Tell whether there are enough seeds and every pair is alike to the last example."""
-    return len(differences) >= MIN_SEEDS and not differences.any()
-
-
 def has_spread(values: np.ndarray) -> bool:
     """Return whether values (num_seeds,) are enough, and differ enough, to estimate a spread.
 

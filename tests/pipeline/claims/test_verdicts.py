@@ -12,6 +12,7 @@ from pipeline.claims.verdicts import judge_claims
 from pipeline.comparison.schema import Comparison
 from pipeline.errors import InputError
 from pipeline.machine.hardware import Hardware, hardware_of
+from pipeline.statistics.contrasts import paired
 from pipeline.statistics.equivalence import equivalence
 from pipeline.statistics.intervals import Mean, Proportion, proportion
 from pipeline.study.configuration import validate
@@ -141,7 +142,7 @@ def test_near_chance_equivalence_shows_little():
 def test_a_difference_without_spread_is_no_test_however_many_seeds():
     found = comparison()
     (pair,) = found.pairs
-    test = equivalence([0.01] * 5, 0.2)
+    test = equivalence(paired([0.01] * 5), 0.2)
     assert test.num_seeds_needed is None
     judgement = judged(ACCURACY, found.model_copy(update={"pairs": [pair.model_copy(update={"equivalence": test})]}))
     assert judgement.reason == "they differ by the same at every seed, which gives no test"

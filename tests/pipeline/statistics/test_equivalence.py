@@ -5,12 +5,13 @@ import pytest
 from scipy import integrate, stats
 from statsmodels.stats.weightstats import ttost_paired
 
-from pipeline.statistics import equivalence, intervals
+from pipeline.statistics import equivalence
+from pipeline.statistics.contrasts import difference, paired
 
 
 def outcome(differences, margin) -> str:
     return equivalence.outcome(
-        equivalence.equivalence(differences, margin).p_value, intervals.difference(differences).p_value
+        equivalence.equivalence(paired(differences), margin).p_value, difference(paired(differences)).p_value
     )
 
 
@@ -34,7 +35,7 @@ def test_tost_by_hand():
     """Mean 0, standard error 1/√3, margin 2: t = 2√3, and Student's t with 2 degrees of freedom has a closed form."""
     t = 2 * math.sqrt(3)
     expected = 0.5 - t / (2 * math.sqrt(2 + t * t))
-    assert equivalence.equivalence([-1.0, 0.0, 1.0], 2.0).p_value == pytest.approx(expected, abs=1e-9)
+    assert equivalence.equivalence(paired([-1.0, 0.0, 1.0]), 2.0).p_value == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize("num_seeds", [3, 5, 10])
@@ -42,16 +43,16 @@ def test_tost_by_hand():
 def test_tost_agrees_with_another_library(num_seeds, mean):
     values = np.random.default_rng(num_seeds).normal(mean, 0.5, num_seeds)
     expected = ttost_paired(values, np.zeros(num_seeds), -1.0, 1.0)[0]
-    assert equivalence.equivalence(values, 1.0).p_value == pytest.approx(expected, abs=1e-12)
+    assert equivalence.equivalence(paired(values), 1.0).p_value == pytest.approx(expected, abs=1e-12)
 
 
 def test_tost_at_5_percent_is_the_90_percent_interval_within_the_margin():
     rng = np.random.default_rng(2)
     for _ in range(200):
         values = rng.normal(rng.normal(0, 0.5), 0.6, 5)
-        interval = intervals.difference(values)
+        interval = difference(paired(values))
         within = interval.low90 > -1.0 and interval.high90 < 1.0
-        assert (equivalence.equivalence(values, 1.0).p_value < 0.05) == within
+        assert (equivalence.equivalence(paired(values), 1.0).p_value < 0.05) == within
 
 
 @pytest.mark.parametrize("num_seeds", [10, 20, 40])
@@ -116,7 +117,7 @@ def test_the_detectable_margin_is_the_one_with_80_percent_power():
     for num_seeds in (3, 5, 10, 50):
         margin = equivalence.detectable_margin(2.0, num_seeds)
         assert equivalence.power(2.0, margin, num_seeds) == pytest.approx(0.8, abs=1e-9)
-    result = equivalence.equivalence([-1.0, 0.0, 1.0], 1.0)
+    result = equivalence.equivalence(paired([-1.0, 0.0, 1.0]), 1.0)
     assert (result.spread_pp, result.detectable_margin_pp) == (1.0, equivalence.detectable_margin(1.0, 3))
     assert result.num_seeds_needed == equivalence.num_seeds_needed(1.0, 1.0)
 
@@ -126,9 +127,9 @@ def test_beyond_the_margin_is_the_95_percent_interval_wholly_outside():
     seen = set()
     for _ in range(300):
         values = rng.normal(rng.normal(0, 2), 0.6, 5)
-        interval = intervals.difference(values)
+        interval = difference(paired(values))
         outside = interval.low95 > 1.0 or interval.high95 < -1.0
-        p_value = equivalence.beyond_p_value(values, 1.0)
+        p_value = equivalence.p_values(paired(values), 1.0).beyond
         assert (p_value < 0.05) == outside
         assert p_value >= interval.p_value  # what lies beyond the margin is told from zero as well
         seen.add(outside)
@@ -136,16 +137,16 @@ def test_beyond_the_margin_is_the_95_percent_interval_wholly_outside():
 
 
 def test_differences_without_a_spread_lie_beyond_no_margin():
-    assert equivalence.beyond_p_value(np.zeros(3), 1.0) == 1.0
-    assert equivalence.beyond_p_value(np.full(3, 5.0), 1.0) is None
-    assert equivalence.beyond_p_value(np.array([5.0, 6.0]), 1.0) is None
+    assert equivalence.p_values(paired(np.zeros(3)), 1.0).beyond == 1.0
+    assert equivalence.p_values(paired(np.full(3, 5.0)), 1.0).beyond is None
+    assert equivalence.p_values(paired(np.array([5.0, 6.0])), 1.0).beyond is None
 
 
 @pytest.mark.parametrize(("spread", "error"), [(0.1, 0.025), (50.0, 0.05)])
 def test_a_difference_at_the_margin_is_rarely_called_beyond(spread, error):
     """Half of 5 % where the spread is small; 5 % where a mean may lie beyond either end of the margin."""
     values = np.random.default_rng(4).normal(1.0, spread, (4000, 5))
-    found = np.mean([equivalence.beyond_p_value(of_study, 1.0) < 0.05 for of_study in values])
+    found = np.mean([equivalence.p_values(paired(of_study), 1.0).beyond < 0.05 for of_study in values])
     assert found == pytest.approx(error, abs=0.008)
 
 
@@ -155,8 +156,8 @@ def test_more_seeds_never_turn_a_refutation_into_its_opposite():
     def found(num_seeds: int) -> tuple[str, bool]:
         values = stats.norm.ppf((np.arange(num_seeds) + 0.5) / num_seeds)
         values = -0.8 + 0.35 * values / values.std(ddof=1)
-        adjusted, *_ = equivalence.adjust(4 * [equivalence.p_values(values, 1.0)], 4 * ["one family"])
-        result = equivalence.equivalence(values, 1.0, 4, adjusted)
+        adjusted, *_ = equivalence.adjust(4 * [equivalence.p_values(paired(values), 1.0)], 4 * ["one family"])
+        result = equivalence.equivalence(paired(values), 1.0, 4, adjusted)
         return result.outcome, result.is_beyond
 
     assert found(5) == ("different", False)

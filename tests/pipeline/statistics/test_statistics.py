@@ -11,6 +11,7 @@ from statsmodels.stats.proportion import proportion_confint
 from statsmodels.stats.weightstats import DescrStatsW
 
 from pipeline.statistics import intervals
+from pipeline.statistics.contrasts import difference, paired
 
 T_975_2, T_95_2 = 4.302653, 2.919986  # Student's t with 2 degrees of freedom, from a printed table
 
@@ -27,7 +28,7 @@ def test_ratio_by_hand():
 
 
 def test_difference_by_hand():
-    result = intervals.difference([-1.0, 0.0, 1.0])
+    result = difference(paired([-1.0, 0.0, 1.0]))
     error = 1 / math.sqrt(3)
     assert (result.mean, result.p_value) == (0.0, 1.0)
     assert result.high90 == pytest.approx(T_95_2 * error, rel=1e-6)
@@ -36,11 +37,11 @@ def test_difference_by_hand():
 
 def test_a_difference_that_happens_to_repeat_is_no_certainty_and_none_at_all_is():
     """Accuracies come in steps of one example."""
-    alike = intervals.difference([0.0, 0.0, 0.0])
+    alike = difference(paired([0.0, 0.0, 0.0]))
     assert (alike.p_value, alike.low95, alike.high95) == (1.0, 0.0, 0.0)
-    by_chance = intervals.difference([0.01, 0.01, 0.01])
+    by_chance = difference(paired([0.01, 0.01, 0.01]))
     assert (by_chance.mean, by_chance.p_value, by_chance.low95) == (pytest.approx(0.01), None, None)
-    assert intervals.difference([0.1 + 0.2, 0.3, 0.3]).p_value is None  # the same, but for rounding
+    assert difference(paired([0.1 + 0.2, 0.3, 0.3])).p_value is None  # the same, but for rounding
 
 
 def test_a_memory_that_repeats_has_an_interval_of_one_point():
@@ -52,17 +53,17 @@ def test_too_few_seeds_give_no_interval(num_seeds):
     ratio = intervals.ratio(np.log([1.0, 2.0])[:num_seeds])
     assert (ratio.low, ratio.high, ratio.new_low, ratio.new_high) == (None,) * 4
     assert (ratio.ratio is None) == (num_seeds == 0)
-    difference = intervals.difference([0.5] * num_seeds)
-    assert (difference.low95, difference.high90, difference.p_value) == (None,) * 3
+    found = difference(paired([0.5] * num_seeds))
+    assert (found.low95, found.high90, found.p_value) == (None,) * 3
 
 
 @pytest.mark.parametrize("num_seeds", [3, 5, 10])
 def test_means_and_differences_agree_with_other_implementations(num_seeds):
     values = np.random.default_rng(num_seeds).normal(0.3, 1.0, num_seeds)
-    result, zeros = intervals.difference(values), np.zeros(num_seeds)
+    result, zeros = difference(paired(values)), np.zeros(num_seeds)
     for confidence, low, high in ((0.90, result.low90, result.high90), (0.95, result.low95, result.high95)):
-        paired = stats.ttest_rel(values, zeros).confidence_interval(confidence)
-        assert (low, high) == pytest.approx(tuple(paired), abs=1e-9)
+        expected = stats.ttest_rel(values, zeros).confidence_interval(confidence)
+        assert (low, high) == pytest.approx(tuple(expected), abs=1e-9)
         assert (low, high) == pytest.approx(DescrStatsW(values).tconfint_mean(1 - confidence), abs=1e-9)
     assert result.p_value == pytest.approx(stats.ttest_rel(values, zeros).pvalue, abs=1e-9)
     mean = intervals.mean(values)
