@@ -71,6 +71,7 @@ class Cluster(Section):
 
 
 def shared_stages(study: Study) -> list[str]:
-    """Return the stages that need the machines a campaign is about: runs, numerics, ceilings, and speeds at the end."""
+    """Return the stages that need the machines a campaign is about: runs, what is tried once, and speeds at the end."""
     runs = [key.stage for key in study.runs()]
-    return [*runs, "numerics", "ceilings", *(f"{SPEED_STAGE}{benchmark}" for benchmark in study.benchmarks)]
+    speeds = [f"{SPEED_STAGE}{benchmark}" for benchmark in study.benchmarks]
+    return [*runs, "numerics", "ceilings", "profile", *speeds]

@@ -29,6 +29,7 @@ from pipeline.report.answers import (
 from pipeline.report.claim_rows import claims_by_source, evidence_counts, outcome_counts, verdict_counts
 from pipeline.report.elsewhere import hardware_elsewhere
 from pipeline.report.results import Results
+from pipeline.report.step_profile import step_profile
 from pipeline.report.words import benchmark_name, describe_variant, short_names
 from pipeline.statistics import intervals
 from pipeline.study.schema import Study
@@ -162,6 +163,7 @@ def _benchmark(results: Results, name: str) -> dict[str, Any]:
         "target": study.comparison.target_accuracy.get(name),
         "agreements": [each for each in results.agreements if each.benchmark == name and any(each.between_seeds)],
         "published": [figure for figure in results.claims.figures if figure.benchmark == name],
+        "step_profile": step_profile(results, name),
         "deviations": study.deviations.get(name, []),
     }
 

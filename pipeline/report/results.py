@@ -25,6 +25,7 @@ from pipeline.files.untrusted import read_rows
 from pipeline.records.measured import Memory, Scores, Times
 from pipeline.records.planned import Planned
 from pipeline.records.schema import Disturbance, EpochRecord, RunRecord
+from pipeline.records.step_profile import ProfiledKind, read_step_profile
 from pipeline.study.schema import Study, load_study
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
@@ -54,6 +55,7 @@ class Results(NamedTuple):
     epochs: list[dict[str, Any]]
     numerics: dict[str, Any]
     ceilings: dict[str, Any]
+    step_profile: list[ProfiledKind]
     compiled: list[CompiledTarget]
 
 
@@ -93,6 +95,7 @@ def load_results(root: Path = Path()) -> Results:
         epochs=epochs,
         numerics=read_numerics(study, root),
         ceilings=read_ceilings(root),
+        step_profile=read_step_profile(root),
         compiled=read_compiled(root / COMPILED_FILES),
     )
 

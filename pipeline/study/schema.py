@@ -154,7 +154,8 @@ class Study(Section):
         dict[Name, Annotated[dict[Name, PositiveInt], Field(max_length=MAX_ENTRIES)]], Field(max_length=MAX_ENTRIES)
     ] = Field(default_factory=dict)
     max_run_seconds: Annotated[float, Field(gt=0, le=1e9)] | None = None  # a run that lasts longer is ended: too_slow
-    # What is exact alone, or also what is tried at several seeds: optimizers, first steps, the notebook's split.
+    # What is exact alone, or also what is tried at several seeds: optimizers, first steps, the
+    # notebook's split; and what a step's time goes to.
     numerics: Literal["facts", "all"] = "all"
     compilation_cache: bool = False  # keeps what XLA compiles from one run to the next, in .cache/xla
     tensorboard: bool = False  # keeps scalars and histograms of the weights of every epoch beside a run's record

@@ -40,7 +40,7 @@ def finished(tmp_path_factory, environment) -> Path:
     commit(folder)
     (folder.parent / "opened").mkdir()
     done = dvc(folder, environment | opened_files(folder.parent), "repro")
-    assert len(RUNNING.findall(done)) == 1 + 1 + 2 + 1 + 5, done
+    assert len(RUNNING.findall(done)) == 1 + 1 + 3 + 1 + 5, done
     commit(folder)
     return folder
 

@@ -21,6 +21,7 @@ PIPELINE = {
     "speed": {"foreach": "${benchmarks}", "do": {"cmd": "true ${key}"}},
     "numerics": {"cmd": "true"},
     "ceilings": {"cmd": "true"},
+    "profile": {"cmd": "true"},
 }
 PROGRAMS = {
     "sbatch": 'echo "sbatch $*" >> "$CALLED"; grep --count ^sbatch "$CALLED"\n',
@@ -50,22 +51,22 @@ def checkout(tmp_path) -> Path:
 def test_speeds_are_measured_after_the_runs_and_on_nodes_of_their_own(checkout, environment):
     command = [sys.executable, "-m", "stages.campaign", "--campaign", "c", "--cluster", str(CLUSTER)]
     done = subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True, check=False)
-    assert "22 of 22 stages are missing: job 1 and after it job 2\njob 3 collects them" in done.stdout, done.stderr
+    assert "23 of 23 stages are missing: job 1 and after it job 2\njob 3 collects them" in done.stdout, done.stderr
     called = Path(environment["CALLED"]).read_text().splitlines()
     runs, speeds, collect = (line.split() for line in called if line.startswith("sbatch"))
-    assert "--array=0-19%8" in runs
-    assert {"--array=20-21%8", "--dependency=afterany:1", "--exclusive"} <= set(speeds)
+    assert "--array=0-20%8" in runs
+    assert {"--array=21-22%8", "--dependency=afterany:1", "--exclusive"} <= set(speeds)
     assert "--dependency=afterany:1:2" in collect
     assert not [option for option in runs if option.startswith("--dependency")]
     assert "--exclusive" not in runs + collect
     listed = (checkout / ".campaigns" / "c" / "stages.txt").read_text().splitlines()
-    assert set(listed[20:]) == {"speed@wide", "speed@narrow"}
+    assert set(listed[21:]) == {"speed@wide", "speed@narrow"}
 
 
 def test_without_a_node_to_itself_one_measurement_of_speed_follows_the_other():
     cluster = read(Cluster, CLUSTER).model_copy(update={"exclusive_speed": False})
     runs, speeds = cluster.arrays(shared_stages(small_study()))
-    assert (runs[0], speeds[0]) == ("--array=0-19%8", "--array=20-21%1")
+    assert (runs[0], speeds[0]) == ("--array=0-20%8", "--array=21-22%1")
     assert runs[1:] == speeds[1:] == cluster.options()
 
 
