@@ -7,7 +7,7 @@ from statistics import median
 
 import numpy as np
 
-from pipeline.records.blocks import REPEAT, PlacedBlock
+from pipeline.records.blocks import REPEAT, PlacedBlock, launch_orders
 from pipeline.statistics.intervals import Ratio
 from pipeline.statistics.launches import launch_effects, launch_spread, speedup, speedup_of_few_blocks
 from pipeline.study.schema import Study
@@ -101,9 +101,7 @@ class Speeds:
 
     @property
     def side_by_side(self) -> bool:
-        """Tell by the order, which differs from turn to turn; in a row, a process has one place in a launch."""
-        places = {(block.launch, block.variant, block.place) for block in self.blocks if block.turn}
-        return len(places) > len({place[:2] for place in places})
+        return launch_orders(self.blocks).side_by_side
 
     def speedup(self, baseline: str, candidate: str, whole_epochs: bool = False) -> Ratio:
         """Return how much faster `candidate` trains an image than `baseline` does: above 1 it is faster.
