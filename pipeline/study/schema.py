@@ -159,6 +159,10 @@ class Study(Section):
     numerics: Literal["facts", "all"] = "all"
     compilation_cache: bool = False  # keeps what XLA compiles from one run to the next, in .cache/xla
     tensorboard: bool = False  # keeps scalars and histograms of the weights of every epoch beside a run's record
+    # Where a benchmark's recipe comes from: its source, or tries that were judged on the validation or on the test set.
+    recipe_chosen_on: Annotated[dict[Name, Literal["source", "validation", "test"]], Field(max_length=MAX_ENTRIES)] = (
+        Field(default_factory=dict)
+    )
     # What differs from the source, in words for the report, by benchmark.
     deviations: dict[Name, list[str]] = Field(default_factory=dict, max_length=MAX_ENTRIES)
 
@@ -177,7 +181,7 @@ class Study(Section):
                 f"seeds: {len(self.seeds)} of {num_each} runs each are {num_runs:,} runs; a study has {MAX_RUNS:,} "
                 "at most."
             )
-        for field in ("num_seeds", "num_seeds_by_variant", "deviations"):
+        for field in ("num_seeds", "num_seeds_by_variant", "recipe_chosen_on", "deviations"):
             for name in getattr(self, field):
                 if name not in self.benchmarks:
                     yield unknown_name(field, name, "names of benchmarks", self.benchmarks)

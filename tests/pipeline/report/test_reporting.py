@@ -249,6 +249,14 @@ def test_what_few_seeds_can_tell_is_said_of_each_benchmark(rendered):
     assert "some variants only the first 2." in reporting.parts(found._replace(study=study))("measurements")
 
 
+def test_a_recipe_that_was_chosen_on_the_test_set_is_told_of(rendered):
+    found = results.load_results(rendered)
+    told = "the recipe was chosen by accuracies on the test set"
+    assert told not in reporting.parts(found)("method")
+    chosen = found.study.model_copy(update={"recipe_chosen_on": {"wide": "test", "narrow": "source"}})
+    assert reporting.parts(found._replace(study=chosen))("method").count(told) == 1
+
+
 def test_a_baseline_whose_seeds_end_far_apart_is_told_of(rendered):
     found = results.load_results(rendered)
     assert "seed by seed" not in reporting.parts(found)("method")

@@ -338,6 +338,13 @@ def test_a_control_is_a_variant_besides_the_baseline(name):
     assert "comparison.must_differ: must be a variant besides the baseline (float32_2x, " in fault(values)
 
 
+def test_a_recipe_is_chosen_on_a_set_that_is_named_for_a_benchmark_that_there_is():
+    assert "recipe_chosen_on.mnist_dense: Input should be" in fault(
+        quick() | {"recipe_chosen_on": {"mnist_dense": "x"}}
+    )
+    assert "recipe_chosen_on: must be names of benchmarks" in fault(quick() | {"recipe_chosen_on": {"mnist": "test"}})
+
+
 def test_a_further_pair_stands_once_and_runs_somewhere():
     values = quick()
     pair = {"baseline": "mixed_float16", "candidate": "mixed_float16_custom"}
