@@ -112,6 +112,13 @@ def slow_choices(study: Study, hardware: Hardware) -> list[str]:
     return [f"{what} on this machine: do not expect speed of {', '.join(names)}" for what, names in slow.items()]
 
 
+def device_here(study: Study, runtime: str, hardware: Hardware) -> str:
+    """Return what records of runs that train here will call their device."""
+    on_gpus = RUNTIMES[runtime].hardware == hardware.kind == "nvidia_gpu"
+    accelerators = [{"name": gpu.name} for gpu in gpus()[: study.devices]] if on_gpus else []
+    return device(describe(runtime, accelerators, {}, ""))
+
+
 def runs_from_elsewhere(study: Study, runtime: str, hardware: Hardware) -> list[str]:
     """Say which device finished runs of this study have, if it is not this machine's: all must have the same.
 
@@ -119,9 +126,7 @@ def runs_from_elsewhere(study: Study, runtime: str, hardware: Hardware) -> list[
     """
     if hardware.kind == "tpu":
         return []
-    on_gpus = RUNTIMES[runtime].hardware == hardware.kind == "nvidia_gpu"
-    accelerators = [{"name": gpu.name} for gpu in gpus()[: study.devices]] if on_gpus else []
-    here = device(describe(runtime, accelerators, {}, ""))
+    here = device_here(study, runtime, hardware)
     counts: Counter[str] = Counter()
     for key in study.runs():
         with contextlib.suppress(InputError):  # it is not there yet, or will be refused when it is compared

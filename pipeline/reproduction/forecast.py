@@ -1,4 +1,4 @@
-"""Forecast how long a study still takes, from the time that its finished runs took."""
+"""Forecast how long a study takes: first from runs that are there or elsewhere, then from those that it makes."""
 
 from collections.abc import Mapping, Sequence
 from statistics import mean
@@ -10,7 +10,8 @@ from pipeline.study.schema import RunKey
 # What follows training is `compare`, `judge` and `report`: Python that starts and computes little, like a short run.
 SHORTEST_RUNS_AFTER_TRAINING = 2.5
 MAX_SECONDS_AFTER_TRAINING = 60.0
-SECONDS_LEFT_OUT = 0.5  # of an item in which there is nothing to run
+SECONDS_BEFORE_TRAINING = 25.0  # data, models and 16-bit arithmetic of `quick`
+SECONDS_OF_AN_ITEM = 0.5  # in DVC and its process, beside the run: all that one takes in which there is nothing to run
 
 
 class Forecast:
@@ -21,6 +22,7 @@ class Forecast:
         runs: those of the study; for the others a process is started that finds nothing to run.
         earlier: the seconds of each run that was there before, as its record has them. Such a run is expected to stay,
             until one of them has been made again.
+        elsewhere: the seconds of runs that another machine of this kind made, as their records have them.
         budgets: the seconds of stages whose length the study says, by the name of the stage.
     """
 
@@ -29,12 +31,15 @@ class Forecast:
         items: Sequence[RunKey],
         runs: Sequence[RunKey],
         earlier: Mapping[RunKey, float],
+        elsewhere: Mapping[RunKey, float] = MappingProxyType({}),
         budgets: Mapping[str, float] = MappingProxyType({}),
     ) -> None:
         self._items = items
         self._runs = set(runs)
         self._first = [key for key in runs if key.seed == items[0].seed]
-        self._earlier = earlier
+        self._earlier, self._elsewhere = (
+            {key: seconds + SECONDS_OF_AN_ITEM for key, seconds in known.items()} for known in (earlier, elsewhere)
+        )
         self._took: dict[RunKey, float] = {}
         self._done: set[RunKey] = set()
         self._budgets = dict(budgets)
@@ -57,8 +62,22 @@ class Forecast:
 
         None until the runs of the first seed are done, because nothing is known of some variants before.
         """
-        if not self._done.issuperset(self._first):
-            return None
+        return self._seconds_left(current, elapsed) if self._done.issuperset(self._first) else None
+
+    def in_words(self) -> str:
+        """Say, before anything is made, how many runs there are, and about how long all takes by what is known."""
+        num_there = len(self._runs & self._earlier.keys())
+        if num_there == len(self._runs):
+            return "every run is there; what has changed since is made again"
+        said = f"{len(self._runs) - num_there} runs to make" + (f", {num_there} are there" if num_there else "")
+        seconds = self._seconds_left()
+        if seconds is None:
+            return said
+        if num_there:
+            return f"{said}: about {duration(seconds)} in all, by what those took"
+        return f"{said}: about {duration(SECONDS_BEFORE_TRAINING + seconds)} in all, as a machine of this kind took"
+
+    def _seconds_left(self, current: RunKey | None = None, elapsed: float = 0.0) -> float | None:
         seconds = self.seconds_after_training + sum(self._budgets.values())
         for item in self._items:
             if item in self._done or (item != current and self._stays(item)):
@@ -72,7 +91,8 @@ class Forecast:
     @property
     def seconds_after_training(self) -> float:
         """Return the seconds that follow training. The shortest run tells how fast this machine is under its load."""
-        shortest = min((seconds for key, seconds in self._took.items() if key in self._runs), default=10.0)
+        took = [seconds for key, seconds in self._took.items() if key in self._runs]
+        shortest = min(took or [*self._earlier.values(), *self._elsewhere.values()], default=10.0)
         return min(SHORTEST_RUNS_AFTER_TRAINING * shortest, MAX_SECONDS_AFTER_TRAINING)
 
     def _stays(self, item: RunKey) -> bool:
@@ -82,9 +102,9 @@ class Forecast:
         """Return the mean over the seeds of this benchmark and variant; else of its benchmark's runs; else of all."""
         if item not in self._runs:
             left_out = [seconds for key, seconds in self._took.items() if key not in self._runs]
-            return mean(left_out) if left_out else SECONDS_LEFT_OUT
+            return mean(left_out) if left_out else SECONDS_OF_AN_ITEM
         took = {key: seconds for key, seconds in self._took.items() if key in self._runs}
-        for known in (took, self._earlier):
+        for known in (took, self._earlier, self._elsewhere):
             for size in (2, 1):
                 if seconds := [taken for key, taken in known.items() if key[:size] == item[:size]]:
                     return mean(seconds)

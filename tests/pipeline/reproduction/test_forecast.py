@@ -1,10 +1,15 @@
 """How long a study still takes, against what it then took."""
 
+import json
+from contextlib import chdir
+
 import numpy as np
 import pytest
+from conftest import REPOSITORY
 
-from pipeline.reproduction.forecast import SECONDS_LEFT_OUT, Forecast, left_in_words
-from pipeline.study.schema import RunKey
+from pipeline.reproduction.forecast import SECONDS_BEFORE_TRAINING, SECONDS_OF_AN_ITEM, Forecast, left_in_words
+from pipeline.study.schema import RunKey, load_study
+from stages.repro import seconds_elsewhere
 
 # Means like those of the quick study on two cores. Of its 18 items a seed it leaves four out.
 SECONDS = {("mnist", f"variant_{number}"): 9.0 + number / 3 for number in range(9)}
@@ -46,7 +51,8 @@ def test_runs_that_are_there_cost_nothing_and_tell_what_those_of_another_seed_ta
     forecast = Forecast(ITEMS, RUNS, earlier)
     for key in ITEMS[:18]:
         forecast.skip(key)
-    last_seed = sum(SECONDS.values()) + 2 * len(LEFT_OUT) * SECONDS_LEFT_OUT
+    items_left = len(SECONDS) + 2 * len(LEFT_OUT)
+    last_seed = sum(SECONDS.values()) + items_left * SECONDS_OF_AN_ITEM
     assert forecast.seconds_left() == pytest.approx(last_seed + forecast.seconds_after_training)
 
 
@@ -95,3 +101,35 @@ def test_what_follows_a_study_of_long_runs_takes_no_longer_than_their_start():
     for key in ITEMS:
         forecast.finish(key, 4000.0)
     assert forecast.seconds_left() == 60
+
+
+def test_the_whole_is_told_before_by_the_runs_that_are_there_or_by_another_machine():
+    took = {key: SECONDS[key[:2]] for key in RUNS}
+    budgets = {"speed@mnist": 1000.0}
+    items = len(ITEMS) * SECONDS_OF_AN_ITEM
+    shortest = 9.0 + SECONDS_OF_AN_ITEM
+    seconds = SECONDS_BEFORE_TRAINING + 3 * sum(SECONDS.values()) + items + 1000 + 2.5 * shortest
+    assert Forecast(ITEMS, RUNS, {}, took, budgets).in_words() == (
+        f"42 runs to make: about {seconds / 60:.0f} min in all, as a machine of this kind took"
+    )
+    of_a_seed = {key: seconds for key, seconds in took.items() if key.seed == 0}
+    seconds = 2 * sum(SECONDS.values()) + items - len(of_a_seed) * SECONDS_OF_AN_ITEM + 1000 + 2.5 * shortest
+    assert Forecast(ITEMS, RUNS, of_a_seed, {}, budgets).in_words() == (
+        f"28 runs to make, 14 are there: about {seconds / 60:.0f} min in all, by what those took"
+    )
+
+
+def test_nothing_is_told_of_the_time_where_nothing_is_known():
+    assert Forecast(ITEMS, RUNS, {}).in_words() == "42 runs to make"
+    assert Forecast(ITEMS, RUNS, dict.fromkeys(RUNS, 1.0)).in_words().startswith("every run is there")
+
+
+def test_another_machine_is_one_of_the_same_device_that_made_the_same_study():
+    (folder,) = (REPOSITORY / "docs" / "reports").glob("quick-*")
+    study, device = load_study(folder / "params.yaml"), json.loads((folder / "status.json").read_text())["device"]
+    with chdir(REPOSITORY):
+        found = seconds_elsewhere(study, device)
+        assert found.keys() == set(study.runs())
+        assert all(seconds > 0 for seconds in found.values())
+        assert seconds_elsewhere(study, "another CPU") == {}
+        assert seconds_elsewhere(study.model_copy(update={"benchmarks": {}}), device) == {}
