@@ -276,7 +276,7 @@ def test_the_digest_looks_behind_links_and_not_at_what_is_hidden(own, tmp_path):
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        ({"name": "dens", "units": 3}, "benchmarks.wide.model.name: must be dense, efficientnet, resnet9, keras.applications:"),
+        ({"name": "dens", "units": 3}, "benchmarks.wide.model.name: must be dense, efficientnet, resnet9, keras"),
         ({"name": "dense", "units": 3}, "benchmarks.wide.model.source: missing; it is 'pipeline/models/dense.py'"),
         ({"name": "dense", "units": 0, "source": "x"}, "benchmarks.wide.model.units: Input should be greater than 0"),
         ({"name": "a.b:c"}, "benchmarks.wide.model.source: missing."),
