@@ -113,6 +113,8 @@ def accuracy(
         counts["false equivalent, any of three"] += any(_is_shown(each.within) for each in of_three)
         counts["equivalent when nothing differs"] += _is_shown(p_values(alike[0], MARGIN_PP).within)
     shares = {name: count / num_studies for name, count in counts.items()}
+    if num_baseline_seeds:
+        return shares
     design = Design(freedom_per_seed=1.0 if is_paired else 1 / (0.2**2 + 0.8**2))
     return shares | {"the same, as planned": power(SPREAD_PP, MARGIN_PP, num_seeds, design=design)}
 

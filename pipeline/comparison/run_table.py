@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, ValidationErro
 from pydantic_core import ErrorDetails
 
 from pipeline.errors import InputError
+from pipeline.files.characters import escape_deceptive
 from pipeline.files.untrusted import Remedy, excerpt, read_bytes
 
 COLUMNS = ("variant", "seed", "seconds", "diverged")
@@ -22,6 +23,7 @@ _TOO_MANY = f"it has more than {MAX_ROWS:,} rows: a row is a run, not an epoch o
 _IN_WORDS = {
     "string_too_short": "empty",
     "float_parsing": "no number. Decimals follow a point",
+    "bool_parsing": "neither true nor false",
     "finite_number": "infinite. Leave the cell empty if the run failed",
 }
 _REMEDY = Remedy("Give a CSV or Parquet file with a row a run", "A table has a row a run")
@@ -58,9 +60,11 @@ def read_runs(path: Path, metric: str, baseline: str, columns: Mapping[str, str]
         raise InputError(f"{excerpt(path)} can't be judged: {error}") from None
     header, rows = lines[0][1] if lines else [], lines[1:]
     called = {name: columns.get(name, name) for name in COLUMNS} | {"result": metric}
-    faults = _faults_of_columns(header, [called["variant"], called["seed"], metric, *columns.values()])
+    faults = (
+        _faults_of_columns(header, [called["variant"], called["seed"], metric, *columns.values()]) if header else []
+    )
     if not 0 < len(rows) <= MAX_ROWS:
-        faults = [_TOO_MANY if rows else "it has no row"]
+        faults.append(_TOO_MANY if rows else "it has no row")
     runs: dict[int, TableRun] = {}
     if not faults:
         width = len(header)
@@ -71,11 +75,8 @@ def read_runs(path: Path, metric: str, baseline: str, columns: Mapping[str, str]
                 runs[line] = _run(row, called)
             except ValidationError as error:
                 faults += [f"line {line}, column {_describe(fault, called)}" for fault in error.errors()]
-        faults += (
-            _faults_of_variants(list(dict.fromkeys(row[called["variant"]] for row in table.values())), baseline)
-            if table
-            else []
-        )
+        variants = list(dict.fromkeys(row[called["variant"]] for row in table.values()))
+        faults += _faults_of_variants(variants, baseline)
         faults += _faults_together(runs, called)
     if faults:
         more = [f"and {len(faults) - MAX_FAULTS:,} more"] if len(faults) > MAX_FAULTS else []
@@ -100,7 +101,7 @@ def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
     for cells in reader:
         if any(cells):
-            yield reader.line_num, [cell.strip() for cell in cells]
+            yield reader.line_num, [escape_deceptive(cell.strip()) for cell in cells]
 
 
 def _parquet_as_csv(content: bytes) -> bytes:
@@ -149,7 +150,7 @@ def _describe(fault: ErrorDetails, called: Mapping[str, str]) -> str:
 def _faults_of_variants(variants: Sequence[str], baseline: str) -> list[str]:
     if len(variants) > MAX_VARIANTS:
         return [f"it has {len(variants):,} variants, of {MAX_VARIANTS} at most"]
-    if baseline not in variants:
+    if variants and baseline not in variants:
         return [f"no variant {baseline}, the baseline; it has {', '.join(variants)}"]
     return [f"no variant but {baseline}, and nothing to set beside it"] if len(variants) == 1 else []
 
@@ -161,9 +162,8 @@ def _faults_together(runs: Mapping[int, TableRun], called: Mapping[str, str]) ->
     for line, run in runs.items():
         earlier = first.setdefault((run.variant, run.seed), line)
         if earlier != line:
-            faults.append(
-                f"line {line}, column {called['seed']}: {run.variant} has {run.seed} in line {earlier} already"
-            )
+            twice = f"{run.variant} has seed {run.seed} in line {earlier} already"
+            faults.append(f"line {line}, column {called['seed']}: {twice}")
     percent = median([run.result for run in runs.values() if run.result and run.result > 1] or [0])
     faults += [
         f"line {line}, column {called['result']}: {run.result:g} is a fraction, where others are percent: {percent:g}"

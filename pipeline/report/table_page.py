@@ -9,7 +9,7 @@ import jinja2
 from pipeline.claims.wording import count_seeds, describe_plan, describe_ratio
 from pipeline.comparison.table_verdicts import Beside, Question, Row, TableVerdict
 from pipeline.files.characters import shown_value
-from pipeline.numbers import UNKNOWN, estimate, interval, listed
+from pipeline.numbers import UNKNOWN, digits, estimate, interval, listed
 from pipeline.statistics.intervals import MIN_SEEDS
 
 TEMPLATES = Path(__file__).parents[2] / "report"
@@ -114,15 +114,11 @@ def _failures(row: Row) -> str:
 def _candidate(name: str, beside: Beside, asked: Question) -> Candidate:
     outcome = "beyond" if beside.test.is_beyond else beside.test.outcome
     means = _MEANS[outcome].format(differs="is worse" if asked.is_one_sided else "differs", margin=f"{asked.margin:g}")
-    detectable = beside.test.detectable_margin_pp
-    shows = f"If nothing differs, runs like these show it four times in five for a margin of {detectable or 0:.2g}."
-    return Candidate(
-        variant=name,
-        verdict=_verdict(beside, asked),
-        colour=_COLOURS[beside.test.outcome],
-        means=means,
-        sentences=[shows] * (detectable is not None) + _what_changes(beside),
-    )
+    sentences = _what_changes(beside)
+    if beside.test.detectable_margin_pp:
+        shown = digits(beside.test.detectable_margin_pp)
+        sentences.insert(0, f"If nothing differed, as many seeds would show it, 4 times in 5, at a margin of {shown}.")
+    return Candidate(name, _verdict(beside, asked), _COLOURS[beside.test.outcome], means, sentences)
 
 
 def _what_changes(beside: Beside) -> list[str]:
@@ -135,10 +131,11 @@ def _what_changes(beside: Beside) -> list[str]:
             "is shown. Is the margin in the metric's unit? Half a point of a fraction is 0.005."
         ]
     if beside.holds_from is None:
-        return [f"Give {MIN_SEEDS} seeds or more, whose results are not all alike."]
+        return [f"It takes {MIN_SEEDS} seeds or more, whose differences are not all alike."]
+    holds_from = digits(beside.holds_from)
     if beside.test.outcome.startswith("equivalent"):
-        return [f"A margin below {beside.holds_from:.2g} would change the answer."]
-    change = f"A margin above {beside.holds_from:.2g} would change the answer, if it had been chosen before the runs."
+        return [f"A margin below {holds_from} would change the answer."] if beside.holds_from else []
+    change = f"A margin above {holds_from} would change the answer, if it had been chosen before the runs."
     return (
         [change] if beside.test.is_decided else [f"{describe_plan(beside.test, beside.design).capitalize()}.", change]
     )

@@ -139,7 +139,7 @@ def test_every_fault_is_named_at_once_with_line_and_column(tmp_path):
     done = command(table(tmp_path / "runs.csv", SAME, extra=rows))
     assert done.returncode == 2
     for told in (
-        "line 12, column seed: bf16 has 0 in line 7 already",
+        "line 12, column seed: bf16 has seed 0 in line 7 already",
         "line 13, column accuracy: '91 %': no number",
         "line 14, column accuracy: 'inf': infinite",
         "line 15, column variant: '': empty",
@@ -177,6 +177,12 @@ def test_separators_encodings_and_formats_read_alike(tmp_path, encoding, separat
     expected = verdict(plain)
     assert verdict(tmp_path / "other.csv") == expected
     assert verdict(tmp_path / "runs.parquet") == expected
+
+
+def test_what_a_terminal_would_obey_is_shown_as_its_number(tmp_path):
+    text = table(tmp_path / "runs.csv", SAME).read_text().replace("bf16", "bf\u202e16")
+    (tmp_path / "runs.csv").write_text(text, encoding="utf-8")
+    assert "bf\\u202e16 is equivalent" in command(tmp_path / "runs.csv").stdout
 
 
 def test_a_byte_of_another_encoding_has_its_line(tmp_path):
