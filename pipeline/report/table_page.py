@@ -113,7 +113,7 @@ def _failures(row: Row) -> str:
 
 def _candidate(name: str, beside: Beside, asked: Question) -> Candidate:
     outcome = "beyond" if beside.test.is_beyond else beside.test.outcome
-    means = _MEANS[outcome].format(differs="is worse" if asked.is_one_sided else "differs", margin=f"{asked.margin:g}")
+    means = _MEANS[outcome].format(differs="loses" if asked.is_one_sided else "differs", margin=f"{asked.margin:g}")
     sentences = _what_changes(beside)
     if beside.test.detectable_margin_pp:
         shown = digits(beside.test.detectable_margin_pp)

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -189,6 +190,16 @@ def test_a_byte_of_another_encoding_has_its_line(tmp_path):
     (tmp_path / "runs.csv").write_bytes(b"variant,seed,accuracy\nfp\xe9,0,1\n")
     with pytest.raises(InputError, match="line 2 is not UTF-8"):
         read_runs(tmp_path / "runs.csv", "accuracy", "fp32", {})
+
+
+def test_the_page_shows_what_its_example_prints(tmp_path):
+    shutil.copy(REPOSITORY / "docs/example-runs.csv", tmp_path / "runs.csv")
+    done = command(tmp_path / "runs.csv", "--baseline", "float32")
+    assert done.returncode == 0
+    page = (REPOSITORY / "docs/judge-your-own-runs.md").read_text(encoding="utf-8")
+    shown = [line.removeprefix("    ") for line in page.splitlines() if line.startswith("    ")]
+    printed = [line.rstrip() for line in done.stdout.splitlines() if line.strip()]
+    assert shown[1 : len(printed)] == printed[:-1]
 
 
 def test_a_published_study_as_a_table_gives_the_numbers_of_its_report(tmp_path):

