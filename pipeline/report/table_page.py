@@ -9,7 +9,7 @@ import jinja2
 from pipeline.claims.wording import count_seeds, describe_plan, describe_ratio
 from pipeline.comparison.table_verdicts import Beside, Question, Row, TableVerdict
 from pipeline.files.characters import shown_value
-from pipeline.numbers import UNKNOWN, digits, estimate, interval, listed
+from pipeline.numbers import UNKNOWN, digits, estimate, listed
 from pipeline.statistics.intervals import MIN_SEEDS
 
 TEMPLATES = Path(__file__).parents[2] / "report"
@@ -107,8 +107,9 @@ def _failures(row: Row) -> str:
     kinds = listed(
         f"{count} {'without a number' if how == 'no number' else how}" for how, count in row.failures.items()
     )
-    share = interval(100 * row.failed.low, 100 * row.failed.high, ".0f")
-    return f"{row.variant}: {row.failed.count} of {row.failed.total} runs failed ({kinds}), {share} %."
+    low, high = 100 * row.failed.low, 100 * row.failed.high
+    share = estimate(100 * row.failed.count / row.failed.total, low, high, ".0f", " %")
+    return f"{row.variant}: {row.failed.count} of {row.failed.total} runs failed ({kinds}): {share}."
 
 
 def _candidate(name: str, beside: Beside, asked: Question) -> Candidate:

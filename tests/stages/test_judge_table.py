@@ -114,7 +114,7 @@ def test_failures_are_counted_and_never_equivalent(tmp_path):
     assert found.rows[1].failures == {"without a number": 1, "diverged": 1}
     assert (found.rows[1].failed.count, found.rows[1].failed.total) == (2, 7)
     assert found.status == 30
-    assert tell(found).failures == ["bf16: 2 of 7 runs failed (1 without a number and 1 diverged), [4, 71] %."]
+    assert tell(found).failures == ["bf16: 2 of 7 runs failed (1 without a number and 1 diverged): 29 % [4, 71]."]
     assert "1 diverged" in page(tell(found), "runs.csv")
 
 
