@@ -18,9 +18,10 @@ def summarise() -> None:
     write_status(found)
     for benchmark, advice in found["advice"].items():
         print(f"{benchmark}: {escape_deceptive(advice)}")
-    for what, counts in (("published claims", found["verdicts"]), ("experiments of ours", found["experiments"])):
+    for what, counts in (("published claims", found["verdicts"]), ("experiments of ours", found["findings"])):
         if counts:
             print(f"{sum(counts.values())} {what}: " + ", ".join(f"{n} {verdict}" for verdict, n in counts.items()))
+    print("claims: " + ", ".join(f"{sum(counts.values())} {words}" for words, counts in found["evidence"].items()))
     print("runs: " + ", ".join(f"{count} {outcome}" for outcome, count in found["runs"].items()))
     print(f"report: {Path(found['report']).resolve()}")
 

@@ -50,10 +50,10 @@ def prepare(tmp_path: Path) -> None:
                 "benchmark": "wide",
                 "candidate": "mixed_2x",
                 "at_least": 1.0,
-                "published": "2×",
                 "needs": {"hardware": "anything"},
             }
         ],
+        "findings": [],
     }
     (tmp_path / "claims.yaml").write_text(yaml.safe_dump(claims))
     (tmp_path / "report").symlink_to(REPOSITORY / "report")
@@ -73,7 +73,7 @@ def prepare_quick(folder: Path) -> None:
     (folder / "report").symlink_to(REPOSITORY / "report")
     (folder / "results").mkdir()
     found = numerics(study)
-    for claim in claims.claims:
+    for claim in claims.all:
         found["facts"] |= getattr(claim, "quantities", {})
     (folder / "results" / "numerics.json").write_text(json.dumps(found))
     (folder / "results" / "ceilings.json").write_text(json.dumps({"schema_version": 1, "largest_batch": {}}))

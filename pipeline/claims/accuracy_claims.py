@@ -6,6 +6,7 @@ from typing import Literal
 
 from pipeline.claims.claim import Assessment, EvidenceKind, Judge, PairClaim, VariantClaim, Verdict
 from pipeline.claims.evidence import Evidence
+from pipeline.claims.thresholds import ThresholdClaim
 from pipeline.claims.wording import count_seeds, describe_difference, describe_plan, failed_runs, plain
 from pipeline.comparison.schema import Comparison, Pair
 from pipeline.statistics.equivalence import margin_means_something
@@ -22,6 +23,10 @@ class AccuracyClaim(PairClaim):
     baseline: Name | None = None
 
     @property
+    def asked(self) -> tuple[str, str]:
+        return f"test accuracy of {self.beside_words}, seed by seed", "equivalent within the study's margin"
+
+    @property
     def judges(self) -> Mapping[EvidenceKind, Judge]:
         more = "More seeds: make plan says how many would likely decide, or that no number would."
         return {"measured": Judge(self._measured, more)}
@@ -29,7 +34,9 @@ class AccuracyClaim(PairClaim):
     def _measured(self, evidence: Evidence) -> Assessment:
         pair = self.pair(evidence)
         verdict, reason = judge_equivalence(evidence.comparison, pair)
-        return Assessment(verdict, reason, f"test accuracy {describe_difference(pair)} beside {pair.baseline}")
+        reached = evidence.comparison.variant(self.benchmark, pair.baseline).test_accuracy.mean
+        of = "" if reached is None else f", which reaches {100 * reached:.1f} %"
+        return Assessment(verdict, reason, f"test accuracy {describe_difference(pair)} beside {pair.baseline}{of}")
 
 
 def judge_equivalence(comparison: Comparison, pair: Pair) -> tuple[Verdict, str]:
@@ -81,6 +88,11 @@ class ValueClaim(VariantClaim):
     tolerance: PositiveFloat
 
     @property
+    def asked(self) -> tuple[str, str]:
+        what = f"the {plain(self.quantity)} of one more run of {self.candidate} in {self.benchmark}"
+        return what, f"within {self.value:g} ± {self.tolerance:g} (95 %)"
+
+    @property
     def judges(self) -> Mapping[EvidenceKind, Judge]:
         more = "More seeds, unless runs themselves differ by more than the tolerance."
         return {"measured": Judge(self._measured, more)}
@@ -114,3 +126,28 @@ class ValueClaim(VariantClaim):
         if more.high - more.low > _MUCH * self.tolerance:
             told = f"runs differ too much: one more may give {near}, or much else"
         return Assessment("inconclusive", told, measured)
+
+
+class LateSkipsClaim(VariantClaim, ThresholdClaim):
+    """Of the steps after the first epoch, the loss scale skips at most so many percent."""
+
+    kind: Literal["late_skips"]
+
+    @property
+    def asked(self) -> tuple[str, str]:
+        what = f"the share of steps after the first epoch that runs of {self.candidate} in {self.benchmark} skip"
+        return what, self.threshold(" %").words
+
+    @property
+    def judges(self) -> Mapping[EvidenceKind, Judge]:
+        return {"measured": Judge(self._measured, "More steps: more epochs, or more seeds.")}
+
+    def _measured(self, evidence: Evidence) -> Assessment:
+        skips = evidence.comparison.variant(self.benchmark, self.candidate).late_skips
+        if skips is None:
+            return Assessment("inconclusive", "no run has a second epoch and says how many steps it skipped", None)
+        low, high = 100 * skips.low, 100 * skips.high
+        measured = (
+            f"{skips.count:,} of {skips.total:,} steps after the first epoch are skipped [{low:.2g}, {high:.2g}] %"
+        )
+        return self.threshold(" %").judge(low, high, measured, is_ratio=False)

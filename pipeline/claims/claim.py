@@ -18,7 +18,13 @@ from pipeline.study.schema import Study
 DEFAULT = "default"  # as a baseline: float32 as the device computes it where nobody asks for more
 # Where the device computes float32 with less precision unless it is asked for more: the variant that does.
 DEFAULTS = {"nvidia_gpu": "tf32", "tpu": "float32_default"}
-HARDWARE = {"cpu": "a CPU", "nvidia_gpu": "an NVIDIA GPU", "tpu": "a TPU", "intel_gpu": "an Intel GPU"}
+HARDWARE = {
+    "cpu": "a CPU",
+    "intel_cpu": "an Intel CPU",
+    "nvidia_gpu": "an NVIDIA GPU",
+    "tpu": "a TPU",
+    "intel_gpu": "an Intel GPU",
+}
 
 
 def profile_command(profile: str) -> str:
@@ -27,14 +33,18 @@ def profile_command(profile: str) -> str:
 
 
 Verdict = Literal[
-    "reproduced",
-    "in direction only",
-    "not reproduced",
-    "inconclusive",
-    "not this recipe",
-    "not testable here",
-    "definition",
+    "reproduced", "in direction only", "not reproduced", "inconclusive", "not this recipe", "not testable here"
 ]
+Answer = Literal["found", "not found", "open"]
+# An experiment of ours has nothing to reproduce: what each verdict is called there.
+ANSWERS: Mapping[str, Answer] = {
+    "reproduced": "found",
+    "in direction only": "not found",
+    "not reproduced": "not found",
+    "inconclusive": "open",
+    "not this recipe": "open",
+    "not testable here": "open",
+}
 # It ran on the hardware that the claim is about; or that hardware's compiler says so; or it follows from formats and
 # shapes, by counting.
 EvidenceKind = Literal["measured", "compiled", "counted"]
@@ -76,7 +86,7 @@ class Needs(Section):
     `profile` is that of this project which has the recipe and the variants, and costs least.
     """
 
-    hardware: Literal["anything", "cpu", "nvidia_gpu", "tpu", "intel_gpu"]
+    hardware: Literal["anything", "cpu", "intel_cpu", "nvidia_gpu", "tpu", "intel_gpu"]
     min_compute_capability: PositiveFloat | None = None
     max_compute_capability: PositiveFloat | None = None
     min_memory_gb: PositiveFloat | None = None
@@ -89,6 +99,8 @@ class Needs(Section):
         if self.hardware == "anything":
             return ""
         wanted, here = HARDWARE[self.hardware], hardware.kind == self.hardware
+        if self.hardware == "intel_cpu":
+            here = hardware.kind == "cpu" and "intel" in hardware.name.lower()
         capability, memory = hardware.compute_capability or 0, hardware.memory_bytes
         if self.min_compute_capability:
             wanted += f" of compute capability ≥ {self.min_compute_capability:.1f}"
@@ -105,18 +117,23 @@ class Needs(Section):
 
 
 class BaseClaim(Section):
-    """`said_by` tells whose statement it is: the source's, or ours, who ask beyond it.
+    """A source's claim, or a finding of ours beside one.
 
-    `published` is what the source says in either case. `short` is for the table at the top of the report.
+    `statement` is the sense of the source's sentence in our words; of a finding, what we expect, and `beside` is what
+    the source says there. `short` is for the rows of the report that are not folded.
     """
 
     id: Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]
     source: str
-    said_by: Literal["source", "us"] = "source"
     statement: str
     short: str | None = None
-    published: str
+    beside: str | None = None
     needs: Needs
+
+    @property
+    def asked(self) -> tuple[str, str]:
+        """Say what is measured or counted here for the claim, and the result by which it holds."""
+        return "", ""
 
     @property
     def judges(self) -> Mapping[EvidenceKind, Judge]:
@@ -149,6 +166,13 @@ class PairClaim(VariantClaim):
             baseline = study.comparison.baseline if is_wide else DEFAULTS[hardware.kind]
         return [baseline, self.candidate]
 
+    @property
+    def beside_words(self) -> str:
+        """Name both variants, as in "mixed_float16 beside float32 in mnist_dense"."""
+        baseline = getattr(self, "baseline", None) or "float32"
+        default = "float32 as the device computes it by default"
+        return f"{self.candidate} beside {default if baseline == DEFAULT else baseline} in {self.benchmark}"
+
     def pair(self, evidence: Evidence) -> Pair:
         """Return the pair, which guards have found to be there."""
         names = (self.benchmark, *self.variants_in(evidence.study, evidence.hardware))
@@ -162,13 +186,3 @@ class UntestedClaim(BaseClaim):
     kind: Literal["untested"]
     reason: str
     testable_by: str
-
-
-class DefinitionClaim(BaseClaim):
-    """Something that follows from definitions, so that nothing measured could contradict it; `because` says how.
-
-    It is shown, and no verdict counts it.
-    """
-
-    kind: Literal["definition"]
-    because: str

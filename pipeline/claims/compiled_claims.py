@@ -106,6 +106,10 @@ class RoundingClaim(BaseClaim):
     benchmark: Name
 
     @property
+    def asked(self) -> tuple[str, str]:
+        return f"the float32 products of a compiled step of {self.benchmark}", "each has an operand in bfloat16"
+
+    @property
     def judges(self) -> Mapping[EvidenceKind, Judge]:
         return {"compiled": Judge(self._compiled, "Compilers that agree.")}
 

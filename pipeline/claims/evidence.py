@@ -27,14 +27,13 @@ T = TypeVar("T")
 class Evidence(NamedTuple):
     """Hold the results that claims are judged by.
 
-    `numerics` and `ceilings` are the contents of the files of those names. `compiled` is what compilers of other
-    hardware said, and `recipes` are those that they compiled, by benchmark. `variants` says what claims mean by a name.
+    `numerics` is the contents of the file of that name. `compiled` is what compilers of other hardware said, and
+    `recipes` are those that they compiled, by benchmark. `variants` says what claims mean by a name.
     """
 
     study: Study
     comparison: Comparison
     numerics: Mapping[str, Any]
-    ceilings: Mapping[str, Any]
     hardware: Hardware
     compiled: Sequence[CompiledTarget] = ()
     recipes: Mapping[str, Mapping[str, Any]] = {}
@@ -53,7 +52,6 @@ def read_evidence(root: Path = Path()) -> Evidence:
         study=study,
         comparison=read_comparison(study, root),
         numerics=read_numerics(study, root),
-        ceilings=read_ceilings(root),
         hardware=hardware_of(read_environments(root)),
         compiled=compiled,
         recipes=recipes,

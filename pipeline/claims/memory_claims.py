@@ -1,11 +1,10 @@
-"""Claims about memory: the peak of a step, the largest batch that fits, and how runs end. Compilers judge them too."""
+"""Claims about memory: the peak of a step, and how runs end. Compilers judge them too."""
 
 from collections.abc import Mapping
 from typing import Literal
 
 from pipeline.claims.claim import (
     Assessment,
-    BaseClaim,
     EvidenceKind,
     Judge,
     NotTestable,
@@ -19,11 +18,9 @@ from pipeline.claims.thresholds import Threshold
 from pipeline.claims.wording import OUTCOMES, count_seeds, describe_ratio, failed_runs
 from pipeline.compiled.answers import NUMBERS, memory_ratio, step_fits
 from pipeline.compiled.schema import CompiledTarget
-from pipeline.numerics.ceiling import largest_possible
 from pipeline.records.schema import Outcome
 from pipeline.statistics.intervals import MIN_SEEDS
-from pipeline.study.configuration import Name, PositiveFloat
-from pipeline.study.variant import PolicyName
+from pipeline.study.configuration import PositiveFloat
 
 # What an outcome contradicts: a run that diverged found its memory, and one that was ended for its time tells nothing.
 CONTRARY = {
@@ -35,10 +32,14 @@ CONTRARY = {
 
 
 class MemoryClaim(PairClaim):
-    """The peak memory of `candidate` is at most so many times that of the study's baseline."""
+    """The peak memory of `candidate` is at most so many times that of the study's baseline, at the batch of each."""
 
     kind: Literal["memory"]
     at_most: PositiveFloat
+
+    @property
+    def asked(self) -> tuple[str, str]:
+        return f"the peak memory of {self.beside_words}", Threshold(self.at_most, is_least=False).words
 
     @property
     def judges(self) -> Mapping[EvidenceKind, Judge]:
@@ -60,43 +61,19 @@ class MemoryClaim(PairClaim):
         step = find_step(self.benchmark, self.candidate, variant, evidence)
         if isinstance(step, NotTestable):
             return step
-        if variant.batch_multiplier != 1:
-            return NotTestable("a step at another batch was compiled", "The claim at the batch of the recipe.")
+        baseline_batch_size = step.batch_size // variant.batch_multiplier
 
         def ask(made: CompiledTarget) -> Finding | None:
-            ratio = memory_ratio(made, *step)
+            ratio = memory_ratio(made, *step, baseline_batch_size)
             if ratio is None:
                 return None
             less: Verdict = "in direction only" if ratio < 1 else "not reproduced"
             return Finding("reproduced" if ratio <= self.at_most else less, f"{ratio:.2f}×")
 
-        what = f"a compiled step takes at most {self.at_most:g} times the memory of strict float32"
+        batches = f" at batch {step.batch_size:,}" if variant.batch_multiplier != 1 else ""
+        baseline = "strict float32" + (f" at {baseline_batch_size:,}" if batches else "")
+        what = f"a compiled step{batches} takes at most {self.at_most:g} times the memory of {baseline}"
         return judge_targets(self, evidence, what, KEEPS_MORE, ask)
-
-
-class CeilingClaim(BaseClaim):
-    """The largest batch that fits under `policy` is at least so many times the one under float32."""
-
-    kind: Literal["largest_batch"]
-    benchmark: Name
-    policy: PolicyName
-    at_least: PositiveFloat
-
-    @property
-    def judges(self) -> Mapping[EvidenceKind, Judge]:
-        return {"measured": Judge(self._measured, "A largest batch that is known to less than a thirty-second.")}
-
-    def _measured(self, evidence: Evidence) -> Assessment | NotTestable:
-        sizes = evidence.ceilings["largest_batch"].get(self.benchmark, {})
-        ours, theirs = sizes.get(self.policy), sizes.get("float32")
-        if not ours or not theirs:
-            return NotTestable(
-                f"the largest batch of {self.policy} and of float32 is not known",
-                f"A study with {self.policy} and float32 on an accelerator, which has a memory of its own to fill.",
-            )
-        least, most = ours / largest_possible(theirs), largest_possible(ours) / theirs
-        measured = f"a batch of {ours:,} fits, in float32 one of {theirs:,}: {ours / theirs:.2f}×"
-        return Threshold(self.at_least, is_least=True).judge(least, most, f"{measured} [{least:.2f}, {most:.2f}]")
 
 
 class OutcomeClaim(VariantClaim):
@@ -104,6 +81,10 @@ class OutcomeClaim(VariantClaim):
 
     kind: Literal["outcome"]
     outcome: Outcome
+
+    @property
+    def asked(self) -> tuple[str, str]:
+        return f"how runs of {self.candidate} in {self.benchmark} end", f"each of them {OUTCOMES[self.outcome]}"
 
     @property
     def judges(self) -> Mapping[EvidenceKind, Judge]:

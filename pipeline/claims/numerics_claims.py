@@ -1,6 +1,6 @@
 """Claims about 16-bit arithmetic, which the numerics stage tries: facts, trials of optimizers, and experiments."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Annotated, Literal
 
@@ -10,7 +10,7 @@ from pipeline.claims.claim import Assessment, BaseClaim, EvidenceKind, Judge, No
 from pipeline.claims.evidence import Evidence
 from pipeline.claims.thresholds import Threshold, ThresholdClaim
 from pipeline.claims.wording import describe_sample, describe_trial
-from pipeline.numerics.facts import SAMPLES, SHORTFALL, Value, describe_facts, is_measured
+from pipeline.numerics.facts import SAMPLES, SHORTFALL, Value, describe_facts, facts_of, is_measured
 from pipeline.statistics.equivalence import margin_means_something
 from pipeline.statistics.intervals import mean, proportion
 
@@ -24,6 +24,10 @@ class FactClaim(BaseClaim):
 
     kind: Literal["fact"]
     quantities: Annotated[dict[str, Value], Field(min_length=1, max_length=20)]
+
+    @property
+    def asked(self) -> tuple[str, str]:
+        return f"whether {describe_facts(self.quantities)}", "exactly so"
 
     @property
     def judges(self) -> Mapping[EvidenceKind, Judge]:
@@ -58,6 +62,11 @@ class TrialClaim(BaseClaim):
     trains: bool
 
     @property
+    def asked(self) -> tuple[str, str]:
+        trains, seeds = "trains" if self.trains else "fails", "at surely more than half of the seeds"
+        return f"at how many seeds {describe_trial(self.trial)} trains", f"{trains} {seeds}"
+
+    @property
     def judges(self) -> Mapping[EvidenceKind, Judge]:
         return {"measured": Judge(self._measured, MORE)}
 
@@ -66,7 +75,8 @@ class TrialClaim(BaseClaim):
         if trial is None:
             return NotTestable("this study did not try it", TRIED)
         share, float32 = proportion(trial["num_trained"], trial["num_trials"]), fmean(trial["float32_accuracies"])
-        measured = f"{describe_trial(self.trial)} trains at {share.count} of {share.total} seeds"
+        reached = f"it reaches {_percent(trial['accuracies'])}, float32 {_percent(trial['float32_accuracies'])}"
+        measured = f"{describe_trial(self.trial)} trains at {share.count} of {share.total} seeds: {reached}"
         if not margin_means_something(100 * SHORTFALL, float32):
             little = f"float32 itself reaches {float32:.1%}: to be within {100 * SHORTFALL:g} pp of it shows little"
             return Assessment("inconclusive", little, measured)
@@ -74,15 +84,49 @@ class TrialClaim(BaseClaim):
         return threshold.judge(100 * share.low, 100 * share.high, measured, is_ratio=False)
 
 
+def _percent(accuracies: Sequence[float]) -> str:
+    """Tell the range of accuracies, as in "44.1 to 57.3 %"."""
+    ends = dict.fromkeys(f"{100 * each:.1f}" for each in (min(accuracies), max(accuracies)))
+    return f"{' to '.join(ends)} %"
+
+
 class SampleClaim(ThresholdClaim):
-    """The mean of an experiment of the numerics stage, over its repetitions, is at least or at most so much."""
+    """The mean of an experiment of the numerics stage, or a number that it counts, is at least or at most so much."""
 
     kind: Literal["sample"]
     sample: str
 
     @property
+    def is_counted(self) -> bool:
+        return self.sample.partition(".")[0] not in SAMPLES
+
+    @property
+    def asked(self) -> tuple[str, str]:
+        if self.is_counted:
+            return f"how many {facts_of(())[self.sample].subject} …", self.threshold("").words
+        family, _, benchmark = self.sample.partition(".")
+        where = f" in {benchmark}" if benchmark else ""
+        return SAMPLES[family][0] + where, self._in_units().words
+
+    def _in_units(self) -> Threshold:
+        _, unit = SAMPLES[self.sample.partition(".")[0]]
+        threshold = self.threshold(unit)
+        return threshold._replace(unit=unit.removesuffix("s")) if threshold.limit == 1 else threshold
+
+    @property
     def judges(self) -> Mapping[EvidenceKind, Judge]:
-        return {"measured": Judge(self._measured, MORE)}
+        return (
+            {"counted": Judge(self._counted, NUMERICS)}
+            if self.is_counted
+            else {"measured": Judge(self._measured, MORE)}
+        )
+
+    def _counted(self, evidence: Evidence) -> Assessment | NotTestable:
+        value = evidence.numerics["facts"].get(self.sample)
+        if value is None:
+            return NotTestable("this study did not count it", NUMERICS)
+        measured = describe_facts({self.sample: value})
+        return self.threshold("").judge(float(value), float(value), measured, is_ratio=False)
 
     def _measured(self, evidence: Evidence) -> Assessment | NotTestable:
         values = evidence.numerics["samples"].get(self.sample)
@@ -90,10 +134,7 @@ class SampleClaim(ThresholdClaim):
             return NotTestable("this study did not try it", TRIED)
         average = mean(values)
         measured = describe_sample(self.sample, average, len(values))
-        _, unit = SAMPLES[self.sample.partition(".")[0]]
-        threshold = self.threshold(unit)
-        if threshold.limit == 1:
-            threshold = threshold._replace(unit=unit.removesuffix("s"))
+        threshold = self._in_units()
         if len(values) == 1 or len(set(values)) > 1:
             lack = f"{len(values)} tries give no interval"
             return threshold.judge(average.low, average.high, measured, lack, is_ratio=False)

@@ -8,10 +8,10 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
-from pipeline.claims.accuracy_claims import AccuracyClaim, ValueClaim
-from pipeline.claims.claim import DEFAULT, DefinitionClaim, UntestedClaim
+from pipeline.claims.accuracy_claims import AccuracyClaim, LateSkipsClaim, ValueClaim
+from pipeline.claims.claim import DEFAULT, UntestedClaim
 from pipeline.claims.compiled_claims import RoundingClaim
-from pipeline.claims.memory_claims import CeilingClaim, MemoryClaim, OutcomeClaim
+from pipeline.claims.memory_claims import MemoryClaim, OutcomeClaim
 from pipeline.claims.numerics_claims import FactClaim, SampleClaim, TrialClaim
 from pipeline.claims.speed_claims import SpeedupClaim
 from pipeline.files.untrusted import excerpt
@@ -29,15 +29,14 @@ Claim = Annotated[
     SpeedupClaim
     | AccuracyClaim
     | ValueClaim
+    | LateSkipsClaim
     | MemoryClaim
-    | CeilingClaim
     | OutcomeClaim
     | FactClaim
     | TrialClaim
     | SampleClaim
     | RoundingClaim
-    | UntestedClaim
-    | DefinitionClaim,
+    | UntestedClaim,
     Field(discriminator="kind"),
 ]
 
@@ -58,26 +57,38 @@ class Figure(Section):
 
 
 class Claims(Section):
-    """`variants` says what the names in claims mean; a study's variant of that name must be the same."""
+    """`claims` are what sources say, `findings` experiments of ours beside them.
+
+    `variants` says what the names in both mean; a study's variant of that name must be the same.
+    """
 
     sources: Annotated[dict[str, Source], Field(max_length=MAX_CLAIMS)]
     benchmarks: Annotated[list[Name], Field(max_length=MAX_ENTRIES)]
     variants: Annotated[dict[Name, Variant], Field(max_length=MAX_ENTRIES)]
     figures: Annotated[list[Figure], Field(max_length=MAX_CLAIMS)]
     claims: Annotated[list[Claim], Field(max_length=MAX_CLAIMS)]
+    findings: Annotated[list[Claim], Field(default_factory=list, max_length=MAX_CLAIMS)]
+
+    @property
+    def all(self) -> list[Claim]:
+        return [*self.claims, *self.findings]
 
     @model_validator(mode="after")
     def _parts_agree(self) -> Self:
-        faults = []
         paths = _recipe_paths()
-        for index, claim in enumerate(self.claims):
-            faults += [
-                f"claims.{index} ({claim.id}).needs.recipe: no benchmark has {path!r}. "
-                f"Did you mean {(difflib.get_close_matches(path, paths, n=1) or ['model.units'])[0]!r}?"
-                for path in claim.needs.recipe
-                if path not in paths
-            ]
-        counts = Counter(claim.id for claim in self.claims)
+        claims = [
+            (f"{part}.{index} ({claim.id})", claim)
+            for part in ("claims", "findings")
+            for index, claim in enumerate(getattr(self, part))
+        ]
+        faults = [
+            f"{where}.needs.recipe: no benchmark has {path!r}. "
+            f"Did you mean {(difflib.get_close_matches(path, paths, n=1) or ['model.units'])[0]!r}?"
+            for where, claim in claims
+            for path in claim.needs.recipe
+            if path not in paths
+        ]
+        counts = Counter(claim.id for claim in self.all)
         faults += [f"claims: the id {name!r} stands {count} times." for name, count in counts.items() if count > 1]
         known = {
             "source": set(self.sources),
@@ -86,11 +97,10 @@ class Claims(Section):
             "baseline": {*self.variants, DEFAULT},
             "quantities": set(facts_of(self.benchmarks)),
             "trial": {trial.name for trial in TRIALS},
-            "sample": sample_names(self.benchmarks),
+            "sample": {*sample_names(self.benchmarks), *facts_of(self.benchmarks)},
         }
         listed = {field: excerpt(", ".join(sorted(names)), 1500) for field, names in known.items()}
-        entries = [(f"claims.{index} ({claim.id})", claim) for index, claim in enumerate(self.claims)]
-        for where, entry in [*entries, *((f"figures.{index}", figure) for index, figure in enumerate(self.figures))]:
+        for where, entry in [*claims, *((f"figures.{index}", figure) for index, figure in enumerate(self.figures))]:
             faults += [
                 f"{where}.{field}: must be one of {listed[field]}. Received: {name!r}"
                 for field, names in known.items()

@@ -16,17 +16,31 @@ class SpeedupClaim(PairClaim, ThresholdClaim):
     """The speedup of `candidate` over `baseline`, by default the study's, is at least or at most so much.
 
     Where `baseline` is `default`, it is float32 as the device computes it unless asked for more: TF32 on an NVIDIA GPU
-    of compute capability 8.0 and up, bfloat16 products on a TPU, strict float32 elsewhere.
+    of compute capability 8.0 and up, bfloat16 products on a TPU, strict float32 elsewhere. Where `existential`, the
+    source says that it can be so: one case where it is not refutes nothing.
     """
 
     kind: Literal["speedup"]
     baseline: Name | None = None
     with_validation: bool = False  # the source timed whole epochs
+    existential: bool = False
+
+    @property
+    def asked(self) -> tuple[str, str]:
+        epochs = ", whole epochs with validation" if self.with_validation else ""
+        return f"the speed of {self.beside_words}{epochs}", self.threshold().words
 
     @property
     def judges(self) -> Mapping[EvidenceKind, Judge]:
         more = "More launches, which narrow the interval: a larger speed.budget_seconds makes them."
-        return {"measured": Judge(self._measured, more)}
+        return {"measured": Judge(self._can_be if self.existential else self._measured, more)}
+
+    def _can_be(self, evidence: Evidence) -> Assessment:
+        found = self._measured(evidence)
+        if found.verdict not in ("in direction only", "not reproduced"):
+            return found
+        told = f"{found.reason}; that it can be so, one case where it is not does not refute"
+        return Assessment("inconclusive", told, found.measured)
 
     def _measured(self, evidence: Evidence) -> Assessment:
         """Judge by the interval of the speedup.

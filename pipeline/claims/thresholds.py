@@ -33,14 +33,15 @@ class Threshold(NamedTuple):
         if low is None or high is None:
             return Assessment("inconclusive", lack, measured)
         limit, low_holds, high_holds = f"{self.limit:g}{self.unit}", self.holds(low), self.holds(high)
+        where = "it lies" if low == high else "the whole interval lies"
         if low_holds and high_holds:
-            return Assessment("reproduced", f"the whole interval lies {self.words}", measured)
+            return Assessment("reproduced", f"{where} {self.words}", measured)
         if low_holds or high_holds:
             return Assessment("inconclusive", f"the interval reaches from below {limit} to above it", measured)
         right, wrong = ("above", "below") if self.is_least else ("below", "above")
         if is_ratio and (low > 1 if self.is_least else high < 1):
-            return Assessment("in direction only", f"the whole interval lies {right} 1 and {wrong} {limit}", measured)
-        return Assessment("not reproduced", f"the whole interval lies {wrong} {limit}", measured)
+            return Assessment("in direction only", f"{where} {right} 1 and {wrong} {limit}", measured)
+        return Assessment("not reproduced", f"{where} {wrong} {limit}", measured)
 
 
 class ThresholdClaim(BaseClaim):

@@ -5,7 +5,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from pipeline.claims.claim import Assessment, DefinitionClaim, EvidenceKind, Judge, NotTestable, UntestedClaim, Verdict
+from pipeline.claims.claim import (
+    ANSWERS,
+    Answer,
+    Assessment,
+    EvidenceKind,
+    Judge,
+    NotTestable,
+    UntestedClaim,
+    Verdict,
+)
 from pipeline.claims.evidence import Evidence, read_evidence
 from pipeline.claims.guards import deciding_study, lacking_runs, other_hardware, other_recipe
 from pipeline.claims.schema import Claim, Claims, load_claims
@@ -13,25 +22,34 @@ from pipeline.files.untrusted import Untrusted
 
 
 class Judgement(Untrusted):
-    """A claim's verdict, in `verdicts.json`.
+    """The verdict on a source's claim, or the answer that an experiment of ours found.
 
-    `evidence` is the kind that the verdict rests on, None where there is none. `would_change` is what would
-    decide where nothing did.
+    `asked` is what was measured or counted for it, `threshold` the result by which it holds; both are empty where
+    nothing here can test it. `evidence` is the kind that the verdict rests on, None where there is none. `would_change`
+    is what would decide where nothing did.
     """
 
     id: str
     source: str
-    said_by: Literal["source", "us"]
-    verdict: Verdict
+    is_finding: bool
+    asked: str
+    threshold: str
+    verdict: Verdict | Answer
     evidence: EvidenceKind | None
     reason: str
-    published: str
     measured: str | None
     would_change: str | None
 
 
+class Verdicts(Untrusted):
+    """The contents of `verdicts.json`: claims first, then findings, in the order of `claims.yaml`."""
+
+    schema_version: Literal[2] = 2
+    judgements: list[Judgement]
+
+
 def judge_results(root: Path = Path()) -> list[Judgement]:
-    """Return a verdict for each claim under `root`, by the results that lie there.
+    """Return a verdict for each claim and finding under `root`, by the results that lie there.
 
     Raises:
         InputError: a file is missing, damaged, or of another study.
@@ -41,17 +59,19 @@ def judge_results(root: Path = Path()) -> list[Judgement]:
 
 def verdicts_text(judgements: Sequence[Judgement]) -> str:
     """Return the text of `verdicts.json`."""
-    return json.dumps([judgement.model_dump() for judgement in judgements], indent=2, ensure_ascii=False) + "\n"
+    found = Verdicts(judgements=list(judgements))
+    return json.dumps(found.model_dump(), indent=2, ensure_ascii=False) + "\n"
 
 
 def judge_claims(claims: Claims, evidence: Evidence) -> list[Judgement]:
-    """Return a verdict for each claim, in the order of the claims."""
-    return [_judge(claim, evidence._replace(variants=claims.variants)) for claim in claims.claims]
+    """Return a verdict for each claim, then an answer for each finding, in their order."""
+    evidence = evidence._replace(variants=claims.variants)
+    findings = [_judge(claim, evidence) for claim in claims.findings]
+    answers = [found.model_copy(update={"is_finding": True, "verdict": ANSWERS[found.verdict]}) for found in findings]
+    return [_judge(claim, evidence) for claim in claims.claims] + answers
 
 
 def _judge(claim: Claim, evidence: Evidence) -> Judgement:
-    if isinstance(claim, DefinitionClaim):
-        return _judgement(claim, Assessment("definition", claim.because, None))
     if isinstance(claim, UntestedClaim):
         return _judgement(claim, Assessment("not testable here", claim.reason, None), claim.testable_by)
     answers = [_ask(kind, judge, claim, evidence) for kind, judge in claim.judges.items()]
@@ -76,5 +96,14 @@ def _ask(kind: EvidenceKind, judge: Judge, claim: Claim, evidence: Evidence) -> 
 def _judgement(
     claim: Claim, found: Assessment, would_change: str | None = None, evidence: EvidenceKind | None = None
 ) -> Judgement:
-    said = claim.model_dump(include={"id", "source", "said_by", "published"})
-    return Judgement(**said, **found._asdict(), evidence=evidence, would_change=would_change)
+    asked, threshold = claim.asked
+    return Judgement(
+        id=claim.id,
+        source=claim.source,
+        is_finding=False,
+        asked=asked,
+        threshold=threshold,
+        **found._asdict(),
+        evidence=evidence,
+        would_change=would_change,
+    )

@@ -37,7 +37,8 @@ class VariantStatistics(Statistic):
     geometric means over runs; `turn_epoch_seconds`, training alone too, are those of the baseline in its turns, divided
     by the speedup. Accuracies are in [0, 1]; `validation_accuracy` is that of the last epoch. `slope_percent` is by
     how much an epoch's time still changes from one epoch to the next after the warm-up. `timing_faults` says, by seed,
-    why times were left out.
+    why times were left out. `late_skips` counts, of all steps after the first epochs, those that a dynamic loss scale
+    skipped; it is None without such a scale.
     """
 
     benchmark: str
@@ -53,6 +54,7 @@ class VariantStatistics(Statistic):
     slope_percent: Mean
     time_to_accuracy: TimeToAccuracy | None
     timing_faults: dict[int, str]
+    late_skips: Proportion | None = None
 
 
 class Pair(Statistic):

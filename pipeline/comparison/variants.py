@@ -11,6 +11,7 @@ from pipeline.comparison.schema import VariantStatistics
 from pipeline.records.schema import Outcome
 from pipeline.records.writing import steady_epoch_seconds
 from pipeline.statistics import intervals
+from pipeline.statistics.intervals import Proportion
 from pipeline.statistics.speeds import Speeds
 from pipeline.study.schema import RunKey, Study
 
@@ -77,7 +78,19 @@ def variant_statistics(study: Study, of: VariantRuns, speeds: Speeds) -> Variant
         slope_percent=intervals.mean(_known(timing.slope_percent(epochs, num_warmup_epochs) for epochs in timed)),
         time_to_accuracy=timing.time_to_accuracy(epochs_by_seed, of.faults, target) if target else None,
         timing_faults=dict(of.faults),
+        late_skips=_late_skips(of.completed.values()),
     )
+
+
+def _late_skips(runs: Iterable[Run]) -> Proportion | None:
+    """Count the steps after the first epochs that a dynamic loss scale skipped, of all there were."""
+    num_skipped = num_steps = 0
+    for run in runs:
+        counts = _known(epoch.skipped_steps for epoch in run.epochs)
+        if run.record.planned.loss_scale.mode == "dynamic" and len(counts) == len(run.epochs):
+            num_skipped += int(counts[-1] - counts[0])
+            num_steps += (len(counts) - 1) * run.record.planned.steps_per_epoch
+    return intervals.proportion(num_skipped, num_steps) if num_steps else None
 
 
 def _known(values: Iterable[float | None]) -> list[float]:

@@ -44,12 +44,16 @@ def read_compiled(folder: Path = COMPILED_FILES) -> list[CompiledTarget]:
     return [read_target(name, folder) for name in TARGETS if (folder / f"{name}.json").exists()]
 
 
-def memory_ratio(made: CompiledTarget, benchmark: str, numbers: str, batch_size: int) -> float | None:
-    """Return the memory of a step in `numbers` over that in strict float32, at the same batch; None if one has none.
+def memory_ratio(
+    made: CompiledTarget, benchmark: str, numbers: str, batch_size: int, baseline_batch_size: int | None = None
+) -> float | None:
+    """Return the memory of a step in `numbers` over that in strict float32; None if one has none.
 
-    It is the ratio of what is allocated. That is what a device has to give, and what its allocator measures of a run.
+    Both have the same batch, unless the baseline is given its own. It is the ratio of what is allocated. That is what a
+    device has to give, and what its allocator measures of a run.
     """
-    ours, theirs = (made.find(benchmark, each, batch_size) for each in (numbers, "float32"))
+    ours = made.find(benchmark, numbers, batch_size)
+    theirs = made.find(benchmark, "float32", baseline_batch_size or batch_size)
     if not ours or not theirs or not ours.memory or not theirs.memory:
         return None
     return ours.memory.total / theirs.memory.total

@@ -50,7 +50,9 @@ _ACCUMULATION = {
     for dtype in TYPES
     if dtype != "float32"
 }
-LATER = frozenset(_ACCUMULATION)  # facts that studies of an earlier version lack
+LATER = frozenset(_ACCUMULATION) | {
+    "notebook_split.same_after_restart"
+}  # facts that studies of an earlier version lack
 _BY_POLICY = {
     "compute_dtype": Fact("the arithmetic is", lambda dtype: f"in {dtype}", "under"),
     "variable_dtype": Fact("variables are kept", lambda dtype: f"in {dtype}", "under"),
@@ -77,6 +79,9 @@ _OF_NO_BENCHMARK = {
         "a step with gradients that are not finite", _either("is skipped", "is not skipped")
     ),
     "float32_parameters_in_500_kilobytes": Fact("500 kB hold", lambda count: f"{number(count)} float32 parameters"),
+    "notebook_split.same_after_restart": Fact(
+        "by the notebook's seed another process", _either("makes the same split", "makes another split")
+    ),
     "notebook_split.num_trained_on": Fact(
         "of the notebook's 10,000 validation examples",
         lambda count: f"{number(count) if float(count) else 'none'} are trained on",
@@ -127,8 +132,8 @@ def facts_of(benchmarks: Iterable[str]) -> dict[str, Fact]:
 
 
 def is_measured(fact: str) -> bool:
-    """Tell whether a training step on data decided a fact; formats, shapes and Keras's rules decide the others."""
-    return fact.startswith("gradients.")
+    """Tell whether arithmetic that ran decided a fact; formats, shapes and Keras's rules decide the others."""
+    return fact.startswith(("gradients.", "products_accumulate_in."))
 
 
 def describe_facts(values: Mapping[str, Value]) -> str:
@@ -188,7 +193,7 @@ class TrialSize(NamedTuple):
 
 TRIAL_SIZE = TrialSize(64, 4000, 32, 2)
 SHORTFALL = 0.05  # a trial fails that ends more than this below its float32 twin
-FIXED_SCALES = (1, 2**5, 2**10, 2**15, 2**20)
+FIXED_SCALES = (1e-6, 1, 2**5, 2**10, 2**15, 2**20)
 TRIALS = (
     OptimizerTrial("adam.float16", "float16", "adam", {}),
     OptimizerTrial("adam_dynamic.float16", "float16", "adam", {}, "dynamic"),

@@ -4,7 +4,11 @@ The notebook shuffles with a seed, then takes its validation examples from the s
 training. Each of the two goes through the shuffle by itself, in another order.
 """
 
+import hashlib
 import math
+import os
+import subprocess
+import sys
 from collections.abc import Sequence
 
 import numpy as np
@@ -25,11 +29,30 @@ def trained_on(reshuffle: bool | None = None) -> int:
 
     `reshuffle` is `reshuffle_each_iteration`, which the notebook leaves at its default.
     """
+    held_out, trained = _split(reshuffle)
+    return len(set(held_out) & set(trained))
+
+
+def _split(reshuffle: bool | None = None) -> tuple[list[int], list[int]]:
+    """Return the indices that are held out, and those that are trained on."""
     tf.random.set_seed(None)  # as in a fresh process: a global seed would change the order
     shuffled = tf.data.Dataset.range(NUM_EXAMPLES).shuffle(BUFFER, seed=SEED, reshuffle_each_iteration=reshuffle)
-    held_out = set(shuffled.take(NUM_HELD_OUT).cache().as_numpy_iterator())
-    trained = set(shuffled.skip(NUM_HELD_OUT).cache().as_numpy_iterator())
-    return len(held_out & trained)
+    held_out = shuffled.take(NUM_HELD_OUT).cache().as_numpy_iterator()
+    trained = shuffled.skip(NUM_HELD_OUT).cache().as_numpy_iterator()
+    return [int(index) for index in held_out], [int(index) for index in trained]
+
+
+def split_digest() -> str:
+    """Return a digest of both parts of the notebook's split."""
+    return hashlib.sha256(repr([sorted(part) for part in _split()]).encode()).hexdigest()
+
+
+def same_after_restart() -> bool:
+    """Return whether another process that uses the notebook's seed makes the same split as this one."""
+    program = f"from {__name__} import split_digest; print(split_digest())"
+    alone = os.environ | {"CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", program], env=alone, stdout=subprocess.PIPE, text=True, check=True)
+    return done.stdout.split()[-1] == split_digest()
 
 
 def split_gains(benchmark: Benchmark, data: Dataset, share: float, seeds: Sequence[int]) -> list[float]:

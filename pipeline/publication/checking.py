@@ -71,14 +71,13 @@ def check_project_files(root: Path) -> list[str]:
             f"{', '.join(odd)}: not as this project has it. Take compiled/, conf/base.yaml and {CLAIMS} from it, judge "
             "and report again with dvc repro, and publish again. A claim of your own has a name of its own"
         )
-    own = [claim for claim in claims.claims if f"claims.{claim.id}" not in ours]
-    for claim in own:
-        if f"sources.{claim.source}" in ours and claim.said_by != "us":
+    for claim in claims.claims:
+        if f"claims.{claim.id}" not in ours and f"sources.{claim.source}" in ours:
             raise InputError(
-                f"{CLAIMS}: {claim.id} has {claim.source} say what this project does not know of it. Write said_by: "
-                "us, or name a source of your own"
+                f"{CLAIMS}: {claim.id} has {claim.source} say what this project does not know of it. Put it under "
+                "findings, or name a source of your own"
             )
-    return [claim.id for claim in own]
+    return [claim.id for claim in claims.all if f"claims.{claim.id}" not in ours]
 
 
 def _entries(claims: Claims) -> dict[str, Any]:
@@ -87,7 +86,7 @@ def _entries(claims: Claims) -> dict[str, Any]:
     found |= {f"variants.{name}": variant for name, variant in claims.variants.items()}
     for name in claims.sources:
         found[f"figures.{name}"] = [figure for figure in claims.figures if figure.source == name]
-    return found | {f"claims.{claim.id}": claim for claim in claims.claims}
+    return found | {f"claims.{claim.id}": (claim in claims.findings, claim) for claim in claims.all}
 
 
 def _content(path: Path) -> bytes | None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from pipeline.claims.claim import Assessment
+from pipeline.claims.claim import ANSWERS, Assessment
 from pipeline.claims.guards import recipe_differences
 from pipeline.claims.schema import Claim, Claims
 from pipeline.compiled.schema import CompiledTarget
@@ -18,7 +18,7 @@ from pipeline.study.variant import Variant
 _CLAIM = re.compile("[a-z0-9-]{1,100}")
 NO_EVIDENCE, COMPILED = "none", "compiled"
 STRONGEST_FIRST = ("measured", COMPILED, "counted", NO_EVIDENCE)
-OPEN = ("inconclusive", "not this recipe", "not testable here")
+OPEN = ("inconclusive", "open", "not this recipe", "not testable here")
 Recipes = Mapping[str, Mapping[str, Any]]
 
 
@@ -48,16 +48,18 @@ class Column(NamedTuple):
 
 
 class ClaimRow(NamedTuple):
-    """Hold a claim: its source and words, whether we ask it beyond that source, and its one verdict.
+    """Hold a source's claim, or a finding of ours beside it: its words, what is asked for it, and its one verdict.
 
-    `because` says whose verdict it is. `studies` and `compilers` are those that say something, the latest first.
+    `asked` is what is measured or counted, `threshold` the result by which it holds. `because` says whose verdict it
+    is. `studies` and `compilers` are those that say something, the latest first.
     """
 
     claim: str
     source: str
     statement: str
-    published: str
-    asked_by_us: bool
+    asked: str
+    threshold: str
+    is_finding: bool
     studies: list[tuple[Column, Cell]]
     compilers: list[tuple[Column, Cell]]
     verdict: str
@@ -71,14 +73,21 @@ class ClaimRow(NamedTuple):
     def compiled(self) -> str:
         """Count the devices for which the claim holds, of those whose compiler decides it."""
         settled = [cell.verdict for _, cell in self.compilers if cell.verdict not in OPEN]
-        return f"{settled.count('reproduced')} of {len(settled)}" if settled else "open" if self.compilers else ""
+        return (
+            f"{sum(each in ('reproduced', 'found') for each in settled)} of {len(settled)}"
+            if settled
+            else "open"
+            if self.compilers
+            else ""
+        )
 
 
 def one_verdict(found: Sequence[tuple[Column, Cell]]) -> tuple[str, str]:
     """Return one verdict over all studies that found something, latest first, and say whose it is.
 
-    It is that of the strongest evidence that settles the claim; a study that has another recipe has no evidence. Where
-    two such studies disagree the verdict is inconclusive. Of a profile's campaigns on a device the latest counts.
+    It is that of the strongest evidence; a study that has another recipe has no evidence. Where two such studies
+    disagree it is inconclusive, and a finding open; one that leaves it open disagrees with none. Of a profile's
+    campaigns on a device the latest counts.
     """
     latest: dict[tuple[str, str], tuple[str, Cell]] = {}
     for column, cell in found:
@@ -88,14 +97,15 @@ def one_verdict(found: Sequence[tuple[Column, Cell]]) -> tuple[str, str]:
     for name, cell in latest.values():
         if _weakness(cell)[0] == strongest:
             by_verdict.setdefault(cell.verdict, []).append(name)
-    undecided = [] if is_open else by_verdict.pop("inconclusive", [])
+    undecided = [] if is_open else [name for each in OPEN for name in by_verdict.pop(each, [])]
     verdict, names = next(iter(by_verdict.items()))
     if STRONGEST_FIRST[strongest] == NO_EVIDENCE:
         return verdict, next(cell.reason for _, cell in latest.values() if cell.verdict == verdict)
     if len(by_verdict) > 1:
         told = listed(f"{each} by {listed(names)}" for each, names in by_verdict.items())
-        return "inconclusive", f"studies disagree: {told}"
-    return verdict, f"by {listed(names)}" + (f"; inconclusive by {listed(undecided)}" if undecided else "")
+        return "open" if "found" in by_verdict else "inconclusive", f"studies disagree: {told}"
+    others = f"; left open by {listed(undecided)}, which is no contradiction" if undecided else ""
+    return verdict, f"by {listed(names)}{others}"
 
 
 def _weakness(cell: Cell) -> tuple[int, bool]:
@@ -138,10 +148,11 @@ def compiled_columns(compiled: Sequence[CompiledTarget], recipes: Recipes, claim
     for made in compiled:
         page = f"{COMPILED_PAGES}/{made.target}.html"
         cells = {}
-        for claim in claims.claims:
+        for claim in claims.all:
             if found := _judge(claim, claims, made, recipes):
                 text = (found.measured or found.reason).removeprefix(f"{made.title}: ")  # which stands above it
-                cells[claim.id] = Cell(found.verdict, COMPILED, text, found.reason, f"{page}#claim-{claim.id}")
+                verdict = ANSWERS[found.verdict] if claim in claims.findings else found.verdict
+                cells[claim.id] = Cell(verdict, COMPILED, text, found.reason, f"{page}#claim-{claim.id}")
         about = f"compiled by JAX {made.versions['jax']}" if "jax" in made.versions else "compiled"
         if cells:
             columns.append(Column(made.target, made.title, "", about, page, cells, made))
@@ -163,15 +174,19 @@ def rows_of(studies: Sequence[Published], compiled: Sequence[Column], claims: Cl
     `studies` stand latest first.
     """
     columns = [column_of(study) for study in studies]
-    told = {each.id: (each.source, each.id, each.published, each.said_by) for s in studies for each in s.verdicts}
-    ours = {each.id: (each.source, each.statement, each.published, each.said_by) for each in claims.claims}
+    told = {
+        each.id: (each.source, each.id, each.asked, each.threshold, each.is_finding)
+        for study in studies
+        for each in study.verdicts
+    }
+    ours = {each.id: (each.source, each.statement, *each.asked, each in claims.findings) for each in claims.all}
     rows = []
     for name in [*ours, *(name for name in told if name not in ours)]:
         found, compilers = ([(of, of.cells[name]) for of in some if name in of.cells] for some in (columns, compiled))
         if found or compilers:
-            source, statement, published, said_by = ours.get(name) or told[name]
-            verdict = one_verdict(found or compilers)
-            rows.append(ClaimRow(name, source, statement, published, said_by == "us", found, compilers, *verdict))
+            rows.append(
+                ClaimRow(name, *(ours.get(name) or told[name]), found, compilers, *one_verdict(found or compilers))
+            )
     return rows
 
 

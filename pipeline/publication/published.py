@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from pipeline.claims.verdicts import Judgement
+from pipeline.claims.verdicts import Judgement, Verdicts
 from pipeline.comparison.schema import Comparison
 from pipeline.errors import InputError
 from pipeline.files.untrusted import Remedy, excerpt, read_json
@@ -76,7 +76,7 @@ def read_published(folder: Path) -> Published:
         folder=folder,
         study=load_study(folder / "params.yaml"),
         comparison=read_json(Comparison, folder / "comparison.json", remedy),
-        verdicts=read_json(list[Judgement], folder / "verdicts.json", remedy),
+        verdicts=read_json(Verdicts, folder / "verdicts.json", remedy).judgements,
         status=read_json(ShownStatus, folder / "status.json", remedy),
     )
 

@@ -16,7 +16,7 @@ from pipeline.publication.matrix import Column, by_source, changes, column_of, r
 from pipeline.publication.published import CLAIM_PAGES, COMPILED_PAGES, FILES, PAGES, Published
 from pipeline.report import figures
 from pipeline.report.answers import answers, why_not_subtracted
-from pipeline.report.claim_rows import ORDER
+from pipeline.report.claim_rows import FOUND, VERDICTS
 from pipeline.report.reporting import PARTS, template_environment
 from pipeline.report.words import benchmark_name
 from pipeline.statistics.intervals import Ratio
@@ -46,7 +46,7 @@ def build_site(
     studies = sorted(published, key=lambda study: (study.status.finished_at, study.name), reverse=True)
     rows = rows_of(studies, compiled, claims)
     longest = max(studies, key=lambda study: sum(each.completed.count for each in study.comparison.variants))
-    counts = Counter(row.verdict for row in rows if not row.asked_by_us)
+    counts = Counter(row.verdict for row in rows)
     environment = template_environment(TEMPLATES, longest.study, claims)
     environment.globals |= {
         "studies": studies,
@@ -58,7 +58,8 @@ def build_site(
         "benchmark_name": benchmark_name,
         "why_not_subtracted": why_not_subtracted,
         "groups": by_source(rows, claims),
-        "counts": {verdict: counts[verdict] for verdict in ORDER if counts[verdict]},
+        "counts": {verdict: counts[verdict] for verdict in VERDICTS if counts[verdict]},
+        "answer_counts": {answer: counts[answer] for answer in FOUND if counts[answer]},
     }
     with whole(site) as partial:
 

@@ -1,13 +1,16 @@
 """Claims with their verdicts as the report shows them, and how many there are of each."""
 
 from collections import Counter
-from typing import Any, get_args
+from collections.abc import Sequence
+from typing import get_args
 
-from pipeline.claims.claim import EvidenceKind
+from pipeline.claims.claim import Answer, EvidenceKind
+from pipeline.claims.schema import Claim, Source
+from pipeline.claims.verdicts import Judgement
 from pipeline.report.results import Results
 
 # From what a claim says to what nothing here decides: the order of the bar at the top.
-ORDER = (
+VERDICTS = (
     "reproduced",
     "in direction only",
     "inconclusive",
@@ -15,35 +18,62 @@ ORDER = (
     "not this recipe",
     "not testable here",
 )
+# A number of claims tells what was trained from what a compiler says, and from what arithmetic alone decides.
+EVIDENCE: dict[EvidenceKind | None, str] = {
+    "measured": "trained and compared, or timed",
+    "compiled": "compiled",
+    "counted": "arithmetic",
+    None: "without evidence here",
+}
+FOUND: tuple[Answer, ...] = get_args(Answer)
+Row = tuple[Claim, Judgement]
 
 
-def claims_by_source(results: Results) -> list[dict[str, Any]]:
-    """Return the claims of each source with their verdicts: `leading` are those with a short form, then the others."""
+def claims_by_source(results: Results) -> list[tuple[Source, list[Row], list[Row]]]:
+    """Return each source with its claims and their verdicts: those with a short form, then the others, to be folded."""
+    both = list(zip(results.claims.claims, results.verdicts, strict=False))  # findings come after the claims
     found = []
     for identifier, source in results.claims.sources.items():
-        both = zip(results.claims.claims, results.verdicts, strict=True)
-        rows = [(claim, verdict) for claim, verdict in both if claim.source == identifier]
-        leading = [row for row in rows if row[0].short and row[0].said_by == "source"]
-        others = [row for row in rows if row not in leading]
-        found.append({"source": source, "leading": leading, "others": others if leading else []})
-        if not leading:
-            found[-1]["leading"] = others
+        rows = [row for row in both if row[0].source == identifier]
+        leading = [row for row in rows if row[0].short] or rows
+        found.append((source, leading, [row for row in rows if row not in leading]))
     return found
 
 
-def verdict_counts(results: Results, said_by: str = "source") -> dict[str, int]:
-    """Return the number of claims by verdict, of published ones or of those `said_by` us, without definitions."""
-    counts = Counter(verdict["verdict"] for verdict in results.verdicts if verdict["said_by"] == said_by)
-    return {verdict: counts[verdict] for verdict in ORDER if counts[verdict]}
+def findings(results: Results) -> list[Row]:
+    """Return the experiments of ours with what was found."""
+    return list(zip(results.claims.findings, _judged(results, are_findings=True), strict=True))
 
 
-def evidence_counts(results: Results) -> dict[str | None, int]:
-    """Return the number of verdicts on published claims by the evidence that they rest on, and of those on none."""
-    published = [v for v in results.verdicts if v["verdict"] != "definition" and v["said_by"] == "source"]
-    counts = Counter(verdict["evidence"] for verdict in published)
-    return {name: counts[name] for name in (*get_args(EvidenceKind), None) if counts[name]}
+def verdict_counts(results: Results) -> dict[str, int]:
+    """Return the number of published claims by verdict."""
+    return _counts(VERDICTS, [each.verdict for each in _judged(results, are_findings=False)])
+
+
+def finding_counts(results: Results) -> dict[str, int]:
+    """Return the number of experiments of ours by what was found."""
+    return _counts(FOUND, [each.verdict for each in _judged(results, are_findings=True)])
+
+
+def evidence_counts(results: Results) -> dict[str, dict[str, int]]:
+    """Return the number of published claims by what their verdicts rest on, in words, each by verdict."""
+    claims = _judged(results, are_findings=False)
+    found = {
+        words: _counts(VERDICTS, [each.verdict for each in claims if each.evidence == kind])
+        for kind, words in EVIDENCE.items()
+    }
+    return {words: counts for words, counts in found.items() if counts}
 
 
 def outcome_counts(results: Results) -> dict[str, int]:
     """Return the number of runs by outcome."""
     return dict(Counter(run["outcome"] for run in results.runs).most_common())
+
+
+def _judged(results: Results, are_findings: bool) -> list[Judgement]:
+    return [each for each in results.verdicts if each.is_finding == are_findings]
+
+
+def _counts(order: Sequence[str], found: Sequence[str]) -> dict[str, int]:
+    counts = Counter(found)
+    return {name: counts[name] for name in order if counts[name]}

@@ -26,7 +26,14 @@ from pipeline.report.answers import (
     near_chance,
     why_not_subtracted,
 )
-from pipeline.report.claim_rows import claims_by_source, evidence_counts, outcome_counts, verdict_counts
+from pipeline.report.claim_rows import (
+    claims_by_source,
+    evidence_counts,
+    finding_counts,
+    findings,
+    outcome_counts,
+    verdict_counts,
+)
 from pipeline.report.elsewhere import hardware_elsewhere
 from pipeline.report.results import Results
 from pipeline.report.step_profile import step_profile
@@ -69,7 +76,8 @@ def parts(results: Results) -> Callable[[str], str]:
             "devices": DEVICES,
             "device": device_of(hardware_of(results.environments)),
             "verdict_counts": verdict_counts(results),
-            "own_verdict_counts": verdict_counts(results, "us"),
+            "findings": findings(results),
+            "finding_counts": finding_counts(results),
             "evidence_counts": evidence_counts(results),
             "outcome_counts": outcome_counts(results),
             "num_runs": len(results.runs),

@@ -17,7 +17,7 @@ from pipeline.claims.evidence import (
     remedy_of,
 )
 from pipeline.claims.schema import Claims, load_claims
-from pipeline.claims.verdicts import Judgement
+from pipeline.claims.verdicts import Judgement, Verdicts
 from pipeline.comparison.schema import MIN_COMPARED_SEEDS, Agreement, Comparison
 from pipeline.compiled.answers import read_compiled
 from pipeline.compiled.schema import COMPILED_FILES, CompiledTarget
@@ -49,7 +49,7 @@ class Results(NamedTuple):
     claims: Claims
     comparison: Comparison
     agreements: list[Agreement]
-    verdicts: list[dict[str, Any]]
+    verdicts: list[Judgement]
     environments: list[dict[str, Any]]
     runs: list[dict[str, Any]]
     epochs: list[dict[str, Any]]
@@ -81,15 +81,15 @@ def load_results(root: Path = Path()) -> Results:
     epochs = [row.model_dump() for row in _rows("epochs.csv", EpochRow, root)]
     if not {(row["benchmark"], row["variant"], row["seed"]) for row in epochs} <= set(study.runs()):
         raise damaged_result("epochs.csv", "its runs are not those of params.yaml", root)
-    verdicts = read_result("verdicts.json", list[Judgement], root)
-    if [verdict.id for verdict in verdicts] != [claim.id for claim in claims.claims]:
+    verdicts = read_result("verdicts.json", Verdicts, root).judgements
+    if [(each.id, each.is_finding) for each in verdicts] != [(each.id, each in claims.findings) for each in claims.all]:
         raise damaged_result("verdicts.json", "its claims are not those of claims.yaml", root)
     return Results(
         study=study,
         claims=claims,
         comparison=comparison,
         agreements=_read_agreements(comparison, root),
-        verdicts=[verdict.model_dump() for verdict in verdicts],
+        verdicts=verdicts,
         environments=read_environments(root),
         runs=runs,
         epochs=epochs,

@@ -25,6 +25,6 @@ def test_paper_runs_from_end_to_end(tmp_path):
     assert (study.profile, study.benchmarks["cifar100_efficientnet_b0"].image_size) == ("paper", 224)
     outcomes = {str(key): read_record(key, project).outcome for key in study.runs()}
     assert set(outcomes.values()) == {"completed"}, outcomes
-    verdicts = json.loads((project / "results" / "verdicts.json").read_text())
+    verdicts = json.loads((project / "results" / "verdicts.json").read_text())["judgements"]
     assert "not this recipe" in {verdict["verdict"] for verdict in verdicts}
     assert (project / "results" / "report.html").stat().st_size > 10_000

@@ -16,7 +16,9 @@ def test_every_finding_has_the_number_and_the_evidence_of_a_published_verdict():
         found = ROW.match(row)
         assert found, row
         report = REPOSITORY / "docs" / found["report"]
-        verdicts = {each["id"]: each for each in json.loads((report.parent / "verdicts.json").read_text())}
+        verdicts = {
+            each["id"]: each for each in json.loads((report.parent / "verdicts.json").read_text())["judgements"]
+        }
         verdict = verdicts[found["claim"]]
         assert found["evidence"] == verdict["evidence"], row
         assert found["number"] in verdict["measured"], row

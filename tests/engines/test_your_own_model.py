@@ -60,7 +60,7 @@ def test_every_run_is_made_and_the_report_is_published(finished):
     records = [json.loads(path.read_text()) for path in sorted(finished.glob("runs/*/*/*/record.json"))]
     assert len(records) == 4
     assert {record["outcome"] for record in records} == {"completed"}
-    verdicts = json.loads((finished / "results" / "verdicts.json").read_text())
+    verdicts = json.loads((finished / "results" / "verdicts.json").read_text())["judgements"]
     assert [verdict["id"] for verdict in verdicts] == ["mixed-is-faster"]
     published = finished / "docs" / "reports" / "mine"
     html = (published / "report.html").read_text()

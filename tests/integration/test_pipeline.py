@@ -143,7 +143,7 @@ def test_a_second_study_is_a_second_column_of_the_matrix(clone, environment):
     heads = re.findall(r'<th scope="row"><a href="([^"]+)/report\.html">', index)
     assert set(heads) == {path.name for path in (clone / "docs/reports").iterdir()} > {"tiny"}
     for name in heads:
-        verdicts = json.loads((clone / "docs/reports" / name / "verdicts.json").read_text())
+        verdicts = json.loads((clone / "docs/reports" / name / "verdicts.json").read_text())["judgements"]
         cells = re.findall(rf'href="{name}/report\.html#claim-([^"]+)" class="[^"]+">([^<]+)</a>', index)
         assert sorted(cells) == sorted((verdict["id"], verdict["verdict"]) for verdict in verdicts)
     row = next(row for row in index.split("</tr>") if "claims/s1-half-the-size.html" in row)

@@ -43,7 +43,7 @@ VARIANTS = {name: Variant(policy=name, batch_multiplier=1) for name in ("float32
 
 def asked(compiled, model, hardware="anything", benchmark="b", batch_size=16, **fields):
     """Return what the compiled judge of a claim says by these targets."""
-    words = {"id": "a", "source": "S", "statement": "It is so.", "published": "so", "needs": {"hardware": hardware}}
+    words = {"id": "a", "source": "S", "statement": "It is so.", "needs": {"hardware": hardware}}
     claim = model(**words, benchmark=benchmark, **fields)
     recipes = {benchmark: {"batch_size": batch_size}}
     return claim.judges["compiled"].ask(SimpleNamespace(compiled=compiled, recipes=recipes, variants=VARIANTS))

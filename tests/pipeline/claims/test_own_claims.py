@@ -11,7 +11,7 @@ from reports import numerics, stage
 from pipeline.claims.schema import load_claims
 
 SOURCE = {"title": "Our hope", "hardware": "this machine"}
-COMMON = {"source": "OURS", "published": "–", "needs": {"hardware": "anything"}, "benchmark": "mine"}
+COMMON = {"source": "OURS", "needs": {"hardware": "anything"}, "benchmark": "mine"}
 CLAIMS = [
     COMMON | {"id": "faster", "statement": "Faster.", "kind": "speedup", "candidate": "mixed_float16", "at_least": 1.5},
     COMMON | {"id": "as-good", "statement": "As good.", "kind": "same_accuracy", "candidate": "mixed_float16"},
@@ -65,8 +65,9 @@ def finished(tmp_path_factory) -> Path:
 
 
 def test_claims_of_ones_own_are_judged(finished):
-    verdicts = {row["id"]: row for row in json.loads((finished / "results" / "verdicts.json").read_text())}
-    assert len(verdicts) == len(load_claims(REPOSITORY / "claims.yaml").claims) + len(CLAIMS)
+    found = json.loads((finished / "results" / "verdicts.json").read_text())["judgements"]
+    verdicts = {row["id"]: row for row in found}
+    assert len(verdicts) == len(load_claims(REPOSITORY / "claims.yaml").all) + len(CLAIMS)
     assert (verdicts["faster"]["verdict"], verdicts["faster"]["measured"]) == (
         "reproduced",
         "2.00× the speed of float32 [2.00, 2.00]",

@@ -282,7 +282,7 @@ def many(kind: str) -> dict:
 
 def many_claims(kind: str) -> dict:
     """As many as fit a file, each with as many wrong names as it may have."""
-    claim = {"id": "a", "source": "none", "statement": "", "published": "", "needs": {"hardware": "anything"}}
+    claim = {"id": "a", "source": "none", "statement": "", "needs": {"hardware": "anything"}}
     facts = claim | {"kind": "fact", "quantities": {f"gradients.{number}": 1 for number in range(20)}}
     needs = {"hardware": "anything", "recipe": {f"modell.{number}{20 * 'x'}": 1 for number in range(20)}}
     values = yaml_files.load(REPOSITORY / "claims.yaml")

@@ -74,12 +74,12 @@ def test_another_claim_of_the_name_of_ours_is_refused(study, edit, named):
 
 
 def test_claims_of_the_senders_own_pass_and_are_named(study):
-    edit_claims(study, lambda claims: another(claims, id="mine", at_most=100.0, said_by="us"))
+    edit_claims(study, lambda claims: claims["findings"].append(claim(claims, id="mine", at_most=100.0)))
     edit_claims(study, lambda claims: claims["sources"].update(MINE={"title": "A guide", "hardware": "mine"}))
     edit_claims(study, lambda claims: another(claims, id="theirs", source="MINE"))
-    assert check_project_files(study) == ["mine", "theirs"]
+    assert check_project_files(study) == ["theirs", "mine"]
     edit_claims(study, lambda claims: claims["claims"].remove(claim(claims)))  # a study need not ask all of ours
-    assert check_project_files(study) == ["mine", "theirs"]
+    assert check_project_files(study) == ["theirs", "mine"]
 
 
 @pytest.mark.parametrize(

@@ -107,14 +107,14 @@ def test_verdicts_by_compiled_programs_recompute_from_the_archive_alone(study, t
     claims["benchmarks"].append("mnist_dense")
     (root / "claims.yaml").write_text(yaml.safe_dump(claims))
     verdicts = remake(root)["results/verdicts.json"]
-    assert [(each["verdict"], each["evidence"]) for each in json.loads(verdicts)][1:] == [
+    assert [(each["verdict"], each["evidence"]) for each in json.loads(verdicts)["judgements"]][1:] == [
         ("in direction only", "compiled")
     ]
     shutil.copy(study / "results" / "report.html", root / "results" / "report.html")
     unpack(publish(load_results(root), root, tmp_path / "crate.zip"), tmp_path / "opened")
     assert remake(tmp_path / "opened")["results/verdicts.json"] == verdicts
     (tmp_path / "opened" / RECIPES).unlink()
-    assert json.loads(remake(tmp_path / "opened")["results/verdicts.json"])[1]["evidence"] is None
+    assert json.loads(remake(tmp_path / "opened")["results/verdicts.json"])["judgements"][1]["evidence"] is None
 
 
 def test_nothing_to_publish_says_what_to_do(tmp_path, monkeypatch):

@@ -40,15 +40,19 @@ def write_published(folder: Path, campaign: str, finished_at: str, seconds: floa
     comparison = compare(study, runs, timed(study, {"mixed": seconds}))
     (folder / "comparison.json").write_text(comparison.model_dump_json())
     (folder / "params.yaml").write_text(yaml.safe_dump(study.model_dump(mode="json")))
-    verdict = {"id": "a", "source": "S", "verdict": "reproduced", "reason": "", "published": "2×", "measured": None}
-    verdict |= {"said_by": "source", "evidence": "measured", "would_change": None}
-    ours = verdict | {"id": "b", "said_by": "us", "verdict": "not reproduced"}  # which no page counts
-    (folder / "verdicts.json").write_text(json.dumps([verdict, ours]))
+    verdict = {"id": "a", "source": "S", "verdict": "reproduced", "reason": "", "measured": None, "asked": "speed"}
+    verdict |= {"is_finding": False, "threshold": "at 2×", "evidence": "measured", "would_change": None}
+    ours = verdict | {"id": "b", "is_finding": True, "verdict": "not found"}  # which is counted apart
+    write_verdicts(folder, [verdict, ours])
     status = {"exit_code": 0, "advice": {"wide": "Stay <b>calm</b>."}, "headlines": {}, "verdicts": {}, "runs": {}}
     status |= {"device": "CPU & co", "finished_at": finished_at, "report": "results/report.html"}
     (folder / "status.json").write_text(json.dumps(status))
     (folder / "report.html").write_text("<h1>report</h1>")
     return seal(folder)
+
+
+def write_verdicts(folder: Path, judgements: list[dict]) -> None:
+    (folder / "verdicts.json").write_text(json.dumps({"schema_version": 2, "judgements": judgements}))
 
 
 def seal(folder: Path) -> Path:
@@ -101,12 +105,12 @@ def test_a_site_lists_every_study_latest_first(reports, tmp_path):
 
 def judged(folder: Path, **verdicts: str) -> Path:
     """The study with these verdicts, by claim, each measured."""
-    some = json.loads((folder / "verdicts.json").read_text())[0]
+    some = json.loads((folder / "verdicts.json").read_text())["judgements"][0]
     listed = [
         some | {"id": name.replace("_", "-"), "verdict": verdict, "evidence": "measured", "measured": "1.5×"}
         for name, verdict in verdicts.items()
     ]
-    (folder / "verdicts.json").write_text(json.dumps(listed))
+    write_verdicts(folder, listed)
     return seal(folder)
 
 
