@@ -111,6 +111,12 @@ def test_the_split_of_the_notebook_keeps_nothing_apart():
     assert notebook_split.trained_on(reshuffle=False) == 0  # what would have kept them apart
 
 
+def test_another_process_makes_the_split_of_the_same_seed_and_of_no_other(monkeypatch):
+    assert notebook_split.same_after_restart()
+    monkeypatch.setattr(notebook_split, "SEED", 43)  # in this process alone
+    assert not notebook_split.same_after_restart()
+
+
 def test_examples_that_were_trained_on_raise_a_validation_accuracy(data, monkeypatch):
     """Labels of chance can be learnt by heart alone: what was trained on is known, and nothing else."""
     for name, value in {"NUM_VALIDATED": 100, "NUM_EPOCHS": 30, "NUM_TRAINED": 100, "BATCH_SIZE": 10}.items():

@@ -178,7 +178,26 @@ def judged_by(name: str, verdict: str, evidence: str = "measured", device: str =
     ("studies", "verdict", "because"),
     [
         ([judged_by("a", "reproduced"), judged_by("b", "reproduced")], "reproduced", "by a and b"),
-        ([judged_by("a", "inconclusive"), judged_by("b", "reproduced")], "reproduced", "by b; inconclusive by a"),
+        (
+            [judged_by("a", "inconclusive"), judged_by("b", "reproduced")],
+            "reproduced",
+            "by b; left open by a, which is no contradiction",
+        ),
+        (
+            [judged_by("a", "open"), judged_by("b", "not found")],
+            "not found",
+            "by b; left open by a, which is no contradiction",
+        ),
+        (
+            [judged_by("a", "found"), judged_by("b", "not found")],
+            "open",
+            "studies disagree: found by a and not found by b",
+        ),
+        (
+            [judged_by("a", "in direction only"), judged_by("b", "not reproduced")],
+            "inconclusive",
+            "studies disagree: in direction only by a and not reproduced by b",
+        ),
         (
             [judged_by("a", "reproduced"), judged_by("b", "not reproduced")],
             "inconclusive",
@@ -248,7 +267,7 @@ def test_a_target_tells_of_its_own_kind_of_hardware_and_by_the_recipe_of_the_sou
     assert found["tpu-v5e"].keys() == {"s2-tpus-use-bfloat16-inside"}  # and none that is about GPUs
     assert found["v100-16gb"]["s3-mixed-fits-at-256"].verdict == "inconclusive"
     assert "s3-mixed-fits-at-256" not in found["h100"]  # which has more than 16 GB
-    other = {name: {**recipe, "image_size": 1} for name, recipe in recipes.items()}
+    other = {name: {**recipe, "image_size": 1, "batch_size": 1} for name, recipe in recipes.items()}
     assert "v100-16gb" not in {page.name for page in compiled_columns(made, other, CLAIMS)}
 
 
