@@ -14,7 +14,7 @@ from pipeline.speed.measuring import MIN_SETTLED_LAUNCHES
 from pipeline.speed.turns import MAX_LAUNCHES, MIN_LAUNCHES
 from pipeline.statistics.contrasts import difference, paired, unpaired
 from pipeline.statistics.equivalence import SIGNIFICANCE_LEVEL, Design, adjust, num_seeds_needed, p_values, power
-from pipeline.statistics.launches import launch_effects, speedup
+from pipeline.statistics.launches import contrast, launch_effects
 
 NUM_SEEDS = (3, 5, 10, 30)
 NUM_LAUNCHES = (2, 3, 5)
@@ -58,10 +58,10 @@ def speed(rng: Generator, world: World, num_launches: int, num_studies: int) -> 
     for _ in range(num_studies):
         effects = launch_effects(log_seconds(rng, world, truth, num_launches, num_turns=10))
         for name, weights in contrasts.items():
-            ratio = speedup(effects, weights)
+            ratio = contrast(effects, weights).ratio
             held[name] += _holds(ratio.low, math.exp(truth @ weights), ratio.high)
         new = launch_effects(log_seconds(rng, world, truth, 1, num_turns=10))[0] @ contrasts["speedup"]
-        ratio = speedup(effects, contrasts["speedup"])
+        ratio = contrast(effects, contrasts["speedup"]).ratio
         held["one more launch"] += _holds(ratio.new_low, math.exp(new), ratio.new_high)
     return {name: count / num_studies for name, count in held.items()}
 
@@ -78,10 +78,10 @@ def ending_early(
     for _ in range(num_studies):
         effects = rng.normal(0, spread, (MAX_LAUNCHES, 5))
         for num_launches in range(min_launches, MAX_LAUNCHES + 1):
-            ratio = speedup(effects[:num_launches], speedup_of_one)
+            ratio = contrast(effects[:num_launches], speedup_of_one).ratio
             if ratio.high and ratio.ratio and ratio.high / ratio.ratio - 1 <= HALF_WIDTH:
                 break
-        again = speedup(effects[:num_launches], baseline_again)
+        again = contrast(effects[:num_launches], baseline_again).ratio
         counts["speedup"] += _holds(ratio.low, 1, ratio.high)
         counts["the baseline over itself"] += _holds(again.low, 1, again.high)
         counts["launches"] += num_launches

@@ -6,6 +6,7 @@ from pipeline.comparison.schema import Comparison, Pair, Turns, VariantStatistic
 from pipeline.machine.hardware import Hardware
 from pipeline.statistics.equivalence import Equivalence
 from pipeline.statistics.intervals import Difference, Mean, Proportion, Ratio
+from pipeline.statistics.sittings import NOT_MEASURED
 
 CPU = Hardware("cpu", "Example CPU", None)
 
@@ -40,6 +41,8 @@ def comparison(
         baseline_failures={},
         speedup=ratio(1.5) if low is None else ratio((low + high) / 2, low, high),
         epoch_speedup=ratio(1.02, 1.01, 1.03),
+        sitting_speedup=ratio(1.5),
+        between_sittings=NOT_MEASURED,
         precision_effect=None,
         batch_effect=None,
         interaction=None,

@@ -7,7 +7,18 @@ from pipeline.files import yaml_files
 from pipeline.files.writing import write_whole
 
 # The pipeline, by links; the study, its claims and all that it makes are the folder's own.
-LINKS = ("Dockerfile", "bundled", "compiled", "conf", "dvc.yaml", "pipeline", "report", "requirements", "stages")
+LINKS = (
+    "Dockerfile",
+    "bundled",
+    "compiled",
+    "conf",
+    "dvc.yaml",
+    "pipeline",
+    "report",
+    "requirements",
+    "sittings.csv",
+    "stages",
+)
 NO_CLAIMS: dict[str, object] = {"sources": {}, "benchmarks": [], "variants": {}, "figures": [], "claims": []}
 
 

@@ -51,6 +51,14 @@ def check_candidates(study: Study) -> None:
         raise InputError("params.yaml: variants: no benchmark has two, so there is nothing to compare.")
 
 
+def pairs_of(study: Study, benchmark: str) -> list[tuple[str, str]]:
+    """Return baseline and candidate of every pair on `benchmark`: the study's baseline first, then further pairs."""
+    settings, variants = study.comparison, study.variants_of(benchmark)
+    pairs = [(settings.baseline, name) for name in variants if name != settings.baseline]
+    pairs += [(pair.baseline, pair.candidate) for pair in settings.further_pairs]
+    return [pair for pair in pairs if variants.keys() >= set(pair)]
+
+
 def surroundings(environment: Mapping[str, Any]) -> dict[str, str]:
     """Return, in words, in what runs must agree of where they were made."""
     return {

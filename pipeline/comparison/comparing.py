@@ -10,9 +10,10 @@ import numpy as np
 
 from pipeline.comparison.agreement import agreements
 from pipeline.comparison.finished_runs import Run, read_epochs, read_predictions, read_record
-from pipeline.comparison.finished_speeds import check_circumstances, read_speeds
+from pipeline.comparison.finished_speeds import SPEED, check_circumstances, read_speeds
 from pipeline.comparison.paired_runs import compare
 from pipeline.comparison.schema import Comparison
+from pipeline.comparison.sittings import read_sittings
 from pipeline.comparison.summary import summarise, table
 from pipeline.records.schema import EpochRecord
 from pipeline.records.writing import epoch_times
@@ -32,8 +33,8 @@ def compare_runs(root: Path = Path()) -> tuple[Comparison, dict[str, str]]:
         key: Run(record, read_epochs(record, root), read_predictions(record, root, labels))
         for key, record in records.items()
     }
-    speeds = {name: read_speeds(study, name, root) for name in study.benchmarks}
-    comparison = compare(study, runs, speeds)
+    speeds = {name: read_speeds(study, name, root / SPEED) for name in study.benchmarks}
+    comparison = compare(study, runs, speeds, read_sittings(root))
     check_circumstances(study, next(iter(records.values())), root)
     files = {
         "comparison.json": comparison.model_dump_json(indent=2) + "\n",

@@ -12,13 +12,13 @@ from pipeline.records.schema import RunRecord
 from pipeline.statistics.speeds import Speeds, speeds_of
 from pipeline.study.schema import Study
 
-_CIRCUMSTANCES = "results/speed/{}.json"
+SPEED = Path("results/speed")
 _MAX_BYTES = 2**20
 
 
-def read_speeds(study: Study, benchmark: str, root: Path = Path()) -> Speeds:
+def read_speeds(study: Study, benchmark: str, folder: Path = SPEED) -> Speeds:
     """Return the speeds of the variants of `benchmark`. Raises `InputError` that says how to measure them again."""
-    path, remedy = root / f"results/speed/{benchmark}.csv", _remedy(benchmark)
+    path, remedy = folder / f"{benchmark}.csv", _remedy(benchmark)
     blocks = read_rows(PlacedBlock, path, remedy)
     for contradiction in _contradictions(study, benchmark, blocks):
         raise damaged(path, contradiction, remedy)
@@ -33,18 +33,18 @@ def check_circumstances(study: Study, record: RunRecord, root: Path = Path()) ->
     """
     wanted = surroundings(record.environment)
     for benchmark in study.benchmarks:
-        found = surroundings(read_circumstances(benchmark, root).environment)
+        found = surroundings(read_circumstances(benchmark, root / SPEED).environment)
         for what, value in wanted.items():
             if found[what] != value:
                 raise InputError(
-                    f"{root / _CIRCUMSTANCES.format(benchmark)} and {record.key.directory} can't be compared: they "
+                    f"{root / SPEED / benchmark}.json and {record.key.directory} can't be compared: they "
                     f"differ in {what} ({found[what]}; {value}). {_remedy(benchmark).damaged}"
                 )
 
 
-def read_circumstances(benchmark: str, root: Path = Path()) -> Circumstances:
+def read_circumstances(benchmark: str, folder: Path = SPEED) -> Circumstances:
     """Return where and how the speed of `benchmark` was measured. Raises `InputError` as `read_speeds` does."""
-    return read_json(Circumstances, root / _CIRCUMSTANCES.format(benchmark), _remedy(benchmark), _MAX_BYTES)
+    return read_json(Circumstances, folder / f"{benchmark}.json", _remedy(benchmark), _MAX_BYTES)
 
 
 def _remedy(benchmark: str) -> Remedy:

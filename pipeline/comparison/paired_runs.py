@@ -1,55 +1,73 @@
 """Turn runs into statistics: every variant meets the baseline at its own seed."""
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 
-from pipeline.comparison.comparable import check_comparable
+from pipeline.comparison.comparable import check_comparable, device, pairs_of
 from pipeline.comparison.finished_runs import Run
 from pipeline.comparison.finished_speeds import summarise_turns
 from pipeline.comparison.schema import Comparison, Pair
+from pipeline.comparison.sittings import SittingRow, spread_between
 from pipeline.comparison.variants import VariantRuns, by_variant, variant_statistics
 from pipeline.statistics import intervals
 from pipeline.statistics.contrasts import Contrast, difference, paired
 from pipeline.statistics.equivalence import PValues, adjust, equivalence, p_values
 from pipeline.statistics.intervals import Ratio
+from pipeline.statistics.launches import NO_RATIO
+from pipeline.statistics.sittings import SittingSpread, on_another_day
 from pipeline.statistics.speeds import Speeds
 from pipeline.study.schema import RunKey, Study
 from pipeline.study.variant import Variant, expected_dtypes
 
 
-def compare(study: Study, runs: Mapping[RunKey, Run], speeds: Mapping[str, Speeds]) -> Comparison:
+def compare(
+    study: Study, runs: Mapping[RunKey, Run], speeds: Mapping[str, Speeds], sittings: Sequence[SittingRow] = ()
+) -> Comparison:
     """Return the statistics of every variant and every pair of the study.
 
-    Seeds decide about accuracy; `speeds`, by benchmark, about speed.
+    Seeds decide about accuracy; `speeds`, by benchmark, about speed, and `sittings` how far another day's may be.
 
     Raises:
         InputError: runs are missing, or differ in what the study does not vary.
     """
     check_comparable(study, {key: run.record for key, run in runs.items()})
     benchmarks = {name: by_variant(study, name, runs) for name in study.benchmarks}
+    where = device(next(iter(runs.values())).record.environment)
+    between = {
+        name: {pair: spread_between(sittings, study, name, *pair, where) for pair in pairs_of(study, name)}
+        for name in benchmarks
+    }
     return Comparison(
         study_sha256=study.digest,
         turns=[summarise_turns(study, name, speeds[name]) for name in benchmarks],
         variants=[
             variant_statistics(study, of, speeds[of.benchmark]) for each in benchmarks.values() for of in each.values()
         ],
-        pairs=[pair for name, variants in benchmarks.items() for pair in _pairs(study, name, variants, speeds[name])],
+        pairs=[
+            pair
+            for name, variants in benchmarks.items()
+            for pair in _pairs(study, name, variants, speeds[name], between[name])
+        ],
     )
 
 
-def _pairs(study: Study, benchmark: str, variants: Mapping[str, VariantRuns], speeds: Speeds) -> list[Pair]:
+def _pairs(
+    study: Study,
+    benchmark: str,
+    variants: Mapping[str, VariantRuns],
+    speeds: Speeds,
+    between: Mapping[tuple[str, str], SittingSpread],
+) -> list[Pair]:
     """Return every candidate against the study's baseline, then the further pairs that run on this benchmark."""
-    settings, margin_pp = study.comparison, study.comparison.margin_pp[benchmark]
-    wanted = [(settings.baseline, name) for name in variants if name != settings.baseline]
-    wanted += [(pair.baseline, pair.candidate) for pair in settings.further_pairs]
-    pairs = [(variants[baseline], variants[name]) for baseline, name in wanted if {baseline, name} <= variants.keys()]
+    margin_pp = study.comparison.margin_pp[benchmark]
+    pairs = [(variants[baseline], variants[name]) for baseline, name in between]
     families = [_family(study, *pair) for pair in pairs]
     adjusted = adjust([p_values(_contrast_pp(*pair), margin_pp) for pair in pairs], families)
     return [
-        _pair(study, *pair, speeds, families.count(family), of_pair)
-        for pair, family, of_pair in zip(pairs, families, adjusted, strict=True)
+        _pair(study, *pair, speeds, spread, families.count(family), of_pair)
+        for pair, spread, family, of_pair in zip(pairs, between.values(), families, adjusted, strict=True)
     ]
 
 
@@ -67,7 +85,13 @@ def _family(study: Study, theirs: VariantRuns, ours: VariantRuns) -> Hashable:
 
 
 def _pair(
-    study: Study, theirs: VariantRuns, ours: VariantRuns, speeds: Speeds, num_candidates: int, adjusted: PValues
+    study: Study,
+    theirs: VariantRuns,
+    ours: VariantRuns,
+    speeds: Speeds,
+    between: SittingSpread,
+    num_candidates: int,
+    adjusted: PValues,
 ) -> Pair:
     """Set a candidate's runs and speed, `ours`, beside those of its baseline, `theirs`."""
     benchmark, baseline, candidate = ours.benchmark, theirs.variant, ours.variant
@@ -88,8 +112,10 @@ def _pair(
         num_seeds=len(both),
         failures=failures,
         baseline_failures=baseline_failures,
-        speedup=speeds.speedup(baseline, candidate),
-        epoch_speedup=speeds.speedup(baseline, candidate, whole_epochs=True),
+        speedup=on_another_day(speeds.log_speedup(baseline, candidate), between),
+        epoch_speedup=on_another_day(speeds.log_speedup(baseline, candidate, whole_epochs=True), between),
+        sitting_speedup=speeds.speedup(baseline, candidate),
+        between_sittings=between,
         speedup_at_most=_speedup_at_most(study, theirs, ours),
         baseline_kernels=theirs.kernels,
         candidate_kernels=ours.kernels,
@@ -151,4 +177,9 @@ def _effects(
     if policy_alone is None or batch_alone is None:
         return None, None, None
     beyond_each = {baseline: -1.0, candidate: -1.0, policy_alone: 1.0, batch_alone: 1.0}
-    return speeds.speedup(baseline, policy_alone), speeds.speedup(baseline, batch_alone), speeds.contrast(beyond_each)
+    beyond = speeds.contrast(beyond_each)
+    return (
+        speeds.speedup(baseline, policy_alone),
+        speeds.speedup(baseline, batch_alone),
+        beyond.ratio if beyond else NO_RATIO,
+    )

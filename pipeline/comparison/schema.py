@@ -13,6 +13,7 @@ from pipeline.records.measured import Share
 from pipeline.records.schema import Outcome
 from pipeline.statistics.equivalence import Equivalence, PValues
 from pipeline.statistics.intervals import Difference, Mean, Proportion, Ratio, Statistic
+from pipeline.statistics.sittings import SittingSpread
 
 MIN_COMPARED_SEEDS = 2  # whose predictions are compared: with one there is no other
 
@@ -65,9 +66,11 @@ class Pair(Statistic):
     selection, and never equivalent.
 
     `speedup` is time of the baseline over time of the candidate, to train an image: above 1 the candidate is faster.
-    `epoch_speedup` is that of whole epochs, validation included. Both come from short turns of both variants. `speedup`
-    is the product of `precision_effect` (the policy changed, the batch kept), `batch_effect` (the batch changed, the
-    policy kept) and `interaction`, where the study has the variants to tell them apart. `speedup_at_most` is known
+    `epoch_speedup` is that of whole epochs, validation included. Both come from short turns of both variants in one
+    sitting. Their intervals hold for other days too: `between_sittings` is how far such machines vary. The interval of
+    `sitting_speedup` leaves that out. So do those of its factors, where the study has the variants to tell them apart:
+    `precision_effect` (the policy changed, the batch kept), `batch_effect` (the batch changed, the policy kept) and
+    `interaction`. `speedup_at_most` is known
     where runs of the candidate were ended as too slow and the baseline's of the same seed were not: the largest ratio
     of the two whole runs. `baseline_kernels` and `candidate_kernels` name the libraries whose kernels computed.
     `memory_ratio` is the candidate's peak over the baseline's.
@@ -81,6 +84,8 @@ class Pair(Statistic):
     baseline_failures: dict[Outcome, int]
     speedup: Ratio
     epoch_speedup: Ratio
+    sitting_speedup: Ratio
+    between_sittings: SittingSpread
     speedup_at_most: float | None = None
     baseline_kernels: Sequence[str] = ()
     candidate_kernels: Sequence[str] = ()
@@ -124,7 +129,7 @@ class Turns(Statistic):
 class Comparison(Statistic):
     """`study_sha256` is the digest of the study that was compared."""
 
-    schema_version: Literal[6] = 6
+    schema_version: Literal[7] = 7
     study_sha256: str
     turns: list[Turns]
     variants: list[VariantStatistics]

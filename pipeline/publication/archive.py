@@ -36,7 +36,7 @@ _LOCK = re.compile(r"requirements/[a-z-]+\.(in|txt)")
 
 def names_of_study(study: Study) -> Iterator[str]:
     """List what an archive of `study` may hold of it: its own runs, and no earlier ones."""
-    yield from ("params.yaml", "claims.yaml", "dvc.lock", *MEASURED, *COMPILED_FOR, *RECOMPUTED)
+    yield from ("params.yaml", "claims.yaml", "sittings.csv", "dvc.lock", *MEASURED, *COMPILED_FOR, *RECOMPUTED)
     yield from (f"results/speed/{name}.{ending}" for name in study.benchmarks for ending in ("csv", "json"))
     yield from (f"{key.directory}/{name}" for key in study.runs() for name in OF_A_RUN)
 

@@ -129,7 +129,7 @@ def _close(one: str, other: str) -> bool:
 
 def _taken(root: Path) -> list[str]:
     """Say in words what the recomputation of the archive unpacked in `root` starts from, and what it leaves aside."""
-    names = ("params.yaml", "claims.yaml", *MEASURED, *COMPILED_FOR)
+    names = ("params.yaml", "claims.yaml", "sittings.csv", *MEASURED, *COMPILED_FOR)
     return [
         "what the records, epochs and predictions under runs/ say was measured, and the environments they name",
         "what the blocks under results/speed/ say was measured",

@@ -6,6 +6,7 @@ process does not average out over turns (Kalibera & Jones, Rigorous Benchmarking
 """
 
 import warnings
+from typing import NamedTuple
 
 import numpy as np
 import scipy
@@ -13,7 +14,37 @@ from numpy.typing import ArrayLike
 
 from pipeline.statistics.intervals import Ratio
 
+NO_RATIO = Ratio(ratio=None, low=None, high=None, new_low=None, new_high=None)
 MAD = 1.4826  # times the median absolute deviation is the standard deviation of a normal distribution
+
+
+class LogRatio(NamedTuple):
+    """A contrast of log seconds: its mean over launches, and the standard deviation of one launch.
+
+    Without degrees of freedom that deviation is not known.
+    """
+
+    mean: float
+    of_one_launch: float
+    degrees_of_freedom: int
+    num_launches: int
+
+    @property
+    def error(self) -> float:
+        """Return the standard error of the mean."""
+        return self.of_one_launch / float(np.sqrt(self.num_launches))
+
+    @property
+    def ratio(self) -> Ratio:
+        """Return exp of the mean, with its 95 % interval and that of a new launch."""
+        if not self.degrees_of_freedom:
+            return NO_RATIO.model_copy(update={"ratio": float(np.exp(self.mean))})
+        half = float(scipy.stats.t.ppf(0.975, self.degrees_of_freedom)) * self.error
+        new_half = half * float(np.sqrt(self.num_launches + 1))
+        low, high, new_low, new_high = (
+            float(np.exp(self.mean + distance)) for distance in (-half, half, -new_half, new_half)
+        )
+        return Ratio(ratio=float(np.exp(self.mean)), low=low, high=high, new_low=new_low, new_high=new_high)
 
 
 def launch_effects(log_seconds: ArrayLike) -> np.ndarray:
@@ -44,57 +75,45 @@ def launch_spread(effects: np.ndarray) -> tuple[float, int]:
     return float(np.sqrt((residuals**2).sum() / freedom)), freedom
 
 
-def speedup(effects: np.ndarray, weights: ArrayLike) -> Ratio:
-    """Return exp of a contrast of the effects, with its 95 % interval and that of a new launch.
+def contrast(effects: np.ndarray, weights: ArrayLike) -> LogRatio:
+    """Return a contrast of the effects; its spread is that of all variants, which are taken to vary alike.
 
     Args:
         effects: finite, (num_launches, num_variants), of log seconds.
         weights: (num_variants,) with sum 0: 1 for the slower, -1 for the faster gives a speedup.
     """
     weights = np.asarray(weights, dtype=np.float64)
-    if len(effects) < 2:
-        return _ratio(effects @ weights, 0.0, 0)
-    spread, freedom = launch_spread(effects)
-    return _ratio(effects @ weights, spread**2 * float(weights @ weights), freedom)
+    spread, freedom = launch_spread(effects) if len(effects) > 1 else (0.0, 0)
+    of_one = spread * float(np.linalg.norm(weights))
+    return LogRatio(float((effects @ weights).mean()), of_one, freedom, len(effects))
 
 
-def speedup_of_few_blocks(log_seconds: ArrayLike, weights: ArrayLike, spread: float, freedom: int) -> Ratio:
-    """Return as `speedup` does, where one of the variants has too few blocks to vary as little as the others.
+def contrast_of_few_blocks(log_seconds: ArrayLike, weights: ArrayLike, spread: float, freedom: int) -> LogRatio | None:
+    """Return as `contrast` does, where one of the variants has too few blocks to vary as little as the others.
 
     To the variance that variants with many blocks have from launch to launch comes that of a median of few turns:
     π/2 times the variance of a turn over their number (Cramér, Mathematical Methods of Statistics, 1946, § 28.5).
-    Where no launch has two turns in which all variants have a block, the launches alone tell how they vary; unknown
-    where one has none.
+    Where no launch has two turns in which all variants have a block, the launches alone tell how they vary; None where
+    one has none.
 
     Args:
         log_seconds: (num_launches, num_variants, num_turns), NaN where there is no block.
-        weights: as of `speedup`.
+        weights: as of `contrast`.
         spread, freedom: `launch_spread` of the variants with many blocks.
     """
     weights = np.asarray(weights, dtype=np.float64)
     turns = np.tensordot(np.asarray(log_seconds, dtype=np.float64), weights, axes=([1], [0]))
     num_turns = np.isfinite(turns).sum(axis=1)
     if not num_turns.all():
-        return Ratio(ratio=None, low=None, high=None, new_low=None, new_high=None)
+        return None
     of_launches = np.nanmedian(turns, axis=1)
-    freedom_of_turns = int(num_turns.sum() - len(turns))
+    mean, num_launches = float(of_launches.mean()), len(turns)
+    freedom_of_turns = int(num_turns.sum() - num_launches)
     if not freedom_of_turns or not freedom:
-        variance = float(of_launches.var(ddof=1)) if len(of_launches) > 1 else 0.0
-        return _ratio(of_launches, variance, len(of_launches) - 1)
+        of_one = float(of_launches.std(ddof=1)) if num_launches > 1 else 0.0
+        return LogRatio(mean, of_one, num_launches - 1, num_launches)
     deviations = np.abs(turns - of_launches[:, np.newaxis])[np.isfinite(turns)]
     of_turn = (MAD * np.median(deviations)) ** 2 * deviations.size / freedom_of_turns
     of_median = np.pi / 2 * of_turn * float(np.mean(1 / num_turns))
-    return _ratio(of_launches, spread**2 * float(weights @ weights) + of_median, min(freedom, freedom_of_turns))
-
-
-def _ratio(of_launches: np.ndarray, variance: float, freedom: int) -> Ratio:
-    """Return exp of the mean over launches; `variance` is that of one launch. Without freedom there is no interval."""
-    estimate, num_launches = float(of_launches.mean()), len(of_launches)
-    if not freedom:
-        return Ratio(ratio=float(np.exp(estimate)), low=None, high=None, new_low=None, new_high=None)
-    of_one = float(scipy.stats.t.ppf(0.975, freedom)) * float(np.sqrt(variance))
-    half, new_half = of_one / np.sqrt(num_launches), of_one * np.sqrt(1 + 1 / num_launches)
-    low, high, new_low, new_high = (
-        float(np.exp(value)) for value in (estimate - half, estimate + half, estimate - new_half, estimate + new_half)
-    )
-    return Ratio(ratio=float(np.exp(estimate)), low=low, high=high, new_low=new_low, new_high=new_high)
+    of_one = float(np.sqrt(spread**2 * float(weights @ weights) + of_median))
+    return LogRatio(mean, of_one, min(freedom, freedom_of_turns), num_launches)

@@ -9,13 +9,19 @@ import numpy as np
 
 from pipeline.records.blocks import REPEAT, PlacedBlock, launch_orders
 from pipeline.statistics.intervals import Ratio
-from pipeline.statistics.launches import launch_effects, launch_spread, speedup, speedup_of_few_blocks
+from pipeline.statistics.launches import (
+    NO_RATIO,
+    LogRatio,
+    contrast,
+    contrast_of_few_blocks,
+    launch_effects,
+    launch_spread,
+)
 from pipeline.study.schema import Study
 
 MANY_BLOCKS = 0.6  # of a launch's turns: a variant with no more is measured less well than the others
 SLOW = 3.0  # times the seconds of the baseline: nobody would choose such a variant, and its blocks are few
-ONE = Ratio(ratio=1.0, low=1.0, high=1.0, new_low=None, new_high=None)
-NO_RATIO = Ratio(ratio=None, low=None, high=None, new_low=None, new_high=None)
+ONE = LogRatio(0.0, 0.0, 1, 1)  # exactly: the same blocks stand for both
 
 
 @dataclass(frozen=True)
@@ -108,9 +114,14 @@ class Speeds:
 
         Validation is part of `whole_epochs`. Unknown where one of the two did not train.
         """
+        found = self.log_speedup(baseline, candidate, whole_epochs)
+        return found.ratio if found else NO_RATIO
+
+    def log_speedup(self, baseline: str, candidate: str, whole_epochs: bool = False) -> LogRatio | None:
+        """Return the logarithm of the speedup; None where one of the two did not train."""
         measured = self.measured_as.get(baseline, baseline)
         if measured == self.measured_as.get(candidate, candidate):
-            return ONE if measured in self.variants else NO_RATIO
+            return ONE if measured in self.variants else None
         return self.contrast({baseline: 1.0, candidate: -1.0}, whole_epochs)
 
     def epoch_seconds(self, name: str) -> float | None:
@@ -124,8 +135,8 @@ class Speeds:
         places = [self.variants.index(each) for each in (self.baseline, REPEAT) if each in self.variants]
         return float(np.exp(np.nanmedian(self.turns[:, places], axis=2).mean()) / ratio)
 
-    def contrast(self, weights: Mapping[str, float], whole_epochs: bool = False) -> Ratio:
-        """Return exp of the weighted sum of log seconds, with its interval; the weights of variants sum to 0.
+    def contrast(self, weights: Mapping[str, float], whole_epochs: bool = False) -> LogRatio | None:
+        """Return the weighted sum of log seconds, where all is known; the weights of variants sum to 0.
 
         The baseline was measured twice: what is compared with it is compared with both.
         """
@@ -134,19 +145,19 @@ class Speeds:
             half = weights[self.baseline] / 2
             weights = {**weights, self.baseline: half, REPEAT: half}
         if not weights.keys() <= set(self.variants):
-            return NO_RATIO
+            return None
         effects = self.whole_epochs if whole_epochs else self.training
         known = [name for name, found in zip(self.variants, np.isfinite(effects).all(axis=0), strict=True) if found]
         if not weights.keys() <= set(known):
-            return NO_RATIO
+            return None
         often = [name for name in self.often if name in known]
         of_often = effects[:, [self.variants.index(name) for name in often]]
         if weights.keys() <= set(often):
-            return speedup(of_often, [weights.get(name, 0.0) for name in often])
+            return contrast(of_often, [weights.get(name, 0.0) for name in often])
         spread, freedom = launch_spread(of_often) if len(effects) > 1 and len(often) > 1 else (0.0, 0)
         turns = self.turns_of_epochs if whole_epochs else self.turns
         places = [self.variants.index(name) for name in weights]
-        return speedup_of_few_blocks(turns[:, places], list(weights.values()), spread, freedom)
+        return contrast_of_few_blocks(turns[:, places], list(weights.values()), spread, freedom)
 
     def half_width(self) -> float | None:
         """Return the half width of the widest interval of speedup, as a share of the ratio; None with a single launch.

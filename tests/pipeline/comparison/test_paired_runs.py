@@ -174,7 +174,7 @@ def test_the_baseline_is_measured_also_where_a_variant_before_it_differs_in_its_
         if key.variant == "scaled":
             runs[key] = run(planned_record(key, study), 99.0, 8.0)
     write_speeds(tmp_path, study, SECONDS)
-    speeds = {name: read_speeds(study, name, tmp_path) for name in study.benchmarks}
+    speeds = {name: read_speeds(study, name, tmp_path / "results/speed") for name in study.benchmarks}
     comparison = paired_runs.compare(study, runs, speeds)
     assert comparison.find("wide", "mixed").speedup.ratio == pytest.approx(4)
     alike = comparison.find("wide", "scaled").speedup

@@ -64,7 +64,7 @@ def test_a_damaged_file_of_the_speed_stage_is_named(tmp_path):
     (tmp_path / "results/speed").mkdir(parents=True)
     (tmp_path / "results/speed/wide.json").write_text("{")
     with pytest.raises(InputError, match="Measure it again: dvc repro --force --single-item speed@wide"):
-        read_circumstances("wide", tmp_path)
+        read_circumstances("wide", tmp_path / "results/speed")
 
 
 def test_without_a_study_it_says_what_to_do(tmp_path):

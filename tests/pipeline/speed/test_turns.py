@@ -18,7 +18,7 @@ from pipeline.speed.measuring import is_settled
 from pipeline.speed.sizing import BLOCK_SECONDS, MIN_TURNS
 from pipeline.speed.turns import MIN_LAUNCHES, balanced_orders, take_turns
 from pipeline.speed.worker import Task, worker
-from pipeline.statistics.launches import launch_effects, launch_spread, speedup, speedup_of_few_blocks
+from pipeline.statistics.launches import contrast, contrast_of_few_blocks, launch_effects, launch_spread
 from pipeline.statistics.speeds import ONE, Speeds, speeds_of
 from pipeline.study.schema import load_study
 
@@ -276,7 +276,7 @@ def test_the_interval_rests_on_how_launches_differ():
     effects = np.array([[0.0, -0.48], [0.0, -0.52]])
     spread, freedom = launch_spread(effects)
     assert (spread, freedom) == (pytest.approx(0.02), 1)
-    ratio = speedup(effects, [1, -1])
+    ratio = contrast(effects, [1, -1]).ratio
     assert ratio.ratio == pytest.approx(math.exp(0.5))
     half = 12.7062 * 0.02 * math.sqrt(2 / 2)
     assert (math.log(ratio.low), math.log(ratio.high)) == pytest.approx((0.5 - half, 0.5 + half), abs=1e-4)
@@ -285,12 +285,12 @@ def test_the_interval_rests_on_how_launches_differ():
 
 def test_two_that_are_measured_as_one_have_the_same_speed():
     speeds = Speeds(timed_blocks(small_study(), "wide", {}, spread=0.01), "float32", 40, 10)
-    assert speeds.speedup("float32", "float32") == ONE
-    assert speeds.speedup("mixed", "mixed") == ONE
+    assert speeds.log_speedup("float32", "float32") == ONE
+    assert speeds.log_speedup("mixed", "mixed") == ONE
 
 
 def test_one_launch_gives_no_interval():
-    assert speedup(np.array([[0.0, -0.5]]), [1, -1]).low is None
+    assert contrast(np.array([[0.0, -0.5]]), [1, -1]).ratio.low is None
 
 
 def test_the_interval_holds_the_truth_in_95_of_100_studies():
@@ -300,7 +300,7 @@ def test_the_interval_holds_the_truth_in_95_of_100_studies():
     for weights in ([1, -1, 0, 0, 0], [1, 0, 0, -1, 0], [-1, 0, 1, 1, -1]):
         held = 0
         for _ in range(2000):
-            ratio = speedup(truth + rng.normal(0, 0.02, (3, 5)), weights)
+            ratio = contrast(truth + rng.normal(0, 0.02, (3, 5)), weights).ratio
             held += ratio.low <= math.exp(truth @ weights) <= ratio.high
         assert 0.935 <= held / 2000 <= 0.965
 
@@ -328,13 +328,13 @@ def test_few_blocks_make_an_interval_wider_until_it_holds_the_truth():
             seconds = rng.normal(0, 0.015, (num_launches, 6, 1)) + rng.normal(0, 0.14, (num_launches, 6, 20))
             seconds[:, -1] = np.where(np.arange(20) % 4 == 3, seconds[:, -1], np.nan)
             effects = launch_effects(seconds)
-            ratio = speedup_of_few_blocks(seconds[:, [0, 1, 5]], [0.5, 0.5, -1], *launch_spread(effects[:, :-1]))
+            ratio = contrast_of_few_blocks(seconds[:, [0, 1, 5]], [0.5, 0.5, -1], *launch_spread(effects[:, :-1])).ratio
             held += ratio.low <= 1 <= ratio.high
-            ratio = speedup(effects, [0.5, 0.5, 0, 0, 0, -1])
+            ratio = contrast(effects, [0.5, 0.5, 0, 0, 0, -1]).ratio
             as_if_many += ratio.low <= 1 <= ratio.high
         assert held >= 0.93 * 500
         seconds[0] = np.nan
-        assert speedup_of_few_blocks(seconds[:, [0, 5]], [1, -1], 0.01, 5).ratio is None
+        assert contrast_of_few_blocks(seconds[:, [0, 5]], [1, -1], 0.01, 5) is None
         assert as_if_many < 0.88 * 500
 
 
@@ -410,7 +410,7 @@ def test_the_baseline_over_itself_stands_for_variants_where_all_are_slow():
 def test_images_of_a_block_are_those_of_its_steps(tmp_path):
     study = small_study()
     write_speeds(tmp_path, study)
-    assert read_speeds(study, "wide", tmp_path).speedup("float32", REPEAT).ratio == 1
+    assert read_speeds(study, "wide", tmp_path / "results/speed").speedup("float32", REPEAT).ratio == 1
     path = tmp_path / "results" / "speed" / "wide.csv"
     text = path.read_text()
     for old, new, words in (
@@ -426,11 +426,11 @@ def test_images_of_a_block_are_those_of_its_steps(tmp_path):
         assert old in text
         path.write_text(text.replace(old, new))
         with pytest.raises(InputError, match="dvc repro --force --single-item speed@wide") as raised:
-            read_speeds(study, "wide", tmp_path)
+            read_speeds(study, "wide", tmp_path / "results/speed")
         assert words in str(raised.value)
     path.unlink()
     with pytest.raises(InputError, match=r"is missing\. Measure it: dvc repro speed@wide"):
-        read_speeds(study, "wide", tmp_path)
+        read_speeds(study, "wide", tmp_path / "results/speed")
 
 
 def test_a_block_has_no_more_steps_than_an_epoch_and_whole_executions():
