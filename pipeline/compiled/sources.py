@@ -19,6 +19,7 @@ STEP_CODE = (
     "pipeline/models/dense.py",
     "pipeline/models/efficientnet.py",
     "pipeline/models/imported.py",
+    "pipeline/models/resnet9.py",
     "pipeline/study/variant.py",
     "pipeline/training/building.py",
     "pipeline/training/precision.py",
