@@ -6,9 +6,11 @@ from typing import Literal
 
 from pipeline.claims.claim import Assessment, EvidenceKind, Judge, PairClaim
 from pipeline.claims.evidence import Evidence
-from pipeline.claims.thresholds import ThresholdClaim
+from pipeline.claims.thresholds import Threshold, ThresholdClaim
 from pipeline.claims.wording import describe_kernels, describe_ratio, describe_speedup, failed_runs
+from pipeline.comparison.schema import Pair
 from pipeline.statistics.intervals import Ratio
+from pipeline.statistics.sittings import reach
 from pipeline.study.configuration import Name
 
 
@@ -32,7 +34,10 @@ class SpeedupClaim(PairClaim, ThresholdClaim):
 
     @property
     def judges(self) -> Mapping[EvidenceKind, Judge]:
-        more = "More launches, which narrow the interval: a larger speed.budget_seconds makes them."
+        more = (
+            "More launches, which narrow the interval within a sitting: a larger speed.budget_seconds makes them. Six "
+            "sittings, which tell how far days differ here. A difference smaller than that takes several machines."
+        )
         return {"measured": Judge(self._can_be if self.existential else self._measured, more)}
 
     def _can_be(self, evidence: Evidence) -> Assessment:
@@ -46,7 +51,8 @@ class SpeedupClaim(PairClaim, ThresholdClaim):
         """Judge by the interval of the speedup.
 
         A difference, which chance could feign, is none if the baseline over itself differs from 1 by as much. A claim
-        that there is no difference has nothing to fear from chance.
+        that there is no difference has nothing to fear from chance. What is left open, and is smaller than sittings
+        differ, no longer sitting could settle.
         """
         pair, threshold = self.pair(evidence), self.threshold()
         speedup = pair.epoch_speedup if self.with_validation else pair.speedup
@@ -63,7 +69,16 @@ class SpeedupClaim(PairClaim, ThresholdClaim):
         if says_effect and holds and _is_off_one(chance) and _distance(speedup) <= _distance(chance):
             by_chance = f"no more than the baseline differs from itself: {describe_ratio(chance)}"
             found = Assessment("inconclusive", by_chance, measured)
+        elif speedup.low is not None and found.verdict == "inconclusive" and _is_out_of_reach(threshold, pair):
+            days, size = 100 * math.expm1(reach(pair.between_sittings)), 100 * abs(threshold.limit - 1)
+            beyond = f"out of reach of one machine: days differ by up to {days:.0f} %, and the claim is of {size:.0f} %"
+            found = found._replace(reason=beyond)
         return found._replace(reason=found.reason + failed_runs(pair) + describe_kernels(pair))
+
+
+def _is_out_of_reach(threshold: Threshold, pair: Pair) -> bool:
+    """Tell whether a claim is of a difference so small that days differ by as much. One of none at all has no size."""
+    return 0 < abs(math.log(threshold.limit)) <= reach(pair.between_sittings)
 
 
 def _is_off_one(ratio: Ratio) -> bool:

@@ -72,6 +72,35 @@ def test_speed(threshold, low, high, verdict):
     assert judgement.verdict == verdict
 
 
+OUT_OF_REACH = "out of reach of one machine: days differ by up to 16 %, and the claim is of"
+
+
+@pytest.mark.parametrize(
+    ("threshold", "low", "high", "reason"),
+    [
+        (
+            {"at_least": 1.05},
+            0.95,
+            1.2,
+            "out of reach of one machine: days differ by up to 16 %, and the claim is of 5 %",
+        ),
+        (
+            {"at_most": 1.01},
+            0.9,
+            1.2,
+            "out of reach of one machine: days differ by up to 16 %, and the claim is of 1 %",
+        ),
+        ({"at_least": 1.05}, 1.06, 1.3, "the whole interval lies at 1.05× or above"),
+        ({"at_least": 1.2}, 0.95, 1.3, "the interval reaches from below 1.2× to above it"),
+        ({"at_most": 1.0}, 0.95, 1.2, "the interval reaches from below 1× to above it"),
+    ],
+)
+def test_a_difference_smaller_than_days_differ_is_out_of_reach_of_one_machine(threshold, low, high, reason):
+    """Unless it is so much larger than claimed that it shows all the same. Where nothing was measured, ±16 %."""
+    judgement = judged(SPEEDUP | {"at_least": None} | threshold, comparison(low, high))
+    assert judgement.reason == reason
+
+
 @pytest.mark.parametrize(
     ("outcome", "verdict"),
     [
