@@ -112,6 +112,7 @@ def feed(batches: Any) -> Any:
     first = batches[0]
     arrays = first if isinstance(first, tuple) else (first,)
 
+    @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]  # nothing to convert, which takes long
     def batch(index: Any) -> Any:
         tensors = tf.numpy_function(lambda index: batches[int(index)], [index], [array.dtype for array in arrays])
         tensors = [

@@ -65,7 +65,7 @@ def test_a_checkpoint_counts_for_what_it_was_saved_under_alone(workspace, monkey
     elif change == "machine":
         monkeypatch.setattr("pipeline.machine.environment.cpu_model", lambda: "Another CPU")
     else:
-        monkeypatch.setattr(checkpoint, "digest", lambda _: "other")
+        monkeypatch.setattr(checkpoint, "source_digest", lambda: "other")
     event = threading.Event()
     record = run.train(
         small_study(**({"benchmarks": study().model_dump()["benchmarks"]} | changes)),
