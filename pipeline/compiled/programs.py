@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from pipeline.compiled.targets import StepNumbers, Target
+from pipeline.compiled.targets import CompiledPrecision, Target
 from pipeline.files import yaml_files
 from pipeline.study.benchmark import Benchmark
 from pipeline.study.configuration import validate
@@ -29,7 +29,7 @@ class Step(BaseModel):
     recipe: dict[str, Any]
     image_shape: tuple[int, int, int]
     num_classes: int
-    numbers: StepNumbers
+    numbers: CompiledPrecision
     batch_size: int
 
     @property
@@ -50,7 +50,7 @@ def recipes(root: Path = Path()) -> dict[str, Benchmark]:
     }
 
 
-def step_of(name: str, benchmark: Benchmark, numbers: StepNumbers, batch_size: int, data: Any = None) -> Step:
+def step_of(name: str, benchmark: Benchmark, numbers: CompiledPrecision, batch_size: int, data: Any = None) -> Step:
     """Return the step of a benchmark; `data` is the shape of an image and the number of classes, if not ours."""
     image_shape, num_classes = data or DATASETS[benchmark.dataset]
     return Step(

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from pipeline.compiled.targets import StepNumbers
+from pipeline.compiled.targets import CompiledPrecision
 from pipeline.errors import InputError
 from pipeline.files.untrusted import Remedy, Sha256, Untrusted, read_json
 from pipeline.records.planned import Count
@@ -70,7 +70,7 @@ class CompiledProgram(Untrusted):
     """
 
     benchmark: str
-    numbers: StepNumbers
+    numbers: CompiledPrecision
     batch_size: Count
     program_sha256: Sha256 | None
     refusal: Refusal | None = None

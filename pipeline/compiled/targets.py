@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 from pipeline.errors import InputError
 
 Kind = Literal["tpu", "gpu"]
-StepNumbers = Literal["float32", "float32_default", "mixed_float16", "mixed_bfloat16"]
+CompiledPrecision = Literal["float32", "float32_default", "mixed_float16", "mixed_bfloat16"]
 GIB = 2**30
 
 
@@ -45,7 +45,7 @@ class Target(NamedTuple):
         return self.gpu is not None and self.gpu.compute_capability >= (8, 0)
 
     @property
-    def numbers(self) -> tuple[StepNumbers, ...]:
+    def numbers(self) -> tuple[CompiledPrecision, ...]:
         """Return the kinds of float32 and of 16 bits that a step is compiled in."""
         if self.kind == "tpu":
             return ("float32", "float32_default", "mixed_bfloat16")
