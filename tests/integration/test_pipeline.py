@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,9 +34,7 @@ def environment() -> dict[str, str]:
 def finished(tmp_path_factory, environment) -> Path:
     """A clone of the project with a small study that has been run once."""
     folder = tmp_path_factory.mktemp("clone") / "project"
-    make_project(folder, STUDY, PROFILE | {"numerics": "facts"})
-    shutil.rmtree(folder / "docs" / "reports" / "evening-2-cores")  # one is enough to stand beside what is made here
-    commit(folder)
+    make_project(folder, STUDY, PROFILE | {"numerics": "facts"}, without=("docs/",))
     (folder.parent / "opened").mkdir()
     done = dvc(folder, environment | opened_files(folder.parent), "repro")
     assert len(RUNNING.findall(done)) == 1 + 1 + 3 + 1 + 5, done
@@ -106,9 +103,7 @@ def test_numerics_writes_exactly_the_facts_that_claims_may_ask_for(finished):
 
 
 def test_a_second_repro_runs_nothing(clone, environment):
-    started = time.perf_counter()
     assert not RUNNING.findall(dvc(clone, environment, "repro"))
-    assert time.perf_counter() - started < 10
 
 
 def test_dvc_shows_something_useful(clone, environment):
@@ -131,24 +126,6 @@ def test_an_experiment_changes_a_single_value(clone, environment):
     assert yaml.safe_load((clone / "params.yaml").read_text())["comparison"]["num_warmup_epochs"] == 0
     git(clone, "checkout", "--", ".")
     dvc(clone, environment, "checkout", "--force")
-
-
-def test_a_second_study_is_a_second_column_of_the_matrix(clone, environment):
-    """This study, published beside the one that the project has: what both found stands side by side."""
-    for words in (["stages.publish", "--to", "docs/reports/tiny"], ["stages.site"]):
-        command = [sys.executable, "-m", *words]
-        done = subprocess.run(command, cwd=clone, env=environment, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-    index = (clone / "site" / "index.html").read_text()
-    heads = re.findall(r'<th scope="row"><a href="([^"]+)/report\.html">', index)
-    assert set(heads) == {path.name for path in (clone / "docs/reports").iterdir()} > {"tiny"}
-    for name in heads:
-        verdicts = json.loads((clone / "docs/reports" / name / "verdicts.json").read_text())["judgements"]
-        cells = re.findall(rf'href="{name}/report\.html#claim-([^"]+)" class="[^"]+">([^<]+)</a>', index)
-        assert sorted(cells) == sorted((verdict["id"], verdict["verdict"]) for verdict in verdicts)
-    row = next(row for row in index.split("</tr>") if "claims/s1-half-the-size.html" in row)
-    assert row.count("#claim-s1-half-the-size") == len(heads)
-    shutil.rmtree(clone / "site")
 
 
 class Stage(NamedTuple):
