@@ -80,7 +80,6 @@ HEALTHY = {
     ),
     "transformer": transformer,
     "MobileNetV2": lambda: application("MobileNetV2"),
-    "ResNet50V2": lambda: application("ResNet50V2"),
 }
 
 

@@ -55,8 +55,10 @@ B2 = [(16, 3, 1, 1), (32, 3, 3, 6), (48, 5, 3, 6), (96, 3, 4, 6), (136, 5, 4, 6)
 B3 = [(16, 3, 1, 1), (32, 3, 3, 6), (56, 5, 3, 6), (112, 3, 4, 6), (160, 5, 4, 6), (272, 5, 5, 6), (448, 3, 2, 6)]
 
 
-@pytest.mark.parametrize("squeeze_excite", ["transformed", "textbook"])
-@pytest.mark.parametrize(("number", "table"), list(enumerate([B0, B1, B2, B3])))
+@pytest.mark.parametrize(
+    ("number", "table", "squeeze_excite"),
+    [(0, B0, "textbook"), (0, B0, "transformed"), (1, B1, "transformed"), (2, B2, "textbook"), (3, B3, "transformed")],
+)
 def test_the_family_has_the_parameters_of_its_layers(number, table, squeeze_excite):
     total, channels = conv(3, 3, 32) + batch_norm(32), 32
     for filters, kernel, repeats, expansion in table:
@@ -68,12 +70,6 @@ def test_the_family_has_the_parameters_of_its_layers(number, table, squeeze_exci
     assert models.build(EFFICIENTNET.model_copy(update={"model": model}), 100, 3).count_params() == total
     if number == 0:
         assert total == 4199856
-
-
-def test_the_largest_of_the_family_can_be_built():
-    model = FAMILY.model_copy(update={"number": 7})
-    network = models.build(EFFICIENTNET.model_copy(update={"model": model}), 100, 3)
-    assert network.count_params() > 60e6
 
 
 def test_resnet9_has_the_parameters_of_its_layers():
@@ -110,12 +106,11 @@ def test_filters_are_rounded_to_eights_and_never_down_by_more_than_a_tenth(filte
     assert rounded >= 0.9 * filters
 
 
-@pytest.mark.parametrize(("width", "depth"), [(1.0, 1.0), (1.1, 1.2)])
-def test_the_spatial_size_falls_by_32_and_depth_adds_blocks(width, depth):
-    scaled = EFFICIENTNET.model_copy(update={"model": FAMILY.model_copy(update={"width": width, "depth": depth})})
+def test_the_spatial_size_falls_by_32_and_depth_adds_blocks():
+    scaled = EFFICIENTNET.model_copy(update={"model": FAMILY.model_copy(update={"width": 1.1, "depth": 1.2})})
     network = models.build(scaled, 100, 3).layers[-1]
     depthwise = [layer for layer in network.layers if type(layer).__name__ == "DepthwiseConv2D"]
-    assert len(depthwise) == (16 if depth == 1.0 else 1 + 3 + 3 + 4 + 4 + 5 + 2)
+    assert len(depthwise) == 1 + 3 + 3 + 4 + 4 + 5 + 2
     assert network.layers[-4].output.shape[1:3] == (1, 1)
 
 
