@@ -18,6 +18,7 @@ from pipeline.study import user_code
 from pipeline.study.benchmark import Imported
 from pipeline.study.runtimes import RUNTIMES
 from pipeline.study.schema import PARAMS, Study, load_study
+from pipeline.study.variant import expected_dtypes
 from stages import run
 
 MADE = ("data", "inputs", "runs", "results")  # folders that DVC writes: what makes one can't depend on it
@@ -106,7 +107,7 @@ def slow_choices(study: Study, hardware: Hardware) -> list[str]:
     slow: dict[str, list[str]] = {}
     for name, variant in study.variants.items():
         if (how := speed(variant.policy, variant.tf32, hardware)) in ("emulated", "no"):
-            what = "TF32" if variant.tf32 else variant.policy.removeprefix("mixed_")
+            what = "TF32" if variant.tf32 else expected_dtypes(variant.policy).compute
             there = "not computed in hardware" if how == "emulated" else "not there"
             slow.setdefault(f"{what} is {there}", []).append(name)
     return [f"{what} on this machine: do not expect speed of {', '.join(names)}" for what, names in slow.items()]

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from pipeline.machine.hardware import Hardware
+from pipeline.study.variant import expected_dtypes
 
 Speed = Literal["in hardware", "in part", "emulated", "no"]
 
@@ -66,7 +67,7 @@ def device_of(hardware: Hardware) -> Device:
 def speed(policy: str, tf32: bool, hardware: Hardware) -> Speed:
     """Return how `hardware` multiplies under a policy."""
     device = device_of(hardware)
-    compute = policy.removeprefix("mixed_")
+    compute = expected_dtypes(policy).compute
     if compute == "float16":
         return device.float16
     if compute == "bfloat16":

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterable, Sequence
 
 from pipeline.machine.hardware import cpu_features
+from pipeline.study.variant import expected_dtypes
 
 USUAL, OWN = "usual", "own"
 SWITCH = "TF_ENABLE_ONEDNN_OPTS"  # TensorFlow reads it once, when it is loaded
@@ -31,6 +32,6 @@ def kernels_for(policies: Iterable[str], features: Sequence[str] | None = None) 
         features: those of the CPU as `cpu_features` gives them; by default, of this machine's.
     """
     features = cpu_features() if features is None else features
-    if "avx512_fp16" in (features or ()) and any(policy in ("float16", "mixed_float16") for policy in policies):
+    if "avx512_fp16" in (features or ()) and any(expected_dtypes(policy).compute == "float16" for policy in policies):
         return OWN
     return USUAL

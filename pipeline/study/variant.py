@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 from pydantic import Field
 
@@ -21,6 +21,12 @@ def expected_dtypes(policy: str) -> Dtypes:
     """Return the dtypes of a model under `policy` whose output layer is float32."""
     compute = policy.removeprefix("mixed_")
     return Dtypes(compute, "float32" if policy.startswith("mixed_") else compute, "float32")
+
+
+# Those whose weights are float32: what people train with, and what a study of one's own model tries.
+USUAL_POLICIES: tuple[PolicyName, ...] = tuple(
+    policy for policy in get_args(PolicyName) if expected_dtypes(policy).variable == "float32"
+)
 
 
 class Dynamic(Section):
@@ -99,12 +105,13 @@ class Variant(Section):
         for name in self.benchmarks or []:
             if name not in steps_per_execution:
                 yield unknown_name("benchmarks", name, "names of benchmarks", steps_per_execution)
-        if self.loss_scale.mode != "none" and self.policy not in ("float16", "mixed_float16"):
+        compute, variable, _ = expected_dtypes(self.policy)
+        if self.loss_scale.mode != "none" and compute != "float16":
             yield (
                 f"loss_scale: {self.policy} has the range of float32 and is never scaled; only float16 and "
                 "mixed_float16 are."
             )
-        if self.tf32 and self.policy in ("float16", "bfloat16"):
+        if self.tf32 and variable != "float32":
             yield f"tf32: {self.policy} has no float32 products that TF32 could round."
         for name, count in Counter(self.benchmarks or []).items():
             if count > 1:

@@ -9,13 +9,11 @@ from types import SimpleNamespace
 from pipeline import engine  # noqa: F401  loads the engine quietly
 
 # isort: split
-import keras
 import pytest
 
 from pipeline.campaign.cluster import Cluster
 from pipeline.claims.schema import Claims
 from pipeline.files import yaml_files
-from pipeline.study.benchmark import Benchmark
 from pipeline.study.configuration import validate
 from pipeline.study.variant import Variant
 
@@ -67,20 +65,3 @@ def test_the_claim_is_one():
 def test_the_cluster_is_one():
     text = example("on-your-cluster.md", "meeting_place:", "Commit it")
     assert "--partition=gpu" in validate(Cluster, yaml_files.parse(text, "the page"), "the page").options()
-
-
-def test_the_model_is_one_and_its_benchmark_needs_only_its_name():
-    names: dict = {}
-    exec(compile(example("extend.md", '"""Build a small', "2. `pipeline"), "the page", "exec"), names)  # noqa: S102
-    network = names["build"](num_classes=10, image_shape=(28, 28, 1), filters=4)
-    assert isinstance(network, keras.Model)
-    assert (network.input_shape, network.output_shape) == ((None, 28, 28, 1), (None, 10))
-    values = yaml_files.parse(example("extend.md", "benchmarks:\n", "comparison:"), "the page")
-    described = values["benchmarks"]["mnist_convolution"]
-    assert described["model"] == {"name": "convolution", "filters": 16, "source": "pipeline/models/convolution.py"}
-    described["model"] = {
-        "name": "dense",
-        "units": 8,
-        "source": "pipeline/models/dense.py",
-    }  # the schema knows this one
-    assert validate(Benchmark, described, "the page").num_epochs == 5
