@@ -13,6 +13,7 @@ $(if $(findstring :,$(CURDIR)),$(error a path with a colon can't be searched for
 RUNTIMES := cpu cuda cuda-jax tpu
 ASK := $(BIN)/python -m stages.runtime $(if $(PROFILE)$(SMALL),--profile '$(or $(PROFILE),quick)')
 ANSWER := $(shell $(ASK) $(if $(filter repro study advise .venv/ready,$(MAKECMDGOALS)),--here) 2>/dev/null)
+TOLD := $(wordlist 3,$(words $(ANSWER)),$(ANSWER))
 RUNTIME := $(or $(filter $(RUNTIMES),$(firstword $(ANSWER))),$(shell cat .venv/ready 2>/dev/null),cpu)
 ENGINE ?= $(or $(filter $(RUNTIMES),$(word 2,$(ANSWER))),$(RUNTIME))
 $(if $(filter $(RUNTIMES),$(ENGINE)),,$(error ENGINE is one of $(RUNTIMES), not '$(ENGINE)'))
@@ -50,7 +51,7 @@ repro study:
 	@python -m stages.repro
 
 here: .venv/parser
-	@$(if $(filter file,$(origin ENGINE)),$(ASK) --tell)
+	@$(if $(filter file,$(origin ENGINE)),$(if $(TOLD),$(info $(TOLD))))
 
 image: ## build the container image of TARGET=cpu, cuda, cuda-jax or tpu; needs Docker
 	@container/build.sh $(TARGET)

@@ -19,13 +19,13 @@ def main(arguments: argparse.Namespace) -> None:
     if arguments.profile:  # a difference from the base
         asked = [_values(Path("conf", "profile", f"{arguments.profile}.yaml")), _values(Path("conf", "base.yaml"))]
     said = next((values["runtime"] for values in asked if values.get("runtime") in RUNTIMES), UNKNOWN)
-    if said == UNKNOWN or not (arguments.here or arguments.tell):
+    if said == UNKNOWN or not arguments.here:
         print(said)
         return
     same = arguments.profile in (None, study.get("profile")) and study.get("runtime") in RUNTIMES
     finished = same and any(Path("runs").glob("*/*/seed-*/record.json"))
     engine, line = choose(said, study["runtime"] if finished else None)
-    print(line if arguments.tell else f"{said} {engine}")
+    print(said, engine, line)
 
 
 def _values(path: Path) -> dict[str, Any]:
@@ -40,7 +40,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m stages.runtime", description=__doc__)
     parser.add_argument("--profile", help="of this profile, not of params.yaml")
     parser.add_argument(
-        "--here", action="store_true", help="print also, as a second word, what the hardware here takes"
+        "--here", action="store_true", help="print also what the hardware here takes, and a line that says why"
     )
-    parser.add_argument("--tell", action="store_true", help="say in a line what was found here, and what it takes")
     run(main, parser)

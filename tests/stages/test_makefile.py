@@ -187,10 +187,12 @@ def test_who_cannot_reach_the_packages_is_told_what_to_do(folder):
 
 
 def test_what_is_here_is_told_unless_an_engine_is_named(folder):
-    told = ".venv/bin/python -m stages.runtime  --tell"
+    python = folder / ".venv" / "bin" / "python"
+    python.write_text("#!/bin/sh\necho cpu cuda \"found it, '#1' of \\$2 ($*): why\"\n")
+    told = "found it, '#1' of $2 (-m stages.runtime --here): why"
     assert told in planned(folder, "repro").splitlines()
-    assert "--tell" not in planned(folder, "repro", "ENGINE=cpu")
-    assert "--profile 'paper' --tell" in planned(folder, "repro", "PROFILE=paper")
+    assert told not in planned(folder, "repro", "ENGINE=cpu").splitlines()
+    assert "(-m stages.runtime --profile paper --here): why" in planned(folder, "repro", "PROFILE=paper")
 
 
 @pytest.mark.parametrize(

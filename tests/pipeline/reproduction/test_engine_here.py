@@ -43,10 +43,11 @@ def finish_a_run(folder: Path) -> None:
     path.write_text("{}")
 
 
-def asked(capsys, **arguments) -> str:
-    """What Make is told."""
-    runtime.main(Namespace(**{"profile": None, "here": False, "tell": False} | arguments))
-    return capsys.readouterr().out.strip()
+def asked(capsys, *, here: bool = False, tell: bool = False, profile: str | None = None) -> str:
+    """What Make is told: the packages and, of what is here, what it takes or the line that says why."""
+    runtime.main(Namespace(profile=profile, here=here or tell))
+    said, *more = capsys.readouterr().out.strip().split(" ", 2)
+    return more[1] if tell else " ".join([said, *more[:1]])
 
 
 @pytest.mark.parametrize(
