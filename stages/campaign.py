@@ -19,7 +19,7 @@ from pipeline.campaign.fan_out import (
     run_command,
     write_stages,
 )
-from pipeline.campaign.history import LEDGER, check_baseline
+from pipeline.campaign.history import LEDGER
 from pipeline.campaign.run_cache import missing_stages
 from pipeline.errors import InputError
 from pipeline.study.configuration import read, validate
@@ -33,7 +33,6 @@ def main(arguments: argparse.Namespace) -> None:
     cluster = read(Cluster, arguments.cluster)
     study = load_study()  # a faulty study submits nothing
     validate(Study, study.model_dump(mode="json") | {"campaign": arguments.campaign}, "the study with this --campaign")
-    check_baseline(study)
     remote = (arguments.meeting_place or cluster.meeting_place) == "remote"
     if arguments.prepare:
         _prepare_only(arguments.campaign, remote)

@@ -44,20 +44,15 @@ class CampaignLaunch(BaseModel):
 
 
 class CampaignEntry(BaseModel):
-    """A campaign: what it was made on, each run that finished, of `num_planned`, and the launches that measured speed.
-
-    `made_for` is the class of machine the study asks for, which is known before anything is run; it is in the series by
-    the study's hash.
-    """
+    """A campaign: what it was made on, each of its runs, of `num_planned`, and the launches that measured speed."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    schema_version: Literal[2] = 2
+    schema_version: Literal[3] = 3
     campaign: str
     profile: str
     started_at: str
     made_on: dict[str, str]
-    made_for: dict[str, str]
     num_planned: int
     runs: list[CampaignRun]
     launches: list[CampaignLaunch]
@@ -118,7 +113,6 @@ def entry(study: Study, records: Mapping[RunKey, RunRecord], speeds: Mapping[str
         profile=study.profile,
         started_at=min(record.started_at for record in records.values()),
         made_on=_made_on(study, environment),
-        made_for=made_for(study),
         num_planned=len(study.runs()),
         runs=[
             CampaignRun(**key._asdict(), outcome=record.outcome, test_accuracy=record.scores.test_accuracy)
@@ -153,8 +147,3 @@ def _made_on(study: Study, environment: Mapping[str, Any]) -> dict[str, str]:
         "image": image.get("content_sha256") or "none",
         "study": study.digest_of(Study.model_fields.keys() - {"campaign", "seeds", "description", "deviations"}),
     }
-
-
-def made_for(study: Study) -> dict[str, str]:
-    """Return the class of machine that `study` asks for."""
-    return {"engine": study.engine, "runtime": study.runtime, "devices": str(study.devices)}

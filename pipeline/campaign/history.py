@@ -5,41 +5,18 @@ same device, driver, packages, image, engine and study.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from pipeline.campaign.entry import CampaignEntry, made_for
+from pipeline.campaign.entry import CampaignEntry
 from pipeline.errors import InputError
 from pipeline.files.untrusted import fault
 from pipeline.files.writing import write_whole
-from pipeline.study.schema import Study
 
 LEDGER = Path("history")
 BASELINE = "baseline.json"
-
-
-def check_baseline(study: Study, ledger: Path = LEDGER) -> None:
-    """Refuse a campaign that can't be compared with what is pinned, as far as that is known before its runs.
-
-    Another device or driver shows in the runs only, and opens a new series.
-
-    Raises:
-        InputError: campaigns are pinned, and all of them are of another engine, runtime or number of devices.
-    """
-    asked = made_for(study)
-    known = [_read(ledger / f"{name}.json") for names in _pinned(ledger).values() for name in names]
-    if known and all(old.made_for != asked for old in known):
-        raise InputError(
-            f"the baseline, {known[-1].campaign}, is of {_words(known[-1].made_for)}; the study is of {_words(asked)}: "
-            f"nothing would be compared. Pin a new baseline (take the old one out of {ledger / BASELINE}, commit, "
-            "repeat the study, then python -m stages.pin), or use another branch"
-        )
-
-
-def _words(made_for: Mapping[str, str]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in made_for.items())
 
 
 def append(new: CampaignEntry, ledger: Path = LEDGER) -> Path:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
-from ruamel.yaml.constructor import SafeConstructor
 from ruamel.yaml.error import MarkedYAMLError
 from ruamel.yaml.events import CollectionEndEvent, CollectionStartEvent
 
@@ -16,19 +15,6 @@ from pipeline.errors import InputError
 
 MAX_CHARACTERS = 1_000_000  # a study of a thousand benchmarks; ten times that takes the parser seconds
 MAX_DEPTH = 50  # the parser calls itself at every level, and dies with its process at some ten thousand
-
-
-class _Constructor(SafeConstructor):
-    """Refuse integers that overflow elsewhere; one of 4,300 digits can't even be shown."""
-
-    def construct_yaml_int(self, node: Any) -> int:
-        value: int = super().construct_yaml_int(node)
-        if value.bit_length() > 63:
-            raise ValueError(f"an integer of more than 63 bits at line {node.start_mark.line + 1}")
-        return value
-
-
-_Constructor.add_constructor("tag:yaml.org,2002:int", _Constructor.construct_yaml_int)
 
 
 def load(path: Path) -> Any:
@@ -61,9 +47,7 @@ def parse(text: str, source: str) -> Any:
         raise InputError(f"{source} is longer than {MAX_CHARACTERS:,} characters; nothing in it was read.")
     try:
         _check_depth(text)
-        parser = YAML(typ="safe")
-        parser.Constructor = _Constructor
-        return parser.load(text)
+        return YAML(typ="safe").load(text)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""

@@ -369,24 +369,15 @@ def test_the_commands_from_the_first_campaign_to_the_next(finished):
     assert "nothing has changed since the baseline" in again.stdout
 
 
-def test_runs_that_are_missing_are_reported_and_not_entered(finished):
+def test_a_fault_of_the_input_is_in_the_status_too(finished):
     study = small_study(seeds=[0, 1, 2, 3])
     (finished / "params.yaml").write_text(yaml.safe_dump(study.model_dump(mode="json")))
-    done = drift(finished)
-    assert done.returncode == TOO_LITTLE
-    assert "18 of 24 runs are there; missing: runs/narrow/float32/seed-3, " in done.stdout
-    assert not (finished / "history").exists()
-    assert json.loads((finished / "results" / "status.json").read_text())["exit_code"] == TOO_LITTLE
-
-
-def test_a_fault_of_the_input_is_in_the_status_too(finished):
-    key = small_study().runs()[0]
-    write_small_run(finished, planned_record(key, policy="float16"), 9.0, 1.5)
     done = drift(finished)
     assert done.returncode == 2
     status = json.loads((finished / "results" / "status.json").read_text())
     assert status["exit_code"] == 2
-    assert "has policy float16, the study says float32" in status["reasons"][0]
+    assert "runs/narrow/float32/seed-3/record.json is missing" in status["reasons"][0]
+    assert not (finished / "history").exists()
 
 
 def test_a_crash_is_in_the_status_in_place_of_the_last_campaigns(finished, monkeypatch):
@@ -396,7 +387,7 @@ def test_a_crash_is_in_the_status_in_place_of_the_last_campaigns(finished, monke
     def crash(*_):
         raise RuntimeError("no more file handles")
 
-    monkeypatch.setattr(stages.drift, "check_comparable", crash)
+    monkeypatch.setattr(stages.drift, "entry", crash)
     with pytest.raises(RuntimeError):
         stages.drift.main(argparse.Namespace())
     status = json.loads((finished / "results" / "status.json").read_text())

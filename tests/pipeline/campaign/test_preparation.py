@@ -16,7 +16,7 @@ from projects import IDENTITY, git, make_checkout
 from pipeline.campaign.cluster import Cluster
 from pipeline.campaign.entry import entry
 from pipeline.campaign.fan_out import MAX_SEED, campaign_seeds, write_stages
-from pipeline.campaign.history import append, check_baseline, pin
+from pipeline.campaign.history import append, pin
 from pipeline.errors import InputError
 from pipeline.study.configuration import read
 from stages import collect
@@ -210,16 +210,6 @@ def test_a_name_that_is_none_is_refused_before_anything_is_pushed(checkout, comm
     assert git(checkout, "branch", "--list", "campaign/*") == ""
 
 
-def test_the_command_refuses_a_baseline_of_another_class_of_machine(checkout, command):
-    pinned(checkout / "history", devices=2, runtime="cpu", engine="tensorflow")
-    git(checkout, "add", "--all")
-    git(checkout, "commit", "--quiet", "-m", "baseline")
-    done = command("c1")
-    assert done.returncode == 2
-    assert "error: the baseline, old, is of engine tensorflow, runtime cpu, devices 2; the study is of" in done.stderr
-    assert not (checkout / ".campaigns").exists()
-
-
 def test_the_list_of_stages_is_replaced_as_a_whole(tmp_path):
     write_stages(tmp_path, ["one", "two"])
     write_stages(tmp_path, ["three"])
@@ -245,24 +235,6 @@ def test_the_collector_waits_for_what_is_missing_and_no_longer_than_it_may(tmp_p
     assert collect._still_missing(small_study(), tmp_path, 0.1) == ["two"]
     assert 0.1 <= time.monotonic() - started < 5
     assert collect._still_missing(small_study(), tmp_path, -60.0) == ["two"]  # the scheduled time is long over
-
-
-def pinned(ledger: Path, **changes: object) -> None:
-    study = small_study(campaign="old", **changes)
-    records = {key: planned_record(key, study, campaign="old") for key in study.runs()}
-    append(entry(study, records, {}), ledger)
-    pin(["old"], ledger)
-
-
-def test_a_baseline_of_another_class_of_machine_is_refused(tmp_path):
-    check_baseline(small_study(), tmp_path)  # nothing is pinned
-    pinned(tmp_path)
-    check_baseline(small_study(seeds=[7, 8, 9]), tmp_path)
-    other = small_study().model_copy(update={"runtime": "cuda", "devices": 4})
-    with pytest.raises(InputError, match="runtime cuda, devices 4: nothing would be compared") as refused:
-        check_baseline(other, tmp_path)
-    assert "the baseline, old, is of engine" in str(refused.value)
-    assert "Pin a new baseline" in str(refused.value)
 
 
 @pytest.mark.parametrize("runtime", ["cuda", "cuda-jax"])
