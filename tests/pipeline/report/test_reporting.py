@@ -56,7 +56,7 @@ def test_the_report_is_one_file_that_loads_nothing(rendered):
         "Trained and compared, or timed: 1 (1 ",
         "<b>The source says</b> Wide &amp; mixed is",
         "<b>Asked here</b> the speed of ",
-        "<b>It holds if</b> at 1× or above",
+        "<b>Threshold</b> at 1× or above",
         "Every claim",
         "<code>mnist</code> from this repository at 8 × 8",
         "Environment",
