@@ -58,8 +58,7 @@ def study_for(claim) -> Study:
         for folder in folders:
             place = place[folder]
         place[last] = value
-    values["comparison"]["must_differ"] = []
-    values["variants"] = {name: variant.model_dump(mode="json") for name, variant in CLAIMS.variants.items()}
+    values["variants"] |= {name: variant.model_dump(mode="json") for name, variant in CLAIMS.variants.items()}
     return Study.model_validate(values | {"seeds": [0, 1, 2, 3, 4, 5], "num_seeds": {}})
 
 
