@@ -76,7 +76,7 @@ def open_compiler(target: Target) -> Callable[[Step, str | None], dict[str, Any]
         key = program.model_copy(update={"batch_size": 0}).model_dump_json()
         if key not in built:
             built.clear()
-            built[key] = _training_step(program)
+            built[key] = training_step_of(program)
         step, state = built[key]
         images = shape_of((program.batch_size, *program.image_shape), "uint8")
         state = jax.tree.map(lambda value: shape_of(value.shape, value.dtype), state)
@@ -93,7 +93,7 @@ def open_compiler(target: Target) -> Callable[[Step, str | None], dict[str, Any]
         except jax.errors.JaxRuntimeError as error:
             refused = {"refused": str(error)[:MAX_WORDS], "seconds": time.monotonic() - started}
             return {"program_sha256": digest, **refused}
-        return {"program_sha256": digest, **_answers(after), "seconds": time.monotonic() - started}
+        return {"program_sha256": digest, **answer_of(after), "seconds": time.monotonic() - started}
 
     return compile_program
 
@@ -104,7 +104,7 @@ def _precision(target: Target, numbers: str) -> str | None:
     return "tensorfloat32" if target.has_tf32 else None
 
 
-def _training_step(program: Step) -> tuple[Any, Any]:
+def training_step_of(program: Step) -> tuple[Any, Any]:
     """Return the JAX engine's step of a model under the policy of `program`, and the state it begins with.
 
     Keras numbers the layers of a process. It starts again for each model, so that a place in a program has the same
@@ -126,7 +126,7 @@ def _training_step(program: Step) -> tuple[Any, Any]:
     return step, first_state()
 
 
-def _answers(program: Any) -> dict[str, Any]:
+def answer_of(program: Any) -> dict[str, Any]:
     """Return what the compiler says of an optimised program."""
     found = program.memory_analysis()
     memory = {

@@ -1,5 +1,6 @@
 """Describe `compiled/<target>.json`: what the compiler of a device said of each program. It needs no engine."""
 
+from datetime import date
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -7,10 +8,11 @@ from pydantic import Field, model_validator
 
 from pipeline.compiled.targets import CompiledPrecision
 from pipeline.errors import InputError
-from pipeline.files.untrusted import Remedy, Sha256, Untrusted, read_json
-from pipeline.records.planned import Count
+from pipeline.files.untrusted import Remedy, Sha256, Untrusted, read_json, read_rows
+from pipeline.records.planned import Count, Part
 
 COMPILED_FILES = Path("compiled")
+CHECK = "check.csv"
 Text = Annotated[str, Field(max_length=2000)]
 
 
@@ -104,6 +106,38 @@ class CompiledTarget(Untrusted):
         if program.refusal:
             return False if program.refusal.for_memory else None
         return program.memory is not None and program.memory.total <= self.memory_bytes
+
+
+class CheckedStep(Part):
+    """A step that was compiled for the CPU that is here, and then run: bytes as compiled and as its process took them.
+
+    `measured_bytes` are the peak of the resident set over several steps, less the resident set before their arguments
+    were made. `once_bytes` are what the process had kept by then of steps before: threads, code, what was not freed.
+    """
+
+    benchmark: Annotated[str, Field(max_length=100)]
+    image_size: Count
+    numbers: CompiledPrecision
+    batch_size: Count
+    compiled_bytes: Count
+    measured_bytes: Annotated[int, Field(gt=0, le=2**63 - 1)]
+    once_bytes: Count
+    cpu: Annotated[str, Field(max_length=200)] | None
+    jax: Annotated[str, Field(max_length=50)]
+    day: date
+
+    @property
+    def ratio(self) -> float:
+        return self.compiled_bytes / self.measured_bytes
+
+
+def read_check(folder: Path = COMPILED_FILES) -> list[CheckedStep]:
+    """Read how far off the compiler was where its steps can run; nothing where nobody tried."""
+    path = folder / CHECK
+    if not path.exists():
+        return []
+    remedy = "Make it with: .compilers/bin/python -m stages.compiled --check"
+    return read_rows(CheckedStep, path, Remedy(remedy, f"Remove it. {remedy}"))
 
 
 def read_target(target: str, folder: Path = COMPILED_FILES) -> CompiledTarget:

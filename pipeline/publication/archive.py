@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pipeline.compiled.programs import RECIPES
-from pipeline.compiled.schema import COMPILED_FILES
+from pipeline.compiled.schema import CHECK, COMPILED_FILES
 from pipeline.compiled.targets import TARGETS
 from pipeline.files.code import files_of_code
 from pipeline.files.untrusted import Remedy, damaged, excerpt, read_bytes, read_zip
@@ -29,7 +29,7 @@ TABLES = (
 )
 RECOMPUTED = (*TABLES, "results/verdicts.json", "results/status.json", "results/report.html")
 # What was compiled and by which recipes; claims are judged by both. Some of them may be missing.
-COMPILED_FOR = (*(f"{COMPILED_FILES}/{target}.json" for target in TARGETS), str(RECIPES))
+COMPILED_FOR = (*(f"{COMPILED_FILES}/{target}.json" for target in TARGETS), f"{COMPILED_FILES}/{CHECK}", str(RECIPES))
 OF_A_RUN = ("record.json", "epochs.csv", "predictions.npz")
 _LOCK = re.compile(r"requirements/[a-z-]+\.(in|txt)")
 

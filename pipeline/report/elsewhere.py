@@ -6,7 +6,8 @@ from typing import Any
 from matplotlib.axes import Axes
 
 from pipeline.compiled.answers import in_16_bits, memory_ratio
-from pipeline.compiled.schema import CompiledProgram, CompiledTarget
+from pipeline.compiled.schema import CheckedStep, CompiledProgram, CompiledTarget
+from pipeline.numbers import span
 from pipeline.report.drawing import INK, POLICY_COLOURS, draw_svg
 from pipeline.report.figures import name_rows, text_alternative
 
@@ -17,7 +18,9 @@ NAMES = {
 }
 
 
-def hardware_elsewhere(compiled: Sequence[CompiledTarget]) -> dict[str, Any] | None:
+def hardware_elsewhere(
+    compiled: Sequence[CompiledTarget], checked: Sequence[CheckedStep] = ()
+) -> dict[str, Any] | None:
     """Return the table and the chart of the section; None where nothing was compiled."""
     if not compiled:
         return None
@@ -31,8 +34,28 @@ def hardware_elsewhere(compiled: Sequence[CompiledTarget]) -> dict[str, Any] | N
         "benchmarks": [(NAMES.get(name, name), size) for name, size in sizes.items()],
         "rows": rows,
         "chart": _chart(rows, [NAMES.get(name, name) for name in sizes]),
+        "checked": describe_check(checked),
         "versions": {key: value for made in compiled for key, value in made.versions.items()},
     }
+
+
+def describe_check(checked: Sequence[CheckedStep]) -> str:
+    """Say how far off the compiler is on a CPU, where its steps ran; nothing where nobody tried."""
+    if not checked:
+        return ""
+    told = []
+    for name, size in dict.fromkeys((step.benchmark, step.image_size) for step in checked):
+        steps = [step for step in checked if step.benchmark == name]
+        batches = [f"{each:,}" for each in sorted({step.batch_size for step in steps})]
+        what = f"{NAMES.get(name, name)}, {size} × {size}, batches {', '.join(batches)}"
+        told.append(f"{span([round(step.ratio, 2) for step in steps])}× ({what})")
+    kept = span([round(step.once_bytes / 2**20) for step in checked])
+    first, numbers = checked[0], " and ".join(dict.fromkeys(step.numbers for step in checked))
+    return (
+        f"Checked where a step can run, on a CPU ({first.cpu}, JAX {first.jax}, {first.day}), in {numbers}: "
+        f"of the memory that a step took, its compiler says {' and '.join(told)}. The process itself keeps another "
+        f"{kept} MiB after the first step."
+    )
 
 
 def _cell(made: CompiledTarget, benchmark: str, batch_size: int) -> dict[str, Any]:

@@ -72,7 +72,7 @@ def parts(results: Results) -> Callable[[str], str]:
                 figures.exponent_histogram(name, short[name], g["exponents"], g["counts"], g["loss_scale"])
                 for name, g in results.numerics["gradients"].items()
             ],
-            "elsewhere_found": hardware_elsewhere(results.compiled),
+            "elsewhere_found": hardware_elsewhere(results.compiled, results.checked),
             "devices": DEVICES,
             "device": device_of(hardware_of(results.environments)),
             "verdict_counts": verdict_counts(results),

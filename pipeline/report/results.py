@@ -20,7 +20,7 @@ from pipeline.claims.schema import Claims, load_claims
 from pipeline.claims.verdicts import Judgement, Verdicts
 from pipeline.comparison.schema import MIN_COMPARED_SEEDS, Agreement, Comparison
 from pipeline.compiled.answers import read_compiled
-from pipeline.compiled.schema import COMPILED_FILES, CompiledTarget
+from pipeline.compiled.schema import COMPILED_FILES, CheckedStep, CompiledTarget, read_check
 from pipeline.files.untrusted import read_rows
 from pipeline.records.measured import Memory, Scores, Times
 from pipeline.records.planned import Planned
@@ -57,6 +57,7 @@ class Results(NamedTuple):
     ceilings: dict[str, Any]
     step_profile: list[ProfiledKind]
     compiled: list[CompiledTarget]
+    checked: list[CheckedStep]
 
 
 def ended_at(results: Results) -> str:
@@ -97,6 +98,7 @@ def load_results(root: Path = Path()) -> Results:
         ceilings=read_ceilings(root),
         step_profile=read_step_profile(root),
         compiled=read_compiled(root / COMPILED_FILES),
+        checked=read_check(root / COMPILED_FILES),
     )
 
 

@@ -123,7 +123,7 @@ def test_a_model_that_jax_cannot_trace_is_told_of_with_the_reason(tmp_path):
 
 
 BUILT_TWICE = """\
-from pipeline.compiled.lowering import _training_step, open_compiler
+from pipeline.compiled.lowering import training_step_of, open_compiler
 from pipeline.compiled.programs import recipes, step_of
 from pipeline.compiled.targets import TARGETS
 
@@ -131,7 +131,7 @@ open_compiler(TARGETS["h100"])
 import keras
 
 for numbers in ("float32", "mixed_float16"):
-    _training_step(step_of("mnist_dense", recipes()["mnist_dense"], numbers, 8))
+    training_step_of(step_of("mnist_dense", recipes()["mnist_dense"], numbers, 8))
     print(keras.layers.Dense(1).name)
 """
 

@@ -5,11 +5,13 @@ import shutil
 from html import unescape
 from pathlib import Path
 
+import pytest
 from conftest import REPOSITORY
 from programs import made_up, program
 
-from pipeline.compiled.schema import COMPILED_FILES, read_target
-from pipeline.report.elsewhere import hardware_elsewhere
+from pipeline.compiled.schema import CHECK, COMPILED_FILES, read_check, read_target
+from pipeline.errors import InputError
+from pipeline.report.elsewhere import describe_check, hardware_elsewhere
 from pipeline.report.reporting import parts
 from pipeline.report.results import load_results
 
@@ -33,6 +35,7 @@ def test_the_report_shows_every_target_and_where_nothing_is_judged(rendered, tmp
     (label,) = [unescape(label) for label in re.findall(r'<svg [^>]*?aria-label="([^"]*)"', html)]
     assert all(f"{read_target(path.stem, path.parent).title} 0." in label for path in MADE)
     assert "NVIDIA V100, 16 GB 0.59×, 0.51×" in label
+    assert "Checked where a step can run, on a CPU" in html
 
 
 def test_a_step_that_was_refused_says_so():
@@ -40,3 +43,25 @@ def test_a_step_that_was_refused_says_so():
     (row,) = hardware_elsewhere([made_up(program("float32", 1), refused)])["rows"]
     assert row["cells"][0]["mebibytes"][1:] == ["refused", "–", "–"]
     assert row["cells"][0]["ratio"] is None
+
+
+CHECKED = """\
+benchmark,image_size,numbers,batch_size,compiled_bytes,measured_bytes,once_bytes,cpu,jax,day
+mnist_dense,28,float32,2048,90,100,1048576,Example CPU,0.10.2,2026-11-24
+mnist_dense,28,float32,4096,110,100,3145728,Example CPU,0.10.2,2026-11-24
+cifar100_efficientnet_b0,64,mixed_bfloat16,16,80,100,2097152,Example CPU,0.10.2,2026-11-24
+"""
+
+
+def test_how_far_off_the_compiler_was_on_a_cpu_follows_from_the_data(tmp_path):
+    assert describe_check(read_check(tmp_path)) == ""
+    (tmp_path / CHECK).write_text(CHECKED)
+    assert describe_check(read_check(tmp_path)) == (
+        "Checked where a step can run, on a CPU (Example CPU, JAX 0.10.2, 2026-11-24), in float32 and mixed_bfloat16: "
+        "of the memory that a step took, its compiler says 0.9 to 1.1× (MNIST, dense network of 4,096 units, 28 × 28, "
+        "batches 2,048, 4,096) and 0.8× (CIFAR-100, EfficientNet-B0, 64 × 64, batches 16). The process itself keeps "
+        "another 1 to 3 MiB after the first step."
+    )
+    (tmp_path / CHECK).write_text(CHECKED.replace(",100,", ",0,"))
+    with pytest.raises(InputError, match=r"check\.csv is damaged .* stages\.compiled --check"):
+        read_check(tmp_path)
