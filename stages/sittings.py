@@ -8,7 +8,7 @@ import math
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pipeline.comparison.comparable import device, pairs_of
+from pipeline.comparison.comparable import device
 from pipeline.comparison.finished_speeds import SPEED, read_circumstances, read_speeds
 from pipeline.comparison.sittings import (
     check_apart,
@@ -17,6 +17,7 @@ from pipeline.comparison.sittings import (
     rows_of,
     spread_between,
     timed_as,
+    timed_pairs,
     write_sittings,
 )
 from pipeline.study.schema import load_study
@@ -40,12 +41,12 @@ def main(arguments: argparse.Namespace) -> None:
     found = contrasts(rows)
     for benchmark in study.benchmarks:
         where = device(circumstances[benchmark].environment)
-        for pair in pairs_of(study, benchmark):
+        for pair in timed_pairs(study, benchmark):
             sittings = found[where, timed_as(study, benchmark, *pair)]
             between = spread_between(rows, study, benchmark, *pair, where)
             ratios = ", ".join(f"{math.exp(log_ratio):.3f}×" for log_ratio in sittings.log_ratios)
             print(
-                f"{benchmark}: {pair[1]} beside {pair[0]}: {ratios or 'not measured'}; from sitting to sitting "
+                f"{benchmark}: {pair[1]} beside {pair[0]}: {ratios}; from sitting to sitting "
                 f"{between.spread:.4f} on the log scale, with {between.degrees_of_freedom} degrees of freedom"
             )
 

@@ -67,7 +67,7 @@ def rows_of(
     study: Study, benchmark: str, speeds: Speeds, circumstances: Circumstances, measured_at: datetime
 ) -> Iterator[SittingRow]:
     """Yield what a sitting found of each pair on `benchmark`, where its launches give an error."""
-    for baseline, candidate in pairs_of(study, benchmark):
+    for baseline, candidate in timed_pairs(study, benchmark):
         found = speeds.log_speedup(baseline, candidate)
         if found and found.error:
             yield SittingRow(
@@ -83,6 +83,14 @@ def rows_of(
                 standard_error=found.error,
                 degrees_of_freedom=found.degrees_of_freedom,
             )
+
+
+def timed_pairs(study: Study, benchmark: str) -> Iterator[tuple[str, str]]:
+    """Yield the pairs of variants that take turns of their own, so that no contrast stands twice."""
+    measured = study.measured_as(benchmark)
+    for baseline, candidate in pairs_of(study, benchmark):
+        if (measured[baseline], measured[candidate]) == (baseline, candidate):
+            yield baseline, candidate
 
 
 def check_apart(rows: Sequence[SittingRow], new: SittingRow) -> None:
