@@ -22,6 +22,7 @@ from pipeline.study.configuration import validate
 from pipeline.study.schema import RunKey, Study, load_study
 from pipeline.study.variant import Dynamic, Fixed
 from stages import check
+from stages.compose import SMALL
 
 
 def quick() -> dict:
@@ -47,7 +48,7 @@ def test_every_profile_is_a_valid_study(profile):
     assert study.profile == profile
 
 
-@pytest.mark.parametrize("profile", [name for name in PROFILES if name != "quick"])
+@pytest.mark.parametrize("profile", [name for name in PROFILES if name not in SMALL])
 def test_every_profile_in_small_keeps_all_but_its_numbers(profile):
     """The same models, images, variants and loops: a typo in any of them shows in the first minutes."""
     whole, small = (validate(Study, composed(f"profile={profile}", *more), profile) for more in ((), ("size=small",)))
@@ -560,7 +561,7 @@ def test_what_is_no_study_is_not_composed(tmp_path, setting):
     done = compose(tmp_path, setting)
     assert (done.returncode, "Traceback" in done.stderr) == (2, False)
     assert (
-        "PROFILE is one of evening, paper, paper_jax, quick, tpu. Received: papier" in done.stderr
+        "PROFILE is one of evening, paper, paper_jax, quick, seeds, tpu. Received: papier" in done.stderr
         or "params.partial.yaml: " in done.stderr
     )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["conf", "params.yaml"]
