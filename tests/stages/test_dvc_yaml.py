@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,10 +15,16 @@ from stages.inputs import CODE, SETTINGS
 STAGES = yaml.safe_load((REPOSITORY / "dvc.yaml").read_text())["stages"]
 
 
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse((REPOSITORY / path).read_text())
+
+
+@cache
 def imported(path: Path) -> set[Path]:
     """The project's own files that `path` imports, at any depth of nesting."""
     names = set()
-    for node in ast.walk(ast.parse((REPOSITORY / path).read_text())):
+    for node in ast.walk(tree(path)):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -30,8 +37,7 @@ def imported(path: Path) -> set[Path]:
 
 def has_code(file: Path) -> bool:
     """Return whether `file` holds more than a docstring, which decides no result."""
-    body = ast.parse((REPOSITORY / file).read_text()).body
-    return any(not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)) for node in body)
+    return any(not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)) for node in tree(file).body)
 
 
 def closure(path: Path) -> set[str]:
@@ -51,8 +57,10 @@ def dependencies(stage: dict) -> set[str]:
 
 def files_of(paths: Iterable[str]) -> set[str]:
     named = [REPOSITORY / path for path in paths]
-    files = {file for path in named for file in (path.rglob("*.py") if path.is_dir() else [path])}
-    return {str(file.relative_to(REPOSITORY)) for file in files if has_code(file)}
+    files = {
+        file.relative_to(REPOSITORY) for path in named for file in (path.rglob("*.py") if path.is_dir() else [path])
+    }
+    return {str(file) for file in files if has_code(file)}
 
 
 @pytest.mark.parametrize("name", sorted(STAGES.keys() - {"train"}))
@@ -81,11 +89,15 @@ def test_what_python_compiles_is_no_dependency():
     assert "__pycache__" in (REPOSITORY / ".dvcignore").read_text().splitlines()
 
 
-def test_what_the_study_says_of_every_run_is_all_that_it_says_of_no_part():
-    """A field of the study that decides a run must be known to the stages on whose files runs depend."""
-    of_parts = {"benchmarks", "datasets", "num_seeds", "num_seeds_by_variant", "seeds", "variants"}
-    of_others = {"comparison", "deviations", "description", "max_run_seconds", "numerics", "profile", "speed"}
-    assert Study.model_fields.keys() - of_parts - of_others == SETTINGS
+def test_a_runs_file_has_all_that_training_reads_of_the_study():
+    """Apart from what each run has for itself, and from a time limit, which no result depends on."""
+    read = {
+        node.attr
+        for path in closure(Path("stages", "train.py"))
+        for node in ast.walk(tree(Path(path)))
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "study"
+    }
+    assert (read & Study.model_fields.keys()) - {"benchmarks", "variants", "seeds", "max_run_seconds"} == SETTINGS
     assert STAGES["inputs"]["do"]["params"] == [{"params.yaml": None}]
 
 
