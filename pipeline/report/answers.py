@@ -12,7 +12,7 @@ from pipeline.claims.wording import (
     failed_runs,
 )
 from pipeline.comparison.schema import Pair, VariantStatistics
-from pipeline.numbers import digits, interval
+from pipeline.numbers import digits
 from pipeline.report.results import Compared, Results
 from pipeline.report.words import describe_variant
 from pipeline.statistics.equivalence import margin_means_something
@@ -152,25 +152,26 @@ def advice(results: Results, benchmark: str) -> str:
     chance = near_chance(results, benchmark)
     accurate = [pair for pair in gains if pair.equivalence.outcome.startswith("equivalent") and chance is None]
     best = max(accurate or gains or timed, key=lambda pair: pair.speedup.ratio or 0.0)
-    low, high, ratio = best.speedup.low or 0.0, best.speedup.high or 0.0, best.speedup.ratio or 0.0
-    accuracy = _accuracy_in_words(best, chance) + failed_runs(best)
+    low, high = best.speedup.low or 0.0, best.speedup.high or 0.0
+    who, note = f"{best.candidate}{', the fastest mixed policy,' * (len(timed) > 1)}", ""
     if low > 1:
-        start = f"Use {best.candidate}" if best in accurate else f"{best.candidate} is faster"
-        return f"{start}: {describe_ratio(best.speedup, f'the speed of {baseline}')}{accuracy}."
-    if high < 1:
-        which = f"{best.candidate}, the fastest mixed policy," if len(timed) > 1 else best.candidate
-        time = f"{1 / ratio:.2f}× the time {interval(1 / high, 1 / low, '.2f')}"
-        return f"Stay with {baseline}: {which} takes {time}{accuracy}."
-    return (
-        f"Stay with {baseline} until more is known: {best.candidate} runs at "
-        f"{describe_ratio(best.speedup, 'its speed')}, which may be no gain{accuracy}."
-    )
+        is_weighed = chance is None and best.equivalence.outcome == "different"
+        opening = "Use" if best in accurate else "Weigh" if is_weighed else "Try"
+        opening, who = f"{opening} {best.candidate}", "it"
+    elif high < 1:
+        opening = f"Stay with {baseline}"
+    else:
+        opening, note = f"Stay with {baseline} until more is known", ", which may be no gain"
+    speed = describe_ratio(best.speedup, f"the speed of {baseline}")
+    return f"{opening}: {who} trains at {speed}{note}{_accuracy_in_words(best, chance)}{failed_runs(best)}."
 
 
 def _accuracy_in_words(pair: Pair, chance: float | None) -> str:
     margin = f"±{pair.equivalence.margin_pp:g} pp"
     if chance is not None:
-        return f". Its accuracy is {OPEN}, where {pair.baseline} itself reaches {100 * chance:.1f} %"
+        return (
+            f". Whether its accuracy is the same is {OPEN}, where {pair.baseline} itself reaches {100 * chance:.1f} %"
+        )
     return {
         "equivalent": f", at the same accuracy within {margin}",
         "equivalent but shifted": f", at the same accuracy within {margin}, though shifted",

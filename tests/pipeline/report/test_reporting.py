@@ -132,7 +132,7 @@ def test_the_status_has_the_headlines_and_the_counts(copied, monkeypatch, capsys
     ]
     assert ": speed 1.00× [0.86, 1.16], an epoch of " in status["headlines"]["wide"][0]
     assert len(status["headlines"]["narrow"]) == 1
-    assert status["advice"]["wide"].startswith("Stay with float32 until more is known: mixed runs at 1.00× its speed")
+    assert status["advice"]["wide"].startswith("Stay with float32 until more is known: mixed trains at 1.00× ")
     monkeypatch.chdir(copied)
     summary.summarise()
     lines = capsys.readouterr().out.splitlines()
