@@ -9,6 +9,7 @@ from matplotlib.ticker import MaxNLocator, NullLocator
 from pipeline.numbers import digits, estimate
 from pipeline.report.answers import AnswerRow
 from pipeline.report.drawing import HEIGHT, INK, POLICY_COLOURS, draw_svg
+from pipeline.report.words import describe_multiple
 
 MAX_SPAN = 8  # times: a band of ± so much less than the farthest value is too narrow to see
 
@@ -40,8 +41,9 @@ def draw_accuracies(axes: Axes, rows: Sequence[AnswerRow], curves: Mapping[str, 
             line.set_label(row.policy)
         else:
             line.set_markerfacecolor("none")
-    if any(row.batch_multiplier != rows[0].batch_multiplier for row in rows):
-        axes.plot([], [], "o--", color="#808080", markerfacecolor="none", label="larger batch")
+    for multiplier in sorted({row.batch_multiplier for row in rows} - {rows[0].batch_multiplier}):
+        label = describe_multiple(multiplier, "batch")
+        axes.plot([], [], "o--", color="#808080", markerfacecolor="none", label=label)
     axes.set(xlabel="epoch", title="Validation accuracy, mean over seeds")
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
@@ -51,23 +53,29 @@ def draw_accuracies(axes: Axes, rows: Sequence[AnswerRow], curves: Mapping[str, 
 
 
 def draw_differences(axes: Axes, rows: Sequence[AnswerRow]) -> None:
-    """Draw a row a candidate: its accuracy less the baseline's and the interval, over the band of the margin."""
+    """Draw a row a candidate, over the margin: its accuracy less the baseline's and the interval, or a cross alone."""
     found = [(row, row.pair.accuracy_difference_pp) for row in rows if row.pair]
     margin = next(row.pair.equivalence.margin_pp for row in rows if row.pair)
-    axes.axvspan(-margin, margin, color="#009E73", alpha=0.16, linewidth=0)
-    axes.axvline(0.0, color=INK, linewidth=1)
+    names = []
     for place, (row, difference) in enumerate(found):
-        colour = POLICY_COLOURS[row.policy]
+        axes.barh(place, 2 * margin, 0.4, left=-margin, color="#009E73", alpha=0.16, linewidth=0)
+        axes.vlines(0.0, place - 0.2, place + 0.2, color=INK, linewidth=1)
+        colour, name, marker = POLICY_COLOURS[row.policy], row.words, "o"
         if difference.low95 is not None and difference.high95 is not None:
             axes.plot([difference.low95, difference.high95], [place, place], color=colour, linewidth=2.2)
+        elif difference.mean is not None:
+            name, marker = f"{name} (no interval)", "x"
         if difference.mean is not None:
             face = colour if row.batch_multiplier == 1 else "none"
-            axes.plot(difference.mean, place, marker="o", markersize=7, color=colour, markerfacecolor=face)
+            axes.plot(difference.mean, place, marker=marker, markersize=7, color=colour, markerfacecolor=face)
+        names.append(name)
     drawn = [end for _, d in found for end in (d.mean, d.low95, d.high95) if end is not None]
     axes.xaxis.set_major_locator(MaxNLocator(5))
     note = _squeeze_far_values(axes, margin, drawn)
-    name_rows(axes, [row.words for row, _ in found])
-    axes.set(xlabel=f"percentage points; band: margin, ±{margin:g}{note}", title="Accuracy beside the baseline's")
+    name_rows(axes, names)
+    axes.grid(visible=False)
+    axes.set(title=f"Difference of test accuracy from {rows[0].policy}")
+    axes.set(xlabel=f"percentage points; shaded: margin, ±{margin:g}{note}")
 
 
 def answer_charts(name: str, rows: Sequence[AnswerRow], curves: Mapping[str, Mapping[int, float]]) -> list[str]:
@@ -78,7 +86,7 @@ def answer_charts(name: str, rows: Sequence[AnswerRow], curves: Mapping[str, Map
     charts: list[tuple[str, Sequence[str], Callable[[Axes], None]]] = [
         ("Training time of an epoch", times, lambda axes: draw_epoch_times(axes, rows)),
         ("Validation accuracy by epoch", ends, lambda axes: draw_accuracies(axes, rows, curves)),
-        ("Test accuracy less the baseline's", others, lambda axes: draw_differences(axes, rows)),
+        (f"Difference of test accuracy from {rows[0].policy}", others, lambda axes: draw_differences(axes, rows)),
     ]
     height = max(HEIGHT, 0.6 + 0.4 * len(rows))
     return [

@@ -15,17 +15,13 @@ DATASETS = {
 
 def describe_variant(variant: Variant) -> str:
     """Tell what a variant sets, as in "mixed_float16, batch doubled, a fixed loss scale of 1,024"."""
-
-    def times(factor: float, what: str) -> str:
-        return f"{what} doubled" if factor == 2 else f"{what} × {number(factor)}"
-
     scale = variant.loss_scale
     scales = {"fixed": f"a fixed loss scale of {number(getattr(scale, 'value', 0))}", "none": "no loss scale"}
     told = {
         variant.policy: True,
-        times(variant.batch_multiplier, "batch"): variant.batch_multiplier != 1,
-        times(variant.epoch_multiplier, "epochs"): variant.epoch_multiplier != 1,
-        times(variant.learning_rate_multiplier, "learning rate"): variant.learning_rate_multiplier != 1,
+        describe_multiple(variant.batch_multiplier, "batch"): variant.batch_multiplier != 1,
+        describe_multiple(variant.epoch_multiplier, "epochs"): variant.epoch_multiplier != 1,
+        describe_multiple(variant.learning_rate_multiplier, "learning rate"): variant.learning_rate_multiplier != 1,
         scales.get(scale.mode, "a dynamic loss scale"): scale
         != Variant(policy=variant.policy, batch_multiplier=1).loss_scale,
         "TF32 allowed": variant.tf32,
@@ -33,6 +29,11 @@ def describe_variant(variant: Variant) -> str:
         "a custom loop": variant.loop == "custom",
     }
     return ", ".join(words for words, is_told in told.items() if is_told)
+
+
+def describe_multiple(factor: float, what: str) -> str:
+    """Tell how much more of something there is, as in "batch doubled"."""
+    return f"{what} doubled" if factor == 2 else f"{what} × {number(factor)}"
 
 
 def benchmark_name(results: Compared, benchmark: str) -> str:

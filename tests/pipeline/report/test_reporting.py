@@ -358,10 +358,9 @@ def test_the_margin_can_be_seen_beside_large_differences(rendered, farthest, squ
     rows = [row(rendered, "far", (-1.0, farthest, -0.8)), row(rendered, "near", (0.0, -0.1, 0.1))]
     svg = figures.answer_charts("x", rows, {})[-1]
     assert ("logarithmic beyond ±0.4" in svg) == squeezed
-    ((left, right),) = re.findall(
-        r'd="M ([\d.]+) [\d.]+ \nL ([\d.]+) [^"]*" clip-path="[^"]*" style="fill: #009e73', svg
-    )
-    assert float(right) - float(left) > 0.1 * 72 * drawing.WIDTH
+    bands = re.findall(r'd="M ([\d.]+) [\d.]+ \nL ([\d.]+) [^"]*" clip-path="[^"]*" style="fill: #009e73', svg)
+    assert len(bands) == len(rows)
+    assert all(float(right) - float(left) > 0.1 * 72 * drawing.WIDTH for left, right in bands)
 
 
 def test_a_row_without_values_leaves_its_place_empty(rendered):
