@@ -37,9 +37,9 @@ def _split(reshuffle: bool | None = None) -> tuple[list[int], list[int]]:
     """Return the indices that are held out, and those that are trained on."""
     tf.random.set_seed(None)  # as in a fresh process: a global seed would change the order
     shuffled = tf.data.Dataset.range(NUM_EXAMPLES).shuffle(BUFFER, seed=SEED, reshuffle_each_iteration=reshuffle)
-    held_out = shuffled.take(NUM_HELD_OUT).cache().as_numpy_iterator()
-    trained = shuffled.skip(NUM_HELD_OUT).cache().as_numpy_iterator()
-    return [int(index) for index in held_out], [int(index) for index in trained]
+    parts = shuffled.take(NUM_HELD_OUT).cache(), shuffled.skip(NUM_HELD_OUT).cache()
+    held_out, trained = (next(part.batch(NUM_EXAMPLES).as_numpy_iterator()).tolist() for part in parts)
+    return held_out, trained
 
 
 def split_digest() -> str:

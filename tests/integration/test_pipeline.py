@@ -95,6 +95,7 @@ def test_numerics_writes_exactly_the_facts_that_claims_may_ask_for(finished):
     found = json.loads((finished / "results" / "numerics.json").read_text())
     benchmarks = STUDY["benchmarks"]
     assert set(found["facts"]) == facts_of(benchmarks).keys()
+    assert found["facts"]["notebook_split.same_after_restart"]
     assert set(found["models"]) == set(found["gradients"]) == set(benchmarks)
     with (finished / "results" / "layers.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
