@@ -50,7 +50,8 @@ def main(_: argparse.Namespace) -> None:
     facts, samples = found["facts"], found["samples"]
     samples["numpy_float16_speedup"] = arithmetic.numpy_speedups()
     facts["notebook_split.num_trained_on"] = notebook_split.trained_on()
-    facts["notebook_split.same_after_restart"] = notebook_split.same_after_restart()
+    if study.numerics == "all":  # another process, which imports the engine for seconds
+        facts["notebook_split.same_after_restart"] = notebook_split.same_after_restart()
     facts |= arithmetic.range_facts() | arithmetic.accumulation_facts() | arithmetic.loss_scale_facts()
     layers: list[dict[str, str]] = []
 

@@ -50,9 +50,8 @@ _ACCUMULATION = {
     for dtype in TYPES
     if dtype != "float32"
 }
-LATER = frozenset(_ACCUMULATION) | {
-    "notebook_split.same_after_restart"
-}  # facts that studies of an earlier version lack
+# A study of an earlier version lacks these, and one of `numerics: facts` the last.
+LATER = frozenset(_ACCUMULATION) | {"notebook_split.same_after_restart"}
 _BY_POLICY = {
     "compute_dtype": Fact("the arithmetic is", lambda dtype: f"in {dtype}", "under"),
     "variable_dtype": Fact("variables are kept", lambda dtype: f"in {dtype}", "under"),

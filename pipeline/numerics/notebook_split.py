@@ -49,7 +49,7 @@ def split_digest() -> str:
 
 def same_after_restart() -> bool:
     """Return whether another process that uses the notebook's seed makes the same split as this one."""
-    program = f"from {__name__} import split_digest; print(split_digest())"
+    program = f"from pipeline import engine; from {__name__} import split_digest; print(split_digest())"
     alone = os.environ | {"CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, "-c", program], env=alone, stdout=subprocess.PIPE, text=True, check=True)
     return done.stdout.split()[-1] == split_digest()
