@@ -385,7 +385,6 @@ FORGED: dict[str, Edit] = {
     "results/verdicts.json": put(verdict="reproduced", reason="splendid"),
     "results/status.json": swap(r'"wide": "[^"]*"', '"wide": "10x faster"'),
     "results/comparison.json": swap(r'"ratio": 1\.0', '"ratio": 9.0'),
-    "results/agreement.json": put(between_seeds=[0.9, 0.9, 0.9]),
     "results/environments.json": put(cpu="A better CPU"),
     "results/runs.csv": swap(r"0\.91", "0.99"),
     "results/epochs.csv": swap(r"(?m)^wide,mixed,1,2,2,[\d.]+", "wide,mixed,1,2,2,0.5"),

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.comparison.agreement import agreements
 from pipeline.comparison.finished_runs import Run, read_epochs, read_predictions, read_record
 from pipeline.comparison.finished_speeds import SPEED, check_circumstances, read_speeds
 from pipeline.comparison.paired_runs import compare
@@ -28,17 +27,15 @@ def compare_runs(root: Path = Path()) -> tuple[Comparison, dict[str, str]]:
     """
     study = load_study(root / "params.yaml")
     records = {key: read_record(key, root) for key in study.runs()}
+    runs = {key: Run(record, read_epochs(record, root)) for key, record in records.items()}
     labels: dict[str, np.ndarray] = {}  # by benchmark
-    runs = {
-        key: Run(record, read_epochs(record, root), read_predictions(record, root, labels))
-        for key, record in records.items()
-    }
+    for record in records.values():  # nothing below needs them; they must be those of the recorded accuracy
+        read_predictions(record, root, labels)
     speeds = {name: read_speeds(study, name, root / SPEED) for name in study.benchmarks}
     comparison = compare(study, runs, speeds, read_sittings(root))
     check_circumstances(study, next(iter(records.values())), root)
     files = {
         "comparison.json": comparison.model_dump_json(indent=2) + "\n",
-        "agreement.json": _json([each.model_dump() for each in agreements(study, comparison.pairs, runs, labels)]),
         **{f"{name}.json": _json(values) for name, values in summarise(study, comparison).items()},
         "environments.json": _json(_environments(runs)),
         "runs.csv": _csv(_rows(study, runs)),

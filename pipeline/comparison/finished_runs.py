@@ -18,11 +18,10 @@ _MAX_BYTES = 2**20  # of a record
 
 
 class Run(NamedTuple):
-    """A finished run, with the class it predicts for each test example (num_test_examples,); (0,) where it failed."""
+    """Hold what a finished run recorded."""
 
     record: RunRecord
     epochs: Sequence[EpochRecord]
-    predicted: np.ndarray
 
 
 def read_record(key: RunKey, root: Path = Path()) -> RunRecord:

@@ -1,21 +1,12 @@
-"""The contents of `comparison.json` and `agreement.json`.
+"""The contents of `comparison.json`: every variant by itself, and every candidate against the baseline."""
 
-The first has every variant by itself and every candidate against the baseline, the second how alike they predict.
-"""
-
-import math
 from collections.abc import Sequence
-from typing import Literal, Self
+from typing import Literal
 
-from pydantic import model_validator
-
-from pipeline.records.measured import Share
 from pipeline.records.schema import Outcome
 from pipeline.statistics.equivalence import Equivalence, PValues
 from pipeline.statistics.intervals import Difference, Mean, Proportion, Ratio, Statistic
 from pipeline.statistics.sittings import SittingSpread
-
-MIN_COMPARED_SEEDS = 2  # whose predictions are compared: with one there is no other
 
 
 class TimeToAccuracy(Statistic):
@@ -151,34 +142,3 @@ class Comparison(Statistic):
             if (variant.benchmark, variant.variant) == (benchmark, name):
                 return variant
         raise KeyError(benchmark, name)
-
-
-class Agreement(Statistic):
-    """The shares in [0, 1] of test examples for which two runs predict different classes.
-
-    `seeds` are those that both variants completed. `between_variants` has a share for each: the candidate beside the
-    baseline, which start from the same weights and see the examples in the same order. `between_seeds` has one for each
-    two of the baseline's runs at these seeds. `ratio` divides the mean of the first by the mean of the second: below 1,
-    the candidate changes fewer predictions than another seed does. `classes` are those of the test set;
-    `class_between_variants` and `class_between_seeds` have the means over the examples of each.
-    """
-
-    benchmark: str
-    baseline: str
-    candidate: str
-    seeds: list[int]
-    between_variants: list[Share]
-    between_seeds: list[Share]
-    ratio: Ratio
-    classes: list[int]
-    class_between_variants: list[Share]
-    class_between_seeds: list[Share]
-
-    @model_validator(mode="after")
-    def _lists_fit(self) -> Self:
-        num_seeds, of_classes = len(self.seeds), (self.class_between_variants, self.class_between_seeds)
-        if (len(self.between_variants), len(self.between_seeds)) != (num_seeds, math.comb(num_seeds, 2)):
-            raise ValueError(f"{num_seeds} seeds, and other numbers of shares")
-        if any(len(shares) != len(self.classes) for shares in of_classes):
-            raise ValueError(f"{len(self.classes)} classes, and other numbers of shares")
-        return self

@@ -169,7 +169,6 @@ def _benchmark(results: Results, name: str) -> dict[str, Any]:
         "pairs": [pair for pair in results.comparison.pairs if pair.benchmark == name],
         "turns": results.comparison.turns_of(name),
         "target": study.comparison.target_accuracy.get(name),
-        "agreements": [each for each in results.agreements if each.benchmark == name and any(each.between_seeds)],
         "published": [figure for figure in results.claims.figures if figure.benchmark == name],
         "step_profile": step_profile(results, name),
         "deviations": study.deviations.get(name, []),

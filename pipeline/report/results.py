@@ -18,7 +18,7 @@ from pipeline.claims.evidence import (
 )
 from pipeline.claims.schema import Claims, load_claims
 from pipeline.claims.verdicts import Judgement, Verdicts
-from pipeline.comparison.schema import MIN_COMPARED_SEEDS, Agreement, Comparison
+from pipeline.comparison.schema import Comparison
 from pipeline.compiled.answers import read_compiled
 from pipeline.compiled.schema import COMPILED_FILES, CheckedStep, CompiledTarget, read_check
 from pipeline.files.untrusted import read_rows
@@ -48,7 +48,6 @@ class Results(NamedTuple):
     study: Study
     claims: Claims
     comparison: Comparison
-    agreements: list[Agreement]
     verdicts: list[Judgement]
     environments: list[dict[str, Any]]
     runs: list[dict[str, Any]]
@@ -89,7 +88,6 @@ def load_results(root: Path = Path()) -> Results:
         study=study,
         claims=claims,
         comparison=comparison,
-        agreements=_read_agreements(comparison, root),
         verdicts=verdicts,
         environments=read_environments(root),
         runs=runs,
@@ -100,15 +98,6 @@ def load_results(root: Path = Path()) -> Results:
         compiled=read_compiled(root / COMPILED_FILES),
         checked=read_check(root / COMPILED_FILES),
     )
-
-
-def _read_agreements(comparison: Comparison, root: Path) -> list[Agreement]:
-    found = read_result("agreement.json", list[Agreement], root)
-    wanted = [pair for pair in comparison.pairs if pair.num_seeds >= MIN_COMPARED_SEEDS]
-    names = [(pair.benchmark, pair.baseline, pair.candidate, pair.num_seeds) for pair in wanted]
-    if [(each.benchmark, each.baseline, each.candidate, len(each.seeds)) for each in found] != names:
-        raise damaged_result("agreement.json", "its pairs are not those of comparison.json", root)
-    return found
 
 
 def _rows(name: str, model: type[ModelT], root: Path) -> list[ModelT]:

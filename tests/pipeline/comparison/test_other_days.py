@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 import yaml
-from conftest import REPOSITORY, epoch_records, planned_record, predictions, small_study, timed, write_speeds
+from conftest import REPOSITORY, epoch_records, planned_record, small_study, timed, write_speeds
 from studies import composed
 
 from pipeline.comparison import paired_runs
@@ -92,9 +92,7 @@ def test_what_does_not_decide_about_speed_leaves_a_contrast_as_it_is(rows):
 
 def test_a_pair_has_the_interval_of_other_days_beside_that_of_its_sitting(rows):
     study = small_study()
-    runs = {
-        key: Run(planned_record(key), epoch_records(9.0, 1.0), predictions(planned_record(key))) for key in study.runs()
-    }
+    runs = {key: Run(planned_record(key), epoch_records(9.0, 1.0)) for key in study.runs()}
     where = device(next(iter(runs.values())).record.environment)
     many = [row.model_copy(update={"device": where}) for row in sittings(rows, [0.0, 0.1, 0.2, 0.3, 0.4, 0.5])]
     speeds = timed(study, SECONDS, spread=0.02)

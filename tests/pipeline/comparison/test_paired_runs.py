@@ -1,7 +1,7 @@
 import math
 
 import pytest
-from conftest import changed, epoch_records, planned_record, predictions, small_study, timed, write_speeds
+from conftest import changed, epoch_records, planned_record, small_study, timed, write_speeds
 from scipy import stats
 
 from pipeline.comparison import paired_runs
@@ -25,14 +25,14 @@ def runs():
 
 
 def run(record, *train_seconds) -> Run:
-    return Run(record, epoch_records(*train_seconds), predictions(record))
+    return Run(record, epoch_records(*train_seconds))
 
 
 def change(runs, variant, seed=None, benchmark="wide", **changes):
     for key, old in runs.items():
         if key.variant == variant and key.benchmark == benchmark and seed in (None, key.seed):
             record = changed(old.record, **changes)
-            runs[key] = Run(record, old.epochs, predictions(record))
+            runs[key] = Run(record, old.epochs)
 
 
 def test_every_variant_meets_the_baseline_of_its_benchmark(runs):

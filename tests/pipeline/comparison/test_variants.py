@@ -1,6 +1,6 @@
 """A variant by itself, over its seeds."""
 
-from conftest import epoch_records, planned_record, predictions, small_study, timed
+from conftest import epoch_records, planned_record, small_study, timed
 
 from pipeline.comparison.finished_runs import Run
 from pipeline.comparison.paired_runs import compare
@@ -18,7 +18,7 @@ def test_steps_skipped_after_the_first_epoch_are_counted_where_the_loss_scale_is
         first, second = epoch_records(9.0, 1.0)
         epochs = [first.model_copy(update={"skipped_steps": 3}), second.model_copy(update={"skipped_steps": 4})]
         record = planned_record(key, study)
-        runs[key] = Run(record, epochs, predictions(record))
+        runs[key] = Run(record, epochs)
     found = compare(study, runs, timed(study, {}))
     steps = runs[RunKey("wide", "mixed", study.seeds[0])].record.planned.steps_per_epoch
     num_seeds = len(study.seeds)

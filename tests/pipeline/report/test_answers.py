@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
-from conftest import benchmark, epoch_records, planned_record, predictions, small_study, timed
+from conftest import benchmark, epoch_records, planned_record, small_study, timed
 
 from pipeline.comparison.finished_runs import Run
 from pipeline.comparison.paired_runs import compare
@@ -18,7 +18,7 @@ def results(mixed_seconds=1.0, accuracies=(0.9, 0.9, 0.9), spread=0.01, **how) -
     for key in study.runs():
         accuracy = accuracies[key.seed] if key.variant == "mixed" else 0.9
         record = planned_record(key, study, final_test_accuracy=accuracy)
-        runs[key] = Run(record, epoch_records(9.0, 2.0), predictions(record))
+        runs[key] = Run(record, epoch_records(9.0, 2.0))
     seconds = {"float32": 2.0, "mixed": mixed_seconds}
     comparison = compare(study, runs, timed(study, seconds, spread=spread, **how))
     return SimpleNamespace(study=study, runs=[], comparison=comparison)
@@ -55,7 +55,7 @@ def of_policies(**found: tuple[float, tuple[float, ...]]) -> SimpleNamespace:
     for key in study.runs():
         accuracy = found[key.variant][1][key.seed] if key.variant in found else 0.9
         record = planned_record(key, study, final_test_accuracy=accuracy)
-        runs[key] = Run(record, epoch_records(9.0, 2.0), predictions(record))
+        runs[key] = Run(record, epoch_records(9.0, 2.0))
     seconds = {"float32": 2.0} | {name: took for name, (took, _) in found.items()}
     comparison = compare(study, runs, timed(study, seconds, spread=0.01))
     return SimpleNamespace(study=study, runs=[], comparison=comparison)

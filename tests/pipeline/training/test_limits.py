@@ -4,7 +4,7 @@ import os
 import time
 
 import pytest
-from conftest import ENGINE, benchmark, changed, epoch_records, planned_record, predictions, small_study, timed
+from conftest import ENGINE, benchmark, changed, epoch_records, planned_record, small_study, timed
 
 from pipeline.comparison.comparable import check_comparable
 from pipeline.comparison.finished_runs import Run, read_predictions
@@ -47,7 +47,7 @@ def runs(outcome, run_seconds=120.0, max_run_seconds=120.0, **more):
             changes = {"outcome": outcome, "final_test_accuracy": None, "num_epochs": 0, "run_seconds": run_seconds}
             changes, seconds = changes | {"max_run_seconds": max_run_seconds} | more, ()
         record = planned_record(key, **changes)
-        made[key] = Run(record, epoch_records(*seconds), predictions(record))
+        made[key] = Run(record, epoch_records(*seconds))
     return made
 
 
@@ -155,7 +155,7 @@ def test_a_pair_on_different_kernels_says_so():
         record = finished.record
         if key.variant == "mixed":
             record = planned_record(key, environment=record.environment | {"kernels": "oneDNN"})
-        made[key] = Run(record, epoch_records(9.0, 2.0), predictions(record))
+        made[key] = Run(record, epoch_records(9.0, 2.0))
 
     class Results:
         study, comparison, runs = small_study(), compare(small_study(), made, timed(small_study(), {})), ()
