@@ -50,14 +50,12 @@ def test_a_block_has_the_parameters_of_its_layers():
 
 # (filters, kernel, repeats, expansion) of each stage, widened and deepened by hand from the paper's multipliers.
 B0 = [(16, 3, 1, 1), (24, 3, 2, 6), (40, 5, 2, 6), (80, 3, 3, 6), (112, 5, 3, 6), (192, 5, 4, 6), (320, 3, 1, 6)]
-B1 = [(16, 3, 1, 1), (24, 3, 2, 6), (48, 5, 2, 6), (88, 3, 3, 6), (120, 5, 3, 6), (208, 5, 4, 6), (352, 3, 1, 6)]
-B2 = [(16, 3, 1, 1), (32, 3, 3, 6), (48, 5, 3, 6), (96, 3, 4, 6), (136, 5, 4, 6), (232, 5, 5, 6), (384, 3, 2, 6)]
 B3 = [(16, 3, 1, 1), (32, 3, 3, 6), (56, 5, 3, 6), (112, 3, 4, 6), (160, 5, 4, 6), (272, 5, 5, 6), (448, 3, 2, 6)]
 
 
 @pytest.mark.parametrize(
     ("number", "table", "squeeze_excite"),
-    [(0, B0, "textbook"), (0, B0, "transformed"), (1, B1, "transformed"), (2, B2, "textbook"), (3, B3, "transformed")],
+    [(0, B0, "textbook"), (0, B0, "transformed"), (3, B3, "transformed")],
 )
 def test_the_family_has_the_parameters_of_its_layers(number, table, squeeze_excite):
     total, channels = conv(3, 3, 32) + batch_norm(32), 32

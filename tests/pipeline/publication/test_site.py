@@ -19,6 +19,7 @@ from pipeline.publication.archive import unpack
 from pipeline.publication.matrix import Cell, Column, compiled_columns, one_verdict
 from pipeline.publication.published import FILES, read_published
 from pipeline.publication.site import build_site
+from pipeline.report import figures
 
 ATOM = "{http://www.w3.org/2005/Atom}"
 
@@ -44,6 +45,12 @@ def site(three_studies, made_once) -> Path:
     folders = [three_studies / f"study-{index}" for index in (2, 1, 3)]
     published = [read_published(folder) for folder in folders]
     return made_once("site", lambda folder: build_site(published, folder, "https://example.org/mixed/", CLAIMS))
+
+
+@pytest.fixture(autouse=True)
+def quickly(monkeypatch):
+    """Drawing takes nearly all of a site's seconds: the one of the fixture above alone has its charts."""
+    monkeypatch.setattr(figures, "by_campaign", lambda *_: "<svg />")
 
 
 def test_a_site_shows_what_would_turn_its_words(reports, tmp_path):

@@ -10,6 +10,7 @@ from conftest import small_study
 from projects import STUB_ENVIRONMENT, make_stub
 
 from pipeline.reproduction.forecast import Forecast
+from pipeline.reproduction.remedies import remedy
 from pipeline.reproduction.study_progress import QUIET_SECONDS, StudyProgress
 from pipeline.study.schema import RunKey
 
@@ -34,9 +35,6 @@ def study(folder: Path) -> subprocess.CompletedProcess[str]:
     [
         ("exit 2", "Mend what its message above names"),
         ("kill -9 $$", "It was killed, as the system does where memory runs out"),
-        ("kill -6 $$", "The process broke down (Aborted). dvc repro --single-item train tries it by itself"),
-        ("exit 75", "`make repro` goes on after the last whole epoch"),
-        ("exit 1", "Its message is above"),
         ("true", "dvc repro --verbose train says more"),  # which makes nothing that DVC could keep
     ],
 )
@@ -48,11 +46,23 @@ def test_a_stage_that_fails_is_named_with_its_words_and_a_remedy(tmp_path, comma
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("status", [1, 2])
-def test_what_a_stage_says_of_its_own_fault_comes_last(tmp_path, status):
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (-6, "The process broke down (Aborted). dvc repro --single-item train tries it by itself"),
+        (143, "It was told to end (SIGTERM)"),
+        (75, "`make repro` goes on after the last whole epoch"),
+        (1, "Its message is above"),
+    ],
+)
+def test_every_end_of_a_stage_has_a_remedy(status, words):
+    assert remedy(f"failed to reproduce 'train': failed to run: it, exited with {status}", "train").startswith(words)
+
+
+def test_what_a_stage_says_of_its_own_fault_comes_last(tmp_path):
     """A message ends in what to do. Lines before it are passed on as they come."""
     said = "going\\nerror: data/mnist is damaged: it ends early.\\n\\nwhat to do: prepare it again\\n"
-    done = make(tmp_path, f"printf '{said}' >&2; exit {status}")
+    done = make(tmp_path, f"printf '{said}' >&2; exit 2")
     assert "going" in done.stdout.splitlines()
     of_dvc, goes_on, *own = (line for line in done.stderr.splitlines() if not line.startswith("make"))
     assert of_dvc.startswith("error: failed to reproduce 'train': ")
@@ -72,9 +82,8 @@ def test_a_stage_that_is_killed_after_a_message_is_given_the_remedy_for_that(tmp
     [
         (MERGED, "dvc.lock has the marks of a merge in line 1. Take one side whole, git checkout --ours dvc.lock or"),
         ("schema: '2.0'\nstages: [", "git checkout dvc.lock brings back the last one"),
-        ("schema: '2.0'\nstages: 7\n", "git checkout dvc.lock brings back the last one"),
     ],
-    ids=["conflict", "no YAML", "no stages"],
+    ids=["conflict", "no YAML"],
 )
 def test_a_lock_file_that_dvc_cannot_read_is_named(tmp_path, lock, words):
     (tmp_path / "dvc.lock").write_text(lock)
