@@ -60,7 +60,7 @@ _BY_POLICY = {
     "hidden_dtype": Fact("the output of a hidden layer is", str, "under"),
     "softmax_dtype": Fact("a softmax without a dtype of its own returns", str, "under"),
     "default_loss_scale": Fact(
-        "unless asked for, the loss scale is", lambda mode: "absent" if mode == "none" else str(mode), "under"
+        "the loss scale by default is", lambda mode: "absent" if mode == "none" else str(mode), "under"
     ),
 }
 _OF_NO_BENCHMARK = {

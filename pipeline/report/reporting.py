@@ -49,8 +49,8 @@ SECTIONS = ("answer", "judgements", "measurements", "arithmetic", "hardware", "e
 def parts(results: Results) -> Callable[[str], str]:
     """Return a function that gives the HTML of a part of the report: the macro of that name in report/parts.html."""
     environment = template_environment([PARTS], results.study, results.claims)
-    names = {benchmark: benchmark_name(results, benchmark) for benchmark in results.study.benchmarks}
-    short = short_names(results)
+    names = {benchmark: benchmark_name(results.study, benchmark) for benchmark in results.study.benchmarks}
+    short = short_names(results.study)
     module = environment.get_template("parts.html").make_module(
         {
             "study": results.study,
@@ -120,23 +120,26 @@ def _estimate(found: Any, how: str, unit: str = "") -> str:
 
 
 def _prose(study: Study, claims: Claims) -> Callable[[str], Markup]:
-    """Return a filter: names of policies, variants and benchmarks become code, and an interval stays on its line.
+    """Return a filter: keys of benchmarks and variants become words, policies code; a number keeps what belongs to it.
 
-    A name that is a word, as float32 is, becomes code only where it stands alone.
+    A key that is a word, as float32 is, becomes code only where it stands alone.
     """
-    names = {*POLICIES, *study.benchmarks, *study.variants, *claims.benchmarks, *claims.variants}
-    no_words = sorted((name for name in names if not name.isalnum()), key=len, reverse=True)
+    variants = {name: describe_variant(variant) for name, variant in (claims.variants | study.variants).items()}
+    words = dict.fromkeys(claims.benchmarks, "") | short_names(study) | variants | dict.fromkeys(POLICIES, "")
+    no_words = sorted((name for name in words if not name.isalnum()), key=len, reverse=True)
     pattern = re.compile(rf"(?<![\w.])({'|'.join(map(re.escape, no_words))})(?!\w|\.\w)")
+
+    def told(key: str) -> str:
+        return Markup("<code>{}</code>").format(key) if words[key] in ("", key) else words[key]
 
     def prose(text: str) -> Markup:
         whole = re.sub(
-            r"\[[^]]*\]",
-            lambda interval: interval.group().replace(" ", "\N{NO-BREAK SPACE}"),
+            r"\[[^]]*\]|\d (%|(pp|s|ms|MiB)\b)",
+            lambda numbers: numbers.group().replace(" ", "\N{NO-BREAK SPACE}"),
             escape_deceptive(str(text)),
         )
-        parts = ["", whole, ""] if text in names else pattern.split(whole)  # every second one is a name
-        code = Markup("<code>{}</code>")
-        return Markup().join(code.format(part) if index % 2 else part for index, part in enumerate(parts))
+        parts = ["", whole, ""] if text in words else pattern.split(whole)  # every second one is a key
+        return Markup().join(told(part) if index % 2 else part for index, part in enumerate(parts))
 
     return prose
 
@@ -148,6 +151,10 @@ def _benchmark(results: Results, name: str) -> dict[str, Any]:
     first = [row for row in rows if row.is_first]
     runs = [run for row in rows for run in row.runs]
     sentence = advice(results, name)
+    profile = step_profile(results, name)
+    slower = {
+        row.policy for row in first if row.batch_multiplier == 1 and row.pair and (row.pair.speedup.high or 1.0) < 1.0
+    }
     is_completed = any(row.found.completed.count for row in rows)
     return {
         "name": name,
@@ -170,7 +177,8 @@ def _benchmark(results: Results, name: str) -> dict[str, Any]:
         "turns": results.comparison.turns_of(name),
         "target": study.comparison.target_accuracy.get(name),
         "published": [figure for figure in results.claims.figures if figure.benchmark == name],
-        "step_profile": step_profile(results, name),
+        "step_profile": profile,
+        "slowed_by": {policy: kind for policy, kind in profile["tells_most"].items() if policy in slower},
         "deviations": study.deviations.get(name, []),
     }
 

@@ -1,8 +1,8 @@
 """Words that only the report has: what a variant sets, and what a benchmark trains on what."""
 
 from pipeline.numbers import number
-from pipeline.report.results import Compared, Results
 from pipeline.study.benchmark import Dense, Imported, ResNet9
+from pipeline.study.schema import Study
 from pipeline.study.variant import Variant
 
 DATASETS = {
@@ -36,9 +36,9 @@ def describe_multiple(factor: float, what: str) -> str:
     return f"{what} doubled" if factor == 2 else f"{what} × {number(factor)}"
 
 
-def benchmark_name(results: Compared, benchmark: str) -> str:
+def benchmark_name(study: Study, benchmark: str) -> str:
     """Name a benchmark for people, as in "MNIST, dense network of 64 units"."""
-    recipe = results.study.benchmarks[benchmark]
+    recipe = study.benchmarks[benchmark]
     model, dataset = recipe.model, DATASETS.get(recipe.dataset, recipe.dataset)
     if isinstance(model, Dense):
         return f"{dataset}, dense network of {number(model.units)} units"
@@ -52,8 +52,8 @@ def benchmark_name(results: Compared, benchmark: str) -> str:
     return f"{dataset}, EfficientNet-B{model.number}{scaled}"
 
 
-def short_names(results: Results) -> dict[str, str]:
+def short_names(study: Study) -> dict[str, str]:
     """Name each benchmark by its data set alone, unless another one has the same."""
-    names = {benchmark: benchmark_name(results, benchmark) for benchmark in results.study.benchmarks}
+    names = {benchmark: benchmark_name(study, benchmark) for benchmark in study.benchmarks}
     short = {benchmark: name.partition(",")[0] for benchmark, name in names.items()}
     return {each: name if list(short.values()).count(name) == 1 else names[each] for each, name in short.items()}

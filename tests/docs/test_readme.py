@@ -62,7 +62,7 @@ def picture(results: Results) -> str:
     """Return the first two charts of every benchmark's answer as one SVG file."""
     inside, top, right = [], 0.0, 0.0
     for benchmark in results.study.benchmarks:
-        name = benchmark_name(results, benchmark)
+        name = benchmark_name(results.study, benchmark)
         inside.append(f'<text x="0" y="{top + 12:.1f}" font-size="11" fill="currentColor">{name}</text>')
         charts = answer_charts(benchmark, first_rows(results, benchmark), accuracy_curves(results, benchmark))
         left = bottom = 0.0

@@ -183,9 +183,8 @@ def test_seeds_that_are_not_shared_are_told_where_they_part_columns():
 )
 def test_a_benchmark_has_a_name_for_people(model, name):
     study = small_study(benchmarks={"wide": benchmark(8, model=model), "narrow": benchmark(8)})
-    found = SimpleNamespace(study=study)
-    assert benchmark_name(found, "wide") == name
-    assert short_names(found)["wide"] == name  # the other one has the same data
+    assert benchmark_name(study, "wide") == name
+    assert short_names(study)["wide"] == name  # the other one has the same data
 
 
 def test_no_advice_without_times_or_a_candidate():

@@ -54,7 +54,6 @@ def test_the_report_is_one_file_that_loads_nothing(rendered):
         "mixed_bfloat16, batch doubled",
         "1 published claim of 1 source.",
         "Trained and compared, or timed: 1 (1 ",
-        "<b>The source says</b> Wide &amp; mixed is",
         "<b>Asked here</b> the speed of ",
         "<b>Threshold</b> at 1× or above",
         "Every claim",
@@ -169,7 +168,7 @@ def test_a_study_in_which_much_went_wrong_still_renders(copied, monkeypatch, cap
     for text in (
         "3 ran out of memory",
         "0 of 3",
-        "mixed_2x ran out of memory at 3 seeds",
+        "mixed_bfloat16, batch doubled ran out of memory at 3 seeds",
         "seed 1: 1 other process on its GPU",
         "no interval",
         "<td>2,000</td>",
