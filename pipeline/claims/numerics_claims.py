@@ -63,7 +63,7 @@ class TrialClaim(BaseClaim):
 
     @property
     def asked(self) -> tuple[str, str]:
-        trains, seeds = "trains" if self.trains else "fails", "at surely more than half of the seeds"
+        trains, seeds = "trains" if self.trains else "fails", "at more than half of the seeds, by the whole interval"
         return f"at how many seeds {describe_trial(self.trial)} trains", f"{trains} {seeds}"
 
     @property

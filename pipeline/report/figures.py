@@ -58,7 +58,7 @@ def draw_differences(axes: Axes, rows: Sequence[AnswerRow]) -> None:
     margin = next(row.pair.equivalence.margin_pp for row in rows if row.pair)
     names = []
     for place, (row, difference) in enumerate(found):
-        axes.barh(place, 2 * margin, 0.4, left=-margin, color="#009E73", alpha=0.16, linewidth=0)
+        axes.barh(place, 2 * margin, 0.4, left=-margin, color="#009E73", alpha=0.25, linewidth=0)
         axes.vlines(0.0, place - 0.2, place + 0.2, color=INK, linewidth=1)
         colour, name, marker = POLICY_COLOURS[row.policy], row.words, "o"
         if difference.low95 is not None and difference.high95 is not None:

@@ -130,11 +130,14 @@ def _prose(study: Study, claims: Claims) -> Callable[[str], Markup]:
     pattern = re.compile(rf"(?<![\w.])({'|'.join(map(re.escape, no_words))})(?!\w|\.\w)")
 
     def told(key: str) -> str:
-        return Markup("<code>{}</code>").format(key) if words[key] in ("", key) else words[key]
+        name, _, further = words[key].partition(", ")
+        if name in ("", key) and not further:
+            return Markup("<code>{}</code>").format(key)
+        return f"{name} ({further})" if further else name
 
     def prose(text: str) -> Markup:
         whole = re.sub(
-            r"\[[^]]*\]|\d (%|(pp|s|ms|MiB)\b)",
+            r"\[[^]]*\]( %)?|\d (%|(pp|s|ms|MiB)\b)",
             lambda numbers: numbers.group().replace(" ", "\N{NO-BREAK SPACE}"),
             escape_deceptive(str(text)),
         )

@@ -119,7 +119,7 @@ def test_a_link_to_something_folded_opens_it(written_out, tmp_path):
         ("cell.textContent = 'weights_ratio.cifar100_efficientnet_b0_'.repeat(2); cell.style.overflowWrap = 'normal'",
          "wide", "weights_ratio"),
         ("document.querySelector('h2').style.marginBottom = '-3em'", "overlaps", "MNIST, dense"),
-        ("document.querySelector('details td').style = 'position: relative; top: -2.5em'", "overlaps", "outcome"),
+        ("document.querySelector('details td').style = 'position: relative; top: -2.5em'", "overlaps", "speed on"),
         ("document.querySelector('h1').style.whiteSpace = 'nowrap'", "wide", "Does 16-bit"),
         ("document.querySelector('.advice').style = 'overflow: hidden; white-space: nowrap'", "wide", "Nothing"),
     ],

@@ -168,7 +168,7 @@ def test_a_study_in_which_much_went_wrong_still_renders(copied, monkeypatch, cap
     for text in (
         "3 ran out of memory",
         "0 of 3",
-        "mixed_bfloat16, batch doubled ran out of memory at 3 seeds",
+        "mixed_bfloat16 (batch doubled) ran out of memory at 3 seeds",
         "seed 1: 1 other process on its GPU",
         "no interval",
         "<td>2,000</td>",
