@@ -181,6 +181,17 @@ def rendered(made_once: MakeOnce) -> Path:
 
 
 @pytest.fixture(scope="session")
+def crate(rendered: Path, made_once: MakeOnce) -> Path:
+    """The archive of that study."""
+    from pipeline.publication.publishing import publish
+    from pipeline.report.results import load_results
+
+    return (
+        made_once("crate", lambda folder: publish(load_results(rendered), rendered, folder / "crate.zip")) / "crate.zip"
+    )
+
+
+@pytest.fixture(scope="session")
 def written_out(made_once: MakeOnce) -> Path:
     """Results of the project's own study and claims, whose texts are as long as they get, without a report."""
     from reports import prepare_quick, stage

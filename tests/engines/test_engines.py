@@ -123,3 +123,17 @@ def test_an_engine_that_is_not_installed_is_named():
     assert done.stderr.splitlines()[-1].endswith(
         InputError.__name__ + ": engine: jax is not installed here; `make help` says how to set up another."
     )
+
+
+SPARED = """
+import sys
+import pipeline.engine
+spared = {"IPython", "jax", "matplotlib", "pandas", "pyarrow"}
+assert not spared & sys.modules.keys(), spared & sys.modules.keys()
+import keras, pandas
+assert keras.ops.convert_to_numpy(keras.ops.add(1, 1)) == pandas.Series([1, 1]).sum()
+"""
+
+
+def test_tensorflow_is_loaded_without_what_no_run_needs_and_the_rest_can_still_be_imported():
+    start("tensorflow", "-c", SPARED)

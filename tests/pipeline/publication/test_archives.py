@@ -30,11 +30,8 @@ def study(rendered, tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def contents(study) -> archives.Contents:
-    archive = publish(load_results(study), study, study / "results" / "crate.zip")
-    found = contents_of(archive)
-    archive.unlink()
-    return found
+def contents(crate) -> archives.Contents:
+    return contents_of(crate)
 
 
 @pytest.fixture
