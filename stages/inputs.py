@@ -91,12 +91,13 @@ def describe(study: Study, name: str) -> dict[Path, dict[str, Any]]:
         | {"variants": variants}
         | everywhere,
     }
-    runs = set(study.runs())
     for variant in study.variants:  # with what the study leaves out, because DVC's matrix is a full product
         for seed in study.seeds:
             key = RunKey(name, variant, seed)
-            said = _about(f"the study leaves {key.directory} out; it is trained once it no longer does")
-            if key in runs:
+            if why := study.why_left_out(key):
+                said = _about(f"the study leaves {key.directory} out; it is trained once it no longer does")
+                said |= {"left_out": why}
+            else:
                 said = _about(f"all that decides {key.directory}; a change trains it anew")
                 said |= {"seed": seed, "variant": variants[variant]} | everywhere
             files[INPUTS / f"{key.directory}.json"] = said

@@ -5,12 +5,37 @@ import time
 PROCESS_STARTED = time.perf_counter()  # before the imports, which are part of what a run costs
 
 import argparse  # noqa: E402
+import json  # noqa: E402
 import os  # noqa: E402
 import signal  # noqa: E402
 import sys  # noqa: E402
 import threading  # noqa: E402
 from multiprocessing.connection import Connection  # noqa: E402
 from pathlib import Path  # noqa: E402
+
+parser = argparse.ArgumentParser(prog="python -m stages.train", description=__doc__)
+parser.add_argument("--benchmark", required=True, help="a benchmark of params.yaml")
+parser.add_argument("--variant", required=True, help="a variant of params.yaml")
+parser.add_argument("--seed", required=True, type=int, help="a seed of params.yaml")
+
+
+def is_left_out(arguments: argparse.Namespace) -> bool:
+    """Return whether the study leaves this run out, by what DVC had written of it; then say why.
+
+    DVC's matrix is a full product. What the other imports take is most of what such a combination costs.
+    """
+    directory = Path("runs", arguments.benchmark, arguments.variant, f"seed-{arguments.seed}")
+    inputs = Path("inputs", f"{directory}.json")
+    why = json.loads(inputs.read_text(encoding="utf-8")).get("left_out") if inputs.exists() else None
+    if why:
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / "left_out.txt").write_text(f"{why}\n", encoding="utf-8")
+        print(why)
+    return bool(why)
+
+
+if __name__ == "__main__" and is_left_out(parser.parse_args()):
+    sys.exit()
 
 from pipeline.errors import InputError  # noqa: E402
 from pipeline.machine import warm  # noqa: E402
@@ -32,16 +57,8 @@ def main(arguments: argparse.Namespace) -> None:
     ):
         if name not in known:
             raise InputError(f"--{field}: must be one of {', '.join(map(str, known))}. Received: {name}")
-    if key not in study.runs():
-        # DVC's matrix is a full product; a combination the study leaves out ends here, at no cost.
-        key.directory.mkdir(parents=True, exist_ok=True)
-        text = f"variants.{key.variant}.benchmarks does not name {key.benchmark}: nothing to run.\n"
-        if key.variant in study.variants_of(key.benchmark):
-            text = f"num_seeds or num_seeds_by_variant leaves out seed {key.seed}: nothing to run.\n"
-        (key.directory / "left_out.txt").write_text(text, encoding="utf-8")
-        print(text, end="")
-        return
-
+    if why := study.why_left_out(key):
+        raise InputError(f"{key.directory}: {why}")
     installed = installed_runtime()
     if installed not in (None, study.runtime):
         raise InputError(f"runtime: the study wants {study.runtime}, and the packages here are those of {installed}.")
@@ -86,8 +103,4 @@ def tell(record: RunRecord) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="python -m stages.train", description=__doc__)
-    parser.add_argument("--benchmark", required=True, help="a benchmark of params.yaml")
-    parser.add_argument("--variant", required=True, help="a variant of params.yaml")
-    parser.add_argument("--seed", required=True, type=int, help="a seed of params.yaml")
     run(main, parser)

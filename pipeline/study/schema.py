@@ -255,6 +255,14 @@ class Study(Section):
             if seed in self.seeds_of(benchmark, variant)
         ]
 
+    def why_left_out(self, key: RunKey) -> str | None:
+        """Say why a run of this benchmark, variant and seed is not one of the study's; return None where it is."""
+        if key.variant not in self.variants_of(key.benchmark):
+            return f"variants.{key.variant}.benchmarks does not name {key.benchmark}: nothing to run."
+        if key.seed not in self.seeds_of(key.benchmark, key.variant):
+            return f"num_seeds or num_seeds_by_variant leaves out seed {key.seed}: nothing to run."
+        return None
+
 
 def load_study(path: Path = PARAMS) -> Study:
     """Return the validated study in `path`. Raise `InputError` that lists all faults."""

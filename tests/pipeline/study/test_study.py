@@ -1,4 +1,5 @@
 import argparse
+import json
 import os
 import re
 import shutil
@@ -622,10 +623,17 @@ def test_train_refuses_a_run_outside_the_study(tmp_path):
     assert "--variant: must be one of float32, float32_2x," in done.stderr
 
 
-def test_a_combination_the_study_leaves_out_costs_nothing(tmp_path):
+def test_a_combination_the_study_leaves_out_ends_at_once(tmp_path):
+    """DVC has its inputs written, which say so; by hand there are none, and it is refused."""
     (tmp_path / "params.yaml").write_text((REPOSITORY / "params.yaml").read_text())
+    run = Path("runs", "cifar100_efficientnet_b0", "mixed_bfloat16", "seed-0")
     arguments = ["--benchmark", "cifar100_efficientnet_b0", "--variant", "mixed_bfloat16", "--seed", "0"]
     done = stage(tmp_path, "stages.train", *arguments)
-    assert done.returncode == 0
-    folder = tmp_path / "runs" / "cifar100_efficientnet_b0" / "mixed_bfloat16" / "seed-0"
-    assert [path.name for path in folder.iterdir()] == ["left_out.txt"]
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "does not name cifar100_efficientnet_b0: nothing to run." in done.stderr
+    inputs = tmp_path / "inputs" / f"{run}.json"
+    inputs.parent.mkdir(parents=True)
+    inputs.write_text(json.dumps({"left_out": "nothing to run."}))
+    done = stage(tmp_path, "stages.train", *arguments)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "nothing to run.\n", "")
+    assert [path.name for path in (tmp_path / run).iterdir()] == ["left_out.txt"]
