@@ -104,9 +104,7 @@ def _verdict(beside: Beside, asked: Question) -> str:
 
 
 def _failures(row: Row) -> str:
-    kinds = listed(
-        f"{count} {'without a number' if how == 'no number' else how}" for how, count in row.failures.items()
-    )
+    kinds = listed(f"{count} {how}" for how, count in row.failures.items())
     low, high = 100 * row.failed.low, 100 * row.failed.high
     share = estimate(100 * row.failed.count / row.failed.total, low, high, ".0f", " %")
     return f"{row.variant}: {row.failed.count} of {row.failed.total} runs failed ({kinds}): {share}."
@@ -118,7 +116,7 @@ def _candidate(name: str, beside: Beside, asked: Question) -> Candidate:
     sentences = _what_changes(beside)
     if beside.test.detectable_margin_pp:
         shown = digits(beside.test.detectable_margin_pp)
-        sentences.insert(0, f"If nothing differed, as many seeds would show it, 4 times in 5, at a margin of {shown}.")
+        sentences.insert(0, f"Without any difference, this many seeds would show a margin of {shown} in 4 of 5 tries.")
     return Candidate(name, _verdict(beside, asked), _COLOURS[beside.test.outcome], means, sentences)
 
 
