@@ -63,7 +63,10 @@ class TrialClaim(BaseClaim):
 
     @property
     def asked(self) -> tuple[str, str]:
-        trains, seeds = "trains" if self.trains else "fails", "at more than half of the seeds, by the whole interval"
+        trains, seeds = (
+            "trains" if self.trains else "fails",
+            "at more than half of the seeds: the whole interval lies there",
+        )
         return f"at how many seeds {describe_trial(self.trial)} trains", f"{trains} {seeds}"
 
     @property

@@ -71,7 +71,10 @@ class SpeedupClaim(PairClaim, ThresholdClaim):
             found = Assessment("inconclusive", by_chance, measured)
         elif speedup.low is not None and found.verdict == "inconclusive" and _is_out_of_reach(threshold, pair):
             days, size = 100 * math.expm1(reach(pair.between_sittings)), 100 * abs(threshold.limit - 1)
-            beyond = f"out of reach of one machine: days differ by up to {days:.0f} %, and the claim is of {size:.0f} %"
+            beyond = (
+                f"out of reach of one machine: the interval of other days is ±{days:.0f} % or wider, "
+                f"and the claim is of {size:.0f} %"
+            )
             found = found._replace(reason=beyond)
         return found._replace(reason=found.reason + failed_runs(pair) + describe_kernels(pair))
 

@@ -72,7 +72,7 @@ def test_speed(threshold, low, high, verdict):
     assert judgement.verdict == verdict
 
 
-OUT_OF_REACH = "out of reach of one machine: days differ by up to 16 %, and the claim is of"
+OUT_OF_REACH = "out of reach of one machine: the interval of other days is ±16 % or wider, and the claim is of"
 
 
 @pytest.mark.parametrize(
@@ -82,13 +82,13 @@ OUT_OF_REACH = "out of reach of one machine: days differ by up to 16 %, and the 
             {"at_least": 1.05},
             0.95,
             1.2,
-            "out of reach of one machine: days differ by up to 16 %, and the claim is of 5 %",
+            "out of reach of one machine: the interval of other days is ±16 % or wider, and the claim is of 5 %",
         ),
         (
             {"at_most": 1.01},
             0.9,
             1.2,
-            "out of reach of one machine: days differ by up to 16 %, and the claim is of 1 %",
+            "out of reach of one machine: the interval of other days is ±16 % or wider, and the claim is of 1 %",
         ),
         ({"at_least": 1.05}, 1.06, 1.3, "the whole interval lies at 1.05× or above"),
         ({"at_least": 1.2}, 0.95, 1.3, "the interval reaches from below 1.2× to above it"),
