@@ -14,7 +14,7 @@ from pipeline.compiled.sources import describe_recipes, recipes_digest
 from pipeline.errors import InputError
 from pipeline.files.untrusted import Remedy, Untrusted, damaged, excerpt, read_json
 from pipeline.machine.hardware import Hardware, hardware_of
-from pipeline.numerics.facts import LATER, POLICIES, facts_of
+from pipeline.numerics.facts import NOT_EVERYWHERE, POLICIES, facts_of
 from pipeline.records.environment import StableEnvironment
 from pipeline.records.measured import Share
 from pipeline.records.planned import Count
@@ -76,7 +76,7 @@ def read_numerics(study: Study, root: Path = Path()) -> dict[str, Any]:
     if odd := (numerics.models.keys() | numerics.gradients.keys()) - study.benchmarks.keys():
         raise damaged_result("numerics.json", f"params.yaml has no benchmark {excerpt(min(odd))!r}", root)
     # Of a benchmark that did not fit into memory nothing is known.
-    wanted = facts_of(name for name in study.benchmarks if name in numerics.gradients).keys() - LATER
+    wanted = facts_of(name for name in study.benchmarks if name in numerics.gradients).keys() - NOT_EVERYWHERE
     lacking = wanted - numerics.facts.keys()
     for name, model in numerics.models.items():
         lacking |= {f"models.{name}.sizes.{policy}" for policy in POLICIES if policy not in model.sizes}

@@ -50,8 +50,7 @@ _ACCUMULATION = {
     for dtype in TYPES
     if dtype != "float32"
 }
-# A study of an earlier version lacks these, and one of `numerics: facts` the last.
-LATER = frozenset(_ACCUMULATION) | {"notebook_split.same_after_restart"}
+NOT_EVERYWHERE = frozenset({"notebook_split.same_after_restart"})  # a study of `numerics: facts` lacks it
 _BY_POLICY = {
     "compute_dtype": Fact("the arithmetic is", lambda dtype: f"in {dtype}", "under"),
     "variable_dtype": Fact("variables are kept", lambda dtype: f"in {dtype}", "under"),
