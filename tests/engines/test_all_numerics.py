@@ -20,6 +20,7 @@ def test_numerics_writes_exactly_what_claims_may_ask_for(workspace):
     assert done.returncode == 0, done.stderr
     found = json.loads((workspace / "results" / "numerics.json").read_text())
     assert set(found["facts"]) == facts_of(study.benchmarks).keys()
+    assert found["facts"]["notebook_split.same_after_restart"]
     assert set(found["samples"]) == sample_names(study.benchmarks)
     assert set(found["models"]) == set(found["gradients"]) == set(study.benchmarks)
     assert [trial["name"] for trial in found["trials"]] == [trial.name for trial in TRIALS]

@@ -112,7 +112,7 @@ def test_the_split_of_the_notebook_keeps_nothing_apart():
 
 
 def test_another_process_makes_the_split_of_the_same_seed_and_of_no_other(monkeypatch):
-    """The seed is changed in this process alone; tests/integration finds that the same seed makes the same split."""
+    """The seed is changed in this process alone; tests/engines finds that the same seed makes the same split."""
     monkeypatch.setattr(notebook_split, "SEED", 43)
     assert not notebook_split.same_after_restart()
 
