@@ -29,6 +29,8 @@ endif
 
 export PATH := $(abspath $(BIN)):$(PATH)
 export PYTHONPATH := $(CURDIR)
+# Once, for all processes: where PYTHONDONTWRITEBYTECODE is set, each would compile what it imports, for four seconds.
+export UV_COMPILE_BYTECODE := 1
 ifeq ($(ENGINE),cuda)
 # Where the loader finds the CUDA libraries of .venv, looked for at each command: a command before may install them.
 SPACE := $() $()
