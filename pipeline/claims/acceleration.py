@@ -72,6 +72,8 @@ def speed(policy: str, tf32: bool, hardware: Hardware) -> Speed:
         return device.float16
     if compute == "bfloat16":
         return device.bfloat16
+    if compute == "float8":
+        return "in hardware" if (hardware.compute_capability or 0) >= 8.9 else "emulated"
     if not tf32:
         return "in hardware"
     return device.bfloat16 if hardware.kind == "tpu" else device.tf32  # what float32 products round to there

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple, get_args
 from pipeline.numbers import listed, number
 from pipeline.study.variant import PolicyName
 
-POLICIES: tuple[PolicyName, ...] = get_args(PolicyName)
+POLICIES: tuple[PolicyName, ...] = tuple(policy for policy in get_args(PolicyName) if policy != "float8")
 TYPES = ("float32", "float16", "bfloat16")
 TWICE = (64, 4096)  # widths of the dense model, of which twice as many units are counted
 Value = float | int | str | bool

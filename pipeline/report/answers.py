@@ -16,7 +16,7 @@ from pipeline.numbers import digits
 from pipeline.report.results import Compared, Results
 from pipeline.report.words import describe_variant
 from pipeline.statistics.equivalence import margin_means_something
-from pipeline.study.variant import USUAL_POLICIES
+from pipeline.study.variant import expected_dtypes
 
 OPEN = "not answered by this study"
 # Published studies, under docs/reports, that judge the accuracy of a benchmark with many seeds far from chance.
@@ -79,7 +79,8 @@ def answers(results: Compared, benchmark: str) -> list[AnswerRow]:
             words="control: " * (name in results.study.comparison.must_differ) + describe_variant(variant),
             policy=variant.policy,
             batch_multiplier=variant.batch_multiplier,
-            is_first=name == baseline or (variant.is_plain(results.study.engine) and variant.policy in USUAL_POLICIES),
+            is_first=name == baseline
+            or (variant.is_plain(results.study.engine) and expected_dtypes(variant.policy).variable == "float32"),
             found=results.comparison.variant(benchmark, name),
             pair=results.comparison.find(benchmark, name),
             runs=[run for run in results.runs if (run["benchmark"], run["variant"]) == (benchmark, name)],

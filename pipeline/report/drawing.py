@@ -21,6 +21,7 @@ POLICY_COLOURS = {
     "mixed_bfloat16": "#009E73",
     "float16": "#CC79A7",
     "bfloat16": "#E69F00",
+    "float8": "#56B4E9",
 }
 INK = "#010203"  # stands for the page's text colour, which replaces it in the SVG
 # A page shows charts at their own size, 12 pixels a letter, on a phone as on a wide window.

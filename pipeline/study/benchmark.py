@@ -139,6 +139,8 @@ class Benchmark(Section):
                     f"batch_size: {self.batch_size} × {variant.batch_multiplier} of variant {name} is more than the "
                     f"{self.split.num_train_examples} training examples."
                 )
+            if variant.policy == "float8" and self.model.name in ("efficientnet", "resnet9"):
+                yield f"model: {name} has float8, which dense layers alone compute in. Name its `benchmarks`."
         by_xla = engine == "tensorflow" and any(variant.jit_compile for variant in variants.values())
         if by_xla and any(each.name == "random_translation" for each in self.augmentation):
             yield "augmentation: random_translation can't be compiled with XLA on TensorFlow, as a variant is."

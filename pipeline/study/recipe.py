@@ -54,11 +54,15 @@ class RandomFlip(Section):
 
 
 class RandomTranslation(Section):
-    """By up to these shares of height and width; what comes in is a mirror image."""
+    """By up to these shares of height and width; what comes in is a mirror image.
+
+    `nearest` moves by whole pixels, and `bilinear` blurs an image that is moved by a part of one.
+    """
 
     name: Literal["random_translation"]
     height_factor: PositiveShare
     width_factor: PositiveShare
+    interpolation: Literal["bilinear", "nearest"] = "bilinear"
 
 
 Augmentation = Annotated[RandomFlip | RandomTranslation, Field(discriminator="name")]

@@ -2,13 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
 from pipeline.study.configuration import MAX_ENTRIES, Name, PositiveFloat, PositiveInt, Section, unknown_name
 
-PolicyName = Literal["float32", "float16", "bfloat16", "mixed_float16", "mixed_bfloat16"]
+PolicyName = Literal["float32", "float16", "bfloat16", "mixed_float16", "mixed_bfloat16", "float8"]
 
 
 class Dtypes(NamedTuple):
@@ -18,15 +18,16 @@ class Dtypes(NamedTuple):
 
 
 def expected_dtypes(policy: str) -> Dtypes:
-    """Return the dtypes of a model under `policy` whose output layer is float32."""
+    """Return the dtypes of a model under `policy` whose output layer is float32.
+
+    Under `float8`, which is Keras's `float8_from_mixed_bfloat16`, dense layers multiply 8-bit floats, e4m3 forward and
+    e5m2 backward, at scales that follow the largest values of the steps before.
+    """
     compute = policy.removeprefix("mixed_")
-    return Dtypes(compute, "float32" if policy.startswith("mixed_") else compute, "float32")
+    return Dtypes(compute, compute if policy in ("float16", "bfloat16") else "float32", "float32")
 
 
-# Those whose weights are float32: what people train with, and what a study of one's own model tries.
-USUAL_POLICIES: tuple[PolicyName, ...] = tuple(
-    policy for policy in get_args(PolicyName) if expected_dtypes(policy).variable == "float32"
-)
+USUAL_POLICIES: tuple[PolicyName, ...] = ("float32", "mixed_float16", "mixed_bfloat16")
 
 
 class Dynamic(Section):

@@ -17,13 +17,16 @@ from pipeline.study.recipe import RESERVED_ARGUMENTS
 from pipeline.study.variant import Variant, expected_dtypes
 from pipeline.training.precision import scaled
 
+IN_8_BITS = (keras.layers.Dense, keras.layers.EinsumDense)  # those that Keras has a float8 of
+
 
 def build_model(
     benchmark: Benchmark, policy: str, num_classes: int, num_channels: int, seed: int
 ) -> tuple[keras.Model, str]:
     """Return the benchmark's model under `policy`, and the SHA-256 of its initial weights in float32.
 
-    The weights depend on the seed alone: a model whose variables are 16 bits wide gets the float32 ones, rounded.
+    The weights depend on the seed alone: a model whose variables are 16 bits wide gets the float32 ones, rounded. The
+    scales of `float8` are not among them.
     """
 
     def build(policy: str) -> keras.Model:
@@ -35,11 +38,13 @@ def build_model(
         finally:
             keras.config.set_dtype_policy(previous)
 
-    model = build(policy)
+    model = build("mixed_bfloat16" if policy == "float8" else policy)
     reference = model if expected_dtypes(policy).variable == "float32" else build("float32")
     weights = reference.get_weights()
     if reference is not model:
         model.set_weights(weights)
+    if policy == "float8":
+        model.quantize("float8", filters=lambda layer: isinstance(layer, IN_8_BITS))
     return model, weights_digest(weights)
 
 

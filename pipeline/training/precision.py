@@ -17,7 +17,9 @@ def observed_dtypes(model: keras.Model, output_dtype: str) -> Dtypes:
     """
     layers = list(_layers_with_weights(model))
     return Dtypes(
-        compute="+".join(sorted({str(layer.compute_dtype) for layer in layers})),
+        compute="+".join(
+            sorted({getattr(layer, "quantization_mode", None) or layer.compute_dtype for layer in layers})
+        ),
         variable="+".join(sorted({str(weight.dtype) for layer in layers for weight in layer.trainable_weights})),
         output=output_dtype,
     )

@@ -24,6 +24,7 @@ def test_jax_passes_the_tests_of_training_and_numerics():
             "dtypes_under",
             "random_state",
             "planted_fault",
+            "float8",
         ),
     ]
     files = [
@@ -31,6 +32,7 @@ def test_jax_passes_the_tests_of_training_and_numerics():
         "tests/pipeline/numerics/test_numerics.py",
         "tests/pipeline/training/test_checkpoint.py",
         "tests/pipeline/health/test_health.py",
+        "tests/pipeline/training/test_precision.py",
     ]
     done = start("jax", "-m", "pytest", "-q", "-p", "no:cacheprovider", *files, "-k", " or ".join(chosen))
     assert " passed" in done.stdout

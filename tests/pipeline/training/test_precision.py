@@ -1,9 +1,14 @@
 import keras
 import numpy as np
 import pytest
+from conftest import ENGINE, benchmark
 
-from pipeline.study.variant import Dtypes, expected_dtypes
-from pipeline.training.precision import observed_dtypes
+from pipeline.study.benchmark import Benchmark
+from pipeline.study.variant import Dtypes, Variant, expected_dtypes
+from pipeline.training import building
+from pipeline.training.precision import check_model, observed_dtypes
+
+KERAS = {"float8": "float8_from_mixed_bfloat16"}  # policies whose name is another in Keras
 
 
 @pytest.mark.parametrize(
@@ -14,12 +19,17 @@ from pipeline.training.precision import observed_dtypes
         ("mixed_bfloat16", Dtypes("bfloat16", "float32", "float32")),
         ("float16", Dtypes("float16", "float16", "float32")),
         ("bfloat16", Dtypes("bfloat16", "bfloat16", "float32")),
+        ("float8", Dtypes("float8", "float32", "float32")),
     ],
 )
 def test_a_policy_names_its_dtypes_and_a_model_has_them(policy, expected):
     assert expected_dtypes(policy) == expected
     model = keras.Sequential(
-        [keras.Input((4,)), keras.layers.Dense(3, dtype=policy), keras.layers.Activation("softmax", dtype="float32")]
+        [
+            keras.Input((4,)),
+            keras.layers.Dense(3, dtype=KERAS.get(policy, policy)),
+            keras.layers.Activation("softmax", dtype="float32"),
+        ]
     )
     assert observed_dtypes(model, str(model.predict(np.ones((1, 4)), verbose=0).dtype)) == expected
 
@@ -28,3 +38,47 @@ def test_a_nested_layer_that_ignores_the_policy_is_seen():
     inner = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3, dtype="float32")])
     model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(4, dtype="mixed_float16"), inner])
     assert observed_dtypes(model, "float32").compute == "float16+float32"
+
+
+def trained(policy, num_steps=20):
+    """Weights of a dense network in float32, its probabilities before training and the loss after each step."""
+    recipe = Benchmark.model_validate(benchmark(units=32))
+    model, digest = building.build_model(recipe, policy, 10, 1, seed=5)
+    building.compile_model(model, recipe, Variant(policy=policy, batch_multiplier=1, jit_compile=ENGINE == "jax"))
+    images = np.random.default_rng(0).integers(0, 256, (16, 8, 8, 1)).astype(np.uint8)
+    probabilities = model.predict(images, verbose=0)
+    check_model("mine", recipe, policy, observed_dtypes(model, str(probabilities.dtype)), probabilities)
+    return digest, probabilities, [model.train_on_batch(images, np.arange(16) % 10)[0] for _ in range(num_steps)], model
+
+
+def test_float8_starts_from_the_same_weights_computes_dense_layers_in_8_bits_and_learns():
+    digest, probabilities, losses, model = trained("float8")
+    same, exact, exact_losses, _ = trained("float32")
+    assert digest == same
+    assert losses[-1] < 0.9 * losses[0]
+    assert losses[-1] == pytest.approx(exact_losses[-1], rel=0.05)
+    assert 1e-4 < np.abs(probabilities - exact).max() < 0.05  # e4m3 has three bits after the point
+    dense = [layer for layer in model._flatten_layers() if isinstance(layer, keras.layers.Dense)]
+    assert len(dense) == 3
+    for layer in dense:  # scales follow the largest values seen
+        assert all(float(np.asarray(scale)) != 1.0 for scale in (layer.inputs_scale, layer.outputs_grad_scale))
+
+
+def test_values_of_float8_are_of_e4m3_forward():
+    """A product of one input and one weight: both are rounded to four significant bits, at a scale of one at first."""
+    layer = keras.layers.Dense(1, use_bias=False, kernel_initializer="ones", dtype="float32")
+    model = keras.Sequential([keras.Input((1,)), layer])
+    model.quantize("float8", filters=lambda each: each is layer)
+    values = np.array([[1.0], [1.1], [1.18], [300.0], [447.0], [2.0**-9], [2.0**-11]], np.float32)
+    expected = [1.0, 1.125, 1.125, 288.0, 448.0, 2.0**-9, 0.0]
+    assert model.predict(values, verbose=0).ravel().tolist() == expected
+
+
+def test_float8_is_refused_at_the_door_where_a_network_has_convolutions():
+    recipe = benchmark(units=8) | {"model": {"name": "resnet9", "width": 4, "source": "pipeline/models/resnet9.py"}}
+    faults = list(
+        Benchmark.model_validate(recipe).faults(
+            "tensorflow", 1, {"eight": Variant(policy="float8", batch_multiplier=1)}
+        )
+    )
+    assert faults == ["model: eight has float8, which dense layers alone compute in. Name its `benchmarks`."]
