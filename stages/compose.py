@@ -24,7 +24,7 @@ from stages import run
 
 CONF = Path("conf")
 QUICK, SIZED = ["profile=quick"], ["profile=quick", "size=accelerator"]
-SMALL = ("quick", "seeds")  # which have no smaller size
+HAVE_SMALL = ("evening", "paper", "paper_jax", "tpu")
 FULL_SCALE = {"cuda": "paper", "cuda-jax": "paper_jax", "tpu": "tpu"}  # profiles, by the packages that train them
 
 
@@ -76,8 +76,8 @@ def _compose(settings: list[str], path: Path) -> None:
         field, _, value = setting.partition("=")
         if field == "profile" and value not in profiles:
             raise InputError(f"PROFILE is one of {', '.join(profiles)}. Received: {value}")
-    if "size=small" in settings and not {f"profile={name}" for name in profiles if name not in SMALL} & set(settings):
-        raise InputError("quick and seeds are small as they are: leave out SMALL=1, or name another PROFILE")
+    if "size=small" in settings and not {f"profile={name}" for name in HAVE_SMALL} & set(settings):
+        raise InputError(f"SMALL=1 is for {', '.join(HAVE_SMALL)}: leave it out, or name one of them as PROFILE")
     try:
         with initialize_config_dir(str(CONF.absolute()), version_base=None):
             composed = compose("config", settings)

@@ -118,6 +118,17 @@ def test_augmentation_changes_images_in_training_alone_and_keeps_their_range(aug
     assert augmented.max() <= 1 + 1e-6
 
 
+def test_a_translation_by_nearest_pixels_moves_values_and_makes_no_new_ones():
+    shift = {"name": "random_translation", "height_factor": 0.25, "width_factor": 0.25, "interpolation": "nearest"}
+    images = np.random.default_rng(0).integers(0, 256, (6, 8, 8, 1)).astype(np.uint8)
+    model = models.build(recipe(augmentation=[shift]), 10, 1, seed=3)
+    until = keras.Model(model.inputs, model.get_layer("random_translation").output)
+    moved = np.rint(255 * keras.ops.convert_to_numpy(until([images], training=True))).astype(int)
+    assert (moved != images).any()
+    for before, after in zip(images, moved, strict=True):
+        assert set(after.ravel().tolist()) <= set(before.ravel().tolist())
+
+
 def weights_after_steps(seed: int, **changes) -> list[np.ndarray]:
     model = compiled(seed=seed, **changes)
     images = np.random.default_rng(0).integers(0, 256, (16, 8, 8, 1)).astype(np.uint8)

@@ -23,7 +23,7 @@ from pipeline.study.configuration import validate
 from pipeline.study.schema import RunKey, Study, load_study
 from pipeline.study.variant import Dynamic, Fixed
 from stages import check
-from stages.compose import SMALL
+from stages.compose import HAVE_SMALL
 
 
 def quick() -> dict:
@@ -49,7 +49,7 @@ def test_every_profile_is_a_valid_study(profile):
     assert study.profile == profile
 
 
-@pytest.mark.parametrize("profile", [name for name in PROFILES if name not in SMALL])
+@pytest.mark.parametrize("profile", HAVE_SMALL)
 def test_every_profile_in_small_keeps_all_but_its_numbers(profile):
     """The same models, images, variants and loops: a typo in any of them shows in the first minutes."""
     whole, small = (validate(Study, composed(f"profile={profile}", *more), profile) for more in ((), ("size=small",)))
