@@ -2,10 +2,9 @@
 
 import re
 import signal
-from pathlib import Path
 
 AGAIN = "then `make repro` goes on from there: what is finished stays."
-LOCK = Path("dvc.lock")
+LOCK = "dvc.lock"
 _EXITED = re.compile(r"exited with (-?\d+)")
 
 
@@ -17,11 +16,6 @@ def exit_status(words: str) -> int | None:
 
 def remedy(words: str, stage: str | None) -> str:
     """Return what to do, given DVC's own `words`, and the stage that failed where it was one."""
-    if marks := conflict_marks(LOCK):
-        return (
-            f"{LOCK} has the marks of a merge in line {marks[0]}. Take one side whole, git checkout --ours {LOCK} or "
-            f"--theirs, or remove the file: finished runs are found in DVC's cache; {AGAIN}"
-        )
     status = exit_status(words)
     if stage and status is not None:
         return _of_a_stage(stage, status)
@@ -35,21 +29,9 @@ def remedy(words: str, stage: str | None) -> str:
         return f"Another DVC command works in this folder. Wait until it has ended, or end it; {AGAIN}"
     if "is not a git repository" in words:
         return f"DVC works in a git repository. Clone this project with git, or run: git init; {AGAIN}"
-    if str(LOCK) in words:
-        return (
-            f"git checkout {LOCK} brings back the last one. Or remove it: finished runs are found in DVC's cache; "
-            + AGAIN
-        )
+    if LOCK in words:
+        return f"Remove {LOCK}: finished runs are found in DVC's cache; {AGAIN}"
     return f"dvc repro --verbose {stage or ''}".rstrip() + f" says more. Mend what it names; {AGAIN}"
-
-
-def conflict_marks(path: Path) -> list[int]:
-    """Return the lines of `path`, from 1, that git wrote between the sides of a conflict."""
-    try:
-        lines = path.read_bytes().splitlines()
-    except OSError:
-        return []
-    return [number for number, line in enumerate(lines, 1) if line.startswith((b"<<<<<<<", b">>>>>>>"))]
 
 
 def _of_a_stage(stage: str, status: int) -> str:

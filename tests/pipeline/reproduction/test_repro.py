@@ -80,8 +80,8 @@ def test_a_stage_that_is_killed_after_a_message_is_given_the_remedy_for_that(tmp
 @pytest.mark.parametrize(
     ("lock", "words"),
     [
-        (MERGED, "dvc.lock has the marks of a merge in line 1. Take one side whole, git checkout --ours dvc.lock or"),
-        ("schema: '2.0'\nstages: [", "git checkout dvc.lock brings back the last one"),
+        (MERGED, "Remove dvc.lock: finished runs are found in DVC's cache"),
+        ("schema: '2.0'\nstages: [", "Remove dvc.lock: finished runs are found in DVC's cache"),
     ],
     ids=["conflict", "no YAML"],
 )
