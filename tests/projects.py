@@ -44,7 +44,7 @@ def make_project(folder: Path, study: dict, *profiles: dict, without: tuple[str,
     copy_tree(folder, without=without)
     (folder / "conf" / "base.yaml").write_text(yaml.safe_dump(study))
     for profile in profiles:
-        text = "# @package _global_\n" + yaml.safe_dump(profile)
+        text = "# @package _global_\ndefaults: [/base@_global_, _self_]\n" + yaml.safe_dump(profile)
         (folder / "conf" / "profile" / f"{profile['profile']}.yaml").write_text(text)
     (folder / "params.yaml").write_text(yaml.safe_dump(study | profiles[0]))
     git(folder, "init", "--quiet", "--initial-branch=main")
