@@ -43,9 +43,7 @@ def test_a_hundred_runs_from_submission_to_report(tmp_path, capsys):
     assert "is complete" in again.stdout
     with capsys.disabled():
         print(f"\nclone, data, inputs and submission: {submitted - started:.0f} s")
-        print(
-            f"all jobs, two at a time: {trained - submitted:.0f} s; the first run begins after {first - submitted:.0f} s"
-        )
+        print(f"all jobs, two at a time: {trained - submitted:.0f} s; the first run after {first - submitted:.0f} s")
         print(f"of them in the processes of runs: {inside:.0f} s, {inside / len(records):.1f} s a run")
         print(f"collecting, comparing, judging, report: {collected - trained:.0f} s")
         print(f"the same command, when all is there: {time.time() - collected:.0f} s")
