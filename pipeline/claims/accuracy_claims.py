@@ -1,17 +1,15 @@
 """Claims about what training reaches: the accuracy of a variant beside another's, and a value of one published run."""
 
 import math
-from collections.abc import Mapping
-from typing import Literal
+from typing import ClassVar, Literal
 
-from pipeline.claims.claim import Assessment, EvidenceKind, Judge, PairClaim, VariantClaim, Verdict
+from pipeline.claims.claim import Assessment, Judge, Judges, PairClaim, ThresholdClaim, VariantClaim, Verdict
 from pipeline.claims.evidence import Evidence
-from pipeline.claims.thresholds import ThresholdClaim
 from pipeline.claims.wording import count_seeds, describe_difference, describe_plan, failed_runs, plain
 from pipeline.comparison.schema import Comparison, Pair
 from pipeline.statistics.equivalence import margin_means_something
 from pipeline.statistics.intervals import MIN_SEEDS, Interval, Mean, proportion
-from pipeline.study.configuration import Name, PositiveFloat
+from pipeline.study.configuration import PositiveFloat
 
 _MUCH = 10  # times the tolerance: an interval so wide excludes little
 
@@ -20,14 +18,13 @@ class AccuracyClaim(PairClaim):
     """`candidate` and `baseline`, by default the study's, reach the same test accuracy."""
 
     kind: Literal["same_accuracy"]
-    baseline: Name | None = None
 
     @property
     def asked(self) -> tuple[str, str]:
         return f"test accuracy of {self.beside_words}, seed by seed", "equivalent within the study's margin"
 
     @property
-    def judges(self) -> Mapping[EvidenceKind, Judge]:
+    def judges(self) -> Judges:
         more = "More seeds: make plan says how many would likely decide, or that no number would."
         return {"measured": Judge(self._measured, more)}
 
@@ -61,10 +58,8 @@ def judge_equivalence(comparison: Comparison, pair: Pair) -> tuple[Verdict, str]
     if test.is_decided:
         return "reproduced", f"{test.outcome} within {margin} (TOST {_p_value(test.p_value_holm)}{holm})"
     if test.spread_pp is None:
-        return (
-            "inconclusive",
-            f"no interval from {count_seeds(pair.num_seeds)} that both completed, {MIN_SEEDS} are needed",
-        )
+        few = count_seeds(pair.num_seeds)
+        return "inconclusive", f"no interval from {few} that both completed, {MIN_SEEDS} are needed"
     if test.p_value is None:
         return "inconclusive", "they differ by the same at every seed, which gives no test"
     if test.outcome == "different":
@@ -93,7 +88,7 @@ class ValueClaim(VariantClaim):
         return what, f"within {self.value:g} ± {self.tolerance:g} (95 %)"
 
     @property
-    def judges(self) -> Mapping[EvidenceKind, Judge]:
+    def judges(self) -> Judges:
         more = "More seeds, unless runs themselves differ by more than the tolerance."
         return {"measured": Judge(self._measured, more)}
 
@@ -102,7 +97,7 @@ class ValueClaim(VariantClaim):
 
         The wider the interval of noisy runs, the less it says: it lies neither inside of the tolerance nor outside.
         """
-        statistics = evidence.comparison.variant(self.benchmark, self.candidate)
+        statistics = self.statistics(evidence)
         statistic: Mean = getattr(statistics, self.quantity)
         if statistic.mean is None:
             return Assessment("inconclusive", "no run completed", None)
@@ -122,32 +117,32 @@ class ValueClaim(VariantClaim):
             return Assessment("reproduced", f"one more run would give {near} (95 %)", measured)
         if more.low > high or more.high < low:
             return Assessment("not reproduced", f"one more run would not give {near} (95 %)", measured)
-        told = f"one more run may give {near}, or not"
-        if more.high - more.low > _MUCH * self.tolerance:
-            told = f"runs differ too much: one more may give {near}, or much else"
-        return Assessment("inconclusive", told, measured)
+        much = f"runs differ too much: one more may give {near}, or much else"
+        is_wide = more.high - more.low > _MUCH * self.tolerance
+        return Assessment("inconclusive", much if is_wide else f"one more run may give {near}, or not", measured)
 
 
 class LateSkipsClaim(VariantClaim, ThresholdClaim):
     """Of the steps after the first epoch, the loss scale skips at most so many percent."""
 
+    unit: ClassVar[str] = " %"
     kind: Literal["late_skips"]
 
     @property
     def asked(self) -> tuple[str, str]:
         what = f"the share of steps after the first epoch that runs of {self.candidate} in {self.benchmark} skip"
-        return what, self.threshold(" %").words
+        return what, self.threshold.words
 
     @property
-    def judges(self) -> Mapping[EvidenceKind, Judge]:
+    def judges(self) -> Judges:
         return {"measured": Judge(self._measured, "More steps: more epochs, or more seeds.")}
 
     def _measured(self, evidence: Evidence) -> Assessment:
-        skips = evidence.comparison.variant(self.benchmark, self.candidate).late_skips
+        skips = self.statistics(evidence).late_skips
         if skips is None:
             return Assessment("inconclusive", "no run has a second epoch and says how many steps it skipped", None)
         low, high = 100 * skips.low, 100 * skips.high
         measured = (
             f"{skips.count:,} of {skips.total:,} steps after the first epoch are skipped [{low:.2g}, {high:.2g}] %"
         )
-        return self.threshold(" %").judge(low, high, measured, is_ratio=False)
+        return self.threshold.judge(low, high, measured)

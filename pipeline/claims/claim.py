@@ -1,19 +1,20 @@
-"""Say what every claim has: its words, what it needs, and its judges."""
+"""Say what every claim has: its words, what it needs, its threshold, and its judges."""
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from pipeline.claims.acceleration import device_of
 from pipeline.claims.evidence import Evidence
-from pipeline.comparison.schema import Pair
+from pipeline.comparison.schema import Pair, VariantStatistics
 from pipeline.machine.hardware import Hardware
 from pipeline.numbers import listed
 from pipeline.numerics.facts import Value
 from pipeline.study.configuration import Name, PositiveFloat, Section
 from pipeline.study.schema import Study
+from pipeline.study.variant import Variant
 
 DEFAULT = "default"  # as a baseline: float32 as the device computes it where nobody asks for more
 # Where the device computes float32 with less precision unless it is asked for more: the variant that does.
@@ -51,32 +52,34 @@ EvidenceKind = Literal["measured", "compiled", "counted"]
 
 
 class Assessment(NamedTuple):
-    """Hold a judge's verdict, its reason, and what was found in words."""
+    """Hold a verdict, its reason, and what was found in words.
+
+    `evidence` is the kind that it rests on, None where it decides nothing; `would_change` what would decide instead.
+    """
 
     verdict: Verdict
     reason: str
-    measured: str | None
+    measured: str | None = None
+    evidence: EvidenceKind | None = None
+    would_change: str | None = None
 
 
-class NotTestable(NamedTuple):
-    """Say why the evidence has nothing to say about a claim, and what would make it testable.
-
-    The verdict is "not this recipe" where the evidence is of another recipe than the source's.
-    """
-
-    reason: str
-    remedy: str
-    verdict: Verdict = "not testable here"
+class NotTestableError(Exception):
+    """Say, in two arguments, why the evidence has nothing to say about a claim, and what would make it testable."""
 
 
 class Judge(NamedTuple):
     """Judge a claim by one kind of evidence. `more` is what would decide where that kind leaves it open.
 
-    `ask` takes an `Evidence`; one that asks compilers reads nothing of it but `compiled`, `recipes` and `variants`.
+    `ask` takes an `Evidence`, and raises `NotTestableError` where that says nothing; a judge that asks compilers reads
+    nothing of it but `compiled`, `recipes` and `variants`.
     """
 
-    ask: Callable[[Any], Assessment | NotTestable]
+    ask: Callable[[Any], Assessment]
     more: str
+
+
+Judges = Mapping[EvidenceKind, Judge]
 
 
 class Needs(Section):
@@ -101,19 +104,19 @@ class Needs(Section):
         wanted, here = HARDWARE[self.hardware], hardware.kind == self.hardware
         if self.hardware == "intel_cpu":
             here = hardware.kind == "cpu" and "intel" in hardware.name.lower()
-        capability, memory = hardware.compute_capability or 0, hardware.memory_bytes
-        if self.min_compute_capability:
-            wanted += f" of compute capability ≥ {self.min_compute_capability:.1f}"
-            here = here and capability >= self.min_compute_capability
-        if self.max_compute_capability:
-            wanted += f" of compute capability ≤ {self.max_compute_capability:.1f}"
-            here = here and 0 < capability <= self.max_compute_capability
-        limits = {"at least": self.min_memory_gb, "at most": self.max_memory_gb}
-        if sizes := [f"{word} {size:.0f} GB" for word, size in limits.items() if size]:
-            wanted += f" with {listed(sizes)}"
-            low, high = (self.min_memory_gb or 0.0) * 1e9, (self.max_memory_gb or math.inf) * 1e9
-            here = here and memory is not None and low <= memory <= high
+        capabilities = {"≥": self.min_compute_capability, "≤": self.max_compute_capability}
+        sizes = {"at least": self.min_memory_gb, "at most": self.max_memory_gb}
+        wanted += "".join(f" of compute capability {sign} {limit:.1f}" for sign, limit in capabilities.items() if limit)
+        if told := [f"{word} {limit:.0f} GB" for word, limit in sizes.items() if limit]:
+            wanted += f" with {listed(told)}"
+        memory_gb = hardware.memory_bytes and hardware.memory_bytes / 1e9
+        here = here and _lies(hardware.compute_capability, *capabilities.values()) and _lies(memory_gb, *sizes.values())
         return "" if here else wanted
+
+
+def _lies(value: float | None, low: float | None, high: float | None) -> bool:
+    """Tell whether a value lies between limits; where there are any, an unknown one does not."""
+    return low is high is None or (value is not None and (low or 0.0) <= value <= (high or math.inf))
 
 
 class BaseClaim(Section):
@@ -136,48 +139,9 @@ class BaseClaim(Section):
         return "", ""
 
     @property
-    def judges(self) -> Mapping[EvidenceKind, Judge]:
+    def judges(self) -> Judges:
         """Return the judges by the kind of evidence they ask, in that order: the first that can decide does."""
         return {}
-
-
-class VariantClaim(BaseClaim):
-    """A claim about the runs of one variant."""
-
-    benchmark: Name
-    candidate: Name
-
-    def variants_in(self, _study: Study, _hardware: Hardware) -> list[str]:
-        """Name the variants that a study has to run, the baseline first where there is one."""
-        return [self.candidate]
-
-
-class PairClaim(VariantClaim):
-    """A claim about a variant beside a baseline, by default the study's."""
-
-    def variants_in(self, study: Study, hardware: Hardware) -> list[str]:
-        """Name the variants. The default is float32 as `hardware` computes it where nobody asks for more.
-
-        TensorFlow, since 2.4, multiplies in TF32 where the GPU has it; a TPU multiplies in bfloat16.
-        """
-        baseline = getattr(self, "baseline", None) or study.comparison.baseline
-        if baseline == DEFAULT:
-            is_wide = hardware.kind != "tpu" and device_of(hardware).tf32 != "in hardware"
-            baseline = study.comparison.baseline if is_wide else DEFAULTS[hardware.kind]
-        return [baseline, self.candidate]
-
-    @property
-    def beside_words(self) -> str:
-        """Name both variants, as in "mixed_float16 beside float32 in mnist_dense"."""
-        baseline = getattr(self, "baseline", None) or "float32"
-        default = "float32 as the device computes it by default"
-        return f"{self.candidate} beside {default if baseline == DEFAULT else baseline} in {self.benchmark}"
-
-    def pair(self, evidence: Evidence) -> Pair:
-        """Return the pair, which guards have found to be there."""
-        names = (self.benchmark, *self.variants_in(evidence.study, evidence.hardware))
-        pairs = evidence.comparison.pairs
-        return next(pair for pair in pairs if (pair.benchmark, pair.baseline, pair.candidate) == names)
 
 
 class UntestedClaim(BaseClaim):
@@ -186,3 +150,125 @@ class UntestedClaim(BaseClaim):
     kind: Literal["untested"]
     reason: str
     testable_by: str
+
+
+class Threshold(NamedTuple):
+    """Hold the least or the most that something measured is said to be."""
+
+    limit: float
+    is_least: bool
+    unit: str = "×"
+
+    def holds(self, value: float) -> bool:
+        return value >= self.limit if self.is_least else value <= self.limit
+
+    @property
+    def words(self) -> str:
+        """Say where a value that holds lies, as in "at 2× or above"."""
+        return f"at {self.limit:g}{self.unit} or {'above' if self.is_least else 'below'}"
+
+    def judge(
+        self, low: float | None, high: float | None, measured: str, lack: str = "", has_direction: bool = False
+    ) -> Assessment:
+        """Compare an interval with the threshold; `lack` says why there is none.
+
+        A ratio that has a direction and misses the threshold, but lies on the right side of 1, has the direction alone.
+        """
+        if low is None or high is None:
+            return Assessment("inconclusive", lack, measured)
+        limit, low_holds, high_holds = f"{self.limit:g}{self.unit}", self.holds(low), self.holds(high)
+        where = "it lies" if low == high else "the whole interval lies"
+        if low_holds and high_holds:
+            return Assessment("reproduced", f"{where} {self.words}", measured)
+        if low_holds or high_holds:
+            return Assessment("inconclusive", f"the interval reaches from below {limit} to above it", measured)
+        right, wrong = ("above", "below") if self.is_least else ("below", "above")
+        if has_direction and (low > 1 if self.is_least else high < 1):
+            return Assessment("in direction only", f"{where} {right} 1 and {wrong} {limit}", measured)
+        return Assessment("not reproduced", f"{where} {wrong} {limit}", measured)
+
+
+class ThresholdClaim(BaseClaim):
+    """Something measured, in `unit`, is at least or at most so much."""
+
+    unit: ClassVar[str] = "×"
+    at_least: PositiveFloat | None = None
+    at_most: PositiveFloat | None = None
+
+    @model_validator(mode="after")
+    def _one_threshold(self) -> Self:
+        if (self.at_least is None) == (self.at_most is None):
+            raise ValueError(f"claims ({self.id}): give one threshold, at_least or at_most.")
+        return self
+
+    @property
+    def threshold(self) -> Threshold:
+        return Threshold(self.at_least or self.at_most or 0.0, self.at_least is not None, self.unit)
+
+
+class VariantClaim(BaseClaim):
+    """A claim about the runs of one variant."""
+
+    benchmark: Name
+    candidate: Name
+
+    def statistics(self, evidence: Evidence) -> VariantStatistics:
+        """Return those of the candidate.
+
+        Raises:
+            NotTestableError: the study does not run it, or means something else by its name.
+        """
+        check_variant(evidence.variants, evidence.study, self.benchmark, self.candidate)
+        return evidence.comparison.variant(self.benchmark, self.candidate)
+
+
+class PairClaim(VariantClaim):
+    """A claim about a variant beside a baseline, by default the study's."""
+
+    baseline: Name | None = None
+
+    @property
+    def beside_words(self) -> str:
+        """Name both variants, as in "mixed_float16 beside float32 in mnist_dense"."""
+        baseline = "float32 as the device computes it by default" if self.baseline == DEFAULT else self.baseline
+        return f"{self.candidate} beside {baseline or 'float32'} in {self.benchmark}"
+
+    def pair(self, evidence: Evidence) -> Pair:
+        """Return the candidate beside the baseline; the default is float32 where nobody asks the device for more.
+
+        TensorFlow, since 2.4, multiplies in TF32 where the GPU has it; a TPU multiplies in bfloat16.
+
+        Raises:
+            NotTestableError: the study does not run both, or compare them, or means something else by a name.
+        """
+        baseline, hardware = self.baseline or evidence.study.comparison.baseline, evidence.hardware
+        if baseline == DEFAULT:
+            is_wide = hardware.kind != "tpu" and device_of(hardware).tf32 != "in hardware"
+            baseline = evidence.study.comparison.baseline if is_wide else DEFAULTS[hardware.kind]
+        for name in (baseline, self.candidate):
+            check_variant(evidence.variants, evidence.study, self.benchmark, name)
+        if pair := evidence.comparison.find(self.benchmark, self.candidate, baseline):
+            return pair
+        raise NotTestableError(
+            f"the study does not compare {self.candidate} with {baseline}",
+            f"A study that names {baseline} and {self.candidate} as a further pair.",
+        )
+
+
+def check_variant(meant: Mapping[str, Variant], study: Study, benchmark: str, name: str) -> None:
+    """Raise `NotTestableError` where `study` does not run a variant, or means else by its name than is `meant`."""
+    if remedy := study_to_run(study, benchmark, name):
+        raise NotTestableError(f"the study does not run {name} on {benchmark}", remedy)
+    # JAX compiles every step with XLA: there the choice is none.
+    aside = {"benchmarks", "jit_compile"} if study.engine == "jax" else {"benchmarks"}
+    if name not in meant or study.variants[name].model_dump(exclude=aside) != meant[name].model_dump(exclude=aside):
+        raise NotTestableError(
+            f"by {name} this study means something else than the claim",
+            f"A study whose {name} is that of the variants in the file of claims.",
+        )
+
+
+def study_to_run(study: Study, benchmark: str, name: str) -> str:
+    """Say which study runs a variant on a benchmark, where this one does not."""
+    runs = benchmark in study.benchmarks and name in study.variants_of(benchmark)
+    return "" if runs else f"A study that runs {name} on {benchmark}."

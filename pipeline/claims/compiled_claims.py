@@ -1,29 +1,45 @@
-"""Judge claims by what the compilers of other hardware said of the sources' steps. Time is never judged by them."""
+"""Claims that compilers judge too: memory, how runs end, and products that are rounded.
 
-from collections.abc import Callable, Mapping
+They are asked about the steps of the sources, for hardware that need not be here. Time is never judged by them.
+"""
+
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from pipeline.claims.claim import (
     Assessment,
     BaseClaim,
-    EvidenceKind,
     Judge,
-    NotTestable,
+    Judges,
+    NotTestableError,
+    PairClaim,
+    ThresholdClaim,
+    VariantClaim,
     Verdict,
     profile_command,
 )
 from pipeline.claims.evidence import Evidence
-from pipeline.compiled.answers import rounded_to_16_bits
+from pipeline.claims.wording import OUTCOMES, count_seeds, describe_ratio, failed_runs
+from pipeline.compiled.answers import NUMBERS, memory_ratio, rounded_to_16_bits, step_fits
 from pipeline.compiled.schema import CompiledTarget
 from pipeline.compiled.targets import TARGETS
 from pipeline.machine.hardware import Hardware
-from pipeline.study.configuration import Name
+from pipeline.records.schema import Outcome
+from pipeline.statistics.intervals import MIN_SEEDS
+from pipeline.study.configuration import Name, PositiveFloat
 from pipeline.study.variant import Variant
 
 KEEPS_MORE = "compiled by XLA; the source ran TensorFlow without it, which is another program and keeps more alive"
 SAME_COMPILER = "compiled by XLA, as every program for a TPU is"
 LEANER = "as compiled here it fits, and the source's program may not have"
 MAKE_COMPILED = "Its compiler, which needs no such device: make compiled."
+# What an outcome contradicts: a run that diverged found its memory, and one that was ended for its time tells nothing.
+CONTRARY = {
+    "completed": ("out_of_memory",),
+    "diverged": ("completed",),
+    "out_of_memory": ("completed", "diverged"),
+    "too_slow": ("completed",),
+}
 
 
 class Step(NamedTuple):
@@ -34,45 +50,40 @@ class Step(NamedTuple):
     batch_size: int
 
 
-def find_step(benchmark: str, name: str, variant: Variant, evidence: Evidence) -> Step | NotTestable:
-    """Return the step by which the variant of this name trains."""
+def find_step(benchmark: str, name: str, variant: Variant, evidence: Evidence) -> Step:
+    """Return the step by which the variant of this name trains. Raise `NotTestableError` where none is compiled."""
     if not variant.model_copy(update={"tf32": False, "jit_compile": False}).is_plain("tensorflow"):
-        return NotTestable(f"no step of {name} is compiled", "A variant that differs in policy alone.")
+        raise NotTestableError(f"no step of {name} is compiled", "A variant that differs in policy alone.")
     if benchmark not in evidence.recipes:
-        return NotTestable(f"no step of {benchmark} is compiled", MAKE_COMPILED)
+        raise NotTestableError(f"no step of {benchmark} is compiled", MAKE_COMPILED)
     by_default = variant.policy == "float32" and variant.tf32
     batch_size = variant.batch_multiplier * int(evidence.recipes[benchmark]["batch_size"])
     return Step(benchmark, "float32_default" if by_default else variant.policy, batch_size)
 
 
-def runs_decide(claim: BaseClaim) -> str:
-    """Say which runs decide where compilers leave it open."""
-    return f"Runs on such hardware: {profile_command('tpu' if claim.needs.hardware == 'tpu' else 'paper')}."
-
-
-class Finding(NamedTuple):
-    """Hold the verdict by one target's compiler, and in words what it said."""
-
-    verdict: Verdict
-    words: str
+# The verdict by one target's compiler, and in words what it said; None where it does not tell.
+Finding = tuple[Verdict, str] | None
 
 
 def judge_targets(
-    claim: BaseClaim, evidence: Evidence, what: str, note: str, ask: Callable[[CompiledTarget], Finding | None]
-) -> Assessment | NotTestable:
+    claim: BaseClaim, evidence: Evidence, what: str, note: str, ask: Callable[[CompiledTarget], Finding]
+) -> Assessment:
     """Return the verdict that all targets share; of more and less of the same direction, the less; else inconclusive.
 
     Args:
         what: the claim, as a sentence.
         note: what stands between the compiler's answer and the source's run.
-        ask: returns what one target's compiler says; None where it does not tell.
+        ask: returns what one target's compiler says.
+
+    Raises:
+        NotTestableError: none tells.
     """
     chosen = [made for made in evidence.compiled if not claim.needs.lacking(_hardware(made))]
     found = {made.title: finding for made in chosen if (finding := ask(made))}
     if not found:
         wanted = claim.needs.lacking(Hardware("cpu", "")) or "any accelerator"
-        return NotTestable(f"nothing that tells was compiled for {wanted}", MAKE_COMPILED)
-    verdicts = [finding.verdict for finding in found.values()]
+        raise NotTestableError(f"nothing that tells was compiled for {wanted}", MAKE_COMPILED)
+    verdicts = [verdict for verdict, _ in found.values()]
     different, holding = set(verdicts), verdicts.count("reproduced")
     verdict: Verdict = verdicts[0] if len(different) == 1 else "inconclusive"
     if different == {"reproduced", "in direction only"}:
@@ -84,8 +95,8 @@ def judge_targets(
     else:
         reason = what if holding else f"it is not so that {what}"
     titles: dict[str, list[str]] = {}
-    for title, finding in found.items():
-        titles.setdefault(finding.words, []).append(title)
+    for title, (_, words) in found.items():
+        titles.setdefault(words, []).append(title)
     measured = "; ".join(f"{' · '.join(of_these)}: {words}" for words, of_these in titles.items())
     return Assessment(verdict, f"{reason} ({note})", measured)
 
@@ -99,6 +110,103 @@ def _hardware(made: CompiledTarget) -> Hardware:
     return Hardware("nvidia_gpu", made.title, major + minor / 10, made.memory_bytes)
 
 
+def _compilers(claim: BaseClaim, ask: Callable[[Evidence], Assessment]) -> Judge:
+    """Return the judge that asks compilers. Where they leave it open, runs decide."""
+    runs = profile_command("tpu" if claim.needs.hardware == "tpu" else "paper")
+    return Judge(ask, f"Runs on such hardware: {runs}.")
+
+
+class MemoryClaim(PairClaim, ThresholdClaim):
+    """The peak memory of `candidate` is at most so many times that of the study's baseline, at the batch of each."""
+
+    kind: Literal["memory"]
+    baseline: None = None
+    at_most: PositiveFloat
+
+    @property
+    def asked(self) -> tuple[str, str]:
+        return f"the peak memory of {self.beside_words}", self.threshold.words
+
+    @property
+    def judges(self) -> Judges:
+        return {"measured": Judge(self._measured, "More seeds."), "compiled": _compilers(self, self._compiled)}
+
+    def _measured(self, evidence: Evidence) -> Assessment:
+        pair = self.pair(evidence)
+        ratio = pair.memory_ratio
+        lack = f"no interval: {count_seeds(pair.num_seeds)} that both completed, {MIN_SEEDS} are needed"
+        measured = describe_ratio(ratio, f"the peak memory of {pair.baseline}")
+        found = self.threshold.judge(ratio.low, ratio.high, measured, lack, has_direction=True)
+        return found._replace(reason=found.reason + failed_runs(pair))
+
+    def _compiled(self, evidence: Evidence) -> Assessment:
+        variant = evidence.variants[self.candidate]
+        step = find_step(self.benchmark, self.candidate, variant, evidence)
+        baseline_batch_size = step.batch_size // variant.batch_multiplier
+
+        def ask(made: CompiledTarget) -> Finding:
+            ratio = memory_ratio(made, *step, baseline_batch_size)
+            if ratio is None:
+                return None
+            less: Verdict = "in direction only" if ratio < 1 else "not reproduced"
+            return "reproduced" if ratio <= self.at_most else less, f"{ratio:.2f}×"
+
+        batches = f" at batch {step.batch_size:,}" if variant.batch_multiplier != 1 else ""
+        baseline = "strict float32" + (f" at {baseline_batch_size:,}" if batches else "")
+        what = f"a compiled step{batches} takes at most {self.at_most:g} times the memory of {baseline}"
+        return judge_targets(self, evidence, what, KEEPS_MORE, ask)
+
+
+class OutcomeClaim(VariantClaim):
+    """Every run of `candidate` ends so."""
+
+    kind: Literal["outcome"]
+    outcome: Outcome
+
+    @property
+    def asked(self) -> tuple[str, str]:
+        return f"how runs of {self.candidate} in {self.benchmark} end", f"each of them {OUTCOMES[self.outcome]}"
+
+    @property
+    def judges(self) -> Judges:
+        """Return the judges. Compilers tell what fits; how else runs end, only running them tells."""
+        measured = Judge(self._measured, "Runs that all end alike.")
+        if self.outcome not in ("completed", "out_of_memory"):
+            return {"measured": measured}
+        return {"measured": measured, "compiled": _compilers(self, self._compiled)}
+
+    def _measured(self, evidence: Evidence) -> Assessment:
+        """Judge how runs ended. One that was ended for its time tells neither; one that diverged found its memory."""
+        outcomes = self.statistics(evidence).outcomes
+        total, count = sum(outcomes.values()), outcomes.get(self.outcome, 0)
+        others = [f"; {number} {OUTCOMES[ended]}" for ended, number in outcomes.items() if ended != self.outcome]
+        measured = f"{count} of {total} runs of {self.candidate} {OUTCOMES[self.outcome]}" + "".join(others)
+        if count == total:
+            return Assessment("reproduced", "all ended so", measured)
+        if all(ended in CONTRARY[self.outcome] for ended in outcomes):
+            return Assessment("not reproduced", "none ended so", measured)
+        return Assessment("inconclusive", "some did, not all" if count else "how they ended does not tell", measured)
+
+    def _compiled(self, evidence: Evidence) -> Assessment:
+        """Judge by the memory of a step.
+
+        A step compiled by XLA that does not fit tells that one which keeps more alive would not either. One that fits
+        tells only where XLA compiled the source's step too: for a TPU.
+        """
+        step = find_step(self.benchmark, self.candidate, evidence.variants[self.candidate], evidence)
+        is_to_fit, is_leaner = self.outcome == "completed", self.needs.hardware != "tpu"
+
+        def ask(made: CompiledTarget) -> Finding:
+            fits = step_fits(made, *step)
+            if fits is None:
+                return None
+            verdict: Verdict = "reproduced" if fits == is_to_fit else "not reproduced"
+            return "inconclusive" if fits and is_leaner else verdict, "fits" if fits else "does not fit"
+
+        what = f"{NUMBERS[step.numbers]} at batch {step.batch_size:,} {'fits' if is_to_fit else 'does not fit'}"
+        return judge_targets(self, evidence, what, KEEPS_MORE if is_leaner else SAME_COMPILER, ask)
+
+
 class RoundingClaim(BaseClaim):
     """At default precision, every float32 product of a step of `benchmark` takes an operand in bfloat16."""
 
@@ -110,26 +218,22 @@ class RoundingClaim(BaseClaim):
         return f"the float32 products of a compiled step of {self.benchmark}", "each has an operand in bfloat16"
 
     @property
-    def judges(self) -> Mapping[EvidenceKind, Judge]:
+    def judges(self) -> Judges:
         return {"compiled": Judge(self._compiled, "Compilers that agree.")}
 
-    def _compiled(self, evidence: Evidence) -> Assessment | NotTestable:
+    def _compiled(self, evidence: Evidence) -> Assessment:
         by_default = Variant(policy="float32", batch_multiplier=1, tf32=True)
         step = find_step(self.benchmark, "float32", by_default, evidence)
-        if isinstance(step, NotTestable):
-            return step
 
-        def ask(made: CompiledTarget) -> Finding | None:
+        def ask(made: CompiledTarget) -> Finding:
             program = made.find(*step)
             if made.kind != "tpu" or not program or not program.memory:
                 return None
             rounded, count = rounded_to_16_bits(program)
             if not count:
                 return None  # none of none proves nothing
-            verdict: Verdict = (
-                "reproduced" if rounded == count else "in direction only" if rounded else "not reproduced"
-            )
-            return Finding(verdict, f"{rounded} of {count} products")
+            some: Verdict = "in direction only" if rounded else "not reproduced"
+            return "reproduced" if rounded == count else some, f"{rounded} of {count} products"
 
         what = "every float32 product has an operand that the compiler keeps in bfloat16"
         return judge_targets(self, evidence, what, SAME_COMPILER, ask)

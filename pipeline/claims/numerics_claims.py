@@ -1,15 +1,14 @@
 """Claims about 16-bit arithmetic, which the numerics stage tries: facts, trials of optimizers, and experiments."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from statistics import fmean
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pipeline.claims.claim import Assessment, BaseClaim, EvidenceKind, Judge, NotTestable
+from pipeline.claims.claim import Assessment, BaseClaim, Judge, Judges, NotTestableError, Threshold, ThresholdClaim
 from pipeline.claims.evidence import Evidence
-from pipeline.claims.thresholds import Threshold, ThresholdClaim
-from pipeline.claims.wording import describe_sample, describe_trial
+from pipeline.claims.wording import describe_sample, describe_trial, name_sample
 from pipeline.numerics.facts import SAMPLES, SHORTFALL, Value, describe_facts, facts_of, is_measured
 from pipeline.statistics.equivalence import margin_means_something
 from pipeline.statistics.intervals import mean, proportion
@@ -30,15 +29,15 @@ class FactClaim(BaseClaim):
         return f"whether {describe_facts(self.quantities)}", "exactly so"
 
     @property
-    def judges(self) -> Mapping[EvidenceKind, Judge]:
+    def judges(self) -> Judges:
         """Return one judge. Where training steps decide all that is claimed it is measured, else counted."""
-        evidence: EvidenceKind = "measured" if all(map(is_measured, self.quantities)) else "counted"
-        return {evidence: Judge(self._ask, NUMERICS)}
+        judge = Judge(self._ask, NUMERICS)
+        return {"measured": judge} if all(map(is_measured, self.quantities)) else {"counted": judge}
 
-    def _ask(self, evidence: Evidence) -> Assessment | NotTestable:
+    def _ask(self, evidence: Evidence) -> Assessment:
         facts = evidence.numerics["facts"]
         if unknown := {name: value for name, value in self.quantities.items() if name not in facts}:
-            return NotTestable(f"this study did not look whether {describe_facts(unknown)}", NUMERICS)
+            raise NotTestableError(f"this study did not look whether {describe_facts(unknown)}", NUMERICS)
         measured = describe_facts({name: facts[name] for name in self.quantities})
         wrong = {name: value for name, value in self.quantities.items() if _plain(facts[name]) != _plain(value)}
         if wrong:
@@ -63,20 +62,18 @@ class TrialClaim(BaseClaim):
 
     @property
     def asked(self) -> tuple[str, str]:
-        trains, seeds = (
-            "trains" if self.trains else "fails",
-            "at more than half of the seeds: the whole interval lies there",
-        )
+        trains = "trains" if self.trains else "fails"
+        seeds = "at more than half of the seeds: the whole interval lies there"
         return f"at how many seeds {describe_trial(self.trial)} trains", f"{trains} {seeds}"
 
     @property
-    def judges(self) -> Mapping[EvidenceKind, Judge]:
+    def judges(self) -> Judges:
         return {"measured": Judge(self._measured, MORE)}
 
-    def _measured(self, evidence: Evidence) -> Assessment | NotTestable:
+    def _measured(self, evidence: Evidence) -> Assessment:
         trial = next((trial for trial in evidence.numerics["trials"] if trial["name"] == self.trial), None)
         if trial is None:
-            return NotTestable("this study did not try it", TRIED)
+            raise NotTestableError("this study did not try it", TRIED)
         share, float32 = proportion(trial["num_trained"], trial["num_trials"]), fmean(trial["float32_accuracies"])
         reached = f"it reaches {_percent(trial['accuracies'])}, float32 {_percent(trial['float32_accuracies'])}"
         measured = f"{describe_trial(self.trial)} trains at {share.count} of {share.total} seeds: {reached}"
@@ -84,7 +81,7 @@ class TrialClaim(BaseClaim):
             little = f"float32 itself reaches {float32:.1%}: to be within {100 * SHORTFALL:g} pp of it shows little"
             return Assessment("inconclusive", little, measured)
         threshold = Threshold(50, is_least=self.trains, unit=" % of seeds")
-        return threshold.judge(100 * share.low, 100 * share.high, measured, is_ratio=False)
+        return threshold.judge(100 * share.low, 100 * share.high, measured)
 
 
 def _percent(accuracies: Sequence[float]) -> str:
@@ -104,47 +101,43 @@ class SampleClaim(ThresholdClaim):
         return self.sample.partition(".")[0] not in SAMPLES
 
     @property
-    def asked(self) -> tuple[str, str]:
-        if self.is_counted:
-            return f"how many {facts_of(())[self.sample].subject} …", self.threshold("").words
-        family, _, benchmark = self.sample.partition(".")
-        where = f" in {benchmark}" if benchmark else ""
-        return SAMPLES[family][0] + where, self._in_units().words
-
-    def _in_units(self) -> Threshold:
-        _, unit = SAMPLES[self.sample.partition(".")[0]]
-        threshold = self.threshold(unit)
-        return threshold._replace(unit=unit.removesuffix("s")) if threshold.limit == 1 else threshold
+    def threshold(self) -> Threshold:
+        unit = "" if self.is_counted else SAMPLES[self.sample.partition(".")[0]][1]
+        threshold = super().threshold
+        return threshold._replace(unit=unit.removesuffix("s") if threshold.limit == 1 else unit)
 
     @property
-    def judges(self) -> Mapping[EvidenceKind, Judge]:
-        return (
-            {"counted": Judge(self._counted, NUMERICS)}
-            if self.is_counted
-            else {"measured": Judge(self._measured, MORE)}
-        )
+    def asked(self) -> tuple[str, str]:
+        if self.is_counted:
+            return f"how many {facts_of(())[self.sample].subject} …", self.threshold.words
+        return name_sample(self.sample), self.threshold.words
 
-    def _counted(self, evidence: Evidence) -> Assessment | NotTestable:
+    @property
+    def judges(self) -> Judges:
+        if self.is_counted:
+            return {"counted": Judge(self._counted, NUMERICS)}
+        return {"measured": Judge(self._measured, MORE)}
+
+    def _counted(self, evidence: Evidence) -> Assessment:
         value = evidence.numerics["facts"].get(self.sample)
         if value is None:
-            return NotTestable("this study did not count it", NUMERICS)
+            raise NotTestableError("this study did not count it", NUMERICS)
         measured = describe_facts({self.sample: value})
-        return self.threshold("").judge(float(value), float(value), measured, is_ratio=False)
+        return self.threshold.judge(float(value), float(value), measured)
 
-    def _measured(self, evidence: Evidence) -> Assessment | NotTestable:
+    def _measured(self, evidence: Evidence) -> Assessment:
         values = evidence.numerics["samples"].get(self.sample)
         if not values:
-            return NotTestable("this study did not try it", TRIED)
+            raise NotTestableError("this study did not try it", TRIED)
         average = mean(values)
         measured = describe_sample(self.sample, average, len(values))
-        threshold = self._in_units()
         if len(values) == 1 or len(set(values)) > 1:
             lack = f"{len(values)} tries give no interval"
-            return threshold.judge(average.low, average.high, measured, lack, is_ratio=False)
+            return self.threshold.judge(average.low, average.high, measured, lack)
         # All tries gave one value: an interval of the mean has no width, and the share of tries that give it decides.
-        holds, share = threshold.holds(values[0]), proportion(len(values), len(values))
+        holds, share = self.threshold.holds(values[0]), proportion(len(values), len(values))
         told = (
-            f"all {len(values)} tries gave one value, {'' if holds else 'not '}{threshold.words}; so would at "
+            f"all {len(values)} tries gave one value, {'' if holds else 'not '}{self.threshold.words}; so would at "
             f"least {100 * share.low:.0f} % of further tries"
         )
         if share.low <= 0.5:

@@ -10,8 +10,7 @@ from pydantic import Field, model_validator
 
 from pipeline.claims.accuracy_claims import AccuracyClaim, LateSkipsClaim, ValueClaim
 from pipeline.claims.claim import DEFAULT, UntestedClaim
-from pipeline.claims.compiled_claims import RoundingClaim
-from pipeline.claims.memory_claims import MemoryClaim, OutcomeClaim
+from pipeline.claims.compiled_claims import MemoryClaim, OutcomeClaim, RoundingClaim
 from pipeline.claims.numerics_claims import FactClaim, SampleClaim, TrialClaim
 from pipeline.claims.speed_claims import SpeedupClaim
 from pipeline.files.untrusted import excerpt

@@ -1,17 +1,14 @@
 """Claims about speed: the speedup of a variant over another."""
 
 import math
-from collections.abc import Mapping
 from typing import Literal
 
-from pipeline.claims.claim import Assessment, EvidenceKind, Judge, PairClaim
+from pipeline.claims.claim import Assessment, Judge, Judges, PairClaim, Threshold, ThresholdClaim
 from pipeline.claims.evidence import Evidence
-from pipeline.claims.thresholds import Threshold, ThresholdClaim
 from pipeline.claims.wording import describe_kernels, describe_ratio, describe_speedup, failed_runs
 from pipeline.comparison.schema import Pair
 from pipeline.statistics.intervals import Ratio
 from pipeline.statistics.sittings import reach
-from pipeline.study.configuration import Name
 
 
 class SpeedupClaim(PairClaim, ThresholdClaim):
@@ -23,17 +20,16 @@ class SpeedupClaim(PairClaim, ThresholdClaim):
     """
 
     kind: Literal["speedup"]
-    baseline: Name | None = None
     with_validation: bool = False  # the source timed whole epochs
     existential: bool = False
 
     @property
     def asked(self) -> tuple[str, str]:
         epochs = ", whole epochs with validation" if self.with_validation else ""
-        return f"the speed of {self.beside_words}{epochs}", self.threshold().words
+        return f"the speed of {self.beside_words}{epochs}", self.threshold.words
 
     @property
-    def judges(self) -> Mapping[EvidenceKind, Judge]:
+    def judges(self) -> Judges:
         more = (
             "More launches, which narrow the interval within a sitting: a larger speed.budget_seconds makes them. Six "
             "sittings, which tell how far days differ here. A difference smaller than that takes several machines."
@@ -54,15 +50,14 @@ class SpeedupClaim(PairClaim, ThresholdClaim):
         that there is no difference has nothing to fear from chance. What is left open, and is smaller than sittings
         differ, no longer sitting could settle.
         """
-        pair, threshold = self.pair(evidence), self.threshold()
+        pair, threshold = self.pair(evidence), self.threshold
         speedup = pair.epoch_speedup if self.with_validation else pair.speedup
         measured = describe_speedup(pair, self.with_validation)
         if speedup.low is None and (bound := pair.speedup_at_most) is not None:
-            return threshold.judge(0.0, bound, measured)._replace(
-                reason=f"runs of {self.candidate} were ended as too slow"
-            )
+            found = threshold.judge(0.0, bound, measured, has_direction=True)
+            return found._replace(reason=f"runs of {self.candidate} were ended as too slow")
         lack = "no interval: one of the two did not train through two launches"
-        found = threshold.judge(speedup.low, speedup.high, measured, lack)
+        found = threshold.judge(speedup.low, speedup.high, measured, lack, has_direction=True)
         chance = evidence.comparison.turns_of(self.benchmark).baseline_again
         says_effect = threshold.limit >= 1 if threshold.is_least else threshold.limit < 1
         holds = found.verdict in ("reproduced", "in direction only")

@@ -1,24 +1,32 @@
 """Statistics and claims to verdicts, where this machine and this study can give one."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pipeline.claims.claim import (
     ANSWERS,
+    DEFAULT,
+    DEFAULTS,
+    HARDWARE,
     Answer,
     Assessment,
     EvidenceKind,
     Judge,
-    NotTestable,
+    NotTestableError,
+    PairClaim,
     UntestedClaim,
     Verdict,
+    profile_command,
+    study_to_run,
 )
 from pipeline.claims.evidence import Evidence, read_evidence
-from pipeline.claims.guards import deciding_study, lacking_runs, other_hardware, other_recipe
 from pipeline.claims.schema import Claim, Claims, load_claims
+from pipeline.claims.wording import describe_setting
 from pipeline.files.untrusted import Untrusted
+
+_MADE_FOR = {"quick": "any machine", "evening": "two CPU cores", "paper": "an NVIDIA GPU", "tpu": "a TPU"}
 
 
 class Judgement(Untrusted):
@@ -66,44 +74,89 @@ def verdicts_text(judgements: Sequence[Judgement]) -> str:
 def judge_claims(claims: Claims, evidence: Evidence) -> list[Judgement]:
     """Return a verdict for each claim, then an answer for each finding, in their order."""
     evidence = evidence._replace(variants=claims.variants)
-    findings = [_judge(claim, evidence) for claim in claims.findings]
-    answers = [found.model_copy(update={"is_finding": True, "verdict": ANSWERS[found.verdict]}) for found in findings]
-    return [_judge(claim, evidence) for claim in claims.claims] + answers
+    judgements = []
+    for claim in claims.all:
+        (asked, threshold), found = claim.asked, _judge(claim, evidence)._asdict()
+        about: dict[str, Any] = {"id": claim.id, "source": claim.source, "asked": asked, "threshold": threshold}
+        if is_finding := claim in claims.findings:
+            found["verdict"] = ANSWERS[found["verdict"]]
+        judgements.append(Judgement(is_finding=is_finding, **about, **found))
+    return judgements
 
 
-def _judge(claim: Claim, evidence: Evidence) -> Judgement:
+def _judge(claim: Claim, evidence: Evidence) -> Assessment:
     if isinstance(claim, UntestedClaim):
-        return _judgement(claim, Assessment("not testable here", claim.reason, None), claim.testable_by)
+        return Assessment("not testable here", claim.reason, would_change=claim.testable_by)
     answers = [_ask(kind, judge, claim, evidence) for kind, judge in claim.judges.items()]
     # Where nothing decides, what was measured is shown all the same, and all that would decide.
     remedies = " ".join(dict.fromkeys(answer.would_change for answer in answers if answer.would_change))
-    undecided = answers[0].model_copy(update={"would_change": remedies})
-    return next((answer for answer in answers if answer.evidence), undecided)
+    return next((answer for answer in answers if answer.evidence), answers[0]._replace(would_change=remedies))
 
 
-def _ask(kind: EvidenceKind, judge: Judge, claim: Claim, evidence: Evidence) -> Judgement:
-    """Ask the guards, then the judge. Where a guard bars the verdict, what was measured is told all the same."""
-    hardware, recipe = other_hardware(kind, claim, evidence), other_recipe(kind, claim, evidence)
-    found = lacking_runs(kind, claim, evidence) or judge.ask(evidence)
-    lacking, measured = (found, None) if isinstance(found, NotTestable) else (None, found.measured)
-    barriers = [barrier for barrier in (hardware, lacking, recipe) if barrier]
-    if isinstance(found, Assessment) and not barriers:
-        return _judgement(claim, found, judge.more if found.verdict == "inconclusive" else None, kind)
-    remedy = deciding_study(claim, evidence, lacking, recipe) if kind == "measured" else barriers[0].remedy
-    return _judgement(claim, Assessment(barriers[0].verdict, barriers[0].reason, measured), remedy)
+def _ask(kind: EvidenceKind, judge: Judge, claim: Claim, evidence: Evidence) -> Assessment:
+    """Ask the judge. Other hardware and another recipe bar its verdict; what was measured is told all the same.
+
+    Only what was measured needs the hardware here, because compilers choose their targets themselves; and what is
+    counted has no recipe.
+    """
+    wanted = claim.needs.lacking(evidence.hardware) if kind == "measured" else ""
+    differences, lacking, remedy = _other_recipe(kind, claim, evidence), "", ""
+    try:
+        found = judge.ask(evidence)
+    except NotTestableError as error:
+        lacking, remedy = error.args
+        found = Assessment("not testable here", lacking)
+    if not (wanted or lacking or differences):
+        return found._replace(evidence=kind, would_change=judge.more if found.verdict == "inconclusive" else None)
+    if kind == "measured":
+        remedy = _deciding_study(claim, evidence, wanted, remedy, differences)
+    remedy = remedy or "The recipe of the source, compiled: make compiled."
+    if wanted or lacking:
+        reason = f"needs {wanted}" if wanted else lacking
+        return Assessment("not testable here", reason, found.measured, would_change=remedy)
+    return Assessment("not this recipe", differences, found.measured, would_change=remedy)
 
 
-def _judgement(
-    claim: Claim, found: Assessment, would_change: str | None = None, evidence: EvidenceKind | None = None
-) -> Judgement:
-    asked, threshold = claim.asked
-    return Judgement(
-        id=claim.id,
-        source=claim.source,
-        is_finding=False,
-        asked=asked,
-        threshold=threshold,
-        **found._asdict(),
-        evidence=evidence,
-        would_change=would_change,
-    )
+def _other_recipe(kind: EvidenceKind, claim: Claim, evidence: Evidence) -> str:
+    """Say in what the recipe of what was measured, or compiled, is not that of the claim; empty where it is."""
+    benchmark = getattr(claim, "benchmark", "")
+    if kind == "measured" and benchmark in evidence.study.benchmarks:
+        return recipe_differences(claim, evidence.study.benchmarks[benchmark].model_dump(), "in this study")
+    if kind == "compiled" and benchmark in evidence.recipes:
+        return recipe_differences(claim, evidence.recipes[benchmark], "in what was compiled")
+    return ""
+
+
+def recipe_differences(claim: Claim, recipe: Mapping[str, Any], where: str) -> str:
+    """Say in what `recipe` differs from that of the claim; empty where it does not."""
+    pairs = [(path, _at(recipe, path), theirs) for path, theirs in claim.needs.recipe.items()]
+    return "; ".join(describe_setting(*pair, where) for pair in pairs if pair[1] != pair[2])
+
+
+def _at(recipe: Any, path: str) -> Any:
+    """Return the value at a key path; None where the recipe has no such key."""
+    for part in path.split("."):
+        recipe = recipe.get(part) if isinstance(recipe, dict) else None
+    return recipe
+
+
+def _deciding_study(claim: Claim, evidence: Evidence, wanted: str, remedy: str, differences: str) -> str:
+    """Say which study decides: this one on other hardware, a profile, or another where this one lacks more.
+
+    Args:
+        wanted: the hardware, where this is another.
+        remedy: what this study lacks, and so the judge too.
+        differences: those of the recipe.
+    """
+    default = DEFAULTS.get(claim.needs.hardware)
+    if wanted and not remedy and default and isinstance(claim, PairClaim) and claim.baseline == DEFAULT:
+        remedy = study_to_run(evidence.study, claim.benchmark, default)
+    if differences:
+        other = f"{remedy} Its recipe must be the source's: {differences}."
+        remedy = other if remedy else "A study in which what the reason names is as in the source."
+    if remedy and (profile := claim.needs.profile):
+        device = wanted or HARDWARE.get(claim.needs.hardware, _MADE_FOR[profile])
+        return f"The profile {profile} on {device}: {profile_command(profile)}."
+    if wanted:
+        return f"{remedy} It must run on {wanted}." if remedy else f"The same study on {wanted}."
+    return remedy

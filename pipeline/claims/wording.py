@@ -67,15 +67,19 @@ def describe_trial(name: str) -> str:
     return f"{OPTIMIZERS[trial.optimizer]}{f' with {options}' if options else ''}{scale} in {trial.policy}"
 
 
+def name_sample(name: str) -> str:
+    """Tell what an experiment gives, as in "the number of first steps that the loss scale skips in mnist_dense"."""
+    family, _, benchmark = name.partition(".")
+    return SAMPLES[family][0] + (f" in {benchmark}" if benchmark else "")
+
+
 def describe_sample(name: str, average: Mean, num_tries: int) -> str:
     """Tell the mean of an experiment, as in "… is 0.21× [0.19, 0.23], 9 tries"."""
-    family, _, benchmark = name.partition(".")
-    subject, unit = SAMPLES[family]
-    where = f" in {benchmark}" if benchmark else ""
+    unit = SAMPLES[name.partition(".")[0]][1]
     if average.low is not None and average.low == average.high:
-        return f"{subject}{where} is {average.mean:.3g}{unit} in each of {num_tries} tries"
+        return f"{name_sample(name)} is {average.mean:.3g}{unit} in each of {num_tries} tries"
     told = estimate(average.mean, average.low, average.high, ".3g", unit)
-    return f"{subject}{where} is {told}, {num_tries} tries"
+    return f"{name_sample(name)} is {told}, {num_tries} tries"
 
 
 def count_seeds(num_seeds: int) -> str:

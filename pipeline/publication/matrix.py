@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from pipeline.claims.claim import ANSWERS, Assessment
-from pipeline.claims.guards import recipe_differences
+from pipeline.claims.claim import ANSWERS, Assessment, NotTestableError
 from pipeline.claims.schema import Claim, Claims
+from pipeline.claims.verdicts import recipe_differences
 from pipeline.compiled.schema import CompiledTarget
 from pipeline.errors import InputError
 from pipeline.files.untrusted import excerpt
@@ -164,8 +164,10 @@ def _judge(claim: Claim, claims: Claims, made: CompiledTarget, recipes: Recipes)
     judge = claim.judges.get("compiled")
     if judge is None or recipe_differences(claim, recipes.get(getattr(claim, "benchmark", ""), {}), ""):
         return None
-    found = judge.ask(_Compiled([made], recipes, claims.variants))
-    return found if isinstance(found, Assessment) else None
+    try:
+        return judge.ask(_Compiled([made], recipes, claims.variants))
+    except NotTestableError:
+        return None
 
 
 def rows_of(studies: Sequence[Published], compiled: Sequence[Column], claims: Claims) -> list[ClaimRow]:

@@ -5,8 +5,8 @@ import yaml
 from comparisons import CPU, comparison, ratio
 from conftest import REPOSITORY, small_study
 
+from pipeline.claims.claim import NotTestableError, check_variant
 from pipeline.claims.evidence import Evidence
-from pipeline.claims.guards import lacking_variant
 from pipeline.claims.schema import Claims, load_claims
 from pipeline.claims.verdicts import judge_claims
 from pipeline.comparison.schema import Comparison
@@ -180,9 +180,9 @@ def test_a_difference_without_spread_is_no_test_however_many_seeds():
 def test_a_baseline_of_a_name_that_no_claim_knows_is_not_testable():
     known = claims(SPEEDUP)
     others = {name: variant for name, variant in known.variants.items() if name != "float32"}
-    lacking = lacking_variant(others, small_study(), "wide", "float32")
-    assert lacking.reason == "by float32 this study means something else than the claim"
-    assert lacking_variant(known.variants, small_study(), "wide", "float32") is None
+    with pytest.raises(NotTestableError, match="by float32 this study means something else than the claim"):
+        check_variant(others, small_study(), "wide", "float32")
+    check_variant(known.variants, small_study(), "wide", "float32")
 
 
 def test_a_speedup_no_larger_than_what_the_baseline_has_over_itself_is_none():

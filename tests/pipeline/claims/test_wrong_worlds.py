@@ -8,13 +8,11 @@ from conftest import REPOSITORY
 from programs import made_up, program
 from studies import composed
 
-from pipeline.claims.claim import DEFAULT
-from pipeline.claims.compiled_claims import KEEPS_MORE
+from pipeline.claims.claim import DEFAULT, check_variant
+from pipeline.claims.compiled_claims import CONTRARY, KEEPS_MORE
 from pipeline.claims.evidence import Evidence
-from pipeline.claims.guards import lacking_variant, recipe_differences
-from pipeline.claims.memory_claims import CONTRARY
 from pipeline.claims.schema import load_claims
-from pipeline.claims.verdicts import judge_claims
+from pipeline.claims.verdicts import judge_claims, recipe_differences
 from pipeline.compiled.schema import CompiledTarget
 from pipeline.machine.hardware import Hardware
 from pipeline.numerics.facts import TRIALS
@@ -290,7 +288,7 @@ def test_the_profile_that_a_claim_names_has_its_recipe_and_its_variants(claim):
     named = [getattr(claim, "baseline", None) or study.comparison.baseline, getattr(claim, "candidate", None)]
     for name in filter(None, named):
         known = of_device if name == DEFAULT else name
-        assert lacking_variant(CLAIMS.variants, study, claim.benchmark, known) is None
+        check_variant(CLAIMS.variants, study, claim.benchmark, known)
 
 
 PAPER = "The profile paper on an NVIDIA GPU of compute capability ≥ 7.0: make repro PROFILE=paper ENGINE=cuda."
