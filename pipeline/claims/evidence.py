@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from pipeline.comparison.schema import Comparison
 from pipeline.compiled.answers import read_compiled
@@ -14,7 +14,7 @@ from pipeline.compiled.sources import describe_recipes, recipes_digest
 from pipeline.errors import InputError
 from pipeline.files.untrusted import Remedy, Untrusted, damaged, excerpt, read_json
 from pipeline.machine.hardware import Hardware, hardware_of
-from pipeline.numerics.facts import NOT_EVERYWHERE, POLICIES, facts_of
+from pipeline.numerics.facts import NOT_EVERYWHERE, facts_of
 from pipeline.records.environment import StableEnvironment
 from pipeline.records.measured import Share
 from pipeline.records.planned import Count
@@ -47,15 +47,8 @@ def read_evidence(root: Path = Path()) -> Evidence:
         InputError: a file is missing, damaged, or of another study.
     """
     study = load_study(root / "params.yaml")
-    compiled, recipes = read_compiled_evidence(root)
-    return Evidence(
-        study=study,
-        comparison=read_comparison(study, root),
-        numerics=read_numerics(study, root),
-        hardware=hardware_of(read_environments(root)),
-        compiled=compiled,
-        recipes=recipes,
-    )
+    comparison, numerics = read_comparison(study, root), read_numerics(study, root)
+    return Evidence(study, comparison, numerics, hardware_of(read_environments(root)), *read_compiled_evidence(root))
 
 
 def read_comparison(study: Study, root: Path = Path()) -> Comparison:
@@ -77,11 +70,7 @@ def read_numerics(study: Study, root: Path = Path()) -> dict[str, Any]:
         raise damaged_result("numerics.json", f"params.yaml has no benchmark {excerpt(min(odd))!r}", root)
     # Of a benchmark that did not fit into memory nothing is known.
     wanted = facts_of(name for name in study.benchmarks if name in numerics.gradients).keys() - NOT_EVERYWHERE
-    lacking = wanted - numerics.facts.keys()
-    for name, model in numerics.models.items():
-        lacking |= {f"models.{name}.sizes.{policy}" for policy in POLICIES if policy not in model.sizes}
-        lacking |= {f"models.{name}.narrow_layers.{of}" for of in ("8", "128") if of not in model.narrow_layers}
-    if lacking:
+    if lacking := wanted - numerics.facts.keys():
         raise damaged_result("numerics.json", f"it has no {min(lacking)}", root)
     return numerics.model_dump()
 
@@ -126,18 +115,23 @@ class ModelFacts(Untrusted):
     narrow_layers: dict[str, dict[str, list[int]]]
 
 
-class GradientsAt(Untrusted):
-    """The fate in float16 of all gradients of a kind at one step; shares are of those not zero in float32."""
+class Fate(Untrusted):
+    """The fate of gradients in float16, scaled and not: shares of those not zero in float32."""
 
-    of: Literal["activations", "weights"]
-    num_steps_before: Count
     flushed_share: Share
     flushed_share_scaled: Share
     overflow_share_scaled: Share
 
 
-class Gradients(Untrusted):
-    """The number of activation gradients of each binary exponent, and the fate of gradients in float16.
+class FateAt(Fate):
+    """That of all gradients of a kind at one step."""
+
+    of: Literal["activations", "weights"]
+    num_steps_before: Count
+
+
+class Gradients(Fate):
+    """That of activation gradients, and the number of them with each binary exponent.
 
     `steps` has those of activations, and those of weights at the first step and at a later one.
     """
@@ -147,16 +141,7 @@ class Gradients(Untrusted):
     exponents: list[Annotated[int, Field(ge=-2000, le=2000)]]
     counts: list[Count]
     loss_scale: float
-    flushed_share: Share
-    flushed_share_scaled: Share
-    overflow_share_scaled: Share
-    steps: list[GradientsAt]
-
-    @model_validator(mode="after")
-    def _a_count_for_each_exponent(self) -> "Gradients":
-        if len(self.exponents) != len(self.counts):
-            raise ValueError(f"{len(self.exponents)} exponents and {len(self.counts)} counts")
-        return self
+    steps: list[FateAt]
 
 
 class TrialResult(Untrusted):
@@ -171,12 +156,6 @@ class TrialResult(Untrusted):
     float32_accuracies: list[float]
     num_trained: Count
     num_trials: Annotated[int, Field(ge=1)]
-
-    @model_validator(mode="after")
-    def _no_more_trained_than_tried(self) -> "TrialResult":
-        if self.num_trained > self.num_trials:
-            raise ValueError(f"{self.num_trained} of {self.num_trials} trials")
-        return self
 
 
 class Numerics(Untrusted):
