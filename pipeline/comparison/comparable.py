@@ -1,7 +1,7 @@
 """Check which runs may be compared: those that differ in nothing but what the study varies."""
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pipeline.errors import InputError
@@ -9,11 +9,9 @@ from pipeline.records.planned import planned
 from pipeline.records.schema import RunRecord
 from pipeline.study.schema import RunKey, Study
 
-MAX_NAMED = 6  # of a long list of runs
-
 
 def check_comparable(study: Study, records: Mapping[RunKey, RunRecord]) -> None:
-    """Check that every run of the study is there, was made as the study says, and pairs with its partners.
+    """Check that every run of the study was made as the study says, and pairs with its partners.
 
     All runs must share device, locked packages and container image; those of a benchmark their data; those of a
     benchmark and seed their initial weights.
@@ -21,28 +19,25 @@ def check_comparable(study: Study, records: Mapping[RunKey, RunRecord]) -> None:
     Raises:
         InputError: names every fault, the runs, and how to make them again.
     """
-    missing = [key for key in study.runs() if key not in records]
-    if missing:
-        raise InputError(f"{_names(missing)} missing. Make the runs: dvc repro {_stages(missing)}")
     chosen = [records[key] for key in study.runs()]
     faults = [fault for record in chosen for fault in _departures(study, record)]
-    of_each = [surroundings(record.environment) for record in chosen]
-    for what in of_each[0]:
-        values = [found[what] for found in of_each]
-        faults += _differences(what, ((None, record.key, v) for record, v in zip(chosen, values, strict=True)))
-    kinds = ((None, record.key, record.memory.peak_kind or "unknown") for record in chosen)
-    faults += _differences("kind of memory", kinds)
-    faults += _differences("data", ((record.benchmark, record.key, _short(record.data_sha256)) for record in chosen))
-    faults += _differences(
-        "initial weights",
-        (
-            ((record.benchmark, record.seed), record.key, _short(record.initial_weights_sha256))
-            for record in chosen
-            if record.initial_weights_sha256  # a run may have ended before it had any
-        ),
-    )
+    alike: dict[tuple[str, Hashable], dict[str, list[RunKey]]] = defaultdict(lambda: defaultdict(list))
+    for record in chosen:
+        for what, among, value in _shared(record):
+            alike[what, among][value].append(record.key)
+    faults += [_fault(what, by_value) for (what, _), by_value in alike.items() if len(by_value) > 1]
     if faults:
         raise InputError("\n".join(faults))
+
+
+def _shared(record: RunRecord) -> Iterator[tuple[str, Hashable, str]]:
+    """Yield what a run has in common with others, among which of them, and its own value in words."""
+    for what, value in surroundings(record.environment).items():
+        yield what, None, value
+    yield "kind of memory", None, record.memory.peak_kind or "unknown"
+    yield "data", record.benchmark, _short(record.data_sha256)
+    if record.initial_weights_sha256:  # a run may have ended before it had any
+        yield "initial weights", (record.benchmark, record.seed), _short(record.initial_weights_sha256)
 
 
 def check_candidates(study: Study) -> None:
@@ -93,21 +88,13 @@ def _words(value: Any) -> str:
     return ", ".join(f"{name} {part}" for name, part in value.items()) if isinstance(value, dict) else str(value)
 
 
-def _differences(what: str, runs: Iterable[tuple[Hashable, RunKey, str]]) -> list[str]:
-    """Return a fault for each group of runs that do not all have one value; a triple is (group, run, value)."""
-    groups: dict[Hashable, dict[str, list[RunKey]]] = defaultdict(lambda: defaultdict(list))
-    for group, key, value in runs:
-        groups[group][value].append(key)
-    return [_fault(what, by_value) for by_value in groups.values() if len(by_value) > 1]
-
-
 def _fault(what: str, by_value: Mapping[str, Sequence[RunKey]]) -> str:
     (value, most), (other_value, fewer), *_ = sorted(by_value.items(), key=lambda item: -len(item[1]))
-    odd = [key for other in by_value if other != value for key in by_value[other]]
+    stages = " ".join(key.stage for other, keys in by_value.items() if other != value for key in keys)
     return (
         f"{most[0].directory} and {fewer[0].directory} can't be compared: they differ in {what} "
         f"({value}; {other_value}). If the code and the machine here are those of the former, make the others again: "
-        f"dvc repro --force --single-item {_stages(odd)}; if not, all: dvc repro --force --single-item train"
+        f"dvc repro --force --single-item {stages}; if not, all: dvc repro --force --single-item train"
     )
 
 
@@ -118,12 +105,3 @@ def _image(image: Mapping[str, Any] | None) -> str:
 
 def _short(digest: str | None) -> str:
     return (digest or "unknown")[:12]
-
-
-def _names(keys: Sequence[RunKey]) -> str:
-    more = f" and {len(keys) - MAX_NAMED} more" if len(keys) > MAX_NAMED else ""
-    return ", ".join(str(key.directory) for key in keys[:MAX_NAMED]) + more + (" is" if len(keys) == 1 else " are")
-
-
-def _stages(keys: Sequence[RunKey]) -> str:
-    return " ".join(key.stage for key in keys)

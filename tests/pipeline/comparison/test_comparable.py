@@ -128,16 +128,6 @@ def test_a_record_from_an_older_environment_is_unknown_and_not_a_crash(records):
     assert "they differ in device (Example CPU, 2 cores; unknown CPU, unknown cores)" in refusal(records)
 
 
-def test_missing_partners_are_named_with_their_stages(records):
-    del records[RunKey("wide", "mixed", 1)]
-    assert refusal(records) == "runs/wide/mixed/seed-1 is missing. Make the runs: dvc repro train@1-wide-mixed"
-    del records[RunKey("narrow", "float32", 2)]
-    assert refusal(records) == (
-        "runs/wide/mixed/seed-1, runs/narrow/float32/seed-2 are missing. "
-        "Make the runs: dvc repro train@1-wide-mixed train@2-narrow-float32"
-    )
-
-
 def test_runs_the_study_no_longer_names_do_not_matter(records, make_record):
     key = RunKey("wide", "mixed", 9)
     records[key] = make_record(key, engine="jax")
