@@ -16,7 +16,7 @@ from pipeline.statistics.contrasts import Contrast, difference, paired
 from pipeline.statistics.equivalence import PValues, adjust, equivalence, p_values
 from pipeline.statistics.intervals import Ratio
 from pipeline.statistics.launches import NO_RATIO
-from pipeline.statistics.sittings import SittingSpread, on_another_day
+from pipeline.statistics.sittings import on_another_day
 from pipeline.statistics.speeds import Speeds
 from pipeline.study.schema import RunKey, Study
 from pipeline.study.variant import Variant, expected_dtypes
@@ -34,22 +34,14 @@ def compare(
     """
     check_comparable(study, {key: run.record for key, run in runs.items()})
     benchmarks = {name: by_variant(study, name, runs) for name in study.benchmarks}
-    where = device(next(iter(runs.values())).record.environment)
-    between = {
-        name: {pair: spread_between(sittings, study, name, *pair, where) for pair in pairs_of(study, name)}
-        for name in benchmarks
-    }
+    pairs = {name: _pairs(study, name, variants, speeds[name], sittings) for name, variants in benchmarks.items()}
     return Comparison(
         study_sha256=study.digest,
         turns=[summarise_turns(study, name, speeds[name]) for name in benchmarks],
         variants=[
             variant_statistics(study, of, speeds[of.benchmark]) for each in benchmarks.values() for of in each.values()
         ],
-        pairs=[
-            pair
-            for name, variants in benchmarks.items()
-            for pair in _pairs(study, name, variants, speeds[name], between[name])
-        ],
+        pairs=[pair for of_benchmark in pairs.values() for pair in of_benchmark],
     )
 
 
@@ -58,16 +50,16 @@ def _pairs(
     benchmark: str,
     variants: Mapping[str, VariantRuns],
     speeds: Speeds,
-    between: Mapping[tuple[str, str], SittingSpread],
+    sittings: Sequence[SittingRow],
 ) -> list[Pair]:
     """Return every candidate against the study's baseline, then the further pairs that run on this benchmark."""
     margin_pp = study.comparison.margin_pp[benchmark]
-    pairs = [(variants[baseline], variants[name]) for baseline, name in between]
+    pairs = [(variants[baseline], variants[name]) for baseline, name in pairs_of(study, benchmark)]
     families = [_family(study, *pair) for pair in pairs]
     adjusted = adjust([p_values(_contrast_pp(*pair), margin_pp) for pair in pairs], families)
     return [
-        _pair(study, *pair, speeds, spread, families.count(family), of_pair)
-        for pair, spread, family, of_pair in zip(pairs, between.values(), families, adjusted, strict=True)
+        _pair(study, *pair, speeds, sittings, families.count(family), of_pair)
+        for pair, family, of_pair in zip(pairs, families, adjusted, strict=True)
     ]
 
 
@@ -89,7 +81,7 @@ def _pair(
     theirs: VariantRuns,
     ours: VariantRuns,
     speeds: Speeds,
-    between: SittingSpread,
+    sittings: Sequence[SittingRow],
     num_candidates: int,
     adjusted: PValues,
 ) -> Pair:
@@ -104,6 +96,8 @@ def _pair(
         for other, run in both
         if run.record.warm == other.record.warm  # a fork has not touched every page of the libraries
     ]
+    where = device(next(iter(ours.runs.values())).record.environment)
+    between = spread_between(sittings, study, benchmark, baseline, candidate, where)
     precision_effect, batch_effect, interaction = _effects(study.variants_of(benchmark), baseline, candidate, speeds)
     return Pair(
         benchmark=benchmark,
@@ -170,16 +164,11 @@ def _effects(
     first, last = settings[baseline], settings[candidate]
     of_policy = {name: last[name] for name in ("policy", "loss_scale")}  # the scale belongs to the policy
     of_batch = {"batch_multiplier": last["batch_multiplier"]}
-    if last != first | of_policy | of_batch or last in (first | of_policy, first | of_batch):
+    either = (first | of_policy, first | of_batch)
+    alone = [[name for name, each in settings.items() if each == one][:1] for one in either]
+    if last != first | of_policy | of_batch or last in either or not all(alone):
         return None, None, None
-    policy_alone = next((name for name in settings if settings[name] == first | of_policy), None)
-    batch_alone = next((name for name in settings if settings[name] == first | of_batch), None)
-    if policy_alone is None or batch_alone is None:
-        return None, None, None
-    beyond_each = {baseline: -1.0, candidate: -1.0, policy_alone: 1.0, batch_alone: 1.0}
-    beyond = speeds.contrast(beyond_each)
-    return (
-        speeds.speedup(baseline, policy_alone),
-        speeds.speedup(baseline, batch_alone),
-        beyond.ratio if beyond else NO_RATIO,
-    )
+    ((policy_alone,), (batch_alone,)) = alone
+    beyond = speeds.contrast({baseline: -1.0, candidate: -1.0, policy_alone: 1.0, batch_alone: 1.0})
+    interaction = beyond.ratio if beyond else NO_RATIO
+    return speeds.speedup(baseline, policy_alone), speeds.speedup(baseline, batch_alone), interaction
