@@ -56,28 +56,29 @@ def read_predictions(
     Raises `InputError` that says how to make the run again, also where they are not the record's accuracy, or the
     labels not those of the benchmark's other runs.
     """
-    path = root / record.key.directory / "predictions.npz"
-    arrays = read_integers(path, ("labels", "predicted"), _remedy(record.key))
+    path, remedy = root / record.key.directory / "predictions.npz", _remedy(record.key)
+    arrays = read_integers(path, ("labels", "predicted"), remedy)
     labels, predicted = arrays["labels"], arrays["predicted"]
-    expected = record.num_test_examples, record.num_test_examples if record.outcome == "completed" else 0
-    if (len(labels), len(predicted)) != expected:
-        found = f"it has {len(labels)} labels and {len(predicted)} predictions"
-        raise damaged(
-            path,
-            f"{found}, the record a run that is {record.outcome} and {expected[0]} test examples",
-            _remedy(record.key),
-        )
-    if labels.min(initial=0) < 0 or predicted.min(initial=0) < 0:
-        raise damaged(path, "it has negative classes", _remedy(record.key))
-    if labels_by_benchmark is not None and not np.array_equal(
-        labels, labels_by_benchmark.setdefault(record.benchmark, labels)
-    ):
-        raise damaged(path, f"its labels are not those of other runs of {record.benchmark}", _remedy(record.key))
-    if record.scores.test_accuracy is None:
-        return predicted
-    if not len(labels) or not math.isclose((labels == predicted).mean(), record.scores.test_accuracy):
-        raise damaged(path, f"its accuracy is not the {record.scores.test_accuracy} of the record", _remedy(record.key))
+    known = labels if labels_by_benchmark is None else labels_by_benchmark.setdefault(record.benchmark, labels)
+    for contradiction in _contradictions_of_predictions(record, labels, predicted, known):
+        raise damaged(path, contradiction, remedy)
     return predicted
+
+
+def _contradictions_of_predictions(
+    record: RunRecord, labels: np.ndarray, predicted: np.ndarray, known: np.ndarray
+) -> Iterator[str]:
+    """Yield what the predictions of a run say against its record, and against the `known` labels of its benchmark."""
+    num_examples, accuracy = record.num_test_examples, record.scores.test_accuracy
+    if (len(labels), len(predicted)) != (num_examples, num_examples if record.outcome == "completed" else 0):
+        found = f"it has {len(labels)} labels and {len(predicted)} predictions"
+        yield f"{found}, the record a run that is {record.outcome} and {num_examples} test examples"
+    if labels.min(initial=0) < 0 or predicted.min(initial=0) < 0:
+        yield "it has negative classes"
+    if not np.array_equal(labels, known):
+        yield f"its labels are not those of other runs of {record.benchmark}"
+    if accuracy is not None and not (len(labels) and math.isclose((labels == predicted).mean(), accuracy)):
+        yield f"its accuracy is not the {accuracy} of the record"
 
 
 def _contradictions(record: RunRecord, epochs: list[EpochRecord]) -> Iterator[str]:

@@ -1,14 +1,19 @@
-"""Take the runs of a variant together: what they reached and how long they took, over its seeds."""
+"""Take the runs of a variant together: what they reached and how long they took, over its seeds.
+
+Their times are shown, and decide nothing: speed is measured in turns.
+"""
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
+from statistics import median
 from typing import NamedTuple
 
-from pipeline.comparison import timing
+import numpy as np
+
 from pipeline.comparison.finished_runs import Run
-from pipeline.comparison.schema import VariantStatistics
-from pipeline.records.schema import Outcome
+from pipeline.comparison.schema import TimeToAccuracy, VariantStatistics
+from pipeline.records.schema import EpochRecord, Outcome, RunRecord
 from pipeline.records.writing import steady_epoch_seconds
 from pipeline.statistics import intervals
 from pipeline.statistics.intervals import Proportion
@@ -46,10 +51,8 @@ def by_variant(study: Study, benchmark: str, runs: Mapping[RunKey, Run]) -> dict
     found = {}
     for variant in study.variants_of(benchmark):
         of_variant = {seed: runs[RunKey(benchmark, variant, seed)] for seed in study.seeds_of(benchmark, variant)}
-        reasons = {
-            seed: timing.exclusion_reason(run.record, study.comparison.max_other_cpu_share)
-            for seed, run in of_variant.items()
-        }
+        max_share = study.comparison.max_other_cpu_share
+        reasons = {seed: exclusion_reason(run.record, max_share) for seed, run in of_variant.items()}
         faults = {seed: reason for seed, reason in reasons.items() if reason}
         found[variant] = VariantRuns(benchmark, variant, of_variant, faults)
     return found
@@ -61,7 +64,7 @@ def variant_statistics(study: Study, of: VariantRuns, speeds: Speeds) -> Variant
     timed = [run.epochs for seed, run in of.completed.items() if seed not in of.faults]
     num_warmup_epochs = study.comparison.num_warmup_epochs
     steady = _known(steady_epoch_seconds(epochs, num_warmup_epochs) for epochs in timed)
-    whole = _known(timing.whole_epoch_seconds(epochs, num_warmup_epochs) for epochs in timed)
+    whole = _known(whole_epoch_seconds(epochs, num_warmup_epochs) for epochs in timed)
     target = study.comparison.target_accuracy.get(of.benchmark)
     epochs_by_seed = {seed: run.epochs for seed, run in of.runs.items()}
     return VariantStatistics(
@@ -75,8 +78,8 @@ def variant_statistics(study: Study, of: VariantRuns, speeds: Speeds) -> Variant
         epoch_seconds=intervals.ratio([math.log(seconds) for seconds in steady]),
         whole_epoch_seconds=intervals.ratio([math.log(seconds) for seconds in whole]),
         turn_epoch_seconds=speeds.epoch_seconds(of.variant),
-        slope_percent=intervals.mean(_known(timing.slope_percent(epochs, num_warmup_epochs) for epochs in timed)),
-        time_to_accuracy=timing.time_to_accuracy(epochs_by_seed, of.faults, target) if target else None,
+        slope_percent=intervals.mean(_known(slope_percent(epochs, num_warmup_epochs) for epochs in timed)),
+        time_to_accuracy=time_to_accuracy(epochs_by_seed, of.faults, target) if target else None,
         timing_faults=dict(of.faults),
         late_skips=_late_skips(of.completed.values()),
     )
@@ -95,3 +98,59 @@ def _late_skips(runs: Iterable[Run]) -> Proportion | None:
 
 def _known(values: Iterable[float | None]) -> list[float]:
     return [value for value in values if value is not None]
+
+
+def whole_epoch_seconds(epochs: Sequence[EpochRecord], num_warmup_epochs: int) -> float | None:
+    """Return the median seconds of training and validation together, after the warm-up; None where no epoch is left."""
+    seconds = [e.train_seconds + e.validation_seconds for e in epochs if e.since_start > num_warmup_epochs]
+    return median(seconds) if seconds else None
+
+
+def slope_percent(epochs: Sequence[EpochRecord], num_warmup_epochs: int) -> float | None:
+    """Return by how many percent an epoch's time changes from one epoch to the next after the warm-up.
+
+    The least-squares slope of log seconds over the epoch's number; None with fewer than two epochs. Times that still
+    fall mean that the warm-up is too short, times that rise that the machine slows down.
+    """
+    steady = [epoch for epoch in epochs if epoch.since_start > num_warmup_epochs]
+    if len(steady) < 2:
+        return None
+    numbers = np.array([epoch.epoch for epoch in steady], dtype=np.float64)
+    logarithms = np.log([epoch.train_seconds for epoch in steady])
+    deviations = numbers - numbers.mean()
+    return float(100 * math.expm1(deviations @ logarithms / (deviations @ deviations)))
+
+
+def seconds_to_accuracy(epochs: Sequence[EpochRecord], target_accuracy: float) -> float | None:
+    """Return the training seconds, first epoch included, to the end of the first epoch that validates at the target.
+
+    `target_accuracy` in [0, 1]; None where no epoch does. A resumed run pays for its second start.
+    """
+    seconds = 0.0
+    for epoch in epochs:
+        seconds += epoch.train_seconds
+        if epoch.validation_accuracy >= target_accuracy:
+            return seconds
+    return None
+
+
+def time_to_accuracy(
+    epochs: Mapping[int, Sequence[EpochRecord]], not_timed: Container[int], target_accuracy: float
+) -> TimeToAccuracy:
+    """Return how many seeds reach `target_accuracy`, and their median time; those of `not_timed` have no time."""
+    seconds = {seed: seconds_to_accuracy(of_run, target_accuracy) for seed, of_run in epochs.items()}
+    counted = [value or math.inf for seed, value in seconds.items() if seed not in not_timed]
+    middle = median(counted) if counted else math.inf
+    return TimeToAccuracy(
+        target_accuracy=target_accuracy,
+        reached=intervals.proportion(sum(value is not None for value in seconds.values()), len(seconds)),
+        median_seconds=middle if math.isfinite(middle) else None,
+    )
+
+
+def exclusion_reason(record: RunRecord, max_other_cpu_share: float) -> str | None:
+    """Return why the times of a run are left out, or None: another process on its GPU, or on too much of its CPUs."""
+    share = record.disturbance.other_cpu_share
+    if not record.times.fault and share is not None and share > max_other_cpu_share:
+        return f"other work took {share:.0%} of the CPU time"
+    return record.times.fault or None

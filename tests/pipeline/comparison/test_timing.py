@@ -5,12 +5,7 @@ import pytest
 from conftest import changed, epoch_records
 from scipy import stats
 
-from pipeline.comparison.timing import (
-    exclusion_reason,
-    seconds_to_accuracy,
-    slope_percent,
-    time_to_accuracy,
-)
+from pipeline.comparison.variants import exclusion_reason, seconds_to_accuracy, slope_percent, time_to_accuracy
 from pipeline.records.writing import epoch_times, steady_epoch_seconds
 from pipeline.study.schema import RunKey
 
