@@ -30,7 +30,7 @@ def compare(
     Seeds decide about accuracy; `speeds`, by benchmark, about speed, and `sittings` how far another day's may be.
 
     Raises:
-        InputError: runs are missing, or differ in what the study does not vary.
+        InputError: runs differ in what the study does not vary, or are not what it says.
     """
     check_comparable(study, {key: run.record for key, run in runs.items()})
     benchmarks = {name: by_variant(study, name, runs) for name in study.benchmarks}
