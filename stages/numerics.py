@@ -16,7 +16,6 @@ from stages import run
 RESULTS = Path("results")
 LOSS_SCALE = 2.0**15
 RARE = 0.01
-FEW_SEEDS = range(6)  # where all six agree, surely more than half of all seeds do
 
 
 def _hardest(study: Study) -> str:
@@ -25,25 +24,12 @@ def _hardest(study: Study) -> str:
     return max(classes, key=lambda name: classes[name])
 
 
-def _build_models(benchmark: Benchmark, num_classes: int, num_channels: int) -> dict[str, Any]:
-    """Return the benchmark's model under each policy, its layers numbered from the first, whatever was built before."""
-    import keras
-
-    from pipeline.training import building
-
-    models: dict[str, Any] = {}
-    for policy in POLICIES:
-        keras.utils.clear_session()
-        models[policy] = building.build_model(benchmark, policy, num_classes, num_channels, seed=0)[0]
-    return models
-
-
 def main(_: argparse.Namespace) -> None:
     study = load_study()
     choose_engine(study.engine, POLICIES)
     from pipeline import engine  # first, and late: it quietens the engine, which takes seconds to import
     from pipeline.data import datasets
-    from pipeline.numerics import arithmetic, exponents, first_steps, notebook_split, optimizer_trials
+    from pipeline.numerics import arithmetic, experiments, exponents, notebook_split
 
     found: dict[str, Any] = {"schema_version": 2, "facts": {}, "samples": {}, "models": {}, "gradients": {}}
     found["trials"] = []
@@ -53,34 +39,32 @@ def main(_: argparse.Namespace) -> None:
     if study.numerics == "all":  # another process, which imports the engine for seconds
         facts["notebook_split.same_after_restart"] = notebook_split.same_after_restart()
     facts |= arithmetic.range_facts() | arithmetic.accumulation_facts() | arithmetic.loss_scale_facts()
-    layers: list[dict[str, str]] = []
+    layers: list[arithmetic.LayerRow] = []
 
     def look_at(name: str, benchmark: Benchmark) -> None:
         data = datasets.load_dataset(benchmark.dataset, benchmark.split)
-        shape = (data.num_classes, data.num_channels)
         if not found["models"]:
-            facts.update(arithmetic.policy_facts(benchmark, *shape))
-        models = _build_models(benchmark, *shape)
+            facts.update(arithmetic.policy_facts(benchmark, data))
+        models = arithmetic.build_models(benchmark, data)
         model = found["models"][name] = arithmetic.model_facts(models)
-        sizes = model["sizes"]
+        weights_bytes = {policy: sizes["weights_bytes"] for policy, sizes in model["sizes"].items()}
         for policy in POLICIES:
-            facts[f"weights_ratio.{name}.{policy}"] = sizes[policy]["weights_bytes"] / sizes["float32"]["weights_bytes"]
+            facts[f"weights_ratio.{name}.{policy}"] = weights_bytes[policy] / weights_bytes["float32"]
         layers.extend(arithmetic.layer_rows(name, models))
         gradients = found["gradients"][name] = exponents.gradient_exponents(benchmark, data, LOSS_SCALE)
-        facts[f"gradients.{name}.some_flushed"] = gradients["flushed_share"] > 0
-        facts[f"gradients.{name}.fewer_flushed_when_scaled"] = (
-            gradients["flushed_share_scaled"] < gradients["flushed_share"]
-        )
+        flushed, scaled = gradients["flushed_share"], gradients["flushed_share_scaled"]
+        facts[f"gradients.{name}.some_flushed"] = flushed > 0
+        facts[f"gradients.{name}.fewer_flushed_when_scaled"] = scaled < flushed
         facts[f"gradients.{name}.forward_rarely_flushed"] = gradients.pop("forward_flushed_share") < RARE
-        print(f"{name}: {gradients['flushed_share']:.2%} of the gradients are too small for float16 unscaled")
+        print(f"{name}: {flushed:.2%} of the gradients are too small for float16 unscaled")
         if study.numerics == "facts":
             return
-        samples[f"skipped_steps.{name}"] = first_steps.skipped_steps(benchmark, data, FEW_SEEDS)
+        samples[f"skipped_steps.{name}"] = experiments.skipped_steps(benchmark, data, experiments.SEEDS)
         if name == hardest:
             share = facts["notebook_split.num_trained_on"] / notebook_split.NUM_HELD_OUT
-            samples["notebook_split_gain"] = notebook_split.split_gains(benchmark, data, share, FEW_SEEDS)
+            samples["notebook_split_gain"] = experiments.split_gains(benchmark, data, share, experiments.SEEDS)
         if benchmark.model.name == "dense" and not found["trials"]:
-            found["trials"] = optimizer_trials.run_trials(benchmark, data, optimizer_trials.SEEDS)
+            found["trials"] = experiments.run_trials(benchmark, data, experiments.SEEDS)
 
     hardest = _hardest(study)
     for name, benchmark in study.benchmarks.items():
@@ -95,9 +79,7 @@ def main(_: argparse.Namespace) -> None:
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / "numerics.json").write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
     with (RESULTS / "layers.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, arithmetic.LAYER_COLUMNS)
-        writer.writeheader()
-        writer.writerows(layers)
+        csv.writer(file).writerows([arithmetic.LayerRow._fields, *layers])
 
 
 if __name__ == "__main__":

@@ -4,21 +4,21 @@ NumPy's arithmetic alone is timed.
 """
 
 import tempfile
-import time
-from collections.abc import Mapping
+import timeit
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
 
 from pipeline import engine
-from pipeline.numerics.facts import POLICIES, TWICE, TYPES
+from pipeline.data.datasets import Dataset
+from pipeline.numerics.experiments import build
+from pipeline.numerics.facts import NO_GROWTH, POLICIES, TWICE, TYPES
 from pipeline.study.benchmark import Benchmark, Imported
-from pipeline.training import building
 from pipeline.training.precision import loss_scale_now, observed_dtypes
 
-LAYER_COLUMNS = ("benchmark", "policy", "layer", "kind", "compute_dtype", "variable_dtype", "output_dtype")
 EPSILONS = {"float16": 2.0**-10, "bfloat16": 2.0**-7}  # between 1 and the next larger value
 LIMIT_BYTES = 500_000  # of a model that has to fit somewhere small
 Facts = dict[str, str | int | float | bool]
@@ -28,22 +28,45 @@ def range_facts() -> Facts:
     """Square values as the engine does and tell which leave the range of a type; tell the bytes of a value."""
     facts: Facts = {}
     for dtype in TYPES:
-        for value in (256.0, 0.00001):
-            square = keras.ops.square(keras.ops.cast(value, dtype))
-            facts[f"square_of_{value:g}.{dtype}"] = str(float(keras.ops.cast(square, "float32")))
-        facts[f"smallest_square_is_zero.{dtype}"] = facts[f"square_of_1e-05.{dtype}"] == "0.0"
-        for value in (4e-08, 65519.0):
-            rounded = keras.ops.cast(keras.ops.convert_to_tensor(np.float32(value)), dtype)
-            facts[f"rounded_{value:g}.{dtype}"] = str(float(keras.ops.cast(rounded, "float32")))
-        parts = keras.ops.softmax(keras.ops.cast([0.0, -20.0], dtype))
-        facts[f"softmax_of_minus_20_is_zero.{dtype}"] = float(keras.ops.cast(parts, "float32")[1]) == 0.0
-        facts[f"bytes_per_value.{dtype}"] = _bytes_per_value(dtype)
-        facts[f"largest.{dtype}"] = _largest(dtype)
-    facts["float32_parameters_in_500_kilobytes"] = LIMIT_BYTES // _bytes_per_value("float32")
+        large, small = (_in_float32(keras.ops.square(keras.ops.cast(value, dtype))) for value in (256.0, 0.00001))
+        parts = _in_float32(keras.ops.softmax(keras.ops.cast([0.0, -20.0], dtype)))
+        found: Facts = {
+            "square_of_256": str(float(large)),
+            "square_of_1e-05": str(float(small)),
+            "smallest_square_is_zero": float(small) == 0.0,
+            "rounded_4e-08": str(_rounded(4e-08, dtype)),
+            "rounded_65519": str(_rounded(65519.0, dtype)),
+            "softmax_of_minus_20_is_zero": float(parts[1]) == 0.0,
+            "bytes_per_value": keras.ops.convert_to_numpy(keras.ops.zeros((1,), dtype)).nbytes,
+            "largest": _largest(dtype),
+        }
+        facts |= {f"{name}.{dtype}": value for name, value in found.items()}
+    facts["float32_parameters_in_500_kilobytes"] = LIMIT_BYTES // int(facts["bytes_per_value.float32"])
     for units in TWICE:
         ratio = dense_parameters(2 * units) / dense_parameters(units)
         facts[f"parameters_of_twice_the_units.{units}"] = round(ratio, 2)
     return facts
+
+
+def _in_float32(tensor: Any) -> np.ndarray:
+    """Return what the engine has computed, in a type that holds every value of the others."""
+    found: np.ndarray = keras.ops.convert_to_numpy(keras.ops.cast(tensor, "float32"))
+    return found
+
+
+def _rounded(value: Any, dtype: str) -> float:
+    """Round a float32 to the type, as the engine does."""
+    return float(_in_float32(keras.ops.cast(keras.ops.convert_to_tensor(np.float32(value)), dtype)))
+
+
+def _largest(dtype: str) -> float:
+    """Find the largest finite value: fill in the bits of a float32, from the highest on, that leave it in the type."""
+    largest = np.uint32(0)
+    for bit in reversed(range(31)):
+        more = largest | np.uint32(2**bit)
+        if np.isfinite(value := more.view(np.float32)) and _rounded(value, dtype) == value:
+            largest = more
+    return float(largest.view(np.float32))
 
 
 def accumulation_facts(length: int = 4096) -> Facts:
@@ -58,8 +81,8 @@ def accumulation_facts(length: int = 4096) -> Facts:
     facts: Facts = {}
     for dtype, epsilon in EPSILONS.items():
         product = keras.ops.matmul(*(keras.ops.cast(factor.astype("float32"), dtype) for factor in (left, right)))
-        found = keras.ops.convert_to_numpy(keras.ops.cast(product, "float32"))
-        facts[f"products_accumulate_in.{dtype}"] = "float32" if ends_beside(found, left @ right, epsilon) else dtype
+        exactly = ends_beside(_in_float32(product), left @ right, epsilon)
+        facts[f"products_accumulate_in.{dtype}"] = "float32" if exactly else dtype
     return facts
 
 
@@ -79,44 +102,16 @@ def numpy_speedups(num_tries: int = 9, shape: tuple[int, int] = (8192, 784)) -> 
 
     The default is a batch of MNIST as the sources prepare it. A first try, which fetches the memory, is left out.
     """
+
+    def seconds(dtype: str) -> float:
+        values = inputs[dtype]
+        return timeit.timeit(lambda: values / values.dtype.type(255) + values, number=1)
+
     inputs = {dtype: np.ones(shape, dtype) for dtype in ("float32", "float16")}
-    found = []
-    for _ in range(num_tries + 1):
-        seconds = {}
-        for dtype, values in inputs.items():
-            started = time.perf_counter()
-            values / values.dtype.type(255) + values
-            seconds[dtype] = time.perf_counter() - started
-        found.append(seconds["float32"] / seconds["float16"])
-    return found[1:]
+    return [seconds("float32") / seconds("float16") for _ in range(num_tries + 1)][1:]
 
 
-def _bytes_per_value(dtype: str) -> int:
-    return int(keras.ops.convert_to_numpy(keras.ops.zeros((1000,), dtype)).nbytes // 1000)
-
-
-def _largest(dtype: str) -> float:
-    """Find the largest finite value: double, then fill in bits until nothing is finite any more."""
-
-    def rounded(value: float) -> float:
-        """Round `value` to the type; beyond float32 no type is left."""
-        with np.errstate(over="ignore"):
-            tensor = keras.ops.cast(keras.ops.convert_to_tensor(np.float32(value)), dtype)
-        return float(keras.ops.convert_to_numpy(keras.ops.cast(tensor, "float32")))
-
-    value, step = 1.0, 1.0
-    while np.isfinite(rounded(value * 2)):
-        value *= 2
-    step = value / 2
-    while step >= value * 2.0**-24:
-        # Casts round to nearest: what counts is that the sum is kept as it is.
-        if rounded(value + step) == value + step:
-            value += step
-        step /= 2
-    return value
-
-
-def policy_facts(benchmark: Benchmark, num_classes: int, num_channels: int) -> Facts:
+def policy_facts(benchmark: Benchmark, data: Dataset) -> Facts:
     """Return the dtypes of computations, variables and output under each policy, and Keras's treatment of the loss.
 
     Of a model of our own: they tell of policies, not of models.
@@ -125,12 +120,11 @@ def policy_facts(benchmark: Benchmark, num_classes: int, num_channels: int) -> F
     if isinstance(benchmark.model, Imported):  # whose layers need not follow the policy, and may be slow to build
         benchmark = benchmark.with_dense_model(units=64)
     for policy in POLICIES:
-        model, _ = building.build_model(benchmark, policy, num_classes, num_channels, seed=0)
-        image = np.zeros((1, benchmark.image_size, benchmark.image_size, num_channels), np.uint8)
+        model = build(benchmark, data, policy)
+        image = np.zeros((1, benchmark.image_size, benchmark.image_size, data.num_channels), np.uint8)
         observed = observed_dtypes(model, str(model.predict(image, verbose=0).dtype))
-        for name, dtype in observed._asdict().items():
-            facts[f"{name}_dtype.{policy}"] = dtype
-        facts |= _unpinned_dtypes(policy)
+        dtypes = observed._asdict() | _unpinned_dtypes(policy)
+        facts |= {f"{name}_dtype.{policy}": dtype for name, dtype in dtypes.items()}
         # What happens where nobody asks for anything; our own runs set the loss scale themselves.
         model.compile(keras.optimizers.SGD(), "sparse_categorical_crossentropy")
         model.optimizer.build(model.trainable_variables)
@@ -138,7 +132,7 @@ def policy_facts(benchmark: Benchmark, num_classes: int, num_channels: int) -> F
     return facts
 
 
-def _unpinned_dtypes(policy: str) -> Facts:
+def _unpinned_dtypes(policy: str) -> dict[str, str]:
     """Return the dtypes of input, hidden layer and softmax of a model that leaves all of them to `policy`."""
     previous = keras.config.dtype_policy()
     keras.config.set_dtype_policy(policy)
@@ -148,7 +142,7 @@ def _unpinned_dtypes(policy: str) -> Facts:
     finally:
         keras.config.set_dtype_policy(previous)
     ends = {"input": model.inputs[0], "hidden": layers[0].output, "softmax": model.outputs[0]}
-    return {f"{name}_dtype.{policy}": str(tensor.dtype) for name, tensor in ends.items()}
+    return {name: str(tensor.dtype) for name, tensor in ends.items()}
 
 
 def loss_scale_facts(growth_steps: int = 2000) -> Facts:
@@ -157,18 +151,18 @@ def loss_scale_facts(growth_steps: int = 2000) -> Facts:
     inner = keras.optimizers.SGD(learning_rate=0.001)
     optimizer = keras.optimizers.LossScaleOptimizer(inner)  # explicitly, as around any optimizer
     optimizer.build([weight])
-    start = loss_scale_now(optimizer) or 0.0
-    good = engine.apply_step(optimizer, weight)
-    for _ in range(growth_steps - 1):
-        good(np.ones(3, np.float32))
-    before = loss_scale_now(optimizer) or 0.0
-    good(np.ones(3, np.float32))
-    after = loss_scale_now(optimizer) or 0.0
+    step = engine.apply_step(optimizer, weight)
+    scales = [loss_scale_now(optimizer) or 0.0]
+    for num_steps in (growth_steps - 1, 1):
+        for _ in range(num_steps):
+            step(np.ones(3, np.float32))
+        scales.append(loss_scale_now(optimizer) or 0.0)
+    start, before, after = scales
     steps, values = int(optimizer.iterations), keras.ops.convert_to_numpy(weight.value).copy()
-    good(np.array([1, np.inf, 1], np.float32))
+    step(np.array([1, np.inf, 1], np.float32))
     return {
         "loss_scale.start": start,
-        "loss_scale.growth_steps": growth_steps if (before, after) == (start, 2 * start) else -1,
+        "loss_scale.growth_steps": growth_steps if (before, after) == (start, 2 * start) else NO_GROWTH,
         "loss_scale.growth_factor": after / before,
         "loss_scale.factor_at_overflow": (loss_scale_now(optimizer) or 0.0) / after,
         "loss_scale.overflow_is_skipped": bool(
@@ -177,25 +171,46 @@ def loss_scale_facts(growth_steps: int = 2000) -> Facts:
     }
 
 
-def layer_rows(name: str, models: Mapping[str, keras.Model]) -> list[dict[str, str]]:
-    """List the compute, variable and output dtype of every layer of a benchmark's model, built under each policy."""
-    rows = []
-    for policy, model in models.items():
-        for layer in _layers(model):
-            rows.append(
-                {
-                    "benchmark": name,
-                    "policy": policy,
-                    "layer": layer.name,
-                    "kind": type(layer).__name__,
-                    "compute_dtype": str(layer.compute_dtype),
-                    "variable_dtype": "+".join(sorted({str(weight.dtype) for weight in layer.weights})) or "none",
-                    "output_dtype": "+".join(
-                        sorted({str(tensor.dtype) for tensor in keras.tree.flatten(layer.output)})
-                    ),
-                }
-            )
-    return rows
+def build_models(benchmark: Benchmark, data: Dataset) -> dict[str, keras.Model]:
+    """Return the benchmark's model under each policy, its layers numbered from the first, whatever was built before."""
+    models: dict[str, keras.Model] = {}
+    for policy in POLICIES:
+        keras.utils.clear_session()
+        models[policy] = build(benchmark, data, policy)
+    return models
+
+
+class LayerRow(NamedTuple):
+    """A row of results/layers.csv: the dtypes of a layer under a policy."""
+
+    benchmark: str
+    policy: str
+    layer: str
+    kind: str
+    compute_dtype: str
+    variable_dtype: str
+    output_dtype: str
+
+
+def layer_rows(name: str, models: Mapping[str, keras.Model]) -> list[LayerRow]:
+    """List every layer of a benchmark's model, built under each policy."""
+    return [
+        LayerRow(
+            name,
+            policy,
+            layer.name,
+            type(layer).__name__,
+            str(layer.compute_dtype),
+            _dtypes(layer.weights) or "none",
+            _dtypes(keras.tree.flatten(layer.output)),
+        )
+        for policy, model in models.items()
+        for layer in _layers(model)
+    ]
+
+
+def _dtypes(tensors: Iterable[Any]) -> str:
+    return "+".join(sorted({str(tensor.dtype) for tensor in tensors}))
 
 
 def model_facts(models: Mapping[str, keras.Model]) -> dict[str, Any]:

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 
 HIGHEST = 2**20
-BATCH_RESOLUTION = 1 / 32  # of the batch that is found
+RESOLUTION = 1 / 32  # of the batch that is found
 
 
-def largest_batch(fits: Callable[[int], bool], start: int, resolution: float = BATCH_RESOLUTION) -> int | None:
-    """Return the largest batch size that `fits`, to a relative `resolution`; None if not even one example does.
+def largest_batch(fits: Callable[[int], bool], start: int) -> int | None:
+    """Return the largest batch size that `fits`, to a relative `RESOLUTION`; None if not even one example does.
 
     `fits` is asked about one size at a time and must be monotonic. No size above `HIGHEST` is tried.
     """
@@ -15,12 +15,7 @@ def largest_batch(fits: Callable[[int], bool], start: int, resolution: float = B
     while high <= HIGHEST and fits(high):
         low, high = high, high * 2
     high = min(high, HIGHEST + 1)
-    while high - low > max(1, int(low * resolution)):
+    while high - low > max(1, int(low * RESOLUTION)):
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
     return low or None
-
-
-def largest_possible(found: int) -> int:
-    """Return the largest batch size that may fit where the search has `found` one: it stopped below the next step."""
-    return found + max(1, int(found * BATCH_RESOLUTION)) - 1

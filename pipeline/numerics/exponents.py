@@ -5,7 +5,7 @@ activation gradients, with the part that float16 flushes to zero, without and wi
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -14,10 +14,9 @@ import numpy as np
 from pipeline import engine
 from pipeline.data.batches import ShuffledBatches
 from pipeline.data.datasets import Dataset
+from pipeline.numerics.experiments import build_for_steps, take_steps
 from pipeline.numerics.facts import TYPES
 from pipeline.study.benchmark import Benchmark
-from pipeline.study.variant import Variant
-from pipeline.training import building
 
 LOWEST, HIGHEST = -60, 20
 NUM_STEPS_BEFORE = 10  # so that it is not the first step of all
@@ -31,18 +30,14 @@ def gradient_exponents(benchmark: Benchmark, data: Dataset, loss_scale: float, s
     of the activations, and beside them those of the weights' gradients at the first step and after `NUM_STEPS_BEFORE`;
     `forward_flushed_share` is that of the activations themselves.
     """
-    benchmark = benchmark.model_copy(update={"steps_per_execution": 1})
-    model, _ = building.build_model(benchmark, "float32", data.num_classes, data.num_channels, seed)
-    plain = Variant(policy="float32", batch_multiplier=1, jit_compile=engine.COMPILES_SHAPES)
-    building.compile_model(model, benchmark, plain)
+    model = build_for_steps(benchmark, data, "float32", seed)
     batches = ShuffledBatches(data.train, benchmark.batch_size, seed)
-    first_weights = model.get_weights()
-    for step in range(NUM_STEPS_BEFORE):
-        model.train_on_batch(*batches[step % max(1, len(batches) - 1)])
+    states = {0: model.get_weights()}
+    take_steps(model, batches, NUM_STEPS_BEFORE)
     sizes, forward = gradient_sizes(model, *batches[0]), forward_sizes(model, batches[0][0])
-    states = {0: first_weights, NUM_STEPS_BEFORE: model.get_weights()}
-    by_step = {("activations", NUM_STEPS_BEFORE): sizes}
-    by_step |= {("weights", step): found for step, found in weight_gradient_sizes(model, states, *batches[0]).items()}
+    states[NUM_STEPS_BEFORE] = model.get_weights()
+    of_weights = weight_gradient_sizes(model, states, *batches[0]).items()
+    gradients = [("activations", NUM_STEPS_BEFORE, sizes), *(("weights", step, found) for step, found in of_weights)]
     nonzero = sizes[sizes > 0]
     exponents = np.clip(np.floor(np.log2(nonzero)).astype(int), LOWEST, HIGHEST)
     return {
@@ -53,9 +48,7 @@ def gradient_exponents(benchmark: Benchmark, data: Dataset, loss_scale: float, s
         "loss_scale": loss_scale,
         **_shares(sizes, loss_scale),
         "forward_flushed_share": flushed_share(forward[forward > 0]),
-        "steps": [
-            {"of": of, "num_steps_before": step, **_shares(found, loss_scale)} for (of, step), found in by_step.items()
-        ],
+        "steps": [{"of": of, "num_steps_before": step, **_shares(found, loss_scale)} for of, step, found in gradients],
     }
 
 
@@ -96,8 +89,7 @@ def weight_gradient_sizes(
     for name, weights in states.items():
         model.set_weights(weights)
         model.train_on_batch(images, labels)
-        gradients = [keras.ops.convert_to_numpy(gradient.value).ravel() for gradient in recorder.gradients]
-        found[name] = np.abs(np.concatenate(gradients))
+        found[name] = _sizes(keras.ops.convert_to_numpy(gradient.value) for gradient in recorder.gradients)
     return found
 
 
@@ -105,9 +97,7 @@ def forward_sizes(model: keras.Model, images: np.ndarray) -> np.ndarray:
     """Return the absolute outputs of every hidden layer, joined; of a network that is one layer, its probabilities."""
     network, images = _network(model, images)
     outputs = keras.Model(network.inputs, _hidden(network) or network.outputs)(images)
-    arrays = [keras.ops.convert_to_numpy(output).ravel() for output in keras.tree.flatten(outputs)]
-    sizes: np.ndarray = np.abs(np.concatenate(arrays))
-    return sizes
+    return _sizes(map(keras.ops.convert_to_numpy, keras.tree.flatten(outputs)))
 
 
 def gradient_sizes(model: keras.Model, images: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -129,7 +119,12 @@ def gradient_sizes(model: keras.Model, images: np.ndarray, labels: np.ndarray) -
             keras.losses.sparse_categorical_crossentropy(labels, probabilities)
         ),
     )
-    sizes: np.ndarray = np.abs(np.concatenate([gradient.ravel() for gradient in gradients]))
+    return _sizes(gradients)
+
+
+def _sizes(arrays: Iterable[np.ndarray]) -> np.ndarray:
+    """Return the absolute values of all, joined."""
+    sizes: np.ndarray = np.abs(np.concatenate([array.ravel() for array in arrays]))
     return sizes
 
 

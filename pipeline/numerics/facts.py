@@ -1,120 +1,126 @@
 """Name what the numerics stage looks at, and say what it found in sentences. Nothing here needs an engine."""
 
-from collections.abc import Callable, Iterable, Mapping
+import contextlib
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Literal, NamedTuple, get_args
 
 from pipeline.numbers import listed, number
 from pipeline.study.variant import PolicyName
 
 POLICIES: tuple[PolicyName, ...] = tuple(policy for policy in get_args(PolicyName) if policy != "float8")
-TYPES = ("float32", "float16", "bfloat16")
+TYPES = ("float32", "float16", "bfloat16")  # the first of which is the reference
 TWICE = (64, 4096)  # widths of the dense model, of which twice as many units are counted
+NO_GROWTH = -1  # in place of a number of steps
 Value = float | int | str | bool
 
 
 class Fact(NamedTuple):
-    """The words of a fact: the beginning of its sentence, how it goes on from the value, the word before its place."""
+    """The words of a fact: the beginning of its sentence, how it goes on from the value, the word before its place.
+
+    `known` has the words of some values. Any other value is put into `other`.
+    """
 
     subject: str
-    says: Callable[[Value], str]
+    other: str = "{}"
+    known: Mapping[Value, str] = MappingProxyType({})
     where: str = ""
     place: str = ""
 
-
-def _either(yes: str, no: str) -> Callable[[Value], str]:
-    return lambda value: yes if value else no
-
-
-def _times(factor: Value, words: Mapping[float, str]) -> str:
-    return words.get(float(factor), f"is multiplied by {number(factor)}")
-
-
-def _or_zero(value: Value) -> str:
-    return "zero" if float(value) == 0 else number(value)
+    def says(self, value: Value) -> str:
+        """Return how the sentence goes on; numbers of facts are texts, too."""
+        if isinstance(value, str):
+            with contextlib.suppress(ValueError):
+                value = float(value)
+        return self.known.get(value) or self.other.format(number(value))
 
 
-_BY_TYPE = {
-    "square_of_256": Fact("256² is", number, "in"),
-    "square_of_1e-05": Fact("(10⁻⁵)² is", _or_zero, "in"),
-    "smallest_square_is_zero": Fact("(10⁻⁵)² is", _either("zero", "not zero"), "in"),
-    "rounded_4e-08": Fact("4 × 10⁻⁸ becomes", _or_zero, "in"),
-    "rounded_65519": Fact("65,519 becomes", number, "in"),
-    "softmax_of_minus_20_is_zero": Fact(
-        "the softmax of 0 and −20 has a second part that is", _either("zero", "not zero"), "in"
-    ),
-    "bytes_per_value": Fact("a value takes", lambda value: f"{number(value)} bytes", "in"),
-    "largest": Fact("the largest value is", number, "in"),
-}
-_ACCUMULATION = {
-    f"products_accumulate_in.{dtype}": Fact("a matrix product adds up", lambda of: f"in {of}", "for", dtype)
-    for dtype in TYPES
-    if dtype != "float32"
-}
+def _either(subject: str, yes: str, no: str, where: str = "") -> Fact:
+    return Fact(subject, known={True: yes, False: no}, where=where)
+
+
+def _in_each(places: Iterable[str], where: str, facts: Mapping[str, Fact]) -> dict[str, Fact]:
+    """Return the facts of each place, under their names with that of the place behind."""
+    return {
+        f"{name}.{place}": fact._replace(where=where, place=place) for name, fact in facts.items() for place in places
+    }
+
+
 NOT_EVERYWHERE = frozenset({"notebook_split.same_after_restart"})  # a study of `numerics: facts` lacks it
+_BY_TYPE = {
+    "square_of_256": Fact("256² is"),
+    "square_of_1e-05": Fact("(10⁻⁵)² is", known={0.0: "zero"}),
+    "smallest_square_is_zero": _either("(10⁻⁵)² is", "zero", "not zero"),
+    "rounded_4e-08": Fact("4 × 10⁻⁸ becomes", known={0.0: "zero"}),
+    "rounded_65519": Fact("65,519 becomes"),
+    "softmax_of_minus_20_is_zero": _either("the softmax of 0 and −20 has a second part that is", "zero", "not zero"),
+    "bytes_per_value": Fact("a value takes", "{} bytes"),
+    "largest": Fact("the largest value is"),
+}
 _BY_POLICY = {
-    "compute_dtype": Fact("the arithmetic is", lambda dtype: f"in {dtype}", "under"),
-    "variable_dtype": Fact("variables are kept", lambda dtype: f"in {dtype}", "under"),
-    "output_dtype": Fact("the output is", str, "under"),
-    "input_dtype": Fact("the input is", str, "under"),
-    "hidden_dtype": Fact("the output of a hidden layer is", str, "under"),
-    "softmax_dtype": Fact("a softmax without a dtype of its own returns", str, "under"),
-    "default_loss_scale": Fact(
-        "the loss scale by default is", lambda mode: "absent" if mode == "none" else str(mode), "under"
-    ),
+    "compute_dtype": Fact("the arithmetic is", "in {}"),
+    "variable_dtype": Fact("variables are kept", "in {}"),
+    "output_dtype": Fact("the output is"),
+    "input_dtype": Fact("the input is"),
+    "hidden_dtype": Fact("the output of a hidden layer is"),
+    "softmax_dtype": Fact("a softmax without a dtype of its own returns"),
+    "default_loss_scale": Fact("the loss scale by default is", known={"none": "absent"}),
 }
 _OF_NO_BENCHMARK = {
-    **_ACCUMULATION,
-    **{f"{name}.{dtype}": fact._replace(place=dtype) for name, fact in _BY_TYPE.items() for dtype in TYPES},
-    **{f"{name}.{policy}": fact._replace(place=policy) for name, fact in _BY_POLICY.items() for policy in POLICIES},
-    "loss_scale.start": Fact("the loss scale", lambda value: f"starts at {number(value)}"),
+    **_in_each(TYPES[1:], "for", {"products_accumulate_in": Fact("a matrix product adds up", "in {}")}),
+    **_in_each(TYPES, "in", _BY_TYPE),
+    **_in_each(POLICIES, "under", _BY_POLICY),
+    "loss_scale.start": Fact("the loss scale", "starts at {}"),
     "loss_scale.growth_steps": Fact(
-        "the loss scale",
-        lambda steps: f"grows after {number(steps)} good steps" if float(steps) > 0 else "does not grow as Keras says",
+        "the loss scale", "grows after {} good steps", {NO_GROWTH: "does not grow as Keras says"}
     ),
-    "loss_scale.growth_factor": Fact("the loss scale", lambda by: f"{_times(by, {2: 'doubles'})} when it grows"),
-    "loss_scale.factor_at_overflow": Fact("the loss scale", lambda by: f"{_times(by, {0.5: 'halves'})} at an overflow"),
-    "loss_scale.overflow_is_skipped": Fact(
-        "a step with gradients that are not finite", _either("is skipped", "is not skipped")
+    "loss_scale.growth_factor": Fact(
+        "the loss scale", "is multiplied by {} when it grows", {2.0: "doubles when it grows"}
     ),
-    "float32_parameters_in_500_kilobytes": Fact("500 kB hold", lambda count: f"{number(count)} float32 parameters"),
-    "notebook_split.same_after_restart": Fact(
-        "by the notebook's seed another process", _either("makes the same split", "makes another split")
+    "loss_scale.factor_at_overflow": Fact(
+        "the loss scale", "is multiplied by {} at an overflow", {0.5: "halves at an overflow"}
+    ),
+    "loss_scale.overflow_is_skipped": _either(
+        "a step with gradients that are not finite", "is skipped", "is not skipped"
+    ),
+    "float32_parameters_in_500_kilobytes": Fact("500 kB hold", "{} float32 parameters"),
+    "notebook_split.same_after_restart": _either(
+        "by the notebook's seed another process", "makes the same split", "makes another split"
     ),
     "notebook_split.num_trained_on": Fact(
-        "of the notebook's 10,000 validation examples",
-        lambda count: f"{number(count) if float(count) else 'none'} are trained on",
+        "of the notebook's 10,000 validation examples", "{} are trained on", {0.0: "none are trained on"}
     ),
     **{
         f"parameters_of_twice_the_units.{units}": Fact(
-            f"with {number(2 * units)} units for {number(units)} a network has",
-            lambda by: f"{number(by)} times the parameters",
+            f"with {number(2 * units)} units for {number(units)} a network has", "{} times the parameters"
         )
         for units in TWICE
     },
 }
-_SHARES_OF_BYTES = {0.5: "half the bytes", 1.0: "all the bytes"}
-_OF_BENCHMARK: dict[tuple[str, str], Fact] = {  # its name stands between the two parts
+_OF_FLOAT32 = "bytes of those under float32"
+_OF_BENCHMARK = {  # whose name stands between the braces
     **{
-        ("weights_ratio", policy): Fact(
+        f"weights_ratio.{{}}.{policy}": Fact(
             f"the weights under {policy} take",
-            lambda share: (
-                _SHARES_OF_BYTES.get(float(share), f"{number(share)} times the bytes") + " of those under float32"
-            ),
+            f"{{}} times the {_OF_FLOAT32}",
+            {0.5: f"half the {_OF_FLOAT32}", 1.0: f"all the {_OF_FLOAT32}"},
             "in",
         )
         for policy in POLICIES
     },
-    ("gradients", "some_flushed"): Fact(
-        "", _either("some gradients are too small for float16", "no gradient is too small for float16"), "in"
+    "gradients.{}.some_flushed": _either(
+        "", "some gradients are too small for float16", "no gradient is too small for float16", "in"
     ),
-    ("gradients", "forward_rarely_flushed"): Fact(
+    "gradients.{}.forward_rarely_flushed": _either(
         "in a forward pass",
-        _either("less than 1 % of the values are too small for float16", "1 % of the values or more are too small"),
+        "less than 1 % of the values are too small for float16",
+        "1 % of the values or more are too small",
         "in",
     ),
-    ("gradients", "fewer_flushed_when_scaled"): Fact(
+    "gradients.{}.fewer_flushed_when_scaled": _either(
         "",
-        _either("fewer gradients are flushed to zero", "no fewer gradients are flushed to zero"),
+        "fewer gradients are flushed to zero",
+        "no fewer gradients are flushed to zero",
         "once the loss is scaled in",
     ),
 }
@@ -123,9 +129,9 @@ _OF_BENCHMARK: dict[tuple[str, str], Fact] = {  # its name stands between the tw
 def facts_of(benchmarks: Iterable[str]) -> dict[str, Fact]:
     """Return the words of every name under `facts` in results/numerics.json, for a study with these benchmarks."""
     return _OF_NO_BENCHMARK | {
-        f"{family}.{benchmark}.{rest}": fact._replace(place=benchmark)
+        name.format(benchmark): fact._replace(place=benchmark)
         for benchmark in benchmarks
-        for (family, rest), fact in _OF_BENCHMARK.items()
+        for name, fact in _OF_BENCHMARK.items()
     }
 
 
@@ -176,8 +182,8 @@ class OptimizerTrial(NamedTuple):
     loss_scale: float | Literal["dynamic"] | None = None
 
 
-class TrialSize(NamedTuple):
-    """The size of every trial: so small that all together take a minute."""
+class TrainingSize(NamedTuple):
+    """How a dense network is trained: so little that all trials together take a minute."""
 
     units: int
     num_examples: int
@@ -189,7 +195,7 @@ class TrialSize(NamedTuple):
         return f"a dense network of {self.units} units, {num_steps} steps of {self.batch_size} examples"
 
 
-TRIAL_SIZE = TrialSize(64, 4000, 32, 2)
+TRIAL_SIZE = TrainingSize(64, 4000, 32, 2)
 SHORTFALL = 0.05  # a trial fails that ends more than this below its float32 twin
 FIXED_SCALES = (1e-6, 1, 2**5, 2**10, 2**15, 2**20)
 TRIALS = (

@@ -11,9 +11,8 @@ from pipeline import engine
 import keras
 
 from pipeline.data.datasets import Dataset, Examples
-from pipeline.numerics import arithmetic, exponents, first_steps, notebook_split, optimizer_trials
-from pipeline.numerics.facts import POLICIES, TRIALS, facts_of
-from pipeline.numerics.repeating import fit_in_order, from_each
+from pipeline.numerics import arithmetic, experiments, exponents, notebook_split
+from pipeline.numerics.facts import POLICIES, TRIAL_SIZE, TRIALS, TrainingSize, facts_of
 from pipeline.study.benchmark import Benchmark
 from pipeline.study.variant import Variant
 from pipeline.training.building import build_model
@@ -48,10 +47,6 @@ def test_range_as_the_formats_define_it():
     assert [facts[f"smallest_square_is_zero.{dtype}"] for dtype in ("float16", "bfloat16")] == [True, False]
     assert float(facts["square_of_1e-05.bfloat16"]) == pytest.approx(1e-10, rel=2**-8)
     assert facts["float32_parameters_in_500_kilobytes"] == 125_000
-
-
-def models_of(recipe):
-    return {policy: build_model(recipe, policy, 10, 1, seed=0)[0] for policy in POLICIES}
 
 
 def test_rounding_at_the_ends_of_float16():
@@ -91,9 +86,12 @@ def test_the_engine_adds_products_up_in_one_of_the_two_types():
     assert all(value in ("float32", name.partition(".")[2]) for name, value in facts.items())
 
 
-def test_parameters_are_counted_as_a_model_has_them():
+def test_parameters_are_counted_as_a_model_has_them(data):
     recipe = RECIPE.with_dense_model(64).model_copy(update={"image_size": 28})
-    assert arithmetic.dense_parameters(64) == arithmetic.model_facts(models_of(recipe))["num_parameters"]
+    assert (
+        arithmetic.dense_parameters(64)
+        == arithmetic.model_facts(arithmetic.build_models(recipe, data))["num_parameters"]
+    )
     facts = arithmetic.range_facts()
     assert facts["parameters_of_twice_the_units.64"] == 2.15
     assert facts["parameters_of_twice_the_units.4096"] == 3.67
@@ -119,22 +117,24 @@ def test_another_process_makes_the_split_of_the_same_seed_and_of_no_other(monkey
 
 def test_examples_that_were_trained_on_raise_a_validation_accuracy(data, monkeypatch):
     """Labels of chance can be learnt by heart alone: what was trained on is known, and nothing else."""
-    for name, value in {"NUM_VALIDATED": 100, "NUM_EPOCHS": 30, "NUM_TRAINED": 100, "BATCH_SIZE": 10}.items():
-        monkeypatch.setattr(notebook_split, name, value)
+    monkeypatch.setattr(experiments, "NUM_VALIDATED", 100)
+    monkeypatch.setattr(
+        experiments, "SPLIT_SIZE", TrainingSize(units=128, num_examples=100, batch_size=10, num_epochs=30)
+    )
     labels = np.random.default_rng(0).permutation(data.train.labels)
     noise = np.random.default_rng(1).integers(0, 255, data.train.images.shape).astype(np.uint8)
     by_chance = data._replace(train=data.train._replace(images=noise, labels=labels))
-    (gain,) = notebook_split.split_gains(RECIPE, by_chance, share=0.8, seeds=(0,))
+    (gain,) = experiments.split_gains(RECIPE, by_chance, share=0.8, seeds=(0,))
     assert gain > 20
-    assert notebook_split.split_gains(RECIPE, by_chance, share=0.0, seeds=(0,)) == [0.0]
+    assert experiments.split_gains(RECIPE, by_chance, share=0.0, seeds=(0,)) == [0.0]
 
 
 def test_first_steps_are_skipped_where_gradients_overflow(data, monkeypatch):
-    assert first_steps.skipped_steps(RECIPE, data, (0, 1)) == [0, 0]
+    assert experiments.skipped_steps(RECIPE, data, (0, 1)) == [0, 0]
     scaled = RECIPE.model_copy(update={"image_size": 8})
-    monkeypatch.setattr(first_steps, "Variant", lambda **chosen: Variant(
+    monkeypatch.setattr(experiments, "Variant", lambda **chosen: Variant(
         **chosen, loss_scale={"mode": "dynamic", "initial": 2.0**30}))  # fmt: skip
-    first, again = first_steps.skipped_steps(scaled, data, (0, 0))
+    first, again = experiments.skipped_steps(scaled, data, (0, 0))
     assert first == again > 0  # the second time from the same start
 
 
@@ -161,8 +161,8 @@ def test_the_loss_scale_over_a_growth_period_and_an_overflow():
     assert arithmetic.loss_scale_facts(growth_steps=1999)["loss_scale.growth_steps"] == -1  # it would show
 
 
-def test_dtypes_under_each_policy():
-    facts = arithmetic.policy_facts(RECIPE, 10, 1)
+def test_dtypes_under_each_policy(data):
+    facts = arithmetic.policy_facts(RECIPE, data)
     for policy in POLICIES:
         narrow = policy.removeprefix("mixed_")
         assert facts[f"compute_dtype.{policy}"] == narrow
@@ -171,9 +171,9 @@ def test_dtypes_under_each_policy():
         assert facts[f"default_loss_scale.{policy}"] == ("dynamic" if policy == "mixed_float16" else "none")
 
 
-def test_sizes_and_widths():
+def test_sizes_and_widths(data):
     """64 pixels → 16 → 16 → 10: only the last layer's ten outputs are no multiple of 8."""
-    facts = arithmetic.model_facts(models_of(RECIPE))
+    facts = arithmetic.model_facts(arithmetic.build_models(RECIPE, data))
     count = 64 * 16 + 16 + 16 * 16 + 16 + 16 * 10 + 10
     assert facts["num_parameters"] == count
     for policy in POLICIES:
@@ -184,12 +184,12 @@ def test_sizes_and_widths():
     assert len(facts["narrow_layers"]["128"]) == facts["num_matrix_layers"] == 3
 
 
-def test_every_layer_is_listed_under_every_policy():
-    rows = arithmetic.layer_rows("wide", models_of(RECIPE))
-    kinds = [row["kind"] for row in rows if row["policy"] == "mixed_float16"]
+def test_every_layer_is_listed_under_every_policy(data):
+    rows = arithmetic.layer_rows("wide", arithmetic.build_models(RECIPE, data))
+    kinds = [row.kind for row in rows if row.policy == "mixed_float16"]
     assert kinds == ["Rescaling", "Resizing", "Flatten", "Dense", "Dense", "Dense", "Activation"]
-    dense = [row for row in rows if row["policy"] == "mixed_float16" and row["kind"] == "Dense"]
-    assert {(row["compute_dtype"], row["variable_dtype"]) for row in dense} == {("float16", "float32")}
+    dense = [row for row in rows if row.policy == "mixed_float16" and row.kind == "Dense"]
+    assert {(row.compute_dtype, row.variable_dtype) for row in dense} == {("float16", "float32")}
 
 
 def test_gradients_by_hand():
@@ -238,11 +238,10 @@ def test_a_network_of_one_layer_has_the_gradients_of_its_probabilities():
 
 def test_trials_find_a_known_failure_and_its_repair(data, monkeypatch):
     """In bfloat16 Keras's beta_2 of Adam, 0.999, rounds to 1: the weights never move."""
-    monkeypatch.setattr(optimizer_trials, "NUM_EPOCHS", 20)
-    monkeypatch.setattr(optimizer_trials, "BATCH_SIZE", 16)
-    monkeypatch.setattr(optimizer_trials, "SHORTFALL", 0.2)  # few images, so accuracies are coarse
-    monkeypatch.setattr(optimizer_trials, "TRIALS", [trial for trial in TRIALS if trial.policy == "bfloat16"][:2])
-    failed, repaired = optimizer_trials.run_trials(RECIPE, data, seeds=(0, 1))
+    monkeypatch.setattr(experiments, "TRIAL_SIZE", TRIAL_SIZE._replace(batch_size=16, num_epochs=20))
+    monkeypatch.setattr(experiments, "SHORTFALL", 0.2)  # few images, so accuracies are coarse
+    monkeypatch.setattr(experiments, "TRIALS", [trial for trial in TRIALS if trial.policy == "bfloat16"][:2])
+    failed, repaired = experiments.run_trials(RECIPE, data, seeds=(0, 1))
     assert (failed["name"], failed["num_trained"], failed["num_trials"]) == ("adam.bfloat16", 0, 2)
     assert (repaired["name"], repaired["num_trained"]) == ("adam_beta_2_0.99.bfloat16", 2)
     assert min(repaired["float32_accuracies"]) > 0.5
@@ -251,10 +250,8 @@ def test_trials_find_a_known_failure_and_its_repair(data, monkeypatch):
 def test_a_model_that_is_set_back_trains_as_the_first_time(data):
     """Adam's moments and step count are set back with the weights."""
     model, _ = build_model(RECIPE, "float32", 10, 1, seed=0)
-    model.compile("adam", "sparse_categorical_crossentropy", steps_per_execution=4)
-    ends, start = [], model.get_weights()
-    for _ in from_each(model, [start, start]):
-        fit_in_order(model, data.train.images, data.train.labels, 8, 2, np.random.default_rng(0))
+    ends, start, size = [], model.get_weights(), TrainingSize(units=16, num_examples=32, batch_size=8, num_epochs=2)
+    for _ in experiments.train_from_each(model, keras.optimizers.Adam(), [(0, start)] * 2, data.train, size):
         ends.append(model.get_weights())
     for first, second, before in zip(*ends, start, strict=True):
         np.testing.assert_array_equal(first, second)
@@ -262,13 +259,12 @@ def test_a_model_that_is_set_back_trains_as_the_first_time(data):
 
 
 def test_a_fixed_scale_that_is_too_high_fails_and_a_dynamic_one_is_applied(data, monkeypatch):
-    monkeypatch.setattr(optimizer_trials, "NUM_EPOCHS", 20)
-    monkeypatch.setattr(optimizer_trials, "BATCH_SIZE", 16)
-    monkeypatch.setattr(optimizer_trials, "SHORTFALL", 0.2)
+    monkeypatch.setattr(experiments, "TRIAL_SIZE", TRIAL_SIZE._replace(batch_size=16, num_epochs=20))
+    monkeypatch.setattr(experiments, "SHORTFALL", 0.2)
     chosen = [TRIALS[-1]._replace(loss_scale=2.0**30), TRIALS[-1]._replace(loss_scale=1024.0)]
     chosen.append(TRIALS[-1]._replace(loss_scale="dynamic"))
-    monkeypatch.setattr(optimizer_trials, "TRIALS", chosen)
-    assert [row["num_trained"] for row in optimizer_trials.run_trials(RECIPE, data, seeds=(0,))] == [0, 1, 1]
+    monkeypatch.setattr(experiments, "TRIALS", chosen)
+    assert [row["num_trained"] for row in experiments.run_trials(RECIPE, data, seeds=(0,))] == [0, 1, 1]
 
 
 def test_the_projects_claims_ask_for_facts_there_are():

@@ -1,0 +1,170 @@
+"""Train a model a little from several seeds: steps that a loss scale skips, a split that leaks, optimizers in 16 bits.
+
+One model is set back to where each seed starts, because tracing costs more than training.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+
+from pipeline import engine
+from pipeline.data.batches import ShuffledBatches
+from pipeline.data.datasets import Dataset, Examples
+from pipeline.numerics.facts import SHORTFALL, TRIAL_SIZE, TRIALS, OptimizerTrial, TrainingSize
+from pipeline.study.benchmark import Benchmark
+from pipeline.study.variant import Dynamic, Fixed, PolicyName, Variant
+from pipeline.training import building
+from pipeline.training.evaluation import score
+from pipeline.training.precision import scaled
+
+SEEDS = range(6)  # where all six agree, surely more than half of all seeds do
+NUM_FIRST_STEPS = 10
+SPLIT_SIZE, NUM_VALIDATED = TrainingSize(units=128, num_examples=1000, batch_size=32, num_epochs=15), 500
+Start = tuple[int, list[np.ndarray]]  # a seed, and the weights that it gives a model
+
+
+def build(benchmark: Benchmark, data: Dataset, policy: str, seed: int = 0) -> keras.Model:
+    """Return the benchmark's model for `data`, not compiled."""
+    return building.build_model(benchmark, policy, data.num_classes, data.num_channels, seed)[0]
+
+
+def first(examples: Examples, count: int) -> Examples:
+    """Return the first `count` examples, or all where there are fewer."""
+    return Examples(examples.images[:count], examples.labels[:count])
+
+
+def starts(benchmark: Benchmark, data: Dataset, policy: str, seeds: Sequence[int]) -> Iterator[Start]:
+    """Yield each seed and the weights that the model starts from there."""
+    return ((seed, build(benchmark, data, policy, seed).get_weights()) for seed in seeds)
+
+
+def from_each(model: keras.Model, starts: Iterable[Start]) -> Iterator[int]:
+    """Set a compiled model's weights to each of `starts`, its optimizer back to how it is now, and yield the seed."""
+    model.optimizer.build(model.trainable_variables)
+    fresh = [keras.ops.convert_to_numpy(variable.value) for variable in model.optimizer.variables]
+    for seed, weights in starts:
+        model.set_weights(weights)
+        for variable, value in zip(model.optimizer.variables, fresh, strict=True):
+            variable.assign(value)
+        yield seed
+
+
+def build_for_steps(benchmark: Benchmark, data: Dataset, policy: PolicyName, seed: int = 0) -> keras.Model:
+    """Return the benchmark's model, compiled for one step at a time, with nothing chosen but the policy."""
+    recipe = benchmark.model_copy(update={"steps_per_execution": 1})
+    model = build(recipe, data, policy, seed)
+    plain = Variant(policy=policy, batch_multiplier=1, jit_compile=engine.COMPILES_SHAPES)
+    building.compile_model(model, recipe, plain)
+    return model
+
+
+def take_steps(model: keras.Model, batches: ShuffledBatches, num_steps: int) -> None:
+    """Train on the first batches; after the last whole one, on the first again."""
+    for step in range(num_steps):
+        model.train_on_batch(*batches[step % max(1, len(batches) - 1)])
+
+
+def train_from_each(
+    model: keras.Model,
+    optimizer: keras.optimizers.Optimizer,
+    starts: Iterable[Start],
+    examples: Examples,
+    size: TrainingSize,
+    auto_scale_loss: bool = True,
+) -> Iterator[np.random.Generator]:
+    """Train the model from each of `starts`, and yield the generator that drew the order of its examples.
+
+    All epochs are trained in one call, each in an order of its own.
+
+    Args:
+        auto_scale_loss: leave it to Keras whether the loss is scaled.
+    """
+    model.compile(
+        optimizer,
+        "sparse_categorical_crossentropy",
+        auto_scale_loss=auto_scale_loss,
+        jit_compile=engine.COMPILES_SHAPES,
+        steps_per_execution=math.ceil(size.num_examples / size.batch_size),
+    )
+    images, labels = first(examples, size.num_examples)
+    for seed in from_each(model, starts):
+        rng = np.random.default_rng(seed)
+        rows = np.concatenate([rng.permutation(len(labels)) for _ in range(size.num_epochs)])
+        model.fit(images[rows], labels[rows], batch_size=size.batch_size, shuffle=False, verbose=0)
+        yield rng
+
+
+def skipped_steps(benchmark: Benchmark, data: Dataset, seeds: Sequence[int]) -> list[int]:
+    """Return how many of the first `NUM_FIRST_STEPS` steps under mixed_float16 are skipped, by seed.
+
+    A dynamic loss scale skips them, because it starts too high.
+    """
+    model = build_for_steps(benchmark, data, "mixed_float16")
+    found = []
+    for seed in from_each(model, starts(benchmark, data, "mixed_float16", seeds)):
+        take_steps(model, ShuffledBatches(data.train, benchmark.batch_size, seed), NUM_FIRST_STEPS)
+        found.append(NUM_FIRST_STEPS - int(keras.ops.convert_to_numpy(model.optimizer.iterations)))
+    return found
+
+
+def split_gains(benchmark: Benchmark, data: Dataset, share: float, seeds: Sequence[int]) -> list[float]:
+    """Return by how many percentage points a leaking split raises the validation accuracy, by seed.
+
+    A small dense model learns some examples nearly by heart. It is then validated on unseen examples, and on as many
+    of which `share` were trained on: the same model, so that the split alone makes the difference.
+    """
+    recipe = benchmark.with_dense_model(SPLIT_SIZE.units).model_copy(update={"image_size": data.train.images.shape[1]})
+    model, chosen = build(recipe, data, "float32"), recipe.optimizer
+    optimizer = building.make_optimizer(chosen.name, chosen.learning_rate, chosen.arguments)
+    seen, unseen = first(data.train, SPLIT_SIZE.num_examples), first(data.validation, NUM_VALIDATED)
+    num_leaked = round(share * len(unseen.labels))
+    gains = []
+    for rng in train_from_each(model, optimizer, starts(recipe, data, "float32", seeds), data.train, SPLIT_SIZE):
+        leaked = rng.permutation(len(seen.labels))[:num_leaked]
+        leaking = Examples(
+            *(np.concatenate([of[leaked], rest[num_leaked:]]) for of, rest in zip(seen, unseen, strict=True))
+        )
+        clean_accuracy, accuracy = (score(model, examples, NUM_VALIDATED)[1] for examples in (unseen, leaking))
+        gains.append(100 * (accuracy - clean_accuracy))
+    return gains
+
+
+def run_trials(benchmark: Benchmark, data: Dataset, seeds: Sequence[int]) -> list[dict[str, Any]]:
+    """Run every trial at every seed, against float32 with the same optimizer, options, seed and batches.
+
+    The model is the dense one with 64 units. Accuracies, in [0, 1], are on the validation examples; `num_trained`
+    counts the seeds at which a trial comes within 5 percentage points of its float32 twin.
+    """
+    recipe = benchmark.with_dense_model(TRIAL_SIZE.units)
+    at_seeds = list(starts(recipe, data, "float32", seeds))
+    twins: dict[str, list[float]] = {}
+    rows = []
+    for trial in TRIALS:
+        twin = trial._replace(name="", policy="float32", loss_scale=None)
+        if str(twin) not in twins:
+            twins[str(twin)] = _accuracies(recipe, data, twin, at_seeds)
+        theirs, ours = twins[str(twin)], _accuracies(recipe, data, trial, at_seeds)
+        num_trained = sum(our >= their - SHORTFALL for our, their in zip(ours, theirs, strict=True))
+        rows.append(
+            trial._asdict()
+            | {"accuracies": ours, "float32_accuracies": theirs}
+            | {"num_trained": num_trained, "num_trials": len(seeds)}
+        )
+    return rows
+
+
+def _accuracies(recipe: Benchmark, data: Dataset, trial: OptimizerTrial, at_seeds: Sequence[Start]) -> list[float]:
+    """Run the trial at every seed."""
+    model = build(recipe, data, trial.policy)
+    optimizer = building.make_optimizer(trial.optimizer, 0.001, trial.options)
+    # Or whatever Keras does to the loss by itself: nothing under a pure policy, a dynamic scale under mixed_float16.
+    by_itself = trial.loss_scale is None
+    if trial.loss_scale == "dynamic":
+        optimizer = scaled(optimizer, Dynamic(mode="dynamic"))
+    elif trial.loss_scale is not None:
+        optimizer = scaled(optimizer, Fixed(mode="fixed", value=trial.loss_scale))
+    trained = train_from_each(model, optimizer, at_seeds, data.train, TRIAL_SIZE, by_itself)
+    return [score(model, data.validation, 2000)[1] for _ in trained]
