@@ -1,6 +1,7 @@
 """Port a study to another engine: change what names it, and leave the rest as its author wrote it."""
 
-from collections.abc import Collection, Iterator
+import contextlib
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ruamel.yaml import YAML, MappingNode
@@ -41,44 +42,39 @@ def port(text: str, runtime: str, source: str) -> Ported:
     variants = {name: variant | {"jit_compile": True} for name, variant in values["variants"].items() if name in eager}
     expected = values | changes | {"variants": values["variants"] | variants}
     after = validate(Study, expected, f"{source} with ENGINE={runtime}")
-    ported = _edited(text, changes, eager)
-    if not _says(ported, expected):  # merged or shared values: without comments, then
+    ported, said = _edited(text, changes, eager), None
+    with contextlib.suppress(InputError):
+        said = yaml_files.parse(ported, source)
+    if said != expected:  # merged or shared values: without comments, then
         ported = yaml_files.dump(expected)
     return Ported(ported, list(_sentences(before, after, eager)))
 
 
-def _says(text: str, expected: Any) -> bool:
-    try:
-        return bool(yaml_files.parse(text, "") == expected)
-    except InputError:
-        return False
+def _edited(text: str, changes: Mapping[str, Any], compiled: Collection[str]) -> str:
+    """Return the text with these values of its top-level keys, and `jit_compile: true` in these variants.
 
-
-def _edited(text: str, changes: dict[str, Any], compiled: Collection[str]) -> str:
-    """Return the text with these values of the top-level keys it has, and `jit_compile: true` in these variants."""
+    Not by a round trip through the parser, which would indent and space all of it anew.
+    """
     root = YAML(typ="safe", pure=True).compose(text)
-    edits = set(_replacements(root, changes))  # a set: what an alias stands for is changed once
+    edits = set(_edits(root, changes))  # a set: what an alias stands for is changed once
     for key, variants in root.value:
         for name, variant in variants.value if key.value == "variants" else ():
             if name.value in compiled:
-                edits |= set(_replacements(variant, {"jit_compile": True})) or {_addition(variant)}
+                edits.update(_edits(variant, {"jit_compile": True}))
     for start, end, new in sorted(edits, reverse=True):
         text = text[:start] + new + text[end:]
     return text
 
 
-def _replacements(mapping: MappingNode, changes: dict[str, Any]) -> Iterator[tuple[int, int, str]]:
-    """Yield start, end and new text of the values of those keys that the mapping has."""
+def _edits(mapping: MappingNode, changes: Mapping[str, Any]) -> Iterator[tuple[int, int, str]]:
+    """Yield start, end and new text of the keys' values; a key that is not there comes before the first one."""
+    texts = {key: str(value).lower() for key, value in changes.items()}
     for key, value in mapping.value:
-        if key.value in changes:
-            yield value.start_mark.index, value.end_mark.index, str(changes[key.value]).lower()
-
-
-def _addition(variant: MappingNode) -> tuple[int, int, str]:
-    """Return the edit that puts `jit_compile: true` before the first key of a variant."""
-    first = variant.value[0][0].start_mark
-    after = ", " if variant.flow_style else "\n" + first.column * " "
-    return first.index, first.index, f"jit_compile: true{after}"
+        if key.value in texts:
+            yield value.start_mark.index, value.end_mark.index, texts.pop(key.value)
+    first = mapping.value[0][0].start_mark
+    after = ", " if mapping.flow_style else "\n" + first.column * " "
+    yield from ((first.index, first.index, f"{key}: {text}{after}") for key, text in texts.items())
 
 
 def _sentences(before: Study, after: Study, eager: Collection[str]) -> Iterator[str]:
