@@ -72,17 +72,9 @@ def _end(process: subprocess.Popen[str]) -> None:
         return
     dvc = psutil.Process(process.pid)
     children = dvc.children(recursive=True)
-    for each in children:
-        _send(each, signal.SIGTERM)
-    if not children:
-        _send(dvc, signal.SIGINT)
-    alive = [*children, dvc]
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        _, alive = psutil.wait_procs(alive, timeout=END_SECONDS)
-        for each in alive:
-            _send(each, number)
-
-
-def _send(process: psutil.Process, number: int) -> None:
-    with contextlib.suppress(psutil.NoSuchProcess):
-        process.send_signal(number)
+    alive, told = [*children, dvc], children or [dvc]
+    for number in (signal.SIGTERM if children else signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+        for each in told:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                each.send_signal(number)
+        _, told = psutil.wait_procs(alive, timeout=END_SECONDS)
