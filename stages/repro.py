@@ -56,7 +56,7 @@ def run_dvc(study: Study) -> int:
     elsewhere = {} if earlier else seconds_elsewhere(study, device_here(study, study.runtime, this_machine()))
     forecast = Forecast(items, study.runs(), earlier, elsewhere, speed_budgets(study))
     print(forecast.in_words(), flush=True)
-    with WarmProcesses(warm_commands(study)), StudyProgress(items, study.runs(), forecast, amounts(study)) as progress:
+    with WarmProcesses(warm_commands(study)), StudyProgress(forecast, amounts(study)) as progress:
         try:
             status = reproduce(progress.take)
         except Ended as ended:

@@ -1,6 +1,7 @@
 """Forecast how long a study takes: first from runs that are there or elsewhere, then from those that it makes."""
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from statistics import mean
 from types import MappingProxyType
 
@@ -34,24 +35,29 @@ class Forecast:
         elsewhere: Mapping[RunKey, float] = MappingProxyType({}),
         budgets: Mapping[str, float] = MappingProxyType({}),
     ) -> None:
-        self._items = items
-        self._runs = set(runs)
+        self.items, self.runs = items, set(runs)
         self._first = [key for key in runs if key.seed == items[0].seed]
         self._earlier, self._elsewhere = (
             {key: seconds + SECONDS_OF_AN_ITEM for key, seconds in known.items()} for known in (earlier, elsewhere)
         )
         self._took: dict[RunKey, float] = {}
-        self._done: set[RunKey] = set()
+        self._took_nothing: dict[RunKey, float] = {}  # of items in which there is nothing to run
+        self.done: set[RunKey] = set()
         self._budgets = dict(budgets)
+
+    @property
+    def num_done(self) -> int:
+        """Count the runs that are there."""
+        return len(self.done & self.runs)
 
     def finish(self, key: RunKey, seconds: float) -> None:
         """Note that the process of `key` took `seconds`, with the time that DVC spent on it."""
-        self._took[key] = seconds
-        self._done.add(key)
+        (self._took if key in self.runs else self._took_nothing)[key] = seconds
+        self.done.add(key)
 
     def skip(self, key: RunKey) -> None:
         """Note that `key` was there already."""
-        self._done.add(key)
+        self.done.add(key)
 
     def finish_stage(self, stage: str) -> None:
         """Note that `stage` takes no more time."""
@@ -62,14 +68,14 @@ class Forecast:
 
         None until the runs of the first seed are done, because nothing is known of some variants before.
         """
-        return self._seconds_left(current, elapsed) if self._done.issuperset(self._first) else None
+        return self._seconds_left(current, elapsed) if self.done.issuperset(self._first) else None
 
     def in_words(self) -> str:
         """Say, before anything is made, how many runs there are, and about how long all takes by what is known."""
-        num_there = len(self._runs & self._earlier.keys())
-        if num_there == len(self._runs):
+        num_there = len(self.runs & self._earlier.keys())
+        if num_there == len(self.runs):
             return "every run is there; what has changed since is made again"
-        said = f"{len(self._runs) - num_there} runs to make" + (f", {num_there} are there" if num_there else "")
+        said = f"{len(self.runs) - num_there} runs to make" + (f", {num_there} are there" if num_there else "")
         seconds = self._seconds_left()
         if seconds is None:
             return said
@@ -79,8 +85,9 @@ class Forecast:
 
     def _seconds_left(self, current: RunKey | None = None, elapsed: float = 0.0) -> float | None:
         seconds = self.seconds_after_training + sum(self._budgets.values())
-        for item in self._items:
-            if item in self._done or (item != current and self._stays(item)):
+        staying = () if self._earlier.keys() & self._took.keys() else self._earlier.keys()
+        for item in self.items:
+            if item in self.done or (item in staying and item != current):
                 continue
             expected = self._expected(item)
             if expected is None:
@@ -91,24 +98,17 @@ class Forecast:
     @property
     def seconds_after_training(self) -> float:
         """Return the seconds that follow training. The shortest run tells how fast this machine is under its load."""
-        took = [seconds for key, seconds in self._took.items() if key in self._runs]
-        shortest = min(took or [*self._earlier.values(), *self._elsewhere.values()], default=10.0)
-        return min(SHORTEST_RUNS_AFTER_TRAINING * shortest, MAX_SECONDS_AFTER_TRAINING)
-
-    def _stays(self, item: RunKey) -> bool:
-        return item in self._earlier and not (self._earlier.keys() & self._took.keys())
+        took = self._took.values() or [*self._earlier.values(), *self._elsewhere.values()]
+        return min(SHORTEST_RUNS_AFTER_TRAINING * min(took, default=10.0), MAX_SECONDS_AFTER_TRAINING)
 
     def _expected(self, item: RunKey) -> float | None:
         """Return the mean over the seeds of this benchmark and variant; else of its benchmark's runs; else of all."""
-        if item not in self._runs:
-            left_out = [seconds for key, seconds in self._took.items() if key not in self._runs]
-            return mean(left_out) if left_out else SECONDS_OF_AN_ITEM
-        took = {key: seconds for key, seconds in self._took.items() if key in self._runs}
-        for known in (took, self._earlier, self._elsewhere):
-            for size in (2, 1):
-                if seconds := [taken for key, taken in known.items() if key[:size] == item[:size]]:
-                    return mean(seconds)
-        return mean(took.values()) if took else None
+        if item not in self.runs:
+            return mean(self._took_nothing.values() or [SECONDS_OF_AN_ITEM])
+        for known, size in [*product((self._took, self._earlier, self._elsewhere), (2, 1)), (self._took, 0)]:
+            if seconds := [taken for key, taken in known.items() if key[:size] == item[:size]]:
+                return mean(seconds)
+        return None
 
 
 def left_in_words(seconds: float) -> str:

@@ -15,9 +15,9 @@ BEGUN = re.compile(r"Running stage '(.+)':$")
 SKIPPED = re.compile(r"(?:Stage )?'(.+)' (?:didn't change, skipping|is cached - skipping run, checking out outputs)$")
 CHATTER = re.compile(
     r"> |(Updating|Generating) lock file|To track the changes|\tgit add|To enable auto|\tdvc config|Use `dvc push`|"
-    r"Data and pipelines are up to date|Verifying data sources"
+    r"Data and pipelines are up to date|Verifying data sources|.*nothing to run\.$|\s*$"
 )
-EPOCH = re.compile(r"(epoch \d+/\d+ · .+) · at most")
+EPOCH = re.compile(r"((epoch \d+/\d+) · .+?)( · loss .+)? · at most")
 BAR = re.compile(r"\[\d+:\d+[,<]|\x1b\[A")  # of a download, which goes up and down with the cursor
 # The steps of a study, and the stages of each as dvc.yaml names them.
 STEPS = {
@@ -34,22 +34,15 @@ class StudyProgress:
     """Show the runs of a study while DVC makes them.
 
     Args:
-        items: every item of DVC's matrix, in its order.
-        runs: those of the study; of the others DVC only learns that there is nothing to run.
+        forecast: it knows the runs, and learns from here which are done.
         amounts: how much there is to do, in words, by step.
     """
 
     def __init__(
-        self,
-        items: list[RunKey],
-        runs: list[RunKey],
-        forecast: Forecast,
-        amounts: Mapping[str, str],
-        clock: Callable[[], float] = time.monotonic,
+        self, forecast: Forecast, amounts: Mapping[str, str], clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._keys = {key.stage: key for key in items}
-        self._runs = set(runs)
         self._forecast = forecast
+        self._keys = {key.stage: key for key in forecast.items}
         self._amounts = amounts
         self._step: str | None = None
         self._clock = clock
@@ -63,10 +56,9 @@ class StudyProgress:
             refresh_per_second=2,  # beside training, which needs every core
             disable=not self._terminal.is_terminal,
         )
-        self._task = self._line.add_task("preparing", total=len(runs), detail="")
-        self._num_done = self._num_there = 0
+        self._task = self._line.add_task("preparing", total=len(forecast.runs), detail="")
+        self._num_there = 0  # runs that DVC has found since the last stage began
         self._key: RunKey | None = None
-        self._counted = False
         self._begun = self._told = clock()
         self.stage: str | None = None
         self.words: list[str] = []  # what DVC itself said since the last stage began
@@ -93,21 +85,16 @@ class StudyProgress:
             self._skip(found[1])
         elif line.startswith("ERROR: "):
             self.words.append(line.removeprefix("ERROR: "))
-        elif not line.strip() or CHATTER.match(line) or BAR.search(line):
+        elif CHATTER.match(line) or BAR.search(line):
             pass
         elif self.stage is None:
             self.words.append(line)
         elif self.message or line.startswith("error: "):
             self.message.append(line)
-        elif self._key is None:
-            self.say(line)
-        elif self._key not in self._runs:
-            if not line.endswith("nothing to run."):
-                self.say(line)
-        elif found := EPOCH.search(line):
-            self._epoch(found[1])
-        elif line.startswith(f"{self._key.directory}: "):
-            self._count(self._key, line)
+        elif self._key and (found := EPOCH.search(line)):
+            self._epoch(found[2], found[1])
+        elif self._key and line.startswith(f"{self._key.directory}: "):
+            self._count(self._key, line.partition(": ")[2])
         else:
             self.say(line)
 
@@ -116,10 +103,12 @@ class StudyProgress:
         for words in [*self.message, *self.words]:
             self.say(words)
         self.words, self.message = [], []
-        self.stage, self._key, self._counted = stage, self._keys.get(stage), False
+        self.stage, self._key = stage, self._keys.get(stage)
         self._begun = self._clock()
-        if self._key is None or self._key in self._runs:
-            self._tell_of_what_is_there()
+        if self._key is None or self._key in self._forecast.runs:
+            if self._num_there:
+                self.say(f"{self._num_there} runs are there already")
+                self._num_there = 0
             self._tell_step(stage.partition("@")[0])
         self._show(self._name())
 
@@ -132,13 +121,10 @@ class StudyProgress:
 
     def _skip(self, stage: str) -> None:
         self._end()
-        self.stage = None
         self._forecast.finish_stage(stage)
         if key := self._keys.get(stage):
             self._forecast.skip(key)
-            if key in self._runs:
-                self._num_done += 1
-                self._num_there += 1
+            self._num_there += key in self._forecast.runs
 
     def _end(self) -> None:
         """Note how long the item took, DVC's work after its process included."""
@@ -146,26 +132,18 @@ class StudyProgress:
             self._forecast.finish(self._key, self._clock() - self._begun)
         elif self.stage:
             self._forecast.finish_stage(self.stage)
-        self._key = None
+        self.stage = self._key = None
 
-    def _tell_of_what_is_there(self) -> None:
-        if self._num_there:
-            self.say(f"{self._num_there} runs are there already")
-            self._num_there = 0
-
-    def _epoch(self, epoch: str) -> None:
-        run, epoch = self._name(), epoch.partition(" · loss")[0]
-        self._show(f"{epoch.partition(' · ')[0]} · {run}")
+    def _epoch(self, epoch: str, speed: str) -> None:
+        self._show(f"{epoch} · {self._name()}")
         if not self._terminal.is_terminal and self._clock() - self._told >= QUIET_SECONDS:
-            self.say(f"{self._where(self._num_done + 1)} · {run} · {epoch}")
+            self.say(f"{self._where(self._forecast.num_done + 1)} · {self._name()} · {speed}")
 
     def _count(self, key: RunKey, outcome: str) -> None:
         """Tell of the run that its process has just called finished."""
         seconds = self._clock() - self._begun
         self._forecast.finish(key, seconds)
-        self._num_done += 1
-        self.say(f"{self._where(self._num_done)} · {self._name()} · {seconds:.0f} s · {outcome.partition(': ')[2]}")
-        self._counted = True
+        self.say(f"{self._where(self._forecast.num_done)} · {self._name()} · {seconds:.0f} s · {outcome}")
         self._show("")
 
     def _name(self) -> str:
@@ -174,9 +152,11 @@ class StudyProgress:
     def _where(self, number: int) -> str:
         """Return which run of how many this is, and how long the study still takes where that is known."""
         left = self._forecast.seconds_left(self._key, self._clock() - self._begun)
-        return f"run {number} of {len(self._runs)}" + ("" if left is None else f" · {left_in_words(left)}")
+        return f"run {number} of {len(self._forecast.runs)}" + ("" if left is None else f" · {left_in_words(left)}")
 
     def _show(self, detail: str) -> None:
-        number = min(self._num_done + (not self._counted), len(self._runs))
-        where = self._where(number) if self._key else (self.stage or "")
-        self._line.update(self._task, description=where, completed=self._num_done, detail=detail)
+        num_done, where = self._forecast.num_done, self.stage or ""
+        if self._key:
+            under_way = self._key not in self._forecast.done
+            where = self._where(min(num_done + under_way, len(self._forecast.runs)))
+        self._line.update(self._task, description=where, completed=num_done, detail=detail)

@@ -128,7 +128,7 @@ def told(capsys: pytest.CaptureFixture[str], *lines: str | float) -> list[str]:
     """What is printed of these lines of DVC; a number is a pause in seconds."""
     study, clock = small_study(), Time()
     items = [RunKey(b, v, s) for s in study.seeds for b in study.benchmarks for v in study.variants]
-    with StudyProgress(items, study.runs(), Forecast(items, study.runs(), {}), AMOUNTS, clock) as progress:
+    with StudyProgress(Forecast(items, study.runs(), {}), AMOUNTS, clock) as progress:
         for line in lines:
             if isinstance(line, str):
                 progress.take(line + "\n")
