@@ -19,7 +19,7 @@ from pipeline.campaign.fan_out import (
     run_command,
     write_stages,
 )
-from pipeline.campaign.history import LEDGER
+from pipeline.campaign.ledger import LEDGER
 from pipeline.campaign.run_cache import missing_stages
 from pipeline.errors import InputError
 from pipeline.study.configuration import read, validate

@@ -10,8 +10,7 @@ import sys
 from typing import NoReturn
 
 from pipeline.campaign.alarm import detect_drift
-from pipeline.campaign.entry import entry
-from pipeline.campaign.history import append, read_baseline, read_ledger
+from pipeline.campaign.ledger import append, entry, read_baseline, read_ledger
 from pipeline.comparison.finished_runs import read_record
 from pipeline.comparison.finished_speeds import read_speeds
 from pipeline.errors import InputError
@@ -24,11 +23,9 @@ from stages import run
 def main(_: argparse.Namespace) -> None:
     try:
         _judge(load_study())
-    except InputError as error:
-        write_status({"exit_code": 2, "reasons": [str(error)]})
-        raise
     except Exception as error:
-        write_status({"exit_code": 1, "reasons": [f"{type(error).__name__}: {error}"]})
+        exit_code, said = (2, "") if isinstance(error, InputError) else (1, f"{type(error).__name__}: ")
+        write_status({"exit_code": exit_code, "reasons": [f"{said}{error}"]})
         raise
 
 

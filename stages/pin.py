@@ -2,7 +2,7 @@
 
 import argparse
 
-from pipeline.campaign.history import BASELINE, LEDGER, pin
+from pipeline.campaign.ledger import BASELINE, LEDGER, pin
 from stages import run
 
 

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.campaign.entry import CampaignEntry
+from pipeline.campaign.ledger import CampaignEntry
 from pipeline.records.blocks import REPEAT
-from pipeline.statistics.drift import Direction, Shift, shift, shift_of_shares, shift_of_speeds
+from pipeline.statistics.drift import Shift, shift, shift_of_shares, shift_of_speeds
 from pipeline.statistics.intervals import MIN_SEEDS
 
 ACCURACY, TIME, RELATIVE_TIME = "test accuracy", "training time", "training time over the baseline's"
@@ -30,7 +30,6 @@ class Alarm(NamedTuple):
     variant: str
     quantity: str
     shift: Shift
-    direction: Direction
     confirmed: bool
 
     def __str__(self) -> str:
@@ -62,25 +61,19 @@ def detect_drift(
         baseline: the pinned campaigns of its series.
     """
     before = next((old for old in reversed(earlier) if old.series == new.series and old not in baseline), None)
-    repeated = set(_outside(before, baseline)) if before and not before.seeds & new.seeds else set()
+    repeated = _shifts(before, baseline) if before and not before.seeds & new.seeds else {}
+    shifts = _shifts(new, baseline)
     findings = [
-        Alarm(*place, found, direction, (place, direction) in repeated)
-        for (place, direction), found in _outside(new, baseline).items()
+        Alarm(*place, found, place in repeated and repeated[place].direction == found.direction)
+        for place, found in shifts.items()
+        if found.direction
     ]
-    reasons = [*_too_little(new, baseline, _shifts(new, baseline).keys()), *_not_timed(new, baseline)]
-    if any(finding.confirmed for finding in findings):
-        return DriftResult(DRIFT, findings, reasons)
+    reasons = [*_too_little(new, baseline, shifts.keys()), *_not_timed(new, baseline)]
     if findings:
-        return DriftResult(WARNING, findings, reasons)
-    if reasons[-1:] == [NO_SPEED]:
-        return DriftResult(INVALID, findings, reasons)
-    return DriftResult(TOO_LITTLE if reasons else FINE, findings, reasons)
-
-
-def _outside(campaign: CampaignEntry, baseline: Sequence[CampaignEntry]) -> dict[tuple[Place, Direction], Shift]:
-    """Benchmark, variant and quantity that have left their band, and where to."""
-    shifts = _shifts(campaign, baseline).items()
-    return {(place, found.direction): found for place, found in shifts if found.direction}
+        exit_code = DRIFT if any(finding.confirmed for finding in findings) else WARNING
+    else:
+        exit_code = INVALID if NO_SPEED in reasons else TOO_LITTLE if reasons else FINE
+    return DriftResult(exit_code, findings, reasons)
 
 
 def _shifts(campaign: CampaignEntry, baseline: Sequence[CampaignEntry]) -> dict[Place, Shift]:
@@ -122,14 +115,12 @@ def _shifts_of_time(
     names = [name for name in timed if all(name in old.timed_variants(benchmark) for old in pinned)]
     if names[:1] != timed[:1]:
         return shifts
-    effects = [old.launch_effects(benchmark, names) for old in pinned]
-    beside = np.array([1.0 if name in (names[0], REPEAT) else 0.0 for name in names])  # measured twice
-    for name in names[1:]:
-        weights = np.array([1.0 if other == name else 0.0 for other in names])
-        weights -= np.eye(len(names))[0] if name == REPEAT else beside / beside.sum()
-        shifts[benchmark, name, RELATIVE_TIME] = shift_of_speeds(
-            effects, campaign.launch_effects(benchmark, names), weights, NEGLIGIBLE_RELATIVE_TIME
-        )
+    effects, fresh = [old.launch_effects(benchmark, names) for old in pinned], campaign.launch_effects(benchmark, names)
+    each = np.eye(len(names))
+    baselines = np.mean([row for row, name in zip(each, names, strict=True) if name in (names[0], REPEAT)], axis=0)
+    for row, name in zip(each[1:], names[1:], strict=True):
+        weights = row - (each[0] if name == REPEAT else baselines)  # the baseline is measured twice
+        shifts[benchmark, name, RELATIVE_TIME] = shift_of_speeds(effects, fresh, weights, NEGLIGIBLE_RELATIVE_TIME)
     return shifts
 
 

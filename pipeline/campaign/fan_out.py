@@ -15,8 +15,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from pipeline.campaign.entry import CampaignEntry
-from pipeline.campaign.history import BASELINE, LEDGER, read_ledger
+from pipeline.campaign.ledger import BASELINE, LEDGER, CampaignEntry, read_ledger
 from pipeline.errors import InputError
 from pipeline.files import yaml_files
 from pipeline.files.writing import write_whole
@@ -103,7 +102,7 @@ def _make(name: str, root: Path, clone: Path, remote: bool) -> None:
     if remote:
         _push(clone, "download", "inputs")
     if run_command("git", "status", "--porcelain", folder=clone):
-        _commit(clone, f"Campaign {name}: data")
+        commit_all(clone, f"Campaign {name}: data")
 
 
 def _push(clone: Path, *stages: str) -> None:
@@ -129,7 +128,7 @@ def _claim(name: str, clone: Path) -> None:
     seeds = campaign_seeds(name, len(values["seeds"]), read_ledger(clone / LEDGER))
     text = yaml_files.dump(values | {"campaign": name, "seeds": seeds})
     (clone / PARAMS).write_text(text, encoding="utf-8")
-    _commit(clone, f"Campaign {name}: seeds {seeds}")
+    commit_all(clone, f"Campaign {name}: seeds {seeds}")
     try:
         run_command("git", "push", "--quiet", "origin", f"HEAD:refs/heads/{branch}", folder=clone)
     except InputError:
@@ -171,7 +170,8 @@ def _gather_ledgers(clone: Path) -> None:
                 run_command("git", "checkout", "--quiet", branch, "--", path, folder=clone)
 
 
-def _commit(clone: Path, message: str) -> None:
+def commit_all(clone: Path, message: str) -> None:
+    """Commit what is in the clone, even where nothing has changed."""
     run_command("git", "add", "--all", folder=clone)
     run_command("git", "commit", "--quiet", "--allow-empty", "--message", message, folder=clone)
 

@@ -17,8 +17,7 @@ from scipy import stats
 import stages.drift
 from bench.drift import rates
 from pipeline.campaign.alarm import DRIFT, FINE, INVALID, TOO_LITTLE, WARNING, detect_drift
-from pipeline.campaign.entry import entry
-from pipeline.campaign.history import append, pin, read_baseline, read_ledger
+from pipeline.campaign.ledger import append, entry, pin, read_baseline, read_ledger
 from pipeline.errors import InputError
 from pipeline.report.answers import answers
 from pipeline.report.results import load_results
@@ -115,7 +114,7 @@ def test_a_change_warns_and_is_confirmed_by_fresh_seeds_in_the_same_direction(ch
     assert (warned.exit_code, len(warned.findings)) == (WARNING, 1)
     finding = warned.findings[0]
     assert (finding.benchmark, finding.variant, finding.quantity) == ("wide", "mixed", quantity)
-    assert (finding.direction, finding.confirmed) == (direction, False)
+    assert (finding.shift.direction, finding.confirmed) == (direction, False)
     confirmed = detect_drift(again, [baseline, first], [baseline])
     assert (confirmed.exit_code, confirmed.findings[0].confirmed) == (DRIFT, True)
     assert "outside for the second time, on other seeds" in str(confirmed.findings[0])

@@ -14,9 +14,8 @@ from conftest import REPOSITORY, planned_record, small_study
 from projects import IDENTITY, git, make_checkout
 
 from pipeline.campaign.cluster import Cluster, shared_stages
-from pipeline.campaign.entry import entry
 from pipeline.campaign.fan_out import MAX_SEED, campaign_seeds, write_stages
-from pipeline.campaign.history import append, pin
+from pipeline.campaign.ledger import append, entry, pin
 from pipeline.errors import InputError
 from pipeline.study.configuration import read
 from stages import collect

@@ -1,24 +1,33 @@
-"""An entry of the ledger: on what a campaign was made, each of its runs, and the launches that measured speed."""
+"""The ledger of campaigns: one small file each, never changed once written, and which of them are the baseline.
+
+Different campaigns have different files, so branches merge. A campaign is compared with those of its series alone: the
+same device, driver, packages, image, engine and study.
+"""
 
 import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, PositiveFloat
+from pydantic import PositiveFloat, TypeAdapter, ValidationError
 
 from pipeline.comparison.comparable import device
+from pipeline.errors import InputError
+from pipeline.files.untrusted import Untrusted, fault
+from pipeline.files.writing import write_whole
 from pipeline.records.schema import RunRecord
 from pipeline.statistics.speeds import Speeds
 from pipeline.study.schema import RunKey, Study
 
+LEDGER = Path("history")
+BASELINE = "baseline.json"
 
-class CampaignRun(BaseModel):
+
+class CampaignRun(Untrusted):
     """One run of a campaign. Accuracy in [0, 1]."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     benchmark: str
     variant: str
@@ -27,7 +36,7 @@ class CampaignRun(BaseModel):
     test_accuracy: float | None
 
 
-class CampaignLaunch(BaseModel):
+class CampaignLaunch(Untrusted):
     """The speeds of a benchmark's variants in one launch of processes.
 
     `epoch_seconds` is what the baseline takes for the training images of an epoch, in the median over turns, and
@@ -35,18 +44,14 @@ class CampaignLaunch(BaseModel):
     for a block in every other turn are left out; where the baseline is, all the others.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
     benchmark: str
     launch: int
     epoch_seconds: PositiveFloat
     slowdowns: dict[str, PositiveFloat]
 
 
-class CampaignEntry(BaseModel):
+class CampaignEntry(Untrusted):
     """A campaign: what it was made on, each of its runs, of `num_planned`, and the launches that measured speed."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     schema_version: Literal[3] = 3
     campaign: str
@@ -74,7 +79,7 @@ class CampaignEntry(BaseModel):
 
     @property
     def benchmarks(self) -> list[str]:
-        return list(dict.fromkeys(run.benchmark for run in self.runs))
+        return list(dict.fromkeys(benchmark for benchmark, _ in self.pairs))
 
     def runs_of(self, benchmark: str, variant: str) -> list[CampaignRun]:
         return [run for run in self.runs if (run.benchmark, run.variant) == (benchmark, variant)]
@@ -147,3 +152,64 @@ def _made_on(study: Study, environment: Mapping[str, Any]) -> dict[str, str]:
         "image": image.get("content_sha256") or "none",
         "study": study.digest_of(Study.model_fields.keys() - {"campaign", "seeds", "description", "deviations"}),
     }
+
+
+def append(new: CampaignEntry, ledger: Path = LEDGER) -> Path:
+    """Write the entry, and return its file. The same entry again is no fault.
+
+    Raises:
+        InputError: the ledger has another campaign of that name.
+    """
+    path = ledger / f"{new.campaign}.json"
+    if path.exists():
+        if _read(path) != new:
+            raise InputError(f"{path} is there, and is another campaign. Give this one another name: campaign")
+        return path
+    ledger.mkdir(exist_ok=True)
+    write_whole(path, new.model_dump_json(indent=2) + "\n")
+    return path
+
+
+def read_ledger(ledger: Path = LEDGER) -> list[CampaignEntry]:
+    """Return every campaign, oldest first. Raise `InputError` that names a damaged file."""
+    paths = [path for path in ledger.glob("*.json") if path.name != BASELINE]
+    return sorted((_read(path) for path in paths), key=lambda found: (found.started_at, found.campaign))
+
+
+def read_baseline(series: str, ledger: Path = LEDGER) -> list[CampaignEntry]:
+    """Return the campaigns that `baseline.json` names as the baseline of a series; none where it names none."""
+    return [_read(ledger / f"{name}.json") for name in _pinned(ledger).get(series, [])]
+
+
+def _pinned(ledger: Path) -> dict[str, list[str]]:
+    """Return, by series, the names of the campaigns that are its baseline."""
+    path = ledger / BASELINE
+    try:
+        return TypeAdapter(dict[str, list[str]]).validate_json(path.read_bytes()) if path.exists() else {}
+    except ValidationError:
+        raise InputError(f"{path} is damaged: it must give a list of campaigns by series. See git log {path}") from None
+
+
+def pin(campaigns: Sequence[str], ledger: Path = LEDGER) -> str:
+    """Make these campaigns, of one series, its baseline; return the series. A commit of the file is the decision.
+
+    Raises:
+        InputError: one is not in the ledger, or they are of several series.
+    """
+    names = list(dict.fromkeys(campaigns))
+    entries = [_read(ledger / f"{name}.json") for name in names]
+    series = {found.series for found in entries}
+    if len(series) != 1:
+        raise InputError(f"{', '.join(names)} are of {len(series)} series and can't be one baseline")
+    pinned = _pinned(ledger) | {entries[0].series: names}
+    write_whole(ledger / BASELINE, json.dumps(pinned, indent=2, sort_keys=True) + "\n")
+    return entries[0].series
+
+
+def _read(path: Path) -> CampaignEntry:
+    try:
+        return CampaignEntry.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        raise InputError(f"{path} is missing: there is no such campaign in the ledger") from None
+    except ValidationError as error:
+        raise InputError(f"{path} is damaged ({fault(error)}). Get it back: git checkout {path}") from None
