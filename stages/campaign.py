@@ -7,6 +7,7 @@ do so at once.
 import argparse
 import datetime
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from pipeline.campaign.cluster import Cluster, shared_stages
@@ -30,72 +31,53 @@ CLUSTER = Path("cluster/slurm/cluster.yaml")
 
 
 def main(arguments: argparse.Namespace) -> None:
-    cluster = read(Cluster, arguments.cluster)
+    name, cluster = arguments.campaign, read(Cluster, arguments.cluster)
     study = load_study()  # a faulty study submits nothing
-    validate(Study, study.model_dump(mode="json") | {"campaign": arguments.campaign}, "the study with this --campaign")
+    validate(Study, study.model_dump(mode="json") | {"campaign": name}, "the study with this --campaign")
     remote = (arguments.meeting_place or cluster.meeting_place) == "remote"
-    if arguments.prepare:
-        _prepare_only(arguments.campaign, remote)
-        return
-    cluster.check(study)
-    if shutil.which("sbatch") is None:
-        raise InputError("sbatch is not on the path: submit from a machine of the Slurm cluster")
-    if queued := run_command("squeue", "--me", "--noheader", "--format=%A", f"--name={arguments.campaign}").split():
-        raise InputError(
-            f"campaign {arguments.campaign} has jobs in the queue: {', '.join(sorted(set(queued)))}. Wait for them"
-        )
-    folder = _prepare(arguments.campaign, remote)
-    if arguments.cluster.absolute() != folder / "cluster.yaml":
-        shutil.copy(arguments.cluster, folder / "cluster.yaml")
-    stages = shared_stages(load_committed_study(folder / COLLECTOR))
-    missing = missing_stages(stages, folder / COLLECTOR, remote)
-    if not missing and (folder / COLLECTOR / LEDGER / f"{arguments.campaign}.json").exists():
-        print(f"campaign {arguments.campaign} is complete: {folder / 'status.json'}")
-        return
-    write_stages(folder, missing)
-    jobs: list[str] = []
-    for options in cluster.arrays(missing):
-        restart = ["--requeue", f"--signal=B:USR1@{cluster.warning_seconds}"]
-        jobs.append(_submit(folder, "run.sh", *_after(jobs), *restart, *options))
-    if jobs:
-        numbers = " and after it ".join(f"job {job}" for job in jobs)
-        print(f"{len(missing)} of {len(stages)} stages are missing: {numbers}")
-    mail = [f"--mail-user={cluster.mail}", "--mail-type=FAIL"] if cluster.mail else []
-    collect = _submit(folder, "collect.sh", *_after(jobs), *mail, *cluster.model_copy(update={"gpus": 0}).options())
-    print(f"job {collect} collects them: {folder / 'status.json'}")
-
-
-def _prepare_only(name: str, remote: bool) -> None:
-    """Prepare the campaign for jobs that somebody else starts, one a stage.
-
-    A stage that is not missing ends at once.
-    """
-    folder = _prepare(name, remote)
-    stages = shared_stages(load_committed_study(folder / COLLECTOR))
-    write_stages(folder, stages)
-    if remote:  # to ask would fetch every run
-        print(f"{len(stages)} stages: {folder / STAGES_FILE}")
-    else:
-        missing = missing_stages(stages, folder / COLLECTOR, remote)
-        print(f"{len(missing)} of {len(stages)} stages are missing: {folder / STAGES_FILE}")
-
-
-def _prepare(name: str, remote: bool) -> Path:
+    if not arguments.prepare:
+        cluster.check(study)
+        _check_queue(name)
     if not (CAMPAIGNS / name / COLLECTOR).exists() and (dirty := run_command("git", "status", "--porcelain")):
         raise InputError(f"the tree differs from its last commit ({dirty.splitlines()[0].strip()} …): commit first")
-    return prepare_campaign(name, Path(), remote)
+    folder = prepare_campaign(name, Path(), remote)
+    stages = shared_stages(load_committed_study(folder / COLLECTOR))
+    # To ask at a remote would fetch every run: jobs that somebody else starts, one a stage, find out by themselves.
+    missing = None if arguments.prepare and remote else missing_stages(stages, folder / COLLECTOR, remote)
+    said = f"{len(stages)} stages" if missing is None else f"{len(missing)} of {len(stages)} stages are missing"
+    if missing is None or arguments.prepare:
+        write_stages(folder, stages)
+        print(f"{said}: {folder / STAGES_FILE}")
+    elif not missing and (folder / COLLECTOR / LEDGER / f"{name}.json").exists():
+        print(f"campaign {name} is complete: {folder / 'status.json'}")
+    else:
+        if arguments.cluster.absolute() != folder / "cluster.yaml":
+            shutil.copy(arguments.cluster, folder / "cluster.yaml")
+        write_stages(folder, missing)
+        jobs: list[str] = []
+        for options in cluster.arrays(missing):
+            jobs.append(_submit(folder, "run.sh", jobs, options))
+        if jobs:
+            print(f"{said}: {' and after it '.join(f'job {job}' for job in jobs)}")
+        collect = _submit(folder, "collect.sh", jobs, cluster.collector())
+        print(f"job {collect} collects them: {folder / 'status.json'}")
 
 
-def _after(jobs: list[str]) -> list[str]:
-    return [f"--dependency=afterany:{':'.join(jobs)}"] if jobs else []
+def _check_queue(name: str) -> None:
+    """Refuse to submit where there is no Slurm, or where it has jobs of this campaign."""
+    if shutil.which("sbatch") is None:
+        raise InputError("sbatch is not on the path: submit from a machine of the Slurm cluster")
+    if queued := run_command("squeue", "--me", "--noheader", "--format=%A", f"--name={name}").split():
+        raise InputError(f"campaign {name} has jobs in the queue: {', '.join(sorted(set(queued)))}. Wait for them")
 
 
-def _submit(folder: Path, script: str, *options: str) -> str:
-    """Hand a script to Slurm; return the job's number."""
+def _submit(folder: Path, script: str, after: Sequence[str], options: Sequence[str]) -> str:
+    """Hand a script to Slurm, to be run after some jobs have ended; return the job's number."""
     logs = folder / "logs"
     logs.mkdir(exist_ok=True)
-    name = "%A_%a" if script == "run.sh" else "%j"
-    fixed = ["--parsable", f"--job-name={folder.name}", f"--output={logs}/{name}.log", "--open-mode=append"]
+    log = logs / ("%A_%a.log" if script == "run.sh" else "%j.log")
+    fixed = ["--parsable", f"--job-name={folder.name}", f"--output={log}", "--open-mode=append"]
+    fixed += [f"--dependency=afterany:{':'.join(after)}"] if after else []
     command = [str(Path("cluster", "slurm", script).absolute()), str(folder)]
     return run_command("sbatch", *fixed, *options, *command).strip().partition(";")[0]
 

@@ -35,28 +35,33 @@ class Cluster(Section):
         """Return the options of sbatch for each array of elements: of the runs, and of the speeds to be measured after.
 
         Other jobs on a node disturb a measurement of speed, the campaign's own as well. Where none can have a node to
-        itself, one follows the other.
+        itself, one follows the other. A job that its time ended is queued again.
 
         Args:
             stages: in the order of `shared_stages`; an element is a place among them.
         """
         first_speed = sum(not stage.startswith(SPEED_STAGE) for stage in stages)
         alone, at_once = (["--exclusive"], self.max_jobs) if self.exclusive_speed else ([], 1)
-        arrays = []
-        if first_speed:
-            arrays.append([f"--array=0-{first_speed - 1}%{self.max_jobs}", *self.options()])
-        if first_speed < len(stages):
-            arrays.append([f"--array={first_speed}-{len(stages) - 1}%{at_once}", *alone, *self.options()])
-        return arrays
+        arrays = [(0, first_speed, self.max_jobs, []), (first_speed, len(stages), at_once, alone)]
+        restart = ["--requeue", f"--signal=B:USR1@{self.warning_seconds}"]
+        return [
+            [f"--array={first}-{end - 1}%{num_jobs}", *restart, *more, *self._options(self.gpus)]
+            for first, end, num_jobs, more in arrays
+            if first < end
+        ]
 
-    def options(self) -> list[str]:
-        """Return the options of sbatch for a job of this cluster."""
+    def collector(self) -> list[str]:
+        """Return the options of sbatch for the job that collects the others; it trains nothing."""
+        mail = [f"--mail-user={self.mail}", "--mail-type=FAIL"] if self.mail else []
+        return [*mail, *self._options(gpus=0)]
+
+    def _options(self, gpus: int) -> list[str]:
         named = {
             "partition": self.partition,
             "account": self.account,
             "time": self.time_limit,
             "cpus-per-task": self.cpus,
-            "gpus": self.gpus or None,
+            "gpus": gpus or None,
             "mem": self.memory,
         }
         return [f"--{name}={value}" for name, value in named.items() if value is not None]
