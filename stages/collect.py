@@ -5,7 +5,6 @@ The exit status is that of `stages.drift`; on Slurm, a warning submits the campa
 
 import argparse
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -15,7 +14,7 @@ from pathlib import Path
 
 from pipeline.campaign.alarm import TOO_LITTLE, WARNING
 from pipeline.campaign.cluster import shared_stages
-from pipeline.campaign.fan_out import REMOTE, load_committed_study, run_command
+from pipeline.campaign.fan_out import REMOTE, commit_all, load_committed_study, run_command
 from pipeline.campaign.run_cache import missing_stages
 from pipeline.errors import InputError
 from pipeline.files import yaml_files
@@ -61,20 +60,15 @@ def _collect(study: Study, folder: Path, wait_seconds: float) -> int:
         return TOO_LITTLE
     run_command(*REPORT)
     if (folder / REMOTE).exists():
-        subprocess.run(["dvc", "push", "--quiet"], check=True)  # results, of whoever reads the branch
+        run_command("dvc", "push", "--quiet")  # results, of whoever reads the branch
     exit_code = subprocess.run([sys.executable, "-m", "stages.drift"], check=False).returncode
     shutil.copy("results/report.html", folder / "report.html")
-    subprocess.run(["git", "add", "--all"], check=True)
     headline = json.loads(STATUS.read_text(encoding="utf-8"))["exit_code"]
-    message = f"Campaign {study.campaign}: exit status {headline}"
-    # Empty where it was collected before.
-    subprocess.run(["git", "commit", "--quiet", "--allow-empty", "--message", message], check=True)
-    subprocess.run(["git", "push", "--quiet", "origin", f"HEAD:refs/heads/campaign/{study.campaign}"], check=True)
+    commit_all(Path(), f"Campaign {study.campaign}: exit status {headline}")  # empty where it was collected before
+    run_command("git", "push", "--quiet", "origin", f"HEAD:refs/heads/campaign/{study.campaign}")
     if exit_code == WARNING and submitted.exists() and not study.campaign.endswith(REPEAT_SUFFIX):
-        project = folder.parent.parent
-        command = ["--campaign", study.campaign + REPEAT_SUFFIX, "--cluster", str(submitted)]
-        environment = os.environ | {"PYTHONPATH": str(project)}
-        subprocess.run([sys.executable, "-m", "stages.campaign", *command], cwd=project, env=environment, check=True)
+        repeat = ["--campaign", study.campaign + REPEAT_SUFFIX, "--cluster", str(submitted)]
+        print(run_command(sys.executable, "-m", "stages.campaign", *repeat, folder=folder.parent.parent), end="")
     return exit_code
 
 
