@@ -99,8 +99,8 @@ validate: .venv/development .validators/ready ## have the field's own validators
 
 validators: .validators/ready ## install them, each group in a place of its own
 
-publish: .venv/ready ## pack the finished study for a reviewer: results/crate.zip; TO=docs/reports/NAME for the site
-	@python -m stages.publish $(if $(TO),--to $(TO))
+publish: .venv/ready ## pack the finished study for a reviewer: results/crate.zip; TO=docs/reports/NAME for the site; AGAIN=… by today's code
+	@python -m stages.publish $(if $(TO),--to $(TO)) $(if $(AGAIN),--again $(AGAIN))
 
 check-reports: .venv/ready .validators/ready ## verify every study under docs/reports: crate, claims, numbers
 	@python -m stages.check_reports $(if $(REPORTS),--reports $(REPORTS))

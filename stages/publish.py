@@ -2,13 +2,14 @@
 
 import argparse
 import shutil
+import tempfile
 from pathlib import Path
 
 from pipeline.errors import InputError
 from pipeline.files.writing import whole
 from pipeline.publication.published import FILES, check_name, check_size, in_archive
 from pipeline.publication.publishing import publish
-from pipeline.publication.recomputing import recompute
+from pipeline.publication.recomputing import bring_up_to_date, recompute
 from pipeline.report.results import load_results
 from pipeline.report.status import status, write_status
 from stages import run
@@ -17,6 +18,13 @@ ARCHIVE = Path("results/crate.zip")
 
 
 def main(arguments: argparse.Namespace) -> None:
+    if arguments.again:
+        with tempfile.TemporaryDirectory() as name:
+            root = Path(name, "study")
+            bring_up_to_date(arguments.again / "crate.zip", root)
+            _pack(root)
+            _put(root, arguments.again)
+        return
     results = load_results()
     if not Path("results/report.html").is_file():
         raise InputError("results/report.html is missing. Make it with: dvc repro")
@@ -24,20 +32,35 @@ def main(arguments: argparse.Namespace) -> None:
         check_name(arguments.to.absolute())
         check_size(Path("results/report.html"))
     write_status(status(results))
-    with whole(ARCHIVE) as unchecked:
-        recompute(publish(results, Path(), unchecked)).check(  # what a reviewer will check
+    _pack(Path())
+    if arguments.to:
+        arguments.to.mkdir(parents=True, exist_ok=True)
+        _put(Path(), arguments.to)
+    print(f"{ARCHIVE} ({ARCHIVE.stat().st_size / 1e6:.1f} MB); check it: python -m stages.report --from {ARCHIVE}")
+
+
+def _pack(root: Path) -> None:
+    with whole(root / ARCHIVE) as unchecked:
+        recompute(publish(load_results(root), root, unchecked)).check(  # what a reviewer will check
             "nothing is published: the runs under runs/ are not those that the results are of. Compare, judge and "
             "report again, then publish: dvc repro"
         )
-    if arguments.to:
-        arguments.to.mkdir(parents=True, exist_ok=True)
-        for name in FILES:
-            shutil.copyfile(in_archive(name), arguments.to / name)
-        print(f"{arguments.to} holds the published study")
-    print(f"{ARCHIVE} ({ARCHIVE.stat().st_size / 1e6:.1f} MB); check it: python -m stages.report --from {ARCHIVE}")
+
+
+def _put(root: Path, folder: Path) -> None:
+    for name in FILES:
+        shutil.copyfile(root / in_archive(name), folder / name)
+    print(f"{folder} holds the published study")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m stages.publish", description=__doc__)
-    parser.add_argument("--to", type=Path, metavar="FOLDER", help="also put the study there, for the site to list")
+    chosen = parser.add_mutually_exclusive_group()
+    chosen.add_argument("--to", type=Path, metavar="FOLDER", help="also put the study there, for the site to list")
+    chosen.add_argument(
+        "--again",
+        type=Path,
+        metavar="FOLDER",
+        help="publish the study there again, by today's code, claims and sittings",
+    )
     run(main, parser)

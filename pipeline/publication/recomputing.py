@@ -3,6 +3,7 @@
 import filecmp
 import math
 import re
+import shutil
 import tempfile
 from pathlib import Path
 from typing import NamedTuple
@@ -12,6 +13,7 @@ from papermill import PapermillExecutionError
 from pipeline.claims.schema import CLAIMS
 from pipeline.claims.verdicts import judge_results, verdicts_text
 from pipeline.comparison.comparing import compare_runs
+from pipeline.comparison.sittings import SITTINGS
 from pipeline.errors import InputError
 from pipeline.files.untrusted import excerpt
 from pipeline.publication.archive import COMPILED_FOR, MEASURED, RECOMPUTED, names_of_project, unpack
@@ -90,6 +92,20 @@ def remake(root: Path) -> dict[str, str]:
     write({"results/verdicts.json": verdicts_text(judge_results(root))})
     write({"results/status.json": status_text(status(load_results(root)))})
     return made
+
+
+def bring_up_to_date(archive: Path, root: Path) -> None:
+    """Unpack a study of this project into `root`, and make its results by today's code, claims and sittings.
+
+    Raises:
+        InputError: the archive is damaged, or its records don't fit together any more.
+    """
+    unpack(archive, root)
+    for name in (str(CLAIMS), str(SITTINGS), *COMPILED_FOR):
+        (root / name).parent.mkdir(exist_ok=True)
+        shutil.copyfile(PROJECT / name, root / name)
+    remake(root)
+    (root / "results/report.html").write_text(render(execute(root)), encoding="utf-8")
 
 
 def first_difference(published: bytes | None, recomputed: str) -> str | None:

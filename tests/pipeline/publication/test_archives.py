@@ -304,6 +304,8 @@ def test_runs_that_were_not_compared_are_not_published(study, tmp_path, monkeypa
     for name, edit in ((archives.RECORD, within("memory", peak_bytes=2**19)),):  # a run that ended after the comparison
         (copy / name).write_bytes(edit((copy / name).read_bytes()))
     monkeypatch.chdir(copy)
-    message = refused(lambda: stage.main(Namespace(to=None)), "nothing is published: the runs under runs/ are not")
+    message = refused(
+        lambda: stage.main(Namespace(to=None, again=None)), "nothing is published: the runs under runs/ are not"
+    )
     assert "results/comparison.json: line" in message
     assert not list((copy / "results").glob("*.zip"))

@@ -14,6 +14,7 @@ from archives import contents_of, pack, sign
 from conftest import REPOSITORY
 from rocrate.rocrate import ROCrate
 
+from pipeline.claims.schema import load_claims
 from pipeline.compiled.programs import RECIPES
 from pipeline.compiled.schema import COMPILED_FILES
 from pipeline.errors import InputError
@@ -117,7 +118,21 @@ def test_nothing_to_publish_says_what_to_do(tmp_path, monkeypatch):
     (tmp_path / "claims.yaml").write_text((REPOSITORY / "claims.yaml").read_text())
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match="Make it with: dvc repro"):
-        stage.main(Namespace(to=None))
+        stage.main(Namespace(to=None, again=None))
+
+
+def test_a_study_that_older_code_published_is_published_again(crate, tmp_path):
+    older = contents_of(crate) | {"results/report.html": b"older words", "results/verdicts.json": b"[]"}
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "crate.zip").write_bytes(pack(sign(older)))
+    stage.main(Namespace(to=None, again=tmp_path / "mine"))
+    found = contents_of(tmp_path / "mine" / "crate.zip")
+    assert found["results/report.html"].startswith(b"<!doctype html>")
+    assert found["claims.yaml"] == (REPOSITORY / "claims.yaml").read_bytes()
+    judged = json.loads(found["results/verdicts.json"])["judgements"]
+    assert [each["id"] for each in judged] == [claim.id for claim in load_claims(REPOSITORY / "claims.yaml").all]
+    assert found["runs/wide/mixed/seed-1/record.json"] == older["runs/wide/mixed/seed-1/record.json"]
+    assert (tmp_path / "mine" / "report.html").read_bytes() == found["results/report.html"]
 
 
 def test_citation_and_codemeta_agree():
@@ -177,5 +192,5 @@ def test_what_the_site_would_refuse_is_not_published_for_it(study, tmp_path, mon
         report.write_bytes(report.read_bytes().ljust(MAX_REPORT_BYTES + 1))
     monkeypatch.chdir(root)
     with pytest.raises(InputError, match=words):
-        stage.main(Namespace(to=Path(name)))
+        stage.main(Namespace(to=Path(name), again=None))
     assert not (root / name).exists()
