@@ -562,7 +562,7 @@ def test_what_is_no_study_is_not_composed(tmp_path, setting):
     done = compose(tmp_path, setting)
     assert (done.returncode, "Traceback" in done.stderr) == (2, False)
     assert (
-        "PROFILE is one of evening, paper, paper_jax, quick, seeds, tpu. Received: papier" in done.stderr
+        "PROFILE is one of evening, float8, night, paper, paper_jax, quick, seeds, tpu. Received: papier" in done.stderr
         or "params.partial.yaml: " in done.stderr
     )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["conf", "params.yaml"]
