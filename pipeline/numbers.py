@@ -1,11 +1,14 @@
 """Write numbers, and words in a row, for people: with a minus sign, thousands apart, a dash for what is unknown."""
 
 import math
+import re
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 from statistics import mean, stdev
 from typing import Any
 
 UNKNOWN, NO_INTERVAL = "–", "(no interval)"
+_SIGNED_ZERO = re.compile(r"[-+](0(?:\.0+)?)(?![\d.])")
 
 
 def number(value: Any) -> str:
@@ -19,10 +22,10 @@ def number(value: Any) -> str:
     if not math.isfinite(size):
         return "infinite" if math.isinf(size) else "not a number"
     if size == 0 or 1e-4 <= size < 1e9:
-        return _with_minus(f"{float(value):,.7g}")
+        return decimals(float(value), ",.7g")
     mantissa, exponent = f"{float(value):.2e}".split("e")
     power = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-    return _with_minus(f"{mantissa} × 10{power}")
+    return f"{decimals(float(mantissa), '.2f')} × 10{power}"
 
 
 def span(values: Sequence[float]) -> str:
@@ -30,8 +33,26 @@ def span(values: Sequence[float]) -> str:
     return " to ".join(number(value) for value in dict.fromkeys((min(values), max(values))))
 
 
-def significant(value: float | None, num_digits: int = 4) -> str:
-    return UNKNOWN if value is None else _with_minus(f"{value:.{num_digits}g}")
+def decimals(value: float, how: str) -> str:
+    """Write `value` by the format `how`, as in "−0.12"; what rounds to zero has no sign."""
+    return _SIGNED_ZERO.sub(r"\1", f"{value:{how}}").replace("-", "−")
+
+
+def percent(share: float, how: str = ".0f") -> str:
+    """Write a share of 1 as a percentage by the format `how`, as in "62 %"."""
+    return f"{decimals(100 * share, how)} %"
+
+
+def percents(shares: Sequence[float], how: str = ".1f") -> str:
+    """Write the least and the greatest share of 1 as percentages, as in "44.1 to 57.3 %"."""
+    return " to ".join(dict.fromkeys(decimals(100 * share, how) for share in (min(shares), max(shares)))) + " %"
+
+
+def rare(share: float) -> str:
+    """Write a share of 1 that may be very small, as in "none", "less than 0.001 %" or "0.62 %"."""
+    if 0 < share < 1e-5:
+        return f"less than {percent(1e-5, '.3f')}"
+    return percent(share, ".2g") if share else "none"
 
 
 def digits(value: float) -> str:
@@ -43,12 +64,12 @@ def interval(low: float | None, high: float | None, how: str) -> str:
     """Write both ends of an interval by the format `how`, as in "[−0.40, +0.16]"."""
     if low is None or high is None:
         return NO_INTERVAL
-    return _with_minus(f"[{low:{how}}, {high:{how}}]").replace("[−0, 0]", "[0, 0]")
+    return f"[{decimals(low, how)}, {decimals(high, how)}]"
 
 
 def estimate(value: float | None, low: float | None, high: float | None, how: str, unit: str) -> str:
     """Write a value and its interval, as in "−0.12 pp [−0.40, +0.16]"."""
-    return "unknown" if value is None else f"{_with_minus(f'{value:{how}}')}{unit} {interval(low, high, how)}"
+    return "unknown" if value is None else f"{decimals(value, how)}{unit} {interval(low, high, how)}"
 
 
 def mean_and_spread(values: Sequence[float], num_decimals: int = 2, scale: float = 1.0) -> str:
@@ -60,9 +81,9 @@ def mean_and_spread(values: Sequence[float], num_decimals: int = 2, scale: float
     return f"{mean(scaled):.{num_decimals}f}{spread}"
 
 
-def mebibytes(values: Sequence[float]) -> str:
-    """Write the mean of bytes in MiB."""
-    return f"{mean(values) / 2**20:,.0f}" if values else UNKNOWN
+def mebibytes(num_bytes: float) -> str:
+    """Write bytes in MiB, as in "1,942"."""
+    return f"{num_bytes / 2**20:,.0f}"
 
 
 def duration(seconds: float) -> str:
@@ -80,5 +101,10 @@ def listed(words: Iterable[str]) -> str:
     return f"{', '.join(rest)} and {last}" if rest else last
 
 
-def _with_minus(text: str) -> str:
-    return text.replace("-", "−")
+def ranges(values: Iterable[int]) -> str:
+    """Write whole numbers, three or more in a row by their ends, as in "0 to 29" or "0, 1 and 5 to 9"."""
+    told: list[str] = []
+    for _, group in groupby(enumerate(values), key=lambda placed: placed[1] - placed[0]):
+        run = [str(value) for _, value in group]
+        told += [f"{run[0]} to {run[-1]}"] if len(run) > 2 else run
+    return listed(told)

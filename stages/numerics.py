@@ -8,6 +8,7 @@ from typing import Any
 
 from pipeline.data.datasets import read_description
 from pipeline.machine.engine_choice import choose_engine
+from pipeline.numbers import rare
 from pipeline.numerics.facts import POLICIES
 from pipeline.study.benchmark import Benchmark
 from pipeline.study.schema import Study, load_study
@@ -56,7 +57,7 @@ def main(_: argparse.Namespace) -> None:
         facts[f"gradients.{name}.some_flushed"] = flushed > 0
         facts[f"gradients.{name}.fewer_flushed_when_scaled"] = scaled < flushed
         facts[f"gradients.{name}.forward_rarely_flushed"] = gradients.pop("forward_flushed_share") < RARE
-        print(f"{name}: {flushed:.2%} of the gradients are too small for float16 unscaled")
+        print(f"{name}: {rare(flushed)} of the gradients are too small for float16 unscaled")
         if study.numerics == "facts":
             return
         samples[f"skipped_steps.{name}"] = experiments.skipped_steps(benchmark, data, experiments.SEEDS)

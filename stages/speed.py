@@ -27,7 +27,7 @@ def main(arguments: argparse.Namespace) -> None:
     write_blocks(measurement.blocks, SPEEDS / f"{arguments.benchmark}.csv")
     write_circumstances(study, measurement, environment, SPEEDS / f"{arguments.benchmark}.json")
     half_width = speeds.half_width()
-    width = "no intervals" if half_width is None else f"intervals of ±{half_width:.1%}"
+    width = "no intervals" if half_width is None else f"intervals of ±{100 * half_width:.1f} %"
     print(f"{arguments.benchmark}: {width} after {measurement.spent_seconds:.0f} s, {measurement.ended_because}")
 
 

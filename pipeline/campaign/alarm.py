@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.campaign.ledger import CampaignEntry
+from pipeline.numbers import percent
 from pipeline.records.blocks import REPEAT
 from pipeline.statistics.drift import Shift, shift, shift_of_shares, shift_of_speeds
 from pipeline.statistics.intervals import MIN_SEEDS
@@ -36,7 +37,8 @@ class Alarm(NamedTuple):
         now, then, allowed = self.shift
         again = "for the second time, on other seeds" if self.confirmed else "for the first time"
         if self.quantity == COMPLETED:
-            return f"{self.benchmark} {self.variant}: {self.quantity} is {now:.0%}, it was {then:.0%}; {again}"
+            said = f"is {percent(now)}, it was {percent(then)}"
+            return f"{self.benchmark} {self.variant}: {self.quantity} {said}; {again}"
         if self.quantity != ACCURACY:
             said = f"{math.exp(now - then):.3f}× what it was, {math.exp(-allowed):.3f} to {math.exp(allowed):.3f} is"
         else:

@@ -7,6 +7,7 @@ from pipeline.claims.claim import Assessment, Judge, Judges, PairClaim, Threshol
 from pipeline.claims.evidence import Evidence
 from pipeline.claims.wording import count_seeds, describe_difference, describe_plan, failed_runs, plain
 from pipeline.comparison.schema import Comparison, Pair
+from pipeline.numbers import percent
 from pipeline.statistics.equivalence import margin_means_something
 from pipeline.statistics.intervals import MIN_SEEDS, Interval, Mean, proportion
 from pipeline.study.configuration import PositiveFloat
@@ -32,7 +33,7 @@ class AccuracyClaim(PairClaim):
         pair = self.pair(evidence)
         verdict, reason = judge_equivalence(evidence.comparison, pair)
         reached = evidence.comparison.variant(self.benchmark, pair.baseline).test_accuracy.mean
-        of = "" if reached is None else f", which reaches {100 * reached:.1f} %"
+        of = "" if reached is None else f", which reaches {percent(reached, '.1f')}"
         return Assessment(verdict, reason, f"test accuracy {describe_difference(pair)} beside {pair.baseline}{of}")
 
 
@@ -47,11 +48,12 @@ def judge_equivalence(comparison: Comparison, pair: Pair) -> tuple[Verdict, str]
         return "not reproduced", f"diverged at {count_seeds(diverged)} at which {pair.baseline} did not"
     if pair.failures or pair.baseline_failures:
         return "inconclusive", "only some runs completed" + failed_runs(pair)
-    near_chance = baseline_accuracy is not None and not margin_means_something(test.margin_pp, baseline_accuracy)
-    if near_chance and test.spread_pp is not None:
+    is_known = test.spread_pp is not None
+    if is_known and baseline_accuracy is not None and not margin_means_something(test.margin_pp, baseline_accuracy):
         shows = "to differ from" if test.outcome == "different" else f"to be within {margin} of"
         would = "would show" if test.outcome == "inconclusive" else "shows"
-        return "inconclusive", f"{pair.baseline} itself reaches {baseline_accuracy:.1%}: {shows} that {would} little"
+        reaches = f"{pair.baseline} itself reaches {percent(baseline_accuracy, '.1f')}"
+        return "inconclusive", f"{reaches}: {shows} that {would} little"
     holm = " after Holm" if test.num_candidates > 1 else ""
     if test.is_beyond:
         return "not reproduced", f"the difference lies beyond {margin} ({_p_value(test.beyond_p_value_holm)}{holm})"

@@ -1,6 +1,5 @@
 """Claims about 16-bit arithmetic, which the numerics stage tries: facts, trials of optimizers, and experiments."""
 
-from collections.abc import Sequence
 from statistics import fmean
 from typing import Annotated, Literal
 
@@ -9,6 +8,7 @@ from pydantic import Field
 from pipeline.claims.claim import Assessment, BaseClaim, Judge, Judges, NotTestableError, Threshold, ThresholdClaim
 from pipeline.claims.evidence import Evidence
 from pipeline.claims.wording import describe_sample, describe_trial, name_sample
+from pipeline.numbers import percent, percents
 from pipeline.numerics.facts import SAMPLES, SHORTFALL, Value, describe_facts, facts_of, is_measured
 from pipeline.statistics.equivalence import margin_means_something
 from pipeline.statistics.intervals import mean, proportion
@@ -75,19 +75,14 @@ class TrialClaim(BaseClaim):
         if trial is None:
             raise NotTestableError("this study did not try it", TRIED)
         share, float32 = proportion(trial["num_trained"], trial["num_trials"]), fmean(trial["float32_accuracies"])
-        reached = f"it reaches {_percent(trial['accuracies'])}, float32 {_percent(trial['float32_accuracies'])}"
+        reached = f"it reaches {percents(trial['accuracies'])}, float32 {percents(trial['float32_accuracies'])}"
         measured = f"{describe_trial(self.trial)} trains at {share.count} of {share.total} seeds: {reached}"
         if not margin_means_something(100 * SHORTFALL, float32):
-            little = f"float32 itself reaches {float32:.1%}: to be within {100 * SHORTFALL:g} pp of it shows little"
+            reaches = f"float32 itself reaches {percent(float32, '.1f')}"
+            little = f"{reaches}: to be within {100 * SHORTFALL:g} pp of it shows little"
             return Assessment("inconclusive", little, measured)
         threshold = Threshold(50, is_least=self.trains, unit=" % of seeds")
         return threshold.judge(100 * share.low, 100 * share.high, measured)
-
-
-def _percent(accuracies: Sequence[float]) -> str:
-    """Tell the range of accuracies, as in "44.1 to 57.3 %"."""
-    ends = dict.fromkeys(f"{100 * each:.1f}" for each in (min(accuracies), max(accuracies)))
-    return f"{' to '.join(ends)} %"
 
 
 class SampleClaim(ThresholdClaim):
@@ -138,7 +133,7 @@ class SampleClaim(ThresholdClaim):
         holds, share = self.threshold.holds(values[0]), proportion(len(values), len(values))
         told = (
             f"all {len(values)} tries gave one value, {'' if holds else 'not '}{self.threshold.words}; so would at "
-            f"least {100 * share.low:.0f} % of further tries"
+            f"least {percent(share.low)} of further tries"
         )
         if share.low <= 0.5:
             return Assessment("inconclusive", f"{told}, which is not surely more than half", measured)

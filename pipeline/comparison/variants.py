@@ -13,6 +13,7 @@ import numpy as np
 
 from pipeline.comparison.finished_runs import Run
 from pipeline.comparison.schema import TimeToAccuracy, VariantStatistics
+from pipeline.numbers import percent
 from pipeline.records.schema import EpochRecord, Outcome, RunRecord
 from pipeline.records.writing import steady_epoch_seconds
 from pipeline.statistics import intervals
@@ -152,5 +153,5 @@ def exclusion_reason(record: RunRecord, max_other_cpu_share: float) -> str | Non
     """Return why the times of a run are left out, or None: another process on its GPU, or on too much of its CPUs."""
     share = record.disturbance.other_cpu_share
     if not record.times.fault and share is not None and share > max_other_cpu_share:
-        return f"other work took {share:.0%} of the CPU time"
+        return f"other work took {percent(share)} of the CPU time"
     return record.times.fault or None

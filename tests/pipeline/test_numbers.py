@@ -1,6 +1,19 @@
 import pytest
 
-from pipeline.numbers import digits, duration, estimate, interval, mean_and_spread, number, significant, span
+from pipeline.numbers import (
+    decimals,
+    digits,
+    duration,
+    estimate,
+    interval,
+    mean_and_spread,
+    number,
+    percent,
+    percents,
+    ranges,
+    rare,
+    span,
+)
 
 
 def test_numbers_are_read_and_words_stay():
@@ -16,9 +29,25 @@ def test_an_estimate_has_a_minus_sign_and_its_interval_or_says_that_it_has_none(
     assert interval(-0.0, 0.0, ".3g") == "[0, 0]"
 
 
+def test_what_rounds_to_zero_has_no_sign():
+    assert estimate(-0.001, -0.1, 0.001, "+.2f", " pp") == "0.00 pp [−0.10, 0.00]"
+    assert [decimals(value, ".1f") for value in (-0.04, -0.06, -10.0)] == ["0.0", "−0.1", "−10.0"]
+    assert [number(-0.0), decimals(-2e-5, ".1g")] == ["0", "−2e−05"]
+
+
+def test_percentages_are_written_one_way():
+    assert [percent(0.62), percent(0.0523, ".1f")] == ["62 %", "5.2 %"]
+    assert [percents([0.7, 0.9]), percents([0.5])] == ["70.0 to 90.0 %", "50.0 %"]
+    assert [rare(share) for share in (0.0, 1e-6, 0.0062)] == ["none", "less than 0.001 %", "0.62 %"]
+
+
+def test_whole_numbers_in_a_row_are_told_by_their_ends():
+    told = [ranges(some) for some in (range(30), [0, 1], [0, 2, 5, 6, 7], [4])]
+    assert told == ["0 to 29", "0 and 1", "0, 2 and 5 to 7", "4"]
+
+
 def test_digits_are_as_many_as_say_something():
     assert [digits(value) for value in (0.12345, 12.345, 1234.5)] == ["0.123", "12.3", "1,234"]
-    assert [significant(value, 2) for value in (None, -0.123)] == ["–", "−0.12"]
 
 
 def test_values_of_several_seeds_are_told_in_short():

@@ -288,7 +288,9 @@ def test_a_variant_that_begins_to_diverge_warns_and_has_drifted():
     baseline, first, again = campaign("01", range(5)), diverged("02", range(5, 10)), diverged("03", range(10, 15))
     warned = detect_drift(first, [baseline], [baseline])
     assert warned.exit_code == WARNING
-    assert str(warned.findings[0]) == ("wide mixed: share of runs that complete is 0%, it was 100%; for the first time")
+    assert str(warned.findings[0]) == (
+        "wide mixed: share of runs that complete is 0 %, it was 100 %; for the first time"
+    )
     confirmed = detect_drift(again, [baseline, first], [baseline])
     assert (confirmed.exit_code, confirmed.findings[0].confirmed) == (DRIFT, True)
     assert detect_drift(again, [first], [first]).exit_code == FINE  # as ever

@@ -159,12 +159,12 @@ def test_a_speed_verdict_names_the_runs_that_failed():
 def test_near_chance_equivalence_shows_little():
     judgement = judged(ACCURACY, comparison(outcome="equivalent", accuracy=0.05))
     assert judgement.verdict == "inconclusive"
-    assert judgement.reason == "float32 itself reaches 5.0%: to be within ±1 pp of that shows little"
+    assert judgement.reason == "float32 itself reaches 5.0 %: to be within ±1 pp of that shows little"
     assert judged(ACCURACY, comparison(outcome="different", accuracy=0.05)).reason == (
-        "float32 itself reaches 5.0%: to differ from that shows little"
+        "float32 itself reaches 5.0 %: to differ from that shows little"
     )
     assert judged(ACCURACY, comparison(outcome="inconclusive", accuracy=0.05, needed=11)).reason == (
-        "float32 itself reaches 5.0%: to be within ±1 pp of that would show little"
+        "float32 itself reaches 5.0 %: to be within ±1 pp of that would show little"
     )
 
 
@@ -330,7 +330,7 @@ def test_a_trial_beside_a_float32_that_does_not_learn_shows_nothing():
     claim = {"kind": "trial", "trial": "adam.float16", "trains": False}
     judgement = judged(claim, comparison(), numerics={"trials": [trial]})
     assert judgement.verdict == "inconclusive"
-    assert judgement.reason == "float32 itself reaches 3.0%: to be within 5 pp of it shows little"
+    assert judgement.reason == "float32 itself reaches 3.0 %: to be within 5 pp of it shows little"
 
 
 def test_facts_hold_exactly_or_not():

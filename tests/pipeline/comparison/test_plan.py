@@ -49,7 +49,7 @@ def settles(mean=0.0, outcome="inconclusive", beyond=None, accuracy=0.9, failure
     [
         ({"outcome": "equivalent"}, "equivalent within ±1 pp"),
         ({"outcome": "different", "beyond": 0.01}, "different; the difference lies beyond ±1 pp"),
-        ({"accuracy": 0.05}, "itself reaches 5.0%"),
+        ({"accuracy": 0.05}, "itself reaches 5.0 %"),
         ({"failures": {"diverged": 1}}, "diverged at 1 seed"),
         ({"spread_pp": None}, "3 are needed"),
         ({"mean": 0.8}, f"; {num_seeds_needed(0.35, 1.0, 4, 0.8)} seeds would"),

@@ -60,7 +60,7 @@ def test_times_are_left_out_for_another_process_or_a_busy_machine(make_record):
     assert exclusion_reason(quiet, 0.25) is None
     assert exclusion_reason(unknown, 0.25) is None
     assert exclusion_reason(changed(busy, timing_fault=""), 0.25) == exclusion_reason(busy, 0.25)
-    assert exclusion_reason(busy, 0.25) == "other work took 40% of the CPU time"
+    assert exclusion_reason(busy, 0.25) == "other work took 40 % of the CPU time"
     assert exclusion_reason(busy, 0.5) is None
     shared = changed(busy, timing_fault="1 other process on its GPU")
     assert exclusion_reason(shared, 0.5) == "1 other process on its GPU"
