@@ -5,7 +5,7 @@ import re
 
 from conftest import REPOSITORY
 
-ROW = re.compile(r"^\| (?P<finding>[^|]+) \| (?P<number>[^|]+) \| \[(?P<evidence>\w+)\]\((?P<report>[^#]+)#claim-(?P<claim>[^)]+)\) \|$")  # fmt: skip  # noqa: E501
+ROW = re.compile(r"^\| (?P<finding>[^|]+) \| (?P<number>[^|]+) \| \[(?P<evidence>\w+)\]\((?P<study>[^#]+)#claim-(?P<claim>[^)]+)\) \|$")  # fmt: skip  # noqa: E501
 
 
 def test_every_finding_has_the_number_and_the_evidence_of_a_published_verdict():
@@ -15,11 +15,9 @@ def test_every_finding_has_the_number_and_the_evidence_of_a_published_verdict():
     for row in rows:
         found = ROW.match(row)
         assert found, row
-        report = REPOSITORY / "docs" / found["report"]
-        verdicts = {
-            each["id"]: each for each in json.loads((report.parent / "verdicts.json").read_text())["judgements"]
-        }
+        study = REPOSITORY / "docs" / found["study"]
+        verdicts = {each["id"]: each for each in json.loads((study / "verdicts.json").read_text())["judgements"]}
         verdict = verdicts[found["claim"]]
         assert found["evidence"] == verdict["evidence"], row
         assert found["number"] in verdict["measured"], row
-        assert f'id="claim-{found["claim"]}"' in report.read_text(encoding="utf-8"), row
+        assert f'id="claim-{found["claim"]}"' in (study / "report.html").read_text(encoding="utf-8"), row
