@@ -18,6 +18,7 @@ from pipeline.campaign.fan_out import REMOTE, commit_all, load_committed_study, 
 from pipeline.campaign.run_cache import missing_stages
 from pipeline.errors import InputError
 from pipeline.files import yaml_files
+from pipeline.numbers import ranges
 from pipeline.report.status import STATUS, write_status
 from pipeline.study.schema import PARAMS, Study
 from stages import run
@@ -54,7 +55,7 @@ def _collect(study: Study, folder: Path, wait_seconds: float) -> int:
             again = f"Start them again, as jobs campaign-run-{study.campaign} and campaign-collect-{study.campaign}"
         reason = f"{len(missing)} stages did not finish: {', '.join(missing)}. {again}"
         if whole := _report_whole_seeds(study, missing, folder):
-            reason += f". The report is on seeds {', '.join(map(str, whole))} alone"
+            reason += f". The report is on seeds {ranges(whole)} alone"
         STATUS.parent.mkdir(exist_ok=True)
         write_status({"exit_code": TOO_LITTLE, "reasons": [reason]})
         return TOO_LITTLE

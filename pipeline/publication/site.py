@@ -15,13 +15,14 @@ from pipeline.files.writing import partial_of, whole
 from pipeline.publication.matrix import Column, by_source, changes, column_of, rows_of
 from pipeline.publication.published import CLAIM_PAGES, COMPILED_PAGES, FILES, PAGES, Published
 from pipeline.report import figures
-from pipeline.report.answers import answers, why_not_subtracted
+from pipeline.report.answers import answers
 from pipeline.report.claim_rows import FOUND, VERDICTS
 from pipeline.report.reporting import PARTS, template_environment
-from pipeline.report.words import benchmark_name
+from pipeline.report.words import benchmark_name, describe_variant
 from pipeline.statistics.intervals import Ratio
 
 _Interval = tuple[float | None, float | None, float | None]
+_Point = tuple[Published, Pair, Ratio]
 TEMPLATES = (PARTS / "site", PARTS / "template", PARTS)
 
 
@@ -56,7 +57,6 @@ def build_site(
         "rows": rows,
         "answers": answers,
         "benchmark_name": benchmark_name,
-        "why_not_subtracted": why_not_subtracted,
         "groups": by_source(rows, claims),
         "counts": {verdict: counts[verdict] for verdict in VERDICTS if counts[verdict]},
         "answer_counts": {answer: counts[answer] for answer in FOUND if counts[answer]},
@@ -91,30 +91,35 @@ def histories(studies: Sequence[Published]) -> list[dict[str, Any]]:
     Studies of different profiles or devices are series of their own: their numbers do not compare. `studies` stand
     latest first.
     """
-    series: dict[tuple[str, ...], list[tuple[Published, Pair, Ratio]]] = {}
+    series: dict[tuple[str, str, str, str, str], list[_Point]] = {}
     for study in reversed(studies):
         for pair in study.comparison.pairs:
             key = (study.study.profile, study.status.device, pair.benchmark, pair.candidate, pair.baseline)
             epoch = study.comparison.variant(pair.benchmark, pair.candidate).epoch_seconds
             series.setdefault(key, []).append((study, pair, epoch))
-    return [{"key": key, "points": points, "charts": _charts(key, points)} for key, points in series.items()]
+    return [_history(*key, points) for key, points in series.items()]
 
 
-def _charts(key: tuple[str, ...], points: Sequence[tuple[Published, Pair, Ratio]]) -> list[str]:
-    """Draw each quantity by campaign, over the band that the first campaign gives."""
-    profile, device, benchmark, candidate, baseline = key
+def _history(
+    profile: str, device: str, benchmark: str, candidate: str, baseline: str, points: Sequence[_Point]
+) -> dict[str, Any]:
+    """Name the pair, and draw each quantity by campaign, over the band that the first campaign gives."""
     identifier = "-".join((profile, hashlib.sha256(device.encode()).hexdigest()[:8], benchmark, candidate, baseline))
+    study = points[-1][0].study
+    ours, theirs = (describe_variant(study.variants[name]) for name in (candidate, baseline))
+    title = f"{benchmark_name(study, benchmark)}: {ours} against {theirs}"
     _, pairs, epochs = zip(*points, strict=True)
     differences = [(each.mean, each.low95, each.high95) for each in (pair.accuracy_difference_pp for pair in pairs)]
     margin = pairs[0].equivalence.margin_pp
-    return [
-        figures.by_campaign(f"{identifier}-{name}", f"{what} of {candidate}, {benchmark}", unit, intervals, band)
+    charts = [
+        figures.by_campaign(f"{identifier}-{name}", what, title, unit, intervals, band)
         for name, what, unit, intervals, band in (
             ("speedup", "Speedup", "times the speed of the baseline", *_ratios([pair.speedup for pair in pairs])),
             ("accuracy", "Accuracy difference", "percentage points", differences, (-margin, margin)),
             ("epoch", "Epoch time", "seconds", *_ratios(epochs)),
         )
     ]
+    return {"title": title, "where": f"profile {profile} on {device}", "points": points, "charts": charts}
 
 
 def _ratios(found: Sequence[Ratio]) -> tuple[list[_Interval], tuple[float | None, float | None]]:

@@ -1,5 +1,6 @@
 """The answer of a study for each benchmark: a sentence, and a table of its variants beside the baseline."""
 
+from collections.abc import Sequence
 from statistics import mean
 from typing import Any, NamedTuple
 
@@ -12,10 +13,11 @@ from pipeline.claims.wording import (
     failed_runs,
 )
 from pipeline.comparison.schema import Pair, VariantStatistics
-from pipeline.numbers import digits
+from pipeline.numbers import UNKNOWN, digits, listed, percent
 from pipeline.report.results import Compared, Results
-from pipeline.report.words import describe_variant
+from pipeline.report.words import describe_variant, in_brackets
 from pipeline.statistics.equivalence import margin_means_something
+from pipeline.statistics.sittings import OF_ITSELF
 from pipeline.study.variant import expected_dtypes
 
 OPEN = "not answered by this study"
@@ -45,7 +47,7 @@ class AnswerRow(NamedTuple):
 
     @property
     def speed(self) -> str:
-        return describe_ratio(self.pair.speedup) if self.pair else "1×"
+        return UNKNOWN if self.pair is None or is_of_itself(self.pair) else describe_ratio(self.pair.speedup)
 
     @property
     def peak_memory_bytes(self) -> float | None:
@@ -66,6 +68,11 @@ class AnswerRow(NamedTuple):
         epoch = f"an epoch of {digits(seconds)} s, " if seconds else ""
         told = f"{self.words}: speed {self.speed}, {epoch}test accuracy {self.difference}"
         return f"{told} ({self.note})" if self.note else told
+
+
+def is_of_itself(pair: Pair) -> bool:
+    """Return whether one process is measured for both variants: the ratio of a thing to itself says nothing."""
+    return pair.between_sittings == OF_ITSELF
 
 
 def answers(results: Compared, benchmark: str) -> list[AnswerRow]:
@@ -112,18 +119,14 @@ def describe_controls(results: Compared, benchmark: str) -> list[str]:
     return told
 
 
-def why_not_subtracted(results: Compared, benchmark: str) -> str:
-    """Say why differences are not those of the accuracies beside them: both variants ran fewer seeds; else nothing."""
-    pairs = [row.pair for row in answers(results, benchmark) if row.pair and row.is_first]
-    counts = {each.variant: each.completed.count for each in results.comparison.variants if each.benchmark == benchmark}
-    fewer = {pair.num_seeds for pair in pairs if pair.num_seeds < max(counts[pair.baseline], counts[pair.candidate])}
-    if not fewer:
-        return ""
-    some = " or ".join(map(str, sorted(fewer)))
-    return (
-        f"Some variants ran {some} of the {count_seeds(max(counts.values()))}. Their difference is over those alone, "
-        "so it is not the difference of the two accuracies in the table."
-    )
+def describe_seeds(rows: Sequence[AnswerRow]) -> str:
+    """Tell how many seeds stand behind each difference, as in "5 seeds each; 3 for mixed_float16 (batch doubled)"."""
+    names: dict[int, list[str]] = {}
+    for row in rows:
+        names.setdefault(row.pair.num_seeds if row.pair else row.found.completed.count, []).append(row.words)
+    usual = max(names, key=lambda count: len(names[count]))
+    fewer = [f"; {count} for {listed(map(in_brackets, some))}" for count, some in names.items() if count != usual]
+    return f"{count_seeds(usual)}{' each' * (len(rows) > 1)}{''.join(fewer)}."
 
 
 def advice(results: Results, benchmark: str) -> str:
@@ -170,9 +173,8 @@ def advice(results: Results, benchmark: str) -> str:
 def _accuracy_in_words(pair: Pair, chance: float | None) -> str:
     margin = f"±{pair.equivalence.margin_pp:g} pp"
     if chance is not None:
-        return (
-            f". Whether its accuracy is the same is {OPEN}, where {pair.baseline} itself reaches {100 * chance:.1f} %"
-        )
+        reaches = f"{pair.baseline} itself reaches {percent(chance, '.1f')}"
+        return f". Whether its accuracy is the same is {OPEN}, where {reaches}"
     return {
         "equivalent": f", at the same accuracy within {margin}",
         "equivalent but shifted": f", at the same accuracy within {margin}, though shifted",

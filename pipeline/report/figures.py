@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, NullLocator
 
-from pipeline.numbers import digits, estimate
+from pipeline.numbers import digits, estimate, percent, rare
 from pipeline.report.answers import AnswerRow
 from pipeline.report.drawing import HEIGHT, INK, POLICY_COLOURS, draw_svg
 from pipeline.report.words import describe_multiple
@@ -47,9 +47,9 @@ def draw_accuracies(axes: Axes, rows: Sequence[AnswerRow], curves: Mapping[str, 
     axes.set(xlabel="epoch", title="Validation accuracy, mean over seeds")
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
-    axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.3g} %")
     for line in axes.legend(handlelength=3).get_lines():
         line.set_linewidth(1.5)
+    axes.yaxis.set_major_formatter(lambda share, _: percent(share, ".3g"))
 
 
 def draw_differences(axes: Axes, rows: Sequence[AnswerRow]) -> None:
@@ -78,10 +78,13 @@ def draw_differences(axes: Axes, rows: Sequence[AnswerRow]) -> None:
     axes.set(xlabel=f"percentage points; shaded: margin, ±{margin:g}{note}")
 
 
-def answer_charts(name: str, rows: Sequence[AnswerRow], curves: Mapping[str, Mapping[int, float]]) -> list[str]:
+def answer_charts(
+    identifier: str, benchmark: str, rows: Sequence[AnswerRow], curves: Mapping[str, Mapping[int, float]]
+) -> list[str]:
     """Return the charts of a benchmark's answer: epoch times, accuracies by epoch, differences from the baseline."""
     times = [f"{row.words} {digits(row.found.turn_epoch_seconds)} s" for row in rows if row.found.turn_epoch_seconds]
-    ends = [f"{row.words} ends at {[*curves[row.name].values()][-1]:.1%}" for row in rows if curves.get(row.name)]
+    last = {name: [*curve.values()][-1] for name, curve in curves.items()}
+    ends = [f"{row.words} ends at {percent(last[row.name], '.1f')}" for row in rows if row.name in last]
     others = [f"{row.words} {row.difference}" for row in rows if row.pair and row.pair.num_seeds]
     charts: list[tuple[str, Sequence[str], Callable[[Axes], None]]] = [
         ("Training time of an epoch", times, lambda axes: draw_epoch_times(axes, rows)),
@@ -90,39 +93,40 @@ def answer_charts(name: str, rows: Sequence[AnswerRow], curves: Mapping[str, Map
     ]
     height = max(HEIGHT, 0.6 + 0.4 * len(rows))
     return [
-        draw_svg(f"{name}-answer-{place}", text_alternative(f"{what}, {name}", found), draw, height)
+        draw_svg(f"{identifier}-answer-{place}", text_alternative(f"{what}, {benchmark}", found), draw, height)
         for place, (what, found, draw) in enumerate(charts)
         if found
     ]
 
 
 def exponent_histogram(
-    name: str, title: str, exponents: Sequence[int], counts: Sequence[int], loss_scale: float
+    identifier: str, benchmark: str, exponents: Sequence[int], counts: Sequence[int], loss_scale: float
 ) -> str:
     """Draw a histogram of gradients by exponent, and the exponents below which float16 has zeros."""
     total = sum(counts) or 1
-    shares = {exponent: 100 * count / total for exponent, count in zip(exponents, counts, strict=True) if count}
+    shares = {exponent: count / total for exponent, count in zip(exponents, counts, strict=True) if count}
     smallest = -25  # below half of the smallest float16, 2**-24, a number rounds to zero
     limits = {"unscaled": smallest, f"at scale {loss_scale:,g}": smallest - math.log2(loss_scale)}
 
     def draw(axes: Axes) -> None:
         colours = ["#D55E00" if exponent < smallest else "#0072B2" for exponent in shares]
-        axes.bar(list(shares), list(shares.values()), width=0.9, color=colours)
+        axes.bar(list(shares), [100 * share for share in shares.values()], width=0.9, color=colours)
         for style, (words, limit) in zip(("-", "--"), limits.items(), strict=True):
             axes.axvline(limit - 0.5, color=INK, linewidth=1, linestyle=style, label=f"zero in float16, {words}")
-        axes.set(xlabel="exponent of the gradient, base 2", ylabel="% of gradients", title=f"Gradients of {title}")
+        axes.set(xlabel="exponent of the gradient, base 2", ylabel="% of gradients", title=f"Gradients of {benchmark}")
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
         axes.figure.legend(loc="outside lower left")
 
     zeros = {words: sum(share for exponent, share in shares.items() if exponent < limits[words]) for words in limits}
-    found = [f"{share:.3g} % are zero in float16, {words}" for words, share in zeros.items()]
-    described = text_alternative(f"Exponents of the activation gradients of {name}", found)
-    return draw_svg(f"{name}-gradients", described, draw)
+    found = [f"{rare(share)} are zero in float16, {words}" for words, share in zeros.items()]
+    described = text_alternative(f"Exponents of the activation gradients of {benchmark}", found)
+    return draw_svg(f"{identifier}-gradients", described, draw)
 
 
 def by_campaign(
     identifier: str,
-    title: str,
+    what: str,
+    pair: str,
     unit: str,
     points: Sequence[tuple[float | None, float | None, float | None]],
     band: tuple[float | None, float | None],
@@ -137,13 +141,14 @@ def by_campaign(
                 axes.plot([number, number], [low, high], color="#0072B2", linewidth=1.6)
             if value is not None:
                 axes.plot(number, value, marker="o", markersize=5, color="#0072B2")
-        axes.set(xlabel="campaign", ylabel=unit, title=title.replace(", ", "\n"))
+        axes.set(xlabel="campaign", ylabel=unit, title=what)
         axes.set_xlim(0.5, len(points) + 0.5)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
 
     ends = [("first", points[0])] if len(points) == 1 else [("first", points[0]), ("last", points[-1])]
     found = [f"{which} {estimate(*point, '.3g', '')}" for which, point in ends]
-    return draw_svg(identifier, text_alternative(f"{title} by campaign, {unit}, {len(points)} of them", found), draw)
+    described = text_alternative(f"{what} by campaign, {unit}, {len(points)} of them, {pair}", found)
+    return draw_svg(identifier, described, draw)
 
 
 def text_alternative(what: str, found: Sequence[str]) -> str:

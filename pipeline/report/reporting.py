@@ -14,7 +14,7 @@ from pipeline.claims.schema import Claims
 from pipeline.claims.wording import describe_sample, plain
 from pipeline.files.characters import escape_deceptive, shown_value
 from pipeline.machine.hardware import hardware_of
-from pipeline.numbers import UNKNOWN, digits, estimate, mean_and_spread, number, span
+from pipeline.numbers import UNKNOWN, digits, estimate, mean_and_spread, number, percent, percents, ranges, rare, span
 from pipeline.numerics.facts import POLICIES, TRIAL_SIZE, TYPES, describe_facts
 from pipeline.report import figures
 from pipeline.report.answers import (
@@ -23,8 +23,9 @@ from pipeline.report.answers import (
     advice,
     answers,
     describe_controls,
+    describe_seeds,
+    is_of_itself,
     near_chance,
-    why_not_subtracted,
 )
 from pipeline.report.claim_rows import (
     claims_by_source,
@@ -37,7 +38,14 @@ from pipeline.report.claim_rows import (
 from pipeline.report.elsewhere import hardware_elsewhere
 from pipeline.report.results import Results
 from pipeline.report.step_profile import step_profile
-from pipeline.report.words import benchmark_name, describe_variant, short_names
+from pipeline.report.words import (
+    benchmark_name,
+    dataset_name,
+    describe_faults,
+    describe_variant,
+    in_brackets,
+    short_names,
+)
 from pipeline.statistics import intervals
 from pipeline.study.schema import Study
 
@@ -99,6 +107,7 @@ def template_environment(folders: Sequence[Path], study: Study, claims: Claims) 
         trim_blocks=True,
         finalize=shown_value,
     )
+    environment.tests["of_itself"] = is_of_itself
     environment.filters |= {
         "spread": mean_and_spread,
         "plain": plain,
@@ -106,6 +115,12 @@ def template_environment(folders: Sequence[Path], study: Study, claims: Claims) 
         "value": number,
         "digits": lambda value: UNKNOWN if value is None else digits(value),
         "estimate": _estimate,
+        "percent": percent,
+        "percents": percents,
+        "ranges": ranges,
+        "seeds": describe_seeds,
+        "faults": describe_faults,
+        "rare": rare,
         "span": span,
         "prose": _prose(study, claims),
     }
@@ -130,10 +145,7 @@ def _prose(study: Study, claims: Claims) -> Callable[[str], Markup]:
     pattern = re.compile(rf"(?<![\w.])({'|'.join(map(re.escape, no_words))})(?!\w|\.\w)")
 
     def told(key: str) -> str:
-        name, _, further = words[key].partition(", ")
-        if name in ("", key) and not further:
-            return Markup("<code>{}</code>").format(key)
-        return f"{name} ({further})" if further else name
+        return Markup("<code>{}</code>").format(key) if words[key] in ("", key) else in_brackets(words[key])
 
     def prose(text: str) -> Markup:
         whole = re.sub(
@@ -155,12 +167,14 @@ def _benchmark(results: Results, name: str) -> dict[str, Any]:
     runs = [run for row in rows for run in row.runs]
     sentence = advice(results, name)
     profile = step_profile(results, name)
+    title = benchmark_name(study, name)
     slower = {
         row.policy for row in first if row.batch_multiplier == 1 and row.pair and (row.pair.speedup.high or 1.0) < 1.0
     }
     is_completed = any(row.found.completed.count for row in rows)
     return {
         "name": name,
+        "dataset": dataset_name(study, name),
         "recipe": study.benchmarks[name],
         "advice": sentence,
         "answered_in": ANSWERED_IN.get(name) if OPEN in sentence else None,
@@ -169,8 +183,7 @@ def _benchmark(results: Results, name: str) -> dict[str, Any]:
         "rows": rows,
         "words": {row.name: row.words for row in rows},
         "controls": describe_controls(results, name),
-        "why_not_subtracted": why_not_subtracted(results, name),
-        "charts": figures.answer_charts(name, first, accuracy_curves(results, name)) if is_completed else [],
+        "charts": figures.answer_charts(name, title, first, accuracy_curves(results, name)) if is_completed else [],
         "runs": runs,
         "seeds": study.seeds_of(name, study.comparison.baseline),
         "num_seeds": sorted({len(study.seeds_of(name, row.name)) for row in rows}),

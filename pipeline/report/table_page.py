@@ -9,7 +9,7 @@ import jinja2
 from pipeline.claims.wording import count_seeds, describe_plan, describe_ratio
 from pipeline.comparison.table_verdicts import Beside, Question, Row, TableVerdict
 from pipeline.files.characters import shown_value
-from pipeline.numbers import UNKNOWN, digits, estimate, listed
+from pipeline.numbers import UNKNOWN, decimals, digits, estimate, listed
 from pipeline.statistics.intervals import MIN_SEEDS
 
 TEMPLATES = Path(__file__).parents[2] / "report"
@@ -91,9 +91,9 @@ def _how(verdict: TableVerdict) -> str:
 
 def _cells(row: Row, asked: Question) -> list[str]:
     places = max(0, 2 - math.ceil(math.log10(asked.margin)))
-    mean = UNKNOWN if row.mean.mean is None else f"{row.mean.mean:.{places}f}".replace("-", "−")
+    mean = UNKNOWN if row.mean.mean is None else decimals(row.mean.mean, f".{places}f")
     if not row.beside:
-        return [row.variant, "", mean, "baseline", "1×"]
+        return [row.variant, "", mean, "baseline", UNKNOWN]
     found, speed = row.beside.difference, row.beside.speed
     difference = estimate(found.mean, found.low95, found.high95, f"+.{places}f", "")
     return [row.variant, _verdict(row.beside, asked), mean, difference, describe_ratio(speed)]

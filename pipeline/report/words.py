@@ -1,6 +1,9 @@
 """Words that only the report has: what a variant sets, and what a benchmark trains on what."""
 
-from pipeline.numbers import number
+import re
+from collections.abc import Mapping
+
+from pipeline.numbers import number, ranges, span
 from pipeline.study.benchmark import Dense, Imported, ResNet9
 from pipeline.study.schema import Study
 from pipeline.study.variant import Variant
@@ -11,6 +14,7 @@ DATASETS = {
     "cifar100": "CIFAR-100",
     "cifar100_quick": "CIFAR-100 (part)",
 }
+_NUMBER = re.compile(r"\d+")
 
 
 def describe_variant(variant: Variant) -> str:
@@ -36,10 +40,33 @@ def describe_multiple(factor: float, what: str) -> str:
     return f"{what} doubled" if factor == 2 else f"{what} × {number(factor)}"
 
 
+def in_brackets(words: str) -> str:
+    """Put what a name goes on with into brackets, for a row of names, as in "mixed_float16 (batch doubled)"."""
+    name, _, further = words.partition(", ")
+    return f"{name} ({further})" if further else name
+
+
+def describe_faults(faults: Mapping[int, str]) -> str:
+    """Tell why times are left out, by seed, as in "seeds 0 to 29: other work took 52 to 82 % of the CPU time"."""
+    alike: dict[str, list[int]] = {}
+    for seed, fault in faults.items():
+        alike.setdefault(_NUMBER.sub("", fault), []).append(seed)
+    told = []
+    for seeds in alike.values():
+        found = [int(each) for seed in seeds for each in _NUMBER.findall(faults[seed])]
+        words = _NUMBER.sub(span(found) if found else "", faults[seeds[0]])
+        told.append(f"seed{'s' * (len(seeds) > 1)} {ranges(seeds)}: {words}")
+    return "; ".join(told) or "none"
+
+
+def dataset_name(study: Study, benchmark: str) -> str:
+    dataset = study.benchmarks[benchmark].dataset
+    return DATASETS.get(dataset, dataset)
+
+
 def benchmark_name(study: Study, benchmark: str) -> str:
     """Name a benchmark for people, as in "MNIST, dense network of 64 units"."""
-    recipe = study.benchmarks[benchmark]
-    model, dataset = recipe.model, DATASETS.get(recipe.dataset, recipe.dataset)
+    model, dataset = study.benchmarks[benchmark].model, dataset_name(study, benchmark)
     if isinstance(model, Dense):
         return f"{dataset}, dense network of {number(model.units)} units"
     if isinstance(model, ResNet9):

@@ -14,9 +14,10 @@ from projects import git
 
 from cluster import campaigns
 from pipeline.campaign.fan_out import campaign_seeds
+from pipeline.numbers import ranges
 
 SEEDS = campaign_seeds("c1", 4, [])
-THREE = ", ".join(map(str, SEEDS[:3]))
+THREE = ranges(SEEDS[:3])
 DVC = (sys.executable, "-m", "dvc")  # there need not be one on the path
 
 project = campaigns.project

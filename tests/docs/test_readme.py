@@ -64,7 +64,7 @@ def picture(results: Results) -> str:
     for benchmark in results.study.benchmarks:
         name = benchmark_name(results.study, benchmark)
         inside.append(f'<text x="0" y="{top + 12:.1f}" font-size="11" fill="currentColor">{name}</text>')
-        charts = answer_charts(benchmark, first_rows(results, benchmark), accuracy_curves(results, benchmark))
+        charts = answer_charts(benchmark, name, first_rows(results, benchmark), accuracy_curves(results, benchmark))
         left = bottom = 0.0
         for chart in charts[:2]:
             found = SIZE.search(chart)

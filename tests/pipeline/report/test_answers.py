@@ -7,8 +7,9 @@ from conftest import benchmark, epoch_records, planned_record, small_study, time
 
 from pipeline.comparison.finished_runs import Run
 from pipeline.comparison.paired_runs import compare
-from pipeline.report.answers import advice, answers, describe_controls, why_not_subtracted
-from pipeline.report.words import benchmark_name, short_names
+from pipeline.report.answers import advice, answers, describe_controls, describe_seeds
+from pipeline.report.words import benchmark_name, describe_faults, short_names
+from pipeline.statistics.sittings import OF_ITSELF
 
 
 def results(mixed_seconds=1.0, accuracies=(0.9, 0.9, 0.9), spread=0.01, **how) -> SimpleNamespace:
@@ -111,7 +112,7 @@ def test_rows_begin_with_the_baseline_and_go_from_policy_to_policy_by_batch():
         ("mixed_bfloat16", True),
         ("mixed_bfloat16, batch doubled", True),
     ]
-    assert (rows[0].difference, rows[0].speed, rows[0].pair) == ("baseline", "1×", None)
+    assert (rows[0].difference, rows[0].speed, rows[0].pair) == ("baseline", "–", None)
 
 
 def test_variables_in_16_bits_stand_in_the_second_table():
@@ -155,15 +156,19 @@ def test_epochs_agree_with_speedups():
         assert ratio == pytest.approx(row.pair.speedup.ratio)
 
 
-def test_seeds_that_are_not_shared_are_told_where_they_part_columns():
-    found = results()
-    assert why_not_subtracted(found, "wide") == ""
-    pairs = [
-        each.model_copy(update={"num_seeds": 2}) if each.candidate == "mixed" else each
-        for each in found.comparison.pairs
-    ]
-    found.comparison = found.comparison.model_copy(update={"pairs": pairs})
-    assert "Some variants ran 2 of the 3 seeds." in why_not_subtracted(found, "wide")
+def test_a_table_says_once_how_many_seeds_stand_behind_its_differences():
+    rows = answers(results(), "wide")
+    assert describe_seeds(rows) == "3 seeds each."
+    doubled = [row for row in rows if row.batch_multiplier == 2]
+    fewer = [row._replace(pair=row.pair.model_copy(update={"num_seeds": 1})) for row in doubled]
+    assert describe_seeds([rows[0], rows[2], fewer[0]]) == "3 seeds each; 1 for float32 (batch doubled)."
+    assert describe_seeds(fewer[:1]) == "1 seed."
+
+
+def test_the_speed_of_a_variant_that_is_not_measured_apart_is_a_dash():
+    row = answers(results(), "wide")[1]
+    assert row.speed.startswith("1.")
+    assert row._replace(pair=row.pair.model_copy(update={"between_sittings": OF_ITSELF})).speed == "–"
 
 
 @pytest.mark.parametrize(
@@ -185,6 +190,13 @@ def test_a_benchmark_has_a_name_for_people(model, name):
     study = small_study(benchmarks={"wide": benchmark(8, model=model), "narrow": benchmark(8)})
     assert benchmark_name(study, "wide") == name
     assert short_names(study)["wide"] == name  # the other one has the same data
+
+
+def test_faults_that_are_alike_are_told_once():
+    busy = {seed: f"other work took {60 + seed} % of the CPU time" for seed in range(30)}
+    assert describe_faults(busy) == "seeds 0 to 29: other work took 60 to 89 % of the CPU time"
+    assert describe_faults({1: "1 other process on its GPU"}) == "seed 1: 1 other process on its GPU"
+    assert describe_faults({}) == "none"
 
 
 def test_no_advice_without_times_or_a_candidate():

@@ -57,7 +57,7 @@ def test_the_report_is_one_file_that_loads_nothing(rendered):
         "<b>Asked here</b> the speed of ",
         "<b>Threshold</b> at 1× or above",
         "Every claim",
-        "<code>mnist</code> from this repository at 8 × 8",
+        "MNIST from this repository at 8 × 8",
         "Environment",
         "Example CPU",
         "make repro",
@@ -262,10 +262,10 @@ def test_a_recipe_that_was_chosen_on_the_test_set_is_told_of(rendered):
 
 def test_a_baseline_whose_seeds_end_far_apart_is_told_of(rendered):
     found = results.load_results(rendered)
-    assert "seed by seed" not in reporting.parts(found)("method")
+    assert "from seed to seed" not in reporting.parts(found)("method")
     runs = [run | {"final_test_accuracy": 0.7 + 0.1 * run["seed"]} for run in found.runs]
     text = reporting.parts(found._replace(runs=runs))("method")
-    assert "float32 itself ends at 70.0, 80.0, 90.0 %, seed by seed." in text
+    assert "float32 itself ends at 70.0 to 90.0 %, from seed to seed." in text
 
 
 def test_an_accuracy_that_cannot_be_judged_leads_to_the_study_that_judges_it(written_out):
@@ -344,7 +344,7 @@ def row(rendered, words="float32", difference=None) -> AnswerRow:
 
 def test_a_chart_repeats_and_escapes_its_labels(rendered):
     rows = [row(rendered, "<b>&</b>")]
-    first, again = (figures.answer_charts("x", rows, {})[0] for _ in range(2))
+    first, again = (figures.answer_charts("x", "X", rows, {})[0] for _ in range(2))
     assert first == again
     assert "<b>" not in first
     assert 'role="img"' in first
@@ -355,7 +355,7 @@ def test_a_chart_repeats_and_escapes_its_labels(rendered):
 def test_the_margin_can_be_seen_beside_large_differences(rendered, farthest, squeezed):
     """The band takes a tenth of the width or more; what a figure squeezes, it says."""
     rows = [row(rendered, "far", (-1.0, farthest, -0.8)), row(rendered, "near", (0.0, -0.1, 0.1))]
-    svg = figures.answer_charts("x", rows, {})[-1]
+    svg = figures.answer_charts("x", "X", rows, {})[-1]
     assert ("logarithmic beyond ±0.4" in svg) == squeezed
     bands = re.findall(r'd="M ([\d.]+) [\d.]+ \nL ([\d.]+) [^"]*" clip-path="[^"]*" style="fill: #009e73', svg)
     assert len(bands) == len(rows)
@@ -365,4 +365,4 @@ def test_the_margin_can_be_seen_beside_large_differences(rendered, farthest, squ
 def test_a_row_without_values_leaves_its_place_empty(rendered):
     known = row(rendered)
     empty = known._replace(words="nothing", found=known.found.model_copy(update={"turn_epoch_seconds": None}))
-    assert "nothing" in figures.answer_charts("x", [known, empty], {})[0]
+    assert "nothing" in figures.answer_charts("x", "X", [known, empty], {})[0]
