@@ -32,11 +32,13 @@ def draw_epoch_times(axes: Axes, rows: Sequence[AnswerRow]) -> None:
 
 def draw_accuracies(axes: Axes, rows: Sequence[AnswerRow], curves: Mapping[str, Mapping[int, float]]) -> None:
     """Draw the accuracy in [0, 1] by epoch of each variant in `curves`: dashed and hollow at another batch."""
-    thickness = 1.2 + 0.6 * len(rows)  # the first is the widest, so that it shows under those that lie upon it
-    for place, row in enumerate(rows):
+    from_the_top = list(dict.fromkeys(row.policy for row in reversed(rows)))
+    for row in rows:
         curve, filled = curves.get(row.name, {}), row.batch_multiplier == rows[0].batch_multiplier
-        (line,) = axes.plot(list(curve), list(curve.values()), "o-" if filled else "o--", markersize=5)
-        line.set(color=POLICY_COLOURS[row.policy], linewidth=thickness - 0.6 * place)
+        (line,) = axes.plot(list(curve), list(curve.values()), "o-" if filled else "o--")
+        # The first policy is the widest, so that it shows under those that lie upon it.
+        layer = from_the_top.index(row.policy)
+        line.set(color=POLICY_COLOURS[row.policy], linewidth=1.3 + 1.6 * layer, markersize=4 + 2.4 * layer)
         if filled:
             line.set_label(row.policy)
         else:
@@ -47,9 +49,8 @@ def draw_accuracies(axes: Axes, rows: Sequence[AnswerRow], curves: Mapping[str, 
     axes.set(xlabel="epoch", title="Validation accuracy, mean over seeds")
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
-    for line in axes.legend(handlelength=3).get_lines():
-        line.set_linewidth(1.5)
     axes.yaxis.set_major_formatter(lambda share, _: percent(share, ".3g"))
+    axes.legend(handlelength=3)
 
 
 def draw_differences(axes: Axes, rows: Sequence[AnswerRow]) -> None:
