@@ -2,6 +2,7 @@
 
 import re
 import time
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -48,15 +49,11 @@ class Published(NamedTuple):
     comparison: Comparison
     verdicts: list[Judgement]
     status: ShownStatus
+    runs: Sequence[dict[str, Any]] = ()  # they lie in the archive
 
     @property
     def name(self) -> str:
         return self.folder.name
-
-    @property
-    def runs(self) -> list[dict[str, Any]]:
-        """Return none: the rows of runs lie in the archive."""
-        return []
 
 
 def read_published(folder: Path) -> Published:

@@ -2,7 +2,6 @@
 
 import hashlib
 import shutil
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,14 +15,14 @@ from pipeline.publication.matrix import Column, by_source, changes, column_of, r
 from pipeline.publication.published import CLAIM_PAGES, COMPILED_PAGES, FILES, PAGES, Published
 from pipeline.report import figures
 from pipeline.report.answers import answers
-from pipeline.report.claim_rows import FOUND, VERDICTS
-from pipeline.report.reporting import PARTS, template_environment
+from pipeline.report.claim_rows import FOUND, VERDICTS, in_order
+from pipeline.report.templates import TEMPLATES, template_environment
 from pipeline.report.words import benchmark_name, describe_variant
 from pipeline.statistics.intervals import Ratio
 
 _Interval = tuple[float | None, float | None, float | None]
 _Point = tuple[Published, Pair, Ratio]
-TEMPLATES = (PARTS / "site", PARTS / "template", PARTS)
+FOLDERS = (TEMPLATES / "site", TEMPLATES / "template", TEMPLATES)
 
 
 def build_site(
@@ -47,8 +46,7 @@ def build_site(
     studies = sorted(published, key=lambda study: (study.status.finished_at, study.name), reverse=True)
     rows = rows_of(studies, compiled, claims)
     longest = max(studies, key=lambda study: sum(each.completed.count for each in study.comparison.variants))
-    counts = Counter(row.verdict for row in rows)
-    environment = template_environment(TEMPLATES, longest.study, claims)
+    environment = template_environment(FOLDERS, longest.study, claims)
     environment.globals |= {
         "studies": studies,
         "columns": [column_of(study) for study in studies],
@@ -56,10 +54,9 @@ def build_site(
         "address": address.rstrip("/"),
         "rows": rows,
         "answers": answers,
-        "benchmark_name": benchmark_name,
         "groups": by_source(rows, claims),
-        "counts": {verdict: counts[verdict] for verdict in VERDICTS if counts[verdict]},
-        "answer_counts": {answer: counts[answer] for answer in FOUND if counts[answer]},
+        "counts": in_order(VERDICTS, (row.verdict for row in rows)),
+        "answer_counts": in_order(FOUND, (row.verdict for row in rows)),
     }
     with whole(site) as partial:
 

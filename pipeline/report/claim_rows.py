@@ -1,8 +1,8 @@
 """Claims with their verdicts as the report shows them, and how many there are of each."""
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import get_args
+from collections.abc import Iterable, Sequence
+from typing import Any, get_args
 
 from pipeline.claims.claim import Answer, EvidenceKind
 from pipeline.claims.schema import Claim, Source
@@ -42,38 +42,26 @@ def claims_by_source(results: Results) -> list[tuple[Source, list[Row], list[Row
 
 def findings(results: Results) -> list[Row]:
     """Return the experiments of ours with what was found."""
-    return list(zip(results.claims.findings, _judged(results, are_findings=True), strict=True))
+    ours = [each for each in results.verdicts if each.is_finding]
+    return list(zip(results.claims.findings, ours, strict=True))
 
 
-def verdict_counts(results: Results) -> dict[str, int]:
-    """Return the number of published claims by verdict."""
-    return _counts(VERDICTS, [each.verdict for each in _judged(results, are_findings=False)])
-
-
-def finding_counts(results: Results) -> dict[str, int]:
-    """Return the number of experiments of ours by what was found."""
-    return _counts(FOUND, [each.verdict for each in _judged(results, are_findings=True)])
-
-
-def evidence_counts(results: Results) -> dict[str, dict[str, int]]:
-    """Return the number of published claims by what their verdicts rest on, in words, each by verdict."""
-    claims = _judged(results, are_findings=False)
-    found = {
-        words: _counts(VERDICTS, [each.verdict for each in claims if each.evidence == kind])
+def tally(results: Results) -> dict[str, dict[str, Any]]:
+    """Count claims by verdict, and by what verdicts rest on; experiments of ours by answer; runs by outcome."""
+    claims = [each for each in results.verdicts if not each.is_finding]
+    evidence = {
+        words: in_order(VERDICTS, (each.verdict for each in claims if each.evidence == kind))
         for kind, words in EVIDENCE.items()
     }
-    return {words: counts for words, counts in found.items() if counts}
+    return {
+        "verdicts": in_order(VERDICTS, (each.verdict for each in claims)),
+        "evidence": {words: counts for words, counts in evidence.items() if counts},
+        "findings": in_order(FOUND, (each.verdict for each in results.verdicts if each.is_finding)),
+        "runs": dict(Counter(run["outcome"] for run in results.runs).most_common()),
+    }
 
 
-def outcome_counts(results: Results) -> dict[str, int]:
-    """Return the number of runs by outcome."""
-    return dict(Counter(run["outcome"] for run in results.runs).most_common())
-
-
-def _judged(results: Results, are_findings: bool) -> list[Judgement]:
-    return [each for each in results.verdicts if each.is_finding == are_findings]
-
-
-def _counts(order: Sequence[str], found: Sequence[str]) -> dict[str, int]:
+def in_order(names: Sequence[str], found: Iterable[str]) -> dict[str, int]:
+    """Count those of `names` that were found, in their order."""
     counts = Counter(found)
-    return {name: counts[name] for name in order if counts[name]}
+    return {name: counts[name] for name in names if counts[name]}

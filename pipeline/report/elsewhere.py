@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 
 from pipeline.compiled.answers import in_16_bits, memory_ratio
 from pipeline.compiled.schema import CheckedStep, CompiledProgram, CompiledTarget
-from pipeline.numbers import span
+from pipeline.numbers import UNKNOWN, mebibytes, span
 from pipeline.report.drawing import INK, POLICY_COLOURS, draw_svg
 from pipeline.report.figures import name_rows, text_alternative
 
@@ -71,10 +71,10 @@ def _cell(made: CompiledTarget, benchmark: str, batch_size: int) -> dict[str, An
 
 def _mebibytes(made: CompiledTarget, program: CompiledProgram | None) -> str:
     if program is None:
-        return "–"
+        return UNKNOWN
     if program.memory is None:
         return "does not fit" if made.fits(program) is False else "refused"
-    return f"{program.memory.total / 2**20:,.0f}" + ("" if made.fits(program) else ", does not fit")
+    return mebibytes(program.memory.total) + ("" if made.fits(program) else ", does not fit")
 
 
 def _chart(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol
 
 from pydantic import BaseModel, ConfigDict, create_model
 
@@ -27,8 +27,6 @@ from pipeline.records.planned import Planned
 from pipeline.records.schema import Disturbance, EpochRecord, RunRecord
 from pipeline.records.step_profile import ProfiledKind, read_step_profile
 from pipeline.study.schema import Study, load_study
-
-ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
 class Compared(Protocol):
@@ -75,10 +73,10 @@ def load_results(root: Path = Path()) -> Results:
     """
     study, claims = load_study(root / "params.yaml"), load_claims(root / "claims.yaml")
     comparison = read_comparison(study, root)
-    runs = [row.model_dump() for row in _rows("runs.csv", _run_row(), root)]
+    runs = [row.model_dump() for row in read_rows(_run_row(), root / "results/runs.csv", remedy_of("runs.csv"))]
     if [(row["benchmark"], row["variant"], row["seed"]) for row in runs] != study.runs():
         raise damaged_result("runs.csv", "its runs are not those of params.yaml", root)
-    epochs = [row.model_dump() for row in _rows("epochs.csv", EpochRow, root)]
+    epochs = [row.model_dump() for row in read_rows(EpochRow, root / "results/epochs.csv", remedy_of("epochs.csv"))]
     if not {(row["benchmark"], row["variant"], row["seed"]) for row in epochs} <= set(study.runs()):
         raise damaged_result("epochs.csv", "its runs are not those of params.yaml", root)
     verdicts = read_result("verdicts.json", Verdicts, root).judgements
@@ -98,10 +96,6 @@ def load_results(root: Path = Path()) -> Results:
         compiled=read_compiled(root / COMPILED_FILES),
         checked=read_check(root / COMPILED_FILES),
     )
-
-
-def _rows(name: str, model: type[ModelT], root: Path) -> list[ModelT]:
-    return read_rows(model, root / "results" / name, remedy_of(name))
 
 
 class EpochRow(EpochRecord):

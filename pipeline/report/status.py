@@ -6,7 +6,7 @@ from typing import Any
 
 from pipeline.comparison.comparable import device
 from pipeline.report.answers import advice, answers
-from pipeline.report.claim_rows import evidence_counts, finding_counts, outcome_counts, verdict_counts
+from pipeline.report.claim_rows import tally
 from pipeline.report.results import Results, ended_at
 
 STATUS = Path("results/status.json")
@@ -21,10 +21,7 @@ def status(results: Results, exit_code: int = 0) -> dict[str, Any]:
         "headlines": {
             benchmark: [str(row) for row in answers(results, benchmark)[1:] if row.is_first] for benchmark in benchmarks
         },
-        "verdicts": verdict_counts(results),
-        "evidence": evidence_counts(results),
-        "findings": finding_counts(results),
-        "runs": outcome_counts(results),
+        **tally(results),
         "device": device(results.environments[0]),
         "finished_at": ended_at(results),
         "report": "results/report.html",

@@ -1,18 +1,14 @@
 """Tell the verdict on a table of runs, in the words and the look of the report's first screen."""
 
 import math
-from pathlib import Path
 from typing import NamedTuple
-
-import jinja2
 
 from pipeline.claims.wording import count_seeds, describe_plan, describe_ratio
 from pipeline.comparison.table_verdicts import Beside, Question, Row, TableVerdict
-from pipeline.files.characters import shown_value
 from pipeline.numbers import UNKNOWN, decimals, digits, estimate, listed
+from pipeline.report.templates import TEMPLATES, page_environment
 from pipeline.statistics.intervals import MIN_SEEDS
 
-TEMPLATES = Path(__file__).parents[2] / "report"
 # Where gains are ignored, one may be large: "equivalent" would be wrong.
 _OF_LOSSES = {"equivalent": "no worse", "equivalent but shifted": "slightly worse", "different": "worse"}
 _MEANS = {
@@ -70,13 +66,7 @@ def tell(verdict: TableVerdict) -> Told:
 
 def page(told: Told, name: str) -> str:
     """Return one HTML file that loads nothing; `name` is that of the table."""
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader([TEMPLATES, TEMPLATES / "template"]),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        finalize=shown_value,
-    )
+    environment = page_environment([TEMPLATES, TEMPLATES / "template"])
     return environment.get_template("table.html.j2").render(told._asdict(), name=name)
 
 

@@ -1,0 +1,87 @@
+"""Templates and what they write by: numbers as people read them, and words for keys."""
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from pipeline import numbers
+from pipeline.claims.schema import Claims
+from pipeline.claims.wording import plain
+from pipeline.files.characters import escape_deceptive, shown_value
+from pipeline.numerics.facts import POLICIES
+from pipeline.report import answers, words
+from pipeline.study.schema import Study
+
+TEMPLATES = Path(__file__).parents[2] / "report"
+
+
+def page_environment(folders: Sequence[Path]) -> jinja2.Environment:
+    """Return what renders templates in `folders`: everything is escaped, and what is unknown is a dash."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(folders),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        finalize=shown_value,
+    )
+    writers: tuple[Callable[..., str], ...] = (
+        *(numbers.decimals, numbers.digits, numbers.mebibytes, numbers.percent, numbers.percents, numbers.ranges),
+        *(numbers.rare, numbers.span, _estimate),
+    )
+    environment.filters |= {write.__name__.strip("_"): _unless_unknown(write) for write in writers}
+    environment.filters |= {"number": numbers.number, "spread": numbers.mean_and_spread}
+    return environment
+
+
+def template_environment(folders: Sequence[Path], study: Study, claims: Claims) -> jinja2.Environment:
+    """Return what renders templates in `folders` on a study: keys are words."""
+    environment = page_environment(folders)
+    environment.tests["of_itself"] = answers.is_of_itself
+    environment.globals["name_of"] = words.benchmark_name
+    environment.filters |= {
+        "plain": plain,
+        "prose": _prose(study, claims),
+        "seeds": answers.describe_seeds,
+        "faults": words.describe_faults,
+    }
+    return environment
+
+
+def _unless_unknown(write: Callable[..., str]) -> Callable[..., str]:
+    return lambda value, *how: numbers.UNKNOWN if value is None else write(value, *how)
+
+
+def _estimate(found: Any, how: str, unit: str = "") -> str:
+    """Write a ratio, mean or difference with its interval; a dash where it is unknown."""
+    value = found.ratio if hasattr(found, "ratio") else found.mean
+    ends = (found.low95, found.high95) if hasattr(found, "low95") else (found.low, found.high)
+    return numbers.UNKNOWN if value is None else numbers.estimate(value, *ends, how, unit)
+
+
+def _prose(study: Study, claims: Claims) -> Callable[[str], Markup]:
+    """Return a filter: keys of benchmarks and variants become words, policies code; a number keeps what belongs to it.
+
+    A key that is a word, as float32 is, becomes code only where it stands alone.
+    """
+    variants = {name: words.describe_variant(each) for name, each in (claims.variants | study.variants).items()}
+    known = dict.fromkeys(claims.benchmarks, "") | words.short_names(study) | variants | dict.fromkeys(POLICIES, "")
+    no_words = sorted((name for name in known if not name.isalnum()), key=len, reverse=True)
+    pattern = re.compile(rf"(?<![\w.])({'|'.join(map(re.escape, no_words))})(?!\w|\.\w)")
+
+    def told(key: str) -> str:
+        return Markup("<code>{}</code>").format(key) if known[key] in ("", key) else words.in_brackets(known[key])
+
+    def prose(text: str) -> Markup:
+        whole = re.sub(
+            r"\[[^]]*\]( %)?|\d (%|(pp|s|ms|MiB)\b)",
+            lambda found: found.group().replace(" ", "\N{NO-BREAK SPACE}"),
+            escape_deceptive(str(text)),
+        )
+        parts = ["", whole, ""] if text in known else pattern.split(whole)  # every second one is a key
+        return Markup().join(told(part) if index % 2 else part for index, part in enumerate(parts))
+
+    return prose
