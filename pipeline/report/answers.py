@@ -13,7 +13,7 @@ from pipeline.claims.wording import (
     failed_runs,
 )
 from pipeline.comparison.schema import Pair, VariantStatistics
-from pipeline.numbers import UNKNOWN, digits, listed, percent
+from pipeline.numbers import UNKNOWN, digits, listed, mebibytes, percent
 from pipeline.report.results import Compared, Results
 from pipeline.report.words import describe_variant, in_brackets
 from pipeline.statistics.equivalence import margin_means_something
@@ -48,6 +48,18 @@ class AnswerRow(NamedTuple):
     @property
     def speed(self) -> str:
         return UNKNOWN if self.pair is None or is_of_itself(self.pair) else describe_ratio(self.pair.speedup)
+
+    @property
+    def cells(self) -> dict[str, str]:
+        """Return the row as the first screen and the README have it, after its words: a text by column."""
+        accuracy, seconds, peak = self.found.test_accuracy.mean, self.found.turn_epoch_seconds, self.peak_memory_bytes
+        return {
+            "accuracy": UNKNOWN if accuracy is None else percent(accuracy, ".2f"),
+            "difference": self.difference,
+            "epoch": UNKNOWN if seconds is None else f"{digits(seconds)} s",
+            "speed": self.speed,
+            "memory": UNKNOWN if peak is None else f"{mebibytes(peak)} MiB",
+        }
 
     @property
     def peak_memory_bytes(self) -> float | None:
