@@ -11,8 +11,8 @@ from pipeline.study.dataset_source import DatasetSource
 from pipeline.study.runtimes import RUNTIMES
 from pipeline.study.schema import Study
 from pipeline.study.user_code import check_function
-from pipeline.study.variant import USUAL_POLICIES
 
+POLICIES = ("float32", "mixed_float16", "mixed_bfloat16")  # those that people train any model with
 SEEDS = [0, 1, 2]
 NUM_EPOCHS = 5
 MARGIN_PP = 1.0
@@ -151,7 +151,7 @@ def propose(
         },
         "variants": {
             policy if multiple == 1 else f"{policy}_{multiple}x": {"policy": policy, "batch_multiplier": multiple} | xla
-            for policy in USUAL_POLICIES
+            for policy in POLICIES
             for multiple in multiples
         },
         "comparison": {"baseline": "float32", "num_warmup_epochs": 1, "margin_pp": {name: MARGIN_PP}},

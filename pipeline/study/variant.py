@@ -27,9 +27,6 @@ def expected_dtypes(policy: str) -> Dtypes:
     return Dtypes(compute, compute if policy in ("float16", "bfloat16") else "float32", "float32")
 
 
-USUAL_POLICIES: tuple[PolicyName, ...] = ("float32", "mixed_float16", "mixed_bfloat16")
-
-
 class Dynamic(Section):
     """Starts at `initial` and doubles after `growth_steps` steps in a row without overflow.
 

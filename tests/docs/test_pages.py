@@ -64,4 +64,4 @@ def test_the_claim_is_one():
 
 def test_the_cluster_is_one():
     text = example("on-your-cluster.md", "meeting_place:", "Commit it")
-    assert "--partition=gpu" in validate(Cluster, yaml_files.parse(text, "the page"), "the page").options()
+    assert "--partition=gpu" in validate(Cluster, yaml_files.parse(text, "the page"), "the page").collector()
