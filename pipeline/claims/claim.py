@@ -229,9 +229,9 @@ class PairClaim(VariantClaim):
 
     @property
     def beside_words(self) -> str:
-        """Name both variants, as in "mixed_float16 beside float32 in mnist_dense"."""
+        """Name both variants, as in "mixed_float16 in mnist_dense, beside float32"."""
         baseline = "float32 as the device computes it by default" if self.baseline == DEFAULT else self.baseline
-        return f"{self.candidate} beside {baseline or 'float32'} in {self.benchmark}"
+        return f"{self.candidate} in {self.benchmark}, beside {baseline or 'float32'}"
 
     def pair(self, evidence: Evidence) -> Pair:
         """Return the candidate beside the baseline; the default is float32 where nobody asks the device for more.

@@ -29,7 +29,7 @@ from pipeline.statistics.intervals import MIN_SEEDS
 from pipeline.study.configuration import Name, PositiveFloat
 from pipeline.study.variant import Variant
 
-KEEPS_MORE = "compiled by XLA; the source ran TensorFlow without it, which is another program and keeps more alive"
+KEEPS_MORE = "compiled by XLA; the source ran TensorFlow without it, which keeps more in memory"
 SAME_COMPILER = "compiled by XLA, as every program for a TPU is"
 LEANER = "as compiled here it fits, and the source's program may not have"
 MAKE_COMPILED = "Its compiler, which needs no such device: make compiled."
@@ -153,7 +153,8 @@ class MemoryClaim(PairClaim, ThresholdClaim):
 
         batches = f" at batch {step.batch_size:,}" if variant.batch_multiplier != 1 else ""
         baseline = "strict float32" + (f" at {baseline_batch_size:,}" if batches else "")
-        what = f"a compiled step{batches} takes at most {self.at_most:g} times the memory of {baseline}"
+        most = "no more memory than" if self.at_most == 1 else f"at most {self.at_most:g} times the memory of"
+        what = f"a compiled step{batches} takes {most} {baseline}"
         return judge_targets(self, evidence, what, KEEPS_MORE, ask)
 
 

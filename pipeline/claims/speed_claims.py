@@ -31,8 +31,8 @@ class SpeedupClaim(PairClaim, ThresholdClaim):
     @property
     def judges(self) -> Judges:
         more = (
-            "More launches, which narrow the interval within a sitting: a larger speed.budget_seconds makes them. Six "
-            "sittings, which tell how far days differ here. A difference smaller than that takes several machines."
+            "More launches in a sitting (speed.budget_seconds). Six sittings, an hour or more apart: they tell how far "
+            "days differ here. A smaller difference than days make takes several machines."
         )
         return {"measured": Judge(self._can_be if self.existential else self._measured, more)}
 
@@ -67,7 +67,7 @@ class SpeedupClaim(PairClaim, ThresholdClaim):
         elif speedup.low is not None and found.verdict == "inconclusive" and _is_out_of_reach(threshold, pair):
             days, size = 100 * math.expm1(reach(pair.between_sittings)), 100 * abs(threshold.limit - 1)
             beyond = (
-                f"out of reach of one machine: the interval of other days is ±{days:.0f} % or wider, "
+                f"one machine cannot decide this: the interval, with other days in it, is ±{days:.0f} % or wider, "
                 f"and the claim is of {size:.0f} %"
             )
             found = found._replace(reason=beyond)

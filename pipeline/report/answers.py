@@ -141,6 +141,15 @@ def describe_seeds(rows: Sequence[AnswerRow]) -> str:
     return f"{count_seeds(usual)}{' each' * (len(rows) > 1)}{''.join(fewer)}."
 
 
+def describe_training(results: Compared, benchmark: str) -> str:
+    """Tell how long the baseline trains, as in "float32 trains 30 steps, in 5 epochs."."""
+    recipe, baseline = results.study.benchmarks[benchmark], results.study.comparison.baseline
+    variant = results.study.variants[baseline]
+    num_epochs = recipe.num_epochs_of(variant)
+    num_steps = num_epochs * recipe.num_steps(variant.batch_multiplier)
+    return f"{baseline} trains {num_steps:,} steps, in {num_epochs} epochs."
+
+
 def advice(results: Results, benchmark: str) -> str:
     """Advise on this hardware in one sentence: a mixed policy at the same batch, or float32.
 
@@ -161,7 +170,7 @@ def advice(results: Results, benchmark: str) -> str:
     timed = [pair for pair in pairs if pair.speedup.low is not None]
     if not timed and pairs and all(pair.speedup_at_most for pair in pairs):
         best = max(pairs, key=lambda pair: pair.speedup_at_most or 0.0)
-        return f"Stay with {baseline}: {best.candidate} is {describe_speedup(best)}{describe_kernels(best)}."
+        return f"Stay with {baseline}. {best.candidate} is {describe_speedup(best)}{describe_kernels(best)}."
     if not timed:
         return f"Nothing to advise: the speed of no mixed policy could be measured beside {baseline}."
     gains = [pair for pair in timed if (pair.speedup.low or 0.0) > 1]
@@ -173,24 +182,23 @@ def advice(results: Results, benchmark: str) -> str:
     if low > 1:
         is_weighed = chance is None and best.equivalence.outcome == "different"
         opening = "Use" if best in accurate else "Weigh" if is_weighed else "Try"
-        opening, who = f"{opening} {best.candidate}", "it"
+        opening, who = f"{opening} {best.candidate}:", "it"
     elif high < 1:
-        opening = f"Stay with {baseline}"
+        opening = f"Stay with {baseline}."
     else:
-        opening, note = f"Stay with {baseline} until more is known", ", which may be no gain"
+        opening, note = f"Stay with {baseline} until more is known.", ", which may be no gain"
     speed = describe_ratio(best.speedup, f"the speed of {baseline}")
-    return f"{opening}: {who} trains at {speed}{note}{_accuracy_in_words(best, chance)}{failed_runs(best)}."
+    return f"{opening} {who} trains at {speed}{note}{_accuracy_in_words(best, chance)}{failed_runs(best)}."
 
 
 def _accuracy_in_words(pair: Pair, chance: float | None) -> str:
     margin = f"±{pair.equivalence.margin_pp:g} pp"
     if chance is not None:
-        reaches = f"{pair.baseline} itself reaches {percent(chance, '.1f')}"
-        return f". Whether its accuracy is the same is {OPEN}, where {reaches}"
+        return f". Its accuracy is {OPEN}: {pair.baseline} itself reaches only {percent(chance, '.1f')}"
     return {
         "equivalent": f", at the same accuracy within {margin}",
         "equivalent but shifted": f", at the same accuracy within {margin}, though shifted",
         "different": f", at another accuracy ({describe_difference(pair)}), by more than {margin} or less",
         "beyond": f", at another accuracy ({describe_difference(pair)})",
-        "inconclusive": f". Whether its accuracy is the same within {margin} is {OPEN} ({count_seeds(pair.num_seeds)})",
+        "inconclusive": f". Whether it is as accurate, within {margin}, is {OPEN} ({count_seeds(pair.num_seeds)})",
     }["beyond" if pair.equivalence.is_beyond else pair.equivalence.outcome]

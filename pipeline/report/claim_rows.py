@@ -20,9 +20,9 @@ VERDICTS = (
 )
 # A number of claims tells what was trained from what a compiler says, and from what arithmetic alone decides.
 EVIDENCE: dict[EvidenceKind | None, str] = {
-    "measured": "trained and compared, or timed",
+    "measured": "measured",
     "compiled": "compiled",
-    "counted": "arithmetic",
+    "counted": "counted",
     None: "without evidence here",
 }
 FOUND: tuple[Answer, ...] = get_args(Answer)

@@ -71,6 +71,8 @@ def draw_differences(axes: Axes, rows: Sequence[AnswerRow]) -> None:
             axes.plot(difference.mean, place, marker=marker, markersize=7, color=colour, markerfacecolor=face)
         names.append(name)
     drawn = [end for _, d in found for end in (d.mean, d.low95, d.high95) if end is not None]
+    axes.use_sticky_edges = False
+    axes.margins(x=0.06)
     axes.xaxis.set_major_locator(MaxNLocator(5))
     note = _squeeze_far_values(axes, margin, drawn)
     name_rows(axes, names)
@@ -172,9 +174,9 @@ def _squeeze_far_values(axes: Axes, near: float, values: Sequence[float]) -> str
     if farthest <= MAX_SPAN * near:
         return ""
     axes.set_xscale("symlog", linthresh=2 * near, linscale=1)
-    low, high = min(*values, -2 * near) * 1.2, max(*values, 2 * near) * 1.2
+    low, high = min(*values, -2 * near) * 1.4, max(*values, 2 * near) * 1.4
     powers = range(math.ceil(math.log10(2 * near)), math.ceil(math.log10(farthest)) + 1)
-    ticks = [near, *(10.0**power for power in powers if 10.0**power > 3 * near)]
+    ticks = [near, *(10.0**power for power in powers if 10.0**power > 3 * near), math.floor(farthest)]
     axes.set_xlim(low, high)
     axes.set_xticks([0.0, *(tick for tick in ticks if tick <= high), *(-tick for tick in ticks if -tick >= low)])
     axes.xaxis.set_major_formatter("{x:g}")

@@ -71,6 +71,7 @@ def _benchmark(results: Results, name: str) -> dict[str, Any]:
         "title": title,
         "dataset": words.dataset_name(study, name),
         "advice": sentence,
+        "training": answers.describe_training(results, name),
         "answered_in": answers.ANSWERED_IN.get(name) if answers.OPEN in sentence else None,
         "first": first,
         "further": [row for row in rows if not row.is_first],

@@ -91,8 +91,8 @@ def test_a_leaner_step_that_fits_decides_nothing_and_one_that_does_not_decides()
         asked([made_up()], OutcomeClaim, kind="outcome", candidate="float32", outcome="out_of_memory")
     assert judged("gpu", fits, too_large=True).reason == (
         "not known whether strict float32 at batch 16 does not fit: as compiled here it fits, and the source's program "
-        "may not have (compiled by XLA; the source ran TensorFlow without it, which is another program and keeps more "
-        "alive)"
+        "may not have (compiled by XLA; the source ran TensorFlow without it, which keeps more in "
+        "memory)"
     )
     assert judged("gpu", full, too_large=True).reason.startswith("strict float32 at batch 16 does not fit (compiled")
     assert judged("gpu", full, too_large=False).reason.startswith("it is not so that strict float32 at batch 16 fits (")

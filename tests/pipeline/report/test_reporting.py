@@ -53,7 +53,7 @@ def test_the_report_is_one_file_that_loads_nothing(rendered):
         "narrow",
         "mixed_bfloat16, batch doubled",
         "1 published claim of 1 source.",
-        "Trained and compared, or timed: 1 (1 ",
+        "Measured: 1 (1 ",
         "<b>Asked here</b> the speed of ",
         "<b>Threshold</b> at 1× or above",
         "Every claim",
@@ -131,11 +131,11 @@ def test_the_status_has_the_headlines_and_the_counts(copied, monkeypatch, capsys
     ]
     assert ": speed 1.00× [0.86, 1.16], an epoch of " in status["headlines"]["wide"][0]
     assert len(status["headlines"]["narrow"]) == 1
-    assert status["advice"]["wide"].startswith("Stay with float32 until more is known: mixed trains at 1.00× ")
+    assert status["advice"]["wide"].startswith("Stay with float32 until more is known. mixed trains at 1.00× ")
     monkeypatch.chdir(copied)
     summary.summarise()
     lines = capsys.readouterr().out.splitlines()
-    assert "claims: 1 trained and compared, or timed" in lines
+    assert "claims: 1 measured" in lines
     assert lines[-1] == f"report: {copied / 'results' / 'report.html'}"
 
 

@@ -65,7 +65,7 @@ def test_what_is_too_slow_is_so_many_times_slower_at_least():
 
     results = Results()
     results.study, results.comparison = limited, comparison
-    assert advice(results, "wide") == "Stay with float32: mixed is at least 12.0 times slower than float32."
+    assert advice(results, "wide") == "Stay with float32. mixed is at least 12.0 times slower than float32."
 
 
 def test_a_step_that_is_compiled_does_not_start_as_one_that_is_not():
