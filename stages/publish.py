@@ -21,8 +21,8 @@ def main(arguments: argparse.Namespace) -> None:
     if arguments.again:
         with tempfile.TemporaryDirectory() as name:
             root = Path(name, "study")
-            bring_up_to_date(arguments.again / "crate.zip", root)
-            _pack(root)
+            bring_up_to_date(arguments.again / "crate.zip", root)  # from its records, so that nothing is left to check
+            publish(load_results(root), root, root / ARCHIVE)
             _put(root, arguments.again)
         return
     results = load_results()
@@ -32,19 +32,15 @@ def main(arguments: argparse.Namespace) -> None:
         check_name(arguments.to.absolute())
         check_size(Path("results/report.html"))
     write_status(status(results))
-    _pack(Path())
+    with whole(ARCHIVE) as unchecked:
+        recompute(publish(results, Path(), unchecked)).check(  # what a reviewer will check
+            "nothing is published: the runs under runs/ are not those that the results are of. Compare, judge and "
+            "report again, then publish: dvc repro"
+        )
     if arguments.to:
         arguments.to.mkdir(parents=True, exist_ok=True)
         _put(Path(), arguments.to)
     print(f"{ARCHIVE} ({ARCHIVE.stat().st_size / 1e6:.1f} MB); check it: python -m stages.report --from {ARCHIVE}")
-
-
-def _pack(root: Path) -> None:
-    with whole(root / ARCHIVE) as unchecked:
-        recompute(publish(load_results(root), root, unchecked)).check(  # what a reviewer will check
-            "nothing is published: the runs under runs/ are not those that the results are of. Compare, judge and "
-            "report again, then publish: dvc repro"
-        )
 
 
 def _put(root: Path, folder: Path) -> None:

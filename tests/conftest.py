@@ -43,7 +43,6 @@ TOGETHER = {
         "tests/pipeline/report/test_reporting.py",
         "tests/pipeline/publication/test_archives.py",
         "tests/pipeline/publication/test_publishing.py",
-        "tests/pipeline/publication/test_offline.py",
         "tests/pipeline/campaign/test_history.py",
         "tests/browser/",
         "tests/validators/",

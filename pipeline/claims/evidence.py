@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from pipeline.comparison.schema import Comparison
 from pipeline.compiled.answers import read_compiled
@@ -14,7 +14,7 @@ from pipeline.compiled.sources import describe_recipes, recipes_digest
 from pipeline.errors import InputError
 from pipeline.files.untrusted import Remedy, Untrusted, damaged, excerpt, read_json
 from pipeline.machine.hardware import Hardware, hardware_of
-from pipeline.numerics.facts import NOT_EVERYWHERE, facts_of
+from pipeline.numerics.facts import NOT_EVERYWHERE, POLICIES, facts_of
 from pipeline.records.environment import StableEnvironment
 from pipeline.records.measured import Share
 from pipeline.records.planned import Count
@@ -70,7 +70,11 @@ def read_numerics(study: Study, root: Path = Path()) -> dict[str, Any]:
         raise damaged_result("numerics.json", f"params.yaml has no benchmark {excerpt(min(odd))!r}", root)
     # Of a benchmark that did not fit into memory nothing is known.
     wanted = facts_of(name for name in study.benchmarks if name in numerics.gradients).keys() - NOT_EVERYWHERE
-    if lacking := wanted - numerics.facts.keys():
+    lacking = wanted - numerics.facts.keys()
+    for name, model in numerics.models.items():
+        lacking |= {f"models.{name}.sizes.{policy}" for policy in POLICIES if policy not in model.sizes}
+        lacking |= {f"models.{name}.narrow_layers.{of}" for of in ("8", "128") if of not in model.narrow_layers}
+    if lacking:
         raise damaged_result("numerics.json", f"it has no {min(lacking)}", root)
     return numerics.model_dump()
 
@@ -143,6 +147,12 @@ class Gradients(Fate):
     loss_scale: float
     steps: list[FateAt]
 
+    @model_validator(mode="after")
+    def _a_count_for_each_exponent(self) -> "Gradients":
+        if len(self.exponents) != len(self.counts):
+            raise ValueError(f"{len(self.exponents)} exponents and {len(self.counts)} counts")
+        return self
+
 
 class TrialResult(Untrusted):
     """The seeds at which an optimizer trained under a policy, and the accuracies by seed beside float32's."""
@@ -156,6 +166,12 @@ class TrialResult(Untrusted):
     float32_accuracies: list[float]
     num_trained: Count
     num_trials: Annotated[int, Field(ge=1)]
+
+    @model_validator(mode="after")
+    def _no_more_trained_than_tried(self) -> "TrialResult":
+        if self.num_trained > self.num_trials:
+            raise ValueError(f"{self.num_trained} of {self.num_trials} trials")
+        return self
 
 
 class Numerics(Untrusted):

@@ -50,8 +50,11 @@ def names_of_project(root: Path) -> Iterator[str]:
 def own_code(root: Path, study: Study) -> dict[str, Path]:
     """Return the files of the user's code that the runs of `study` depend on, by their names in the archive.
 
-    Each file or folder that the study names has a folder of its own there, numbered in the order of `params.yaml`.
+    Each file or folder that the study names has a folder of its own there, numbered in the order of `params.yaml`. In an
+    archive that was unpacked, they lie there.
     """
+    if (root / MANIFEST).is_file():
+        return {str(path.relative_to(root)): path for path in (root / "code").rglob("*") if path.is_file()}
     return {
         f"code/{index}/{path.relative_to((root / source).parent).as_posix()}": path
         for index, source in enumerate(_own_sources(study))

@@ -18,13 +18,7 @@ VERDICTS = (
     "not this recipe",
     "not testable here",
 )
-# A number of claims tells what was trained from what a compiler says, and from what arithmetic alone decides.
-EVIDENCE: dict[EvidenceKind | None, str] = {
-    "measured": "measured",
-    "compiled": "compiled",
-    "counted": "counted",
-    None: "without evidence here",
-}
+EVIDENCE: tuple[EvidenceKind | None, ...] = (*get_args(EvidenceKind), None)
 FOUND: tuple[Answer, ...] = get_args(Answer)
 Row = tuple[Claim, Judgement]
 
@@ -50,8 +44,8 @@ def tally(results: Results) -> dict[str, dict[str, Any]]:
     """Count claims by verdict, and by what verdicts rest on; experiments of ours by answer; runs by outcome."""
     claims = [each for each in results.verdicts if not each.is_finding]
     evidence = {
-        words: in_order(VERDICTS, (each.verdict for each in claims if each.evidence == kind))
-        for kind, words in EVIDENCE.items()
+        kind or "without evidence here": in_order(VERDICTS, (each.verdict for each in claims if each.evidence == kind))
+        for kind in EVIDENCE
     }
     return {
         "verdicts": in_order(VERDICTS, (each.verdict for each in claims)),

@@ -324,6 +324,24 @@ def test_numbers_of_a_benchmark_that_the_study_does_not_have_are_refused(copied)
         results.load_results(copied)
 
 
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda found: found["trials"][0].update(num_trained=7, num_trials=6), "7 of 6 trials"),
+        (lambda found: found["gradients"]["wide"]["counts"].pop(), "exponents and"),
+        (lambda found: found["models"]["wide"]["sizes"].pop("float16"), "it has no models.wide.sizes.float16"),
+        (lambda found: found["models"]["wide"]["narrow_layers"].pop("8"), "it has no models.wide.narrow_layers.8"),
+    ],
+)
+def test_numbers_that_contradict_themselves_are_refused(copied, damage, words):
+    path = copied / "results" / "numerics.json"
+    found = json.loads(path.read_text())
+    damage(found)
+    path.write_text(json.dumps(found))
+    with pytest.raises(InputError, match=words):
+        results.load_results(copied)
+
+
 def test_a_study_is_finished_when_its_last_run_ends(rendered):
     found = results.load_results(rendered)
     runs = [run | {"started_at": "2026-01-31T23:59:50+00:00", "run_seconds": 60.0} for run in found.runs]
