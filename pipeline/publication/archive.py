@@ -50,8 +50,8 @@ def names_of_project(root: Path) -> Iterator[str]:
 def own_code(root: Path, study: Study) -> dict[str, Path]:
     """Return the files of the user's code that the runs of `study` depend on, by their names in the archive.
 
-    Each file or folder that the study names has a folder of its own there, numbered in the order of `params.yaml`. In an
-    archive that was unpacked, they lie there.
+    Each file or folder that the study names has a folder of its own there, numbered in the order of `params.yaml`. An
+    archive that was unpacked has them there.
     """
     if (root / MANIFEST).is_file():
         return {str(path.relative_to(root)): path for path in (root / "code").rglob("*") if path.is_file()}
