@@ -41,7 +41,7 @@ class FactClaim(BaseClaim):
         measured = describe_facts({name: facts[name] for name in self.quantities})
         wrong = {name: value for name, value in self.quantities.items() if _plain(facts[name]) != _plain(value)}
         if wrong:
-            return Assessment("not reproduced", f"the claim says: {describe_facts(wrong)}", measured)
+            return Assessment("not reproduced", f"by the claim it would be: {describe_facts(wrong)}", measured)
         return Assessment("reproduced", "checked exactly, without a tolerance", measured)
 
 
@@ -63,7 +63,7 @@ class TrialClaim(BaseClaim):
     @property
     def asked(self) -> tuple[str, str]:
         trains = "trains" if self.trains else "fails"
-        seeds = "at more than half of the seeds, by the whole interval of their share"
+        seeds = "at more than half of the seeds; the whole interval of that share lies above half"
         return f"at how many seeds {describe_trial(self.trial)} trains", f"{trains} {seeds}"
 
     @property

@@ -32,7 +32,7 @@ class SpeedupClaim(PairClaim, ThresholdClaim):
     def judges(self) -> Judges:
         more = (
             "More launches in a sitting (speed.budget_seconds). Six sittings, an hour or more apart: they tell how far "
-            "days differ here. A smaller difference than days make takes several machines."
+            "days differ here. Differences smaller than between days need several machines."
         )
         return {"measured": Judge(self._can_be if self.existential else self._measured, more)}
 
