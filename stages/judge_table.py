@@ -75,7 +75,7 @@ if __name__ == "__main__":
         epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("table", type=Path, help="a CSV or Parquet file")
+    parser.add_argument("table", type=Path, help="a CSV file")
     parser.add_argument("--baseline", required=True, help="the variant that others are set beside")
     parser.add_argument(
         "--margin", type=margin, required=True, help="the largest harmless difference, in the metric's unit"

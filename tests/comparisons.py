@@ -27,8 +27,6 @@ def comparison(
         test_loss=Mean(mean=None, low=None, high=None, new_low=None, new_high=None),
         validation_accuracy=Mean(mean=0.8, low=None, high=None, new_low=None, new_high=None),
         epoch_seconds=ratio(),
-        whole_epoch_seconds=ratio(),
-        slope_percent=Mean(mean=None, low=None, high=None, new_low=None, new_high=None),
         time_to_accuracy=None,
         timing_faults={},
     )

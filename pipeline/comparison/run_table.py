@@ -26,7 +26,7 @@ _IN_WORDS = {
     "bool_parsing": "neither true nor false",
     "finite_number": "infinite. Leave the cell empty if the run failed",
 }
-_REMEDY = Remedy("Give a CSV or Parquet file with a row a run", "A table has a row a run")
+_REMEDY = Remedy("Give a CSV file with a row a run", "A table has a row a run")
 
 
 class TableRun(BaseModel):
@@ -45,7 +45,7 @@ class TableRun(BaseModel):
 
 
 def read_runs(path: Path, metric: str, baseline: str, columns: Mapping[str, str]) -> list[TableRun]:
-    """Return the runs of a CSV or Parquet file.
+    """Return the runs of a CSV file.
 
     Args:
         metric: the column with the results.
@@ -87,11 +87,9 @@ def read_runs(path: Path, metric: str, baseline: str, columns: Mapping[str, str]
 def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Return number and cells of every line that has any; the first names the columns."""
     content = read_bytes(path, _REMEDY)
-    if content.startswith(b"PAR1"):
-        content = _parquet_as_csv(content)
     encoding = "UTF-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "UTF-8"
     if encoding == "UTF-8" and b"\0" in content:
-        raise ValueError("it is no text. Save the table as CSV, in UTF-8, or as Parquet")
+        raise ValueError("it is no text. Save the table as CSV, in UTF-8")
     try:
         text = content.decode(encoding).removeprefix("\ufeff")
     except UnicodeDecodeError as error:
@@ -102,22 +100,6 @@ def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
     for cells in reader:
         if any(cells):
             yield reader.line_num, [escape_deceptive(cell.strip()) for cell in cells]
-
-
-def _parquet_as_csv(content: bytes) -> bytes:
-    import pyarrow  # for those who have such a file
-    import pyarrow.csv
-    import pyarrow.parquet
-
-    written = io.BytesIO()
-    try:
-        with pyarrow.parquet.ParquetFile(io.BytesIO(content)) as file:
-            if file.metadata.num_rows > MAX_ROWS:
-                raise ValueError(_TOO_MANY)
-            pyarrow.csv.write_csv(file.read(), written)
-    except (pyarrow.ArrowException, OSError) as error:
-        raise ValueError(f"it is no Parquet file of numbers and words ({excerpt(error)})") from None
-    return written.getvalue()
 
 
 def _faults_of_columns(header: Sequence[str], wanted: Sequence[str]) -> list[str]:

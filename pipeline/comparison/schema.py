@@ -25,12 +25,10 @@ class VariantStatistics(Statistic):
     """A variant by itself, over its seeds.
 
     `completed` and `outcomes` count every run, also those that diverged, ran out of memory or took too long; the means
-    are over those that completed. `epoch_seconds`, training alone, and `whole_epoch_seconds`, validation included, are
-    geometric means over runs; `turn_epoch_seconds`, training alone too, are those of the baseline in its turns, divided
-    by the speedup. Accuracies are in [0, 1]; `validation_accuracy` is that of the last epoch. `slope_percent` is by
-    how much an epoch's time still changes from one epoch to the next after the warm-up. `timing_faults` says, by seed,
-    why times were left out. `late_skips` counts, of all steps after the first epochs, those that a dynamic loss scale
-    skipped; it is None without such a scale.
+    are over those that completed. `epoch_seconds` of training are geometric means over runs; `turn_epoch_seconds` are
+    those of the baseline in its turns, divided by the speedup. Accuracies are in [0, 1]; `validation_accuracy` is that
+    of the last epoch. `timing_faults` says, by seed, why times were left out. `late_skips` counts, of all steps after
+    the first epochs, those that a dynamic loss scale skipped; it is None without such a scale.
     """
 
     benchmark: str
@@ -41,9 +39,7 @@ class VariantStatistics(Statistic):
     test_loss: Mean
     validation_accuracy: Mean
     epoch_seconds: Ratio
-    whole_epoch_seconds: Ratio
     turn_epoch_seconds: float | None = None
-    slope_percent: Mean
     time_to_accuracy: TimeToAccuracy | None
     timing_faults: dict[int, str]
     late_skips: Proportion | None = None
@@ -120,7 +116,7 @@ class Turns(Statistic):
 class Comparison(Statistic):
     """`study_sha256` is the digest of the study that was compared."""
 
-    schema_version: Literal[7] = 7
+    schema_version: Literal[8] = 8
     study_sha256: str
     turns: list[Turns]
     variants: list[VariantStatistics]

@@ -9,8 +9,6 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
-import numpy as np
-
 from pipeline.comparison.finished_runs import Run
 from pipeline.comparison.schema import TimeToAccuracy, VariantStatistics
 from pipeline.numbers import percent
@@ -65,7 +63,6 @@ def variant_statistics(study: Study, of: VariantRuns, speeds: Speeds) -> Variant
     timed = [run.epochs for seed, run in of.completed.items() if seed not in of.faults]
     num_warmup_epochs = study.comparison.num_warmup_epochs
     steady = _known(steady_epoch_seconds(epochs, num_warmup_epochs) for epochs in timed)
-    whole = _known(whole_epoch_seconds(epochs, num_warmup_epochs) for epochs in timed)
     target = study.comparison.target_accuracy.get(of.benchmark)
     epochs_by_seed = {seed: run.epochs for seed, run in of.runs.items()}
     return VariantStatistics(
@@ -77,9 +74,7 @@ def variant_statistics(study: Study, of: VariantRuns, speeds: Speeds) -> Variant
         test_loss=intervals.mean(_known(of_run.test_loss for of_run in scores)),
         validation_accuracy=intervals.mean(_known(of_run.validation_accuracy for of_run in scores)),
         epoch_seconds=intervals.ratio([math.log(seconds) for seconds in steady]),
-        whole_epoch_seconds=intervals.ratio([math.log(seconds) for seconds in whole]),
         turn_epoch_seconds=speeds.epoch_seconds(of.variant),
-        slope_percent=intervals.mean(_known(slope_percent(epochs, num_warmup_epochs) for epochs in timed)),
         time_to_accuracy=time_to_accuracy(epochs_by_seed, of.faults, target) if target else None,
         timing_faults=dict(of.faults),
         late_skips=_late_skips(of.completed.values()),
@@ -99,27 +94,6 @@ def _late_skips(runs: Iterable[Run]) -> Proportion | None:
 
 def _known(values: Iterable[float | None]) -> list[float]:
     return [value for value in values if value is not None]
-
-
-def whole_epoch_seconds(epochs: Sequence[EpochRecord], num_warmup_epochs: int) -> float | None:
-    """Return the median seconds of training and validation together, after the warm-up; None where no epoch is left."""
-    seconds = [e.train_seconds + e.validation_seconds for e in epochs if e.since_start > num_warmup_epochs]
-    return median(seconds) if seconds else None
-
-
-def slope_percent(epochs: Sequence[EpochRecord], num_warmup_epochs: int) -> float | None:
-    """Return by how many percent an epoch's time changes from one epoch to the next after the warm-up.
-
-    The least-squares slope of log seconds over the epoch's number; None with fewer than two epochs. Times that still
-    fall mean that the warm-up is too short, times that rise that the machine slows down.
-    """
-    steady = [epoch for epoch in epochs if epoch.since_start > num_warmup_epochs]
-    if len(steady) < 2:
-        return None
-    numbers = np.array([epoch.epoch for epoch in steady], dtype=np.float64)
-    logarithms = np.log([epoch.train_seconds for epoch in steady])
-    deviations = numbers - numbers.mean()
-    return float(100 * math.expm1(deviations @ logarithms / (deviations @ deviations)))
 
 
 def seconds_to_accuracy(epochs: Sequence[EpochRecord], target_accuracy: float) -> float | None:

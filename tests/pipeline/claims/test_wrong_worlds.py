@@ -452,9 +452,7 @@ def test_no_claim_rests_on_the_epochs_of_runs():
     for claim in JUDGED:
         evidence = world(claim, holds=True)
         slow = [
-            variant.model_copy(
-                update={"epoch_seconds": ratio(99.0, 98.0, 100.0), "whole_epoch_seconds": ratio(99.0, 98.0, 100.0)}
-            )
+            variant.model_copy(update={"epoch_seconds": ratio(99.0, 98.0, 100.0)})
             for variant in evidence.comparison.variants
         ]
         changed = evidence._replace(comparison=evidence.comparison.model_copy(update={"variants": slow}))

@@ -1,11 +1,6 @@
-import math
-
-import numpy as np
-import pytest
 from conftest import changed, epoch_records
-from scipy import stats
 
-from pipeline.comparison.variants import exclusion_reason, seconds_to_accuracy, slope_percent, time_to_accuracy
+from pipeline.comparison.variants import exclusion_reason, seconds_to_accuracy, time_to_accuracy
 from pipeline.records.writing import epoch_times, steady_epoch_seconds
 from pipeline.study.schema import RunKey
 
@@ -16,19 +11,6 @@ def test_warm_up_epochs_are_left_out_by_parameter():
     assert steady_epoch_seconds(epochs, 0) == 2.5
     assert steady_epoch_seconds(epochs, 4) is None
     assert [epoch_times(epochs, number)["excluded_epochs"] for number in (2, 0)] == [[1, 2], []]
-
-
-def test_the_slope_of_what_is_left():
-    """Ten percent more each epoch after a warm-up that does not count."""
-    assert slope_percent(epoch_records(50.0, 1.0, 1.1, 1.21), 1) == pytest.approx(10)
-    assert slope_percent(epoch_records(50.0, 2.0, 2.0, 2.0), 1) == pytest.approx(0)
-    assert slope_percent(epoch_records(50.0, 2.0), 1) is None
-
-
-def test_the_slope_agrees_with_another_implementation():
-    seconds = np.random.default_rng(0).lognormal(0, 0.3, 9)
-    fitted = stats.linregress(np.arange(2, 10), np.log(seconds[1:])).slope
-    assert slope_percent(epoch_records(*seconds), 1) == pytest.approx(100 * (math.exp(fitted) - 1), abs=1e-9)
 
 
 def test_time_to_accuracy_counts_the_first_epoch_and_stops_at_the_target():
