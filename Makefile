@@ -29,8 +29,8 @@ endif
 
 export PATH := $(abspath $(BIN)):$(PATH)
 export PYTHONPATH := $(CURDIR)
-# Once, for all processes: where PYTHONDONTWRITEBYTECODE is set, each would compile what it imports, for four seconds.
-export UV_COMPILE_BYTECODE := 1
+# Where it is set, each of a study's hundred processes compiles all that it imports, for up to five seconds.
+unexport PYTHONDONTWRITEBYTECODE
 ifeq ($(ENGINE),cuda)
 # Where the loader finds the CUDA libraries of .venv, looked for at each command: a command before may install them.
 SPACE := $() $()

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from pipeline.compiled.schema import COMPILED_FILES, CompiledProgram, CompiledTarget, read_target
 from pipeline.compiled.targets import TARGETS, Target
@@ -15,6 +15,7 @@ NUMBERS = {
     "float32_default": "float32 as the device multiplies it by default",
     "mixed_float16": "mixed_float16",
     "mixed_bfloat16": "mixed_bfloat16",
+    "float8": "float8",
 }
 # Why an operation of a mixed step has float32 operands, by what its place in the model holds.
 REASONS = (
@@ -65,10 +66,16 @@ def step_fits(made: CompiledTarget, benchmark: str, numbers: str, batch_size: in
     return made.fits(found) if found else None
 
 
-def in_16_bits(program: CompiledProgram) -> OperationShare:
-    """Count the operations all of whose operands have 16 bits."""
-    narrow = [each for each in program.operations if set(each.operands.split(" × ")) <= set(NARROW)]
-    return OperationShare(sum(each.count for each in narrow), sum(each.count for each in program.operations))
+def multiplied_in(program: CompiledProgram, num_bits: Literal[8, 16]) -> OperationShare:
+    """Count the operations all of whose operands have so many bits."""
+    found = [
+        each for each in program.operations if {_bits(dtype) for dtype in each.operands.split(" × ")} == {num_bits}
+    ]
+    return OperationShare(sum(each.count for each in found), sum(each.count for each in program.operations))
+
+
+def _bits(dtype: str) -> int:
+    return 8 if dtype.startswith("f8") else 16 if dtype in NARROW else 32
 
 
 def rounded_to_16_bits(program: CompiledProgram) -> OperationShare:
@@ -106,11 +113,12 @@ def sentences(target: Target, programs: Iterable[CompiledProgram]) -> list[str]:
             found.append(f"{what}{outcome}: {words}")
             continue
         fits = "fits" if program.memory.total <= target.memory_bytes else "does not fit"
-        share = in_16_bits(program)
+        num_bits: Literal[8, 16] = 8 if program.numbers == "float8" else 16
+        share = multiplied_in(program, num_bits)
         needed, there = program.memory.total / 2**20, target.memory_bytes / 2**20
         found.append(
             f"{what} {fits}: {needed:,.0f} of {there:,.0f} MiB; "
-            f"{share.num_chosen} of {share.num_all} products and convolutions are in 16 bits."
+            f"{share.num_chosen} of {share.num_all} products and convolutions are in {num_bits} bits."
         )
         num_left_out = max(num_left_out, program.num_wide_left_out)
         for place in program.wide:

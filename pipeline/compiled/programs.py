@@ -10,6 +10,7 @@ from pipeline.compiled.targets import CompiledPrecision, Target
 from pipeline.files import yaml_files
 from pipeline.study.benchmark import Benchmark
 from pipeline.study.configuration import validate
+from pipeline.study.variant import Variant
 
 RECIPES = Path("conf/base.yaml")
 # Height, width and channels of the images, and the number of classes.
@@ -63,9 +64,15 @@ def step_of(name: str, benchmark: Benchmark, numbers: CompiledPrecision, batch_s
     )
 
 
+def numbers_of(target: Target, benchmark: Benchmark) -> list[CompiledPrecision]:
+    """Return the kinds of numbers that a step of `benchmark` is compiled in: float8 where a study may train in it."""
+    float8 = Variant(policy="float8", batch_multiplier=1, jit_compile=True)
+    return [each for each in target.numbers if each != "float8" or not [*benchmark.faults("jax", 1, {each: float8})]]
+
+
 def programs(target: Target, root: Path = Path()) -> Iterator[Step]:
     """Yield what is compiled for every target, at B and 2B; what shares a model stands together."""
     for name, benchmark in recipes(root).items():
-        for numbers in target.numbers:
+        for numbers in numbers_of(target, benchmark):
             for multiplier in (1, 2):
                 yield step_of(name, benchmark, numbers, multiplier * benchmark.batch_size)

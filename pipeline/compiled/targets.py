@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 from pipeline.errors import InputError
 
 Kind = Literal["tpu", "gpu"]
-CompiledPrecision = Literal["float32", "float32_default", "mixed_float16", "mixed_bfloat16"]
+CompiledPrecision = Literal["float32", "float32_default", "mixed_float16", "mixed_bfloat16", "float8"]
 GIB = 2**30
 
 
@@ -46,12 +46,13 @@ class Target(NamedTuple):
 
     @property
     def numbers(self) -> tuple[CompiledPrecision, ...]:
-        """Return the kinds of float32 and of 16 bits that a step is compiled in."""
-        if self.kind == "tpu":
+        """Return the kinds of float32, of 16 bits and of 8 that a step is compiled in."""
+        if self.gpu is None:
             return ("float32", "float32_default", "mixed_bfloat16")
-        if self.has_tf32:
-            return ("float32", "float32_default", "mixed_float16", "mixed_bfloat16")
-        return ("float32", "mixed_float16", "mixed_bfloat16")
+        if not self.has_tf32:
+            return ("float32", "mixed_float16", "mixed_bfloat16")
+        in_8_bits: tuple[CompiledPrecision, ...] = ("float8",) if self.gpu.compute_capability >= (8, 9) else ()
+        return ("float32", "float32_default", "mixed_float16", "mixed_bfloat16", *in_8_bits)
 
     def description(self, versions: dict[str, str]) -> str:
         """Return the text by which the compiler knows this target."""

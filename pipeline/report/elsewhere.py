@@ -5,9 +5,9 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
-from pipeline.compiled.answers import in_16_bits, memory_ratio
+from pipeline.compiled.answers import memory_ratio, multiplied_in
 from pipeline.compiled.schema import CheckedStep, CompiledProgram, CompiledTarget
-from pipeline.numbers import UNKNOWN, mebibytes, span
+from pipeline.numbers import UNKNOWN, listed, mebibytes, span
 from pipeline.report.drawing import INK, POLICY_COLOURS, draw_svg
 from pipeline.report.figures import name_rows, text_alternative
 
@@ -34,9 +34,30 @@ def hardware_elsewhere(
         "benchmarks": [(NAMES.get(name, name), size) for name, size in sizes.items()],
         "rows": rows,
         "chart": _chart(rows, [NAMES.get(name, name) for name in sizes]),
+        "in_8_bits": describe_8_bits(compiled),
         "checked": describe_check(checked),
         "versions": {key: value for made in compiled for key, value in made.versions.items()},
     }
+
+
+def describe_8_bits(compiled: Sequence[CompiledTarget]) -> str:
+    """Say what float8 makes of a step: its products, and its memory; nothing where none was compiled in it."""
+    found = [(made, program) for made in compiled for program in made.programs if program.numbers == "float8"]
+    told = []
+    for name in dict.fromkeys(program.benchmark for _, program in found):
+        shares, ratios, titles = [], [], []
+        for made, program in found:
+            ratio = memory_ratio(made, name, "float8", program.batch_size)
+            if program.benchmark == name and ratio is not None:
+                shares.append("{} of {}".format(*multiplied_in(program, 8)))
+                ratios.append(round(ratio, 2))
+                titles.append(made.title)
+        if shares:
+            told.append(
+                f"{NAMES.get(name, name)}, under float8: {listed(dict.fromkeys(shares))} products are in 8 bits, and a "
+                f"step takes {span(ratios)} times the memory of float32 ({' · '.join(dict.fromkeys(titles))})."
+            )
+    return " ".join(told)
 
 
 def describe_check(checked: Sequence[CheckedStep]) -> str:
@@ -65,7 +86,7 @@ def _cell(made: CompiledTarget, benchmark: str, batch_size: int) -> dict[str, An
     return {
         "mebibytes": [_mebibytes(made, made.find(benchmark, each, n * batch_size)) for n in (1, 2) for each in both],
         "ratio": memory_ratio(made, benchmark, both[1], batch_size),
-        "in_16_bits": in_16_bits(program) if program and program.memory else None,
+        "in_16_bits": multiplied_in(program, 16) if program and program.memory else None,
     }
 
 

@@ -7,7 +7,7 @@ import time
 import pytest
 from conftest import REPOSITORY
 
-from pipeline.compiled.answers import in_16_bits, memory_ratio
+from pipeline.compiled.answers import memory_ratio, multiplied_in
 from pipeline.compiled.schema import CompiledTarget, read_target
 
 TARGETS = ("tpu-v5e", "h100")
@@ -46,9 +46,16 @@ def test_the_dense_model_compiles_to_what_is_committed(made, target):
 @pytest.mark.parametrize(("target", "numbers"), [("tpu-v5e", "mixed_bfloat16"), ("h100", "mixed_float16")])
 def test_a_mixed_policy_multiplies_in_16_bits_and_takes_less_memory(made, target, numbers):
     program = made[target].find("mnist_dense", numbers, 8192)
-    assert in_16_bits(program) == (8, 8)  # three layers: forward, weights, and inputs of all but the first
-    assert in_16_bits(made[target].find("mnist_dense", "float32", 8192)) == (0, 8)
+    assert multiplied_in(program, 16) == (8, 8)  # three layers: forward, weights, and inputs of all but the first
+    assert multiplied_in(made[target].find("mnist_dense", "float32", 8192), 16) == (0, 8)
     assert memory_ratio(made[target], "mnist_dense", numbers, 8192) < 0.75
+
+
+def test_float8_multiplies_in_8_bits_and_saves_no_memory(made):
+    program = made["h100"].find("mnist_dense", "float8", 8192)
+    assert multiplied_in(program, 8) == (8, 8)
+    assert {each.operands for each in program.operations} == {"f8e4m3fn", "f8e4m3fn × f8e5m2", "f8e5m2 × f8e4m3fn"}
+    assert program.memory.total > made["h100"].find("mnist_dense", "mixed_bfloat16", 8192).memory.total
 
 
 @pytest.mark.usefixtures("made")  # which has installed the compilers

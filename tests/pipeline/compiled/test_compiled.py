@@ -85,7 +85,7 @@ def test_an_answer_is_read_into_a_record():
     found = read_answer(STEP, ANSWER)
     assert (found.memory.total, found.memory.peak, found.seconds) == (1117, None, 1.3)
     assert found.wide == {"net/resizing/dot_general": 1}
-    assert answers.in_16_bits(found) == (2, 3)
+    assert answers.multiplied_in(found, 16) == (2, 3)
 
 
 def test_places_that_are_left_out_are_counted():
@@ -127,7 +127,16 @@ def test_operands_rounded_by_the_compiler_are_counted_in_float32_too():
 
     found = program("float32_default", 1, operations=[several("bfloat16 × float32", 5), several("float32", 1)])
     assert answers.rounded_to_16_bits(found) == (5, 6)
-    assert answers.in_16_bits(found) == (0, 6)
+    assert answers.multiplied_in(found, 16) == (0, 6)
+
+
+def test_products_of_two_kinds_of_8_bits_are_counted():
+    def several(operands, count):
+        return {"kind": "product", "operands": operands, "result": "bfloat16", "count": count}
+
+    operands = [several("f8e4m3fn", 3), several("f8e4m3fn × f8e5m2", 4), several("f8e4m3fn × bfloat16", 1)]
+    found = program("float8", 1100, operations=operands)
+    assert (answers.multiplied_in(found, 8), answers.multiplied_in(found, 16)) == ((7, 8), (0, 8))
 
 
 def test_every_target_is_told_to_its_compiler_with_what_is_installed():
@@ -151,8 +160,11 @@ def test_every_recipe_is_compiled_at_its_batch_and_twice_that_in_all_numbers_of_
             *(("mnist_dense", size) for size in (8192, 16_384)),
             *(("cifar100_efficientnet_b0", size) for size in (128, 256)),
         }
-        assert len(steps) == 4 * len(target.numbers)
+        in_8_bits = [each.benchmark for each in steps if each.numbers == "float8"]
+        assert in_8_bits == 2 * ["mnist_dense"] * ("float8" in target.numbers)  # dense layers alone compute in it
+        assert len(steps) - len(in_8_bits) == 4 * len({*target.numbers} - {"float8"})
     assert "float32_default" not in TARGETS["v100-16gb"].numbers  # which has no TF32
+    assert [name for name, target in TARGETS.items() if "float8" in target.numbers] == ["h100", "h200", "b200"]
 
 
 def test_an_unknown_target_lists_the_known_ones():

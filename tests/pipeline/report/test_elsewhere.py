@@ -11,7 +11,7 @@ from programs import made_up, program
 
 from pipeline.compiled.schema import CHECK, COMPILED_FILES, read_check, read_target
 from pipeline.errors import InputError
-from pipeline.report.elsewhere import describe_check, hardware_elsewhere
+from pipeline.report.elsewhere import describe_8_bits, describe_check, hardware_elsewhere
 from pipeline.report.reporting import parts
 from pipeline.report.results import load_results
 
@@ -35,6 +35,7 @@ def test_the_report_shows_every_target_and_where_nothing_is_judged(rendered, tmp
     (label,) = [unescape(label) for label in re.findall(r'<svg [^>]*?aria-label="([^"]*)"', html)]
     assert all(f"{read_target(path.stem, path.parent).title} 0." in label for path in MADE)
     assert "NVIDIA V100, 16 GB 0.59×, 0.51×" in label
+    assert "under float8: 8 of 8 products are in 8 bits" in html
     assert "Checked where a step can run, on a CPU" in html
 
 
@@ -43,6 +44,19 @@ def test_a_step_that_was_refused_says_so():
     (row,) = hardware_elsewhere([made_up(program("float32", 1), refused)])["rows"]
     assert row["cells"][0]["mebibytes"][1:] == ["refused", "–", "–"]
     assert row["cells"][0]["ratio"] is None
+
+
+def test_products_in_8_bits_are_told_with_the_memory_of_their_steps():
+    operations = [
+        {"kind": "product", "operands": operands, "result": "bfloat16", "count": count}
+        for operands, count in (("f8e4m3fn", 3), ("f8e4m3fn × f8e5m2", 4), ("f8e4m3fn × bfloat16", 1))
+    ]
+    steps = [program("float32", 1000), program("float32", 2000, 32)]
+    eight = [program("float8", total, size, operations=operations) for total, size in ((600, 16), (1100, 32))]
+    assert describe_8_bits([made_up(*steps, *eight), made_up(*steps)]) == (
+        "b, under float8: 7 of 8 products are in 8 bits, and a step takes 0.55 to 0.6 times the memory of float32 (t)."
+    )
+    assert describe_8_bits([made_up(*steps)]) == ""
 
 
 CHECKED = """\
