@@ -29,7 +29,8 @@ class AnswerRow(NamedTuple):
     """A row of the table: a variant by itself and, unless it is the baseline, beside that.
 
     `words` tell what it sets. `is_first` says that it stands in the first table: float32 and mixed policies at any
-    batch. `pair` is None where nothing stands beside the baseline: of the baseline itself.
+    batch. `is_emulated` says that this device computes its numbers by others, so that its speed answers nothing. `pair`
+    is None where nothing stands beside the baseline: of the baseline itself.
     """
 
     name: str
@@ -37,6 +38,7 @@ class AnswerRow(NamedTuple):
     policy: str
     batch_multiplier: int
     is_first: bool
+    is_emulated: bool
     found: VariantStatistics
     pair: Pair | None
     runs: list[dict[str, Any]]
@@ -47,7 +49,9 @@ class AnswerRow(NamedTuple):
 
     @property
     def speed(self) -> str:
-        return UNKNOWN if self.pair is None or is_of_itself(self.pair) else describe_ratio(self.pair.speedup)
+        if self.pair is None or is_of_itself(self.pair) or self.is_emulated:
+            return UNKNOWN
+        return describe_ratio(self.pair.speedup)
 
     @property
     def cells(self) -> dict[str, str]:
@@ -71,6 +75,8 @@ class AnswerRow(NamedTuple):
         """Say what the numbers lack."""
         if self.pair is None:
             return ""
+        if self.is_emulated:
+            return "8 bits are emulated here: no speed" + failed_runs(self.pair)
         is_bound = self.pair.speedup.ratio is None and self.pair.speedup_at_most
         bound = f"; {describe_speedup(self.pair)}" if is_bound else ""
         return (bound + failed_runs(self.pair) + describe_kernels(self.pair)).removeprefix("; ")
@@ -100,6 +106,7 @@ def answers(results: Compared, benchmark: str) -> list[AnswerRow]:
             batch_multiplier=variant.batch_multiplier,
             is_first=name == baseline
             or (variant.is_plain(results.study.engine) and expected_dtypes(variant.policy).variable == "float32"),
+            is_emulated=variant.policy == "float8" and results.study.runtime == "cpu",
             found=results.comparison.variant(benchmark, name),
             pair=results.comparison.find(benchmark, name),
             runs=[run for run in results.runs if (run["benchmark"], run["variant"]) == (benchmark, name)],
@@ -151,7 +158,18 @@ def describe_training(results: Compared, benchmark: str) -> str:
 
 
 def advice(results: Results, benchmark: str) -> str:
-    """Advise on this hardware in one sentence: a mixed policy at the same batch, or float32.
+    """Advise on this hardware: a mixed policy at the same batch, or float32; then say how accurate 8 bits are."""
+    chance = near_chance(results, benchmark)
+    in_8_bits = [
+        f" {row.name} trains{_accuracy_in_words(row.pair, chance).removeprefix(',')}{failed_runs(row.pair)}."
+        for row in answers(results, benchmark)
+        if row.policy == "float8" and row.is_first and row.pair
+    ]
+    return _advise(results, benchmark, chance) + "".join(in_8_bits)
+
+
+def _advise(results: Results, benchmark: str, chance: float | None) -> str:
+    """Return the first sentence.
 
     The fastest mixed policy that gains speed at the same accuracy; where none does, the fastest one. Those that keep
     their variables in 16 bits too are experiments, and no advice.
@@ -174,7 +192,6 @@ def advice(results: Results, benchmark: str) -> str:
     if not timed:
         return f"Nothing to advise: the speed of no mixed policy could be measured beside {baseline}."
     gains = [pair for pair in timed if (pair.speedup.low or 0.0) > 1]
-    chance = near_chance(results, benchmark)
     accurate = [pair for pair in gains if pair.equivalence.outcome.startswith("equivalent") and chance is None]
     best = max(accurate or gains or timed, key=lambda pair: pair.speedup.ratio or 0.0)
     low, high = best.speedup.low or 0.0, best.speedup.high or 0.0
