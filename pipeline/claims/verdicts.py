@@ -26,7 +26,13 @@ from pipeline.claims.schema import Claim, Claims, load_claims
 from pipeline.claims.wording import describe_setting
 from pipeline.files.untrusted import Untrusted
 
-_MADE_FOR = {"quick": "any machine", "evening": "two CPU cores", "paper": "an NVIDIA GPU", "tpu": "a TPU"}
+_MADE_FOR = {
+    "quick": "any machine",
+    "evening": "two CPU cores",
+    "float8": "two CPU cores",
+    "paper": "an NVIDIA GPU",
+    "tpu": "a TPU",
+}
 
 
 class Judgement(Untrusted):

@@ -1,5 +1,6 @@
 """A claim is worth its verdict only if a wrong world would change it: for each, evidence for it and against it."""
 
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -48,6 +49,8 @@ def hardware_for(claim) -> Hardware:
 def study_for(claim) -> Study:
     """The project's study by the recipe of the claim, with every variant that claims know."""
     values = load_study(REPOSITORY / "params.yaml").model_dump(mode="json")
+    values["benchmarks"]["mnist_dense_scheduled"] = deepcopy(values["benchmarks"]["mnist_dense"])
+    values["comparison"]["margin_pp"]["mnist_dense_scheduled"] = 0.5
     for benchmark in values["benchmarks"].values():
         benchmark["steps_per_execution"] = 1
     for path, value in claim.needs.recipe.items():
@@ -57,6 +60,7 @@ def study_for(claim) -> Study:
             place = place[folder]
         place[last] = value
     values["variants"] |= {name: variant.model_dump(mode="json") for name, variant in CLAIMS.variants.items()}
+    values["variants"]["float8"]["benchmarks"] = ["mnist_dense", "mnist_dense_scheduled"]
     return Study.model_validate(values | {"seeds": [0, 1, 2, 3, 4, 5], "num_seeds": {}})
 
 

@@ -119,6 +119,26 @@ def test_variables_in_16_bits_stand_in_the_second_table():
 
 
 @pytest.mark.parametrize(
+    ("accuracies", "told"),
+    [
+        (SAME, " float8 trains at the same accuracy within ±1 pp."),
+        (WORSE, " float8 trains at another accuracy (−19.00 pp [−21.48, −16.52])."),
+        (
+            (0.9, 0.8, 0.99),
+            " float8 trains. Whether it is as accurate, within ±1 pp, is not answered by this study (3 seeds).",
+        ),
+    ],
+)
+def test_8_bits_have_an_accuracy_and_no_speed_where_they_are_emulated(accuracies, told):
+    found = of_policies(mixed_bfloat16=(1.0, SAME), float8=(1.0, accuracies))
+    assert advice(found, "wide").startswith("Use mixed_bfloat16: ")
+    assert advice(found, "wide").endswith(told)
+    row = answers(found, "wide")[-1]
+    assert (row.name, row.is_first, row.speed) == ("float8", True, "–")
+    assert row.note == "8 bits are emulated here: no speed"
+
+
+@pytest.mark.parametrize(
     ("accuracies", "start", "end"),
     [
         (WORSE, "These tests find the control: mixed_bfloat16, which must differ: −19.00 pp [", "]."),
