@@ -161,9 +161,11 @@ def advice(results: Results, benchmark: str) -> str:
     """Advise on this hardware: a mixed policy at the same batch, or float32; then say how accurate 8 bits are."""
     chance = near_chance(results, benchmark)
     in_8_bits = [
-        f" {row.name} trains{_accuracy_in_words(row.pair, chance).removeprefix(',')}{failed_runs(row.pair)}."
-        for row in answers(results, benchmark)
-        if row.policy == "float8" and row.is_first and row.pair
+        f" {name} trains{_accuracy_in_words(pair, chance).removeprefix(',')}{failed_runs(pair)}."
+        for name, variant in results.study.variants_of(benchmark).items()
+        if variant.policy == "float8"
+        and variant.is_plain(results.study.engine)
+        and (pair := results.comparison.find(benchmark, name))
     ]
     return _advise(results, benchmark, chance) + "".join(in_8_bits)
 
