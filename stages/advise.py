@@ -13,8 +13,15 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from pipeline.advice.proposal import benchmark_name, choose_size, model_values, propose, study_name
-from pipeline.advice.study_folder import make_folder, seen_from
+from pipeline.advice.proposal import (
+    benchmark_name,
+    choose_size,
+    make_folder,
+    model_values,
+    propose,
+    seen_from,
+    study_name,
+)
 from pipeline.data.datasets import read_description
 from pipeline.errors import InputError
 from pipeline.files import yaml_files

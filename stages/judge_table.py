@@ -5,8 +5,7 @@ import json
 import sys
 from pathlib import Path
 
-from pipeline.comparison.run_table import COLUMNS, read_runs
-from pipeline.comparison.table_verdicts import Question, judge
+from pipeline.comparison.run_table import COLUMNS, Question, judge, read_runs
 from pipeline.errors import InputError
 from pipeline.files.writing import write_whole
 from pipeline.machine.terminal import print_table

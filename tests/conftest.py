@@ -20,9 +20,7 @@ from nvml import driver  # noqa: F401  as above
 from xdist.scheduler import LoadScopeScheduling
 
 from pipeline.records.blocks import REPEAT, PlacedBlock
-from pipeline.records.measured import Memory, Scores, Times
-from pipeline.records.planned import Planned, planned
-from pipeline.records.schema import EpochRecord, Outcome, RunRecord
+from pipeline.records.schema import EpochRecord, Memory, Outcome, Planned, RunRecord, Scores, Times, planned
 from pipeline.records.writing import write_run
 from pipeline.speed.measuring import write_blocks, write_circumstances
 from pipeline.speed.turns import Measurement

@@ -15,9 +15,7 @@ from pipeline.errors import InputError
 from pipeline.files.untrusted import Remedy, Untrusted, damaged, excerpt, read_json
 from pipeline.machine.hardware import Hardware, hardware_of
 from pipeline.numerics.facts import NOT_EVERYWHERE, POLICIES, facts_of
-from pipeline.records.environment import StableEnvironment
-from pipeline.records.measured import Share
-from pipeline.records.planned import Count
+from pipeline.records.schema import Count, Share, StableEnvironment
 from pipeline.study.schema import Study, load_study
 from pipeline.study.variant import Variant
 

@@ -15,9 +15,8 @@ from pipeline.claims.numerics_claims import FactClaim, SampleClaim, TrialClaim
 from pipeline.claims.speed_claims import SpeedupClaim
 from pipeline.files.untrusted import excerpt
 from pipeline.numerics.facts import TRIALS, facts_of, sample_names
-from pipeline.study.benchmark import Benchmark, Dense, EfficientNet, Split
+from pipeline.study.benchmark import Benchmark, Dense, EfficientNet, LearningRateRule, Optimizer, Split
 from pipeline.study.configuration import MAX_ENTRIES, Name, Section, read
-from pipeline.study.recipe import LearningRateRule, Optimizer
 from pipeline.study.variant import Variant
 
 CLAIMS = Path("claims.yaml")

@@ -11,7 +11,7 @@ from pipeline.numbers import estimate, interval, listed, number
 from pipeline.numerics.facts import SAMPLES, TRIALS
 from pipeline.statistics.equivalence import MAX_SEEDS, PAIRED, Design, Equivalence, num_seeds_needed
 from pipeline.statistics.intervals import Mean, Ratio
-from pipeline.study.recipe import OptimizerName
+from pipeline.study.benchmark import OptimizerName
 
 # How a run ended, as in "3 of 6 runs …".
 OUTCOMES = {

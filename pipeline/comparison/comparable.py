@@ -5,8 +5,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pipeline.errors import InputError
-from pipeline.records.planned import planned
-from pipeline.records.schema import RunRecord
+from pipeline.records.schema import RunRecord, planned
 from pipeline.study.schema import RunKey, Study
 
 

@@ -19,7 +19,7 @@ from pipeline.comparison.comparable import device, pairs_of
 from pipeline.errors import InputError
 from pipeline.files.untrusted import Remedy, read_rows
 from pipeline.records.blocks import Circumstances
-from pipeline.records.planned import Part
+from pipeline.records.schema import Part
 from pipeline.statistics.sittings import OF_ITSELF, Sittings, SittingSpread, pooled_spread, spread_of
 from pipeline.statistics.speeds import Speeds
 from pipeline.study.schema import Study

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from pipeline.compiled.targets import CompiledPrecision
 from pipeline.errors import InputError
 from pipeline.files.untrusted import Remedy, Sha256, Untrusted, read_json, read_rows
-from pipeline.records.planned import Count, Part
+from pipeline.records.schema import Count, Part
 
 COMPILED_FILES = Path("compiled")
 CHECK = "check.csv"

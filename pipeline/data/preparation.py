@@ -9,9 +9,8 @@ import numpy as np
 from pipeline.data import hosts
 from pipeline.data.bundled import read_bundled
 from pipeline.data.datasets import DATA
-from pipeline.data.from_tfds import read_tfds
+from pipeline.data.from_tfds import cut, read_tfds
 from pipeline.data.known import KNOWN, class_names
-from pipeline.data.splits import cut
 from pipeline.files.writing import whole
 from pipeline.study.dataset_source import DatasetSource
 

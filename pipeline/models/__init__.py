@@ -12,8 +12,7 @@ from keras import layers
 
 from pipeline.models import imported
 from pipeline.models.imported import ModelSpec
-from pipeline.study.benchmark import Benchmark, Imported
-from pipeline.study.recipe import Augmentation
+from pipeline.study.benchmark import Augmentation, Benchmark, Imported
 
 __all__ = ["ModelSpec", "build"]
 

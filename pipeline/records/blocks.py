@@ -10,10 +10,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from pipeline.files.untrusted import Untrusted
-from pipeline.records.environment import as_environment
-from pipeline.records.measured import Seconds, Share
-from pipeline.records.planned import Count, Part
-from pipeline.records.schema import Outcome
+from pipeline.records.schema import Count, Outcome, Part, Seconds, Share, as_environment
 
 REPEAT = "baseline_again"  # the baseline in a second process of each launch: what chance alone does
 BlockSeconds = Annotated[float, Field(ge=1e-6, le=1e9)]

@@ -1,17 +1,225 @@
-"""The record of a run and of its epochs, as `record.json` and `epochs.csv` hold them."""
+"""The record of a run and of its epochs, as `record.json` and `epochs.csv` hold them.
 
+A record says what was planned, where it ran, and what was measured: its times, its memory and its scores. A field whose
+name would not say enough in a table by itself names the column of `runs.csv` that holds it.
+"""
+
+import math
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, NotRequired, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from typing_extensions import TypedDict
 
-from pipeline.files.untrusted import Sha256
-from pipeline.records.environment import as_environment
-from pipeline.records.measured import Memory, Scores, Seconds, Share, Times, mean_cross_entropy, of_float32
-from pipeline.records.planned import Count, Part, Planned
-from pipeline.study.schema import RunKey
-from pipeline.study.variant import expected_dtypes
+from pipeline.files.untrusted import Sha256, fault
+from pipeline.study.schema import RunKey, Study
+from pipeline.study.variant import LossScale, expected_dtypes
+
+Count = Annotated[int, Field(ge=0, le=2**63 - 1)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Seconds = Annotated[float, Field(ge=0, le=1e9)]
+
+
+class Part(BaseModel):
+    """Hold a part of what a run leaves behind: refuse unknown keys, and take no NaN for a number."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Planned(Part):
+    """The settings of one run: what the study varies, and what all its runs share.
+
+    Runs may be compared where each was made as the study plans it: `planned(study, record.key) == record.planned`.
+    """
+
+    campaign: str
+    engine: str
+    devices: int
+    policy: str
+    learning_rate_multiplier: float = 1.0
+    tf32: bool
+    jit_compile: bool
+    loop: Literal["fit", "custom"]
+    loss_scale: LossScale
+    batch_size: Count
+    image_size: Count
+    num_train_examples: Count
+    num_validation_examples: Count
+    num_epochs: Count
+    steps_per_epoch: Count
+
+    def cells(self) -> dict[str, Any]:
+        """Return the settings as cells of a table: of the loss scale its mode alone, and not the planned epochs."""
+        return self.model_dump(exclude={"num_epochs"}) | {"loss_scale": self.loss_scale.mode}
+
+
+def planned(study: Study, key: RunKey) -> Planned:
+    """Return how `study` wants the run `key` made."""
+    benchmark, variant = study.benchmarks[key.benchmark], study.variants[key.variant]
+    return Planned(
+        campaign=study.campaign,
+        engine=study.engine,
+        devices=study.devices,
+        policy=variant.policy,
+        learning_rate_multiplier=variant.learning_rate_multiplier,
+        tf32=variant.tf32,
+        jit_compile=variant.jit_compile,
+        loop=variant.loop,
+        loss_scale=variant.loss_scale,
+        batch_size=benchmark.batch_size * variant.batch_multiplier,
+        image_size=benchmark.image_size,
+        num_train_examples=benchmark.split.num_train_examples,
+        num_validation_examples=benchmark.split.num_validation_examples,
+        num_epochs=benchmark.num_epochs_of(variant),
+        steps_per_epoch=benchmark.num_steps(variant.batch_multiplier),
+    )
+
+
+class Accelerator(TypedDict):
+    """A GPU or a TPU core, as the engine and its driver tell of it."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid", allow_inf_nan=False)  # type: ignore[misc]
+
+    kind: str
+    name: str
+    compute_capability: str
+    memory_bytes: NotRequired[int | None]
+    uuid: NotRequired[str | None]  # tells which one it was; runs on another of the same name are comparable
+
+
+class StableEnvironment(TypedDict):
+    """The part of `pipeline.machine.environment.describe` that stays the same from run to run: all but the load."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid", allow_inf_nan=False)  # type: ignore[misc]
+
+    python: str
+    operating_system: str
+    machine: str
+    cpu: str | None
+    cpu_features: list[str] | None
+    num_cpus: int | None
+    memory_bytes: int
+    accelerators: list[Accelerator]
+    driver: str | None
+    packages: dict[str, str]
+    kernels: str
+    runtime: str
+    lock_sha256: Sha256 | None
+    image: dict[str, str | bool | None] | None
+    git_commit: str | None
+
+
+class Environment(StableEnvironment):
+    load_average: float
+
+
+_ADAPTER = TypeAdapter(Environment)  # once: to build it takes longer than to read a record
+
+
+def as_environment(values: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return dict(_ADAPTER.validate_python(values))
+    except ValidationError as error:
+        raise ValueError(f"environment: {fault(error)}") from None
+
+
+# By which a run may outlast its limit: it counts from when its process had told where it trains.
+OVERTIME_SECONDS = 60.0
+
+
+def mean_cross_entropy(loss: float) -> float:
+    """Return `loss`. Raise `ValueError` if it is finite and no mean of cross-entropies."""
+    if math.isfinite(loss) and not 0 <= loss <= 745:  # the smallest double costs that much
+        raise ValueError(f"{loss:g} is no mean cross-entropy")
+    return loss
+
+
+def of_float32(loss: float) -> float:
+    """Return `loss`, negative where a model of the user's makes it so. Raise `ValueError` if it is no float32."""
+    if math.isfinite(loss) and abs(loss) > 3.5e38:
+        raise ValueError(f"{loss:g} is no float32")
+    return loss
+
+
+class Measured(Part):
+    """Hold a part of the record. Unknown is None, also what a run that ended early did not get to."""
+
+    @classmethod
+    def columns(cls) -> dict[str, str]:
+        """Return the names of the fields by the columns of `runs.csv`."""
+        return {field.serialization_alias or name: name for name, field in cls.model_fields.items()}
+
+    def cells(self) -> dict[str, Any]:
+        """Return the values by the columns of `runs.csv`."""
+        return self.model_dump(by_alias=True)
+
+
+class Times(Measured):
+    """Hold how long the run and its epochs took.
+
+    `startup_seconds` is from the start of the process to the first step. `run_seconds` is how long the whole run took,
+    from the start of its process to its record, with the epochs that an earlier process trained. A run that is
+    `too_slow` was ended at the study's `max_run_seconds`.
+    `steady_epoch_seconds` is the median training time, validation apart, of all epochs but `excluded_epochs`: the
+    first, and where the run was resumed the first after that, because they trace and compile. In `runs.csv` both are
+    after the study's `comparison.num_warmup_epochs`.
+    `fault` says why these times can't be used, where they can't.
+    """
+
+    startup_seconds: Seconds | None = None
+    first_epoch_seconds: Seconds | None
+    steady_epoch_seconds: Seconds | None
+    excluded_epochs: list[int]
+    run_seconds: Seconds
+    max_run_seconds: Seconds | None
+    fault: str | None = Field(serialization_alias="timing_fault")
+
+    def contradictions(self, outcome: str) -> Iterator[str]:
+        """Yield what the times say against the outcome of their run."""
+        if outcome == "too_slow" and self.run_seconds < (self.max_run_seconds or math.inf):
+            yield "a run that was too slow and yet within max_run_seconds"
+        if outcome != "too_slow" and self.run_seconds > (self.max_run_seconds or math.inf) + OVERTIME_SECONDS:
+            yield f"a run that is {outcome} and yet lasted longer than max_run_seconds"
+        if (self.startup_seconds or 0) > self.run_seconds:
+            yield "startup_seconds longer than run_seconds"
+
+
+class Memory(Measured):
+    """Hold the bytes that the run needed: at its peak, where `peak_kind` says who counted them, and for its weights."""
+
+    peak_bytes: Count | None = Field(serialization_alias="peak_memory_bytes")
+    peak_kind: str | None = Field(serialization_alias="peak_memory_kind")
+    weights_bytes: Count | None = None
+
+
+class Scores(Measured):
+    """Hold what the run had reached by the end of its last epoch. Accuracies in [0, 1].
+
+    `skipped_steps` counts from the start of the run. Every other score but the loss scale is of a completed run alone.
+    """
+
+    loss_scale: float | None = Field(serialization_alias="final_loss_scale")
+    skipped_steps: Count | None
+    train_loss: Annotated[float, AfterValidator(of_float32)] | None = Field(
+        None, serialization_alias="final_train_loss"
+    )
+    validation_accuracy: Share | None = Field(None, serialization_alias="final_validation_accuracy")
+    test_loss: Annotated[float, AfterValidator(mean_cross_entropy)] | None = Field(
+        None, serialization_alias="final_test_loss"
+    )
+    test_accuracy: Share | None = Field(None, serialization_alias="final_test_accuracy")
+
+    def contradictions(self, outcome: str) -> Iterator[str]:
+        """Yield what the scores say against the outcome of their run."""
+        if outcome == "completed":
+            if self.test_accuracy is None:
+                yield "a completed run without test_accuracy"
+            return
+        for name, value in self.model_dump(exclude={"loss_scale", "skipped_steps"}).items():
+            if value is not None:
+                yield f"a run with outcome {outcome} and {name}"
+
 
 Outcome = Literal["completed", "diverged", "out_of_memory", "too_slow"]
 _MAY_DIVERGE = Field(allow_inf_nan=True)  # in the last epoch of a run that diverged

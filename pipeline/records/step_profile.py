@@ -6,8 +6,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import Field
 
 from pipeline.files.untrusted import Remedy, read_rows
-from pipeline.records.measured import Share
-from pipeline.records.planned import Count, Part
+from pipeline.records.schema import Count, Part, Share
 from pipeline.study.variant import PolicyName
 
 STEP_PROFILE = Path("results/step_profile.csv")

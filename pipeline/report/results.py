@@ -22,9 +22,7 @@ from pipeline.comparison.schema import Comparison
 from pipeline.compiled.answers import read_compiled
 from pipeline.compiled.schema import COMPILED_FILES, CheckedStep, CompiledTarget, read_check
 from pipeline.files.untrusted import read_rows
-from pipeline.records.measured import Memory, Scores, Times
-from pipeline.records.planned import Planned
-from pipeline.records.schema import Disturbance, EpochRecord, RunRecord
+from pipeline.records.schema import Disturbance, EpochRecord, Memory, Planned, RunRecord, Scores, Times
 from pipeline.records.step_profile import ProfiledKind, read_step_profile
 from pipeline.study.schema import Study, load_study
 

@@ -4,7 +4,7 @@ import math
 from typing import NamedTuple
 
 from pipeline.claims.wording import count_seeds, describe_plan, describe_ratio
-from pipeline.comparison.table_verdicts import Beside, Question, Row, TableVerdict
+from pipeline.comparison.run_table import Beside, Question, Row, TableVerdict
 from pipeline.numbers import UNKNOWN, decimals, digits, estimate, listed
 from pipeline.report.templates import TEMPLATES, page_environment
 from pipeline.statistics.intervals import MIN_SEEDS

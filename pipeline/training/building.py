@@ -12,8 +12,7 @@ import keras
 import numpy as np
 
 from pipeline.errors import InputError
-from pipeline.study.benchmark import Benchmark
-from pipeline.study.recipe import RESERVED_ARGUMENTS
+from pipeline.study.benchmark import RESERVED_ARGUMENTS, Benchmark
 from pipeline.study.variant import Variant, expected_dtypes
 from pipeline.training.precision import scaled
 

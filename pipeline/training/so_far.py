@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pipeline.machine.disturbance import Watch, timing_fault
-from pipeline.records.planned import planned
-from pipeline.records.schema import Disturbance, EpochRecord, Outcome, RunRecord
+from pipeline.records.schema import Disturbance, EpochRecord, Outcome, RunRecord, planned
 from pipeline.records.writing import epoch_scores, epoch_times, write_run
 from pipeline.study.schema import RunKey, Study
 

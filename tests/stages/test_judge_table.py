@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 from conftest import REPOSITORY
 
-from pipeline.comparison.run_table import read_runs
-from pipeline.comparison.table_verdicts import Question, judge
+from pipeline.comparison.run_table import Question, judge, read_runs
 from pipeline.errors import InputError
 from pipeline.report.table_page import page, tell
 from pipeline.study.variant import Variant, expected_dtypes

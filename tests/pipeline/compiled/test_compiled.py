@@ -280,7 +280,6 @@ CHANGES_NO_PROGRAM = (
     "pipeline/study/__init__.py",
     "pipeline/study/benchmark.py",
     "pipeline/study/configuration.py",
-    "pipeline/study/recipe.py",
     "pipeline/study/user_code.py",
 )
 

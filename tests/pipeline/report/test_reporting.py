@@ -15,7 +15,7 @@ import pytest
 import yaml
 from conftest import REPOSITORY, planned_record, small_study, write_small_run, write_speeds
 
-from pipeline.comparison.summary import METRICS
+from pipeline.comparison.comparing import METRICS
 from pipeline.errors import InputError
 from pipeline.files.characters import escape_deceptive
 from pipeline.publication.recomputing import remake

@@ -14,7 +14,7 @@ from nvml import show
 from pipeline.comparison.comparable import surroundings
 from pipeline.files import yaml_files
 from pipeline.machine import environment, hardware
-from pipeline.records.environment import as_environment
+from pipeline.records.schema import as_environment
 from pipeline.reproduction import engine_here
 from pipeline.study.schema import load_study
 from stages import compose, runtime

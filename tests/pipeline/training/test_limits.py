@@ -11,7 +11,7 @@ from pipeline.comparison.finished_runs import Run, read_predictions
 from pipeline.comparison.paired_runs import compare
 from pipeline.errors import InputError
 from pipeline.machine.engine_choice import SWITCH, choose_engine, kernels_for
-from pipeline.records.planned import planned
+from pipeline.records.schema import planned
 from pipeline.report.answers import advice, answers
 from pipeline.study.schema import RunKey, Study
 from pipeline.training import run
