@@ -8,7 +8,7 @@ from typing import Any
 from pipeline.advice.proposal import benchmark_name, model_values, study_name
 from pipeline.compiled.answers import sentences
 from pipeline.compiled.compiler import Compiler
-from pipeline.compiled.programs import DATASETS, numbers_of, step_of
+from pipeline.compiled.programs import DATASETS, precisions_of, step_of
 from pipeline.compiled.targets import TARGETS, find_target
 from pipeline.data.datasets import Description
 from pipeline.errors import InputError
@@ -32,9 +32,9 @@ def main(arguments: argparse.Namespace) -> None:
     benchmark = validate(Benchmark, values, f"MODEL={arguments.model}")
     programs = []
     with Compiler(target) as compiler:
-        for numbers in numbers_of(target, benchmark):
-            print(f"compiling {numbers} for {target.title}", flush=True)
-            programs.append(compiler.compile(step_of(name, benchmark, numbers, benchmark.batch_size, data)))
+        for precision in precisions_of(target, benchmark):
+            print(f"compiling {precision} for {target.title}", flush=True)
+            programs.append(compiler.compile(step_of(name, benchmark, precision, benchmark.batch_size, data)))
     found = sentences(target, programs)
     print("\n" + "\n".join(found))
     print("This is what the compiler of JAX says of a training step, and no measurement; TensorFlow keeps more alive.")

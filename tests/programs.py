@@ -11,7 +11,13 @@ def made_up(*programs: CompiledProgram, **changes) -> CompiledTarget:
     return CompiledTarget(**values | changes)
 
 
-def program(numbers: str, total: int, batch_size: int = 16, **changes) -> CompiledProgram:
+def program(precision: str, total: int, batch_size: int = 16, **changes) -> CompiledProgram:
     memory = {"arguments": 0, "outputs": 0, "aliased": 0, "temporaries": total, "code": 0, "peak": None}
-    values = {"benchmark": "b", "numbers": numbers, "batch_size": batch_size, "program_sha256": None, "seconds": 1.0}
+    values = {
+        "benchmark": "b",
+        "precision": precision,
+        "batch_size": batch_size,
+        "program_sha256": None,
+        "seconds": 1.0,
+    }
     return CompiledProgram(**values | {"memory": memory} | changes)

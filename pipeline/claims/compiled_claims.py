@@ -20,7 +20,7 @@ from pipeline.claims.claim import (
 )
 from pipeline.claims.evidence import Evidence
 from pipeline.claims.wording import OUTCOMES, count_seeds, describe_ratio, failed_runs
-from pipeline.compiled.answers import NUMBERS, memory_ratio, rounded_to_16_bits, step_fits
+from pipeline.compiled.answers import PRECISION_WORDS, memory_ratio, rounded_to_16_bits, step_fits
 from pipeline.compiled.schema import CompiledTarget
 from pipeline.compiled.targets import TARGETS
 from pipeline.machine.hardware import Hardware
@@ -46,7 +46,7 @@ class Step(NamedTuple):
     """Name a compiled step by its key among the programs of a target."""
 
     benchmark: str
-    numbers: str
+    precision: str
     batch_size: int
 
 
@@ -204,7 +204,9 @@ class OutcomeClaim(VariantClaim):
             verdict: Verdict = "reproduced" if fits == is_to_fit else "not reproduced"
             return "inconclusive" if fits and is_leaner else verdict, "fits" if fits else "does not fit"
 
-        what = f"{NUMBERS[step.numbers]} at batch {step.batch_size:,} {'fits' if is_to_fit else 'does not fit'}"
+        what = (
+            f"{PRECISION_WORDS[step.precision]} at batch {step.batch_size:,} {'fits' if is_to_fit else 'does not fit'}"
+        )
         return judge_targets(self, evidence, what, KEEPS_MORE if is_leaner else SAME_COMPILER, ask)
 
 

@@ -9,8 +9,8 @@ from pipeline.compiled.schema import COMPILED_FILES, CompiledProgram, CompiledTa
 from pipeline.compiled.targets import TARGETS, Target
 
 NARROW = ("bfloat16", "float16")
-# What readers see in place of the keys of a step's numbers.
-NUMBERS = {
+# What readers see in place of the keys of a step's precision.
+PRECISION_WORDS = {
     "float32": "strict float32",
     "float32_default": "float32 as the device multiplies it by default",
     "mixed_float16": "mixed_float16",
@@ -46,23 +46,23 @@ def read_compiled(folder: Path = COMPILED_FILES) -> list[CompiledTarget]:
 
 
 def memory_ratio(
-    made: CompiledTarget, benchmark: str, numbers: str, batch_size: int, baseline_batch_size: int | None = None
+    made: CompiledTarget, benchmark: str, precision: str, batch_size: int, baseline_batch_size: int | None = None
 ) -> float | None:
-    """Return the memory of a step in `numbers` over that in strict float32; None if one has none.
+    """Return the memory of a step at `precision` over that in strict float32; None if one has none.
 
     Both have the same batch, unless the baseline is given its own. It is the ratio of what is allocated. That is what a
     device has to give, and what its allocator measures of a run.
     """
-    ours = made.find(benchmark, numbers, batch_size)
+    ours = made.find(benchmark, precision, batch_size)
     theirs = made.find(benchmark, "float32", baseline_batch_size or batch_size)
     if not ours or not theirs or not ours.memory or not theirs.memory:
         return None
     return ours.memory.total / theirs.memory.total
 
 
-def step_fits(made: CompiledTarget, benchmark: str, numbers: str, batch_size: int) -> bool | None:
+def step_fits(made: CompiledTarget, benchmark: str, precision: str, batch_size: int) -> bool | None:
     """Return whether a step fits into the memory; None where it was not compiled, or refused for another reason."""
-    found = made.find(benchmark, numbers, batch_size)
+    found = made.find(benchmark, precision, batch_size)
     return made.fits(found) if found else None
 
 
@@ -100,12 +100,12 @@ def why_wide(place: str) -> str:
 
 
 def sentences(target: Target, programs: Iterable[CompiledProgram]) -> list[str]:
-    """Say what the compiler says: a sentence for each kind of numbers, then what stays in float32 and why."""
+    """Say what the compiler says: a sentence for each precision, then what stays in float32 and why."""
     found = []
     wide: dict[str, dict[str, None]] = {}  # the places of each reason, each of them once
     num_left_out = 0
     for program in programs:
-        what = f"{NUMBERS[program.numbers]} at batch {program.batch_size:,}"
+        what = f"{PRECISION_WORDS[program.precision]} at batch {program.batch_size:,}"
         if program.memory is None:
             words = program.refusal.words if program.refusal else ""
             too_large = program.refusal is not None and program.refusal.for_memory
@@ -113,7 +113,7 @@ def sentences(target: Target, programs: Iterable[CompiledProgram]) -> list[str]:
             found.append(f"{what}{outcome}: {words}")
             continue
         fits = "fits" if program.memory.total <= target.memory_bytes else "does not fit"
-        num_bits: Literal[8, 16] = 8 if program.numbers == "float8" else 16
+        num_bits: Literal[8, 16] = 8 if program.precision == "float8" else 16
         share = multiplied_in(program, num_bits)
         needed, there = program.memory.total / 2**20, target.memory_bytes / 2**20
         found.append(

@@ -28,7 +28,7 @@ def check_compiler(path: Path, say: Callable[[str], None]) -> None:
     rows = []
     with ProcessPoolExecutor(1, mp_context=get_context("spawn"), max_tasks_per_child=1) as processes:
         for row in processes.map(check_step, steps()):
-            say(f"{row.benchmark} {row.numbers} {row.batch_size}: {row.ratio:.2f} of what it took")
+            say(f"{row.benchmark} {row.precision} {row.batch_size}: {row.ratio:.2f} of what it took")
             rows.append(row.model_dump())
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, list(CheckedStep.model_fields), lineterminator="\n")
@@ -78,7 +78,7 @@ def check_step(program: Step) -> CheckedStep:
     return CheckedStep(
         benchmark=program.benchmark,
         image_size=program.recipe["image_size"],
-        numbers=program.numbers,
+        precision=program.precision,
         batch_size=program.batch_size,
         compiled_bytes=ProgramMemory(**answer_of(compiled)["memory"], peak=None).total,
         measured_bytes=peak_bytes(),

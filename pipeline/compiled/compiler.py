@@ -94,4 +94,4 @@ def last_message(said: str) -> str:
 
 def _key(program: Step | CompiledProgram) -> tuple[str, str, int]:
     """Return what names a program within a target, for one that is asked for and for one that was compiled."""
-    return program.benchmark, program.numbers, program.batch_size
+    return program.benchmark, program.precision, program.batch_size

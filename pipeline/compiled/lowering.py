@@ -72,7 +72,7 @@ def open_compiler(target: Target) -> Callable[[Step, str | None], dict[str, Any]
         return jax.ShapeDtypeStruct(shape, dtype, sharding=sharding)
 
     def lowered(program: Step) -> Any:
-        jax.config.update("jax_default_matmul_precision", _precision(target, program.numbers))
+        jax.config.update("jax_default_matmul_precision", _precision(target, program.precision))
         key = program.model_copy(update={"batch_size": 0}).model_dump_json()
         if key not in built:
             built.clear()
@@ -98,8 +98,8 @@ def open_compiler(target: Target) -> Callable[[Step, str | None], dict[str, Any]
     return compile_program
 
 
-def _precision(target: Target, numbers: str) -> str | None:
-    if numbers != "float32_default":
+def _precision(target: Target, precision: str) -> str | None:
+    if precision != "float32_default":
         return "highest"
     return "tensorfloat32" if target.has_tf32 else None
 

@@ -1,4 +1,4 @@
-"""Read off an optimised program, in XLA's text, in which numbers it multiplies. Pure functions on text."""
+"""Read off an optimised program, in XLA's text, in which dtypes it multiplies. Pure functions on text."""
 
 import re
 from collections import Counter

@@ -14,7 +14,7 @@ def read_answer(program: Step, answer: dict[str, Any]) -> CompiledProgram:
     """Return the record of a program from what `open_compiler`'s function gave for it."""
     asked = {
         "benchmark": program.benchmark,
-        "numbers": program.numbers,
+        "precision": program.precision,
         "batch_size": program.batch_size,
         "program_sha256": answer["program_sha256"],
         "seconds": round(answer["seconds"], 1),

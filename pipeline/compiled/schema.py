@@ -72,7 +72,7 @@ class CompiledProgram(Untrusted):
     """
 
     benchmark: str
-    numbers: CompiledPrecision
+    precision: CompiledPrecision
     batch_size: Count
     program_sha256: Sha256 | None
     refusal: Refusal | None = None
@@ -86,7 +86,7 @@ class CompiledProgram(Untrusted):
 class CompiledTarget(Untrusted):
     """All that was compiled for a target, and what it depends on."""
 
-    schema_version: Literal[2] = 2
+    schema_version: Literal[3] = 3
     target: str
     title: str
     kind: Literal["tpu", "gpu"]
@@ -97,9 +97,9 @@ class CompiledTarget(Untrusted):
     sources: Annotated[dict[Text, Sha256], Field(max_length=100)]
     programs: Annotated[list[CompiledProgram], Field(max_length=1000)]
 
-    def find(self, benchmark: str, numbers: str, batch_size: int) -> CompiledProgram | None:
-        wanted = (benchmark, numbers, batch_size)
-        return next((p for p in self.programs if (p.benchmark, p.numbers, p.batch_size) == wanted), None)
+    def find(self, benchmark: str, precision: str, batch_size: int) -> CompiledProgram | None:
+        wanted = (benchmark, precision, batch_size)
+        return next((p for p in self.programs if (p.benchmark, p.precision, p.batch_size) == wanted), None)
 
     def fits(self, program: CompiledProgram) -> bool | None:
         """Return whether a program fits into the memory; None where the compiler refuses it for another reason."""
@@ -117,7 +117,7 @@ class CheckedStep(Part):
 
     benchmark: Annotated[str, Field(max_length=100)]
     image_size: Count
-    numbers: CompiledPrecision
+    precision: CompiledPrecision
     batch_size: Count
     compiled_bytes: Count
     measured_bytes: Annotated[int, Field(gt=0, le=2**63 - 1)]

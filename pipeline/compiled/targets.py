@@ -9,7 +9,7 @@ CompiledPrecision = Literal["float32", "float32_default", "mixed_float16", "mixe
 GIB = 2**30
 
 
-class GpuNumbers(NamedTuple):
+class Gpu(NamedTuple):
     """Describe a GPU as XLA wants it; XLA's own repository has these numbers for each of them.
 
     Sizes are in bytes, clocks in GHz, and per core means per streaming multiprocessor.
@@ -38,15 +38,15 @@ class Target(NamedTuple):
     kind: Kind
     memory_bytes: int
     topology: str
-    gpu: GpuNumbers | None = None
+    gpu: Gpu | None = None
 
     @property
     def has_tf32(self) -> bool:
         return self.gpu is not None and self.gpu.compute_capability >= (8, 0)
 
     @property
-    def numbers(self) -> tuple[CompiledPrecision, ...]:
-        """Return the kinds of float32, of 16 bits and of 8 that a step is compiled in."""
+    def precisions(self) -> tuple[CompiledPrecision, ...]:
+        """Return the precisions that a step is compiled in: those of float32, of 16 bits and of 8."""
         if self.gpu is None:
             return ("float32", "float32_default", "mixed_bfloat16")
         if not self.has_tf32:
@@ -59,25 +59,21 @@ class Target(NamedTuple):
         return self.topology if self.gpu is None else _text_proto(self.gpu, versions)
 
 
-def _gpu(name: str, title: str, numbers: GpuNumbers) -> Target:
-    return Target(name, title, "gpu", numbers.device_memory_size, "1x1x1", numbers)
+def _gpu(name: str, title: str, gpu: Gpu) -> Target:
+    return Target(name, title, "gpu", gpu.device_memory_size, "1x1x1", gpu)
 
 
-_V100 = GpuNumbers(
-    "Tesla V100-SXM2-16GB", (7, 0), 80, 64, 898_048_000_000, 6_291_456, 1.53, 16_935_682_048, 98_304, 98_304
-)
-_A100 = GpuNumbers(
+_V100 = Gpu("Tesla V100-SXM2-16GB", (7, 0), 80, 64, 898_048_000_000, 6_291_456, 1.53, 16_935_682_048, 98_304, 98_304)
+_A100 = Gpu(
     "NVIDIA A100-SXM4-40GB", (8, 0), 108, 64, 1_555_200_000_000, 41_943_040, 1.41, 42_331_013_120, 167_936, 166_912
 )
-_H100 = GpuNumbers(
+_H100 = Gpu(
     "NVIDIA H100 80GB HBM3", (9, 0), 132, 128, 3_352_320_000_000, 52_428_800, 1.98, 84_942_979_072, 233_472, 232_448
 )
 _H200 = _H100._replace(
     name="NVIDIA H200 141GB HBM3e", memory_bandwidth=4_800_000_000_000, device_memory_size=151_397_597_184
 )
-_B200 = GpuNumbers(
-    "NVIDIA B200", (10, 0), 148, 128, 7_672_320_000_000, 132_644_864, 1.965, 191_514_411_008, 233_472, 232_448
-)
+_B200 = Gpu("NVIDIA B200", (10, 0), 148, 128, 7_672_320_000_000, 132_644_864, 1.965, 191_514_411_008, 233_472, 232_448)
 _TARGETS = (
     Target("tpu-v3", "TPU v3 (one core)", "tpu", 16 * GIB, "v3:2x2"),
     Target("tpu-v4", "TPU v4", "tpu", 32 * GIB, "v4:2x2x1"),
@@ -104,7 +100,7 @@ def find_target(name: str) -> Target:
     return TARGETS[name]
 
 
-def _text_proto(gpu: GpuNumbers, versions: dict[str, str]) -> str:
+def _text_proto(gpu: Gpu, versions: dict[str, str]) -> str:
     """Return XLA's `GpuTargetConfigProto` as text, with the versions of CUDA and cuDNN that are installed."""
     major, minor = gpu.compute_capability
     cuda = ".".join(versions["nvidia-cuda-runtime-cu12"].split(".")[:2]) + ".0"

@@ -4,17 +4,13 @@ The description is an RO-Crate 1.1 of the Process Run profile 0.5.
 """
 
 import hashlib
-import json
 import re
 import shutil
-import subprocess
-import sys
 import tempfile
 import zipfile
 from pathlib import Path
 from typing import Any
 
-from packaging.requirements import Requirement
 from rocrate.model.contextentity import ContextEntity
 from rocrate.rocrate import ROCrate
 
@@ -56,8 +52,6 @@ def publish(results: Results, root: Path, archive: Path) -> Path:
         for target, source in files.items():
             (folder / target).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, folder / target)
-        lock = PROJECT / "requirements" / f"{results.study.runtime}.txt"
-        (folder / "sbom.json").write_text(_sbom(lock), encoding="utf-8")
         _describe(results, folder).write(described)
         paths = sorted(path for path in described.rglob("*") if path.is_file())
         contents = {path.relative_to(described).as_posix(): path.read_bytes() for path in paths}
@@ -66,23 +60,6 @@ def publish(results: Results, root: Path, archive: Path) -> Path:
         for name, content in contents.items():
             file.writestr(zipfile.ZipInfo(name, _EPOCH), content, zipfile.ZIP_DEFLATED)
     return archive
-
-
-def _sbom(lock: Path) -> str:
-    """Return the locked packages that training imports, as a CycloneDX document without addresses or times.
-
-    A lock is for every platform; those of this one are listed.
-    """
-    lines = lock.read_text(encoding="utf-8").replace("\\\n", " ").splitlines()
-    locked = [line for line in lines if line.strip() and not line.lstrip().startswith("#")]
-    markers = [Requirement(line.partition(" --hash")[0]).marker for line in locked]
-    chosen = [line for line, marker in zip(locked, markers, strict=True) if marker is None or marker.evaluate()]
-    command = [sys.executable, "-P", "-m", "cyclonedx_py", "requirements", "--output-reproducible", "--of", "JSON", "-"]
-    done = subprocess.run(command, input="\n".join(chosen), capture_output=True, text=True, check=True)
-    document: dict[str, Any] = json.loads(done.stdout)
-    for component in document.get("components", []):
-        component.pop("externalReferences", None)
-    return json.dumps(document, indent=2) + "\n"
 
 
 def _describe(results: Results, folder: Path) -> ROCrate:

@@ -8,7 +8,7 @@ from typing import Any
 
 from pipeline.claims.schema import Claims
 from pipeline.comparison.schema import Pair
-from pipeline.compiled.answers import NUMBERS
+from pipeline.compiled.answers import PRECISION_WORDS
 from pipeline.errors import InputError
 from pipeline.files.writing import partial_of, whole
 from pipeline.publication.matrix import Column, by_source, changes, column_of, rows_of
@@ -73,7 +73,7 @@ def build_site(
             write(f"{CLAIM_PAGES}/{row.claim}.html", "claim.html.j2", row=row, changes=changes(row))
         for column in compiled:
             if made := column.made:
-                write(column.href, "target.html.j2", column=column, made=made, numbers=NUMBERS)
+                write(column.href, "target.html.j2", column=column, made=made, precision_words=PRECISION_WORDS)
                 told = made.model_dump_json(indent=2) + "\n"
                 (partial / COMPILED_PAGES / f"{column.name}.json").write_text(told, encoding="utf-8")
         for study in studies:

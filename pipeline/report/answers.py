@@ -205,7 +205,8 @@ def _advise(results: Results, benchmark: str, chance: float | None) -> str:
     elif high < 1:
         opening = f"Stay with {baseline}."
     else:
-        opening, note = f"Stay with {baseline} until more is known.", ", which may be no gain"
+        opening = f"Stay with {baseline} until more is known."
+        note = f", which may be no {'gain' if (best.speedup.ratio or 0.0) > 1 else 'loss'}"
     speed = describe_ratio(best.speedup, f"the speed of {baseline}")
     return f"{opening} {who} trains at {speed}{note}{_accuracy_in_words(best, chance)}{failed_runs(best)}."
 

@@ -25,7 +25,7 @@ def hardware_elsewhere(
     if not compiled:
         return None
     sizes: dict[str, int] = {}
-    for program in (program for made in compiled for program in made.programs if program.numbers == "float32"):
+    for program in (program for made in compiled for program in made.programs if program.precision == "float32"):
         sizes[program.benchmark] = min(program.batch_size, sizes.get(program.benchmark, program.batch_size))
     rows = [
         {"target": made.title, "cells": [_cell(made, name, size) for name, size in sizes.items()]} for made in compiled
@@ -42,7 +42,7 @@ def hardware_elsewhere(
 
 def describe_8_bits(compiled: Sequence[CompiledTarget]) -> str:
     """Say what float8 makes of a step: its products, and its memory; nothing where none was compiled in it."""
-    found = [(made, program) for made in compiled for program in made.programs if program.numbers == "float8"]
+    found = [(made, program) for made in compiled for program in made.programs if program.precision == "float8"]
     told = []
     for name in dict.fromkeys(program.benchmark for _, program in found):
         shares, ratios, titles = [], [], []
@@ -71,9 +71,9 @@ def describe_check(checked: Sequence[CheckedStep]) -> str:
         what = f"{NAMES.get(name, name)}, {size} × {size}, batches {', '.join(batches)}"
         told.append(f"{span([round(step.ratio, 2) for step in steps])}× ({what})")
     kept = span([round(step.once_bytes / 2**20) for step in checked])
-    first, numbers = checked[0], " and ".join(dict.fromkeys(step.numbers for step in checked))
+    first, precisions = checked[0], " and ".join(dict.fromkeys(step.precision for step in checked))
     return (
-        f"Checked where a step can run, on a CPU ({first.cpu}, JAX {first.jax}, {first.day}), in {numbers}: "
+        f"Checked where a step can run, on a CPU ({first.cpu}, JAX {first.jax}, {first.day}), in {precisions}: "
         f"of the memory that a step took, its compiler says {' and '.join(told)}. The process itself keeps another "
         f"{kept} MiB after the first step."
     )

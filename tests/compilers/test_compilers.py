@@ -43,12 +43,12 @@ def test_the_dense_model_compiles_to_what_is_committed(made, target):
     assert found == [program.model_dump(exclude={"seconds"}) for program in dense]
 
 
-@pytest.mark.parametrize(("target", "numbers"), [("tpu-v5e", "mixed_bfloat16"), ("h100", "mixed_float16")])
-def test_a_mixed_policy_multiplies_in_16_bits_and_takes_less_memory(made, target, numbers):
-    program = made[target].find("mnist_dense", numbers, 8192)
+@pytest.mark.parametrize(("target", "precision"), [("tpu-v5e", "mixed_bfloat16"), ("h100", "mixed_float16")])
+def test_a_mixed_policy_multiplies_in_16_bits_and_takes_less_memory(made, target, precision):
+    program = made[target].find("mnist_dense", precision, 8192)
     assert multiplied_in(program, 16) == (8, 8)  # three layers: forward, weights, and inputs of all but the first
     assert multiplied_in(made[target].find("mnist_dense", "float32", 8192), 16) == (0, 8)
-    assert memory_ratio(made[target], "mnist_dense", numbers, 8192) < 0.75
+    assert memory_ratio(made[target], "mnist_dense", precision, 8192) < 0.75
 
 
 def test_float8_multiplies_in_8_bits_and_saves_no_memory(made):
@@ -70,7 +70,7 @@ def test_advice_for_a_target_says_what_fits(tmp_path):
     assert "mixed_float16 at batch 1,024 fits" in done.stdout
     assert "8 of 8 products and convolutions are in 16 bits" in done.stdout
     noted = json.loads((tmp_path / "advice" / "mnist_dense.h100.json").read_text())
-    assert {each["numbers"] for each in noted["programs"]} >= {"float32", "mixed_float16"}
+    assert {each["precision"] for each in noted["programs"]} >= {"float32", "mixed_float16"}
 
 
 @pytest.mark.usefixtures("made")
@@ -137,8 +137,8 @@ from pipeline.compiled.targets import TARGETS
 open_compiler(TARGETS["h100"])
 import keras
 
-for numbers in ("float32", "mixed_float16"):
-    training_step_of(step_of("mnist_dense", recipes()["mnist_dense"], numbers, 8))
+for precision in ("float32", "mixed_float16"):
+    training_step_of(step_of("mnist_dense", recipes()["mnist_dense"], precision, 8))
     print(keras.layers.Dense(1).name)
 """
 

@@ -70,7 +70,7 @@ def test_library_calls_of_a_gpu_are_products_and_convolutions():
 
 
 STEP = Step(
-    benchmark="b", recipe={}, image_shape=(8, 8, 1), num_classes=10, numbers="mixed_float16", batch_size=16
+    benchmark="b", recipe={}, image_shape=(8, 8, 1), num_classes=10, precision="mixed_float16", batch_size=16
 )  # fmt: skip
 ANSWER = {
     "program_sha256": "a" * 64,
@@ -95,7 +95,7 @@ def test_places_that_are_left_out_are_counted():
         STEP, ANSWER | {"text": GPU_TEXT.replace("ROOT %dot.1", "%dot.1").replace("\n}", f"\n{rest}\n}}")}
     )
     assert (len(found.wide), found.num_wide_left_out) == (40, 11)
-    strict = STEP.model_copy(update={"numbers": "float32"})
+    strict = STEP.model_copy(update={"precision": "float32"})
     assert (read_answer(strict, ANSWER).wide, read_answer(strict, ANSWER).num_wide_left_out) == ({}, 0)
 
 
@@ -160,11 +160,11 @@ def test_every_recipe_is_compiled_at_its_batch_and_twice_that_in_all_numbers_of_
             *(("mnist_dense", size) for size in (8192, 16_384)),
             *(("cifar100_efficientnet_b0", size) for size in (128, 256)),
         }
-        in_8_bits = [each.benchmark for each in steps if each.numbers == "float8"]
-        assert in_8_bits == 2 * ["mnist_dense"] * ("float8" in target.numbers)  # dense layers alone compute in it
-        assert len(steps) - len(in_8_bits) == 4 * len({*target.numbers} - {"float8"})
-    assert "float32_default" not in TARGETS["v100-16gb"].numbers  # which has no TF32
-    assert [name for name, target in TARGETS.items() if "float8" in target.numbers] == ["h100", "h200", "b200"]
+        in_8_bits = [each.benchmark for each in steps if each.precision == "float8"]
+        assert in_8_bits == 2 * ["mnist_dense"] * ("float8" in target.precisions)  # dense layers alone compute in it
+        assert len(steps) - len(in_8_bits) == 4 * len({*target.precisions} - {"float8"})
+    assert "float32_default" not in TARGETS["v100-16gb"].precisions  # which has no TF32
+    assert [name for name, target in TARGETS.items() if "float8" in target.precisions] == ["h100", "h200", "b200"]
 
 
 def test_an_unknown_target_lists_the_known_ones():
@@ -183,7 +183,7 @@ def test_an_interrupted_call_goes_on_where_it_was(tmp_path, monkeypatch):
         """Stand for a compiler, which the tests' environment has not, and end after three programs."""
 
         def __init__(self, _, known):
-            self._known = {(each.benchmark, each.numbers, each.batch_size): each for each in known}
+            self._known = {(each.benchmark, each.precision, each.batch_size): each for each in known}
 
         def __enter__(self):
             return self
@@ -192,13 +192,13 @@ def test_an_interrupted_call_goes_on_where_it_was(tmp_path, monkeypatch):
             pass
 
         def compile(self, step):
-            key = step.benchmark, step.numbers, step.batch_size
+            key = step.benchmark, step.precision, step.batch_size
             if key in self._known:
                 return self._known[key]
             asked.append(key)
             if len(asked) == 4:
                 raise InputError("the system ended the compiler")
-            return program(step.numbers, 1, step.batch_size, benchmark=step.benchmark)
+            return program(step.precision, 1, step.batch_size, benchmark=step.benchmark)
 
     installed = {"nvidia-cuda-runtime-cu12": "12.9.79", "nvidia-cudnn-cu12": "9.28.0.42"}
     monkeypatch.setattr(making, "versions", lambda _: installed)

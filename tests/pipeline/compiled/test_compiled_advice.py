@@ -29,7 +29,7 @@ def test_what_fits_and_what_the_compiler_refuses_is_said():
 
 def test_places_in_float32_are_counted_once_whatever_the_number_of_policies():
     places = {"net/resizing/dot_general": 2, "net/rescaling/mul": 1}
-    programs = [program(numbers, 1, wide=places) for numbers in ("mixed_float16", "mixed_bfloat16")]
+    programs = [program(policy, 1, wide=places) for policy in ("mixed_float16", "mixed_bfloat16")]
     found = sentences(GPU, programs)[2:]
     assert found == [
         "In float32 under a mixed policy: resizing: images are resized in float32 whatever the policy.",

@@ -60,7 +60,7 @@ def test_products_in_8_bits_are_told_with_the_memory_of_their_steps():
 
 
 CHECKED = """\
-benchmark,image_size,numbers,batch_size,compiled_bytes,measured_bytes,once_bytes,cpu,jax,day
+benchmark,image_size,precision,batch_size,compiled_bytes,measured_bytes,once_bytes,cpu,jax,day
 mnist_dense,28,float32,2048,90,100,1048576,Example CPU,0.10.2,2026-11-24
 mnist_dense,28,float32,4096,110,100,3145728,Example CPU,0.10.2,2026-11-24
 cifar100_efficientnet_b0,64,mixed_bfloat16,16,80,100,2097152,Example CPU,0.10.2,2026-11-24
