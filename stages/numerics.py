@@ -1,7 +1,6 @@
 """Find out what 16-bit arithmetic does here: dtypes, range, loss scaling, sizes, gradients, optimizers."""
 
 import argparse
-import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -40,7 +39,6 @@ def main(_: argparse.Namespace) -> None:
     if study.numerics == "all":  # another process, which imports the engine for seconds
         facts["notebook_split.same_after_restart"] = notebook_split.same_after_restart()
     facts |= arithmetic.range_facts() | arithmetic.accumulation_facts() | arithmetic.loss_scale_facts()
-    layers: list[arithmetic.LayerRow] = []
 
     def look_at(name: str, benchmark: Benchmark) -> None:
         data = datasets.load_dataset(benchmark.dataset, benchmark.split)
@@ -51,7 +49,6 @@ def main(_: argparse.Namespace) -> None:
         weights_bytes = {policy: sizes["weights_bytes"] for policy, sizes in model["sizes"].items()}
         for policy in POLICIES:
             facts[f"weights_ratio.{name}.{policy}"] = weights_bytes[policy] / weights_bytes["float32"]
-        layers.extend(arithmetic.layer_rows(name, models))
         gradients = found["gradients"][name] = exponents.gradient_exponents(benchmark, data, LOSS_SCALE)
         flushed, scaled = gradients["flushed_share"], gradients["flushed_share_scaled"]
         facts[f"gradients.{name}.some_flushed"] = flushed > 0
@@ -79,8 +76,6 @@ def main(_: argparse.Namespace) -> None:
         print(f"{trial['name']}: trains at {trial['num_trained']} of {trial['num_trials']} seeds")
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / "numerics.json").write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
-    with (RESULTS / "layers.csv").open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([arithmetic.LayerRow._fields, *layers])
 
 
 if __name__ == "__main__":

@@ -5,9 +5,9 @@ NumPy's arithmetic alone is timed.
 
 import tempfile
 import timeit
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import keras
 import numpy as np
@@ -178,39 +178,6 @@ def build_models(benchmark: Benchmark, data: Dataset) -> dict[str, keras.Model]:
         keras.utils.clear_session()
         models[policy] = build(benchmark, data, policy)
     return models
-
-
-class LayerRow(NamedTuple):
-    """A row of results/layers.csv: the dtypes of a layer under a policy."""
-
-    benchmark: str
-    policy: str
-    layer: str
-    kind: str
-    compute_dtype: str
-    variable_dtype: str
-    output_dtype: str
-
-
-def layer_rows(name: str, models: Mapping[str, keras.Model]) -> list[LayerRow]:
-    """List every layer of a benchmark's model, built under each policy."""
-    return [
-        LayerRow(
-            name,
-            policy,
-            layer.name,
-            type(layer).__name__,
-            str(layer.compute_dtype),
-            _dtypes(layer.weights) or "none",
-            _dtypes(keras.tree.flatten(layer.output)),
-        )
-        for policy, model in models.items()
-        for layer in _layers(model)
-    ]
-
-
-def _dtypes(tensors: Iterable[Any]) -> str:
-    return "+".join(sorted({str(tensor.dtype) for tensor in tensors}))
 
 
 def model_facts(models: Mapping[str, keras.Model]) -> dict[str, Any]:

@@ -184,14 +184,6 @@ def test_sizes_and_widths(data):
     assert len(facts["narrow_layers"]["128"]) == facts["num_matrix_layers"] == 3
 
 
-def test_every_layer_is_listed_under_every_policy(data):
-    rows = arithmetic.layer_rows("wide", arithmetic.build_models(RECIPE, data))
-    kinds = [row.kind for row in rows if row.policy == "mixed_float16"]
-    assert kinds == ["Rescaling", "Resizing", "Flatten", "Dense", "Dense", "Dense", "Activation"]
-    dense = [row for row in rows if row.policy == "mixed_float16" and row.kind == "Dense"]
-    assert {(row.compute_dtype, row.variable_dtype) for row in dense} == {("float16", "float32")}
-
-
 def test_gradients_by_hand():
     """One layer without hidden units: d loss / d logits = (probability − one-hot) / batch size."""
     inputs = keras.Input((3,))
