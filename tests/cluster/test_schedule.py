@@ -110,20 +110,3 @@ def test_the_crontab_line_fires(scheduled):
         running.terminate()
         running.wait()
         subprocess.run(["crontab", "-"], input=before, text=True, check=True)
-
-
-def test_systemd_understands_the_timer(tmp_path):
-    install("systemd-analyze", "systemd")
-    units = re.findall(
-        r"^    # (campaign\.(?:timer|service))\n((?:    .*\n|\n)+?)(?=\n\S|    # campaign)", PAGE, re.MULTILINE
-    )
-    assert [name for name, _ in units] == ["campaign.service", "campaign.timer"]
-    for name, text in units:
-        text = re.sub("^    ", "", text, flags=re.MULTILINE).replace("/path/to/checkout", str(tmp_path))
-        (tmp_path / name).write_text(text)
-    paths = [str(tmp_path / name) for name, _ in units]
-    done = subprocess.run(["systemd-analyze", "verify", *paths], capture_output=True, text=True, check=False)
-    assert (done.returncode, "campaign" in done.stderr) == (0, False), done.stderr
-    (calendar,) = re.findall("OnCalendar=(.*)", PAGE)
-    shown = output("systemd-analyze", "calendar", "--base-time=2026-11-21", calendar)
-    assert re.search("Next elapse: Tue 2026-12-01 03:00:00", shown), shown
