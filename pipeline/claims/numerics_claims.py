@@ -41,7 +41,7 @@ class FactClaim(BaseClaim):
         measured = describe_facts({name: facts[name] for name in self.quantities})
         wrong = {name: value for name, value in self.quantities.items() if _plain(facts[name]) != _plain(value)}
         if wrong:
-            return Assessment("not reproduced", f"by the claim it would be: {describe_facts(wrong)}", measured)
+            return Assessment("not reproduced", f"the claim expects: {describe_facts(wrong)}", measured)
         return Assessment("reproduced", "checked exactly, without a tolerance", measured)
 
 

@@ -95,6 +95,7 @@ def _pair(
         (run.record.memory.peak_bytes, other.record.memory.peak_bytes)
         for other, run in both
         if run.record.warm == other.record.warm  # a fork has not touched every page of the libraries
+        and not (run.record.resumed or other.record.resumed)  # whose last process alone was looked at
     ]
     where = device(next(iter(ours.runs.values())).record.environment)
     between = spread_between(sittings, study, benchmark, baseline, candidate, where)

@@ -15,7 +15,7 @@ from pipeline.study.schema import Study, load_study
 
 GET_IT_AGAIN = Remedy(*["Get it again from whoever published it."] * 2)
 MANIFEST = "manifest-sha256.txt"
-NOT_READ = ("ro-crate-metadata.json", "sbom.json", "dvc.lock")
+NOT_READ = ("ro-crate-metadata.json", "dvc.lock")
 OF_THE_PROJECT = ("dvc.yaml", "CITATION.cff", "codemeta.json", "LICENSE")
 MEASURED = ("results/numerics.json", "results/ceilings.json", "results/step_profile.csv")
 # Recomputed from the records by whoever checks the archive: the numbers, and what judges and templates make of them.

@@ -67,8 +67,10 @@ class AnswerRow(NamedTuple):
 
     @property
     def peak_memory_bytes(self) -> float | None:
-        completed = [run["peak_memory_bytes"] for run in self.runs if run["outcome"] == "completed"]
-        return mean(completed) if completed and all(completed) else None
+        """Return the mean over completed runs. Of one that was resumed, its last process alone was looked at."""
+        whole = [run for run in self.runs if run["outcome"] == "completed" and not run["resumed"]]
+        peaks = [run["peak_memory_bytes"] for run in whole]
+        return mean(peaks) if peaks and all(peaks) else None
 
     @property
     def note(self) -> str:
@@ -76,7 +78,7 @@ class AnswerRow(NamedTuple):
         if self.pair is None:
             return ""
         if self.is_emulated:
-            return "8 bits are emulated here: no speed" + failed_runs(self.pair)
+            return "8 bits are emulated here, so no speed is given" + failed_runs(self.pair)
         is_bound = self.pair.speedup.ratio is None and self.pair.speedup_at_most
         bound = f"; {describe_speedup(self.pair)}" if is_bound else ""
         return (bound + failed_runs(self.pair) + describe_kernels(self.pair)).removeprefix("; ")

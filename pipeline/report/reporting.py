@@ -79,7 +79,7 @@ def _benchmark(results: Results, name: str) -> dict[str, Any]:
         "words": {row.name: row.words for row in rows},
         "controls": answers.describe_controls(results, name),
         "charts": figures.answer_charts(name, title, first, accuracy_curves(results, name)) if is_completed else [],
-        "num_parameters": max((run["num_parameters"] or 0 for row in rows for run in row.runs), default=0),
+        "num_parameters": max(run["num_parameters"] or 0 for run in rows[0].runs),
         "num_seeds": sorted({len(study.seeds_of(name, row.name)) for row in rows}),
         "near_chance": answers.near_chance(results, name),
         "pairs": [pair for pair in results.comparison.pairs if pair.benchmark == name],

@@ -342,7 +342,7 @@ def test_facts_hold_exactly_or_not():
     judgement = judged(claim, comparison(), numerics={"facts": facts | {"bytes_per_value.float16": 4}})
     assert (judgement.verdict, judgement.reason) == (
         "not reproduced",
-        "by the claim it would be: a value takes 2 bytes in float16",
+        "the claim expects: a value takes 2 bytes in float16",
     )
     assert judgement.measured == "256² is infinite in float16; a value takes 4 bytes in float16"
     number = {"kind": "fact", "quantities": {"square_of_256.bfloat16": 65536.0}}

@@ -122,6 +122,13 @@ def test_accuracy_and_memory(runs):
     assert pair.memory_ratio.ratio == pytest.approx(0.5)
 
 
+def test_memory_is_compared_without_runs_that_went_on_after_an_interruption(runs):
+    """Their last process may have trained an epoch alone, and took less."""
+    change(runs, "mixed", peak_memory_bytes=2**19)
+    change(runs, "mixed", 1, peak_memory_bytes=2**10, resumed=True)
+    assert compare(small_study(), runs).find("wide", "mixed").memory_ratio.ratio == pytest.approx(0.5)
+
+
 def test_unknown_memory_is_unknown_and_not_zero(runs):
     change(runs, "mixed", peak_memory_bytes=None)
     assert compare(small_study(), runs).find("wide", "mixed").memory_ratio.ratio is None

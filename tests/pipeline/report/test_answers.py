@@ -135,7 +135,7 @@ def test_8_bits_have_an_accuracy_and_no_speed_where_they_are_emulated(accuracies
     assert advice(found, "wide").endswith(told)
     row = answers(found, "wide")[-1]
     assert (row.name, row.is_first, row.speed) == ("float8", True, "–")
-    assert row.note == "8 bits are emulated here: no speed"
+    assert row.note == "8 bits are emulated here, so no speed is given"
 
 
 @pytest.mark.parametrize(
@@ -240,3 +240,13 @@ def test_a_row_says_what_is_missing():
     mixed = next(row for row in answers(results(failed={"mixed": "out_of_memory"}), "wide") if row.name == "mixed")
     assert (mixed.speed, mixed.found.turn_epoch_seconds) == ("not known", None)
     assert str(mixed).startswith("mixed_bfloat16: speed not known, test accuracy ")
+
+
+def test_the_memory_of_a_variant_is_that_of_runs_in_one_process():
+    found = results()
+    found.runs = [
+        {"benchmark": "wide", "variant": "mixed", "outcome": "completed", "peak_memory_bytes": size, "resumed": resumed}
+        for size, resumed in ((2**20, False), (2**10, True), (3 * 2**20, False))
+    ]
+    (mixed,) = [row for row in answers(found, "wide") if row.name == "mixed"]
+    assert mixed.cells["memory"] == "2 MiB"

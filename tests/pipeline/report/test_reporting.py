@@ -249,7 +249,7 @@ def test_what_few_seeds_can_tell_is_said_of_each_benchmark(rendered):
     assert f"{wide}: 3 seeds, and intervals as wide as that makes them. " in text
     assert f"{narrow}: 1 seed gives no interval of accuracy." in text
     study = found.study.model_copy(update={"num_seeds_by_variant": {"wide": {"mixed": 2}}})
-    assert "some variants only the first 2." in reporting.parts(found._replace(study=study))("measurements")
+    assert "; fewer for some, the first 2." in reporting.parts(found._replace(study=study))("measurements")
 
 
 def test_a_recipe_that_was_chosen_on_the_test_set_is_told_of(rendered):
