@@ -43,7 +43,7 @@ _SLOW: Speed = "emulated"
 _BLACKWELL = "XLA of TensorFlow 2.21 fails on 12.0"
 _PASCAL = "no matrix units; less memory traffic is all there is to gain"
 _TPU = "float32 products are bfloat16 inside unless the highest precision is asked for"
-_AVX = "dense layers gain, convolutions may not"
+_AVX = "large dense layers may gain in bfloat16, convolutions may not"
 _XPU = "no longer installable: Intel's extension ended with TensorFlow 2.15"
 DEVICES = (
     Device("NVIDIA, compute capability 10.0 and up (Blackwell)", _YES, _YES, _YES, _BLACKWELL, _gpu(10.0, 99.0)),

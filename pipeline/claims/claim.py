@@ -258,7 +258,8 @@ class PairClaim(VariantClaim):
 def check_variant(meant: Mapping[str, Variant], study: Study, benchmark: str, name: str) -> None:
     """Raise `NotTestableError` where `study` does not run a variant, or means else by its name than is `meant`."""
     if remedy := study_to_run(study, benchmark, name):
-        raise NotTestableError(f"the study does not run {name} on {benchmark}", remedy)
+        lacking = f"run {name} on {benchmark}" if benchmark in study.benchmarks else f"have the recipe {benchmark}"
+        raise NotTestableError(f"the study does not {lacking}", remedy)
     # JAX compiles every step with XLA: there the choice is none.
     aside = {"benchmarks", "jit_compile"} if study.engine == "jax" else {"benchmarks"}
     if name not in meant or study.variants[name].model_dump(exclude=aside) != meant[name].model_dump(exclude=aside):

@@ -15,6 +15,7 @@ from pipeline.report.results import Results
 from pipeline.report.step_profile import step_profile
 from pipeline.report.templates import TEMPLATES, template_environment
 from pipeline.statistics import intervals
+from pipeline.statistics.sittings import NOT_MEASURED
 
 SPLIT = "notebook_split.num_trained_on"
 SECTIONS = ("answer", "judgements", "measurements", "arithmetic", "hardware", "elsewhere", "method", "surroundings")
@@ -35,6 +36,7 @@ def parts(results: Results) -> Callable[[str], str]:
                 "findings": findings(results),
                 "benchmarks": [_benchmark(results, benchmark) for benchmark in results.study.benchmarks],
                 "policies": POLICIES,
+                "assumed_spread": NOT_MEASURED.spread,
                 "types": TYPES,
                 "trial_size": str(TRIAL_SIZE),
                 "samples": [

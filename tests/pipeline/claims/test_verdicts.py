@@ -454,7 +454,7 @@ def test_a_benchmark_that_the_study_lacks_is_a_reason_and_not_a_crash():
         comparison={"baseline": "float32", "num_warmup_epochs": 1, "margin_pp": {"wide": 1.0}},
     )
     judgement = judged(claim | {"needs": needs}, comparison(), study=study)
-    assert judgement.reason == "the study does not run mixed on narrow"
+    assert judgement.reason == "the study does not have the recipe narrow"
 
 
 def test_a_study_that_means_something_else_by_a_name_cannot_test_the_claim():

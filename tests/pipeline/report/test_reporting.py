@@ -249,7 +249,7 @@ def test_what_few_seeds_can_tell_is_said_of_each_benchmark(rendered):
     assert f"{wide}: 3 seeds, and intervals as wide as that makes them. " in text
     assert f"{narrow}: 1 seed gives no interval of accuracy." in text
     study = found.study.model_copy(update={"num_seeds_by_variant": {"wide": {"mixed": 2}}})
-    assert "; fewer for some, the first 2." in reporting.parts(found._replace(study=study))("measurements")
+    assert "; some variants the first 2." in reporting.parts(found._replace(study=study))("measurements")
 
 
 def test_a_recipe_that_was_chosen_on_the_test_set_is_told_of(rendered):
@@ -293,8 +293,8 @@ def test_speeds_of_one_process_after_the_other_say_so(rendered):
 def test_a_run_that_was_resumed_is_told_of(rendered):
     found = results.load_results(rendered)
     resumed = [run | {"resumed": number == 0} for number, run in enumerate(found.runs)]
-    assert "1 of 18 runs went on after an interruption." in reporting.parts(found._replace(runs=resumed))("method")
-    assert "went on after an interruption" not in reporting.parts(found)("method")
+    assert "1 of 18 runs was interrupted and resumed." in reporting.parts(found._replace(runs=resumed))("method")
+    assert "interrupted and resumed" not in reporting.parts(found)("method")
 
 
 def test_steps_that_the_loss_scale_skips_are_counted(rendered):
