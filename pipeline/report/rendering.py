@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 
 PROJECT = Path(__file__).parents[2]
 NOTEBOOK = PROJECT / "report" / "report.ipynb"
-# No open port: others may share the machine. At its end a kernel is interrupted and then killed: given time, a busy one
-# reports the interrupt as an error.
-KERNEL = Config({"KernelManager": {"transport": "ipc"}, "NotebookClient": {"shutdown_kernel": "immediate"}})
 
 
 def execute(root: Path) -> NotebookNode:
@@ -41,6 +38,10 @@ def execute(root: Path) -> NotebookNode:
     # Nothing that lies beside the results of somebody else's archive must be on the kernel's path.
     folder, elsewhere = (root / "results", {}) if ours else (PROJECT, {"root": str(root), "code": str(PROJECT)})
     with tempfile.TemporaryDirectory() as partial:
+        # No open port, because others may share the machine; and sockets in a folder that no other kernel has. At its end
+        # a kernel is interrupted and then killed: given time, a busy one reports the interrupt as an error.
+        manager = {"transport": "ipc", "ip": f"{partial}/kernel"}
+        kernel = Config({"KernelManager": manager, "NotebookClient": {"shutdown_kernel": "immediate"}})
         try:
             notebook = papermill.execute_notebook(
                 NOTEBOOK,
@@ -48,7 +49,7 @@ def execute(root: Path) -> NotebookNode:
                 elsewhere,
                 progress_bar=False,
                 cwd=folder,
-                config=KERNEL,
+                config=kernel,
             )
         except PapermillExecutionError as error:
             if error.ename != InputError.__name__:
