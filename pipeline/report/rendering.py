@@ -38,8 +38,8 @@ def execute(root: Path) -> NotebookNode:
     # Nothing that lies beside the results of somebody else's archive must be on the kernel's path.
     folder, elsewhere = (root / "results", {}) if ours else (PROJECT, {"root": str(root), "code": str(PROJECT)})
     with tempfile.TemporaryDirectory() as partial:
-        # No open port, because others may share the machine; and sockets in a folder that no other kernel has. At its end
-        # a kernel is interrupted and then killed: given time, a busy one reports the interrupt as an error.
+        # No open port, because others may share the machine; and sockets in a folder that no other kernel has. At its
+        # end a kernel is interrupted and then killed: given time, a busy one reports the interrupt as an error.
         manager = {"transport": "ipc", "ip": f"{partial}/kernel"}
         kernel = Config({"KernelManager": manager, "NotebookClient": {"shutdown_kernel": "immediate"}})
         try:
