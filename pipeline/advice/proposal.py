@@ -1,4 +1,4 @@
-"""The small study that answers whether mixed precision is worth it for a model and a data set."""
+"""Propose the small study that answers whether mixed precision is worth it for a model, and make its folder."""
 
 import os
 import re

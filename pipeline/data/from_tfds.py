@@ -1,4 +1,4 @@
-"""Read the images and labels of any data set of TFDS."""
+"""Read the images and labels of any data set of TFDS, and cut splits in its words."""
 
 import logging
 from collections.abc import Mapping
