@@ -1,11 +1,11 @@
 """Find out what a training step's time goes to, under each policy: results/step_profile.csv."""
 
 import argparse
-import csv
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 
+from pipeline.files.writing import csv_text
 from pipeline.machine.hardware import this_machine
 from pipeline.numerics.step_profile import profile_step
 from pipeline.records.step_profile import STEP_PROFILE, ProfiledKind
@@ -38,10 +38,8 @@ def main(_: argparse.Namespace) -> None:
                 if variant.is_plain(study.engine) and variant.batch_multiplier == 1:
                     rows += profiled(name, benchmark, variant)
     STEP_PROFILE.parent.mkdir(exist_ok=True)
-    with STEP_PROFILE.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(ProfiledKind.model_fields), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(row.model_dump() for row in rows)
+    text = csv_text(list(ProfiledKind.model_fields), (row.model_dump() for row in rows))
+    STEP_PROFILE.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,7 @@
 """The runs under a folder to the files that the compare stage writes."""
 
-import csv
-import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ from pipeline.comparison.finished_speeds import SPEED, check_circumstances, read
 from pipeline.comparison.paired_runs import compare
 from pipeline.comparison.schema import Comparison, Pair
 from pipeline.comparison.sittings import read_sittings
+from pipeline.files.writing import csv_text
 from pipeline.records.schema import EpochRecord
 from pipeline.records.writing import epoch_times
 from pipeline.study.schema import RunKey, Study, load_study
@@ -34,16 +33,17 @@ def compare_runs(root: Path = Path()) -> tuple[Comparison, dict[str, str]]:
     speeds = {name: read_speeds(study, name, root / SPEED) for name in study.benchmarks}
     comparison = compare(study, runs, speeds, read_sittings(root))
     check_circumstances(study, next(iter(records.values())), root)
+    rows, pairs = _rows(study, runs), table(comparison)
     files = {
         "comparison.json": comparison.model_dump_json(indent=2) + "\n",
         **{f"{name}.json": _json(values) for name, values in summarise(study, comparison).items()},
         "environments.json": _json(_environments(runs)),
-        "runs.csv": _csv(_rows(study, runs)),
-        "epochs.csv": _csv(
-            [key._asdict() | epoch.model_dump() for key, run in runs.items() for epoch in run.epochs],
+        "runs.csv": csv_text(list(rows[0]), rows),
+        "epochs.csv": csv_text(
             [*RunKey._fields, *EpochRecord.model_fields],
+            (key._asdict() | epoch.model_dump() for key, run in runs.items() for epoch in run.epochs),
         ),
-        "pairs.csv": _csv(table(comparison)),
+        "pairs.csv": csv_text(list(pairs[0]), pairs),
     }
     return comparison, {f"results/{name}": text for name, text in files.items()}
 
@@ -75,14 +75,6 @@ def _rows(study: Study, runs: Mapping[RunKey, Run]) -> list[dict[str, object]]:
 
 def _json(value: object) -> str:
     return json.dumps(value, indent=2) + "\n"
-
-
-def _csv(rows: Sequence[Mapping[str, object]], columns: list[str] | None = None) -> str:
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, columns or list(rows[0]))
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
 
 
 # Digits after the point. Each quantity is a file of its own: DVC shows a row a file, and a terminal is 80 columns wide.

@@ -1,5 +1,6 @@
 """Read what finished runs left behind, and check that its files agree."""
 
+import io
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -8,8 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.files import untrusted
-from pipeline.files.untrusted import Remedy, damaged
-from pipeline.files.untrusted_arrays import read_integers
+from pipeline.files.untrusted import Remedy, damaged, read_zip
 from pipeline.records.schema import EpochRecord, RunRecord
 from pipeline.records.writing import epoch_scores, epoch_times
 from pipeline.study.schema import RunKey
@@ -57,12 +57,28 @@ def read_predictions(
     labels not those of the benchmark's other runs.
     """
     path, remedy = root / record.key.directory / "predictions.npz", _remedy(record.key)
-    arrays = read_integers(path, ("labels", "predicted"), remedy)
+    arrays = _read_integers(path, ("labels", "predicted"), remedy)
     labels, predicted = arrays["labels"], arrays["predicted"]
     known = labels if labels_by_benchmark is None else labels_by_benchmark.setdefault(record.benchmark, labels)
     for contradiction in _contradictions_of_predictions(record, labels, predicted, known):
         raise damaged(path, contradiction, remedy)
     return predicted
+
+
+def _read_integers(path: Path, names: tuple[str, ...], remedy: Remedy) -> dict[str, np.ndarray]:
+    """Return the named arrays of an npz file, each of integers (N,)."""
+    contents = read_zip(path, remedy)
+    if contents.keys() != {f"{name}.npy" for name in names}:
+        raise damaged(path, f"it does not hold {' and '.join(names)} alone", remedy)
+    try:
+        arrays = {
+            name: np.lib.format.read_array(io.BytesIO(contents[f"{name}.npy"]), allow_pickle=False) for name in names
+        }
+    except Exception as error:  # whatever NumPy makes of bytes that are no array, or of fewer than a header promises
+        raise damaged(path, error, remedy) from None
+    if any(array.dtype.kind not in "iu" or array.ndim != 1 for array in arrays.values()):
+        raise damaged(path, "it holds something else than arrays of integers in one dimension", remedy)
+    return arrays
 
 
 def _contradictions_of_predictions(

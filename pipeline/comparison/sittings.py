@@ -4,7 +4,6 @@
 study's archive.
 """
 
-import csv
 import hashlib
 import json
 from collections import defaultdict
@@ -18,6 +17,7 @@ from pydantic import AwareDatetime, Field, NonNegativeFloat, PositiveInt
 from pipeline.comparison.comparable import device, pairs_of
 from pipeline.errors import InputError
 from pipeline.files.untrusted import Remedy, read_rows
+from pipeline.files.writing import csv_text
 from pipeline.records.blocks import Circumstances
 from pipeline.records.schema import Part
 from pipeline.statistics.sittings import OF_ITSELF, Sittings, SittingSpread, pooled_spread, spread_of
@@ -57,10 +57,8 @@ def read_sittings(root: Path = Path()) -> list[SittingRow]:
 
 
 def write_sittings(rows: Iterable[SittingRow], root: Path = Path()) -> None:
-    with (root / SITTINGS).open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(SittingRow.model_fields), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(row.model_dump(mode="json") for row in rows)
+    text = csv_text(list(SittingRow.model_fields), (row.model_dump(mode="json") for row in rows))
+    (root / SITTINGS).write_text(text, encoding="utf-8")
 
 
 def rows_of(

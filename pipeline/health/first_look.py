@@ -1,5 +1,6 @@
 """Train a model for a few steps under each policy: what makes it unfit for 16 bits, and how long does it take?"""
 
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from time import perf_counter
 
@@ -9,8 +10,8 @@ from pipeline import engine  # first: it quietens the engine before Keras import
 import keras
 import numpy as np
 
-from pipeline.health.rules import examine
 from pipeline.study.schema import Study
+from pipeline.study.variant import expected_dtypes
 from pipeline.training import building
 
 NUM_EXAMINED, NUM_STEPS = 32, 4
@@ -48,3 +49,54 @@ def look(
         seconds = [after - before for before, after in pairwise(times)]
         found[variant.policy] = (seconds[0], min(seconds[1:])) if len(seconds) == NUM_STEPS else (0.0, 0.0)
     return found
+
+
+def examine(model: keras.Model, policy: str, images: np.ndarray) -> list[str]:
+    """Return a sentence for each thing that is wrong with a model that was built under `policy`, with what mends it.
+
+    Args:
+        images: what the model takes, (N, ...); a few dozen are enough.
+    """
+    compute = expected_dtypes(policy).compute
+    layers = [layer for layer in dict.fromkeys(_inside(model)) if not isinstance(layer, keras.Model)]
+    probabilities = keras.ops.convert_to_numpy(model(images))
+    return [*narrow_output(probabilities, layers, compute), *own_dtypes(layers, compute)]
+
+
+def narrow_output(probabilities: np.ndarray, layers: Sequence[keras.layers.Layer], compute: str) -> Iterator[str]:
+    """Say where probabilities are computed in 16 bits, whatever type they are cast to afterwards."""
+    found = str(probabilities.dtype)
+    # float32 probabilities that all are numbers of the narrower type were narrower once.
+    open_values = probabilities[(probabilities > 0) & (probabilities < 1)]
+    if found == "float32" and compute != "float32" and len(np.unique(open_values)) > 1:
+        narrowed = keras.ops.cast(keras.ops.cast(open_values, compute), "float32")
+        if (keras.ops.convert_to_numpy(narrowed) == open_values).all():
+            found = compute
+    if found != "float32":
+        last = [layer.name for layer in layers if layer.compute_dtype == found]
+        where = last[-1] if last else "the model"
+        yield (
+            f'{where}: the probabilities are computed in {found}. Give dtype="float32" to the softmax itself. A cast '
+            "after it brings no digits back."
+        )
+
+
+def own_dtypes(layers: Sequence[keras.layers.Layer], compute: str) -> Iterator[str]:
+    """Name the layers with a kernel that leave the policy. The last kernel may: it is the head's."""
+    kernels = [layer for layer in layers if getattr(layer, "kernel", None) is not None]
+    found: dict[str, list[str]] = {}
+    for layer in kernels[:-1]:
+        if layer.compute_dtype != compute:
+            found.setdefault(layer.compute_dtype, []).append(layer.name)
+    for dtype, names in found.items():
+        yield (
+            f"{', '.join(names)}: computes in {dtype}, whatever the policy. Leave dtype out, unless it is meant: each "
+            "such layer costs two casts and runs at the speed of its type."
+        )
+
+
+def _inside(layer: keras.layers.Layer) -> Iterator[keras.layers.Layer]:
+    """Yield the layers inside, in their order, which that of Keras's own function is not where models are nested."""
+    for part in layer._layers:
+        yield part
+        yield from _inside(part)

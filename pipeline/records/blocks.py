@@ -3,9 +3,7 @@
 A block is some steps of one variant, and what they took.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -101,43 +99,6 @@ class Circumstances(Untrusted):
     target_half_width: Annotated[float, Field(gt=0, lt=1)]
     spent_seconds: Seconds
     ended_because: EndReason
-
-
-class LaunchOrders(NamedTuple):
-    """How the variants of a measurement took turns.
-
-    `side_by_side`: in every launch, a block each in every turn. `turned_around`: in launches in which one process after
-    the other trained all its blocks, every second one had the order of the one before it turned around.
-    """
-
-    side_by_side: bool
-    turned_around: bool
-
-
-def launch_orders(blocks: Iterable[PlacedBlock]) -> LaunchOrders:
-    """Tell how variants took turns from the places of their blocks.
-
-    Side by side, a variant's place differs from turn to turn; in a row, a process has one place in a launch.
-    """
-    places: dict[int, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
-    for block in blocks:
-        if block.turn:
-            places[block.launch][block.variant].add(block.place)
-    rows = {
-        launch: sorted(of_variants, key=lambda variant: min(of_variants[variant]))
-        for launch, of_variants in places.items()
-        if all(len(found) == 1 for found in of_variants.values())
-    }
-    pairs = [(rows[launch - 1], rows[launch]) for launch in rows if launch % 2 == 0 and launch - 1 in rows]
-    return LaunchOrders(
-        side_by_side=bool(places) and not rows,
-        turned_around=bool(pairs) and all(_are_reversed(*pair) for pair in pairs),
-    )
-
-
-def _are_reversed(first: Sequence[str], second: Sequence[str]) -> bool:
-    """Compare the order of the variants in both rows: one may have failed in between."""
-    return [name for name in first if name in second] == [name for name in reversed(second) if name in first]
 
 
 def besides_images(seconds: float, num_images: int, fewer_seconds: float, num_fewer: int) -> float:

@@ -3,7 +3,6 @@
 A run is finished when its folder exists: the files are written beside it and the folder is renamed into place.
 """
 
-import csv
 import json
 import shutil
 from collections.abc import Sequence
@@ -14,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pipeline.errors import InputError
+from pipeline.files.writing import csv_text, whole
 from pipeline.records.schema import EpochRecord, Outcome, RunRecord
 
 
@@ -40,19 +40,14 @@ def write_run(
     directory = root / record.key.directory
     if replaces != "any" and finished_at(directory) != replaces:
         raise InputError(f"{directory} was finished by another process while this one trained it. That run stays.")
-    partial = directory.with_name(directory.name + ".partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    (partial / "record.json").write_text(json.dumps(record.model_dump(), indent=2) + "\n", encoding="utf-8")
-    with (partial / "epochs.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(EpochRecord.model_fields))
-        writer.writeheader()
-        writer.writerows(epoch.model_dump() for epoch in epochs)
-    np.savez_compressed(partial / "predictions.npz", labels=_narrow(labels), predicted=_narrow(predicted))
-    if logs:
-        shutil.copytree(logs, partial / "tensorboard")
-    shutil.rmtree(directory, ignore_errors=True)
-    partial.replace(directory)
+    rows = csv_text(list(EpochRecord.model_fields), (epoch.model_dump() for epoch in epochs))
+    with whole(directory) as partial:
+        partial.mkdir()
+        (partial / "record.json").write_text(json.dumps(record.model_dump(), indent=2) + "\n", encoding="utf-8")
+        (partial / "epochs.csv").write_text(rows, encoding="utf-8")
+        np.savez_compressed(partial / "predictions.npz", labels=_narrow(labels), predicted=_narrow(predicted))
+        if logs:
+            shutil.copytree(logs, partial / "tensorboard")
     return directory
 
 

@@ -1,6 +1,5 @@
 """Measure the variants of a benchmark in turns, and write what was found."""
 
-import csv
 import json
 import tempfile
 from collections.abc import Callable, Sequence
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import InputError
+from pipeline.files.writing import csv_text
 from pipeline.records.blocks import REPEAT, Circumstances, PlacedBlock
 from pipeline.speed.turns import Measurement, take_turns
 from pipeline.speed.worker import Train, worker
@@ -71,10 +71,8 @@ def is_settled(study: Study, benchmark: str, blocks: Sequence[PlacedBlock]) -> b
 
 def write_blocks(blocks: Sequence[PlacedBlock], path: Path) -> None:
     """Write a row a block."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(PlacedBlock.model_fields))
-        writer.writeheader()
-        writer.writerows(block.model_dump() for block in blocks)
+    text = csv_text(list(PlacedBlock.model_fields), (block.model_dump() for block in blocks))
+    path.write_text(text, encoding="utf-8")
 
 
 def write_circumstances(study: Study, measurement: Measurement, environment: dict[str, Any], path: Path) -> None:

@@ -1,5 +1,6 @@
 """Are two accuracies the same, or further apart than a margin? And what could a number of seeds show?"""
 
+import bisect
 import functools
 import math
 from collections.abc import Hashable, Sequence
@@ -239,8 +240,5 @@ def num_seeds_needed(
 
     if not enough(MAX_SEEDS):
         return None
-    low, high = MIN_SEEDS, MAX_SEEDS  # power grows with the number of seeds
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle + 1, high)
-    return low
+    # Power grows with the number of seeds.
+    return bisect.bisect_left(range(MAX_SEEDS), True, lo=MIN_SEEDS, key=enough)

@@ -70,29 +70,6 @@ class Proportion(Statistic):
     high: float
 
 
-def mean_interval(values: np.ndarray, confidence: float) -> Interval | None:
-    """Return the two-sided t-interval of the mean of values (num_seeds,); None with fewer than `MIN_SEEDS`."""
-    if len(values) < MIN_SEEDS:
-        return None
-    return _t_interval(values, confidence, variance_factor=1 / len(values))
-
-
-def new_value_interval(values: np.ndarray, confidence: float) -> Interval | None:
-    """Return where one new value falls, given values (num_seeds,): mean ± t s √(1 + 1/n).
-
-    Hahn & Meeker, Statistical Intervals, 1991, equation 4.2. None with fewer than `MIN_SEEDS`.
-    """
-    if len(values) < MIN_SEEDS:
-        return None
-    return _t_interval(values, confidence, variance_factor=1 + 1 / len(values))
-
-
-def _t_interval(values: np.ndarray, confidence: float, variance_factor: float) -> Interval:
-    error = values.std(ddof=1) * np.sqrt(variance_factor)
-    half = error * scipy.special.stdtrit(len(values) - 1, (1 + confidence) / 2)
-    return Interval(float(values.mean() - half), float(values.mean() + half))
-
-
 def ratio(logarithms: ArrayLike) -> Ratio:
     """Return exp of the mean of log ratios (num_seeds,), of its 95 % t-interval, and of that of one new seed.
 
@@ -108,12 +85,19 @@ def ratio(logarithms: ArrayLike) -> Ratio:
 
 
 def mean(values: ArrayLike) -> Mean:
-    """Return the mean of values (num_seeds,), its 95 % t-interval, and that of one new value."""
+    """Return the mean of values (num_seeds,), its 95 % t-interval, and that of one new value.
+
+    The latter is mean ± t s √(1 + 1/n): Hahn & Meeker, Statistical Intervals, 1991, equation 4.2. Neither is known with
+    fewer than `MIN_SEEDS`.
+    """
     values = np.asarray(values, dtype=np.float64)
-    low, high = mean_interval(values, 0.95) or (None, None)
-    new_low, new_high = new_value_interval(values, 0.95) or (None, None)
-    average = float(values.mean()) if len(values) else None
-    return Mean(mean=average, low=low, high=high, new_low=new_low, new_high=new_high)
+    count, average = len(values), float(values.mean()) if len(values) else None
+    if average is None or count < MIN_SEEDS:
+        return Mean(mean=average, low=None, high=None, new_low=None, new_high=None)
+    quantile = scipy.special.stdtrit(count - 1, 0.975)
+    half, new_half = (float(values.std(ddof=1) * np.sqrt(factor) * quantile) for factor in (1 / count, 1 + 1 / count))
+    ends = (average - half, average + half, average - new_half, average + new_half)
+    return Mean(mean=average, **dict(zip(("low", "high", "new_low", "new_high"), ends, strict=True)))
 
 
 def has_spread(values: np.ndarray) -> bool:

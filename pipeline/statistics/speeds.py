@@ -1,5 +1,6 @@
 """Turn the blocks of one benchmark into speedups with intervals."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -7,7 +8,7 @@ from statistics import median
 
 import numpy as np
 
-from pipeline.records.blocks import REPEAT, PlacedBlock, launch_orders
+from pipeline.records.blocks import REPEAT, PlacedBlock
 from pipeline.statistics.intervals import Ratio
 from pipeline.statistics.launches import (
     NO_RATIO,
@@ -107,7 +108,12 @@ class Speeds:
 
     @property
     def side_by_side(self) -> bool:
-        return launch_orders(self.blocks).side_by_side
+        """Return whether all variants trained in every turn: in a row, a process has one place in a launch."""
+        places: dict[int, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
+        for block in self.blocks:
+            if block.turn:
+                places[block.launch][block.variant].add(block.place)
+        return bool(places) and all(any(len(found) > 1 for found in launch.values()) for launch in places.values())
 
     def speedup(self, baseline: str, candidate: str, whole_epochs: bool = False) -> Ratio:
         """Return how much faster `candidate` trains an image than `baseline` does: above 1 it is faster.

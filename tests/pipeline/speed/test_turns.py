@@ -12,7 +12,7 @@ from conftest import REPOSITORY, SPEED, small_study, timed, timed_blocks, write_
 
 from pipeline.comparison.finished_speeds import read_speeds, summarise_turns
 from pipeline.errors import InputError
-from pipeline.records.blocks import REPEAT, Block, besides_images, launch_orders
+from pipeline.records.blocks import REPEAT, Block, besides_images
 from pipeline.speed import measuring, turns
 from pipeline.speed.measuring import is_settled
 from pipeline.speed.sizing import BLOCK_SECONDS, MIN_TURNS
@@ -147,15 +147,9 @@ def test_of_two_launches_in_a_row_the_second_has_the_order_of_the_first_turned_a
 
 
 def test_how_variants_took_turns_is_read_from_their_blocks(monkeypatch):
-    """Also where launches in a row all had the same order, as this project's once did, or a variant failed in one."""
-    assert launch_orders(Trainers(monkeypatch).measure().blocks) == (True, False)
-    blocks = Trainers(monkeypatch).measure(side_by_side=False, budget_seconds=500).blocks
-    assert launch_orders(blocks) == (False, True)
-    assert launch_orders(block for block in blocks if (block.launch, block.variant) != (2, "mixed")) == (False, True)
-    places = {block.variant: block.place for block in blocks if block.turn and block.launch == 1}
-    alike = [block.model_copy(update={"place": places[block.variant]}) for block in blocks if block.turn]
-    assert launch_orders(alike) == (False, False)
-    assert launch_orders(()) == (False, False)
+    side_by_side, in_a_row = (Trainers(monkeypatch).measure(side_by_side=each).blocks for each in (True, False))
+    read = [Speeds(blocks, "float32", 1, 0, {}).side_by_side for blocks in (side_by_side, in_a_row, ())]
+    assert read == [True, False, False]
 
 
 def test_processes_that_do_not_fit_side_by_side_come_one_after_the_other(monkeypatch):
