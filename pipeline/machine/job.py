@@ -56,12 +56,6 @@ def when_it_ends(tell: Callable[[], None]) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def clear_line() -> None:
-    """Clear the live line of a terminal."""
-    if sys.stdout.isatty():
-        os.write(sys.stdout.fileno(), b"\r\x1b[2K")
-
-
 def end_with_it(words: str, first: Callable[[], None] = lambda: None) -> None:
     """End this process at once on SIGHUP, SIGINT and SIGTERM, and within about a second of the end of an ancestor.
 
@@ -81,7 +75,6 @@ def end_with_it(words: str, first: Callable[[], None] = lambda: None) -> None:
             number = received.si_signo if received and received.si_signo in signals else None
         try:
             first()
-            clear_line()
             os.write(sys.stderr.fileno(), f"interrupted: {words}\n".encode())
         finally:  # whoever read it may be gone
             os._exit(128 + (number or signal.SIGTERM))

@@ -13,7 +13,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from pipeline.machine.job import ENDING, clear_line, end_with_it
+from pipeline.machine.job import ENDING, end_with_it
 from pipeline.machine.warm import Child
 from pipeline.records.schema import RunRecord
 from pipeline.study.schema import RunKey, Study
@@ -86,7 +86,6 @@ def wait(child: Child, study: Study, key: RunKey, tell: Callable[[RunRecord], No
     status = child.wait()
     if so_far and left <= 0 and os.WIFSIGNALED(status):
         if finished_at(key.directory) in (None, finished_before):  # not in the last moment
-            clear_line()
             tell(finish(study, key, so_far, "too_slow", watch, Path(), finished_before))
         return 0
     if os.WIFSIGNALED(status):

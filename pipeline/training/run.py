@@ -32,7 +32,6 @@ from pipeline.training.epoch_log import EpochLog
 from pipeline.training.evaluation import score
 from pipeline.training.loops import LOOPS
 from pipeline.training.precision import check_model, loss_scale_now, observed_dtypes
-from pipeline.training.progress import ProgressLine
 from pipeline.training.so_far import Notes, Progress, SoFar, Tested, finish, unfinished
 
 COMPILED = Path(".cache/xla")
@@ -148,7 +147,6 @@ def _train(
     batches = ShuffledBatches(data.train, benchmark.batch_size * variant.batch_multiplier, key.seed)
     title = f"{key.benchmark} {key.variant} seed {key.seed}"
     num_epochs = benchmark.num_epochs_of(variant)
-    progress = ProgressLine(title, num_epochs, len(data.train.labels))
     log = EpochLog(model, checkpoint.folder / "tensorboard") if study.tensorboard else None
     watch = Watch(engine.gpu_places()[: study.devices])
 
@@ -157,7 +155,7 @@ def _train(
 
     def after_epoch(epoch: EpochRecord) -> None:
         watch.look()
-        progress.epoch(epoch)
+        print_epoch(title, epoch, num_epochs, len(data.train.labels))
         if log:
             log.write(epoch)
         notes.add(epochs=[*clock.epochs], **measured())
@@ -172,13 +170,23 @@ def _train(
     notes.add(startup_seconds=time.perf_counter() - notes.so_far.process_started)
     engine.reset_peak_memory()
     try:
-        LOOPS[variant.loop](model, batches, range(len(clock.epochs), num_epochs), [clock, progress])
+        LOOPS[variant.loop](model, batches, range(len(clock.epochs), num_epochs), [clock])
     finally:
-        progress.close()
         if log:
             log.close()
         notes.add(**measured())
     return "diverged" if clock.diverged else "completed"
+
+
+def print_epoch(title: str, epoch: EpochRecord, num_epochs: int, num_images: int) -> None:
+    """Print a line for an epoch that has ended."""
+    left = (num_epochs - epoch.epoch) * (epoch.train_seconds + epoch.validation_seconds)
+    print(
+        f"{title} · epoch {epoch.epoch}/{num_epochs} · {epoch.train_seconds:.2f} s · "
+        f"{num_images / epoch.train_seconds:,.0f} images/s · loss {epoch.train_loss:.4f} · "
+        f"validation accuracy {epoch.validation_accuracy:.4f} · at most {left:.0f} s left",
+        flush=True,
+    )
 
 
 def _peak() -> dict[str, Any]:

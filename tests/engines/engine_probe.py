@@ -120,14 +120,12 @@ def killed(folder: Path, number: int, epoch: int) -> object:
             "mixed": mixed | {"loop": "custom" if number == 2 else "fit"},
         },
     )
-    trained = run.ProgressLine.on_train_batch_end
 
-    def kill(line: object, batch: int, logs: object = None) -> None:
-        trained(line, batch, logs)
-        if line._epoch + 1 == epoch and batch == 1:
+    def kill(clock: run.EpochClock, batch: int, **_: object) -> None:
+        if len(clock.epochs) + 1 == epoch and batch == 1:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    run.ProgressLine.on_train_batch_end = kill
+    run.EpochClock.on_train_batch_end = kill
     return run.train(study, RunKey("wide", "mixed", 0), time.perf_counter(), folder).model_dump()
 
 
@@ -141,13 +139,13 @@ def compilations(folder: Path) -> object:
         counts[-1] += event == "/jax/core/compile/backend_compile_duration"
 
     jax.monitoring.register_event_duration_secs_listener(listen)
-    epoch = run.ProgressLine.epoch
+    print_epoch = run.print_epoch
 
-    def after_epoch(line: object, record: object) -> None:
-        epoch(line, record)
+    def after_epoch(*arguments: object) -> None:
+        print_epoch(*arguments)
         counts.append(0)
 
-    run.ProgressLine.epoch = after_epoch
+    run.print_epoch = after_epoch
     study = small_study(benchmarks={"wide": benchmark(units=16, num_epochs=4), "narrow": benchmark(units=8)})
     run.train(study, RunKey("wide", "float32", 0), time.perf_counter(), folder)
     return counts

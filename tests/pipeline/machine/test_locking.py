@@ -72,14 +72,12 @@ def test_a_process_that_is_about_to_end_is_waited_for(tmp_path):
 def test_a_run_that_comes_too_late_replaces_none(workspace, monkeypatch):
     """As when a process is stopped, the study is finished without it, and it goes on."""
     finished = make_record(KEY, peak_memory_bytes=1)
-    epoch = run.ProgressLine.epoch
 
-    def meanwhile(line, record):
-        epoch(line, record)
-        if record.epoch == 1:
+    def meanwhile(_, epoch, *__):
+        if epoch.epoch == 1:
             write_small_run(workspace, finished, 2.0, 1.0)
 
-    monkeypatch.setattr(run.ProgressLine, "epoch", meanwhile)
+    monkeypatch.setattr(run, "print_epoch", meanwhile)
     with pytest.raises(InputError, match=r"runs/wide/float32/seed-0 was finished by another process while this one"):
         train(workspace)
     assert read_record(KEY, workspace).memory.peak_bytes == 1
