@@ -108,14 +108,10 @@ check-reports: .venv/ready .validators/ready ## verify every study under docs/re
 site: .venv/ready ## build the site of the studies under docs/reports; ADDRESS=… for its feed
 	@python -m stages.site $(if $(ADDRESS),--address $(ADDRESS))
 
-bench: .venv/ready ## intervals and alarms by simulation, costs beside a script's; LIGHT=file.json the costs alone, in three minutes
-ifneq ($(LIGHT),)
-	@mkdir -p $(dir $(LIGHT)) && python -m bench.costs --store $(LIGHT)
-else
+bench: .venv/ready ## intervals and alarms by simulation, costs beside a script's
 	@python -m bench.intervals
 	@python -m bench.drift
 	@python -m bench.costs
-endif
 
 params: .venv/ready ## compose params.yaml from conf/
 	@python -m stages.compose

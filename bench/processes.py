@@ -23,10 +23,8 @@ class Cost(NamedTuple):
     printed: str
 
 
-def measure(
-    *command: str, cwd: Path, source: Path = REPOSITORY, variables: Mapping[str, str] = MappingProxyType({})
-) -> Cost:
-    """Run `command` in `cwd`, with the packages under `source` and these environment variables besides ours.
+def measure(*command: str, cwd: Path, variables: Mapping[str, str] = MappingProxyType({})) -> Cost:
+    """Run `command` in `cwd`, with this repository's packages and these environment variables besides ours.
 
     Raises:
         RuntimeError: it failed; the text ends with what it wrote.
@@ -36,7 +34,7 @@ def measure(
         done = subprocess.run(
             [sys.executable, "-I", "-S", LAUNCHER, result, *command],
             cwd=cwd,
-            env={**os.environ, **variables, "PYTHONPATH": str(source)},
+            env={**os.environ, **variables, "PYTHONPATH": str(REPOSITORY)},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -46,15 +44,6 @@ def measure(
             raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout[-3000:]}")
         cost = json.loads(result.read_text(encoding="ascii"))
     return Cost(cost["seconds"], cost["kibibytes"] * 1024, done.stdout)
-
-
-def interleaved(repeats: int, *sides: Sequence[str], cwd: Path, source: Path = REPOSITORY) -> list[list[Cost]]:
-    """Return each side's costs. The commands take turns, so that a busy machine slows all of them."""
-    costs: list[list[Cost]] = [[] for _ in sides]
-    for turn in range(repeats):
-        for place, side in in_turn(turn, list(enumerate(sides))):
-            costs[place].append(measure(*side, cwd=cwd, source=source))
-    return costs
 
 
 def in_turn(turn: int, sides: Sequence[Side]) -> Sequence[Side]:
