@@ -4,10 +4,9 @@ import argparse
 from functools import partial
 from pathlib import Path
 
-from pipeline.compiled.checking import check_compiler
 from pipeline.compiled.making import make_target
 from pipeline.compiled.programs import recipes
-from pipeline.compiled.schema import CHECK, COMPILED_FILES
+from pipeline.compiled.schema import COMPILED_FILES
 from pipeline.compiled.targets import TARGETS, find_target
 from pipeline.errors import InputError
 from stages import run
@@ -15,9 +14,6 @@ from stages import run
 
 def main(arguments: argparse.Namespace) -> None:
     say = partial(print, flush=True)
-    if arguments.check:
-        check_compiler(arguments.out / CHECK, say)
-        return
     chosen = [find_target(name) for name in arguments.targets or TARGETS]
     known = recipes()
     if unknown := [name for name in arguments.benchmark if name not in known]:
@@ -33,7 +29,6 @@ def main(arguments: argparse.Namespace) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m stages.compiled", description=__doc__)
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"some of {', '.join(TARGETS)}; by default all")
-    parser.add_argument("--check", action="store_true", help="compile for this CPU and run: how far off is it?")
     parser.add_argument("--benchmark", action="append", default=[], help="compile this one and nothing else")
     parser.add_argument("--out", type=Path, default=COMPILED_FILES, help="the folder of the files (compiled)")
     run(main, parser)

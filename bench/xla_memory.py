@@ -1,11 +1,14 @@
-"""Check the compiler's word where a step can run: what XLA says of its memory on this CPU, and what it takes."""
+"""Check the compiler's word where a step can run: what XLA says of its memory on this CPU, and what it takes.
 
+It writes compiled/check.csv, a row a step. The compilers' Python runs it: .compilers/bin/python -m bench.xla_memory
+"""
+
+import argparse
 import csv
 import ctypes
 import gc
 import importlib.metadata
 import os
-from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
 from multiprocessing import get_context
@@ -14,7 +17,7 @@ from typing import Any
 
 from pipeline.compiled.lowering import answer_of, training_step_of
 from pipeline.compiled.programs import Step, recipes, step_of
-from pipeline.compiled.schema import CheckedStep, ProgramMemory
+from pipeline.compiled.schema import CHECK, COMPILED_FILES, CheckedStep, ProgramMemory
 from pipeline.machine.hardware import cpu_model
 
 # The sources' networks, in sizes that run in seconds on two cores.
@@ -23,14 +26,14 @@ BATCHES = {"mnist_dense": (2048, 4096, 8192), "cifar100_efficientnet_b0": (16, 3
 NUM_STEPS = 3
 
 
-def check_compiler(path: Path, say: Callable[[str], None]) -> None:
-    """Compile and run every step, each in a process of its own, and write a row a step to `path`."""
+def main() -> None:
+    """Compile and run every step, each in a process of its own."""
     rows = []
     with ProcessPoolExecutor(1, mp_context=get_context("spawn"), max_tasks_per_child=1) as processes:
         for row in processes.map(check_step, steps()):
-            say(f"{row.benchmark} {row.precision} {row.batch_size}: {row.ratio:.2f} of what it took")
+            print(f"{row.benchmark} {row.precision} {row.batch_size}: {row.ratio:.2f} of what it took", flush=True)
             rows.append(row.model_dump())
-    with path.open("w", newline="", encoding="utf-8") as file:
+    with (COMPILED_FILES / CHECK).open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, list(CheckedStep.model_fields), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
@@ -101,3 +104,8 @@ def _resident_bytes(name: str) -> int:
     """Return a field of this process's status on Linux: VmRSS is its resident set, VmHWM the peak of that."""
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     return next(1024 * int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
+
+
+if __name__ == "__main__":
+    argparse.ArgumentParser(prog="python -m bench.xla_memory", description=__doc__).parse_args()
+    main()
