@@ -94,27 +94,19 @@ def prepare_quick(folder: Path) -> None:
 
 def numerics(study) -> dict:
     """A file as the numerics stage writes it, which needs an engine."""
-    sizes = {policy: {"weights_bytes": 2**20, "saved_bytes": 2**21} for policy in POLICIES}
+    sizes = {policy: {"weights_bytes": 2**20} for policy in POLICIES}
     model = {
-        "num_parameters": 5,
         "sizes": sizes,
         "num_matrix_layers": 3,
         "narrow_layers": {"8": {"d": [3, 5]}, "128": {}},
     }
     gradients = {
-        "num_gradients": 10,
-        "zero_share": 0.0,
         "exponents": [-30, -20, -10],
         "counts": [1, 6, 3],
         "loss_scale": 32768.0,
         "flushed_share": 0.1,
         "flushed_share_scaled": 0.0,
         "overflow_share_scaled": 0.0,
-        "steps": [
-            {"of": of, "num_steps_before": step, "flushed_share": 0.1, "flushed_share_scaled": 0.0}
-            | {"overflow_share_scaled": 0.002 if (of, step) == ("weights", 0) else 0.0}
-            for of, step in (("activations", 10), ("weights", 0), ("weights", 10))
-        ],
     }
     trial = TRIALS[2]._asdict() | {"accuracies": [0.9, 0.8], "float32_accuracies": [0.9, 0.9]}
     return {

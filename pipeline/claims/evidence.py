@@ -103,47 +103,34 @@ def read_compiled_evidence(root: Path) -> tuple[list[CompiledTarget], dict[str, 
     return [target for target in made if target.sources.get(str(RECIPES)) == digest], described
 
 
-class Sizes(Untrusted):
+class FromNumerics(Untrusted, extra="ignore"):
+    """Hold a part of `numerics.json`; files of earlier studies have further keys there, which nothing reads."""
+
+
+class Sizes(FromNumerics):
     weights_bytes: Count
-    saved_bytes: Count
 
 
-class ModelFacts(Untrusted):
+class ModelFacts(FromNumerics):
     """`sizes` by policy; `narrow_layers` by the multiple their channels are not of: name and channels."""
 
-    num_parameters: Count
     sizes: dict[str, Sizes]
     num_matrix_layers: Count
     narrow_layers: dict[str, dict[str, list[int]]]
 
 
-class Fate(Untrusted):
-    """The fate of gradients in float16, scaled and not: shares of those not zero in float32."""
+class Gradients(FromNumerics):
+    """The number of activation gradients with each binary exponent, and their fate in float16, scaled and not.
 
-    flushed_share: Share
-    flushed_share_scaled: Share
-    overflow_share_scaled: Share
-
-
-class FateAt(Fate):
-    """That of all gradients of a kind at one step."""
-
-    of: Literal["activations", "weights"]
-    num_steps_before: Count
-
-
-class Gradients(Fate):
-    """That of activation gradients, and the number of them with each binary exponent.
-
-    `steps` has those of activations, and those of weights at the first step and at a later one.
+    Shares are of those that are not zero in float32.
     """
 
-    num_gradients: Count
-    zero_share: Share
     exponents: list[Annotated[int, Field(ge=-2000, le=2000)]]
     counts: list[Count]
     loss_scale: float
-    steps: list[FateAt]
+    flushed_share: Share
+    flushed_share_scaled: Share
+    overflow_share_scaled: Share
 
     @model_validator(mode="after")
     def _a_count_for_each_exponent(self) -> "Gradients":

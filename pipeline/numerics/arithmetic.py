@@ -3,10 +3,8 @@
 NumPy's arithmetic alone is timed.
 """
 
-import tempfile
 import timeit
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import keras
@@ -181,28 +179,21 @@ def build_models(benchmark: Benchmark, data: Dataset) -> dict[str, keras.Model]:
 
 
 def model_facts(models: Mapping[str, keras.Model]) -> dict[str, Any]:
-    """Return the bytes of a model's weights under each policy, in memory and saved, and its layers of unfit width.
+    """Return the bytes of a model's weights in memory under each policy, and its layers of unfit width.
 
     Matrix units work on blocks: `narrow_layers` names, for GPUs (8) and TPUs (128), the dense and convolution layers
     with a number of input or output channels that is not a multiple.
     """
-    sizes = {}
-    for policy, model in models.items():
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, "model.weights.h5")
-            model.save_weights(path)
-            saved = path.stat().st_size
-        sizes[policy] = {
-            "weights_bytes": sum(weight.nbytes for weight in model.get_weights()),
-            "saved_bytes": saved,
-        }
+    sizes = {
+        policy: {"weights_bytes": sum(weight.nbytes for weight in model.get_weights())}
+        for policy, model in models.items()
+    }
     shapes = {
         layer.name: tuple(layer.kernel.shape[-2:])
-        for layer in _layers(model)
+        for layer in _layers(models["float32"])
         if isinstance(layer, keras.layers.Dense | keras.layers.Conv2D)
     }
     return {
-        "num_parameters": model.count_params(),
         "sizes": sizes,
         "num_matrix_layers": len(shapes),
         "narrow_layers": {

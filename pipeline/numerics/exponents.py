@@ -5,7 +5,7 @@ activation gradients, with the part that float16 flushes to zero, without and wi
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import keras
@@ -25,72 +25,27 @@ NUM_STEPS_BEFORE = 10  # so that it is not the first step of all
 def gradient_exponents(benchmark: Benchmark, data: Dataset, loss_scale: float, seed: int = 0) -> dict[str, Any]:
     """Return the activation gradients of one float32 step on real data, at the baseline's batch size, by exponent.
 
-    `counts` has the number of gradients with exponent ⌊log₂|g|⌋ at each of `exponents`; exponents
-    outside are counted at the ends. Shares are of the gradients that are not zero in float32. `steps` has the shares
-    of the activations, and beside them those of the weights' gradients at the first step and after `NUM_STEPS_BEFORE`;
-    `forward_flushed_share` is that of the activations themselves.
+    `counts` has the number of gradients with exponent ⌊log₂|g|⌋ at each of `exponents`; exponents outside are counted
+    at the ends. Of the gradients that are not zero in float32, shares tell how many float16 makes zero, unscaled and
+    scaled, or infinite. `forward_flushed_share` is that of the activations themselves.
     """
     model = build_for_steps(benchmark, data, "float32", seed)
     batches = ShuffledBatches(data.train, benchmark.batch_size, seed)
-    states = {0: model.get_weights()}
     take_steps(model, batches, NUM_STEPS_BEFORE)
     sizes, forward = gradient_sizes(model, *batches[0]), forward_sizes(model, batches[0][0])
-    states[NUM_STEPS_BEFORE] = model.get_weights()
-    of_weights = weight_gradient_sizes(model, states, *batches[0]).items()
-    gradients = [("activations", NUM_STEPS_BEFORE, sizes), *(("weights", step, found) for step, found in of_weights)]
-    nonzero = sizes[sizes > 0]
-    exponents = np.clip(np.floor(np.log2(nonzero)).astype(int), LOWEST, HIGHEST)
-    return {
-        "num_gradients": len(sizes),
-        "zero_share": float((sizes == 0).mean()),
-        "exponents": list(range(LOWEST, HIGHEST + 1)),
-        "counts": np.bincount(exponents - LOWEST, minlength=HIGHEST - LOWEST + 1).tolist(),
-        "loss_scale": loss_scale,
-        **_shares(sizes, loss_scale),
-        "forward_flushed_share": flushed_share(forward[forward > 0]),
-        "steps": [{"of": of, "num_steps_before": step, **_shares(found, loss_scale)} for of, step, found in gradients],
-    }
-
-
-def _shares(sizes: np.ndarray, loss_scale: float) -> dict[str, float]:
-    """Return the shares that float16 makes zero, unscaled and scaled, or infinite, of sizes that are not zero."""
     nonzero = sizes[sizes > 0]
     with np.errstate(over="ignore"):
         scaled = nonzero * np.float32(loss_scale)
+    exponents = np.clip(np.floor(np.log2(nonzero)).astype(int), LOWEST, HIGHEST)
     return {
+        "exponents": list(range(LOWEST, HIGHEST + 1)),
+        "counts": np.bincount(exponents - LOWEST, minlength=HIGHEST - LOWEST + 1).tolist(),
+        "loss_scale": loss_scale,
         "flushed_share": flushed_share(nonzero),
         "flushed_share_scaled": flushed_share(scaled),
         "overflow_share_scaled": float(np.isinf(_to_float16(scaled)).mean()),
+        "forward_flushed_share": flushed_share(forward[forward > 0]),
     }
-
-
-class _Recorded(keras.optimizers.Optimizer):
-    """Leave every weight as it is, and keep its gradient."""
-
-    def __init__(self) -> None:
-        super().__init__(learning_rate=0.0, name="recorded")
-
-    def build(self, variables: Sequence[Any]) -> None:
-        super().build(variables)
-        self.gradients = [self.add_variable_from_reference(variable, name="gradient") for variable in variables]
-
-    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
-        self.assign(self.gradients[self._get_variable_index(variable)], gradient)
-
-
-def weight_gradient_sizes(
-    model: keras.Model, states: Mapping[int, list[np.ndarray]], images: np.ndarray, labels: np.ndarray
-) -> dict[int, np.ndarray]:
-    """Return the absolute gradients of the mean loss with respect to every weight, joined, at each of these weights."""
-    recorder = _Recorded()
-    model.compile(recorder, "sparse_categorical_crossentropy", jit_compile=engine.COMPILES_SHAPES)
-    recorder.build(model.trainable_variables)
-    found = {}
-    for name, weights in states.items():
-        model.set_weights(weights)
-        model.train_on_batch(images, labels)
-        found[name] = _sizes(keras.ops.convert_to_numpy(gradient.value) for gradient in recorder.gradients)
-    return found
 
 
 def forward_sizes(model: keras.Model, images: np.ndarray) -> np.ndarray:

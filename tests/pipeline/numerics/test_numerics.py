@@ -88,10 +88,7 @@ def test_the_engine_adds_products_up_in_one_of_the_two_types():
 
 def test_parameters_are_counted_as_a_model_has_them(data):
     recipe = RECIPE.with_dense_model(64).model_copy(update={"image_size": 28})
-    assert (
-        arithmetic.dense_parameters(64)
-        == arithmetic.model_facts(arithmetic.build_models(recipe, data))["num_parameters"]
-    )
+    assert arithmetic.dense_parameters(64) == experiments.build(recipe, data, "float32").count_params()
     facts = arithmetic.range_facts()
     assert facts["parameters_of_twice_the_units.64"] == 2.15
     assert facts["parameters_of_twice_the_units.4096"] == 3.67
@@ -138,18 +135,6 @@ def test_first_steps_are_skipped_where_gradients_overflow(data, monkeypatch):
     assert first == again > 0  # the second time from the same start
 
 
-def test_weight_gradients_by_hand():
-    """One layer of zeros: d loss / d kernel = inputs · (probability − one-hot) / batch size."""
-    inputs = keras.Input((3,))
-    layer = keras.layers.Dense(2, use_bias=False, kernel_initializer="zeros", activation="softmax")
-    model = keras.Model(inputs, layer(inputs))
-    states = {0: model.get_weights(), 10: [np.zeros((3, 2), np.float32)]}
-    found = exponents.weight_gradient_sizes(model, states, np.ones((4, 3), np.float32), np.array([0, 1, 1, 1]))
-    np.testing.assert_allclose(found[0], [0.25] * 6, atol=1e-6)  # (0.5 − 1.5) / 4
-    np.testing.assert_allclose(found[10], found[0])
-    assert not model.get_weights()[0].any()  # it trains nothing
-
-
 def test_the_loss_scale_over_a_growth_period_and_an_overflow():
     assert arithmetic.loss_scale_facts() == {
         "loss_scale.start": 32768.0,
@@ -175,11 +160,9 @@ def test_sizes_and_widths(data):
     """64 pixels → 16 → 16 → 10: only the last layer's ten outputs are no multiple of 8."""
     facts = arithmetic.model_facts(arithmetic.build_models(RECIPE, data))
     count = 64 * 16 + 16 + 16 * 16 + 16 + 16 * 10 + 10
-    assert facts["num_parameters"] == count
     for policy in POLICIES:
         width = 2 if policy in ("float16", "bfloat16") else 4
         assert facts["sizes"][policy]["weights_bytes"] == width * count
-        assert facts["sizes"][policy]["saved_bytes"] > width * count
     assert list(facts["narrow_layers"]["8"].values()) == [[16, 10]]
     assert len(facts["narrow_layers"]["128"]) == facts["num_matrix_layers"] == 3
 
@@ -209,14 +192,11 @@ def test_what_float16_flushes():
 
 def test_the_histogram_of_a_real_step(data):
     found = exponents.gradient_exponents(RECIPE, data, loss_scale=2.0**15)
-    nonzero = round(found["num_gradients"] * (1 - found["zero_share"]))
-    assert sum(found["counts"]) == nonzero > 0
+    assert 0 < sum(found["counts"]) <= RECIPE.batch_size * (64 + 16 + 16 + 10)  # outputs of all layers but the last
     assert len(found["counts"]) == len(found["exponents"])
     assert 0 <= found["flushed_share_scaled"] <= found["flushed_share"] <= 1
     again = exponents.gradient_exponents(RECIPE, data, loss_scale=2.0**15)
     assert again == found
-    assert [(step["of"], step["num_steps_before"]) for step in found["steps"]] == [
-        ("activations", 10), ("weights", 0), ("weights", 10)]  # fmt: skip
     assert 0 <= found["forward_flushed_share"] <= 1
 
 
