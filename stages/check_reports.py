@@ -1,4 +1,4 @@
-"""Verify every published study: its files and crate, its claims, and each number and verdict from its records."""
+"""Verify every published study: its files, its claims, and each number and verdict from its records."""
 
 import argparse
 from pathlib import Path
@@ -21,7 +21,7 @@ def main(arguments: argparse.Namespace) -> None:
             fault = f"it can't be checked ({type(error).__name__}: {excerpt(error)})"
             refused.append(f"{folder.name!a} is refused: {error if isinstance(error, InputError) else fault}")
             continue
-        print(f"{folder.name}: the crate is valid; {checked.num_runs} runs give every number")
+        print(f"{folder.name}: {checked.num_runs} runs give every number, and the crate describes them")
         for name in checked.not_ours:
             print(f"  {name} (NOT as this project has it)")
         if checked.own_claims:

@@ -30,7 +30,7 @@ def write_published(folder: Path, campaign: str, finished_at: str, seconds: floa
     verdict |= {"is_finding": False, "threshold": "at 2×", "evidence": "measured", "would_change": None}
     ours = verdict | {"id": "b", "is_finding": True, "verdict": "not found"}  # which is counted apart
     write_verdicts(folder, [verdict, ours])
-    status = {"exit_code": 0, "advice": {"wide": "Stay <b>calm</b>."}, "headlines": {}, "verdicts": {}, "runs": {}}
+    status = {"exit_code": 0, "advice": {"wide": "Stay <b>calm</b>."}, "verdicts": {}, "runs": {}}
     status |= {"device": "CPU & co", "finished_at": finished_at, "report": "results/report.html"}
     (folder / "status.json").write_text(json.dumps(status))
     (folder / "report.html").write_text("<h1>report</h1>")

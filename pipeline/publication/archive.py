@@ -15,7 +15,7 @@ from pipeline.study.schema import Study, load_study
 
 GET_IT_AGAIN = Remedy(*["Get it again from whoever published it."] * 2)
 MANIFEST = "manifest-sha256.txt"
-NOT_READ = ("ro-crate-metadata.json", "dvc.lock")
+METADATA = "ro-crate-metadata.json"
 OF_THE_PROJECT = ("dvc.yaml", "CITATION.cff", "codemeta.json", "LICENSE")
 MEASURED = ("results/numerics.json", "results/ceilings.json", "results/step_profile.csv")
 # Recomputed from the records by whoever checks the archive: the numbers, and what judges and templates make of them.
@@ -53,7 +53,7 @@ def own_code(root: Path, study: Study) -> dict[str, Path]:
     Each file or folder that the study names has a folder of its own there, numbered in the order of `params.yaml`. An
     archive that was unpacked has them there.
     """
-    if (root / MANIFEST).is_file():
+    if (root / METADATA).is_file():
         return {str(path.relative_to(root)): path for path in (root / "code").rglob("*") if path.is_file()}
     return {
         f"code/{index}/{path.relative_to((root / source).parent).as_posix()}": path
@@ -91,7 +91,7 @@ def unpack(archive: Path, folder: Path) -> dict[str, bytes]:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "params.yaml").write_bytes(contents["params.yaml"])
     study = load_study(folder / "params.yaml")
-    known = {*NOT_READ, *OF_THE_PROJECT, *names_of_study(study)}
+    known = {METADATA, *OF_THE_PROJECT, *names_of_study(study)}
     code = tuple(f"code/{index}/" for index, _ in enumerate(_own_sources(study)))
     for name in contents:
         is_code = name.startswith(code) and name == os.path.normpath(name)

@@ -1,9 +1,5 @@
-"""Verify a published study that a stranger may have sent: its files, its crate, its claims, and every number."""
+"""Verify a published study that a stranger may have sent: its files, its claims, its description, and every number."""
 
-import json
-import os
-import re
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,12 +10,8 @@ from pipeline.errors import InputError
 from pipeline.files.untrusted import excerpt
 from pipeline.publication.archive import COMPILED_FOR, unpack
 from pipeline.publication.published import FILES, check_size, read_published
-from pipeline.publication.publishing import PROFILE, RO_CRATE
 from pipeline.publication.recomputing import not_of_project, recompute
 from pipeline.report.rendering import PROJECT
-
-VALIDATORS = PROJECT / ".validators"
-_CHECK = re.compile(r"\[ ((?:process-run-crate-0\.5|ro-crate-1\.1)_[0-9]+\.[0-9]+) \] *(.*?):? *\n")
 
 
 class Checked(NamedTuple):
@@ -37,8 +29,8 @@ def check_report(folder: Path) -> Checked:
     """Verify the published study in `folder`. Nothing of it is run.
 
     Raises:
-        InputError: a file is missing, too many, damaged or another than its archive's; the crate is not valid; or the
-            study does not follow from its records and this project's claims.
+        InputError: a file is missing, too many, damaged or another than its archive's; or the study and
+            its description do not follow from its records and this project's claims.
     """
     read_published(folder)
     if odd := sorted(path.name for path in folder.iterdir() if path.name not in FILES):
@@ -47,10 +39,8 @@ def check_report(folder: Path) -> Checked:
     archive = folder / "crate.zip"
     with tempfile.TemporaryDirectory() as name:
         root = Path(name, "study")
-        unpack(archive, root)  # before any other program sees what is in it
+        unpack(archive, root)
         own_claims, not_ours = check_project_files(root), not_of_project(root)
-        if faults := crate_faults(root):
-            raise InputError(f"{archive} is no valid crate:\n" + "\n".join(f"  {fault}" for fault in faults))
     found = recompute(archive)
     found.check(f"{archive}: its records give other results than were published.")
     return Checked(found.num_runs, not_ours, own_claims)
@@ -91,49 +81,3 @@ def _entries(claims: Claims) -> dict[str, Any]:
 
 def _content(path: Path) -> bytes | None:
     return path.read_bytes() if path.is_file() else None
-
-
-def crate_command(crate: Path) -> list[str]:
-    """Return the command that judges the `crate`, a folder. Its end with 0 says that the crate is valid.
-
-    rocrate-validator judges without a network, against what is required and what is recommended.
-    """
-    program = VALIDATORS / "tools" / "bin" / "rocrate-validator"
-    if not program.is_file():
-        raise InputError(f"{program} is missing. Install it with: make validators")
-    options = "--offline --no-paging --verbose --profile-identifier process-run-crate-0.5"
-    cache = ["--requirement-severity", "recommended", "--cache-path", str(VALIDATORS / "contexts")]
-    return [str(program), "-y", "--disable-color", "validate", *options.split(), *cache, str(crate.resolve())]
-
-
-def crate_faults(crate: Path, max_seconds: float = 600) -> list[str]:
-    """Say in words what is wrong with the crate in a folder that `unpack` has filled; often nothing.
-
-    The validator passes profiles that it does not know, so the URIs of the profiles are compared here.
-
-    Raises:
-        InputError: there is no validator.
-    """
-    command = crate_command(crate)
-    try:
-        graph = json.loads((crate / "ro-crate-metadata.json").read_bytes())["@graph"]
-        named = {entity["@id"]: entity.get("conformsTo") for entity in graph}
-    except (OSError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
-        return [f"ro-crate-metadata.json is missing or damaged ({excerpt(error)})"]
-    faults = [
-        f"{name} must conform to {uri}. Received: {excerpt(named.get(name))}"
-        for name, uri in (("ro-crate-metadata.json", RO_CRATE), ("./", PROFILE))
-        if named.get(name) != {"@id": uri}
-    ]
-    # Its terminal would cut names into two lines.
-    environment = {"PATH": os.environ.get("PATH", ""), "HOME": os.environ.get("HOME", ""), "COLUMNS": "250"}
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=False, env=environment, timeout=max_seconds
-        )
-    except subprocess.TimeoutExpired:
-        return [*faults, f"rocrate-validator came to no end in {max_seconds:g} seconds"]
-    if done.returncode:
-        found = sorted({f"{check} {what}" for check, what in _CHECK.findall(done.stdout)})
-        faults += found or [excerpt(done.stdout[-300:] + done.stderr[-300:], 600)]
-    return faults

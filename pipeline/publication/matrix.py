@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 from pipeline.claims.claim import ANSWERS, Assessment, NotTestableError
@@ -199,16 +198,3 @@ def by_source(rows: Sequence[ClaimRow], claims: Claims) -> dict[str, list[ClaimR
         title = claims.sources[row.source].title if row.source in claims.sources else row.source
         found.setdefault(title, []).append(row)
     return {title: of_source for title, of_source in found.items() if of_source}
-
-
-def changes(row: ClaimRow) -> list[str]:
-    """Say in words where a verdict changed from one campaign to the next of the same profile and device."""
-    series: dict[tuple[str, str], list[tuple[Column, Cell]]] = {}
-    for column, cell in reversed(row.studies):
-        series.setdefault((column.device, column.about), []).append((column, cell))
-    return [
-        f"{device}, {about}: {before.verdict} on {first.date}, {after.verdict} on {second.date}"
-        for (device, about), points in series.items()
-        for (first, before), (second, after) in pairwise(points)
-        if before.verdict != after.verdict
-    ]

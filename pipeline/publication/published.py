@@ -19,7 +19,7 @@ from pipeline.study.schema import Study, load_study
 # What a folder of a published study holds; the archive has everything else.
 FILES = ("report.html", "crate.zip", "params.yaml", "comparison.json", "verdicts.json", "status.json")
 CLAIM_PAGES, COMPILED_PAGES = "claims", "compiled"
-PAGES = ("index.html", "history.html", "feed.xml", "badge.svg")
+PAGES = ("index.html", "feed.xml", "badge.svg")
 MAX_REPORT_BYTES = 3 * 10**6  # which opens within two seconds; a study of the profile `paper` has 1.1 MB
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 

@@ -4,10 +4,10 @@ The description is an RO-Crate 1.1 of the Process Run profile 0.5.
 """
 
 import hashlib
+import json
 import re
-import shutil
-import tempfile
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from pipeline.files import yaml_files
 from pipeline.files.writing import whole
 from pipeline.publication.archive import (
     MANIFEST,
+    METADATA,
     RECOMPUTED,
     manifest,
     names_of_project,
@@ -27,7 +28,6 @@ from pipeline.publication.archive import (
 from pipeline.report.rendering import PROJECT
 from pipeline.report.results import Results, ended_at
 
-RO_CRATE = "https://w3id.org/ro/crate/1.1"
 PROFILE = "https://w3id.org/ro/wfrun/process/0.5"
 LICENSE = "https://spdx.org/licenses/Apache-2.0"
 _SOFTWARE_HERITAGE = "https://archive.softwareheritage.org"
@@ -47,14 +47,8 @@ def publish(results: Results, root: Path, archive: Path) -> Path:
     files = {name: root / name for name in names_of_study(results.study) if (root / name).is_file()}
     files |= own_code(root, results.study)
     files |= {name: PROJECT / name for name in names_of_project(PROJECT)}
-    with tempfile.TemporaryDirectory() as temporary:
-        folder, described = Path(temporary, "crate"), Path(temporary, "described")
-        for target, source in files.items():
-            (folder / target).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, folder / target)
-        _describe(results, folder).write(described)
-        paths = sorted(path for path in described.rglob("*") if path.is_file())
-        contents = {path.relative_to(described).as_posix(): path.read_bytes() for path in paths}
+    contents = {name: path.read_bytes() for name, path in sorted(files.items())}
+    contents[METADATA] = describe(results, contents, PROJECT).encode()
     contents[MANIFEST] = manifest(contents).encode()
     with whole(archive) as partial, zipfile.ZipFile(partial, "w") as file:
         for name, content in contents.items():
@@ -62,8 +56,13 @@ def publish(results: Results, root: Path, archive: Path) -> Path:
     return archive
 
 
-def _describe(results: Results, folder: Path) -> ROCrate:
-    """Describe the files in `folder`: what they are, and the action that made the results from the others."""
+def describe(results: Results, names: Iterable[str], folder: Path) -> str:
+    """Return the text of `ro-crate-metadata.json`: the files, and the action that made the results from the others.
+
+    Args:
+        names: of the files in the archive, but for this one and the manifest.
+        folder: it holds the citation and the pipeline that the archive has.
+    """
     citation = yaml_files.load(folder / "CITATION.cff")
     author = citation["authors"][0]
     finished = ended_at(results)
@@ -85,11 +84,10 @@ def _describe(results: Results, folder: Path) -> ROCrate:
     root["conformsTo"], root["author"], root["publisher"] = profile, developers, developers
     files = [
         crate.add_file(
-            folder / path,
-            str(path),
-            properties={"name": path.name, "encodingFormat": _MEDIA_TYPES.get(path.suffix, "text/plain")},
+            dest_path=name,
+            properties={"name": Path(name).name, "encodingFormat": _MEDIA_TYPES.get(Path(name).suffix, "text/plain")},
         )
-        for path in sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+        for name in sorted(names)
     ]
     version = str(results.environments[0]["git_commit"] or citation["version"])
     software = entity(
@@ -117,7 +115,7 @@ def _describe(results: Results, folder: Path) -> ROCrate:
         },
     )
     root["mentions"] = action
-    return crate
+    return json.dumps(crate.metadata.generate(), indent=4, sort_keys=True, ensure_ascii=False)
 
 
 def _data(results: Results) -> str:

@@ -16,7 +16,8 @@ from pipeline.comparison.comparing import compare_runs
 from pipeline.comparison.sittings import SITTINGS
 from pipeline.errors import InputError
 from pipeline.files.untrusted import excerpt
-from pipeline.publication.archive import COMPILED_FOR, MEASURED, RECOMPUTED, names_of_project, unpack
+from pipeline.publication.archive import COMPILED_FOR, MEASURED, METADATA, RECOMPUTED, names_of_project, unpack
+from pipeline.publication.publishing import describe
 from pipeline.report.rendering import PROJECT, execute, render
 from pipeline.report.results import load_results
 from pipeline.report.status import status, status_text
@@ -55,7 +56,8 @@ def recompute(archive: Path) -> Recomputation:
             published = unpack(archive, root)
             made = remake(root)
             made["results/report.html"] = render(execute(root))
-            num_runs = len(load_results(root).study.runs())
+            results = load_results(root)
+            made[METADATA] = describe(results, published.keys() - {METADATA}, root)
         except InputError as error:
             words = str(error).replace(f"{root}/", "")
             raise InputError(words if str(archive) in words else _does_not(archive, words)) from None
@@ -63,10 +65,10 @@ def recompute(archive: Path) -> Recomputation:
             raise InputError(_does_not(archive, excerpt(f"{error.ename}: {error.evalue}"))) from None
         except _SURPRISES as error:
             raise InputError(_does_not(archive, excerpt(f"{type(error).__name__}: {error}"))) from None
-        found = {file: first_difference(published.get(file), made[file]) for file in RECOMPUTED}
+        found = {file: first_difference(published.get(file), made[file]) for file in (*RECOMPUTED, METADATA)}
         return Recomputation(
             html=made["results/report.html"],
-            num_runs=num_runs,
+            num_runs=len(results.study.runs()),
             same=[file for file, what in found.items() if what is None],
             taken=_taken(root),
             differing={file: what for file, what in found.items() if what is not None},

@@ -1,27 +1,20 @@
-"""Turn published studies into a static site: the matrix of claims, a page for each, history, a feed and a badge."""
+"""Turn published studies into a static site: the matrix of claims, a page for each, a feed and a badge."""
 
-import hashlib
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from pipeline.claims.schema import Claims
-from pipeline.comparison.schema import Pair
 from pipeline.compiled.answers import PRECISION_WORDS
 from pipeline.errors import InputError
 from pipeline.files.writing import partial_of, whole
-from pipeline.publication.matrix import Column, by_source, changes, column_of, rows_of
+from pipeline.publication.matrix import Column, by_source, column_of, rows_of
 from pipeline.publication.published import CLAIM_PAGES, COMPILED_PAGES, FILES, PAGES, Published
-from pipeline.report import figures
 from pipeline.report.answers import answers
 from pipeline.report.claim_rows import FOUND, VERDICTS, in_order
 from pipeline.report.templates import TEMPLATES, template_environment
-from pipeline.report.words import benchmark_name, describe_variant
-from pipeline.statistics.intervals import Ratio
 
-_Interval = tuple[float | None, float | None, float | None]
-_Point = tuple[Published, Pair, Ratio]
 FOLDERS = (TEMPLATES / "site", TEMPLATES / "template", TEMPLATES)
 
 
@@ -68,9 +61,9 @@ def build_site(
 
         partial.mkdir()
         for name in PAGES:
-            write(name, f"{name}.j2", histories=histories(studies), longest=longest)
+            write(name, f"{name}.j2", longest=longest)
         for row in rows:
-            write(f"{CLAIM_PAGES}/{row.claim}.html", "claim.html.j2", row=row, changes=changes(row))
+            write(f"{CLAIM_PAGES}/{row.claim}.html", "claim.html.j2", row=row)
         for column in compiled:
             if made := column.made:
                 write(column.href, "target.html.j2", column=column, made=made, precision_words=PRECISION_WORDS)
@@ -80,45 +73,3 @@ def build_site(
             (partial / study.name).mkdir()
             for name in FILES:  # and nothing else that a stranger's folder holds or links to
                 shutil.copyfile(study.folder / name, partial / study.name / name, follow_symlinks=False)
-
-
-def histories(studies: Sequence[Published]) -> list[dict[str, Any]]:
-    """Return speedup, accuracy difference and epoch time by campaign, for each pair.
-
-    Studies of different profiles or devices are series of their own: their numbers do not compare. `studies` stand
-    latest first.
-    """
-    series: dict[tuple[str, str, str, str, str], list[_Point]] = {}
-    for study in reversed(studies):
-        for pair in study.comparison.pairs:
-            key = (study.study.profile, study.status.device, pair.benchmark, pair.candidate, pair.baseline)
-            epoch = study.comparison.variant(pair.benchmark, pair.candidate).epoch_seconds
-            series.setdefault(key, []).append((study, pair, epoch))
-    return [_history(*key, points) for key, points in series.items()]
-
-
-def _history(
-    profile: str, device: str, benchmark: str, candidate: str, baseline: str, points: Sequence[_Point]
-) -> dict[str, Any]:
-    """Name the pair, and draw each quantity by campaign, over the band that the first campaign gives."""
-    identifier = "-".join((profile, hashlib.sha256(device.encode()).hexdigest()[:8], benchmark, candidate, baseline))
-    study = points[-1][0].study
-    ours, theirs = (describe_variant(study.variants[name]) for name in (candidate, baseline))
-    title = f"{benchmark_name(study, benchmark)}: {ours} against {theirs}"
-    _, pairs, epochs = zip(*points, strict=True)
-    differences = [(each.mean, each.low95, each.high95) for each in (pair.accuracy_difference_pp for pair in pairs)]
-    margin = pairs[0].equivalence.margin_pp
-    charts = [
-        figures.by_campaign(f"{identifier}-{name}", what, title, unit, intervals, band)
-        for name, what, unit, intervals, band in (
-            ("speedup", "Speedup", "times the speed of the baseline", *_ratios([pair.speedup for pair in pairs])),
-            ("accuracy", "Accuracy difference", "percentage points", differences, (-margin, margin)),
-            ("epoch", "Epoch time", "seconds", *_ratios(epochs)),
-        )
-    ]
-    return {"title": title, "where": f"profile {profile} on {device}", "points": points, "charts": charts}
-
-
-def _ratios(found: Sequence[Ratio]) -> tuple[list[_Interval], tuple[float | None, float | None]]:
-    """Return the intervals, and where the first study has one more fall."""
-    return [(each.ratio, each.low, each.high) for each in found], (found[0].new_low, found[0].new_high)

@@ -83,12 +83,6 @@ class AnswerRow(NamedTuple):
         bound = f"; {describe_speedup(self.pair)}" if is_bound else ""
         return (bound + failed_runs(self.pair) + describe_kernels(self.pair)).removeprefix("; ")
 
-    def __str__(self) -> str:
-        seconds = self.found.turn_epoch_seconds
-        epoch = f"an epoch of {digits(seconds)} s, " if seconds else ""
-        told = f"{self.words}: speed {self.speed}, {epoch}test accuracy {self.difference}"
-        return f"{told} ({self.note})" if self.note else told
-
 
 def is_of_itself(pair: Pair) -> bool:
     """Return whether one process is measured for both variants: the ratio of a thing to itself says nothing."""

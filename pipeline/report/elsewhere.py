@@ -1,15 +1,11 @@
-"""Arrange what was compiled for hardware that is not here: a row a target, and a chart of it."""
+"""Arrange what was compiled for hardware that is not here: a row a target."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from matplotlib.axes import Axes
-
 from pipeline.compiled.answers import memory_ratio, multiplied_in
 from pipeline.compiled.schema import CheckedStep, CompiledProgram, CompiledTarget
 from pipeline.numbers import UNKNOWN, listed, mebibytes, span
-from pipeline.report.drawing import INK, POLICY_COLOURS, draw_svg
-from pipeline.report.figures import name_rows, text_alternative
 
 # The sources' own recipes, which are compiled whatever a study trains.
 NAMES = {
@@ -21,7 +17,7 @@ NAMES = {
 def hardware_elsewhere(
     compiled: Sequence[CompiledTarget], checked: Sequence[CheckedStep] = ()
 ) -> dict[str, Any] | None:
-    """Return the table and the chart of the section; None where nothing was compiled."""
+    """Return the table of the section; None where nothing was compiled."""
     if not compiled:
         return None
     sizes: dict[str, int] = {}
@@ -33,7 +29,6 @@ def hardware_elsewhere(
     return {
         "benchmarks": [(NAMES.get(name, name), size) for name, size in sizes.items()],
         "rows": rows,
-        "chart": _chart(rows, [NAMES.get(name, name) for name in sizes]),
         "in_8_bits": describe_8_bits(compiled),
         "checked": describe_check(checked),
         "versions": {key: value for made in compiled for key, value in made.versions.items()},
@@ -83,9 +78,11 @@ def _cell(made: CompiledTarget, benchmark: str, batch_size: int) -> dict[str, An
     """Return what the compiler says of a benchmark in float32 and in 16 bits, at B and at 2B."""
     both = ("float32", "mixed_bfloat16" if made.kind == "tpu" else "mixed_float16")
     program = made.find(benchmark, both[1], batch_size)
+    told = [_mebibytes(made, made.find(benchmark, each, n * batch_size)) for n in (1, 2) for each in both]
+    ratio = memory_ratio(made, benchmark, both[1], batch_size)
+    told[1] += "" if ratio is None else f" ({ratio:.2f}×)"
     return {
-        "mebibytes": [_mebibytes(made, made.find(benchmark, each, n * batch_size)) for n in (1, 2) for each in both],
-        "ratio": memory_ratio(made, benchmark, both[1], batch_size),
+        "mebibytes": told,
         "in_16_bits": multiplied_in(program, 16) if program and program.memory else None,
     }
 
@@ -96,26 +93,3 @@ def _mebibytes(made: CompiledTarget, program: CompiledProgram | None) -> str:
     if program.memory is None:
         return "does not fit" if made.fits(program) is False else "refused"
     return mebibytes(program.memory.total) + ("" if made.fits(program) else ", does not fit")
-
-
-def _chart(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> str:
-    """Draw a row a target: the memory of a step in 16 bits over that in float32, a dot a benchmark."""
-
-    def draw(axes: Axes) -> None:
-        axes.axvline(1.0, color=INK, linewidth=1)
-        for index, (name, colour) in enumerate(zip(names, POLICY_COLOURS.values(), strict=False)):
-            ratios = [row["cells"][index]["ratio"] for row in rows]
-            known = [(ratio, place) for place, ratio in enumerate(ratios) if ratio is not None]
-            axes.plot(*zip(*known, strict=True), "os"[index % 2], color=colour, label=name)
-        name_rows(axes, [row["target"] for row in rows])
-        axes.set(title="Memory of a step in 16 bits", xlabel="times that in float32", xlim=(0, None))
-        axes.figure.legend(loc="outside lower left")
-
-    found = []
-    for row in rows:
-        ratios = [cell["ratio"] for cell in row["cells"]]
-        found.append(row["target"] + " " + ", ".join("unknown" if r is None else f"{r:.2f}×" for r in ratios))
-    described = text_alternative(
-        f"Memory of a step in 16 bits over that in float32, as compiled, {' and '.join(names)}", found
-    )
-    return draw_svg("elsewhere", described, draw, 1.1 + 0.33 * len(rows))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, NullLocator
 
-from pipeline.numbers import digits, estimate, percent, rare
+from pipeline.numbers import digits, percent, rare
 from pipeline.report.answers import AnswerRow
 from pipeline.report.drawing import HEIGHT, INK, POLICY_COLOURS, draw_svg
 from pipeline.report.words import describe_multiple
@@ -124,34 +124,6 @@ def exponent_histogram(
     found = [f"{rare(share)} are zero in float16, {words}" for words, share in zeros.items()]
     described = text_alternative(f"Exponents of the activation gradients of {benchmark}", found)
     return draw_svg(f"{identifier}-gradients", described, draw)
-
-
-def by_campaign(
-    identifier: str,
-    what: str,
-    pair: str,
-    unit: str,
-    points: Sequence[tuple[float | None, float | None, float | None]],
-    band: tuple[float | None, float | None],
-) -> str:
-    """Draw a point a campaign, oldest first, each (value, low, high), over the band that the first one sets."""
-
-    def draw(axes: Axes) -> None:
-        if band[0] is not None and band[1] is not None:
-            axes.axhspan(band[0], band[1], color="#0072B2", alpha=0.14, linewidth=0)
-        for number, (value, low, high) in enumerate(points, start=1):
-            if low is not None and high is not None:
-                axes.plot([number, number], [low, high], color="#0072B2", linewidth=1.6)
-            if value is not None:
-                axes.plot(number, value, marker="o", markersize=5, color="#0072B2")
-        axes.set(xlabel="campaign", ylabel=unit, title=what)
-        axes.set_xlim(0.5, len(points) + 0.5)
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-
-    ends = [("first", points[0])] if len(points) == 1 else [("first", points[0]), ("last", points[-1])]
-    found = [f"{which} {estimate(*point, '.3g', '')}" for which, point in ends]
-    described = text_alternative(f"{what} by campaign, {unit}, {len(points)} of them, {pair}", found)
-    return draw_svg(identifier, described, draw)
 
 
 def text_alternative(what: str, found: Sequence[str]) -> str:

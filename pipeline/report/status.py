@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.comparison.comparable import device
-from pipeline.report.answers import advice, answers
+from pipeline.report.answers import advice
 from pipeline.report.claim_rows import tally
 from pipeline.report.results import Results, ended_at
 
@@ -13,14 +13,10 @@ STATUS = Path("results/status.json")
 
 
 def status(results: Results, exit_code: int = 0) -> dict[str, Any]:
-    """Advice and headlines by benchmark, counts, device, when the last run ended, and where the report is."""
-    benchmarks = list(results.study.benchmarks)
+    """Return advice by benchmark, counts, device, when the last run ended, and where the report is."""
     return {
         "exit_code": exit_code,
-        "advice": {benchmark: advice(results, benchmark) for benchmark in benchmarks},
-        "headlines": {
-            benchmark: [str(row) for row in answers(results, benchmark)[1:] if row.is_first] for benchmark in benchmarks
-        },
+        "advice": {benchmark: advice(results, benchmark) for benchmark in results.study.benchmarks},
         **tally(results),
         "device": device(results.environments[0]),
         "finished_at": ended_at(results),

@@ -55,10 +55,3 @@ function reveal() {
 addEventListener("hashchange", reveal);
 if (location.hash) reveal();
 addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((fold) => { fold.open = true; }));
-
-// A published report lies beside the others; one that was just made lies in results/.
-if (location.pathname.endsWith("/results/report.html")) {
-  for (const link of document.querySelectorAll("a[href^='../']")) {
-    link.href = `../docs/reports/${link.getAttribute("href").slice(3)}`;
-  }
-}

@@ -5,18 +5,17 @@ import os
 import shutil
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import pytest
 import yaml
+from archives import contents_of
 from conftest import REPOSITORY
 
-from pipeline.publication.archive import unpack
-from pipeline.publication.checking import VALIDATORS, crate_command, crate_faults
-from pipeline.publication.publishing import PROFILE, RO_CRATE, publish
+from pipeline.publication.publishing import PROFILE, publish
 from pipeline.report.results import load_results
 
+VALIDATORS = REPOSITORY / ".validators"
 NO_NETWORK = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")
 WORKFLOWS = sorted((REPOSITORY / ".github/workflows").glob("*.yml"))
 CONTEXT = Path(__file__).with_name("codemeta-3.0.jsonld")  # as its project publishes it, under Apache-2.0
@@ -42,52 +41,15 @@ def archive(rendered, tmp_path_factory) -> Path:
     return publish(load_results(rendered), rendered, tmp_path_factory.mktemp("validated") / "crate.zip")
 
 
-@pytest.fixture
-def crate(archive, tmp_path) -> Path:
-    with zipfile.ZipFile(archive) as file:
-        file.extractall(tmp_path / "crate")
-    return tmp_path / "crate"
-
-
-def edited(crate: Path, edit) -> Path:
-    """The crate with another description."""
-    metadata = crate / "ro-crate-metadata.json"
-    document = json.loads(metadata.read_text())
-    edit({entity["@id"]: entity for entity in document["@graph"]})
-    metadata.write_text(json.dumps(document))
-    return crate
-
-
-def test_the_crate_has_all_that_is_required_and_recommended(archive, tmp_path):
-    accepted(*crate_command(archive))
-    unpack(archive, tmp_path / "unpacked")
-    assert crate_faults(tmp_path / "unpacked") == []
-    assert crate_faults(tmp_path / "unpacked", max_seconds=0.01) == ["rocrate-validator came to no end in 0.01 seconds"]
-
-
-def test_the_uris_of_the_profiles_are_those_that_were_judged(crate):
-    """The validator accepts a profile that it does not know."""
-    graph = json.loads((crate / "ro-crate-metadata.json").read_text())["@graph"]
+def test_the_crate_has_all_that_is_required_and_recommended(archive):
+    """The validator accepts a profile that it does not know, so their addresses are compared apart."""
+    options = "--offline --no-paging --verbose --profile-identifier process-run-crate-0.5"
+    cache = ["--requirement-severity", "recommended", "--cache-path", VALIDATORS / "contexts"]
+    accepted(tool("rocrate-validator"), "-y", "--disable-color", "validate", *options.split(), *cache, archive)
+    graph = json.loads(contents_of(archive)["ro-crate-metadata.json"])["@graph"]
     found = {entity["@id"]: entity.get("conformsTo") for entity in graph}
     assert found["./"] == {"@id": PROFILE} == {"@id": "https://w3id.org/ro/wfrun/process/0.5"}
-    assert found["ro-crate-metadata.json"] == {"@id": RO_CRATE} == {"@id": "https://w3id.org/ro/crate/1.1"}
-
-
-@pytest.mark.parametrize(
-    ("edit", "fault"),
-    [
-        (lambda graph: graph["./"].pop("license"), "license"),
-        (lambda graph: graph["./"].pop("mentions"), "mentions"),
-        (lambda graph: graph["#study"].pop("description"), "Action description"),
-        (lambda graph: graph["#study"].pop("instrument"), "instrument"),
-        (lambda graph: graph["#developers"].pop("url"), "url"),
-        (lambda graph: graph["./"].update(conformsTo={"@id": f"{PROFILE[:-1]}9"}), "must conform to"),
-        (lambda graph: graph["ro-crate-metadata.json"].update(conformsTo={"@id": "x"}), "must conform to"),
-    ],
-)
-def test_what_is_missing_in_a_crate_is_named(crate, edit, fault):
-    found = crate_faults(edited(crate, edit))
-    assert any(fault in text for text in found), found
+    assert found["ro-crate-metadata.json"] == {"@id": "https://w3id.org/ro/crate/1.1"}
 
 
 def test_the_citation_is_valid(tmp_path):

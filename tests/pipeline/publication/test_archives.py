@@ -204,7 +204,7 @@ def test_every_forged_result_is_named(contents, tmp_path):
     done = recompute_by_command(tmp_path / "crate.zip", LC_ALL="C", PYTHONIOENCODING="ascii")
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
-    assert "recomputed, and as published: nothing" in done.stdout
+    assert "recomputed, and as published: ro-crate-metadata.json" in done.stdout
     assert "taken as published: what the records" in done.stdout
     assert "claims.yaml (NOT as this project has it)" in done.stdout
     for name in RECOMPUTED:

@@ -153,6 +153,7 @@ def test_the_users_own_code_is_in_the_archive(study, tmp_path):
     root = with_own_model(study, tmp_path, "../mine")
     unpack(publish(load_results(root), root, tmp_path / "crate.zip"), tmp_path / "unpacked")
     assert (tmp_path / "unpacked/code/0/mine/builder.py").read_text() == "ANSWER = 42\n"
+    (tmp_path / "mine").rename(tmp_path / "elsewhere")  # as for whoever publishes somebody's archive again
     again = publish(load_results(tmp_path / "unpacked"), tmp_path / "unpacked", tmp_path / "again.zip")
     assert contents_of(again)["code/0/mine/builder.py"] == b"ANSWER = 42\n"
 

@@ -19,7 +19,6 @@ from pipeline.publication.archive import unpack
 from pipeline.publication.matrix import Cell, Column, compiled_columns, one_verdict
 from pipeline.publication.published import FILES, read_published
 from pipeline.publication.site import build_site
-from pipeline.report import figures
 
 ATOM = "{http://www.w3.org/2005/Atom}"
 
@@ -45,12 +44,6 @@ def site(three_studies, made_once) -> Path:
     folders = [three_studies / f"study-{index}" for index in (2, 1, 3)]
     published = [read_published(folder) for folder in folders]
     return made_once("site", lambda folder: build_site(published, folder, "https://example.org/mixed/", CLAIMS))
-
-
-@pytest.fixture(autouse=True)
-def quickly(monkeypatch):
-    """Drawing takes nearly all of a site's seconds: the one of the fixture above alone has its charts."""
-    monkeypatch.setattr(figures, "by_campaign", lambda *_: "<svg />")
 
 
 def test_a_site_shows_what_would_turn_its_words(reports, tmp_path):
@@ -110,27 +103,6 @@ def test_the_matrix_has_a_row_for_each_claim_and_a_column_for_each_study(reports
     assert "reproduced measured" in cells[0][1]
     assert "not reproduced measured" in cells[1][1]
     assert "".join(rows["claims/s1-half-the-size.html"][2].itertext()) == ""  # study-3 was not asked
-
-
-def test_the_page_of_a_claim_tells_what_changed_over_campaigns_in_their_order(tmp_path):
-    """Also where they are of one day; what stayed is not told."""
-    verdicts = {"08": "reproduced", "10": "reproduced", "12": "inconclusive", "16": "not reproduced"}
-    folders = [
-        judged(
-            write_published(tmp_path / "reports" / f"at-{hour}", f"at-{hour}", f"2026-01-01T{hour}:00:00+00:00"),
-            s1_half_the_size=verdict,
-        )
-        for hour, verdict in verdicts.items()
-    ]
-    build_site([read_published(folder) for folder in folders], tmp_path / "site", "https://example.org", CLAIMS)
-    page = (tmp_path / "site/claims/s1-half-the-size.html").read_text()
-    assert re.findall("<li>(.*?)</li>", page) == [
-        "CPU &amp; co, profile small: reproduced on 2026-01-01, inconclusive on 2026-01-01",
-        "CPU &amp; co, profile small: inconclusive on 2026-01-01, not reproduced on 2026-01-01",
-    ]
-    assert "A model trained in pure float16 is half the size." in page
-    for link in re.findall(r'href="\.\./([^"#]+)', page):
-        assert (tmp_path / "site" / link).is_file()
 
 
 def judged_by(name: str, verdict: str, evidence: str = "measured", device: str = "CPU") -> tuple[Column, Cell]:
@@ -314,15 +286,6 @@ def test_the_site_says_what_was_checked(site):
     assert "python -m stages.report --from" in text
 
 
-def test_the_history_has_a_chart_for_every_pair_and_a_row_for_every_campaign(site):
-    history = (site / "history.html").read_text()
-    assert history.count("<svg ") == 3 * 4  # four pairs: speedup, accuracy, epoch time
-    assert [history.count(f">2026-0{index}</a>") for index in (1, 2, 3)] == [4, 4, 4]
-    identifiers = re.findall(r'\bid="([^"]+)"', history)
-    assert len(identifiers) == len(set(identifiers))
-    assert not re.search(r'(src|href)="(https?:)?//', history)
-
-
 def test_the_feed_is_atom(site):
     feed = ElementTree.parse(site / "feed.xml").getroot()
     assert feed.tag == f"{ATOM}feed"
@@ -337,14 +300,6 @@ def test_the_feed_is_atom(site):
 def test_the_badge_has_the_verdicts_of_the_latest(site):
     badge = ElementTree.parse(site / "badge.svg").getroot()
     assert badge.get("aria-label") == "claims: 1 reproduced"
-
-
-def test_other_devices_and_profiles_are_other_series(reports, tmp_path):
-    status = json.loads((reports[0] / "status.json").read_text())
-    (reports[0] / "status.json").write_text(json.dumps(status | {"device": "H200"}))
-    seal(reports[0])
-    build_site([read_published(folder) for folder in reports], tmp_path / "site", "https://example.org", CLAIMS)
-    assert (tmp_path / "site" / "history.html").read_text().count("<svg ") == 3 * 4 * 2
 
 
 def test_nothing_published_or_a_damaged_study_says_what_to_do(reports, tmp_path):

@@ -2,7 +2,6 @@
 
 import re
 import shutil
-from html import unescape
 from pathlib import Path
 
 import pytest
@@ -30,11 +29,10 @@ def test_the_report_shows_every_target_and_where_nothing_is_judged(rendered, tmp
         assert words in html
     h100 = read_target("h100", REPOSITORY / COMPILED_FILES)
     memory = h100.find("mnist_dense", "mixed_float16", 8192).memory
-    assert f"<td>{memory.total / 2**20:,.0f}</td>" in html
+    assert f"<td>{memory.total / 2**20:,.0f} (0." in html
     assert "8 of 8 and 248 of 250 have all operands in 16 bits" in html
-    (label,) = [unescape(label) for label in re.findall(r'<svg [^>]*?aria-label="([^"]*)"', html)]
-    assert all(f"{read_target(path.stem, path.parent).title} 0." in label for path in MADE)
-    assert "NVIDIA V100, 16 GB 0.59×, 0.51×" in label
+    v100 = html[html.index("NVIDIA V100, 16 GB") :]
+    assert re.findall(r"\((0\.\d\d)×\)", v100)[:2] == ["0.59", "0.51"]
     assert "under float8: 8 of 8 products are in 8 bits" in html
     assert "Checked where a step can run, on a CPU" in html
 
@@ -43,7 +41,6 @@ def test_a_step_that_was_refused_says_so():
     refused = program("mixed_float16", 0, memory=None, refusal={"words": "no such kernel", "for_memory": False})
     (row,) = hardware_elsewhere([made_up(program("float32", 1), refused)])["rows"]
     assert row["cells"][0]["mebibytes"][1:] == ["refused", "–", "–"]
-    assert row["cells"][0]["ratio"] is None
 
 
 def test_products_in_8_bits_are_told_with_the_memory_of_their_steps():
