@@ -191,7 +191,8 @@ def crate(rendered: Path, made_once: MakeOnce) -> Path:
 @pytest.fixture(scope="session")
 def written_out(made_once: MakeOnce) -> Path:
     """Results of the project's own study and claims, whose texts are as long as they get, without a report."""
-    from reports import prepare_quick, stage
+    from projects import stage
+    from reports import prepare_quick
 
     def make(folder: Path) -> None:
         prepare_quick(folder)

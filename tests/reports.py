@@ -2,27 +2,15 @@
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import yaml
 from conftest import REPOSITORY, changed, planned_record, small_study, write_small_run, write_speeds
+from projects import stage
 
 from pipeline.claims.schema import load_claims
 from pipeline.numerics.facts import POLICIES, TRIALS, facts_of, sample_names
 from pipeline.study.schema import load_study
-
-
-def stage(folder: Path, name: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", f"stages.{name}"],
-        cwd=folder,
-        env={"PYTHONPATH": str(REPOSITORY), "PATH": "", "HOME": str(folder)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 def prepare(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from browser.chromium import DARK, chromium, evaluate, layout
 from conftest import REPOSITORY
-from reports import stage
+from projects import stage
 
 from pipeline.compiled.schema import COMPILED_FILES
 from pipeline.report.rendering import execute, render

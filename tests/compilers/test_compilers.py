@@ -3,6 +3,7 @@
 import json
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 from conftest import REPOSITORY
@@ -15,10 +16,17 @@ PYTHON = REPOSITORY / ".compilers" / "bin" / "python"
 MAX_SECONDS = 600  # installation and all
 
 
-def compiled(*arguments: str) -> subprocess.CompletedProcess[str]:
+def python(*words: str, folder: Path = REPOSITORY) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [PYTHON, "-m", *arguments], cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=MAX_SECONDS
+        [PYTHON, *words], cwd=folder, capture_output=True, text=True, check=False, timeout=MAX_SECONDS
     )
+
+
+def advise(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Ask a compiler for advice in a folder that holds nothing but the project's code."""
+    for name in ("pipeline", "stages", "requirements", "conf"):
+        (folder / name).symlink_to(REPOSITORY / name)
+    return python("-m", "stages.advise_target", "--dataset", "mnist", *words, folder=folder)
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +35,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, CompiledTarget]:
     started = time.monotonic()
     subprocess.run(["make", ".compilers/ready"], cwd=REPOSITORY, check=True)
     folder = tmp_path_factory.mktemp("compiled")
-    done = compiled("stages.compiled", *TARGETS, "--benchmark", "mnist_dense", "--out", str(folder))
+    done = python("-m", "stages.compiled", *TARGETS, "--benchmark", "mnist_dense", "--out", str(folder))
     assert done.returncode == 0, done.stderr
     seconds = time.monotonic() - started
     assert seconds < MAX_SECONDS
@@ -60,12 +68,7 @@ def test_float8_multiplies_in_8_bits_and_saves_no_memory(made):
 
 @pytest.mark.usefixtures("made")  # which has installed the compilers
 def test_advice_for_a_target_says_what_fits(tmp_path):
-    for name in ("pipeline", "stages", "requirements", "conf"):
-        (tmp_path / name).symlink_to(REPOSITORY / name)
-    asked = ["stages.advise_target", "--target", "h100", "--model", "dense", "--dataset", "mnist", "--batch", "1024"]
-    done = subprocess.run(
-        [PYTHON, "-m", *asked], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=MAX_SECONDS
-    )
+    done = advise(tmp_path, "--target", "h100", "--model", "dense", "--batch", "1024")
     assert done.returncode == 0, done.stderr
     assert "mixed_float16 at batch 1,024 fits" in done.stdout
     assert "8 of 8 products and convolutions are in 16 bits" in done.stdout
@@ -75,17 +78,7 @@ def test_advice_for_a_target_says_what_fits(tmp_path):
 
 @pytest.mark.usefixtures("made")
 def test_a_model_that_does_not_fit_is_a_result(tmp_path):
-    for name in ("pipeline", "stages", "requirements", "conf"):
-        (tmp_path / name).symlink_to(REPOSITORY / name)
-    asked = ["--target", "v100-16gb", "--model", "dense", "--dataset", "mnist", "--batch", "1000000"]
-    done = subprocess.run(
-        [PYTHON, "-m", "stages.advise_target", *asked],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=MAX_SECONDS,
-    )
+    done = advise(tmp_path, "--target", "v100-16gb", "--model", "dense", "--batch", "1000000")
     assert done.returncode == 0, done.stderr
     assert "strict float32 at batch 1,000,000 does not fit" in done.stdout
 
@@ -111,18 +104,9 @@ def build(spec):
 
 @pytest.mark.usefixtures("made")
 def test_a_model_that_jax_cannot_trace_is_told_of_with_the_reason(tmp_path):
-    for name in ("pipeline", "stages", "requirements", "conf"):
-        (tmp_path / name).symlink_to(REPOSITORY / name)
     (tmp_path / "branching.py").write_text(BRANCHING)
-    model = ("--model", "branching:build", "--source", "branching.py", "--dataset", "mnist", "--batch", "64")
-    done = subprocess.run(
-        [PYTHON, "-m", "stages.advise_target", "--target", "h100", *model],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=MAX_SECONDS,
-    )
+    model = ("--model", "branching:build", "--source", "branching.py", "--batch", "64")
+    done = advise(tmp_path, "--target", "h100", *model)
     assert done.returncode == 2
     assert "error: NVIDIA H100, 80 GB: " in done.stderr
     assert "Exception encountered when calling Functional.call()" in done.stderr
@@ -145,7 +129,5 @@ for precision in ("float32", "mixed_float16"):
 
 @pytest.mark.usefixtures("made")
 def test_layers_have_the_same_names_whatever_was_built_before():
-    done = subprocess.run(
-        [PYTHON, "-c", BUILT_TWICE], cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=MAX_SECONDS
-    )
+    done = python("-c", BUILT_TWICE)
     assert done.stdout.splitlines() == ["dense_3", "dense_3"], done.stderr

@@ -2,11 +2,10 @@
 
 import json
 import os
-import subprocess
-import sys
 
 import yaml
-from conftest import REPOSITORY, small_study
+from conftest import small_study
+from projects import stage
 
 from pipeline.numerics.facts import TRIALS, facts_of, sample_names
 
@@ -14,9 +13,7 @@ from pipeline.numerics.facts import TRIALS, facts_of, sample_names
 def test_numerics_writes_exactly_what_claims_may_ask_for(workspace):
     study = small_study()
     (workspace / "params.yaml").write_text(yaml.safe_dump(study.model_dump(mode="json")))
-    command = [sys.executable, "-m", "stages.numerics"]
-    environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
-    done = subprocess.run(command, cwd=workspace, env=environment, capture_output=True, text=True, check=False)
+    done = stage(workspace, "numerics", **os.environ)
     assert done.returncode == 0, done.stderr
     found = json.loads((workspace / "results" / "numerics.json").read_text())
     assert set(found["facts"]) == facts_of(study.benchmarks).keys()

@@ -2,11 +2,11 @@
 
 import json
 import os
-import subprocess
 import sys
 
 import yaml
 from conftest import REPOSITORY, benchmark, small_study
+from projects import stage
 
 from pipeline.comparison.finished_runs import read_epochs, read_predictions, read_record
 from pipeline.study.schema import RunKey
@@ -47,9 +47,7 @@ def study(**recipe):
 def train_in_a_process(folder, study):
     """What is printed where `stages.train` makes the run `KEY`."""
     (folder / "params.yaml").write_text(yaml.safe_dump(study.model_dump(mode="json")))
-    command = [sys.executable, "-m", "stages.train", "--benchmark", "wide", "--variant", "float32", "--seed", "0"]
-    environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+    done = stage(folder, "train", "--benchmark", "wide", "--variant", "float32", "--seed", "0", **os.environ)
     assert done.returncode == 0, done.stderr  # in which an engine may say more
     return done.stdout
 
@@ -119,13 +117,7 @@ def test_what_does_not_fit_into_memory_stops_no_other_stage(workspace, capsys):
         os.chdir(REPOSITORY)
     assert "float32 does not fit into memory here" in capsys.readouterr().out
     (workspace / "params.yaml").write_text(yaml.safe_dump(both.model_dump(mode="json")))
-    done = subprocess.run(
-        [sys.executable, "-m", "stages.numerics"],
-        cwd=workspace,
-        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
-        capture_output=True,
-        text=True,
-    )
+    done = stage(workspace, "numerics", **os.environ)
     assert done.returncode == 0, done.stderr
     assert "wide does not fit into memory here" in done.stdout
     found = json.loads((workspace / "results" / "numerics.json").read_text())

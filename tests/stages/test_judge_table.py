@@ -5,13 +5,13 @@ import io
 import json
 import shutil
 import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 from conftest import REPOSITORY
+from projects import stage
 
 from pipeline.comparison.run_table import Question, judge, read_runs
 from pipeline.errors import InputError
@@ -40,14 +40,7 @@ def outcomes(found) -> list[str]:
 
 
 def command(path: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "stages.judge_table", str(path), "--baseline", "fp32", "--margin", "0.5", *options],
-        cwd=path.parent,
-        env={"PYTHONPATH": str(REPOSITORY), "PATH": ""},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return stage(path.parent, "judge_table", str(path), "--baseline", "fp32", "--margin", "0.5", *options)
 
 
 SAME, SHIFTED = [0.01, -0.02, 0.0, 0.02, -0.01], [0.2, 0.21, 0.19, 0.2, 0.21]

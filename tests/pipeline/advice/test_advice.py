@@ -4,10 +4,9 @@ import argparse
 import json
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
+import projects
 import pytest
 import yaml
 from conftest import REPOSITORY, write_data
@@ -131,8 +130,7 @@ def test_a_fault_that_another_process_finds_is_the_users_to_read(tmp_path):
 
 @pytest.mark.parametrize("arguments", [["--batch", "0"], ["--arguments", "[1]"]])
 def test_bad_arguments_are_refused(arguments):
-    command = [sys.executable, "-m", "stages.advise", "--model", "dense", "--dataset", "mnist", *arguments]
-    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    done = projects.stage(REPOSITORY, "advise", "--model", "dense", "--dataset", "mnist", *arguments)
     assert done.returncode == 2
     assert f"Received: {arguments[1]}" in done.stderr
 

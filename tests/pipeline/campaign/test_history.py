@@ -6,12 +6,12 @@ import json
 import math
 import shutil
 import subprocess
-import sys
 
 import numpy as np
 import pytest
 import yaml
-from conftest import REPOSITORY, benchmark, planned_record, small_study, timed, timed_blocks, write_small_run
+from conftest import benchmark, planned_record, small_study, timed, timed_blocks, write_small_run
+from projects import stage
 from scipy import stats
 
 import stages.drift
@@ -351,9 +351,7 @@ def finished(rendered, tmp_path):
 
 
 def drift(folder, module="drift", *arguments) -> subprocess.CompletedProcess[str]:
-    environment = {"PYTHONPATH": str(REPOSITORY), "PATH": "", "HOME": str(folder)}
-    command = [sys.executable, "-m", f"stages.{module}", *arguments]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    return stage(folder, module, *arguments)
 
 
 def test_the_commands_from_the_first_campaign_to_the_next(finished):

@@ -1,14 +1,13 @@
 """Sittings: what a measurement leaves in the file of them, and the interval that a study takes from there."""
 
 import math
-import os
 import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
 
 import pytest
 import yaml
 from conftest import REPOSITORY, epoch_records, planned_record, small_study, timed, write_speeds
+from projects import stage
 from studies import composed
 
 from pipeline.comparison import paired_runs
@@ -112,9 +111,7 @@ def test_the_command_enters_a_sitting_once(tmp_path):
     write_speeds(tmp_path, study, SECONDS, spread=0.02)
 
     def enter(at: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "stages.sittings", "--measured-at", at]
-        environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
-        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        return stage(tmp_path, "sittings", "--measured-at", at)
 
     assert enter("2026-01-01T12:00+00:00").returncode == 0
     again = enter("2026-01-01T13:30+01:00")

@@ -1,11 +1,9 @@
 """The planning command, and what it says of a pair."""
 
-import subprocess
-import sys
-
 import pytest
 from comparisons import comparison
 from conftest import REPOSITORY
+from projects import stage
 
 from pipeline.comparison.finished_speeds import read_circumstances
 from pipeline.errors import InputError
@@ -13,19 +11,8 @@ from pipeline.statistics.equivalence import num_seeds_needed
 from stages.plan import what_settles
 
 
-def plan(cwd) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "stages.plan"],
-        cwd=cwd,
-        env={"PYTHONPATH": str(REPOSITORY), "PATH": ""},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
 def test_every_pair_has_a_line(rendered):
-    done = plan(rendered)
+    done = stage(rendered, "plan")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert len(lines) == 4
@@ -70,6 +57,6 @@ def test_a_damaged_file_of_the_speed_stage_is_named(tmp_path):
 def test_without_a_study_it_says_what_to_do(tmp_path):
     for name in ("params.yaml", "claims.yaml"):
         (tmp_path / name).write_text((REPOSITORY / name).read_text())
-    done = plan(tmp_path)
+    done = stage(tmp_path, "plan")
     assert done.returncode == 2
     assert "comparison.json is missing. Make it with: dvc repro" in done.stderr

@@ -2,13 +2,12 @@
 
 import ast
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from conftest import REPOSITORY
 from programs import made_up, program
+from projects import stage
 
 from pipeline.compiled import answers, making, sources
 from pipeline.compiled.compiler import last_message
@@ -170,9 +169,7 @@ def test_every_recipe_is_compiled_at_its_batch_and_twice_that_in_all_numbers_of_
 def test_an_unknown_target_lists_the_known_ones():
     with pytest.raises(InputError, match=r"must be one of tpu-v3, .*b200. Received: 'tpu-v9'"):
         find_target("tpu-v9")
-    done = subprocess.run(
-        [sys.executable, "-m", "stages.compiled", "tpu-v9"], cwd=REPOSITORY, capture_output=True, text=True, check=False
-    )
+    done = stage(REPOSITORY, "compiled", "tpu-v9")
     assert (done.returncode, done.stderr.startswith("error: TARGET: must be one of tpu-v3")) == (2, True)
 
 
@@ -221,13 +218,7 @@ def test_without_its_compiler_it_says_what_to_install(target, package):
 
 
 def test_a_part_does_not_take_the_place_of_a_whole_file():
-    done = subprocess.run(
-        [sys.executable, "-m", "stages.compiled", "h100", "--benchmark", "mnist_dense"],
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = stage(REPOSITORY, "compiled", "h100", "--benchmark", "mnist_dense")
     assert (done.returncode, "name a folder with --out" in done.stderr) == (2, True)
 
 

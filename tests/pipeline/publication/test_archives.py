@@ -2,13 +2,13 @@
 
 import shutil
 import subprocess
-import sys
 import time
 from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 
 import archives
+import projects
 import pytest
 from archives import DAMAGED_ARCHIVES, DAMAGED_RUNS, DEEP, FORGED, change, contents_of, pack, sign, within
 from conftest import REPOSITORY
@@ -94,7 +94,7 @@ def test_a_damaged_run_or_one_that_contradicts_itself_is_not_compared(study, put
 @pytest.mark.parametrize(
     "place", [archives.a_folder, archives.a_pipe, archives.a_circle, archives.a_device, archives.nothing]
 )
-@pytest.mark.parametrize("name", [archives.RECORD, archives.EPOCHS, archives.PREDICTIONS])
+@pytest.mark.parametrize("name", [archives.RECORD, archives.EPOCHS, archives.PREDICTIONS, archives.BLOCKS])
 def test_what_is_no_file_of_a_run_is_refused(study, put_back, name, place):
     place(put_back(name))
     assert "dvc repro" in refused(lambda: compare_runs(study), Path(name).name + " is (missing|damaged)")
@@ -122,9 +122,11 @@ RESULTS = [*(name for name in RECOMPUTED if "summary" not in name and "status" n
 @pytest.mark.parametrize("name", RESULTS)
 def test_damaged_results_are_named_with_their_remedy(study, put_back, name):
     path = put_back(name)
+    stage = {"verdicts": "judge", "numerics": "numerics", "ceilings": "ceilings"}.get(path.stem, "compare")
     for content in CONTENTS:
         path.write_bytes(content)
-        assert "dvc repro" in refused(lambda: load_results(study), f"{Path(name).name} is damaged")
+        message = refused(lambda: load_results(study), f"{path.name} is damaged")
+        assert message.endswith(f"dvc repro --force --single-item {stage}")
     path.unlink()
     for place in PLACES:
         place(path)
@@ -148,14 +150,7 @@ def test_a_file_in_the_place_of_a_folder_is_refused(study, tmp_path):
 
 
 def recompute_by_command(archive: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "stages.report", "--from", str(archive)],
-        cwd=REPOSITORY,
-        env={"PYTHONPATH": str(REPOSITORY), "PATH": "", "HOME": str(archive.parent)} | environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return projects.stage(REPOSITORY, "report", "--from", str(archive), **{"HOME": str(archive.parent)} | environment)
 
 
 def test_nothing_of_an_archive_is_imported(contents, tmp_path):
@@ -186,14 +181,7 @@ def test_a_command_imports_nothing_from_the_folder_it_is_run_in(tmp_path):
     """Someone unpacked an archive by hand, and runs our command there."""
     for name in ("yaml", "pydantic", "argparse", "errno", "pipeline", "papermill"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('it ran')\n")
-    done = subprocess.run(
-        [sys.executable, "-m", "stages.report", "--from", "crate.zip"],
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(REPOSITORY), "PATH": "", "HOME": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = projects.stage(tmp_path, "report", "--from", "crate.zip")
     assert (done.returncode, "it ran" in done.stderr) == (2, False), done.stderr
     assert "crate.zip is missing" in done.stderr
 

@@ -198,24 +198,6 @@ def test_a_removed_seed_is_not_in_the_results(copied):
     assert ",2,first," not in (copied / "results" / "runs.csv").read_text()
 
 
-@pytest.mark.parametrize(
-    ("stage", "name", "content", "remedy"),
-    [
-        (judge, "comparison.json", '{"pairs": [', "compare"),
-        (judge, "numerics.json", "{}", "numerics"),
-        (report, "ceilings.json", "[]", "ceilings"),
-        (judge, "environments.json", "{}", "compare"),
-        (report, "verdicts.json", "[]", "judge"),
-    ],
-)
-def test_a_damaged_result_is_named_with_its_remedy(copied, monkeypatch, stage, name, content, remedy):
-    monkeypatch.chdir(copied)
-    (copied / "results" / name).write_text(content)
-    with pytest.raises(InputError, match=f"^results/{name} is damaged") as refused:
-        stage.main(Namespace(archive=None))
-    assert str(refused.value).endswith(f"dvc repro --force --single-item {remedy}")
-
-
 def test_results_of_another_study_are_refused(copied, monkeypatch):
     study = small_study(seeds=[0, 1])
     (copied / "params.yaml").write_text(yaml.safe_dump(study.model_dump(mode="json")))

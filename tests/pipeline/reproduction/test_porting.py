@@ -1,13 +1,10 @@
 """ENGINE=… changes what names the engine in the study that is there, and leaves the rest."""
 
 import difflib
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 from conftest import REPOSITORY
+from projects import stage
 from studies import composed
 
 from pipeline.errors import InputError
@@ -59,12 +56,6 @@ speed: {budget_seconds: 1, target_half_width: 0.05}
 def changed_lines(before: str, after: str) -> list[str]:
     lines = difflib.ndiff(before.splitlines(), after.splitlines())
     return [line for line in lines if line[0] in "+-"]
-
-
-def compose(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "stages.compose", *arguments]
-    environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize("profile", ["quick", "paper"])
@@ -143,7 +134,7 @@ def test_what_the_other_engine_can_not_run_is_refused_and_stays(tmp_path):
     )
     text = port(turned.replace("        jit_compile: true\n", ""), "tpu", "params.yaml").text
     (tmp_path / "params.yaml").write_text(text)
-    done = compose(tmp_path, "--runtime", "cuda")
+    done = stage(tmp_path, "compose", "--runtime", "cuda")
     assert (done.returncode, done.stdout) == (2, "")
     assert "params.yaml with ENGINE=cuda: 1 fault, nothing was started." in done.stderr
     assert "augmentation: random_translation can't be compiled with XLA on TensorFlow" in done.stderr
@@ -153,20 +144,20 @@ def test_what_the_other_engine_can_not_run_is_refused_and_stays(tmp_path):
 
 def test_the_command_keeps_what_was_there_and_needs_no_profiles(tmp_path):
     (tmp_path / "params.yaml").write_text(OWN)
-    done = compose(tmp_path, "--runtime", "cuda")
+    done = stage(tmp_path, "compose", "--runtime", "cuda")
     assert done.stdout == (
         "params.yaml is for ENGINE=cuda; what was there is in params.before.yaml\n"
         "  runtime is cuda (was cpu), engine is tensorflow (was tensorflow).\n"
     )
     assert (tmp_path / "params.before.yaml").read_text() == OWN
-    assert compose(tmp_path, "--runtime", "cuda").stdout == ""
+    assert stage(tmp_path, "compose", "--runtime", "cuda").stdout == ""
 
 
 @pytest.mark.parametrize("text", [None, "", "seeds: [", "seeds: []\n"])
 def test_what_is_no_study_is_not_ported(tmp_path, text):
     if text is not None:
         (tmp_path / "params.yaml").write_text(text)
-    done = compose(tmp_path, "--runtime", "cuda")
+    done = stage(tmp_path, "compose", "--runtime", "cuda")
     assert (done.returncode, "Traceback" in done.stderr) == (2, False)
     assert "error: params.yaml" in done.stderr
     assert len(list(tmp_path.iterdir())) == (text is not None)
@@ -174,7 +165,7 @@ def test_what_is_no_study_is_not_ported(tmp_path, text):
 
 def test_a_profile_is_composed_and_ported(tmp_path):
     (tmp_path / "conf").symlink_to(REPOSITORY / "conf")
-    assert compose(tmp_path, "profile=paper", "--runtime", "tpu").returncode == 0
+    assert stage(tmp_path, "compose", "profile=paper", "--runtime", "tpu").returncode == 0
     study = validate(Study, yaml_files.load(tmp_path / "params.yaml"), "params.yaml")
     assert (study.profile, study.engine, study.runtime) == ("paper", "jax", "tpu")
 

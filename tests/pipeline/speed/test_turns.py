@@ -8,9 +8,9 @@ import time
 
 import numpy as np
 import pytest
-from conftest import REPOSITORY, SPEED, small_study, timed, timed_blocks, write_speeds
+from conftest import REPOSITORY, SPEED, small_study, timed, timed_blocks
 
-from pipeline.comparison.finished_speeds import read_speeds, summarise_turns
+from pipeline.comparison.finished_speeds import summarise_turns
 from pipeline.errors import InputError
 from pipeline.records.blocks import REPEAT, Block, besides_images
 from pipeline.speed import measuring, turns
@@ -399,32 +399,6 @@ def test_the_baseline_over_itself_stands_for_variants_where_all_are_slow():
     study = small_study()
     slow = dict.fromkeys(["float32_2x", "mixed", "mixed_2x"], lambda _: 5.0)
     assert speeds_of(study, "wide", blocks_with(study, slow)).half_width() < 0.05
-
-
-def test_images_of_a_block_are_those_of_its_steps(tmp_path):
-    study = small_study()
-    write_speeds(tmp_path, study)
-    assert read_speeds(study, "wide", tmp_path / "results/speed").speedup("float32", REPEAT).ratio == 1
-    path = tmp_path / "results" / "speed" / "wide.csv"
-    text = path.read_text()
-    for old, new, words in (
-        ("completed,1,32,", "completed,1,33,", "33 images are not those of 1 steps"),
-        ("completed,1,16,", "completed,9,144,", "9 steps are more than an epoch has"),
-        (",mixed\n", ",fixed\n", "its variants are not"),
-        (",1,1,2,float32\n", ",7,1,2,float32\n", "its launches are not numbered from 1"),
-        (",1,1,2,float32\n", ",1,2,3,float32\n", "a block stands twice"),
-        (",1,1,2,float32\n", ",21,1,2,float32\n", "launch"),
-        (",1,1,2,float32\n", ",1,201,2,float32\n", "turn"),
-        ("completed,1,16,", "completed,1,sixteen,", "num_images"),
-    ):
-        assert old in text
-        path.write_text(text.replace(old, new))
-        with pytest.raises(InputError, match="dvc repro --force --single-item speed@wide") as raised:
-            read_speeds(study, "wide", tmp_path / "results/speed")
-        assert words in str(raised.value)
-    path.unlink()
-    with pytest.raises(InputError, match=r"is missing\. Measure it: dvc repro speed@wide"):
-        read_speeds(study, "wide", tmp_path / "results/speed")
 
 
 def test_a_block_has_no_more_steps_than_an_epoch_and_whole_executions():

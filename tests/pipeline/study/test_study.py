@@ -1,6 +1,5 @@
 import argparse
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 from conftest import REPOSITORY, planned_record, small_study, write_small_run
+from projects import stage
 from studies import composed
 
 import stages.train
@@ -465,7 +465,7 @@ def test_a_folder_in_place_of_the_file_is_refused(tmp_path):
 def test_check_reports_both_files_at_once(tmp_path):
     (tmp_path / "params.yaml").write_text("seeds: []\n")
     (tmp_path / "claims.yaml").write_text("claim: []\n")
-    done = stage(tmp_path, "stages.check")
+    done = stage(tmp_path, "check")
     assert done.returncode == 2
     assert "params.yaml: " in done.stderr
     assert "claim: unknown key. Did you mean 'claims'?" in done.stderr
@@ -477,7 +477,7 @@ def test_check_refuses_a_study_that_compares_nothing(tmp_path):
     values |= {"variants": {"float32": values["variants"]["float32"]}}
     values["comparison"]["further_pairs"] = []
     (tmp_path / "params.yaml").write_text(yaml.safe_dump(values))
-    done = stage(tmp_path, "stages.check")
+    done = stage(tmp_path, "check")
     assert done.returncode == 2
     assert "variants: no benchmark has two, so there is nothing to compare" in done.stderr
 
@@ -490,7 +490,7 @@ def test_check_tells_before_training_that_finished_runs_have_another_device(tmp_
     keys = study.runs()[:2]
     for key in keys:
         write_small_run(tmp_path, planned_record(key, study), 9.0, 2.0)
-    said = stage(tmp_path, "stages.check")
+    said = stage(tmp_path, "check")
     assert said.returncode == 0, said.stderr
     assert "note: 2 finished runs of this study were made on Example CPU, 2 cores, and this is " in said.stdout
     here = describe("cpu", [], {}, "")
@@ -498,10 +498,10 @@ def test_check_tells_before_training_that_finished_runs_have_another_device(tmp_
         record = planned_record(key, study)
         environment = record.environment | {name: here[name] for name in ("cpu", "machine", "num_cpus")}
         write_small_run(tmp_path, record.model_copy(update={"environment": environment}), 9.0, 2.0)
-    assert "finished runs" not in stage(tmp_path, "stages.check").stdout
+    assert "finished runs" not in stage(tmp_path, "check").stdout
     for key in keys:
         write_small_run(tmp_path, planned_record(key, study, campaign="earlier"), 9.0, 2.0)
-    assert "finished runs" not in stage(tmp_path, "stages.check").stdout
+    assert "finished runs" not in stage(tmp_path, "check").stdout
 
 
 @pytest.mark.parametrize("text", ["", "[]", "seeds: [", "\x00", "- 1\n"])
@@ -517,23 +517,12 @@ def test_a_missing_file_says_how_to_get_it_back(tmp_path):
         load_study(tmp_path / "params.yaml")
 
 
-def stage(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", *arguments],
-        cwd=folder,
-        env={"PYTHONPATH": str(REPOSITORY), "PATH": ""},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
 @pytest.mark.parametrize(
     "command",
     [
-        ["stages.check"],
-        ["stages.train", "--benchmark", "mnist_dense", "--variant", "float32", "--seed", "0"],
-        ["stages.compare"],
+        ["check"],
+        ["train", "--benchmark", "mnist_dense", "--variant", "float32", "--seed", "0"],
+        ["compare"],
     ],
 )
 def test_commands_end_with_status_2_and_no_traceback(tmp_path, command):
@@ -559,7 +548,7 @@ def test_a_study_of_other_packages_than_those_installed_is_refused(tmp_path, mon
 def test_what_is_no_study_is_not_composed(tmp_path, setting):
     shutil.copytree(REPOSITORY / "conf", tmp_path / "conf")
     (tmp_path / "params.yaml").write_text("mine: 1\n")
-    done = compose(tmp_path, setting)
+    done = stage(tmp_path, "compose", setting)
     assert (done.returncode, "Traceback" in done.stderr) == (2, False)
     assert (
         "PROFILE is one of evening, float8, night, paper, paper_jax, quick, seeds, tpu. Received: papier" in done.stderr
@@ -572,33 +561,27 @@ def test_what_is_no_study_is_not_composed(tmp_path, setting):
 def test_more_seeds_of_a_profile(tmp_path):
     """As `dvc exp run -S` composes, and as an edit of the profile's file does."""
     shutil.copytree(REPOSITORY / "conf", tmp_path / "conf")
-    compose(tmp_path, "profile=evening", "seeds=[0,1,2,3,4,5,6]")
+    stage(tmp_path, "compose", "profile=evening", "seeds=[0,1,2,3,4,5,6]")
     study = load_study(tmp_path / "params.yaml")
     assert (study.profile, len(study.seeds)) == ("evening", 7)
     path = tmp_path / "conf" / "profile" / "evening.yaml"
     path.write_text(re.sub("^seeds: .*$", "seeds: [0, 1, 2, 3, 4, 5]", path.read_text(), flags=re.MULTILINE))
-    compose(tmp_path, "profile=evening")
+    stage(tmp_path, "compose", "profile=evening")
     assert len(load_study(tmp_path / "params.yaml").seeds) == 6
 
 
 def test_what_was_there_is_kept_where_a_study_is_composed(tmp_path):
     shutil.copytree(REPOSITORY / "conf", tmp_path / "conf")
     (tmp_path / "params.yaml").write_text("mine: 1\n")
-    assert "what was there is in params.before.yaml" in compose(tmp_path, "profile=paper").stdout
+    assert "what was there is in params.before.yaml" in stage(tmp_path, "compose", "profile=paper").stdout
     assert load_study(tmp_path / "params.yaml").profile == "paper"
     assert (tmp_path / "params.before.yaml").read_text() == "mine: 1\n"
-    assert compose(tmp_path, "profile=paper").stdout == ""
+    assert stage(tmp_path, "compose", "profile=paper").stdout == ""
     for _ in range(2):
         (tmp_path / "params.yaml").write_text("mine: 2\n")
-        assert "what was there is in params.before-2.yaml" in compose(tmp_path, "profile=paper").stdout
+        assert "what was there is in params.before-2.yaml" in stage(tmp_path, "compose", "profile=paper").stdout
     kept = [(tmp_path / f"params.before{number}.yaml").read_text() for number in ("", "-2")]
     assert kept == ["mine: 1\n", "mine: 2\n"]
-
-
-def compose(folder: Path, *settings: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "stages.compose", *settings]
-    environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
 def test_a_full_disk_is_a_message_and_no_traceback():
@@ -618,7 +601,7 @@ stages.run(main, argparse.ArgumentParser())
 
 def test_train_refuses_a_run_outside_the_study(tmp_path):
     (tmp_path / "params.yaml").write_text((REPOSITORY / "params.yaml").read_text())
-    done = stage(tmp_path, "stages.train", "--benchmark", "mnist_dense", "--variant", "float33", "--seed", "0")
+    done = stage(tmp_path, "train", "--benchmark", "mnist_dense", "--variant", "float33", "--seed", "0")
     assert done.returncode == 2
     assert "--variant: must be one of float32, float32_2x," in done.stderr
 
@@ -628,12 +611,12 @@ def test_a_combination_the_study_leaves_out_ends_at_once(tmp_path):
     (tmp_path / "params.yaml").write_text((REPOSITORY / "params.yaml").read_text())
     run = Path("runs", "cifar100_efficientnet_b0", "mixed_bfloat16", "seed-0")
     arguments = ["--benchmark", "cifar100_efficientnet_b0", "--variant", "mixed_bfloat16", "--seed", "0"]
-    done = stage(tmp_path, "stages.train", *arguments)
+    done = stage(tmp_path, "train", *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert "does not name cifar100_efficientnet_b0: nothing to run." in done.stderr
     inputs = tmp_path / "inputs" / f"{run}.json"
     inputs.parent.mkdir(parents=True)
     inputs.write_text(json.dumps({"left_out": "nothing to run."}))
-    done = stage(tmp_path, "stages.train", *arguments)
+    done = stage(tmp_path, "train", *arguments)
     assert (done.returncode, done.stdout, done.stderr) == (0, "nothing to run.\n", "")
     assert [path.name for path in (tmp_path / run).iterdir()] == ["left_out.txt"]
