@@ -46,6 +46,7 @@ def test_random_pairs_agree_with_scipy_and_statsmodels():
         found, test = difference(values), stats.ttest_rel(candidate, baseline)
         assert found.p_value == pytest.approx(test.pvalue, rel=1e-8)
         assert (found.low95, found.high95) == pytest.approx(tuple(test.confidence_interval(0.95)), rel=1e-8)
+        assert (found.low90, found.high90) == pytest.approx(tuple(test.confidence_interval(0.90)), rel=1e-8)
         within = ttost_paired(candidate, baseline, -margin, margin)[0]
         assert p_values(values, margin).within == pytest.approx(within, rel=1e-7, abs=1e-12)
         no_worse = stats.ttest_1samp(candidate - baseline, -margin, alternative="greater").pvalue

@@ -5,8 +5,6 @@ import math
 import numpy as np
 import pytest
 import statsmodels.api as sm
-from scipy import stats
-from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 from statsmodels.stats.weightstats import DescrStatsW
 
@@ -58,16 +56,11 @@ def test_too_few_seeds_give_no_interval(num_seeds):
 
 
 @pytest.mark.parametrize("num_seeds", [3, 5, 10])
-def test_means_and_differences_agree_with_other_implementations(num_seeds):
+def test_means_agree_with_another_library(num_seeds):
     values = np.random.default_rng(num_seeds).normal(0.3, 1.0, num_seeds)
-    result, zeros = difference(paired(values)), np.zeros(num_seeds)
-    for confidence, low, high in ((0.90, result.low90, result.high90), (0.95, result.low95, result.high95)):
-        expected = stats.ttest_rel(values, zeros).confidence_interval(confidence)
-        assert (low, high) == pytest.approx(tuple(expected), abs=1e-9)
-        assert (low, high) == pytest.approx(DescrStatsW(values).tconfint_mean(1 - confidence), abs=1e-9)
-    assert result.p_value == pytest.approx(stats.ttest_rel(values, zeros).pvalue, abs=1e-9)
-    mean = intervals.mean(values)
-    assert (mean.mean, mean.low, mean.high) == pytest.approx((result.mean, result.low95, result.high95), abs=1e-9)
+    mean, expected = intervals.mean(values), DescrStatsW(values)
+    assert (mean.low, mean.high) == pytest.approx(expected.tconfint_mean(), abs=1e-9)
+    assert mean.mean == pytest.approx(expected.mean)
 
 
 @pytest.mark.parametrize("num_seeds", [3, 5, 10])
@@ -105,10 +98,3 @@ def test_holm_counts_a_comparison_that_could_not_be_made():
     assert intervals.holm([None, 0.01, None, 0.02]) == [None, pytest.approx(0.04), None, pytest.approx(0.06)]
     assert intervals.holm([None]) == [None]
     assert intervals.holm([]) == []
-
-
-@pytest.mark.parametrize("num_tests", [1, 2, 7, 40])
-def test_holm_agrees_with_another_library(num_tests):
-    values = np.random.default_rng(num_tests).uniform(0, 0.2, num_tests).round(2)  # rounded: some are alike
-    expected = multipletests(values, method="holm")[1]
-    assert intervals.holm(list(values)) == pytest.approx(list(expected), abs=1e-12)
