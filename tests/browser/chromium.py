@@ -116,13 +116,13 @@ LAYOUT = """
 """
 
 
-def layout(folder: Path, page: Path, change: str = "") -> dict[int, dict]:
+def layout(folder: Path, page: Path) -> dict[int, dict]:
     """By width of the window: that of the page, text that overlaps other text, and what is wider than the page.
 
-    `change` is a script that runs before. The page is shown in a frame, because a headless Chromium's window is never
-    narrower than 500 pixels. Every `<details>` is open.
+    The page is shown in a frame, because a headless Chromium's window is never narrower than 500 pixels. Every
+    `<details>` is open.
     """
     prelude = f"const page = document.documentElement.cloneNode(true), widths = {WIDTHS};"
     prelude += "page.querySelectorAll('body > script').forEach((script) => script.remove());"
-    found = evaluate(folder, page, change + prelude + LAYOUT, "--window-size=1300,2000")
+    found = evaluate(folder, page, prelude + LAYOUT, "--window-size=1300,2000")
     return {int(width): measured for width, measured in found.items()}

@@ -113,24 +113,6 @@ def test_a_link_to_something_folded_opens_it(written_out, tmp_path):
     assert evaluate(tmp_path, page, script) == {"before": False, "after": True, "open": True}
 
 
-@pytest.mark.parametrize(
-    ("planted", "kind", "text"),
-    [
-        # What claims once printed, in a column that is too narrow for it.
-        ("cell.textContent = 'weights_ratio.cifar100_efficientnet_b0_'.repeat(2); cell.style.overflowWrap = 'normal'",
-         "wide", "weights_ratio"),
-        ("document.querySelector('h2').style.marginBottom = '-3em'", "overlaps", "MNIST, dense"),
-        ("document.querySelector('details td').style = 'position: relative; top: -2.5em'", "overlaps", "speed on"),
-        ("document.querySelector('h1').style.whiteSpace = 'nowrap'", "wide", "Does 16-bit"),
-        ("document.querySelector('.advice').style = 'overflow: hidden; white-space: nowrap'", "wide", "Nothing"),
-    ],
-)  # fmt: skip
-def test_a_planted_fault_of_the_layout_is_found(rendered, tmp_path, planted, kind, text):
-    change = f"const cell = document.querySelector('.claims dd'); {planted};"
-    measured = layout(tmp_path, rendered / "results" / "report.html", change)
-    assert any(text in found for at_width in measured.values() for found in at_width[kind]), measured
-
-
 def test_it_fits_a_sheet_of_paper(page, tmp_path):
     """Under the rules for print, on 690 pixels (A4 less its margins), no table is cut off and no control is printed."""
     script = """

@@ -24,7 +24,6 @@ SelectTypeParameters=CR_Core
 ReturnToService=2
 MpiDefault=none
 JobRequeue=1
-ScronParameters=enable
 KillWait=5
 StateSaveLocation={folder}/state
 SlurmdSpoolDir={folder}/spool-%n

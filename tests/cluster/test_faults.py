@@ -220,21 +220,3 @@ def test_a_clock_that_is_off_by_a_day_changes_nothing(small):
         json.loads(path.read_text())["started_at"][:10] for path in (folder / "collector" / "runs").rglob("record.json")
     ]
     assert len(set(days)) == 2
-
-
-def test_two_campaigns_at_once_share_nothing_but_the_cache(small):
-    """Prepared and run side by side: each has seeds and runs of its own, and both are whole."""
-    begin = [sys.executable, "-m", "stages.campaign", "--prepare", "--campaign"]
-    both = [
-        subprocess.Popen([*begin, name], cwd=small, env=surroundings(small), stdout=subprocess.DEVNULL)
-        for name in ("c", "d")
-    ]
-    assert [process.wait() for process in both] == [0, 0]
-    folders = [small / ".campaigns" / name for name in ("c", "d")]
-    seeds = [load_study(folder / "collector" / "params.yaml").seeds for folder in folders]
-    assert seeds[0] != seeds[1]
-    running = [start(folder, 0) for folder in folders]
-    printed = [process.communicate()[0] for process in running]
-    assert [process.returncode for process in running] == [0, 0], printed
-    for folder, (seed,) in zip(folders, seeds, strict=True):
-        assert missing(folder) == [f"train@{seed}-small_dense-mixed"]

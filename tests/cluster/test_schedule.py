@@ -1,4 +1,4 @@
-"""The lines of docs/on-your-cluster.md that start a campaign by the clock, put in place and waited for."""
+"""The line of docs/on-your-cluster.md that starts a campaign by the clock, put in place and waited for."""
 
 import os
 import re
@@ -47,48 +47,6 @@ def scheduled(project) -> Iterator[Path]:
 
 def submitted(project: Path) -> bool:
     return bool(list((project / ".campaigns").glob("20*/stages.txt"))) and bool(output("squeue", "--noheader"))
-
-
-@pytest.fixture(scope="module")
-def scrontab(tmp_path_factory) -> str:
-    """Slurm's scrontab. Debian leaves it out: there it is built from the source of the same version."""
-    if found := shutil.which("scrontab"):
-        return found
-    install("gcc", "gcc", "libc6-dev")
-    install("curl", "curl")
-    folder = tmp_path_factory.mktemp("source")
-    version = output("dpkg-query", "--show", "--showformat=${source:Version}", "slurm-client")
-    (address,) = re.findall("'(.*)/slurm-client_", output("apt-get", "download", "--print-uris", "slurm-client"))
-    archive = f"slurm-wlm_{version.rpartition('-')[0]}.orig.tar.gz"
-    subprocess.run(["curl", "--fail", "--silent", "--show-error", "-O", f"{address}/{archive}"], cwd=folder, check=True)
-    subprocess.run(["tar", "--extract", "--strip-components=1", "--file", archive], cwd=folder, check=True)
-    subprocess.run(
-        ["./configure", "--quiet", "--disable-dependency-tracking"], cwd=folder, check=True, capture_output=True
-    )
-    sources = folder / "src" / "scrontab"
-    for name in ("default_crontab", "usage"):
-        subprocess.run(["ld", "-r", "-b", "binary", "-o", f"{name}.o", f"{name}.txt"], cwd=sources, check=True)
-    program = folder / "scrontab"
-    libraries = next(Path("/usr/lib").rglob("libslurmfull.so")).parent
-    files = [*sources.glob("*.c"), *sources.glob("*.o")]
-    command = ["gcc", "-w", "-I.", "-Isrc", "-include", "config.h", *files, "-o", program]
-    command += [f"-L{libraries}", "-lslurmfull", f"-Wl,-rpath,{libraries}"]
-    subprocess.run(command, cwd=folder, check=True, capture_output=True)
-    return str(program)
-
-
-@pytest.mark.usefixtures("slurm")
-def test_the_scrontab_line_fires(scheduled, scrontab, tmp_path):
-    (option,) = re.findall(r"^    (#SCRON .*)$", PAGE, re.MULTILINE)
-    environment = surroundings(scheduled)
-    data = f"export TFDS_DATA_DIR={environment['TFDS_DATA_DIR']}"  # Slurm hands on nothing that is not its own
-    line = f"{EVERY_MINUTE} {data}; {documented_line(scheduled)}"
-    (tmp_path / "crontab").write_text(f"{option}\n#SCRON --output=/dev/null\n{line}\n")
-    subprocess.run([scrontab, str(tmp_path / "crontab")], env=environment, check=True)
-    try:
-        wait_for(lambda: submitted(scheduled), 240)
-    finally:
-        subprocess.run([scrontab, "-r"], env=environment, check=True)
 
 
 @pytest.mark.usefixtures("slurm")
