@@ -90,25 +90,10 @@ def test_a_new_seed_trains_only_itself(project):
     assert would_train(project) == {name.replace("@0", "@1") for name in DENSE_RUNS | COLOUR_RUNS | LEFT_OUT}
 
 
-def test_a_changed_variant_retrains_that_variant(project):
-    edit_params(project, lambda values: values["variants"]["mixed"].update(policy="mixed_float16"))
-    assert would_train(project) == {"train@0-small_dense-mixed"}
-
-
 def test_a_variant_that_another_benchmark_gets_trains_and_times_there_alone(project):
     edit_params(project, lambda values: values["variants"]["mixed"].pop("benchmarks"))
     assert would_train(project) == LEFT_OUT
     assert {name for name in would_run(project) if name.startswith("speed")} == {"speed@in_colour"}
-
-
-@pytest.mark.parametrize(
-    "path",
-    ["pipeline/training/clock.py", "pipeline/models/dense.py", "Dockerfile", "requirements/cpu.txt"],
-)
-def test_what_decides_a_run_is_read_again_where_it_changed(project, path):
-    """tests/stages/test_dependencies.py has which runs then train."""
-    append(project / path, "\n# edited\n")
-    assert set(would_run(project, "inputs")) == {"inputs@small_dense", "inputs@in_colour"}
 
 
 def test_what_no_run_uses_reads_and_trains_nothing(project):

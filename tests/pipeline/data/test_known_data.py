@@ -65,21 +65,6 @@ def test_bundled_splits_are_cut_as_tfds_writes_them(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"test": "validation"}, "datasets.some.test: cifar100_quick has splits train, test. Unknown split"),
-        ({"test": "train[50%:]"}, "datasets.some: 'train' and 'train[50%:]' have examples in common."),
-        ({"test": "test[:0]"}, "datasets.some.test: 'test[:0]' has no example."),
-    ],
-)
-def test_bundled_splits_that_are_not_there_are_refused(tmp_path, changes, message):
-    with pytest.raises(InputError) as caught:
-        prepare("some", DatasetSource(bundled="cifar100_quick", **changes), tmp_path)
-    assert message in str(caught.value)
-    assert not (tmp_path / "some").exists()
-
-
-@pytest.mark.parametrize(
     "values",
     [
         {},
