@@ -10,12 +10,21 @@ from projects import stage
 
 from pipeline.claims.schema import load_claims
 from pipeline.numerics.facts import POLICIES, TRIALS, facts_of, sample_names
-from pipeline.study.schema import load_study
+from pipeline.study.schema import Study, load_study
+
+
+def lay_out(folder: Path, study: Study, claims: dict, found: dict) -> None:
+    """Write what a study has before its runs, with these numerics."""
+    (folder / "params.yaml").write_text(yaml.safe_dump(study.model_dump(mode="json")))
+    (folder / "claims.yaml").write_text(yaml.safe_dump(claims))
+    (folder / "report").symlink_to(REPOSITORY / "report")
+    (folder / "results").mkdir()
+    (folder / "results" / "numerics.json").write_text(json.dumps(found))
+    (folder / "results" / "ceilings.json").write_text(json.dumps({"schema_version": 1, "largest_batch": {}}))
 
 
 def prepare(tmp_path: Path) -> None:
     study = small_study(description="<script>alert(1)</script>", deviations={"wide": ["a <b>bold</b> & daring change"]})
-    (tmp_path / "params.yaml").write_text(yaml.safe_dump(study.model_dump(mode="json")))
     claims = {
         "sources": {"S": {"title": "<i>Source</i>", "hardware": "H"}},
         "figures": [
@@ -43,11 +52,7 @@ def prepare(tmp_path: Path) -> None:
         ],
         "findings": [],
     }
-    (tmp_path / "claims.yaml").write_text(yaml.safe_dump(claims))
-    (tmp_path / "report").symlink_to(REPOSITORY / "report")
-    (tmp_path / "results").mkdir()
-    (tmp_path / "results" / "numerics.json").write_text(json.dumps(numerics(study)))
-    (tmp_path / "results" / "ceilings.json").write_text(json.dumps({"schema_version": 1, "largest_batch": {}}))
+    lay_out(tmp_path, study, claims, numerics(study))
     for key in study.runs():
         write_small_run(tmp_path, planned_record(key, final_test_accuracy=0.9 + 0.01 * key.seed), 9.0, 1.5)
     write_speeds(tmp_path, study)
@@ -56,15 +61,12 @@ def prepare(tmp_path: Path) -> None:
 def prepare_quick(folder: Path) -> None:
     """The project's own study and claims, with made-up runs: some fail, and some times do not count."""
     study, claims = load_study(REPOSITORY / "params.yaml"), load_claims(REPOSITORY / "claims.yaml")
-    for name in ("params.yaml", "claims.yaml"):
-        shutil.copyfile(REPOSITORY / name, folder / name)
-    (folder / "report").symlink_to(REPOSITORY / "report")
-    (folder / "results").mkdir()
     found = numerics(study)
     for claim in claims.all:
         found["facts"] |= getattr(claim, "quantities", {})
-    (folder / "results" / "numerics.json").write_text(json.dumps(found))
-    (folder / "results" / "ceilings.json").write_text(json.dumps({"schema_version": 1, "largest_batch": {}}))
+    lay_out(folder, study, {}, found)
+    for name in ("params.yaml", "claims.yaml"):
+        shutil.copyfile(REPOSITORY / name, folder / name)
     endings = {"mixed_float16_fixed": "diverged", "mixed_float16_2x": "out_of_memory"}
     for key in study.runs():
         failed = key.seed == 2 and key.variant in endings
