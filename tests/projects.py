@@ -79,9 +79,9 @@ def git(folder: Path, *arguments: str) -> str:
 
 
 def stage(folder: Path, name: str, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run a stage in this folder. It knows no variables but these, and finds no program."""
+    """Run a stage in this folder with no variables but these."""
     command = [sys.executable, "-m", f"stages.{name}", *words]
-    environment = {"PYTHONPATH": str(REPOSITORY), "PATH": "", "HOME": str(folder)} | variables
+    environment = {"PATH": "", "HOME": str(folder)} | variables | {"PYTHONPATH": str(REPOSITORY)}
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
