@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Column
 
-from pipeline.machine.terminal import Terminal
 from pipeline.reproduction.forecast import Forecast, left_in_words
+from pipeline.reproduction.terminal import Terminal
 from pipeline.study.schema import RunKey
 
 BEGUN = re.compile(r"Running stage '(.+)':$")
