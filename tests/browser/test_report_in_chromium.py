@@ -38,7 +38,7 @@ def page(small, request) -> Path:
 def test_every_figure_of_the_report_says_what_is_to_be_seen_in_it(small):
     """A colon stands between what a chart shows and its finding."""
     labels = re.findall(r'<svg [^>]*?aria-label="([^"]*)"', small.read_text())
-    assert [label for label in labels if "as compiled" in label]
+    assert labels
     assert not [label for label in labels if ": " not in label]
 
 

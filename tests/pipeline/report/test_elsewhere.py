@@ -29,7 +29,7 @@ def test_the_report_shows_every_target_and_where_nothing_is_judged(rendered, tmp
         assert words in html
     h100 = read_target("h100", REPOSITORY / COMPILED_FILES)
     memory = h100.find("mnist_dense", "mixed_float16", 8192).memory
-    assert f"<td>{memory.total / 2**20:,.0f} (0." in html
+    assert f'<td class="nowrap">{memory.total / 2**20:,.0f} (0.' in html
     assert "8 of 8 and 248 of 250 have all operands in 16 bits" in html
     v100 = html[html.index("NVIDIA V100, 16 GB") :]
     assert re.findall(r"\((0\.\d\d)×\)", v100)[:2] == ["0.59", "0.51"]
