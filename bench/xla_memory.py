@@ -4,7 +4,6 @@ It writes compiled/check.csv, a row a step. The compilers' Python runs it: .comp
 """
 
 import argparse
-import csv
 import ctypes
 import gc
 import importlib.metadata
@@ -18,6 +17,7 @@ from typing import Any
 from pipeline.compiled.lowering import answer_of, training_step_of
 from pipeline.compiled.programs import Step, recipes, step_of
 from pipeline.compiled.schema import CHECK, COMPILED_FILES, CheckedStep, ProgramMemory
+from pipeline.files.writing import csv_text
 from pipeline.machine.hardware import cpu_model
 
 # The sources' networks, in sizes that run in seconds on two cores.
@@ -33,10 +33,7 @@ def main() -> None:
         for row in processes.map(check_step, steps()):
             print(f"{row.benchmark} {row.precision} {row.batch_size}: {row.ratio:.2f} of what it took", flush=True)
             rows.append(row.model_dump())
-    with (COMPILED_FILES / CHECK).open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(CheckedStep.model_fields), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    (COMPILED_FILES / CHECK).write_text(csv_text(list(CheckedStep.model_fields), rows), encoding="utf-8")
 
 
 def steps() -> list[Step]:
