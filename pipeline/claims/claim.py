@@ -94,7 +94,7 @@ class Needs(Section):
     max_compute_capability: PositiveFloat | None = None
     min_memory_gb: PositiveFloat | None = None
     max_memory_gb: PositiveFloat | None = None
-    profile: Literal["quick", "evening", "float8", "paper", "tpu"] | None = None
+    profile: Literal["quick", "evening", "float8", "night", "paper", "tpu"] | None = None
     recipe: dict[str, Value | None] = Field(default_factory=dict, max_length=20)
 
     def lacking(self, hardware: Hardware) -> str:

@@ -30,6 +30,7 @@ _MADE_FOR = {
     "quick": "any machine",
     "evening": "two CPU cores",
     "float8": "two CPU cores",
+    "night": "two CPU cores",
     "paper": "an NVIDIA GPU",
     "tpu": "a TPU",
 }

@@ -523,7 +523,7 @@ def test_all_faults_of_a_claim_file_are_reported_at_once():
         "(s2-output-is-float32).quantities: must be one of ",
         "Received: 'colour.float16'",
         "(s2-trains-equally-well).candidate: must be one of float32, ",
-        "(s3-same-accuracy-at-double-batch).benchmark: must be one of cifar100_efficientnet_b0, mnist_dense, ",
+        "(s3-same-accuracy-at-double-batch).benchmark: must be one of cifar100_efficientnet_b0, cifar100_resnet9, ",
     ):
         assert line in text
 

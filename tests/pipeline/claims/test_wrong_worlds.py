@@ -25,6 +25,7 @@ from pipeline.study.schema import Study, load_study
 CLAIMS = load_claims(REPOSITORY / "claims.yaml")
 JUDGED = [claim for claim in CLAIMS.all if claim.kind != "untested"]
 WITH_RECIPE = [claim for claim in JUDGED if claim.needs.recipe]
+NIGHT = composed("profile=night")
 ACCURACIES = ("accuracies", "float32_accuracies")
 COMPILED = [c for c in JUDGED if "compiled" in c.judges and c.needs.hardware not in ("cpu", "intel_cpu", "intel_gpu")]
 
@@ -50,7 +51,10 @@ def study_for(claim) -> Study:
     """The project's study by the recipe of the claim, with every variant that claims know."""
     values = load_study(REPOSITORY / "params.yaml").model_dump(mode="json")
     values["benchmarks"]["mnist_dense_scheduled"] = deepcopy(values["benchmarks"]["mnist_dense"])
-    values["comparison"]["margin_pp"]["mnist_dense_scheduled"] = 0.5
+    values["datasets"] |= NIGHT["datasets"]
+    values["benchmarks"] |= deepcopy(NIGHT["benchmarks"])
+    del values["benchmarks"]["cifar100_resnet9"]["augmentation"]  # a variant is compiled by XLA, which can't be
+    values["comparison"]["margin_pp"] |= {"mnist_dense_scheduled": 0.5, "cifar100_resnet9": 1.0}
     for benchmark in values["benchmarks"].values():
         benchmark["steps_per_execution"] = 1
     for path, value in claim.needs.recipe.items():
