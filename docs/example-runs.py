@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pipeline.data.bundled import read_bundled
+from pipeline.data.known import read_bundled
 
 
 def loss(weights, images, labels):

@@ -1,4 +1,8 @@
-"""Know data sets by their content, so that every source of one gives the same arrays, bit for bit."""
+"""Know data sets by their content, so that every source of one gives the same arrays, bit for bit; read the bundled.
+
+A part of a data set that comes with this repository is one lossless WebP picture, a mosaic of its images class by
+class, and a column of a CSV file that counts the images of each class.
+"""
 
 import csv
 import hashlib
@@ -6,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from PIL import Image
 
 from pipeline.errors import InputError
 
@@ -83,5 +88,35 @@ def checked(name: str, parts: dict[str, Part]) -> dict[str, Part]:
 
 def class_names(name: str) -> list[str]:
     """Return the names of the classes of the data set `name`, in the order of its labels."""
-    with KNOWN[name].classes.open(encoding="utf-8", newline="") as file:
-        return [row["class"] for row in csv.DictReader(file)]
+    return [row["class"] for row in _rows(KNOWN[name].classes)]
+
+
+def read_bundled(name: str, folder: Path = BUNDLED) -> dict[str, Part]:
+    """Return both parts of the bundled data set `name`, in the order of their digests.
+
+    Raises:
+        InputError: a file is missing, or its content is not the one that is known.
+    """
+    try:
+        counts = _rows(folder / f"{name}.csv")
+        return checked(name, {part: _read(name, part, counts, folder) for part in ("train", "test")})
+    except (OSError, ValueError, LookupError, InputError) as error:
+        raise InputError(
+            f"{folder.name}/ does not hold {name} as it came with this repository ({error}).\n"
+            f"Get it back with: git checkout -- {folder.name}"
+        ) from None
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def _read(name: str, part: str, counts: list[dict[str, str]], folder: Path) -> Part:
+    height, width, num_channels = KNOWN[name].image_shape
+    with Image.open(folder / f"{name}.{part}.webp") as picture:
+        mosaic = np.asarray(picture)[:, :, :num_channels]  # WebP has no grey: its three channels are the same
+    rows, columns = mosaic.shape[0] // height, mosaic.shape[1] // width
+    tiles = mosaic.reshape(rows, height, columns, width, num_channels).swapaxes(1, 2)
+    labels = np.repeat(np.arange(len(counts)), [int(each[part]) for each in counts])
+    return tiles.reshape(-1, height, width, num_channels)[: len(labels)], labels

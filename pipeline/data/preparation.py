@@ -7,10 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.data import hosts
-from pipeline.data.bundled import read_bundled
 from pipeline.data.datasets import DATA
 from pipeline.data.from_tfds import cut, read_tfds
-from pipeline.data.known import KNOWN, class_names
+from pipeline.data.known import KNOWN, class_names, read_bundled
 from pipeline.files.writing import whole
 from pipeline.study.dataset_source import DatasetSource
 

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from pipeline.data import hosts, known
-from pipeline.data.bundled import read_bundled
 from pipeline.data.preparation import prepare
 from pipeline.study.dataset_source import DatasetSource
 
@@ -23,7 +22,7 @@ def test_whole_data_sets_hold_the_images_of_this_repository(tmp_path, name):
     said = json.loads((folder / "dataset.json").read_text())
     assert (said["name"], said["content_sha256"]) == (name, known.KNOWN[name].content_sha256)
     assert (said["came_from"] == "TFDS") == prepared
-    bundled = read_bundled("mnist" if name == "mnist" else "cifar100_quick")
+    bundled = known.read_bundled("mnist" if name == "mnist" else "cifar100_quick")
     for part, (images, labels) in bundled.items():
         whole = np.load(folder / f"{part}_images.npy"), np.load(folder / f"{part}_labels.npy")
         rows = np.arange(len(whole[1]))

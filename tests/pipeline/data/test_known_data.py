@@ -19,7 +19,6 @@ import pytest
 from PIL import Image
 
 from pipeline.data import hosts, known
-from pipeline.data.bundled import read_bundled
 from pipeline.data.preparation import prepare
 from pipeline.errors import InputError
 from pipeline.study.configuration import validate
@@ -50,13 +49,13 @@ def test_bundled_images_become_arrays(tmp_path, name, shape, counts):
 
 
 def test_a_part_of_cifar100_does_not_pass_for_the_whole():
-    parts = read_bundled("cifar100_quick")
+    parts = known.read_bundled("cifar100_quick")
     with pytest.raises(InputError, match="its train images and labels are not those of cifar100"):
         known.checked("cifar100", parts)
 
 
 def test_bundled_splits_are_cut_as_tfds_writes_them(tmp_path):
-    whole = read_bundled("cifar100_quick")
+    whole = known.read_bundled("cifar100_quick")
     source = DatasetSource(bundled="cifar100_quick", train="train[100:200]+test[:10]", test="test[50%:]")
     folder = prepare("some", source, tmp_path)
     expected = np.concatenate([whole["train"][0][100:200], whole["test"][0][:10]])
@@ -89,7 +88,7 @@ def test_a_damaged_checkout_is_named_with_its_remedy(tmp_path, fault):
     if fault == "other":
         Image.fromarray(pixels).save(picture, lossless=True, quality=0, method=0)
     with pytest.raises(InputError) as caught:
-        read_bundled("cifar100_quick", tmp_path)
+        known.read_bundled("cifar100_quick", tmp_path)
     first, last = str(caught.value).splitlines()
     assert "does not hold cifar100_quick as it came with this repository" in first
     assert last.startswith("Get it back with: git checkout -- ")
