@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from conftest import benchmark, small_study
 
-from bench import costs, figures, intervals, processes, runs
+from bench import costs, intervals
 
 
 def test_an_interval_of_speed_holds_the_truth_as_often_as_it_says():
@@ -28,27 +28,28 @@ def test_equivalence_errs_as_seldom_and_finds_as_often_as_it_says(is_paired):
 
 def test_overhead_is_all_but_steady_epochs():
     # 20 s, of which 3 epochs of 2 + 1 s; the first one took 3 s and 2 s longer.
-    assert runs.overhead(20.0, [5.0, 2.0, 2.0], [3.0, 1.0, 1.0]) == 20.0 - 9.0
+    assert costs.overhead(20.0, [5.0, 2.0, 2.0], [3.0, 1.0, 1.0]) == 20.0 - 9.0
 
 
 def test_the_peak_of_a_process_is_known_however_it_ends_and_whoever_started_it(tmp_path):
     fill = "import os; held = b'1' * 200_000_000; "
     for ending in ("", "os._exit(0)"):
-        cost = processes.measure(sys.executable, "-c", fill + ending, cwd=tmp_path)
+        cost = costs.run_and_measure(sys.executable, "-c", fill + ending, cwd=tmp_path)
         assert 200e6 < cost.peak_resident_bytes < 300e6
     large = bytearray(b"1") * 400_000_000  # of the parent, which is none of the child's business
-    cost = processes.measure(sys.executable, "-c", "print(1)", cwd=tmp_path)
+    cost = costs.run_and_measure(sys.executable, "-c", "print(1)", cwd=tmp_path)
     assert cost.peak_resident_bytes < 100e6 < len(large)
     assert (cost.printed, cost.seconds > 0) == ("1\n", True)
     with pytest.raises(RuntimeError, match="ended with 3:\nbroken"):
-        processes.measure(sys.executable, "-c", "print('broken'); raise SystemExit(3)", cwd=tmp_path)
+        costs.run_and_measure(sys.executable, "-c", "print('broken'); raise SystemExit(3)", cwd=tmp_path)
 
 
-def test_a_figure_is_a_ratio_of_medians_with_its_peer():
-    assert figures.figure("overhead", "seconds", [3.0, 1.0, 2.0], [4.0, 4.0, 8.0], of="p", benchmark="b") == {
+def test_a_figure_is_a_ratio_of_medians_with_its_peer_and_the_last_line_is_json(monkeypatch, capsys):
+    row = costs.figure("overhead", "mnist_dense", "overhead_seconds", [3.0, 1.0, 2.0], [4.0, 4.0, 8.0])
+    assert row == {
         "name": "overhead",
-        "benchmark": "b",
-        "peer": "p",
+        "benchmark": "mnist_dense",
+        "peer": costs.PEER,
         "ours_seconds": 2.0,
         "peer_seconds": 4.0,
         "ratio": 0.5,
@@ -56,15 +57,11 @@ def test_a_figure_is_a_ratio_of_medians_with_its_peer():
         "ratio_high": 0.75,
         "repeats": 3,
     }
-
-
-def test_the_last_line_is_json(monkeypatch, capsys):
-    rows = [figures.figure("overhead", "seconds", [36.0], [4.0], of="a peer", benchmark="mnist_dense")]
-    monkeypatch.setattr(runs, "measure_runs", lambda _: rows)
+    monkeypatch.setattr(costs, "measure_runs", lambda _: [row])
     costs.main()
     told, last = capsys.readouterr().out.splitlines()
-    assert told == "overhead mnist_dense · 9.000 (9.000 to 9.000) · 36.0 / 4.0 seconds against a peer"
-    assert json.loads(last)["figures"] == rows
+    assert told == f"overhead mnist_dense · 0.500 (0.250 to 0.750) · 2.0 / 4.0 seconds against {costs.PEER}"
+    assert json.loads(last)["figures"] == [row]
 
 
 def test_the_peer_trains_the_same(monkeypatch):
@@ -84,7 +81,7 @@ def test_the_peer_trains_the_same(monkeypatch):
     info = SimpleNamespace(features=features, splits={"train": SimpleNamespace(num_examples=50)})
     monkeypatch.setattr(tfds, "load", lambda *_, **__: ((read, read), info))
     try:
-        done = peer.train(runs.peer_settings(study, "wide", "mixed_2x"))
+        done = peer.train(costs.peer_settings(study, "wide", "mixed_2x"))
     finally:
         keras.config.set_dtype_policy("float32")
     assert done["num_parameters"] == model.count_params()
@@ -93,25 +90,15 @@ def test_the_peer_trains_the_same(monkeypatch):
     json.dumps(done)
 
 
-def test_the_peer_builds_the_same_efficientnet():
-    from bench import peer
-    from pipeline.training.building import build_model
-
-    study, name = runs.small_quick_study(), "cifar100_efficientnet_b0"
-    model, _ = build_model(study.benchmarks[name], "float32", 100, 3, seed=0)
-    network = peer.build(runs.peer_settings(study, name)["model"], (32, 32, 3), 100)
-    assert network.count_params() == model.count_params() > 1e6
-
-
 def test_a_run_is_before_its_peer_as_often_as_after_it(monkeypatch, tmp_path):
     order = []
-    trained, other = (runs.Run(1.0, 700, (1, 2, 3, last)) for last in (4, 5))
-    monkeypatch.setattr(runs, "_ours", lambda *_: order.append("ours") or trained)
-    monkeypatch.setattr(runs, "_peers", lambda *_: order.append("peer") or trained)
-    study = runs.small_quick_study()
-    rows = runs.measure_benchmark(tmp_path, study, "mnist_dense")
+    trained, other = (costs.Run(1.0, 700, (1, 2, 3, last)) for last in (4, 5))
+    monkeypatch.setattr(costs, "_ours", lambda *_: order.append("ours") or trained)
+    monkeypatch.setattr(costs, "_peers", lambda *_: order.append("peer") or trained)
+    study = costs.small_quick_study()
+    rows = costs.measure_benchmark(tmp_path, study, "mnist_dense")
     assert order == ["ours", "ours", "ours", "peer", "peer", "ours", "ours"]  # the first starts the warm process
     assert [each["name"] for each in rows] == ["overhead", "overhead_warm", "peak_memory"]
-    monkeypatch.setattr(runs, "_peers", lambda *_: other)
+    monkeypatch.setattr(costs, "_peers", lambda *_: other)
     with pytest.raises(RuntimeError, match="not trained the same"):
-        runs.measure_benchmark(tmp_path, study, "mnist_dense")
+        costs.measure_benchmark(tmp_path, study, "mnist_dense")
