@@ -16,31 +16,20 @@ from pipeline.study.schema import Study, load_study
 from stages import check
 
 READ_ALIKE = [
-    "seeds: [0, 1, 010]",
-    "a: 0200",
-    "a: 2:08",
-    "a: [0x10, 0o17, 0b11, 1_000, +1, -0]",
-    "a: [1e-05, 1E3, 2.5e-3, 1e+2, .5, 5., .inf, -.INF]",
+    "a: [0200, 010, 0x10, 0o17, 1_000, +1, -0, 2024-01-01]\nb: 2:08",
+    "a: [1e-05, 1E3, 1e+2, .5, 5., .inf, -.INF]",
     "a: [yes, no, on, off, y, True, FALSE, null, ~, Null]",
-    "a: 2024-01-01",
     "a: &x {b: 1}\nc: {<<: *x, d: 2}",
-    'a: "\\u00e9 \\x41 \\t"',
-    "a: 'it''s'\nb: |\n  two\n  lines\nc: >-\n  folded\n  text",
+    "a: '\u00e9 it''s'\nb: |\n  two\n  lines\nc: >-\n  folded\n  text",
     "%YAML 1.1\n---\na: 010",
-    "\ufeffa: 1",
-    "1: 2\n? [1, 2]\n: 3",
-    "a: 1\r\nb: 2\r\n",
-    "a: !!str 1\nb: !!float 1",
+    "\ufeffa: 1\r\n? [1, 2]\r\n: !!str 3\r\n",
 ]
 REFUSED_ALIKE = [
-    'a: "\\uD800"',
     "a: 1\na: 2",
     "a: [",
-    "a: \x00",
     "a: \x1b[31m",
     "a: *nowhere",
     "a: !!python/object:os.system x",
-    "a: !mine x",
     "a: 1\n---\nb: 2",
 ]
 
@@ -63,46 +52,23 @@ def test_what_dvc_refuses_is_refused_in_words(tmp_path, text):
     assert len(str(caught.value).splitlines()) < 4
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "a: !!int x",
-        "a: 2024-13-45",
-        "a: " + "9" * 5000,
-        "devices: 1" + "0" * 400,
-        "a: !!binary '*'",
-        "? {a: 1}\n: 2",
-    ],
-)
+@pytest.mark.parametrize("text", ["a: !!int x", "a: " + "9" * 5000, "devices: 1" + "0" * 400, "a: !!binary '*'"])
 def test_values_that_break_the_parser_are_a_fault_and_no_traceback(tmp_path, text):
     (tmp_path / "params.yaml").write_text(text)
     with pytest.raises(InputError, match=r"params\.yaml( is not readable as YAML)?: "):
         load_study(tmp_path / "params.yaml")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "a: '" + 10_000_000 * "x" + "'",
-        "a: [" + 3_300_000 * "1, " + "1]",
-        10_000_000 * "[",
-        5_000_000 * "- ",
-        10_000_000 * "\n",
-    ],
-    ids=["a text", "a list", "brackets", "dashes", "lines"],
-)
-def test_ten_megabytes_are_refused_at_once(tmp_path, text):
+def test_ten_megabytes_are_refused_at_once(tmp_path):
     path = tmp_path / "params.yaml"
-    path.write_text(text)
+    path.write_text("a: [" + 3_300_000 * "1, " + "1]")
     started = time.process_time()
     with pytest.raises(InputError, match="longer than 1,000,000 characters"):
         load_study(path)
     assert time.process_time() - started < 1
 
 
-@pytest.mark.parametrize(
-    "text", [900_000 * "[", 400_000 * "- ", 200_000 * "{a: ", "".join(f"{i * ' '}a:\n" for i in range(900))]
-)
+@pytest.mark.parametrize("text", [900_000 * "[", "".join(f"{i * ' '}a:\n" for i in range(900))])
 def test_what_would_end_the_parser_with_its_process_is_refused(text):
     """The parser calls itself at every level: DVC dies of these by a signal."""
     with pytest.raises(InputError, match="nested more than 50 deep at line"):
@@ -128,10 +94,8 @@ def test_a_device_that_never_ends_is_refused():
         yaml_files.load(Path("/dev/zero"))
 
 
-@pytest.mark.parametrize(
-    "values", [{"a": "0o17", "b": "010", "c": "1e3", "d": "null", "e": "x: y", "f": "é\n1", "g": 1e-05}]
-)
-def test_what_is_written_is_read_back_by_both(tmp_path, values):
+def test_what_is_written_is_read_back_by_both(tmp_path):
+    values = {"a": "0o17", "b": "010", "c": "1e3", "d": "null", "e": "x: y", "f": "é\n1", "g": 1e-05}
     path = tmp_path / "params.yaml"
     path.write_text(yaml_files.dump(values), encoding="utf-8")
     assert yaml_files.load(path) == load_yaml(path) == values
@@ -157,35 +121,19 @@ DECEPTIVE = [
 
 
 @pytest.mark.parametrize("text", DECEPTIVE)
-@pytest.mark.parametrize("key", ["description", "profile", "campaign"])
-def test_deceptive_characters_are_refused_in_texts_and_names(text, key):
-    with pytest.raises(InputError) as caught:
-        validate(Study, study_text(**{key: text}), "params.yaml")
-    assert f"  {key}: holds U+" in str(caught.value)
-    assert str(caught.value) == escape_deceptive(str(caught.value))
-
-
-@pytest.mark.parametrize("text", DECEPTIVE)
-def test_deceptive_characters_are_refused_in_deviations_sources_and_keys(text):
-    values = study_text(deviations={"mnist_dense": ["fine", text]})
+def test_deceptive_characters_are_refused_in_texts_names_and_keys(text):
+    values = study_text(description=text, campaign=text, deviations={"mnist_dense": ["fine", text]})
     values["benchmarks"]["mnist_dense"]["model"] = {"name": "m:b", "source": text, "arguments": {text: [{"a": text}]}}
     with pytest.raises(InputError) as caught:
         validate(Study, values, "params.yaml")
     found = str(caught.value)
-    for where in ("deviations.mnist_dense.1: holds", "mnist_dense.model.source: holds", "arguments: the key "):
+    for where in (
+        *("  description: holds U+", "  campaign: holds U+", "deviations.mnist_dense.1: holds"),
+        *("mnist_dense.model.source: holds", "arguments: the key ", f"arguments.{escape_deceptive(text)}.0.a: holds"),
+    ):
         assert where in found
-    assert f"arguments.{escape_deceptive(text)}.0.a: holds" in found
     assert found == escape_deceptive(found)
-    assert "params.yaml: 4 faults" in found
-
-
-def test_deceptive_characters_are_refused_in_claims(tmp_path, monkeypatch):
-    text = (REPOSITORY / "claims.yaml").read_text()
-    (tmp_path / "claims.yaml").write_text(text.replace("statement: ", 'statement: "\\u202e" # ', 1))
-    (tmp_path / "params.yaml").write_text((REPOSITORY / "params.yaml").read_text())
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match=r"claims\.0\.statement: holds U\+202E \(RIGHT-TO-LEFT OVERRIDE\)"):
-        check.check()
+    assert "params.yaml: 6 faults" in found
 
 
 @pytest.mark.parametrize(
@@ -199,15 +147,9 @@ def test_texts_in_any_script_are_fine(text):
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        ("a\x00b.py", "holds U\\+0000"),
-        ("a\x1b[2J", "holds U\\+001B"),
-        ("\u202eyp.ledom", "holds U\\+202E"),
         ("x" * 5000, "at most 1000 characters"),
-        ("x" * 300, "at most 255 bytes"),
         ("é" * 200, "at most 255 bytes"),
-        ("my:models/net.py", "without colons"),
         ("s3://bucket/net.py", "without colons"),
-        ("azure:net.py", "without colons"),
         ("a\nb.py", "without line breaks"),
         ("", "must be the path"),
     ],
@@ -233,69 +175,44 @@ def test_a_source_around_what_the_study_makes_is_refused(tmp_path, monkeypatch, 
         check.check_own_code(load_study())
 
 
-@pytest.mark.parametrize("name", ["x" * 101, "x" * 5000])
-def test_a_name_that_is_no_folders_is_refused(name):
+def test_a_name_that_is_no_folders_is_refused():
     values = study_text()
-    values["variants"][name] = values["variants"]["float32"]
+    values["variants"]["x" * 101] = values["variants"]["float32"]
     with pytest.raises(InputError, match=r"at most 100 characters"):
         validate(Study, values, "params.yaml")
 
 
-def many(kind: str) -> dict:
-    values = study_text()
-    names = [f"a{number}{90 * 'x'}" for number in range(3000)]
-    if kind == "wrong types":
-        values["seeds"] = ["x"] * 90_000
-    elif kind == "variants and pairs":
-        values["variants"] |= dict.fromkeys(names, values["variants"]["float32"])
-        values["comparison"]["further_pairs"] = [{"baseline": "a", "candidate": "b"}] * 3000
-    elif kind == "margins":
-        values["comparison"]["margin_pp"] |= dict.fromkeys(names, 1.0)
-    elif kind == "benchmarks of a variant":
-        values["variants"]["mixed_float16"]["benchmarks"] = names * 20
-    else:
-        values["deviations"] = {"mnist_dense": ["\u202e"] * 90_000}
-    return values
-
-
-def many_claims(kind: str) -> dict:
-    """As many as fit a file, each with as many wrong names as it may have."""
-    claim = {"id": "a", "source": "none", "statement": "", "needs": {"hardware": "anything"}}
-    facts = claim | {"kind": "fact", "quantities": {f"gradients.{number}": 1 for number in range(20)}}
-    needs = {"hardware": "anything", "recipe": {f"modell.{number}{20 * 'x'}": 1 for number in range(20)}}
-    values = yaml_files.load(REPOSITORY / "claims.yaml")
-    if kind == "facts":
-        values["claims"] = [facts | {"id": f"a{number}"} for number in range(1000)]
-        values["benchmarks"] = [f"b{number}" for number in range(100)]
-    elif kind == "recipes":
-        values["claims"] = [claim | {"kind": "untested", "reason": "", "needs": needs}] * 1000
-    elif kind == "one name":
-        values["claims"] = [claim | {"kind": "untested", "reason": "", "id": f"a{n // 2}"} for n in range(1000)]
-    elif kind == "sources":
-        values["sources"] = {str(n): {"title": "", "hardware": ""} for n in range(1001)}
-    else:
-        values[kind] = (values[kind] * 1001)[:1001]
-    return values
-
-
-@pytest.mark.parametrize("kind", ["facts", "recipes", "one name", "claims", "figures", "benchmarks", "sources"])
-def test_claims_without_end_are_refused_at_once(kind):
-    started = time.process_time()
-    with pytest.raises(InputError, match=r"claims\.yaml: [\d,]+ faults?, nothing was started") as caught:
-        validate(Claims, many_claims(kind), "claims.yaml")
-    assert len(str(caught.value)) < 100_000
-    assert time.process_time() - started < 5
-    if kind in ("claims", "figures", "benchmarks", "sources"):
-        assert f"{kind}: " in str(caught.value)
-        assert "should have at most" in str(caught.value)
+NAMES = [f"a{number}{90 * 'x'}" for number in range(3000)]
+FLOAT32 = {"policy": "float32", "batch_multiplier": 1}
+FAULTY_STUDIES = {
+    "wrong types": {"seeds": ["x"] * 90_000},
+    "names": {"variants": dict.fromkeys(NAMES, FLOAT32), "comparison": {"margin_pp": dict.fromkeys(NAMES, 1.0)}},
+    "benchmarks of a variant": {"variants": {"float32": FLOAT32 | {"benchmarks": NAMES * 20}}},
+    "deceptive texts": {"deviations": {"mnist_dense": ["\u202e"] * 90_000}},
+}
+CLAIM = {"id": "a", "source": "none", "statement": "", "needs": {"hardware": "anything"}}
+FACT = CLAIM | {"kind": "fact", "quantities": {f"gradients.{number}": 1 for number in range(20)}}
+UNTESTED = CLAIM | {"kind": "untested", "reason": ""}
+OTHER_RECIPE = {"hardware": "anything", "recipe": {f"modell.{number}{20 * 'x'}": 1 for number in range(20)}}
+FAULTY_CLAIMS = {
+    "facts": {"benchmarks": NAMES[:100], "claims": [FACT | {"id": f"a{number}"} for number in range(1000)]},
+    "recipes": {"claims": [UNTESTED | {"needs": OTHER_RECIPE}] * 1000},
+    "claims without end": {"claims": [UNTESTED] * 1001},
+}
 
 
 @pytest.mark.parametrize(
-    "kind", ["wrong types", "variants and pairs", "margins", "benchmarks of a variant", "deceptive texts"]
+    ("model", "file", "changes"),
+    [
+        *((Study, "params.yaml", changes) for changes in FAULTY_STUDIES.values()),
+        *((Claims, "claims.yaml", changes) for changes in FAULTY_CLAIMS.values()),
+    ],
+    ids=[*FAULTY_STUDIES, *FAULTY_CLAIMS],
 )
-def test_as_many_faults_as_fit_a_file_are_told_at_once(kind):
+def test_as_many_faults_as_fit_a_file_are_told_at_once(model, file, changes):
+    values = yaml_files.load(REPOSITORY / file) | changes
     started = time.process_time()
-    with pytest.raises(InputError, match=r"params\.yaml: [\d,]+ faults?, nothing was started") as caught:
-        validate(Study, many(kind), "params.yaml")
+    with pytest.raises(InputError, match=rf"{file}: [\d,]+ faults?, nothing was started") as caught:
+        validate(model, values, file)
     assert len(str(caught.value)) < 100_000
     assert time.process_time() - started < 10
