@@ -2,52 +2,17 @@
 
 import ast
 from collections.abc import Iterable
-from functools import cache
 from pathlib import Path
 
 import pytest
 import yaml
 from conftest import REPOSITORY
+from imported import closure, tree, with_code
 
 from pipeline.study.schema import Study
 from stages.inputs import CODE, SETTINGS
 
 STAGES = yaml.safe_load((REPOSITORY / "dvc.yaml").read_text())["stages"]
-
-
-@cache
-def tree(path: Path) -> ast.Module:
-    return ast.parse((REPOSITORY / path).read_text())
-
-
-@cache
-def imported(path: Path) -> set[Path]:
-    """The project's own files that `path` imports, at any depth of nesting."""
-    names = set()
-    for node in ast.walk(tree(path)):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            names |= {str(node.module)} | {f"{node.module}.{alias.name}" for alias in node.names}
-    candidates = {Path(*name.split(".")) for name in names}
-    packages = {package for c in candidates for package in [c, *c.parents]}  # Python runs them on the way
-    files = {c.with_suffix(".py") for c in candidates} | {package / "__init__.py" for package in packages}
-    return {file for file in files if (REPOSITORY / file).is_file()}
-
-
-def has_code(file: Path) -> bool:
-    """Return whether `file` holds more than a docstring, which decides no result."""
-    return any(not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)) for node in tree(file).body)
-
-
-def closure(path: Path) -> set[str]:
-    found, waiting = set(), [path]
-    while waiting:
-        file = waiting.pop()
-        if file not in found:
-            found.add(file)
-            waiting += imported(file)
-    return {str(file) for file in found if has_code(file)}
 
 
 def dependencies(stage: dict) -> set[str]:
@@ -57,10 +22,9 @@ def dependencies(stage: dict) -> set[str]:
 
 def files_of(paths: Iterable[str]) -> set[str]:
     named = [REPOSITORY / path for path in paths]
-    files = {
+    return with_code(
         file.relative_to(REPOSITORY) for path in named for file in (path.rglob("*.py") if path.is_dir() else [path])
-    }
-    return {str(file) for file in files if has_code(file)}
+    )
 
 
 @pytest.mark.parametrize("name", sorted(STAGES.keys() - {"train"}))
@@ -72,7 +36,7 @@ def test_a_stage_depends_on_all_the_code_it_imports(name):
 @pytest.mark.parametrize("name", sorted(STAGES.keys() - {"train"}))
 def test_no_stage_names_a_room_of_which_it_imports_nothing(name):
     scripts = {"inputs": ["train"], "ceilings": ["try_batch"], "speed": ["train_blocks"]}.get(name, [])
-    code = set().union(*(closure(Path("stages", f"{script}.py")) for script in [name, *scripts]))
+    code = closure(*(Path("stages", f"{script}.py") for script in [name, *scripts]))
     named = [path for path in STAGES[name].get("do", STAGES[name])["deps"] if path.startswith(("pipeline", "stages"))]
     assert [path for path in named if not any(file == path or file.startswith(f"{path}/") for file in code)] == []
 

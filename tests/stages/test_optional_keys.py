@@ -52,14 +52,6 @@ def is_accepted(values: dict) -> bool:
 OPTIONAL = [path for path in paths(VALUES) if path[:2] != ("variants", "mixed") and is_accepted(without(*path))]
 
 
-def test_every_optional_key_is_tried():
-    optional = {name for name, field in Study.model_fields.items() if not field.is_required()}
-    assert {path[0] for path in OPTIONAL if len(path) == 1} == optional
-    assert {("variants", "float32", "tf32"), ("comparison", "further_pairs"), ("datasets", "mnist", "test")} <= set(
-        OPTIONAL
-    )
-
-
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("project")
