@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -67,18 +66,13 @@ def test_a_campaign_survives_a_requeue_a_warning_and_a_lost_run(project):
     ledger = output("git", "-C", str(project), "show", "campaign/c1:history/c1.json")
     assert len(json.loads(ledger)["runs"]) == 8
     assert output("git", "-C", str(project), "status", "--porcelain") == ""
+    assert "campaign c1 is complete" in campaign(project, "c1").stdout
+    assert output("squeue", "--noheader") == ""
 
 
 def in_its_middle(project: Path, variant: str) -> bool:
     """Whether the run of the first seed has finished an epoch, and not its last."""
     return bool(list((project / ".campaigns" / "c1" / "checkpoints").glob(f"small_dense-{variant}-{SEEDS[0]}/*.npz")))
-
-
-@pytest.mark.usefixtures("slurm")
-def test_the_same_campaign_again_does_nothing(project):
-    done = campaign(project, "c1")
-    assert "campaign c1 is complete" in done.stdout
-    assert output("squeue", "--noheader") == ""
 
 
 @pytest.mark.usefixtures("slurm")
@@ -117,47 +111,6 @@ def test_drift_is_confirmed_by_a_second_campaign_on_fresh_seeds(project):
     assert len(seeds[0] | seeds[1] | set(SEEDS)) == 12
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"partitoin": "x"}, "partitoin: unknown key. Did you mean 'partition'?"),
-        ({"max_jobs": 0}, "max_jobs: Input should be greater than 0"),
-    ],
-)
-def test_a_site_with_faults_submits_nothing(project, tmp_path, change, message):
-    (tmp_path / "cluster.yaml").write_text(yaml.safe_dump(CLUSTER | change))
-    done = campaign(project, "c9", tmp_path / "cluster.yaml")
-    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
-    assert message in done.stderr
-    assert not (project / ".campaigns" / "c9").exists()
-
-
-@pytest.mark.usefixtures("slurm")
-def test_a_dirty_tree_no_slurm_and_no_remote_are_refused(project, tmp_path):
-    (project / "stray").write_text("")
-    try:
-        assert "the tree differs from its last commit (?? stray" in campaign(project, "c9").stderr
-    finally:
-        (project / "stray").unlink()
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    for name in ("git", "python", "dvc"):
-        (programs / name).symlink_to(shutil.which(name) or sys.executable)
-    assert "sbatch is not on the path" in campaign_without_slurm(project, programs).stderr
-    (tmp_path / "cluster.yaml").write_text(yaml.safe_dump(CLUSTER | {"meeting_place": "remote"}))
-    refused = campaign(project, "c9", tmp_path / "cluster.yaml")
-    assert refused.returncode == 2
-    assert "DVC has no default remote to meet at: dvc remote add --default" in refused.stderr
-    assert not (project / ".campaigns" / "c9" / "collector").exists()
-
-
-def campaign_without_slurm(project: Path, programs: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "stages.campaign", "--campaign", "c9"]
-    command += ["--cluster", str(project.parent / "cluster.yaml")]
-    environment = {"PATH": str(programs), "PYTHONPATH": str(project), "HOME": str(programs)}
-    return subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=False)
-
-
 @pytest.fixture
 def far_project(project, tmp_path) -> Path:
     """A clone of the first commit, with two seeds; its origin is a bare repository, its DVC remote a folder."""
@@ -175,19 +128,12 @@ def far_project(project, tmp_path) -> Path:
 
 
 @pytest.mark.usefixtures("slurm")
-@pytest.mark.parametrize(
-    ("address", "message"),
-    [
-        ("/proc/nowhere", "dvc push"),
-        ("http://localhost:9", "DVC shares no runs over HTTP, which the remote meeting speaks"),
-    ],
-)
-def test_a_remote_that_cannot_be_reached_submits_nothing(far_project, address, message):
-    output(*DVC, "--cd", str(far_project), "remote", "modify", "meeting", "url", address)
+def test_a_remote_that_cannot_be_reached_submits_nothing(far_project):
+    output(*DVC, "--cd", str(far_project), "remote", "modify", "meeting", "url", "/proc/nowhere")
     git(far_project, "commit", "--quiet", "--all", "-m", "elsewhere")
     refused = campaign(far_project, "r1")
     assert (refused.returncode, "Traceback" in refused.stderr) == (2, False)
-    assert message in refused.stderr
+    assert "dvc push" in refused.stderr
     assert output("squeue", "--noheader") == ""
 
 

@@ -117,10 +117,6 @@ def test_nothing_outside_the_workspace_can_be_written(inside):
     assert lines[-1] == "both"
 
 
-def test_process_one_reaps(inside):
-    assert "docker-init" in inside("cpu", "cat", "/proc/1/cmdline").stdout
-
-
 def test_an_interrupt_ends_every_process_inside(ready, clone):
     command = ["container/run.sh", "cpu", "sh", "-c", "echo started; sleep 100; echo not reached"]
     restored = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a background start ignores it
@@ -325,20 +321,21 @@ def ready(docker, images, tmp_path) -> dict[str, str]:
     return {"DOCKER": docker, "IMAGE": images["cpu"], "HOME": str(tmp_path)}
 
 
-def test_another_target(clone):
-    assert "TARGET is cpu, cuda, cuda-jax or tpu, not 'gpu'" in refused("container/build.sh", "gpu", folder=clone)
-
-
-@pytest.mark.parametrize("script", ["container/build.sh", "container/run.sh"])
-def test_docker_is_missing(clone, script):
-    assert "Docker is missing; install it" in refused(script, "cpu", folder=clone, DOCKER="no-such-docker")
-
-
-@pytest.mark.parametrize("script", ["container/build.sh", "container/run.sh"])
-def test_the_daemon_does_not_answer(clone, docker, script):
-    message = refused(script, "cpu", folder=clone, DOCKER=docker, DOCKER_HOST="unix:///nonexistent.sock")
-    assert "does not answer" in message
-    assert "start it (systemctl start docker)" in message
+@pytest.mark.parametrize(
+    ("command", "changes", "message"),
+    [
+        ("build.sh gpu", {}, "TARGET is cpu, cuda, cuda-jax or tpu, not 'gpu'"),
+        ("build.sh cpu", {"DOCKER": "no-such-docker"}, "Docker is missing; install it"),
+        ("run.sh cpu", {"DOCKER_HOST": "unix:///nonexistent.sock"}, "start it (systemctl start docker)"),
+        ("build.sh cpu", {"CA_CERTIFICATE": "/nonexistent.pem"}, "can't be read"),
+        ("run.sh cpu", {"CA_CERTIFICATE": "/nonexistent.pem"}, "can't be read"),
+        ("run.sh cpu", {"IMAGE": "mixed-precision:none"}, "build it: make image TARGET=cpu"),
+        ("run.sh cpu", {"TFDS_DATA_DIR": "/nonexistent"}, "TFDS_DATA_DIR=/nonexistent is no folder"),
+    ],
+)
+def test_what_is_missing_is_named_with_its_remedy(clone, ready, command, changes, message):
+    script, target = command.split()
+    assert message in refused(f"container/{script}", target, folder=clone, **ready | changes)
 
 
 def test_a_client_without_its_builder(clone, docker, tmp_path):
@@ -361,19 +358,8 @@ def test_too_little_disk(clone, docker, tmp_path):
 
 def test_a_missing_lock(clone, docker):
     (clone / "requirements" / "tpu.txt").unlink()
-    for script in ("container/build.sh", "container/run.sh"):
-        message = refused(script, "tpu", folder=clone, DOCKER=docker)
-        assert "requirements/tpu.txt is missing; bring it back (git checkout requirements/tpu.txt)" in message
-
-
-def test_a_missing_certificate(clone, ready):
-    for script in ("container/build.sh", "container/run.sh"):
-        assert "can't be read" in refused(script, "cpu", folder=clone, CA_CERTIFICATE="/nonexistent.pem", **ready)
-
-
-def test_a_missing_image(clone, ready):
-    message = refused("container/run.sh", "cpu", folder=clone, **ready | {"IMAGE": "mixed-precision:none"})
-    assert "there is no image mixed-precision:none; build it: make image TARGET=cpu" in message
+    message = refused("container/build.sh", "tpu", folder=clone, DOCKER=docker)
+    assert "requirements/tpu.txt is missing; bring it back (git checkout requirements/tpu.txt)" in message
 
 
 def test_an_image_of_another_lock(clone, ready):
@@ -423,12 +409,6 @@ def test_a_workspace_of_someone_else(clone, ready):
 def test_a_folder_without_git(clone, ready):
     shutil.rmtree(clone / ".git")
     assert "is no git checkout, which DVC needs" in refused("container/run.sh", "cpu", folder=clone, **ready)
-
-
-def test_a_folder_of_data_that_is_not_there(clone, ready):
-    nowhere = clone / "nowhere"
-    message = refused("container/run.sh", "cpu", folder=clone, TFDS_DATA_DIR=str(nowhere), **ready)
-    assert f"TFDS_DATA_DIR={nowhere} is no folder" in message
 
 
 def test_a_folder_of_data_with_a_colon(clone, ready, tmp_path):

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 from conftest import REPOSITORY, small_study
-from projects import IDENTITY, git, make_checkout
+from projects import IDENTITY, commit, git, make_checkout
 
 from pipeline.campaign.cluster import Cluster, shared_stages
+from pipeline.files import yaml_files
 from pipeline.study.configuration import read
 
 CLUSTER = REPOSITORY / "cluster" / "slurm" / "cluster.yaml"
@@ -48,9 +49,13 @@ def checkout(tmp_path) -> Path:
     return make_checkout(tmp_path / "checkout", "/.dvc/tmp", stages=PIPELINE)
 
 
+def submit(checkout: Path, environment: dict[str, str], cluster: Path = CLUSTER) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "stages.campaign", "--campaign", "c", "--cluster", str(cluster)]
+    return subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True, check=False)
+
+
 def test_speeds_are_measured_after_the_runs_and_on_nodes_of_their_own(checkout, environment):
-    command = [sys.executable, "-m", "stages.campaign", "--campaign", "c", "--cluster", str(CLUSTER)]
-    done = subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True, check=False)
+    done = submit(checkout, environment)
     assert "23 of 23 stages are missing: job 1 and after it job 2\njob 3 collects them" in done.stdout, done.stderr
     called = Path(environment["CALLED"]).read_text().splitlines()
     runs, speeds, collect = (line.split() for line in called if line.startswith("sbatch"))
@@ -93,3 +98,32 @@ def test_speed_is_measured_on_as_many_cpus_as_a_run_has(stage, checkout, environ
     called = Path(environment["CALLED"]).read_text().splitlines()
     assert [line for line in called if line.startswith("srun")] == (step if stage == "speed@wide" else [])
     assert called[-1] == f"dvc repro --single-item {stage}"
+
+
+HTTP = "[core]\nremote = meeting\n['remote \"meeting\"']\nurl = http://localhost:9\n"
+
+
+@pytest.mark.parametrize(
+    ("site", "dvc_config", "message"),
+    [
+        ({"partitoin": "x"}, "", "partitoin: unknown key. Did you mean 'partition'?"),
+        ({}, "\n", "the tree differs from its last commit (M .dvc/config"),
+        ({"meeting_place": "remote"}, "", "DVC has no default remote to meet at: dvc remote add --default"),
+        ({"meeting_place": "remote"}, HTTP, "DVC shares no runs over HTTP, which the remote meeting speaks"),
+        (None, "", "sbatch is not on the path"),
+    ],
+)
+def test_what_cannot_work_submits_nothing(checkout, environment, tmp_path, site, dvc_config, message):
+    (tmp_path / "bin" / "dvc").write_text(f'#!/bin/sh\nexec {sys.executable} -m dvc "$@"\n')
+    (checkout / ".dvc" / "config").write_text(dvc_config)
+    if dvc_config == HTTP:
+        commit(checkout)
+    if site is None:
+        environment["PATH"] = str(tmp_path)
+    cluster = tmp_path / "cluster.yaml"
+    cluster.write_text(yaml_files.dump(yaml_files.load(CLUSTER) | (site or {})))
+    done = submit(checkout, environment, cluster)
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+    assert message in done.stderr
+    assert not Path(environment["CALLED"]).exists()
+    assert not (checkout / ".campaigns" / "c" / "collector").exists()
