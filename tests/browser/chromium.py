@@ -42,6 +42,13 @@ def evaluate(folder: Path, page: Path, script: str, *options: str) -> dict:
     return json.loads(html.unescape(found.group(1)))
 
 
+# What axe-core objects to, with everything unfolded.
+OBJECTIONS = """
+    document.querySelectorAll("details").forEach((part) => { part.open = true; });
+    const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+    const {violations} = await axe.run({runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]});
+    return {dark, violations: violations.map(({id, nodes}) => [id, nodes.length, nodes[0].html.slice(0, 200)])};
+"""
 DARK = "--blink-settings=preferredColorScheme=0"
 WIDTHS = [1280, 1100, 768, 420]
 # Boxes are those of the letters of every line of text, and of what has a border of its own around its text. Letters

@@ -11,8 +11,7 @@ import yaml
 from archives import contents_of
 from conftest import REPOSITORY
 
-from pipeline.publication.publishing import PROFILE, publish
-from pipeline.report.results import load_results
+from pipeline.publication.publishing import PROFILE
 
 VALIDATORS = REPOSITORY / ".validators"
 NO_NETWORK = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")
@@ -35,17 +34,12 @@ def tool(name: str) -> Path:
     return VALIDATORS / "tools" / "bin" / name
 
 
-@pytest.fixture(scope="module")
-def archive(rendered, tmp_path_factory) -> Path:
-    return publish(load_results(rendered), rendered, tmp_path_factory.mktemp("validated") / "crate.zip")
-
-
-def test_the_crate_has_all_that_is_required_and_recommended(archive):
+def test_the_crate_has_all_that_is_required_and_recommended(crate):
     """The validator accepts a profile that it does not know, so their addresses are compared apart."""
     options = "--offline --no-paging --verbose --profile-identifier process-run-crate-0.5"
     cache = ["--requirement-severity", "recommended", "--cache-path", VALIDATORS / "contexts"]
-    accepted(tool("rocrate-validator"), "-y", "--disable-color", "validate", *options.split(), *cache, archive)
-    graph = json.loads(contents_of(archive)["ro-crate-metadata.json"])["@graph"]
+    accepted(tool("rocrate-validator"), "-y", "--disable-color", "validate", *options.split(), *cache, crate)
+    graph = json.loads(contents_of(crate)["ro-crate-metadata.json"])["@graph"]
     found = {entity["@id"]: entity.get("conformsTo") for entity in graph}
     assert found["./"] == {"@id": PROFILE} == {"@id": "https://w3id.org/ro/wfrun/process/0.5"}
     assert found["ro-crate-metadata.json"] == {"@id": "https://w3id.org/ro/crate/1.1"}
