@@ -71,17 +71,6 @@ def test_one_more_seed_of_a_benchmark_is_a_change_of_these_runs_alone(changed):
     assert "mnist_dense/float32_2x/seed-2" in different
 
 
-def test_a_variant_that_one_more_benchmark_has_is_what_it_was_to_the_others(changed):
-    name = next(name for name, variant in VALUES["variants"].items() if variant.get("benchmarks") == ["mnist_dense"])
-    more = VALUES["variants"][name] | {"benchmarks": list(VALUES["benchmarks"])}
-    changed()
-    turns = Path("inputs/speed/mnist_dense.json")
-    before = turns.read_text()
-    different = changed(variants=VALUES["variants"] | {name: more})
-    assert different == {f"cifar100_efficientnet_b0/{name}/seed-0"}
-    assert turns.read_text() == before
-
-
 def test_what_the_study_says_of_every_run_is_in_every_file(changed):
     changed()
     assert changed(campaign="second") == trained()

@@ -121,12 +121,6 @@ def test_no_image_is_built_or_run_in_such_a_folder(tmp_path, script):
     assert (done.returncode, done.stderr) == (2, f"error: Docker splits paths at colons; rename {tmp_path}/a:b\n")
 
 
-def test_packages_are_exchanged_only_for_another_engine(folder):
-    (folder / ".venv" / "ready").write_text("cpu\n")
-    assert "uv pip sync" not in planned(folder, ".venv/ready")
-    assert "uv pip sync" in planned(folder, ".venv/ready", "ENGINE=tpu")
-
-
 def test_what_tests_need_comes_with_them_and_nothing_is_installed_twice(folder):
     program(folder / ".venv" / "bin" / "uv", 'echo "$*" >> installed')
     log = folder / "installed"
@@ -141,6 +135,7 @@ def test_what_tests_need_comes_with_them_and_nothing_is_installed_twice(folder):
         make(folder, target)
     assert not log.exists()
     assert "uv pip" not in planned(folder, "repro") + planned(folder, "test") + planned(folder, "lint")
+    assert "uv pip sync" in planned(folder, ".venv/ready", "ENGINE=tpu")  # the packages of another one
 
 
 def test_who_cannot_reach_the_packages_is_told_what_to_do(folder):

@@ -117,6 +117,7 @@ CHEATS: dict[str, tuple[Callable[[Contents], Contents], str]] = {
     "a better speedup": (edited("results/comparison.json", better_ratio), r"comparison\.json: "),
     "a better verdict": (edited("results/verdicts.json", put(verdict="in direction only")), r"verdicts\.json: line"),
     "a better report": (replaced(REPORT, b"1.00\xc3\x97", b"3.00\xc3\x97"), r"report\.html: it is another report"),
+    "a number that is none": (edited("results/numerics.json", within("facts", **{"loss_scale.growth_factor": "abc"})), r"report\.html: it is another report"),
     "blocks that do not give the speedup": (edited(BLOCKS, slower_blocks), r"(?s)gives? other results.*comparison\.json"),
     "predictions that do not give the accuracy": (edited(RECORD, within("scores", test_accuracy=0.99)), "accuracy is not the 0.99"),
     "the record of another run": (lambda contents: {RECORD: contents[OTHER_RUN]}, r"record\.json"),
@@ -208,12 +209,3 @@ def test_a_fault_of_the_check_itself_keeps_no_other_study_from_being_checked(sen
         "  claims.yaml (NOT as this project has it)",
         "  claims of its own: a",
     ]
-
-
-def test_a_number_that_makes_no_sense_is_told_in_words(sent):
-    numerics = json.loads(contents_of(sent / "crate.zip")["results/numerics.json"])
-    numerics["facts"]["loss_scale.growth_factor"] = "abc"
-    refused(
-        rewrite(sent, {"results/numerics.json": json.dumps(numerics).encode()}),
-        "results/report.html: it is another report",
-    )
