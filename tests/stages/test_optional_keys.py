@@ -8,9 +8,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
-from conftest import write_arrays
+from conftest import write_data
 from dvc.dependency.param import ParamsDependency
 from dvc.repo import Repo
 from projects import PROFILE, dense_study, make_project
@@ -20,7 +19,6 @@ from pipeline.files import yaml_files
 from pipeline.study.configuration import validate
 from pipeline.study.schema import Study
 
-KINDS = ("images", "labels")
 # With every optional key: what is not said here is written out.
 FULL = Study.model_validate(dense_study(num_epochs=2) | PROFILE | {"deviations": {"small_dense": ["smaller"]}})
 VALUES = FULL.model_dump(mode="json")
@@ -81,12 +79,7 @@ def test_a_study_without_any_optional_key_gets_its_first_files(project):
     for name in ("float32", "mixed"):
         values["variants"][name] = {key: VALUES["variants"][name][key] for key in ("policy", "batch_multiplier")}
     (project / "params.yaml").write_text(yaml_files.dump(values))
-    write_arrays(
-        project,
-        "mnist",
-        {f"{part}_{of}": np.zeros((1, 1, 1, 1), np.uint8) for part in ("train", "test") for of in KINDS},
-        10,
-    )
+    write_data(project)
     command = [sys.executable, "-m", "dvc", "repro", "--single-item", "inputs"]
     done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

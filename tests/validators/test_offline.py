@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 from archives import contents_of
 from conftest import REPOSITORY
+from reports import render
 
 from pipeline.compiled.answers import read_compiled
 from pipeline.publication.publishing import publish
-from pipeline.publication.recomputing import remake
-from pipeline.report.rendering import execute, render
 from pipeline.report.results import load_results
 
 ENGINES = ("tensorflow", "keras", "jax", "tensorflow_datasets")
@@ -43,8 +42,7 @@ def archive(rendered, tmp_path_factory) -> Path:
     """A study that was published with what compilers say of other hardware."""
     root = Path(shutil.copytree(rendered, tmp_path_factory.mktemp("offline") / "study", symlinks=True))
     shutil.copytree(REPOSITORY / "compiled", root / "compiled")
-    remake(root)
-    (root / "results/report.html").write_text(render(execute(root)), encoding="utf-8")
+    render(root)
     return publish(load_results(root), root, root.parent / "crate.zip")
 
 
