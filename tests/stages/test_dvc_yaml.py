@@ -1,13 +1,19 @@
 """A stage depends on exactly the code it uses: more would retrain for nothing, less would keep stale results."""
 
 import ast
+import json
+import subprocess
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 import yaml
-from conftest import REPOSITORY
+from conftest import REPOSITORY, write_data
+from dvc.dependency.param import ParamsDependency
+from dvc.repo import Repo
 from imported import closure, tree, with_code
+from projects import PROFILE, dense_study, make_project
 
 from pipeline.study.schema import Study
 from stages.inputs import CODE, SETTINGS
@@ -73,3 +79,22 @@ def test_only_what_imports_the_engine_depends_on_its_packages_and_image(file):
 
 def test_the_matrix_runs_the_seeds_outermost():
     assert list(STAGES["train"]["matrix"]) == ["seed", "benchmark", "variant"]
+
+
+@pytest.mark.filterwarnings("ignore:_NoneStep.value:DeprecationWarning")  # of pygtrie, which DVC uses
+def test_dvc_finds_what_the_stages_name_in_a_study_without_any_optional_key(tmp_path, monkeypatch):
+    study = Study.model_validate(dense_study(num_epochs=2) | PROFILE)
+    make_project(tmp_path, study.model_dump(mode="json", exclude_defaults=True), PROFILE, without=("tests/", "docs/"))
+    write_data(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    with Repo() as repo:
+        stages = repo.index.stages
+        for dependency in (each for stage in stages for each in stage.deps if isinstance(each, ParamsDependency)):
+            dependency.save()  # or there is a parameter that params.yaml has not
+        repo.index.check_graph()
+    assert {f"train@0-small_dense-{name}" for name in study.variants} <= {stage.addressing for stage in stages}
+    command = [sys.executable, "-m", "dvc", "repro", "--single-item", "inputs"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(Path("inputs/runs/small_dense/float32/seed-0.json").read_text())["study"]
+    assert (said["compilation_cache"], said["tensorboard"]) == (False, False)
