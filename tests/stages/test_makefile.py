@@ -114,13 +114,6 @@ def test_a_folder_whose_path_cannot_be_searched_is_refused(folder):
     assert f"can't be searched for programs or modules: rename {folder / 'a:b'}" in make(folder / "a:b", "help")
 
 
-@pytest.mark.parametrize("script", ["build.sh", "run.sh"])
-def test_no_image_is_built_or_run_in_such_a_folder(tmp_path, script):
-    shutil.copytree(REPOSITORY / "container", tmp_path / "a:b" / "container")
-    done = subprocess.run([tmp_path / "a:b" / "container" / script, "cpu"], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (2, f"error: Docker splits paths at colons; rename {tmp_path}/a:b\n")
-
-
 def test_what_tests_need_comes_with_them_and_nothing_is_installed_twice(folder):
     program(folder / ".venv" / "bin" / "uv", 'echo "$*" >> installed')
     log = folder / "installed"
