@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.data.known import Part
+from pipeline.data.datasets import Examples
 from pipeline.errors import InputError
 from pipeline.study import user_code
 from pipeline.study.dataset_source import DatasetSource
 
 
-def read_tfds(where: str, source: DatasetSource) -> tuple[str, list[str], dict[str, Part]]:
+def read_tfds(where: str, source: DatasetSource) -> tuple[str, list[str], dict[str, Examples]]:
     """Fetch a data set, unless TFDS finds it in `TFDS_DATA_DIR`; return its full name, its classes, and both parts.
 
     Images become uint8 (N, H, W, C); floats in [0, 1] are scaled and rounded. They are in the order of TFDS.
@@ -90,7 +90,7 @@ def _features(where: str, info: Any, source: DatasetSource) -> tuple[str, str]:
     return names[0], names[1]
 
 
-def _arrays(where: str, builder: Any, split: str, image: str, label: str, image_size: int | None) -> Part:
+def _arrays(where: str, builder: Any, split: str, image: str, label: str, image_size: int | None) -> Examples:
     import tensorflow as tf
     import tensorflow_datasets as tfds
 
@@ -107,7 +107,7 @@ def _arrays(where: str, builder: Any, split: str, image: str, label: str, image_
         if not (low >= 0 and high <= 1):  # not a number among them
             raise InputError(f"{where}: float images must lie in [0, 1]. Received: {low:g} to {high:g}")
         images = np.rint(images * 255).astype(np.uint8)
-    return images, np.concatenate([batch[label] for batch in batches]).astype(np.int64)
+    return Examples(images, np.concatenate([batch[label] for batch in batches]).astype(np.int64))
 
 
 def chosen_rows(where: str, source: DatasetSource, splits: Mapping[str, Any]) -> dict[str, list[tuple[str, range]]]:
@@ -136,7 +136,7 @@ def chosen_rows(where: str, source: DatasetSource, splits: Mapping[str, Any]) ->
     return found
 
 
-def cut(where: str, source: DatasetSource, parts: dict[str, Part]) -> dict[str, Part]:
+def cut(where: str, source: DatasetSource, parts: dict[str, Examples]) -> dict[str, Examples]:
     """Return the examples that `train` and `test` take of the two splits in `parts`."""
     if (source.train, source.test) == ("train", "test"):
         return parts
@@ -147,9 +147,9 @@ def cut(where: str, source: DatasetSource, parts: dict[str, Part]) -> dict[str, 
         for part, (_, labels) in parts.items()
     }
     return {
-        part: (
-            np.concatenate([parts[of][0][rows.start : rows.stop] for of, rows in chosen]),
-            np.concatenate([parts[of][1][rows.start : rows.stop] for of, rows in chosen]),
+        part: Examples(
+            np.concatenate([parts[of].images[rows.start : rows.stop] for of, rows in chosen]),
+            np.concatenate([parts[of].labels[rows.start : rows.stop] for of, rows in chosen]),
         )
         for part, chosen in chosen_rows(where, source, splits).items()
     }

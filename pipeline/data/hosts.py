@@ -15,7 +15,8 @@ import pooch
 import pyarrow.parquet
 from PIL import Image
 
-from pipeline.data.known import Part, checked
+from pipeline.data.datasets import Examples
+from pipeline.data.known import checked
 from pipeline.errors import InputError
 
 ORDER = "DATA_SOURCES"  # the variable that names the sources to try, in order
@@ -36,7 +37,7 @@ class Source(NamedTuple):
 
     folder: str
     files: Sequence[str]
-    read: Callable[[list[Path]], dict[str, Part]]
+    read: Callable[[list[Path]], dict[str, Examples]]
 
     @property
     def host(self) -> str:
@@ -80,7 +81,7 @@ class _Progress:
         pass
 
 
-def fetch(name: str) -> tuple[dict[str, Part], str]:
+def fetch(name: str) -> tuple[dict[str, Examples], str]:
     """Return both parts of the known data set `name` from the first source that has it, and say where they come from.
 
     The sources are `folder`, `original` and `mirror`, or those that the environment variable DATA_SOURCES names, in its
@@ -137,7 +138,7 @@ def _sources(name: str) -> list[Source]:
     return found
 
 
-def _from(source: Source, name: str, min_bytes_per_second: float) -> tuple[dict[str, Part], str]:
+def _from(source: Source, name: str, min_bytes_per_second: float) -> tuple[dict[str, Examples], str]:
     pooch.get_logger().setLevel("WARNING")  # what it does is told here
     paths = []
     for file in source.files:
@@ -160,7 +161,7 @@ def tfds_folder() -> Path:
     return Path(os.environ.get("TFDS_DATA_DIR") or "~/tensorflow_datasets").expanduser()
 
 
-def _read_prepared(name: str) -> dict[str, Part]:
+def _read_prepared(name: str) -> dict[str, Examples]:
     if not any(tfds_folder().glob(f"{name}/*/dataset_info.json")):  # before TensorFlow is imported, which takes seconds
         raise InputError(f"it has no {name}/<version>/dataset_info.json")
     import pipeline.engine  # noqa: F401  TensorFlow, without its chatter
@@ -169,34 +170,34 @@ def _read_prepared(name: str) -> dict[str, Part]:
     import tensorflow_datasets as tfds
 
     parts = tfds.as_numpy(tfds.load(name, split=["train", "test"], batch_size=-1, download=False, as_supervised=True))
-    return {"train": parts[0], "test": parts[1]}
+    return {"train": Examples(*parts[0]), "test": Examples(*parts[1])}
 
 
-def _read_idx(paths: list[Path]) -> dict[str, Part]:
+def _read_idx(paths: list[Path]) -> dict[str, Examples]:
     contents = [gzip.decompress(path.read_bytes()) for path in paths]
     images = [np.frombuffer(content, np.uint8, offset=16).reshape(-1, 28, 28, 1) for content in contents[::2]]
     labels = [np.frombuffer(content, np.uint8, offset=8) for content in contents[1::2]]
-    return dict(zip(("train", "test"), zip(images, labels, strict=True), strict=True))
+    return dict(zip(("train", "test"), map(Examples, images, labels), strict=True))
 
 
-def _read_binary(paths: list[Path]) -> dict[str, Part]:
+def _read_binary(paths: list[Path]) -> dict[str, Examples]:
     """Read rows of a coarse label, a fine label, and an image, channel after channel."""
     parts = {}
     with tarfile.open(paths[0]) as file:
         for part in ("train", "test"):
             content = file.extractfile(f"cifar-100-binary/{part}.bin")
             rows = np.frombuffer(content.read() if content else b"", np.uint8).reshape(-1, 2 + 3 * 32 * 32)
-            parts[part] = (rows[:, 2:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1), rows[:, 1])
+            parts[part] = Examples(rows[:, 2:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1), rows[:, 1])
     return parts
 
 
-def _read_parquet(paths: list[Path]) -> dict[str, Part]:
+def _read_parquet(paths: list[Path]) -> dict[str, Examples]:
     """Read CIFAR-100's tables of images as PNG files and their labels."""
     parts = {}
     for part, path in zip(("train", "test"), paths, strict=True):
         table = pyarrow.parquet.read_table(path, columns=["img", "fine_label"])
         images = [np.asarray(Image.open(io.BytesIO(each["bytes"]))) for each in table["img"].to_pylist()]
-        parts[part] = (np.stack(images), table["fine_label"].to_numpy())
+        parts[part] = Examples(np.stack(images), table["fine_label"].to_numpy())
     return parts
 
 

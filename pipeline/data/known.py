@@ -12,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image
 
+from pipeline.data.datasets import Examples
 from pipeline.errors import InputError
 
 BUNDLED = Path(__file__).parents[2] / "bundled"
-Part = tuple[np.ndarray, np.ndarray]  # images (N, H, W, C) in uint8 and labels (N,) in int64
 
 
 class Known(NamedTuple):
@@ -59,7 +59,7 @@ KNOWN = {
 }
 
 
-def in_order(images: np.ndarray, labels: np.ndarray) -> tuple[Part, str]:
+def in_order(images: np.ndarray, labels: np.ndarray) -> tuple[Examples, str]:
     """Return the examples in the order of their digests, and the SHA-256 of their content.
 
     Sources disagree about the order of examples, and a split is cut by position.
@@ -69,10 +69,10 @@ def in_order(images: np.ndarray, labels: np.ndarray) -> tuple[Part, str]:
     ]
     order = np.array(sorted(range(len(digests)), key=digests.__getitem__))
     content = hashlib.sha256(b"".join(digests[row] for row in order)).hexdigest()
-    return (images[order], labels[order].astype(np.int64)), content
+    return Examples(images[order], labels[order].astype(np.int64)), content
 
 
-def checked(name: str, parts: dict[str, Part]) -> dict[str, Part]:
+def checked(name: str, parts: dict[str, Examples]) -> dict[str, Examples]:
     """Return both parts of the data set `name`, in the order of their digests.
 
     Raises:
@@ -91,7 +91,7 @@ def class_names(name: str) -> list[str]:
     return [row["class"] for row in _rows(KNOWN[name].classes)]
 
 
-def read_bundled(name: str, folder: Path = BUNDLED) -> dict[str, Part]:
+def read_bundled(name: str, folder: Path = BUNDLED) -> dict[str, Examples]:
     """Return both parts of the bundled data set `name`, in the order of their digests.
 
     Raises:
@@ -112,11 +112,11 @@ def _rows(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def _read(name: str, part: str, counts: list[dict[str, str]], folder: Path) -> Part:
+def _read(name: str, part: str, counts: list[dict[str, str]], folder: Path) -> Examples:
     height, width, num_channels = KNOWN[name].image_shape
     with Image.open(folder / f"{name}.{part}.webp") as picture:
         mosaic = np.asarray(picture)[:, :, :num_channels]  # WebP has no grey: its three channels are the same
     rows, columns = mosaic.shape[0] // height, mosaic.shape[1] // width
     tiles = mosaic.reshape(rows, height, columns, width, num_channels).swapaxes(1, 2)
     labels = np.repeat(np.arange(len(counts)), [int(each[part]) for each in counts])
-    return tiles.reshape(-1, height, width, num_channels)[: len(labels)], labels
+    return Examples(tiles.reshape(-1, height, width, num_channels)[: len(labels)], labels)

@@ -37,7 +37,7 @@ def prepare(name: str, source: DatasetSource, root: Path = DATA) -> Path:
     arrays = {
         f"{part}_{kind}": np.ascontiguousarray(values)
         for part, examples in parts.items()
-        for kind, values in zip(("images", "labels"), examples, strict=True)
+        for kind, values in examples._asdict().items()
     }
     description = {
         "name": full_name,

@@ -19,6 +19,7 @@ import pytest
 from PIL import Image
 
 from pipeline.data import hosts, known
+from pipeline.data.datasets import Examples
 from pipeline.data.preparation import prepare
 from pipeline.errors import InputError
 from pipeline.study.dataset_source import DatasetSource
@@ -73,9 +74,9 @@ def test_a_damaged_checkout_is_named_with_its_remedy(tmp_path, fault):
 # --- Hosts ---
 
 
-def pictures(count: int, seed: int) -> known.Part:
+def pictures(count: int, seed: int) -> Examples:
     rng = np.random.default_rng(seed)
-    return rng.integers(0, 256, (count, 32, 32, 3), np.uint8), rng.integers(0, 100, count)
+    return Examples(rng.integers(0, 256, (count, 32, 32, 3), np.uint8), rng.integers(0, 100, count))
 
 
 WHOLE = {"train": pictures(40, 0), "test": pictures(10, 1)}  # what cifar100 is in these tests
@@ -88,7 +89,7 @@ def png(image: np.ndarray) -> bytes:
     return content.getvalue()
 
 
-def binary(parts: dict[str, known.Part]) -> bytes:
+def binary(parts: dict[str, Examples]) -> bytes:
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w:gz") as file:
         for part, (images, labels) in parts.items():
@@ -100,7 +101,7 @@ def binary(parts: dict[str, known.Part]) -> bytes:
     return content.getvalue()
 
 
-def parquet(part: known.Part) -> bytes:
+def parquet(part: Examples) -> bytes:
     rows = [
         {"img": {"bytes": png(i), "path": None}, "fine_label": int(n), "coarse_label": 0}
         for i, n in zip(*part, strict=True)
@@ -184,7 +185,7 @@ def served(server, monkeypatch):
     return serve
 
 
-def same_as_whole(parts: dict[str, known.Part]) -> bool:
+def same_as_whole(parts: dict[str, Examples]) -> bool:
     expected = known.checked("cifar100", WHOLE)
     return all(np.array_equal(parts[p][n], expected[p][n]) for p in ("train", "test") for n in (0, 1))
 
