@@ -1,4 +1,4 @@
-"""Read the images and labels of any data set of TFDS, and cut splits in its words."""
+"""Read the images and labels of any data set of TFDS, and cut splits in its words. To import it takes seconds."""
 
 import logging
 from collections.abc import Mapping
@@ -6,6 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+import pipeline.engine  # noqa: F401  TensorFlow, without its chatter
+
+# isort: split
+import tensorflow as tf
+import tensorflow_datasets as tfds
 
 from pipeline.data.datasets import Examples
 from pipeline.errors import InputError
@@ -22,11 +28,6 @@ def read_tfds(where: str, source: DatasetSource) -> tuple[str, list[str], dict[s
         InputError: TFDS has neither the data set nor a way to fetch it; the text then says what to put where. Or the
             data set is not one of images in classes; the text then says how.
     """
-    import pipeline.engine  # noqa: F401  TensorFlow, without its chatter
-
-    # isort: split
-    import tensorflow_datasets as tfds
-
     logging.getLogger("urllib3").setLevel(logging.ERROR)  # one line a retry, for minutes, where there is no network
     logging.getLogger("absl").setLevel(logging.ERROR)  # TFDS warns of itself
     tfds.disable_progress_bar()  # which is for terminals, and this is told of in lines
@@ -50,6 +51,12 @@ def read_tfds(where: str, source: DatasetSource) -> tuple[str, list[str], dict[s
     return builder.info.full_name, builder.info.features[label].names, parts
 
 
+def read_prepared(name: str) -> dict[str, Examples]:
+    """Return both parts of a data set that TFDS has prepared, as it has them, and fetch nothing."""
+    parts = tfds.as_numpy(tfds.load(name, split=["train", "test"], batch_size=-1, download=False, as_supervised=True))
+    return {"train": Examples(*parts[0]), "test": Examples(*parts[1])}
+
+
 def _not_fetched(source: DatasetSource, error: Exception) -> InputError:
     lines = str(error).strip().splitlines() or [type(error).__name__]
     reason = "\n  ".join(dict.fromkeys([lines[0], lines[-1]]))
@@ -65,8 +72,6 @@ def _not_fetched(source: DatasetSource, error: Exception) -> InputError:
 
 def _features(where: str, info: Any, source: DatasetSource) -> tuple[str, str]:
     """Return the names of the features that are image and label, and refuse others than images in classes."""
-    import tensorflow_datasets as tfds
-
     names: Any = (source.image, source.label) if source.image else info.supervised_keys
     if not names and {"image", "label"} <= set(info.features):  # files that another program wrote say no pair
         names = ("image", "label")
@@ -91,9 +96,6 @@ def _features(where: str, info: Any, source: DatasetSource) -> tuple[str, str]:
 
 
 def _arrays(where: str, builder: Any, split: str, image: str, label: str, image_size: int | None) -> Examples:
-    import tensorflow as tf
-    import tensorflow_datasets as tfds
-
     def resized(example: Any) -> Any:
         """Resize bilinearly, averaging where an image shrinks; uint8 stays uint8."""
         found = tf.image.resize(example[image], (image_size, image_size), antialias=True)
@@ -116,8 +118,6 @@ def chosen_rows(where: str, source: DatasetSource, splits: Mapping[str, Any]) ->
     Raises:
         InputError: there is no such split, or no example in it, or both parts have some in common.
     """
-    import tensorflow_datasets as tfds
-
     found: dict[str, list[tuple[str, range]]] = {}
     for part, split in (("train", source.train), ("test", source.test)):
         try:
@@ -138,10 +138,6 @@ def chosen_rows(where: str, source: DatasetSource, splits: Mapping[str, Any]) ->
 
 def cut(where: str, source: DatasetSource, parts: dict[str, Examples]) -> dict[str, Examples]:
     """Return the examples that `train` and `test` take of the two splits in `parts`."""
-    if (source.train, source.test) == ("train", "test"):
-        return parts
-    import tensorflow_datasets as tfds
-
     splits = {
         part: tfds.core.SplitInfo(name=part, shard_lengths=[len(labels)], num_bytes=0)
         for part, (_, labels) in parts.items()

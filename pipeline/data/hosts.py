@@ -164,13 +164,9 @@ def tfds_folder() -> Path:
 def _read_prepared(name: str) -> dict[str, Examples]:
     if not any(tfds_folder().glob(f"{name}/*/dataset_info.json")):  # before TensorFlow is imported, which takes seconds
         raise InputError(f"it has no {name}/<version>/dataset_info.json")
-    import pipeline.engine  # noqa: F401  TensorFlow, without its chatter
+    from pipeline.data.from_tfds import read_prepared
 
-    # isort: split
-    import tensorflow_datasets as tfds
-
-    parts = tfds.as_numpy(tfds.load(name, split=["train", "test"], batch_size=-1, download=False, as_supervised=True))
-    return {"train": Examples(*parts[0]), "test": Examples(*parts[1])}
+    return read_prepared(name)
 
 
 def _read_idx(paths: list[Path]) -> dict[str, Examples]:

@@ -8,7 +8,6 @@ import numpy as np
 
 from pipeline.data import hosts
 from pipeline.data.datasets import DATA
-from pipeline.data.from_tfds import cut, read_tfds
 from pipeline.data.known import KNOWN, class_names, read_bundled
 from pipeline.files.writing import whole
 from pipeline.study.dataset_source import DatasetSource
@@ -29,9 +28,14 @@ def prepare(name: str, source: DatasetSource, root: Path = DATA) -> Path:
         parts, came_from = (
             (read_bundled(source.name), "this repository") if source.bundled else hosts.fetch(source.name)
         )
-        parts = cut(where, source, parts)
+        if (source.train, source.test) != ("train", "test"):
+            from pipeline.data.from_tfds import cut  # which imports TensorFlow
+
+            parts = cut(where, source, parts)
         full_name, classes = source.name, class_names(source.name)
     else:
+        from pipeline.data.from_tfds import read_tfds
+
         full_name, classes, parts = read_tfds(where, source)
         came_from = "TFDS"
     arrays = {
