@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from conftest import REPOSITORY
 
-from pipeline.compiled.answers import memory_ratio, multiplied_in
 from pipeline.compiled.schema import CompiledTarget, read_target
 
 TARGETS = ("tpu-v5e", "h100")
@@ -49,21 +48,6 @@ def test_the_dense_model_compiles_to_what_is_committed(made, target):
     found = [program.model_dump(exclude={"seconds"}) for program in made[target].programs]
     dense = [program for program in committed if program.benchmark == "mnist_dense"]
     assert found == [program.model_dump(exclude={"seconds"}) for program in dense]
-
-
-@pytest.mark.parametrize(("target", "precision"), [("tpu-v5e", "mixed_bfloat16"), ("h100", "mixed_float16")])
-def test_a_mixed_policy_multiplies_in_16_bits_and_takes_less_memory(made, target, precision):
-    program = made[target].find("mnist_dense", precision, 8192)
-    assert multiplied_in(program, 16) == (8, 8)  # three layers: forward, weights, and inputs of all but the first
-    assert multiplied_in(made[target].find("mnist_dense", "float32", 8192), 16) == (0, 8)
-    assert memory_ratio(made[target], "mnist_dense", precision, 8192) < 0.75
-
-
-def test_float8_multiplies_in_8_bits_and_saves_no_memory(made):
-    program = made["h100"].find("mnist_dense", "float8", 8192)
-    assert multiplied_in(program, 8) == (8, 8)
-    assert {each.operands for each in program.operations} == {"f8e4m3fn", "f8e4m3fn × f8e5m2", "f8e5m2 × f8e4m3fn"}
-    assert program.memory.total > made["h100"].find("mnist_dense", "mixed_bfloat16", 8192).memory.total
 
 
 @pytest.mark.usefixtures("made")  # which has installed the compilers
