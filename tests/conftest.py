@@ -236,16 +236,16 @@ ENVIRONMENT = {
 }
 
 
-def make_record(key: RunKey, **changes) -> RunRecord:
-    """A record with these values, named as the columns of runs.csv."""
+def make_record(key: RunKey, plan: Planned | None = None, **changes) -> RunRecord:
+    """A record with these values, named as the columns of runs.csv; without a plan, that of the study's first run."""
     values = {
+        **(plan or planned(small_study(), RunKey("wide", "float32", 0))).model_dump(),
         **key._asdict(),
         "outcome": "completed",
         "initial_loss_scale": None,
         "overflow": "step taken",
         "num_parameters": 100,
         "num_test_examples": 100,
-        "num_epochs": 3,
         "startup_seconds": 1.0,
         "run_seconds": 10.0,
         "max_run_seconds": None,
@@ -277,20 +277,6 @@ def make_record(key: RunKey, **changes) -> RunRecord:
             "min_gpu_clock_mhz": None,
         },
         "environment": copy.deepcopy(ENVIRONMENT),
-        "campaign": "first",
-        "engine": ENGINE,
-        "devices": 1,
-        "policy": "float32",
-        "learning_rate_multiplier": 1.0,
-        "tf32": False,
-        "jit_compile": ENGINE == "jax",
-        "loop": "fit",
-        "loss_scale": {"mode": "none"},
-        "batch_size": 16,
-        "image_size": 8,
-        "num_train_examples": 40,
-        "num_validation_examples": 10,
-        "steps_per_epoch": 3,
         **changes,
     }
     dtypes = expected_dtypes(values["policy"])._asdict()
@@ -308,7 +294,7 @@ def make_record(key: RunKey, **changes) -> RunRecord:
 def planned_record(key: RunKey, study: Study | None = None, **changes) -> RunRecord:
     """A record as the study says it should be, also where the run ended before its last epoch."""
     plan = planned(study or small_study(), key)
-    record = make_record(key, **(plan.model_dump() | changes))
+    record = make_record(key, plan, **changes)
     whole = record.planned.model_copy(update={"num_epochs": plan.num_epochs})
     return record if record.outcome == "completed" else record.model_copy(update={"planned": whole})
 
