@@ -101,3 +101,10 @@ def make_stub(folder: Path, stages: dict) -> None:
     (folder / "dvc.yaml").write_text(yaml.safe_dump({"stages": stages}))
     (folder / ".dvc").mkdir()
     (folder / ".dvc" / "config").write_text("[core]\n    no_scm = true\n    analytics = false\n")
+
+
+def program(path: Path, script: str) -> None:
+    """A program of the tests that stands in the place of a real one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)

@@ -17,7 +17,7 @@ import pytest
 import yaml
 from cluster.campaigns import NUM_EPOCHS, STUDY, surroundings
 from debian import install
-from projects import git
+from projects import git, program
 
 from cluster import campaigns
 from pipeline.campaign.fan_out import campaign_seeds
@@ -188,9 +188,7 @@ def test_a_remote_that_is_gone_loses_nothing_that_is_finished(small, tmp_path):
     folder = prepare(small, "--meeting-place", "remote")
     assert missing(folder, remote=True) == RUNS
     programs = tmp_path / "programs"
-    programs.mkdir()
-    (programs / "sleep").write_text("#!/bin/sh\n")  # the pauses between attempts
-    (programs / "sleep").chmod(0o755)
+    program(programs / "sleep", "")  # the pauses between attempts
     path = f"{programs}{os.pathsep}{surroundings(small)['PATH']}"
     process = start(folder, 0, PATH=path)
     wait_for_checkpoint(folder, process)

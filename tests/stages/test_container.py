@@ -10,10 +10,10 @@ import subprocess
 
 import pytest
 from conftest import REPOSITORY
-from projects import git
+from projects import git, program
 
 # It answers as a new client with a daemon that has one image, of a clean tree, and no GPU to hand out.
-DOCKER = """#!/bin/sh
+DOCKER = """
 case "$*" in
   *Version*) echo 28.2.2 ;;
   "buildx version") exit ${NO_BUILDX:-0} ;;
@@ -50,10 +50,8 @@ def test_what_is_missing_is_named_with_its_remedy(tmp_path, before, command, var
     for name in ("container", "requirements"):
         shutil.copytree(REPOSITORY / name, project / name)
     git(project, "init", "--quiet")
-    programs.mkdir()
-    for name, text in (("docker", DOCKER), ("df", "#!/bin/sh\necho Avail; echo ${FREE_MB:-99000}\n")):
-        (programs / name).write_text(text)
-        (programs / name).chmod(0o755)
+    program(programs / "docker", DOCKER)
+    program(programs / "df", "echo Avail; echo ${FREE_MB:-99000}")
     script, target = command.split()
     locks = [lock for name in (target, "workflow") if (lock := project / "requirements" / f"{name}.txt").exists()]
     environment = {"PATH": f"{programs}:{os.environ['PATH']}", "HOME": str(tmp_path)} | variables

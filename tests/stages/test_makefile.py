@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from conftest import REPOSITORY
+from projects import program
 
 # Without what a `make test` above has set.
 MAKE_VARIABLES = ("MAKEFLAGS", "MAKELEVEL", "ENGINE", "PROFILE", "TARGET", "BIN", "LD_LIBRARY_PATH")
@@ -32,12 +33,6 @@ def folder(tmp_path: Path) -> Path:
     program(tmp_path / ".venv" / "bin" / "python", f'exec {sys.executable} "$@"')
     (tmp_path / ".venv" / "parser").touch()
     return tmp_path
-
-
-def program(path: Path, script: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"#!/bin/sh\n{script}\n")
-    path.chmod(0o755)
 
 
 def planned(folder: Path, *arguments: str) -> str:

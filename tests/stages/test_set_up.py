@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 from conftest import REPOSITORY
+from projects import program
 
 TOOLS = ("sh", "mktemp", "rm", "cat", "printf", "mkdir", "touch", "chmod", "cp")
 # $1 is what it is asked: whether its version fits, whether it has venv, what it is called, or to make an environment.
-PYTHON = """#!/bin/sh
+PYTHON = """
 case "$*" in
   *"import pip"*) exit 0 ;;
   *ensurepip*) exit {no_venv} ;;
@@ -22,7 +23,7 @@ case "$*" in
   *) exit 9 ;;
 esac
 """
-UV = """#!/bin/sh
+UV = """
 echo "uv $*" >> "$LOG"
 case "$1" in
   venv) [ -e "$REACHABLE" ] || { echo "error: dns error" >&2; exit 2; }; mkdir -p .venv/bin ;;
@@ -36,20 +37,14 @@ def machine(tmp_path) -> Path:
     (tmp_path / "bin").mkdir()
     for tool in TOOLS:
         (tmp_path / "bin" / tool).symlink_to(str(shutil.which(tool)))
-    program(tmp_path, "made_up_uv", UV)
+    program(tmp_path / "bin" / "made_up_uv", UV)
     (tmp_path / "requirements").symlink_to(REPOSITORY / "requirements")
     return tmp_path
 
 
-def program(machine: Path, name: str, text: str) -> None:
-    path = machine / "bin" / name
-    path.write_text(text)
-    path.chmod(0o755)
-
-
 def python(machine: Path, name: str, minor: str, venv: bool = True) -> None:
     unfit = int(minor not in ("3.11", "3.12", "3.13"))
-    program(machine, name, PYTHON.format(minor=minor, unfit=unfit, no_venv=int(not venv)))
+    program(machine / "bin" / name, PYTHON.format(minor=minor, unfit=unfit, no_venv=int(not venv)))
 
 
 def set_up(machine: Path) -> tuple[int, str, str]:
@@ -96,7 +91,7 @@ def test_where_there_is_none_uv_fetches_one(machine, minor):
 
 
 def test_a_uv_that_is_there_is_used(machine):
-    program(machine, "uv", UV)
+    program(machine / "bin" / "uv", UV)
     (machine / "reachable").touch()
     status, said, _ = set_up(machine)
     assert status == 0

@@ -6,11 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from conftest import REPOSITORY, small_study
-from projects import IDENTITY, commit, git, make_checkout
+from projects import IDENTITY, git, make_checkout
 
 from pipeline.campaign.cluster import Cluster, shared_stages
-from pipeline.files import yaml_files
 from pipeline.study.configuration import read
 
 CLUSTER = REPOSITORY / "cluster" / "slurm" / "cluster.yaml"
@@ -117,11 +117,11 @@ def test_what_cannot_work_submits_nothing(checkout, environment, tmp_path, site,
     (tmp_path / "bin" / "dvc").write_text(f'#!/bin/sh\nexec {sys.executable} -m dvc "$@"\n')
     (checkout / ".dvc" / "config").write_text(dvc_config)
     if dvc_config == HTTP:
-        commit(checkout)
+        git(checkout, "commit", "--quiet", "--all", "-m", "a remote")
     if site is None:
         environment["PATH"] = str(tmp_path)
     cluster = tmp_path / "cluster.yaml"
-    cluster.write_text(yaml_files.dump(yaml_files.load(CLUSTER) | (site or {})))
+    cluster.write_text(yaml.safe_dump(yaml.safe_load(CLUSTER.read_text()) | (site or {})))
     done = submit(checkout, environment, cluster)
     assert (done.returncode, "Traceback" in done.stderr) == (2, False)
     assert message in done.stderr
