@@ -12,12 +12,10 @@ from pipeline.comparison.schema import Comparison, Pair
 from pipeline.comparison.sittings import SittingRow, spread_between
 from pipeline.comparison.variants import VariantRuns, by_variant, variant_statistics
 from pipeline.statistics import intervals
-from pipeline.statistics.contrasts import Contrast, difference, paired
-from pipeline.statistics.equivalence import PValues, adjust, equivalence, p_values
+from pipeline.statistics.equivalence import Contrast, PValues, adjust, difference, equivalence, p_values, paired
 from pipeline.statistics.intervals import Ratio
-from pipeline.statistics.launches import NO_RATIO
 from pipeline.statistics.sittings import on_another_day
-from pipeline.statistics.speeds import Speeds
+from pipeline.statistics.speeds import NO_RATIO, Speeds
 from pipeline.study.schema import RunKey, Study
 from pipeline.study.variant import Variant, expected_dtypes
 

@@ -12,8 +12,7 @@ from pipeline.claims.verdicts import judge_claims
 from pipeline.comparison.schema import Comparison
 from pipeline.errors import InputError
 from pipeline.machine.hardware import Hardware, hardware_of
-from pipeline.statistics.contrasts import paired
-from pipeline.statistics.equivalence import equivalence
+from pipeline.statistics.equivalence import equivalence, paired
 from pipeline.statistics.intervals import Mean, Proportion, proportion
 from pipeline.study.configuration import validate
 from pipeline.study.schema import load_study

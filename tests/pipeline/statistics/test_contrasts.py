@@ -8,8 +8,18 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.weightstats import CompareMeans, DescrStatsW, ttost_ind, ttost_paired
 
-from pipeline.statistics.contrasts import difference, paired, ratio, unpaired
-from pipeline.statistics.equivalence import Design, adjust, equivalence, num_seeds_needed, p_values, power
+from pipeline.statistics.equivalence import (
+    Design,
+    adjust,
+    difference,
+    equivalence,
+    num_seeds_needed,
+    p_values,
+    paired,
+    power,
+    ratio,
+    unpaired,
+)
 
 LOSSES = Design(is_one_sided=True)
 

@@ -5,7 +5,7 @@ import pytest
 from scipy import integrate, stats
 
 from pipeline.statistics import equivalence
-from pipeline.statistics.contrasts import difference, paired
+from pipeline.statistics.equivalence import difference, paired
 
 
 def outcome(differences, margin) -> str:

@@ -9,7 +9,7 @@ from statsmodels.stats.proportion import proportion_confint
 from statsmodels.stats.weightstats import DescrStatsW
 
 from pipeline.statistics import intervals
-from pipeline.statistics.contrasts import difference, paired
+from pipeline.statistics.equivalence import difference, paired
 
 T_975_2, T_95_2 = 4.302653, 2.919986  # Student's t with 2 degrees of freedom, from a printed table
 
