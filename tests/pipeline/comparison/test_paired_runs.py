@@ -6,8 +6,7 @@ from scipy import stats
 
 from pipeline.comparison import paired_runs
 from pipeline.comparison.comparing import summarise, table
-from pipeline.comparison.finished_runs import Run
-from pipeline.comparison.finished_speeds import read_speeds
+from pipeline.comparison.finished_runs import Run, read_speeds
 
 # Seconds of an epoch: float32 at B, at 2B, mixed at B, at 2B.
 SECONDS = {"float32": 8.0, "float32_2x": 4.0, "mixed": 2.0, "mixed_2x": 0.5}

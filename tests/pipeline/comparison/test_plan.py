@@ -5,7 +5,7 @@ from comparisons import comparison
 from conftest import REPOSITORY
 from projects import stage
 
-from pipeline.comparison.finished_speeds import read_circumstances
+from pipeline.comparison.finished_runs import read_circumstances
 from pipeline.errors import InputError
 from pipeline.statistics.equivalence import num_seeds_needed
 from stages.plan import what_settles

@@ -1,6 +1,6 @@
 from conftest import changed, epoch_records
 
-from pipeline.comparison.variants import exclusion_reason, seconds_to_accuracy, time_to_accuracy
+from pipeline.comparison.paired_runs import exclusion_reason, seconds_to_accuracy, time_to_accuracy
 from pipeline.records.writing import epoch_times, steady_epoch_seconds
 from pipeline.study.schema import RunKey
 

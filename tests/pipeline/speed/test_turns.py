@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from conftest import REPOSITORY, small_study, timed, timed_blocks
 
-from pipeline.comparison.finished_speeds import summarise_turns
+from pipeline.comparison.paired_runs import summarise_turns
 from pipeline.errors import InputError
 from pipeline.records.blocks import REPEAT, Block, besides_images
 from pipeline.speed import measuring, turns
