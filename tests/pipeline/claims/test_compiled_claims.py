@@ -45,7 +45,7 @@ def asked(compiled, model, hardware="anything", benchmark="b", batch_size=16, **
     words = {"id": "a", "source": "S", "statement": "It is so.", "needs": {"hardware": hardware}}
     claim = model(**words, benchmark=benchmark, **fields)
     recipes = {benchmark: {"batch_size": batch_size}}
-    return claim.judges["compiled"].ask(SimpleNamespace(compiled=compiled, recipes=recipes, variants=VARIANTS))
+    return claim.judges["compiled"](SimpleNamespace(compiled=compiled, recipes=recipes, variants=VARIANTS))
 
 
 def test_claims_on_memory_are_judged_by_all_targets():
