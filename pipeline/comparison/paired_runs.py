@@ -3,9 +3,10 @@
 The times of whole runs are shown, and decide nothing: speed is measured in turns.
 """
 
+import itertools
 import math
 from collections import Counter
-from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
@@ -102,7 +103,6 @@ def variant_statistics(study: Study, of: VariantRuns, speeds: Speeds) -> Variant
     num_warmup_epochs = study.comparison.num_warmup_epochs
     steady = _known(steady_epoch_seconds(epochs, num_warmup_epochs) for epochs in timed)
     target = study.comparison.target_accuracy.get(of.benchmark)
-    epochs_by_seed = {seed: run.epochs for seed, run in of.runs.items()}
     return VariantStatistics(
         benchmark=of.benchmark,
         variant=of.variant,
@@ -113,7 +113,7 @@ def variant_statistics(study: Study, of: VariantRuns, speeds: Speeds) -> Variant
         validation_accuracy=intervals.mean(_known(of_run.validation_accuracy for of_run in scores)),
         epoch_seconds=intervals.ratio([math.log(seconds) for seconds in steady]),
         turn_epoch_seconds=speeds.epoch_seconds(of.variant),
-        time_to_accuracy=time_to_accuracy(epochs_by_seed, of.faults, target) if target else None,
+        time_to_accuracy=_time_to_accuracy(of, target) if target else None,
         timing_faults=dict(of.faults),
         late_skips=_late_skips(of.completed.values()),
     )
@@ -134,31 +134,26 @@ def _known(values: Iterable[float | None]) -> list[float]:
     return [value for value in values if value is not None]
 
 
-def seconds_to_accuracy(epochs: Sequence[EpochRecord], target_accuracy: float) -> float | None:
-    """Return the training seconds, first epoch included, to the end of the first epoch that validates at the target.
-
-    `target_accuracy` in [0, 1]; None where no epoch does. A resumed run pays for its second start.
-    """
-    seconds = 0.0
-    for epoch in epochs:
-        seconds += epoch.train_seconds
-        if epoch.validation_accuracy >= target_accuracy:
-            return seconds
-    return None
-
-
-def time_to_accuracy(
-    epochs: Mapping[int, Sequence[EpochRecord]], not_timed: Container[int], target_accuracy: float
-) -> TimeToAccuracy:
-    """Return how many seeds reach `target_accuracy`, and their median time; those of `not_timed` have no time."""
-    seconds = {seed: seconds_to_accuracy(of_run, target_accuracy) for seed, of_run in epochs.items()}
-    counted = [value or math.inf for seed, value in seconds.items() if seed not in not_timed]
+def _time_to_accuracy(of: VariantRuns, target_accuracy: float) -> TimeToAccuracy:
+    """Return how many seeds reach `target_accuracy`, in [0, 1], and their median time; faulty times are left out."""
+    seconds = {seed: _seconds_to_accuracy(run.epochs, target_accuracy) for seed, run in of.runs.items()}
+    counted = [value or math.inf for seed, value in seconds.items() if seed not in of.faults]
     middle = median(counted) if counted else math.inf
     return TimeToAccuracy(
         target_accuracy=target_accuracy,
         reached=intervals.proportion(sum(value is not None for value in seconds.values()), len(seconds)),
         median_seconds=middle if math.isfinite(middle) else None,
     )
+
+
+def _seconds_to_accuracy(epochs: Sequence[EpochRecord], target_accuracy: float) -> float | None:
+    """Return the training seconds, first epoch included, to the end of the first epoch that validates at the target.
+
+    None where no epoch does. A resumed run pays for its second start.
+    """
+    ends = itertools.accumulate(epoch.train_seconds for epoch in epochs)
+    reached = (end for epoch, end in zip(epochs, ends, strict=True) if epoch.validation_accuracy >= target_accuracy)
+    return next(reached, None)
 
 
 def summarise_turns(study: Study, benchmark: str, speeds: Speeds) -> Turns:

@@ -59,8 +59,7 @@ def test_hardware_is_read_off_the_environment():
     assert hardware_of([machine | {"accelerators": []}]) == Hardware("cpu", "X", cpu_features=("avx2",))
 
 
-def test_every_device_has_one_row():
-    machines = [gpu(c / 10) for c in range(30, 130)] + [cpu(), cpu("avx512_bf16"), cpu("amx_bf16", "avx512_bf16")]
-    for hardware in [*machines, Hardware("cpu", "CPU", cpu_features=None), Hardware("intel_gpu", "XPU")]:
-        assert len([device for device in DEVICES if device.is_class_of(hardware)]) == 1
+def test_every_machine_has_a_row():
+    machines = [gpu(c / 10) for c in range(30, 130)] + [cpu(), Hardware("cpu", "CPU", cpu_features=None)]
+    for hardware in [*machines, Hardware("intel_gpu", "XPU")]:
         assert device_of(hardware) in DEVICES
