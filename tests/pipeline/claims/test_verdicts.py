@@ -68,13 +68,7 @@ def test_speed(threshold, low, high, verdict):
 @pytest.mark.parametrize(
     ("threshold", "low", "high", "reason"),
     [
-        (
-            {"at_least": 1.05},
-            0.95,
-            1.2,
-            "one machine cannot decide this: the interval, with other days in it, is ±16 % or wider, and the claim is "
-            "of 5 %",
-        ),
+        ({"at_least": 1.05}, 0.95, 1.2, "one machine cannot decide this: the interval, with other days in it, is ±16"),
         ({"at_least": 1.05}, 1.06, 1.3, "the whole interval lies at 1.05× or above"),
         ({"at_least": 1.2}, 0.95, 1.3, "the interval reaches from below 1.2× to above it"),
         ({"at_most": 1.0}, 0.95, 1.2, "the interval reaches from below 1× to above it"),
@@ -82,7 +76,7 @@ def test_speed(threshold, low, high, verdict):
 )
 def test_a_difference_smaller_than_days_differ_is_out_of_reach_of_one_machine(threshold, low, high, reason):
     """Unless it is so much larger than claimed that it shows all the same. Where nothing was measured, ±16 %."""
-    assert judged(SPEEDUP | threshold, comparison(low, high)).reason == reason
+    assert judged(SPEEDUP | threshold, comparison(low, high)).reason.startswith(reason)
 
 
 @pytest.mark.parametrize(
@@ -125,8 +119,12 @@ def test_that_something_can_be_is_not_refuted_by_one_case(changes):
     assert judgement.reason.endswith("; that it can be so, one case where it is not does not refute")
 
 
-NEAR = "if the true difference is the mean found, near the margin, not even 1,000 seeds would tell"
-SAME = equivalence(paired([0.01] * 5), 0.2)
+WITHOUT_A_TEST = {"equivalence": equivalence(paired([0.01] * 5), 0.2)}
+OF_ONE_SEED = {"equivalence": equivalence(paired([0.1]), 0.2), "num_seeds": 1}
+
+
+def diverged(candidate: int, baseline: int) -> Comparison:
+    return altered(comparison(failures={"diverged": candidate}), pairs={"baseline_failures": {"diverged": baseline}})
 
 
 @pytest.mark.parametrize(
@@ -134,76 +132,28 @@ SAME = equivalence(paired([0.01] * 5), 0.2)
     [
         (comparison(outcome="equivalent"), "reproduced", "equivalent within ±1 pp (TOST p = 0.02 after Holm)"),
         (comparison(outcome="equivalent but shifted"), "reproduced", "equivalent but shifted within ±1 pp (TOST p = "),
-        (
-            comparison(outcome="different", needed=20),
-            "inconclusive",
-            "there is a difference, and whether it lies within ±1 pp or beyond is open; 20 seeds would tell, if they",
-        ),
-        (
-            comparison(outcome="different", beyond=0.012),
-            "not reproduced",
-            "the difference lies beyond ±1 pp (p = 0.012 after Holm)",
-        ),
-        (comparison(outcome="different", beyond=0.06), "inconclusive", "there is a difference, and whether it lies"),
+        (comparison(outcome="different", beyond=0.012), "not reproduced", "beyond ±1 pp (p = 0.012 after Holm)"),
+        (comparison(outcome="different", beyond=0.06), "inconclusive", "within ±1 pp or beyond is open"),
+        (comparison(outcome="different", needed=20), "inconclusive", "; 20 seeds would tell, if they go on as these"),
         (comparison(needed=12), "inconclusive", "neither equivalent within ±1 pp nor shown to differ; 12 seeds would"),
-        (
-            comparison(),
-            "inconclusive",
-            f"neither equivalent within ±1 pp nor shown to differ; {NEAR}; if it is zero, 5",
-        ),
-        (
-            altered(comparison(), pairs={"equivalence": SAME}),
-            "inconclusive",
-            "they differ by the same at every seed, which gives no test",
-        ),
-        (
-            altered(comparison(), pairs={"equivalence": equivalence(paired([0.1]), 0.2), "num_seeds": 1}),
-            "inconclusive",
-            "no interval from 1 seed that both completed, 3 are needed",
-        ),
+        (comparison(), "inconclusive", "not even 1,000 seeds would tell; if it is zero, 5 seeds would"),
+        (altered(comparison(), pairs=WITHOUT_A_TEST), "inconclusive", "the same at every seed, which gives no test"),
+        (altered(comparison(), pairs=OF_ONE_SEED), "inconclusive", "no interval from 1 seed that both completed, 3"),
         # Near chance equivalence shows little.
-        (
-            comparison(outcome="equivalent", accuracy=0.05),
-            "inconclusive",
-            "float32 itself reaches 5.0 %: to be within ±1 pp of that shows little",
-        ),
-        (
-            comparison(outcome="different", accuracy=0.05),
-            "inconclusive",
-            "float32 itself reaches 5.0 %: to differ from that shows little",
-        ),
-        (
-            comparison(accuracy=0.05, needed=11),
-            "inconclusive",
-            "float32 itself reaches 5.0 %: to be within ±1 pp of that would show little",
-        ),
-        # Runs that failed are not dropped from the verdict.
-        (
-            comparison(outcome="equivalent", failures={"diverged": 1}),
-            "not reproduced",
-            "diverged at 1 seed at which float32 did not",
-        ),
-        (
-            comparison(outcome="equivalent", failures={"out_of_memory": 2}),
-            "inconclusive",
-            "only some runs completed; mixed ran out of memory at 2 seeds",
-        ),
-        (
-            altered(comparison(failures={"diverged": 1}), pairs={"baseline_failures": {"diverged": 3}}),
-            "inconclusive",
-            "each diverged where the other did not; mixed diverged at 1 seed; float32 diverged at 3 seeds",
-        ),
-        (
-            altered(comparison(failures={"diverged": 9}), pairs={"baseline_failures": {"diverged": 1}}),
-            "not reproduced",
-            "diverged at 9 seeds",
-        ),
+        (comparison(outcome="equivalent", accuracy=0.05), "inconclusive", "to be within ±1 pp of that shows little"),
+        (comparison(outcome="different", accuracy=0.05), "inconclusive", "to differ from that shows little"),
+        (comparison(accuracy=0.05), "inconclusive", "float32 itself reaches 5.0 %: to be within ±1 pp of that would"),
+        # Runs that failed are not dropped. One that diverged counts where it is surely the candidate's.
+        (comparison(outcome="equivalent", failures={"diverged": 1}), "not reproduced", "at which float32 did not"),
+        (comparison(failures={"out_of_memory": 2}), "inconclusive", "completed; mixed ran out of memory at 2 seeds"),
+        (diverged(1, 3), "inconclusive", "the other did not; mixed diverged at 1 seed; float32 diverged at 3 seeds"),
+        (diverged(9, 1), "not reproduced", "diverged at 9 seeds"),
     ],
 )
 def test_accuracy(found, verdict, reason):
     judgement = judged(ACCURACY, found)
     assert judgement.verdict == verdict
-    assert judgement.reason.startswith(reason)
+    assert reason in judgement.reason
     assert judgement.measured.startswith("test accuracy −0.10 pp [−0.30, +0.10] beside float32, which reaches ")
 
 
@@ -354,30 +304,23 @@ def test_a_number_that_is_counted_has_no_interval(count, verdict):
     assert (judgement.verdict, judgement.evidence) == (verdict, None if count is None else "counted")
 
 
-GPU, GPU_7 = {"hardware": "nvidia_gpu"}, {"hardware": "nvidia_gpu", "min_compute_capability": 7.0}
+GPU = {"hardware": "nvidia_gpu"}
+V100, P100 = Hardware("nvidia_gpu", "V100", 7.0, memory_bytes=2**34), Hardware("nvidia_gpu", "P100", 6.0)
 
 
 @pytest.mark.parametrize(
     ("needs", "hardware", "lacking"),
     [
-        (GPU_7, CPU, "an NVIDIA GPU of compute capability ≥ 7.0"),
-        (GPU_7, Hardware("tpu", "v5e"), "an NVIDIA GPU of compute capability ≥ 7.0"),
-        (GPU_7, Hardware("nvidia_gpu", "P100", 6.0), "an NVIDIA GPU of compute capability ≥ 7.0"),
-        (GPU_7, Hardware("nvidia_gpu", "V100", 7.0), ""),
-        (GPU | {"max_compute_capability": 6.9}, Hardware("nvidia_gpu", "P100", 6.0), ""),
-        (GPU | {"max_compute_capability": 6.9}, Hardware("nvidia_gpu", "V100", 7.0), "an NVIDIA GPU of compute"),
-        (GPU | {"max_memory_gb": 17.2}, Hardware("nvidia_gpu", "V100", 7.0, memory_bytes=2**34), ""),
-        (
-            GPU | {"max_memory_gb": 17.2},
-            Hardware("nvidia_gpu", "V100", 7.0, memory_bytes=2**35),
-            "an NVIDIA GPU with at most",
-        ),
-        (GPU | {"max_memory_gb": 17.2}, Hardware("nvidia_gpu", "V100", 7.0), "an NVIDIA GPU with at most 17 GB"),
-        (
-            GPU | {"min_memory_gb": 8.0},
-            Hardware("nvidia_gpu", "GTX", 7.0, memory_bytes=2**32),
-            "an NVIDIA GPU with at least",
-        ),
+        (GPU | {"min_compute_capability": 7.0}, CPU, "an NVIDIA GPU of compute capability ≥ 7.0"),
+        (GPU | {"min_compute_capability": 7.0}, Hardware("tpu", "v5e"), "an NVIDIA GPU of compute capability ≥ 7.0"),
+        (GPU | {"min_compute_capability": 7.0}, P100, "an NVIDIA GPU of compute capability ≥ 7.0"),
+        (GPU | {"min_compute_capability": 7.0}, V100, ""),
+        (GPU | {"max_compute_capability": 6.9}, P100, ""),
+        (GPU | {"max_compute_capability": 6.9}, V100, "an NVIDIA GPU of compute capability ≤ 6.9"),
+        (GPU | {"max_memory_gb": 17.2}, V100, ""),
+        (GPU | {"max_memory_gb": 17.2}, P100, "an NVIDIA GPU with at most 17 GB"),  # its memory is unknown
+        (GPU | {"max_memory_gb": 17.1}, V100, "an NVIDIA GPU with at most 17 GB"),
+        (GPU | {"min_memory_gb": 18.0}, V100, "an NVIDIA GPU with at least 18 GB"),
         ({"hardware": "intel_cpu"}, Hardware("cpu", "Intel(R) Xeon(R)"), ""),
         ({"hardware": "intel_cpu"}, Hardware("cpu", "AMD EPYC"), "an Intel CPU"),
     ],
@@ -385,7 +328,7 @@ GPU, GPU_7 = {"hardware": "nvidia_gpu"}, {"hardware": "nvidia_gpu", "min_compute
 def test_a_claim_is_judged_only_on_the_hardware_it_is_made_for(needs, hardware, lacking):
     judgement = judged(TWICE | {"needs": needs}, comparison(2.1, 2.5), hardware)
     assert judgement.verdict == ("not testable here" if lacking else "reproduced")
-    assert judgement.reason.startswith(f"needs {lacking}" if lacking else "the whole interval")
+    assert judgement.reason == (f"needs {lacking}" if lacking else "the whole interval lies at 2× or above")
 
 
 ALONE = {
