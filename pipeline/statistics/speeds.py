@@ -178,11 +178,6 @@ class Speeds:
         """Return log seconds of an epoch without its validation, (num_launches, num_variants, num_turns)."""
         return self._log_seconds(0)
 
-    @cached_property
-    def turns_of_epochs(self) -> np.ndarray:
-        """Return log seconds of an epoch and its validation, shaped as `turns`."""
-        return self._log_seconds(self.num_validation_images)
-
     def _log_seconds(self, num_validation_images: int) -> np.ndarray:
         log_seconds = np.full((len(self.num_turns), len(self.variants), max(self.num_turns, default=0)), np.nan)
         for block in self.blocks:
@@ -195,11 +190,6 @@ class Speeds:
     def training(self) -> np.ndarray:
         """Return the launch effects of `turns`, (num_launches, num_variants)."""
         return launch_effects(self.turns)
-
-    @cached_property
-    def whole_epochs(self) -> np.ndarray:
-        """Return the launch effects of `turns_of_epochs`, (num_launches, num_variants)."""
-        return launch_effects(self.turns_of_epochs)
 
     @property
     def baseline_seconds(self) -> list[float]:
@@ -256,9 +246,8 @@ class Speeds:
         if REPEAT in self.variants and REPEAT not in weights and self.baseline in weights:
             half = weights[self.baseline] / 2
             weights = {**weights, self.baseline: half, REPEAT: half}
-        if not weights.keys() <= set(self.variants):
-            return None
-        effects = self.whole_epochs if whole_epochs else self.training
+        turns = self._log_seconds(self.num_validation_images) if whole_epochs else self.turns
+        effects = launch_effects(turns) if whole_epochs else self.training
         known = [name for name, found in zip(self.variants, np.isfinite(effects).all(axis=0), strict=True) if found]
         if not weights.keys() <= set(known):
             return None
@@ -267,7 +256,6 @@ class Speeds:
         if weights.keys() <= set(often):
             return contrast(of_often, [weights.get(name, 0.0) for name in often])
         spread, freedom = launch_spread(of_often) if len(effects) > 1 and len(often) > 1 else (0.0, 0)
-        turns = self.turns_of_epochs if whole_epochs else self.turns
         places = [self.variants.index(name) for name in weights]
         return contrast_of_few_blocks(turns[:, places], list(weights.values()), spread, freedom)
 
