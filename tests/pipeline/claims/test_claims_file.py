@@ -1,5 +1,6 @@
 """The file of claims: each is of a source and asks for something, and what is wrong in it is told all at once."""
 
+import functools
 from typing import get_args
 
 import pytest
@@ -39,13 +40,18 @@ def test_every_key_has_words():
 WITH_RECIPE = [claim for claim in CLAIMS.all if claim.needs.recipe and claim.kind != "untested"]
 
 
+@functools.cache
+def study_of(profile: str) -> Study:
+    return validate(Study, composed(f"profile={profile}"), profile)
+
+
 @pytest.mark.parametrize("claim", WITH_RECIPE, ids=[claim.id for claim in WITH_RECIPE])
 def test_the_profile_that_a_claim_names_has_its_recipe_and_its_variants(claim):
     """Two claims have none that would decide them; a rounding is for the compiler to say."""
     if claim.needs.profile is None:
         assert claim.id in ("s2-small-models-gain-nothing", "s4-custom-loop-accuracy") or claim.kind == "rounding"
         return
-    study = validate(Study, composed(f"profile={claim.needs.profile}"), claim.needs.profile)
+    study = study_of(claim.needs.profile)
     assert recipe_differences(claim, study.benchmarks[claim.benchmark].model_dump(), "here") == ""
     of_device = {"paper": "tf32", "tpu": "float32_default"}.get(claim.needs.profile, "float32")
     for name in (getattr(claim, "baseline", None) or study.comparison.baseline, getattr(claim, "candidate", None)):

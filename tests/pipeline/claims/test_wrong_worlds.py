@@ -1,5 +1,6 @@
 """A claim is worth its verdict only if a wrong world would change it: for each, evidence for it and against it."""
 
+import functools
 from typing import Any
 
 import pytest
@@ -39,8 +40,10 @@ def hardware_for(claim) -> Hardware:
     }.get(needs.hardware, CPU)
 
 
-def study_for(claim) -> Study:
-    """The project's study by the recipe of the claim, with every variant that claims know."""
+@functools.cache
+def study_for(name: str) -> Study:
+    """The project's study by the recipe of a claim, with every variant that claims know."""
+    claim = BY_NAME[name]
     values = load_study(REPOSITORY / "params.yaml").model_dump(mode="json")
     benchmarks = values["benchmarks"]
     benchmarks["mnist_dense_scheduled"] = benchmarks["mnist_dense"] | {}
@@ -119,7 +122,7 @@ def world(claim, holds: bool) -> Evidence:
         "turns": [found.turns[0].model_copy(update={"benchmark": benchmark}) for benchmark in benchmarks],
     }
     return Evidence(
-        study=study_for(claim),
+        study=study_for(claim.id),
         comparison=found.model_copy(update=every),
         numerics={"facts": facts, "samples": samples, "trials": [each._asdict() | trial for each in TRIALS]},
         hardware=hardware_for(claim),
@@ -129,7 +132,7 @@ def world(claim, holds: bool) -> Evidence:
 
 
 def recipes_for(claim) -> dict[str, dict[str, Any]]:
-    return {name: benchmark.model_dump(mode="json") for name, benchmark in study_for(claim).benchmarks.items()}
+    return {name: benchmark.model_dump(mode="json") for name, benchmark in study_for(claim.id).benchmarks.items()}
 
 
 def compiled_for(claim, holds: bool) -> list[CompiledTarget]:
