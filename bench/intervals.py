@@ -12,9 +12,18 @@ from numpy.random import Generator
 
 from pipeline.speed.measuring import MIN_SETTLED_LAUNCHES
 from pipeline.speed.turns import MAX_LAUNCHES, MIN_LAUNCHES
-from pipeline.statistics.contrasts import difference, paired, unpaired
-from pipeline.statistics.equivalence import SIGNIFICANCE_LEVEL, Design, adjust, num_seeds_needed, p_values, power
-from pipeline.statistics.launches import contrast, launch_effects
+from pipeline.statistics.equivalence import (
+    SIGNIFICANCE_LEVEL,
+    Design,
+    adjust,
+    difference,
+    num_seeds_needed,
+    p_values,
+    paired,
+    power,
+    unpaired,
+)
+from pipeline.statistics.speeds import contrast, launch_effects
 
 NUM_SEEDS = (3, 5, 10, 30)
 NUM_LAUNCHES = (2, 3, 5)

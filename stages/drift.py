@@ -11,8 +11,7 @@ from typing import NoReturn
 
 from pipeline.campaign.alarm import detect_drift
 from pipeline.campaign.ledger import append, entry, read_baseline, read_ledger
-from pipeline.comparison.finished_runs import read_record
-from pipeline.comparison.finished_speeds import read_speeds
+from pipeline.comparison.finished_runs import read_record, read_speeds
 from pipeline.errors import InputError
 from pipeline.report.results import load_results
 from pipeline.report.status import status, write_status

@@ -2,8 +2,8 @@
 
 import argparse
 
-from pipeline.claims.accuracy_claims import judge_equivalence
 from pipeline.claims.evidence import read_comparison
+from pipeline.claims.measured_claims import judge_equivalence
 from pipeline.comparison.schema import Comparison, Pair
 from pipeline.study.schema import load_study
 from stages import run

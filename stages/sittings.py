@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pipeline.comparison.comparable import device
-from pipeline.comparison.finished_speeds import SPEED, read_circumstances, read_speeds
+from pipeline.comparison.finished_runs import SPEED, read_circumstances, read_speeds
 from pipeline.comparison.sittings import (
     check_apart,
     contrasts,

@@ -15,6 +15,18 @@ def ratio(value=None, low=None, high=None) -> Ratio:
     return Ratio(ratio=value, low=low, high=high, new_low=None, new_high=None)
 
 
+def between(low: float, high: float) -> Ratio:
+    return ratio((low + high) / 2, low, high)
+
+
+def altered(found: Comparison, **changes: dict) -> Comparison:
+    """Return the comparison with these values in each of its `pairs`, `variants` or `turns`."""
+    update = {
+        part: [each.model_copy(update=values) for each in getattr(found, part)] for part, values in changes.items()
+    }
+    return found.model_copy(update=update)
+
+
 def comparison(
     low=None, high=None, outcome="inconclusive", needed=None, failures=None, accuracy=0.9, beyond=None
 ) -> Comparison:
@@ -37,7 +49,7 @@ def comparison(
         num_seeds=3,
         failures=failures or {},
         baseline_failures={},
-        speedup=ratio(1.5) if low is None else ratio((low + high) / 2, low, high),
+        speedup=ratio(1.5) if low is None else between(low, high),
         epoch_speedup=ratio(1.02, 1.01, 1.03),
         sitting_speedup=ratio(1.5),
         between_sittings=NOT_MEASURED,

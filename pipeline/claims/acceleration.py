@@ -15,26 +15,22 @@ Speed = Literal["in hardware", "in part", "emulated", "no"]
 
 
 class Device(NamedTuple):
-    """The way a class of devices computes with float16, bfloat16 and TF32."""
+    """The way a class of devices computes with float16, bfloat16 and TF32. The first that fits a device is its row."""
 
     name: str
     float16: Speed
     bfloat16: Speed
     tf32: Speed
     note: str
-    is_class_of: Callable[[Hardware], bool]
+    fits: Callable[[Hardware], bool]
 
 
-def _gpu(low: float, high: float) -> Callable[[Hardware], bool]:
-    return lambda hardware: hardware.kind == "nvidia_gpu" and low <= (hardware.compute_capability or 0) < high
+def _gpu(capability: float) -> Callable[[Hardware], bool]:
+    return lambda hardware: hardware.kind == "nvidia_gpu" and (hardware.compute_capability or 0) >= capability
 
 
-def _cpu(has: tuple[str, ...], lacks: tuple[str, ...]) -> Callable[[Hardware], bool]:
-    def matches(hardware: Hardware) -> bool:
-        features = hardware.cpu_features or ()
-        return hardware.kind == "cpu" and all(f in features for f in has) and not any(f in features for f in lacks)
-
-    return matches
+def _cpu(*features: str) -> Callable[[Hardware], bool]:
+    return lambda hardware: hardware.kind == "cpu" and {*features} <= {*(hardware.cpu_features or ())}
 
 
 _YES: Speed = "in hardware"
@@ -46,22 +42,22 @@ _TPU = "float32 products are bfloat16 inside unless the highest precision is ask
 _AVX = "large dense layers may gain in bfloat16, convolutions may not"
 _XPU = "no longer installable: Intel's extension ended with TensorFlow 2.15"
 DEVICES = (
-    Device("NVIDIA, compute capability 10.0 and up (Blackwell)", _YES, _YES, _YES, _BLACKWELL, _gpu(10.0, 99.0)),
-    Device("NVIDIA, 8.0 to 9.0 (Ampere, Ada, Hopper)", _YES, _YES, _YES, "", _gpu(8.0, 10.0)),
-    Device("NVIDIA, 7.0 to 7.5 (Volta, Turing)", _YES, _SLOW, "no", "", _gpu(7.0, 8.0)),
-    Device("NVIDIA, below 7.0 (Pascal and older)", _PART, _SLOW, "no", _PASCAL, _gpu(0.0, 7.0)),
+    Device("NVIDIA, compute capability 10.0 and up (Blackwell)", _YES, _YES, _YES, _BLACKWELL, _gpu(10.0)),
+    Device("NVIDIA, 8.0 to 9.0 (Ampere, Ada, Hopper)", _YES, _YES, _YES, "", _gpu(8.0)),
+    Device("NVIDIA, 7.0 to 7.5 (Volta, Turing)", _YES, _SLOW, "no", "", _gpu(7.0)),
+    Device("NVIDIA, below 7.0 (Pascal and older)", _PART, _SLOW, "no", _PASCAL, _gpu(0.0)),
     Device("Google TPU", _SLOW, _YES, "no", _TPU, lambda hardware: hardware.kind == "tpu"),
-    Device("CPU with AMX-FP16", _YES, _YES, "no", "", _cpu(("amx_fp16", "amx_bf16"), ())),
-    Device("CPU with AMX-BF16", _SLOW, _YES, "no", "", _cpu(("amx_bf16",), ("amx_fp16",))),
-    Device("CPU with AVX512-BF16", _SLOW, _PART, "no", _AVX, _cpu(("avx512_bf16",), ("amx_bf16",))),
-    Device("CPU without either", _SLOW, _SLOW, "no", "", _cpu((), ("avx512_bf16", "amx_bf16"))),
+    Device("CPU with AMX-FP16", _YES, _YES, "no", "", _cpu("amx_fp16", "amx_bf16")),
+    Device("CPU with AMX-BF16", _SLOW, _YES, "no", "", _cpu("amx_bf16")),
+    Device("CPU with AVX512-BF16", _SLOW, _PART, "no", _AVX, _cpu("avx512_bf16")),
+    Device("CPU without either", _SLOW, _SLOW, "no", "", _cpu()),
     Device("Intel GPU (XPU)", _YES, _YES, "no", _XPU, lambda hardware: hardware.kind == "intel_gpu"),
 )
 
 
 def device_of(hardware: Hardware) -> Device:
-    """Return the row of the table that `hardware` belongs to. Every CPU and NVIDIA GPU has one."""
-    return next(device for device in DEVICES if device.is_class_of(hardware))
+    """Return the row of the table that `hardware` belongs to: the first that fits. Every CPU and NVIDIA GPU has one."""
+    return next(device for device in DEVICES if device.fits(hardware))
 
 
 def speed(policy: str, tf32: bool, hardware: Hardware) -> Speed:

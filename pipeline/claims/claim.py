@@ -55,6 +55,7 @@ class Assessment(NamedTuple):
     """Hold a verdict, its reason, and what was found in words.
 
     `evidence` is the kind that it rests on, None where it decides nothing; `would_change` what would decide instead.
+    A judge gives neither, but for a `would_change` of its own.
     """
 
     verdict: Verdict
@@ -68,18 +69,9 @@ class NotTestableError(Exception):
     """Say, in two arguments, why the evidence has nothing to say about a claim, and what would make it testable."""
 
 
-class Judge(NamedTuple):
-    """Judge a claim by one kind of evidence. `more` is what would decide where that kind leaves it open.
-
-    `ask` takes an `Evidence`, and raises `NotTestableError` where that says nothing; a judge that asks compilers reads
-    nothing of it but `compiled`, `recipes` and `variants`.
-    """
-
-    ask: Callable[[Any], Assessment]
-    more: str
-
-
-Judges = Mapping[EvidenceKind, Judge]
+# A judge for each kind of evidence. It takes an `Evidence`, and raises `NotTestableError` where that says nothing; one
+# that asks compilers reads nothing of it but `compiled`, `recipes` and `variants`.
+Judges = Mapping[EvidenceKind, Callable[[Any], Assessment]]
 
 
 class Needs(Section):
@@ -123,9 +115,11 @@ class BaseClaim(Section):
     """A source's claim, or a finding of ours beside one.
 
     `statement` is the sense of the source's sentence in our words; of a finding, what we expect, and `beside` is what
-    the source says there. `short` is for the rows of the report that are not folded.
+    the source says there. `short` is for the rows of the report that are not folded. `more` is what would decide where
+    a judge leaves it open, unless that says so itself.
     """
 
+    more: ClassVar[str] = ""
     id: Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]
     source: str
     statement: str
@@ -141,7 +135,10 @@ class BaseClaim(Section):
     @property
     def judges(self) -> Judges:
         """Return the judges by the kind of evidence they ask, in that order: the first that can decide does."""
-        return {}
+        return {"measured": self._measured}
+
+    def _measured(self, evidence: Evidence) -> Assessment:
+        raise NotImplementedError
 
 
 class UntestedClaim(BaseClaim):

@@ -4,12 +4,11 @@ They are asked about the steps of the sources, for hardware that need not be her
 """
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 from pipeline.claims.claim import (
     Assessment,
     BaseClaim,
-    Judge,
     Judges,
     NotTestableError,
     PairClaim,
@@ -70,6 +69,8 @@ def judge_targets(
 ) -> Assessment:
     """Return the verdict that all targets share; of more and less of the same direction, the less; else inconclusive.
 
+    Where compilers leave it open, runs decide, if the claim is of runs.
+
     Args:
         what: the claim, as a sentence.
         note: what stands between the compiler's answer and the source's run.
@@ -98,7 +99,9 @@ def judge_targets(
     for title, (_, words) in found.items():
         titles.setdefault(words, []).append(title)
     measured = "; ".join(f"{' · '.join(of_these)}: {words}" for words, of_these in titles.items())
-    return Assessment(verdict, f"{reason} ({note})", measured)
+    runs = profile_command("tpu" if claim.needs.hardware == "tpu" else "paper")
+    would_change = f"Runs on such hardware: {runs}." if "measured" in claim.judges else None
+    return Assessment(verdict, f"{reason} ({note})", measured, would_change=would_change)
 
 
 def _hardware(made: CompiledTarget) -> Hardware:
@@ -110,15 +113,10 @@ def _hardware(made: CompiledTarget) -> Hardware:
     return Hardware("nvidia_gpu", made.title, major + minor / 10, made.memory_bytes)
 
 
-def _compilers(claim: BaseClaim, ask: Callable[[Evidence], Assessment]) -> Judge:
-    """Return the judge that asks compilers. Where they leave it open, runs decide."""
-    runs = profile_command("tpu" if claim.needs.hardware == "tpu" else "paper")
-    return Judge(ask, f"Runs on such hardware: {runs}.")
-
-
 class MemoryClaim(PairClaim, ThresholdClaim):
     """The peak memory of `candidate` is at most so many times that of the study's baseline, at the batch of each."""
 
+    more: ClassVar[str] = "More seeds."
     kind: Literal["memory"]
     baseline: None = None
     at_most: PositiveFloat
@@ -129,7 +127,7 @@ class MemoryClaim(PairClaim, ThresholdClaim):
 
     @property
     def judges(self) -> Judges:
-        return {"measured": Judge(self._measured, "More seeds."), "compiled": _compilers(self, self._compiled)}
+        return {"measured": self._measured, "compiled": self._compiled}
 
     def _measured(self, evidence: Evidence) -> Assessment:
         pair = self.pair(evidence)
@@ -161,6 +159,7 @@ class MemoryClaim(PairClaim, ThresholdClaim):
 class OutcomeClaim(VariantClaim):
     """Every run of `candidate` ends so."""
 
+    more: ClassVar[str] = "Runs that all end alike."
     kind: Literal["outcome"]
     outcome: Outcome
 
@@ -171,10 +170,9 @@ class OutcomeClaim(VariantClaim):
     @property
     def judges(self) -> Judges:
         """Return the judges. Compilers tell what fits; how else runs end, only running them tells."""
-        measured = Judge(self._measured, "Runs that all end alike.")
-        if self.outcome not in ("completed", "out_of_memory"):
-            return {"measured": measured}
-        return {"measured": measured, "compiled": _compilers(self, self._compiled)}
+        if self.outcome in ("completed", "out_of_memory"):
+            return {"measured": self._measured, "compiled": self._compiled}
+        return super().judges
 
     def _measured(self, evidence: Evidence) -> Assessment:
         """Judge how runs ended. One that was ended for its time tells neither; one that diverged found its memory."""
@@ -213,6 +211,7 @@ class OutcomeClaim(VariantClaim):
 class RoundingClaim(BaseClaim):
     """At default precision, every float32 product of a step of `benchmark` takes an operand in bfloat16."""
 
+    more: ClassVar[str] = "Compilers that agree."
     kind: Literal["rounding"]
     benchmark: Name
 
@@ -222,7 +221,7 @@ class RoundingClaim(BaseClaim):
 
     @property
     def judges(self) -> Judges:
-        return {"compiled": Judge(self._compiled, "Compilers that agree.")}
+        return {"compiled": self._compiled}
 
     def _compiled(self, evidence: Evidence) -> Assessment:
         by_default = Variant(policy="float32", batch_multiplier=1, tf32=True)

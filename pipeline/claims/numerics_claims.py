@@ -1,11 +1,11 @@
 """Claims about 16-bit arithmetic, which the numerics stage tries: facts, trials of optimizers, and experiments."""
 
 from statistics import fmean
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from pipeline.claims.claim import Assessment, BaseClaim, Judge, Judges, NotTestableError, Threshold, ThresholdClaim
+from pipeline.claims.claim import Assessment, BaseClaim, Judges, NotTestableError, Threshold, ThresholdClaim
 from pipeline.claims.evidence import Evidence
 from pipeline.claims.wording import describe_sample, describe_trial, name_sample
 from pipeline.numbers import percent, percents
@@ -31,10 +31,9 @@ class FactClaim(BaseClaim):
     @property
     def judges(self) -> Judges:
         """Return one judge. Where training steps decide all that is claimed it is measured, else counted."""
-        judge = Judge(self._ask, NUMERICS)
-        return {"measured": judge} if all(map(is_measured, self.quantities)) else {"counted": judge}
+        return {"measured" if all(map(is_measured, self.quantities)) else "counted": self._measured}
 
-    def _ask(self, evidence: Evidence) -> Assessment:
+    def _measured(self, evidence: Evidence) -> Assessment:
         facts = evidence.numerics["facts"]
         if unknown := {name: value for name, value in self.quantities.items() if name not in facts}:
             raise NotTestableError(f"this study did not look whether {describe_facts(unknown)}", NUMERICS)
@@ -56,6 +55,7 @@ def _plain(value: bool | float | str) -> bool | float | str:
 class TrialClaim(BaseClaim):
     """An optimizer trains, or fails to, at most seeds."""
 
+    more: ClassVar[str] = MORE
     kind: Literal["trial"]
     trial: str
     trains: bool
@@ -65,10 +65,6 @@ class TrialClaim(BaseClaim):
         trains = "trains" if self.trains else "fails"
         seeds = "at more than half of the seeds; the whole interval of that share lies above half"
         return f"at how many seeds {describe_trial(self.trial)} trains", f"{trains} {seeds}"
-
-    @property
-    def judges(self) -> Judges:
-        return {"measured": Judge(self._measured, MORE)}
 
     def _measured(self, evidence: Evidence) -> Assessment:
         trial = next((trial for trial in evidence.numerics["trials"] if trial["name"] == self.trial), None)
@@ -88,6 +84,7 @@ class TrialClaim(BaseClaim):
 class SampleClaim(ThresholdClaim):
     """The mean of an experiment of the numerics stage, or a number that it counts, is at least or at most so much."""
 
+    more: ClassVar[str] = MORE
     kind: Literal["sample"]
     sample: str
 
@@ -109,9 +106,7 @@ class SampleClaim(ThresholdClaim):
 
     @property
     def judges(self) -> Judges:
-        if self.is_counted:
-            return {"counted": Judge(self._counted, NUMERICS)}
-        return {"measured": Judge(self._measured, MORE)}
+        return {"counted": self._counted} if self.is_counted else {"measured": self._measured}
 
     def _counted(self, evidence: Evidence) -> Assessment:
         value = evidence.numerics["facts"].get(self.sample)

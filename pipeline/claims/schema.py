@@ -8,11 +8,10 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
-from pipeline.claims.accuracy_claims import AccuracyClaim, LateSkipsClaim, ValueClaim
 from pipeline.claims.claim import DEFAULT, UntestedClaim
 from pipeline.claims.compiled_claims import MemoryClaim, OutcomeClaim, RoundingClaim
+from pipeline.claims.measured_claims import AccuracyClaim, LateSkipsClaim, SpeedupClaim, ValueClaim
 from pipeline.claims.numerics_claims import FactClaim, SampleClaim, TrialClaim
-from pipeline.claims.speed_claims import SpeedupClaim
 from pipeline.files.untrusted import excerpt
 from pipeline.numerics.facts import TRIALS, facts_of, sample_names
 from pipeline.study.benchmark import Benchmark, Dense, EfficientNet, LearningRateRule, Optimizer, Split

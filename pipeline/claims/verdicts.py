@@ -13,7 +13,6 @@ from pipeline.claims.claim import (
     Answer,
     Assessment,
     EvidenceKind,
-    Judge,
     NotTestableError,
     PairClaim,
     UntestedClaim,
@@ -94,14 +93,14 @@ def judge_claims(claims: Claims, evidence: Evidence) -> list[Judgement]:
 def _judge(claim: Claim, evidence: Evidence) -> Assessment:
     if isinstance(claim, UntestedClaim):
         return Assessment("not testable here", claim.reason, would_change=claim.testable_by)
-    answers = [_ask(kind, judge, claim, evidence) for kind, judge in claim.judges.items()]
+    answers = [_ask(kind, claim, evidence) for kind in claim.judges]
     # Where nothing decides, what was measured is shown all the same, and all that would decide.
     remedies = " ".join(dict.fromkeys(answer.would_change for answer in answers if answer.would_change))
     return next((answer for answer in answers if answer.evidence), answers[0]._replace(would_change=remedies))
 
 
-def _ask(kind: EvidenceKind, judge: Judge, claim: Claim, evidence: Evidence) -> Assessment:
-    """Ask the judge. Other hardware and another recipe bar its verdict; what was measured is told all the same.
+def _ask(kind: EvidenceKind, claim: Claim, evidence: Evidence) -> Assessment:
+    """Ask a judge. Other hardware and another recipe bar its verdict; what was measured is told all the same.
 
     Only what was measured needs the hardware here, because compilers choose their targets themselves; and what is
     counted has no recipe.
@@ -109,12 +108,13 @@ def _ask(kind: EvidenceKind, judge: Judge, claim: Claim, evidence: Evidence) -> 
     wanted = claim.needs.lacking(evidence.hardware) if kind == "measured" else ""
     differences, lacking, remedy = _other_recipe(kind, claim, evidence), "", ""
     try:
-        found = judge.ask(evidence)
+        found = claim.judges[kind](evidence)
     except NotTestableError as error:
         lacking, remedy = error.args
         found = Assessment("not testable here", lacking)
     if not (wanted or lacking or differences):
-        return found._replace(evidence=kind, would_change=judge.more if found.verdict == "inconclusive" else None)
+        more = (found.would_change or claim.more) if found.verdict == "inconclusive" else None
+        return found._replace(evidence=kind, would_change=more)
     if kind == "measured":
         remedy = _deciding_study(claim, evidence, wanted, remedy, differences)
     remedy = remedy or "The recipe of the source, compiled: make compiled."

@@ -7,13 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.comparison.finished_runs import Run, read_epochs, read_predictions, read_record
-from pipeline.comparison.finished_speeds import SPEED, check_circumstances, read_speeds
+from pipeline.comparison.comparable import surroundings
+from pipeline.comparison.finished_runs import (
+    SPEED,
+    Run,
+    read_circumstances,
+    read_epochs,
+    read_predictions,
+    read_record,
+    read_speeds,
+    remedy_of_speed,
+)
 from pipeline.comparison.paired_runs import compare
 from pipeline.comparison.schema import Comparison, Pair
 from pipeline.comparison.sittings import read_sittings
+from pipeline.errors import InputError
 from pipeline.files.writing import csv_text
-from pipeline.records.schema import EpochRecord
+from pipeline.records.schema import EpochRecord, RunRecord
 from pipeline.records.writing import epoch_times
 from pipeline.study.schema import RunKey, Study, load_study
 
@@ -32,7 +42,7 @@ def compare_runs(root: Path = Path()) -> tuple[Comparison, dict[str, str]]:
         read_predictions(record, root, labels)
     speeds = {name: read_speeds(study, name, root / SPEED) for name in study.benchmarks}
     comparison = compare(study, runs, speeds, read_sittings(root))
-    check_circumstances(study, next(iter(records.values())), root)
+    _check_circumstances(study, next(iter(records.values())), root)
     rows, pairs = _rows(study, runs), table(comparison)
     files = {
         "comparison.json": comparison.model_dump_json(indent=2) + "\n",
@@ -46,6 +56,23 @@ def compare_runs(root: Path = Path()) -> tuple[Comparison, dict[str, str]]:
         "pairs.csv": csv_text(list(pairs[0]), pairs),
     }
     return comparison, {f"results/{name}": text for name, text in files.items()}
+
+
+def _check_circumstances(study: Study, record: RunRecord, root: Path) -> None:
+    """Check that speed was measured where the runs were made, of which `record` is any.
+
+    Raises:
+        InputError: it was not, or the file that says where is missing or damaged; and how to measure again.
+    """
+    wanted = surroundings(record.environment)
+    for benchmark in study.benchmarks:
+        found = surroundings(read_circumstances(benchmark, root / SPEED).environment)
+        for what, value in wanted.items():
+            if found[what] != value:
+                raise InputError(
+                    f"{root / SPEED / benchmark}.json and {record.key.directory} can't be compared: they "
+                    f"differ in {what} ({found[what]}; {value}). {remedy_of_speed(benchmark).damaged}"
+                )
 
 
 def _environments(runs: Mapping[RunKey, Run]) -> list[dict[str, object]]:

@@ -1,4 +1,4 @@
-"""Read what finished runs left behind, and check that its files agree."""
+"""Read what finished runs and measurements of speed left behind, and check that their files agree."""
 
 import io
 import math
@@ -10,11 +10,14 @@ import numpy as np
 
 from pipeline.files import untrusted
 from pipeline.files.untrusted import Remedy, damaged, read_zip
+from pipeline.records.blocks import REPEAT, Circumstances, PlacedBlock
 from pipeline.records.schema import EpochRecord, RunRecord
 from pipeline.records.writing import epoch_scores, epoch_times
-from pipeline.study.schema import RunKey
+from pipeline.statistics.speeds import Speeds, speeds_of
+from pipeline.study.schema import RunKey, Study
 
-_MAX_BYTES = 2**20  # of a record
+SPEED = Path("results/speed")
+_MAX_BYTES = 2**20  # of a record, or of the circumstances of a measurement
 
 
 class Run(NamedTuple):
@@ -123,3 +126,42 @@ def _remedy(key: RunKey) -> Remedy:
         missing=f"Make the run: dvc repro {key.stage}",
         damaged=f"Make the run again: dvc repro --force --single-item {key.stage}",
     )
+
+
+def read_speeds(study: Study, benchmark: str, folder: Path = SPEED) -> Speeds:
+    """Return the speeds of the variants of `benchmark`. Raises `InputError` that says how to measure them again."""
+    path, remedy = folder / f"{benchmark}.csv", remedy_of_speed(benchmark)
+    blocks = untrusted.read_rows(PlacedBlock, path, remedy)
+    for contradiction in _contradictions_of_blocks(study, benchmark, blocks):
+        raise damaged(path, contradiction, remedy)
+    return speeds_of(study, benchmark, blocks)
+
+
+def read_circumstances(benchmark: str, folder: Path = SPEED) -> Circumstances:
+    """Return where and how the speed of `benchmark` was measured. Raises `InputError` as `read_speeds` does."""
+    return untrusted.read_json(Circumstances, folder / f"{benchmark}.json", remedy_of_speed(benchmark), _MAX_BYTES)
+
+
+def _contradictions_of_blocks(study: Study, benchmark: str, blocks: Sequence[PlacedBlock]) -> Iterator[str]:
+    """Yield what the blocks say against the study, or against each other."""
+    recipe, baseline = study.benchmarks[benchmark], study.comparison.baseline
+    timed = study.measured_as(benchmark).values()
+    multipliers = {name: study.variants[name].batch_multiplier for name in timed}
+    multipliers[REPEAT] = multipliers[baseline]
+    if {block.variant for block in blocks} != multipliers.keys():
+        yield f"its variants are not {', '.join(multipliers)}"
+    if sorted({block.launch for block in blocks}) != list(range(1, 1 + len({block.launch for block in blocks}))):
+        yield "its launches are not numbered from 1"
+    if len({(block.launch, block.turn, block.variant) for block in blocks}) < len(blocks):
+        yield "a block stands twice"
+    for block in blocks:
+        name = f"launch {block.launch}, turn {block.turn}, {block.variant}"
+        if block.num_images != block.num_steps * recipe.batch_size * multipliers[block.variant]:
+            yield f"{name}: {block.num_images} images are not those of {block.num_steps} steps"
+        if block.num_steps > recipe.max_block_steps(multipliers[block.variant]):
+            yield f"{name}: {block.num_steps} steps are more than an epoch has"
+
+
+def remedy_of_speed(benchmark: str) -> Remedy:
+    stage = f"speed@{benchmark}"
+    return Remedy(f"Measure it: dvc repro {stage}", f"Measure it again: dvc repro --force --single-item {stage}")

@@ -1,23 +1,30 @@
-"""Turn runs into statistics: every variant meets the baseline at its own seed."""
+"""Turn runs into statistics: every variant by itself over its seeds, and beside the baseline at each of them.
 
+The times of whole runs are shown, and decide nothing: speed is measured in turns.
+"""
+
+import itertools
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from statistics import median
+from typing import NamedTuple
 
 import numpy as np
 
 from pipeline.comparison.comparable import check_comparable, device, pairs_of
 from pipeline.comparison.finished_runs import Run
-from pipeline.comparison.finished_speeds import summarise_turns
-from pipeline.comparison.schema import Comparison, Pair
+from pipeline.comparison.schema import Comparison, Pair, TimeToAccuracy, Turns, VariantStatistics
 from pipeline.comparison.sittings import SittingRow, spread_between
-from pipeline.comparison.variants import VariantRuns, by_variant, variant_statistics
+from pipeline.numbers import percent
+from pipeline.records.blocks import REPEAT
+from pipeline.records.schema import EpochRecord, Outcome, RunRecord
+from pipeline.records.writing import steady_epoch_seconds
 from pipeline.statistics import intervals
-from pipeline.statistics.contrasts import Contrast, difference, paired
-from pipeline.statistics.equivalence import PValues, adjust, equivalence, p_values
-from pipeline.statistics.intervals import Ratio
-from pipeline.statistics.launches import NO_RATIO
+from pipeline.statistics.equivalence import Contrast, adjust, difference, equivalence, p_values, paired
+from pipeline.statistics.intervals import Proportion, Ratio
 from pipeline.statistics.sittings import on_another_day
-from pipeline.statistics.speeds import Speeds
+from pipeline.statistics.speeds import NO_RATIO, Speeds
 from pipeline.study.schema import RunKey, Study
 from pipeline.study.variant import Variant, expected_dtypes
 
@@ -34,33 +41,176 @@ def compare(
     """
     check_comparable(study, {key: run.record for key, run in runs.items()})
     benchmarks = {name: by_variant(study, name, runs) for name in study.benchmarks}
-    pairs = {name: _pairs(study, name, variants, speeds[name], sittings) for name, variants in benchmarks.items()}
     return Comparison(
         study_sha256=study.digest,
         turns=[summarise_turns(study, name, speeds[name]) for name in benchmarks],
         variants=[
             variant_statistics(study, of, speeds[of.benchmark]) for each in benchmarks.values() for of in each.values()
         ],
-        pairs=[pair for of_benchmark in pairs.values() for pair in of_benchmark],
+        pairs=[pair for name, each in benchmarks.items() for pair in _pairs(study, name, each, speeds[name], sittings)],
+    )
+
+
+class VariantRuns(NamedTuple):
+    """Hold the runs of a variant on a benchmark, by seed. `faults` says why the times of some are left out."""
+
+    benchmark: str
+    variant: str
+    runs: Mapping[int, Run]
+    faults: Mapping[int, str]
+
+    @property
+    def completed(self) -> dict[int, Run]:
+        return self.ended("completed")
+
+    def ended(self, outcome: Outcome) -> dict[int, Run]:
+        return {seed: run for seed, run in self.runs.items() if run.record.outcome == outcome}
+
+    def failures_beside(self, other: "VariantRuns") -> dict[Outcome, int]:
+        """Count how the runs ended at the seeds that only `other` completed."""
+        seeds = other.completed.keys() - self.completed.keys()
+        return dict(Counter(run.record.outcome for seed, run in self.runs.items() if seed in seeds))
+
+    @property
+    def kernels(self) -> list[str]:
+        return sorted({run.record.environment.get("kernels") or "unknown" for run in self.runs.values()})
+
+
+def by_variant(study: Study, benchmark: str, runs: Mapping[RunKey, Run]) -> dict[str, VariantRuns]:
+    """Return the runs of `benchmark`, variant by variant."""
+    found = {}
+    for variant in study.variants_of(benchmark):
+        of_variant = {seed: runs[RunKey(benchmark, variant, seed)] for seed in study.seeds_of(benchmark, variant)}
+        max_share = study.comparison.max_other_cpu_share
+        reasons = {seed: exclusion_reason(run.record, max_share) for seed, run in of_variant.items()}
+        faults = {seed: reason for seed, reason in reasons.items() if reason}
+        found[variant] = VariantRuns(benchmark, variant, of_variant, faults)
+    return found
+
+
+def exclusion_reason(record: RunRecord, max_other_cpu_share: float) -> str | None:
+    """Return why the times of a run are left out, or None: another process on its GPU, or on too much of its CPUs."""
+    share = record.disturbance.other_cpu_share
+    if not record.times.fault and share is not None and share > max_other_cpu_share:
+        return f"other work took {percent(share)} of the CPU time"
+    return record.times.fault or None
+
+
+def variant_statistics(study: Study, of: VariantRuns, speeds: Speeds) -> VariantStatistics:
+    """Return the statistics of a variant by itself."""
+    scores = [run.record.scores for run in of.completed.values()]
+    timed = [run.epochs for seed, run in of.completed.items() if seed not in of.faults]
+    num_warmup_epochs = study.comparison.num_warmup_epochs
+    steady = _known(steady_epoch_seconds(epochs, num_warmup_epochs) for epochs in timed)
+    target = study.comparison.target_accuracy.get(of.benchmark)
+    return VariantStatistics(
+        benchmark=of.benchmark,
+        variant=of.variant,
+        completed=intervals.proportion(len(scores), len(of.runs)),
+        outcomes=dict(Counter(run.record.outcome for run in of.runs.values())),
+        test_accuracy=intervals.mean(_known(of_run.test_accuracy for of_run in scores)),
+        test_loss=intervals.mean(_known(of_run.test_loss for of_run in scores)),
+        validation_accuracy=intervals.mean(_known(of_run.validation_accuracy for of_run in scores)),
+        epoch_seconds=intervals.ratio([math.log(seconds) for seconds in steady]),
+        turn_epoch_seconds=speeds.epoch_seconds(of.variant),
+        time_to_accuracy=_time_to_accuracy(of, target) if target else None,
+        timing_faults=dict(of.faults),
+        late_skips=_late_skips(of.completed.values()),
+    )
+
+
+def _late_skips(runs: Iterable[Run]) -> Proportion | None:
+    """Count the steps after the first epochs that a dynamic loss scale skipped, of all there were."""
+    num_skipped = num_steps = 0
+    for run in runs:
+        counts = _known(epoch.skipped_steps for epoch in run.epochs)
+        if run.record.planned.loss_scale.mode == "dynamic" and len(counts) == len(run.epochs):
+            num_skipped += int(counts[-1] - counts[0])
+            num_steps += (len(counts) - 1) * run.record.planned.steps_per_epoch
+    return intervals.proportion(num_skipped, num_steps) if num_steps else None
+
+
+def _known(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None]
+
+
+def _time_to_accuracy(of: VariantRuns, target_accuracy: float) -> TimeToAccuracy:
+    """Return how many seeds reach `target_accuracy`, in [0, 1], and their median time; faulty times are left out."""
+    seconds = {seed: _seconds_to_accuracy(run.epochs, target_accuracy) for seed, run in of.runs.items()}
+    counted = [value or math.inf for seed, value in seconds.items() if seed not in of.faults]
+    middle = median(counted) if counted else math.inf
+    return TimeToAccuracy(
+        target_accuracy=target_accuracy,
+        reached=intervals.proportion(sum(value is not None for value in seconds.values()), len(seconds)),
+        median_seconds=middle if math.isfinite(middle) else None,
+    )
+
+
+def _seconds_to_accuracy(epochs: Sequence[EpochRecord], target_accuracy: float) -> float | None:
+    """Return the training seconds, first epoch included, to the end of the first epoch that validates at the target.
+
+    None where no epoch does. A resumed run pays for its second start.
+    """
+    ends = itertools.accumulate(epoch.train_seconds for epoch in epochs)
+    reached = (end for epoch, end in zip(epochs, ends, strict=True) if epoch.validation_accuracy >= target_accuracy)
+    return next(reached, None)
+
+
+def summarise_turns(study: Study, benchmark: str, speeds: Speeds) -> Turns:
+    """Say how the speed of `benchmark` was measured, and how far it varies."""
+    spread, degrees_of_freedom = speeds.launch_spread() or (None, 0)
+    return Turns(
+        benchmark=benchmark,
+        num_turns_by_launch=speeds.num_turns,
+        side_by_side=speeds.side_by_side,
+        num_blocks=len(speeds.blocks),
+        num_beside_others=sum(block.shares_gpu for block in speeds.blocks),
+        half_width=speeds.half_width(),
+        target_half_width=study.speed.target_half_width,
+        launch_spread=spread,
+        degrees_of_freedom=degrees_of_freedom,
+        baseline_again=speeds.speedup(speeds.baseline, REPEAT),
+        other_cpu_share=speeds.other_cpu_share,
     )
 
 
 def _pairs(
-    study: Study,
-    benchmark: str,
-    variants: Mapping[str, VariantRuns],
-    speeds: Speeds,
-    sittings: Sequence[SittingRow],
-) -> list[Pair]:
-    """Return every candidate against the study's baseline, then the further pairs that run on this benchmark."""
+    study: Study, benchmark: str, variants: Mapping[str, VariantRuns], speeds: Speeds, sittings: Sequence[SittingRow]
+) -> Iterator[Pair]:
+    """Set every candidate beside the study's baseline, then the further pairs that run on this benchmark."""
     margin_pp = study.comparison.margin_pp[benchmark]
     pairs = [(variants[baseline], variants[name]) for baseline, name in pairs_of(study, benchmark)]
     families = [_family(study, *pair) for pair in pairs]
-    adjusted = adjust([p_values(_contrast_pp(*pair), margin_pp) for pair in pairs], families)
-    return [
-        _pair(study, *pair, speeds, sittings, families.count(family), of_pair)
-        for pair, family, of_pair in zip(pairs, families, adjusted, strict=True)
-    ]
+    contrasts_pp = [_contrast_pp(*pair) for pair in pairs]
+    adjusted = adjust([p_values(found, margin_pp) for found in contrasts_pp], families)
+    for (theirs, ours), family, contrast_pp, of_pair in zip(pairs, families, contrasts_pp, adjusted, strict=True):
+        baseline, candidate = theirs.variant, ours.variant
+        failures, baseline_failures = ours.failures_beside(theirs), theirs.failures_beside(ours)
+        is_selection = bool(failures or baseline_failures)
+        where = device(next(iter(ours.runs.values())).record.environment)
+        between = spread_between(sittings, study, benchmark, baseline, candidate, where)
+        precision, batch, interaction = _effects(study.variants_of(benchmark), baseline, candidate, speeds)
+        yield Pair(
+            benchmark=benchmark,
+            baseline=baseline,
+            candidate=candidate,
+            num_seeds=len(_both(theirs, ours)),
+            failures=failures,
+            baseline_failures=baseline_failures,
+            speedup=on_another_day(speeds.log_speedup(baseline, candidate), between),
+            epoch_speedup=on_another_day(speeds.log_speedup(baseline, candidate, whole_epochs=True), between),
+            sitting_speedup=speeds.speedup(baseline, candidate),
+            between_sittings=between,
+            speedup_at_most=_speedup_at_most(study, theirs, ours),
+            baseline_kernels=theirs.kernels,
+            candidate_kernels=ours.kernels,
+            precision_effect=precision,
+            batch_effect=batch,
+            interaction=interaction,
+            accuracy_difference_pp=difference(contrast_pp, of_pair.differs),
+            equivalence=equivalence(contrast_pp, margin_pp, families.count(family), of_pair, is_selection),
+            memory_ratio=_memory_ratio(theirs, ours),
+        )
 
 
 def _family(study: Study, theirs: VariantRuns, ours: VariantRuns) -> Hashable:
@@ -76,53 +226,6 @@ def _family(study: Study, theirs: VariantRuns, ours: VariantRuns) -> Hashable:
     return theirs.variant, variant.is_plain(study.engine), keeps_float32
 
 
-def _pair(
-    study: Study,
-    theirs: VariantRuns,
-    ours: VariantRuns,
-    speeds: Speeds,
-    sittings: Sequence[SittingRow],
-    num_candidates: int,
-    adjusted: PValues,
-) -> Pair:
-    """Set a candidate's runs and speed, `ours`, beside those of its baseline, `theirs`."""
-    benchmark, baseline, candidate = ours.benchmark, theirs.variant, ours.variant
-    both, contrast_pp = _both(theirs, ours), _contrast_pp(theirs, ours)
-    failures, baseline_failures = ours.failures_beside(theirs), theirs.failures_beside(ours)
-    is_selection = bool(failures or baseline_failures)
-    margin_pp = study.comparison.margin_pp[benchmark]
-    memory = [
-        (run.record.memory.peak_bytes, other.record.memory.peak_bytes)
-        for other, run in both
-        if run.record.warm == other.record.warm  # a fork has not touched every page of the libraries
-        and not (run.record.resumed or other.record.resumed)  # whose last process alone was looked at
-    ]
-    where = device(next(iter(ours.runs.values())).record.environment)
-    between = spread_between(sittings, study, benchmark, baseline, candidate, where)
-    precision_effect, batch_effect, interaction = _effects(study.variants_of(benchmark), baseline, candidate, speeds)
-    return Pair(
-        benchmark=benchmark,
-        baseline=baseline,
-        candidate=candidate,
-        num_seeds=len(both),
-        failures=failures,
-        baseline_failures=baseline_failures,
-        speedup=on_another_day(speeds.log_speedup(baseline, candidate), between),
-        epoch_speedup=on_another_day(speeds.log_speedup(baseline, candidate, whole_epochs=True), between),
-        sitting_speedup=speeds.speedup(baseline, candidate),
-        between_sittings=between,
-        speedup_at_most=_speedup_at_most(study, theirs, ours),
-        baseline_kernels=theirs.kernels,
-        candidate_kernels=ours.kernels,
-        precision_effect=precision_effect,
-        batch_effect=batch_effect,
-        interaction=interaction,
-        accuracy_difference_pp=difference(contrast_pp, adjusted.differs),
-        equivalence=equivalence(contrast_pp, margin_pp, num_candidates, adjusted, is_selection),
-        memory_ratio=intervals.ratio([math.log(a / b) for a, b in memory if a and b]),
-    )
-
-
 def _both(theirs: VariantRuns, ours: VariantRuns) -> list[tuple[Run, Run]]:
     """Return the runs of the two at every seed that both completed."""
     completed = ours.completed
@@ -134,6 +237,17 @@ def _contrast_pp(theirs: VariantRuns, ours: VariantRuns) -> Contrast:
     accuracies = [[run.record.scores.test_accuracy for run in pair] for pair in _both(theirs, ours)]
     baseline, candidate = np.array(accuracies, dtype=np.float64).reshape(-1, 2).T
     return paired(100 * (candidate - baseline))
+
+
+def _memory_ratio(theirs: VariantRuns, ours: VariantRuns) -> Ratio:
+    """Compare the peaks of runs that began alike, and whose processes were looked at from the beginning."""
+    memory = [
+        (run.record.memory.peak_bytes, other.record.memory.peak_bytes)
+        for other, run in _both(theirs, ours)
+        if run.record.warm == other.record.warm  # a fork has not touched every page of the libraries
+        and not (run.record.resumed or other.record.resumed)  # whose last process alone was looked at
+    ]
+    return intervals.ratio([math.log(a / b) for a, b in memory if a and b])
 
 
 def _speedup_at_most(study: Study, theirs: VariantRuns, ours: VariantRuns) -> float | None:

@@ -20,15 +20,19 @@ from pipeline.errors import InputError
 from pipeline.files.characters import escape_deceptive
 from pipeline.files.untrusted import Remedy, excerpt, read_bytes
 from pipeline.statistics import intervals
-from pipeline.statistics.contrasts import Contrast, difference, paired, ratio, unpaired
 from pipeline.statistics.equivalence import (
     SIGNIFICANCE_LEVEL,
+    Contrast,
     Design,
     Equivalence,
     adjust,
+    difference,
     equivalence,
     margin_means_something,
     p_values,
+    paired,
+    ratio,
+    unpaired,
 )
 from pipeline.statistics.intervals import Difference, Mean, Proportion, Ratio, Statistic
 

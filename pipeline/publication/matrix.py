@@ -164,7 +164,7 @@ def _judge(claim: Claim, claims: Claims, made: CompiledTarget, recipes: Recipes)
     if judge is None or recipe_differences(claim, recipes.get(getattr(claim, "benchmark", ""), {}), ""):
         return None
     try:
-        return judge.ask(_Compiled([made], recipes, claims.variants))
+        return judge(_Compiled([made], recipes, claims.variants))
     except NotTestableError:
         return None
 

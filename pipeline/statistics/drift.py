@@ -13,7 +13,7 @@ import numpy as np
 import scipy
 
 from pipeline.statistics.intervals import MIN_SEEDS
-from pipeline.statistics.launches import launch_spread
+from pipeline.statistics.speeds import launch_spread
 
 BAND_LEVEL = 0.99
 Direction = Literal["up", "down"]

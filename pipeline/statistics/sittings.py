@@ -14,7 +14,7 @@ import numpy as np
 import scipy
 
 from pipeline.statistics.intervals import Ratio, Statistic
-from pipeline.statistics.launches import NO_RATIO, LogRatio
+from pipeline.statistics.speeds import NO_RATIO, LogRatio
 
 MIN_SITTINGS = 6  # of a contrast, for its own estimate to stand alone
 MIN_OF_OWN = 3  # for the pooled value to be the least, in place of `NOT_MEASURED`

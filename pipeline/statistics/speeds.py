@@ -1,27 +1,133 @@
-"""Turn the blocks of one benchmark into speedups with intervals."""
+"""Turn the blocks of one benchmark into log seconds by launch, variant and turn, and these into ratios with intervals.
 
+Launches and variants make a two-way layout without replication. Within a launch the median over turns leaves
+single slow blocks without weight; the interval rests on how the launches differ, because what varies from process to
+process does not average out over turns (Kalibera & Jones, Rigorous Benchmarking in Reasonable Time, ISMM 2013).
+"""
+
+import warnings
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import median
+from typing import NamedTuple
 
 import numpy as np
+import scipy
+from numpy.typing import ArrayLike
 
 from pipeline.records.blocks import REPEAT, PlacedBlock
 from pipeline.statistics.intervals import Ratio
-from pipeline.statistics.launches import (
-    NO_RATIO,
-    LogRatio,
-    contrast,
-    contrast_of_few_blocks,
-    launch_effects,
-    launch_spread,
-)
 from pipeline.study.schema import Study
 
+NO_RATIO = Ratio(ratio=None, low=None, high=None, new_low=None, new_high=None)
+MAD = 1.4826  # times the median absolute deviation is the standard deviation of a normal distribution
 MANY_BLOCKS = 0.6  # of a launch's turns: a variant with no more is measured less well than the others
 SLOW = 3.0  # times the seconds of the baseline: nobody would choose such a variant, and its blocks are few
+
+
+class LogRatio(NamedTuple):
+    """A contrast of log seconds: its mean over launches, and the standard deviation of one launch.
+
+    Without degrees of freedom that deviation is not known.
+    """
+
+    mean: float
+    of_one_launch: float
+    degrees_of_freedom: int
+    num_launches: int
+
+    @property
+    def error(self) -> float:
+        """Return the standard error of the mean."""
+        return self.of_one_launch / float(np.sqrt(self.num_launches))
+
+    @property
+    def ratio(self) -> Ratio:
+        """Return exp of the mean, with its 95 % interval and that of a new launch."""
+        if not self.degrees_of_freedom:
+            return NO_RATIO.model_copy(update={"ratio": float(np.exp(self.mean))})
+        half = float(scipy.stats.t.ppf(0.975, self.degrees_of_freedom)) * self.error
+        new_half = half * float(np.sqrt(self.num_launches + 1))
+        low, high, new_low, new_high = (
+            float(np.exp(self.mean + distance)) for distance in (-half, half, -new_half, new_half)
+        )
+        return Ratio(ratio=float(np.exp(self.mean)), low=low, high=high, new_low=new_low, new_high=new_high)
+
+
+def launch_effects(log_seconds: ArrayLike) -> np.ndarray:
+    """Return by how much each variant differs from the first one in each launch, (num_launches, num_variants).
+
+    The median over the turns of a launch in which both have a block; NaN where there is none.
+
+    Args:
+        log_seconds: (num_launches, num_variants, num_turns), NaN where there is no block.
+    """
+    values = np.asarray(log_seconds, dtype=np.float64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of medians over no turn at all
+        return np.nanmedian(values - values[:, :1], axis=2)
+
+
+def launch_spread(effects: np.ndarray) -> tuple[float, int]:
+    """Return the standard deviation of one variant's effect in one launch, and its degrees of freedom.
+
+    The residual of a two-way layout without replication: (launches - 1)(variants - 1) degrees of freedom
+    (Montgomery, Design and Analysis of Experiments, chapter 4.1).
+
+    Args:
+        effects: finite, (num_launches, num_variants).
+    """
+    residuals = effects - effects.mean(axis=0) - effects.mean(axis=1, keepdims=True) + effects.mean()
+    freedom = (effects.shape[0] - 1) * (effects.shape[1] - 1)
+    return float(np.sqrt((residuals**2).sum() / freedom)), freedom
+
+
+def contrast(effects: np.ndarray, weights: ArrayLike) -> LogRatio:
+    """Return a contrast of the effects; its spread is that of all variants, which are taken to vary alike.
+
+    Args:
+        effects: finite, (num_launches, num_variants), of log seconds.
+        weights: (num_variants,) with sum 0: 1 for the slower, -1 for the faster gives a speedup.
+    """
+    weights = np.asarray(weights, dtype=np.float64)
+    spread, freedom = launch_spread(effects) if len(effects) > 1 else (0.0, 0)
+    of_one = spread * float(np.linalg.norm(weights))
+    return LogRatio(float((effects @ weights).mean()), of_one, freedom, len(effects))
+
+
+def contrast_of_few_blocks(log_seconds: ArrayLike, weights: ArrayLike, spread: float, freedom: int) -> LogRatio | None:
+    """Return as `contrast` does, where one of the variants has too few blocks to vary as little as the others.
+
+    To the variance that variants with many blocks have from launch to launch comes that of a median of few turns:
+    π/2 times the variance of a turn over their number (Cramér, Mathematical Methods of Statistics, 1946, § 28.5).
+    Where no launch has two turns in which all variants have a block, the launches alone tell how they vary; None where
+    one has none.
+
+    Args:
+        log_seconds: (num_launches, num_variants, num_turns), NaN where there is no block.
+        weights: as of `contrast`.
+        spread, freedom: `launch_spread` of the variants with many blocks.
+    """
+    weights = np.asarray(weights, dtype=np.float64)
+    turns = np.tensordot(np.asarray(log_seconds, dtype=np.float64), weights, axes=([1], [0]))
+    num_turns = np.isfinite(turns).sum(axis=1)
+    if not num_turns.all():
+        return None
+    of_launches = np.nanmedian(turns, axis=1)
+    mean, num_launches = float(of_launches.mean()), len(turns)
+    freedom_of_turns = int(num_turns.sum() - num_launches)
+    if not freedom_of_turns or not freedom:
+        of_one = float(of_launches.std(ddof=1)) if num_launches > 1 else 0.0
+        return LogRatio(mean, of_one, num_launches - 1, num_launches)
+    deviations = np.abs(turns - of_launches[:, np.newaxis])[np.isfinite(turns)]
+    of_turn = (MAD * np.median(deviations)) ** 2 * deviations.size / freedom_of_turns
+    of_median = np.pi / 2 * of_turn * float(np.mean(1 / num_turns))
+    of_one = float(np.sqrt(spread**2 * float(weights @ weights) + of_median))
+    return LogRatio(mean, of_one, min(freedom, freedom_of_turns), num_launches)
+
+
 ONE = LogRatio(0.0, 0.0, 1, 1)  # exactly: the same blocks stand for both
 
 
@@ -72,11 +178,6 @@ class Speeds:
         """Return log seconds of an epoch without its validation, (num_launches, num_variants, num_turns)."""
         return self._log_seconds(0)
 
-    @cached_property
-    def turns_of_epochs(self) -> np.ndarray:
-        """Return log seconds of an epoch and its validation, shaped as `turns`."""
-        return self._log_seconds(self.num_validation_images)
-
     def _log_seconds(self, num_validation_images: int) -> np.ndarray:
         log_seconds = np.full((len(self.num_turns), len(self.variants), max(self.num_turns, default=0)), np.nan)
         for block in self.blocks:
@@ -89,11 +190,6 @@ class Speeds:
     def training(self) -> np.ndarray:
         """Return the launch effects of `turns`, (num_launches, num_variants)."""
         return launch_effects(self.turns)
-
-    @cached_property
-    def whole_epochs(self) -> np.ndarray:
-        """Return the launch effects of `turns_of_epochs`, (num_launches, num_variants)."""
-        return launch_effects(self.turns_of_epochs)
 
     @property
     def baseline_seconds(self) -> list[float]:
@@ -150,9 +246,8 @@ class Speeds:
         if REPEAT in self.variants and REPEAT not in weights and self.baseline in weights:
             half = weights[self.baseline] / 2
             weights = {**weights, self.baseline: half, REPEAT: half}
-        if not weights.keys() <= set(self.variants):
-            return None
-        effects = self.whole_epochs if whole_epochs else self.training
+        turns = self._log_seconds(self.num_validation_images) if whole_epochs else self.turns
+        effects = launch_effects(turns) if whole_epochs else self.training
         known = [name for name, found in zip(self.variants, np.isfinite(effects).all(axis=0), strict=True) if found]
         if not weights.keys() <= set(known):
             return None
@@ -161,7 +256,6 @@ class Speeds:
         if weights.keys() <= set(often):
             return contrast(of_often, [weights.get(name, 0.0) for name in often])
         spread, freedom = launch_spread(of_often) if len(effects) > 1 and len(often) > 1 else (0.0, 0)
-        turns = self.turns_of_epochs if whole_epochs else self.turns
         places = [self.variants.index(name) for name in weights]
         return contrast_of_few_blocks(turns[:, places], list(weights.values()), spread, freedom)
 

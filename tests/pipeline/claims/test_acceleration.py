@@ -1,7 +1,9 @@
+"""What is known of hardware: which 16-bit arithmetic it multiplies in, and which of it is here."""
+
 import pytest
 
 from pipeline.claims.acceleration import DEVICES, device_of, speed
-from pipeline.machine.hardware import Hardware, has_tpu
+from pipeline.machine.hardware import Hardware, hardware_of, has_tpu
 
 
 def gpu(capability):
@@ -48,8 +50,16 @@ def test_a_tpu_is_known_by_its_number_on_the_bus(tmp_path, vendor, device, found
     assert has_tpu(tmp_path) is found
 
 
-def test_every_device_has_one_row():
-    machines = [gpu(c / 10) for c in range(30, 130)] + [cpu(), cpu("avx512_bf16"), cpu("amx_bf16", "avx512_bf16")]
-    for hardware in [*machines, Hardware("cpu", "CPU", cpu_features=None), Hardware("intel_gpu", "XPU")]:
-        assert len([device for device in DEVICES if device.is_class_of(hardware)]) == 1
+def test_hardware_is_read_off_the_environment():
+    gpu = {"kind": "gpu", "name": "V100", "compute_capability": "7.0", "memory_bytes": 2**34}
+    tpu = {"kind": "tpu", "name": "TPU v5e", "compute_capability": "", "memory_bytes": None}
+    machine = {"cpu": "X", "machine": "x86_64", "cpu_features": ["avx2"]}
+    assert hardware_of([machine | {"accelerators": [gpu]}]) == Hardware("nvidia_gpu", "V100", 7.0, 2**34)
+    assert hardware_of([machine | {"accelerators": [tpu]}]) == Hardware("tpu", "TPU v5e")
+    assert hardware_of([machine | {"accelerators": []}]) == Hardware("cpu", "X", cpu_features=("avx2",))
+
+
+def test_every_machine_has_a_row():
+    machines = [gpu(c / 10) for c in range(30, 130)] + [cpu(), Hardware("cpu", "CPU", cpu_features=None)]
+    for hardware in [*machines, Hardware("intel_gpu", "XPU")]:
         assert device_of(hardware) in DEVICES

@@ -8,7 +8,7 @@ from conftest import REPOSITORY
 from programs import made_up, program
 
 from pipeline.claims.claim import NotTestableError
-from pipeline.claims.compiled_claims import KEEPS_MORE, MemoryClaim, OutcomeClaim, RoundingClaim
+from pipeline.claims.compiled_claims import KEEPS_MORE, LEANER, MemoryClaim, OutcomeClaim, RoundingClaim
 from pipeline.claims.evidence import read_compiled_evidence
 from pipeline.compiled.answers import read_compiled
 from pipeline.compiled.programs import RECIPES
@@ -45,30 +45,28 @@ def asked(compiled, model, hardware="anything", benchmark="b", batch_size=16, **
     words = {"id": "a", "source": "S", "statement": "It is so.", "needs": {"hardware": hardware}}
     claim = model(**words, benchmark=benchmark, **fields)
     recipes = {benchmark: {"batch_size": batch_size}}
-    return claim.judges["compiled"].ask(SimpleNamespace(compiled=compiled, recipes=recipes, variants=VARIANTS))
+    return claim.judges["compiled"](SimpleNamespace(compiled=compiled, recipes=recipes, variants=VARIANTS))
 
 
-def test_claims_on_memory_are_judged_by_all_targets():
-    def made(title, ratio):
-        return made_up(program("float32", 1000), program("mixed_float16", int(1000 * ratio)), title=title)
-
-    def judged(*ratios):
-        compiled = [made(f"t{index}", ratio) for index, ratio in enumerate(ratios)]
-        return asked(compiled, MemoryClaim, kind="memory", candidate="mixed_float16", at_most=0.6)
-
-    with pytest.raises(NotTestableError):
-        judged()
-    assert judged(0.5, 0.6)[:3:2] == ("reproduced", "t0: 0.50×; t1: 0.60×")
-    assert judged(0.5, 0.5).measured == "t0 · t1: 0.50×"
-    assert judged(0.7, 0.8).verdict == "in direction only"
-    assert judged(1.1).verdict == "not reproduced"
-    assert KEEPS_MORE in judged(1.1).reason
-    differing = judged(0.5, 0.7)
-    assert (differing.verdict, differing.reason.partition(" (")[0]) == (
-        "in direction only",
-        "on 1 of 2 targets a compiled step takes at most 0.6 times the memory of strict float32; they differ",
-    )
-    assert judged(0.7, 1.1).verdict == "inconclusive"
+@pytest.mark.parametrize(
+    ("ratios", "verdict", "told"),
+    [
+        ((0.5, 0.6), "reproduced", "t0: 0.50×; t1: 0.60×"),
+        ((0.5, 0.5), "reproduced", "t0 · t1: 0.50×"),
+        ((0.7, 0.8), "in direction only", KEEPS_MORE),
+        ((1.1,), "not reproduced", KEEPS_MORE),
+        ((0.5, 0.7), "in direction only", "on 1 of 2 targets a compiled step takes at most 0.6 times the memory of "),
+        ((0.7, 1.1), "inconclusive", "; they differ ("),
+    ],
+)
+def test_claims_on_memory_are_judged_by_all_targets(ratios, verdict, told):
+    compiled = [
+        made_up(program("float32", 1000), program("mixed_float16", int(1000 * ratio)), title=f"t{index}")
+        for index, ratio in enumerate(ratios)
+    ]
+    found = asked(compiled, MemoryClaim, kind="memory", candidate="mixed_float16", at_most=0.6)
+    assert found.verdict == verdict
+    assert told in f"{found.reason} {found.measured}"
 
 
 def test_a_leaner_step_that_fits_decides_nothing_and_one_that_does_not_decides():
@@ -89,16 +87,13 @@ def test_a_leaner_step_that_fits_decides_nothing_and_one_that_does_not_decides()
         assert judged("tpu", fits, too_large=too_large).verdict == on_tpu
     with pytest.raises(NotTestableError):
         asked([made_up()], OutcomeClaim, kind="outcome", candidate="float32", outcome="out_of_memory")
-    assert judged("gpu", fits, too_large=True).reason == (
-        "not known whether strict float32 at batch 16 does not fit: as compiled here it fits, and the source's program "
-        "may not have (compiled by XLA; the source ran TensorFlow without it, which keeps more in "
-        "memory)"
-    )
-    assert judged("gpu", full, too_large=True).reason.startswith("strict float32 at batch 16 does not fit (compiled")
-    assert judged("gpu", full, too_large=False).reason.startswith("it is not so that strict float32 at batch 16 fits (")
-    assert judged("gpu", fits, full, too_large=True).reason.startswith(
-        "on 1 of 2 targets strict float32 at batch 16 does not fit; they differ ("
-    )
+    for totals, too_large, reason in (
+        ((fits,), True, f"not known whether strict float32 at batch 16 does not fit: {LEANER} (compiled by XLA"),
+        ((full,), True, "strict float32 at batch 16 does not fit (compiled"),
+        ((full,), False, "it is not so that strict float32 at batch 16 fits ("),
+        ((fits, full), True, "on 1 of 2 targets strict float32 at batch 16 does not fit; they differ ("),
+    ):
+        assert judged("gpu", *totals, too_large=too_large).reason.startswith(reason)
 
 
 TPUS = [made for made in read_compiled(REPOSITORY / COMPILED_FILES) if made.kind == "tpu"]

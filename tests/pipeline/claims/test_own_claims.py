@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import pytest
 import yaml
 from conftest import REPOSITORY, benchmark, planned_record, small_study, write_small_run, write_speeds
 from reports import lay_out, numerics, render
@@ -21,9 +20,8 @@ CLAIMS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("own")
+def finished(folder: Path) -> None:
+    """Everything of a study whose model, claims and source are one's own."""
     study = small_study(
         seeds=[0, 1, 2, 3],
         benchmarks={
@@ -52,11 +50,11 @@ def finished(tmp_path_factory) -> Path:
         record = planned_record(key, study, final_test_accuracy=0.9)
         write_small_run(folder, record, 9.0, seconds)
     render(folder)
-    return folder
 
 
-def test_claims_of_ones_own_are_judged(finished):
-    found = json.loads((finished / "results" / "verdicts.json").read_text())["judgements"]
+def test_claims_of_ones_own_are_judged_and_shown_with_the_whole_recipe(tmp_path):
+    finished(tmp_path)
+    found = json.loads((tmp_path / "results" / "verdicts.json").read_text())["judgements"]
     verdicts = {row["id"]: row for row in found}
     assert len(verdicts) == len(load_claims(REPOSITORY / "claims.yaml").all) + len(CLAIMS)
     assert (verdicts["faster"]["verdict"], verdicts["faster"]["measured"]) == (
@@ -66,12 +64,8 @@ def test_claims_of_ones_own_are_judged(finished):
     assert verdicts["as-good"]["verdict"] == "reproduced"
     assert verdicts["at-scale"]["verdict"] == "not this recipe"
     assert verdicts["at-scale"]["reason"] == "the number of epochs is 2 in this study, 4 in the source"
-    theirs = verdicts["s1-faster-on-16-bit-hardware"]
-    assert theirs["verdict"] == "not testable here"
-
-
-def test_the_report_shows_them_and_the_whole_recipe(finished):
-    html = (finished / "results" / "report.html").read_text()
+    assert verdicts["s1-faster-on-16-bit-hardware"]["verdict"] == "not testable here"
+    html = (tmp_path / "results" / "report.html").read_text()
     for text in (
         "Our hope",
         "As good.",

@@ -1,7 +1,6 @@
 """Sittings: what a measurement leaves in the file of them, and the interval that a study takes from there."""
 
 import math
-import subprocess
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -12,45 +11,40 @@ from studies import composed
 
 from pipeline.comparison import paired_runs
 from pipeline.comparison.comparable import device
-from pipeline.comparison.finished_runs import Run
-from pipeline.comparison.sittings import read_sittings, rows_of, spread_between, write_sittings
+from pipeline.comparison.finished_runs import Run, read_circumstances
+from pipeline.comparison.sittings import SittingRow, read_sittings, rows_of, spread_between, write_sittings
 from pipeline.errors import InputError
-from pipeline.files.untrusted import read_json
-from pipeline.records.blocks import Circumstances
 from pipeline.study.schema import Study
 
 SECONDS = {"float32": 8.0, "float32_2x": 4.0, "mixed": 2.0, "mixed_2x": 0.5}
+SPEEDS = timed(small_study(), SECONDS, spread=0.02)
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 @pytest.fixture
-def rows(tmp_path):
+def rows(tmp_path) -> list[SittingRow]:
     """One sitting of the small study."""
-    study = small_study()
-    write_speeds(tmp_path, study, SECONDS, spread=0.02)
-    speeds = timed(study, SECONDS, spread=0.02)
-    circumstances = read_json(Circumstances, tmp_path / "results/speed/wide.json", None)
-    return list(rows_of(study, "wide", speeds["wide"], circumstances, NOON))
+    write_speeds(tmp_path, small_study(), SECONDS, spread=0.02)
+    circumstances = read_circumstances("wide", tmp_path / "results/speed")
+    return list(rows_of(small_study(), "wide", SPEEDS["wide"], circumstances, NOON))
 
 
-def sittings(rows, log_ratios):
-    """As many sittings, a day apart, with these log ratios of every pair and no errors of their own."""
+@pytest.fixture
+def six(rows) -> list[SittingRow]:
+    """Six of them a day apart, whose ratios have the variance 0.035 and no errors of their own."""
     return [
-        row.model_copy(update={"measured_at": NOON + timedelta(days=day), "log_ratio": found, "standard_error": 0.0})
-        for day, found in enumerate(log_ratios)
+        row.model_copy(update={"measured_at": NOON + timedelta(day), "log_ratio": day / 10, "standard_error": 0.0})
+        for day in range(6)
         for row in rows
     ]
 
 
 def test_a_sitting_has_a_row_for_each_pair_with_what_its_turns_say(rows):
-    assert [(row.baseline, row.candidate) for row in rows] == [
-        ("float32", "float32_2x"),
-        ("float32", "mixed"),
-        ("float32", "mixed_2x"),
-    ]
-    own = timed(small_study(), SECONDS, spread=0.02)["wide"].log_speedup("float32", "mixed")
-    assert (rows[1].log_ratio, rows[1].standard_error) == (own.mean, own.error)
-    assert rows[1].degrees_of_freedom == own.degrees_of_freedom
+    assert {row.baseline for row in rows} == {"float32"}
+    assert [row.candidate for row in rows] == ["float32_2x", "mixed", "mixed_2x"]
+    own = SPEEDS["wide"].log_speedup("float32", "mixed")
+    found = (rows[1].log_ratio, rows[1].standard_error, rows[1].degrees_of_freedom)
+    assert found == (own.mean, own.error, own.degrees_of_freedom)
 
 
 def test_what_is_written_is_what_is_read(rows, tmp_path):
@@ -63,61 +57,52 @@ def test_what_is_written_is_what_is_read(rows, tmp_path):
         read_sittings(tmp_path)
 
 
-def test_only_the_same_pair_of_the_same_recipe_on_the_same_device_is_one_contrast(rows):
-    many = sittings(rows, [0.0, 0.1, 0.2, 0.3, 0.4, 0.5])
-    study = small_study()
-    asked = ("wide", "float32", "mixed")
-    measured = spread_between(many, study, *asked, rows[0].device)
+def test_only_the_same_pair_of_the_same_recipe_on_the_same_device_is_one_contrast(six):
+    study, here = small_study(), six[0].device
+    measured = spread_between(six, study, "wide", "float32", "mixed", here)
     assert (measured.spread, measured.num_sittings) == (pytest.approx(math.sqrt(0.035)), 6)
     smaller = study.model_dump(mode="json")["benchmarks"]
     smaller["wide"] |= {"batch_size": 8}
     for other in (
-        spread_between(many, study, *asked, "Example GPU"),
-        spread_between(many, small_study(benchmarks=smaller), *asked, rows[0].device),
-        spread_between(many, study, "narrow", "float32", "float32_2x", rows[0].device),
+        spread_between(six, study, "wide", "float32", "mixed", "Example GPU"),
+        spread_between(six, small_study(benchmarks=smaller), "wide", "float32", "mixed", here),
+        spread_between(six, study, "narrow", "float32", "float32_2x", here),
     ):
         assert (other.spread, other.degrees_of_freedom, other.num_sittings) == (0.06, 6, 0)
 
 
-def test_what_does_not_decide_about_speed_leaves_a_contrast_as_it_is(rows):
-    values = small_study().model_dump(mode="json")
-    twin = {"scaled": values["variants"]["mixed"] | {"learning_rate_multiplier": 2.0}}
-    study = small_study(variants=values["variants"] | twin, campaign="second", seeds=[7])
-    many = sittings(rows, [0.0, 0.1, 0.2, 0.3, 0.4, 0.5])
+def test_what_does_not_decide_about_speed_leaves_a_contrast_as_it_is(six):
+    variants = small_study().model_dump(mode="json")["variants"]
+    twin = {"scaled": variants["mixed"] | {"learning_rate_multiplier": 2.0}}
+    study = small_study(variants=variants | twin, campaign="second", seeds=[7])
     for candidate in ("mixed", "scaled"):
-        assert spread_between(many, study, "wide", "float32", candidate, rows[0].device).num_sittings == 6
-    assert spread_between(many, study, "wide", "mixed", "scaled", rows[0].device).spread == 0
+        assert spread_between(six, study, "wide", "float32", candidate, six[0].device).num_sittings == 6
+    assert spread_between(six, study, "wide", "mixed", "scaled", six[0].device).spread == 0
 
 
-def test_a_pair_has_the_interval_of_other_days_beside_that_of_its_sitting(rows):
+def test_a_pair_has_the_interval_of_other_days_beside_that_of_its_sitting(six):
     study = small_study()
     runs = {key: Run(planned_record(key), epoch_records(9.0, 1.0)) for key in study.runs()}
     where = device(next(iter(runs.values())).record.environment)
-    many = [row.model_copy(update={"device": where}) for row in sittings(rows, [0.0, 0.1, 0.2, 0.3, 0.4, 0.5])]
-    speeds = timed(study, SECONDS, spread=0.02)
-    pair = paired_runs.compare(study, runs, speeds, many).find("wide", "mixed")
-    own = speeds["wide"].speedup("float32", "mixed")
-    assert pair.sitting_speedup == own
-    assert pair.speedup.ratio == own.ratio
+    here = [row.model_copy(update={"device": where}) for row in six]
+    pair = paired_runs.compare(study, runs, SPEEDS, here).find("wide", "mixed")
+    assert pair.sitting_speedup == SPEEDS["wide"].speedup("float32", "mixed")
+    assert pair.speedup.ratio == pair.sitting_speedup.ratio
     assert math.log(pair.speedup.high / pair.speedup.ratio) > 2.57 * math.sqrt(0.035)
     assert pair.between_sittings.num_sittings == 6
-    unmeasured = paired_runs.compare(study, runs, speeds).find("wide", "mixed")
+    unmeasured = paired_runs.compare(study, runs, SPEEDS).find("wide", "mixed")
     assert 2.44 * 0.06 < math.log(unmeasured.speedup.high / unmeasured.speedup.ratio) < 2.57 * math.sqrt(0.035)
 
 
 def test_the_command_enters_a_sitting_once(tmp_path):
-    study = small_study()
-    (tmp_path / "params.yaml").write_text(yaml.safe_dump(study.model_dump(mode="json")))
-    write_speeds(tmp_path, study, SECONDS, spread=0.02)
-
-    def enter(at: str) -> subprocess.CompletedProcess[str]:
-        return stage(tmp_path, "sittings", "--measured-at", at)
-
-    assert enter("2026-01-01T12:00+00:00").returncode == 0
-    again = enter("2026-01-01T13:30+01:00")
-    assert (again.returncode, "one sitting" in again.stderr) == (2, True)
-    later = enter("2026-01-01T13:00+00:00")
-    assert later.returncode == 0
+    (tmp_path / "params.yaml").write_text(yaml.safe_dump(small_study().model_dump(mode="json")))
+    write_speeds(tmp_path, small_study(), SECONDS, spread=0.02)
+    noon, same, later = (
+        stage(tmp_path, "sittings", "--measured-at", f"2026-01-01T{at}")
+        for at in ("12:00+00:00", "13:30+01:00", "13:00+00:00")
+    )
+    assert (noon.returncode, same.returncode, later.returncode) == (0, 2, 0)
+    assert "one sitting" in same.stderr
     assert "wide: mixed beside float32: 4." in later.stdout
     assert len({row.measured_at for row in read_sittings(tmp_path)}) == 2
 

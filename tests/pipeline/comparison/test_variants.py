@@ -1,26 +1,82 @@
-"""A variant by itself, over its seeds."""
+"""A variant by itself, over its seeds: which times count, when it reached a target, which steps were skipped."""
 
-from conftest import epoch_records, planned_record, small_study, timed
+import pytest
+from conftest import changed, epoch_records, planned_record, small_study, timed
 
 from pipeline.comparison.finished_runs import Run
-from pipeline.comparison.paired_runs import compare
-from pipeline.statistics.intervals import proportion
+from pipeline.comparison.paired_runs import compare, exclusion_reason
+from pipeline.records.writing import epoch_times, steady_epoch_seconds
 from pipeline.study.schema import RunKey
 
 
-def test_steps_skipped_after_the_first_epoch_are_counted_where_the_loss_scale_is_dynamic():
+def statistics(study, epochs_of, **changes):
+    """Those of `mixed` on `wide`, whose runs have these epochs by seed; `changes` are those of seed 0."""
+    runs = {key: Run(planned_record(key, study), epochs_of(key.seed)) for key in study.runs()}
+    first = RunKey("wide", "mixed", 0)
+    runs[first] = Run(changed(runs[first].record, **changes), runs[first].epochs)
+    return compare(study, runs, timed(study, {})).variant("wide", "mixed")
+
+
+def test_warm_up_epochs_are_left_out_by_parameter():
+    epochs = epoch_records(50.0, 3.0, 1.0, 2.0)
+    assert [steady_epoch_seconds(epochs, number) for number in (1, 0, 4)] == [2.0, 2.5, None]
+    assert [epoch_times(epochs, number)["excluded_epochs"] for number in (2, 0)] == [[1, 2], []]
+
+
+def test_times_are_left_out_for_another_process_or_a_busy_machine(make_record):
+    record = make_record(RunKey("wide", "mixed", 0))
+    busy, unknown = (
+        record.model_copy(update={"disturbance": record.disturbance.model_copy(update={"other_cpu_share": share})})
+        for share in (0.4, None)
+    )
+    assert exclusion_reason(record, 0.25) is exclusion_reason(unknown, 0.25) is exclusion_reason(busy, 0.5) is None
+    assert exclusion_reason(busy, 0.25) == "other work took 40 % of the CPU time"
+    assert exclusion_reason(changed(busy, timing_fault=""), 0.25) == "other work took 40 % of the CPU time"
+    shared = changed(busy, timing_fault="1 other process on its GPU")
+    assert exclusion_reason(shared, 0.5) == "1 other process on its GPU"
+
+
+def test_times_that_do_not_count_are_left_out_of_what_is_shown_and_not_of_accuracy():
+    found = statistics(small_study(), lambda _: epoch_records(9.0, 1.0), timing_fault="1 other process on its GPU")
+    assert (found.epoch_seconds.low, found.timing_faults) == (None, {0: "1 other process on its GPU"})
+    assert (found.completed.count, found.test_accuracy.low) == (3, pytest.approx(0.9))
+
+
+@pytest.mark.parametrize(
+    ("target", "changes", "reached", "median_seconds"),
+    [
+        (0.1, {}, 3, 20.0),  # at the end of the first epoch, 10, 20 or 30 s
+        (0.6, {}, 3, 21.0),  # at that of the second
+        (0.65, {}, 2, 33.0),  # of the fourth, but for a seed, which counts as one that takes forever
+        (0.75, {}, 1, None),
+        (0.9, {}, 0, None),
+        (0.6, {"timing_fault": "1 other process on its GPU"}, 3, 26.0),  # of seeds 1 and 2
+    ],
+)
+def test_time_to_accuracy_counts_the_first_epoch_and_runs_that_never_get_there(
+    target, changes, reached, median_seconds
+):
+    def epochs_of(seed):
+        by_epoch = (0.1, 0.6, 0.5, 0.6 + 0.1 * seed)
+        return [
+            epoch.model_copy(update={"validation_accuracy": accuracy})
+            for epoch, accuracy in zip(epoch_records(10.0 * (seed + 1), 1.0, 1.0, 1.0), by_epoch, strict=True)
+        ]
+
+    settings = small_study().comparison.model_dump() | {"target_accuracy": {"wide": target}}
+    found = statistics(small_study(comparison=settings), epochs_of, **changes).time_to_accuracy
+    assert (found.reached.count, found.reached.total, found.median_seconds) == (reached, 3, median_seconds)
+    assert statistics(small_study(), epochs_of).time_to_accuracy is None
+
+
+@pytest.mark.parametrize(("policy", "is_dynamic"), [("mixed_float16", True), ("mixed_bfloat16", False)])
+def test_steps_skipped_after_the_first_epoch_are_counted_where_the_loss_scale_is_dynamic(policy, is_dynamic):
     """Skipped steps count from the start of a run: 3 by the end of the first of two epochs, 4 by that of the second."""
-    variants = {"float32": {"policy": "float32", "batch_multiplier": 1}}
-    variants |= {"mixed": {"policy": "mixed_float16", "batch_multiplier": 1}}
-    study = small_study(variants=variants)
-    runs = {}
-    for key in study.runs():
-        first, second = epoch_records(9.0, 1.0)
-        epochs = [first.model_copy(update={"skipped_steps": 3}), second.model_copy(update={"skipped_steps": 4})]
-        record = planned_record(key, study)
-        runs[key] = Run(record, epochs)
-    found = compare(study, runs, timed(study, {}))
-    steps = runs[RunKey("wide", "mixed", study.seeds[0])].record.planned.steps_per_epoch
-    num_seeds = len(study.seeds)
-    assert found.variant("wide", "mixed").late_skips == proportion(num_seeds, num_seeds * steps)
-    assert found.variant("wide", "float32").late_skips is None
+
+    def epochs_of(_):
+        found = zip(epoch_records(9.0, 1.0), (3, 4), strict=True)
+        return [epoch.model_copy(update={"skipped_steps": skipped}) for epoch, skipped in found]
+
+    variants = {name: {"policy": of, "batch_multiplier": 1} for name, of in (("float32", "float32"), ("mixed", policy))}
+    found = statistics(small_study(variants=variants), epochs_of).late_skips
+    assert (found and (found.count, found.total)) == ((3, 9) if is_dynamic else None)  # of three steps an epoch

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from conftest import REPOSITORY, small_study, timed, timed_blocks
 
-from pipeline.comparison.finished_speeds import summarise_turns
+from pipeline.comparison.paired_runs import summarise_turns
 from pipeline.errors import InputError
 from pipeline.records.blocks import REPEAT, Block, besides_images
 from pipeline.speed import measuring, turns
@@ -18,8 +18,15 @@ from pipeline.speed.measuring import is_settled
 from pipeline.speed.sizing import BLOCK_SECONDS, MIN_TURNS
 from pipeline.speed.turns import MIN_LAUNCHES, balanced_orders, take_turns
 from pipeline.speed.worker import Task, worker
-from pipeline.statistics.launches import contrast, contrast_of_few_blocks, launch_effects, launch_spread
-from pipeline.statistics.speeds import ONE, Speeds, speeds_of
+from pipeline.statistics.speeds import (
+    ONE,
+    Speeds,
+    contrast,
+    contrast_of_few_blocks,
+    launch_effects,
+    launch_spread,
+    speeds_of,
+)
 from pipeline.study.schema import load_study
 
 VARIANTS = ["float32", REPEAT, "float32_2x", "mixed"]

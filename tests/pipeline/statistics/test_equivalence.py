@@ -1,58 +1,170 @@
+"""Variants beside each other, paired or not: by hand, and held against SciPy, statsmodels and simulation."""
+
 import math
+from functools import partial
 
 import numpy as np
 import pytest
 from scipy import integrate, stats
+from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.weightstats import ttost_ind, ttost_paired
 
-from pipeline.statistics import equivalence
-from pipeline.statistics.contrasts import difference, paired
+from pipeline.statistics.equivalence import (
+    Design,
+    adjust,
+    beyond_power,
+    detectable_margin,
+    difference,
+    equivalence,
+    num_seeds_needed,
+    outcome,
+    p_values,
+    paired,
+    power,
+    ratio,
+    unpaired,
+)
 
-
-def outcome(differences, margin) -> str:
-    return equivalence.outcome(
-        equivalence.equivalence(paired(differences), margin).p_value, difference(paired(differences)).p_value
-    )
+T_975_2, T_95_2 = 4.302653, 2.919986  # Student's t with 2 degrees of freedom, from a printed table
+LOSSES = Design(is_one_sided=True)
 
 
 @pytest.mark.parametrize(
-    ("differences", "margin", "expected"),
+    ("differences", "expected"),
     [
-        ([-0.1, 0.0, 0.1], 1.0, "equivalent"),
-        ([0.49, 0.5, 0.51], 1.0, "equivalent but shifted"),
-        ([-5.0, -5.1, -4.9], 1.0, "different"),
-        ([-2.0, 0.0, 2.0], 1.0, "inconclusive"),
-        ([0.0, 0.0, 0.0], 1.0, "equivalent"),
-        ([0.5, 0.5, 0.5], 1.0, "inconclusive"),
-        ([0.0, 0.0], 1.0, "inconclusive"),
+        ([-0.1, 0.0, 0.1], "equivalent"),
+        ([0.49, 0.5, 0.51], "equivalent but shifted"),
+        ([-5.0, -5.1, -4.9], "different"),
+        ([-2.0, 0.0, 2.0], "inconclusive"),
+        ([0.0, 0.0, 0.0], "equivalent"),
+        ([0.5, 0.5, 0.5], "inconclusive"),
+        ([0.0, 0.0], "inconclusive"),
     ],
 )
-def test_the_four_outcomes(differences, margin, expected):
-    assert outcome(differences, margin) == expected
+def test_the_four_outcomes(differences, expected):
+    found = p_values(paired(differences), 1.0)
+    assert outcome(found.within, found.differs) == expected
 
 
 def test_tost_by_hand():
     """Mean 0, standard error 1/√3, margin 2: t = 2√3, and Student's t with 2 degrees of freedom has a closed form."""
     t = 2 * math.sqrt(3)
     expected = 0.5 - t / (2 * math.sqrt(2 + t * t))
-    assert equivalence.equivalence(paired([-1.0, 0.0, 1.0]), 2.0).p_value == pytest.approx(expected, abs=1e-9)
+    assert equivalence(paired([-1.0, 0.0, 1.0]), 2.0).p_value == pytest.approx(expected, abs=1e-9)
 
 
-def test_tost_at_5_percent_is_the_90_percent_interval_within_the_margin():
-    rng = np.random.default_rng(2)
-    for _ in range(200):
-        values = rng.normal(rng.normal(0, 0.5), 0.6, 5)
+def test_difference_by_hand():
+    result = difference(paired([-1.0, 0.0, 1.0]))
+    error = 1 / math.sqrt(3)
+    assert (result.mean, result.p_value) == (0.0, 1.0)
+    assert result.high90 == pytest.approx(T_95_2 * error, rel=1e-6)
+    assert result.low95 == pytest.approx(-T_975_2 * error, rel=1e-6)
+
+
+def test_a_difference_that_happens_to_repeat_is_no_certainty_and_none_at_all_is():
+    """Accuracies come in steps of one example."""
+    alike = difference(paired([0.0, 0.0, 0.0]))
+    assert (alike.p_value, alike.low95, alike.high95) == (1.0, 0.0, 0.0)
+    by_chance = difference(paired([0.01, 0.01, 0.01]))
+    assert (by_chance.mean, by_chance.p_value, by_chance.low95) == (pytest.approx(0.01), None, None)
+    assert difference(paired([0.1 + 0.2, 0.3, 0.3])).p_value is None  # the same, but for rounding
+
+
+@pytest.mark.parametrize("is_paired", [True, False])
+def test_random_samples_agree_with_scipy_and_statsmodels(is_paired):
+    """Unless they are paired, they are of unequal numbers and spreads."""
+    rng, t_test, tost = np.random.default_rng(0), stats.ttest_rel, ttost_paired
+    if not is_paired:
+        t_test, tost = partial(stats.ttest_ind, equal_var=False), partial(ttost_ind, usevar="unequal")
+    for _ in range(300):
+        (num_seeds, others), spreads = rng.integers(3, 31, 2), rng.uniform(0.05, 2.0, 2)
+        baseline = rng.normal(90, spreads[0], num_seeds)
+        candidate = rng.normal(90 + rng.normal(0, 0.7), spreads[1], num_seeds if is_paired else others)
+        found = paired(candidate - baseline) if is_paired else unpaired(baseline, candidate)
+        interval, test, margin = difference(found), t_test(candidate, baseline), rng.uniform(0.2, 2)
+        assert (found.freedom, interval.p_value) == pytest.approx((test.df, test.pvalue), rel=1e-8)
+        assert (interval.low95, interval.high95) == pytest.approx(tuple(test.confidence_interval(0.95)), rel=1e-8)
+        assert (interval.low90, interval.high90) == pytest.approx(tuple(test.confidence_interval(0.90)), rel=1e-8)
+        within = tost(candidate, baseline, -margin, margin)[0]
+        assert p_values(found, margin).within == pytest.approx(within, rel=1e-7, abs=1e-12)
+        no_worse = t_test(candidate + margin, baseline, alternative="greater").pvalue
+        assert p_values(found, margin, is_one_sided=True).within == pytest.approx(no_worse, rel=1e-7, abs=1e-12)
+
+
+def test_beyond_the_margin_is_the_95_percent_interval_wholly_outside():
+    rng = np.random.default_rng(3)
+    seen = set()
+    for _ in range(300):
+        values = rng.normal(rng.normal(0, 2), 0.6, 5)
         interval = difference(paired(values))
-        within = interval.low90 > -1.0 and interval.high90 < 1.0
-        assert (equivalence.equivalence(paired(values), 1.0).p_value < 0.05) == within
+        outside = interval.low95 > 1.0 or interval.high95 < -1.0
+        p_value = p_values(paired(values), 1.0).beyond
+        assert (p_value < 0.05) == outside
+        assert p_value >= interval.p_value  # what lies beyond the margin is told from zero as well
+        seen.add(outside)
+    assert seen == {True, False}
 
 
-@pytest.mark.parametrize("num_seeds", [10, 20, 40])
-def test_power_agrees_with_the_noncentral_t_where_both_tests_cannot_fail_at_once(num_seeds):
-    """Then 1 − power is the sum of the two tests' chances to fail, each a noncentral t."""
-    margin, difference, error = 6.0, 0.4, 1 / math.sqrt(num_seeds)
-    critical = stats.t.ppf(0.95, num_seeds - 1)
-    fail = sum(stats.nct.cdf(critical, num_seeds - 1, (margin + sign * difference) / error / 1.0) for sign in (-1, 1))
-    assert equivalence.power(1.0, margin, num_seeds, difference) == pytest.approx(1 - fail, abs=1e-9)
+def test_differences_without_a_spread_lie_beyond_no_margin():
+    assert p_values(paired(np.zeros(3)), 1.0).beyond == 1.0
+    assert p_values(paired(np.full(3, 5.0)), 1.0).beyond is None
+    assert p_values(paired(np.array([5.0, 6.0])), 1.0).beyond is None
+
+
+def test_several_candidates_are_adjusted_as_statsmodels_does():
+    rng = np.random.default_rng(2)
+    baseline = rng.normal(90, 0.5, 6)
+    rows = [p_values(unpaired(baseline, rng.normal(90, 0.5, 5)), 1.0) for _ in range(4)]
+    adjusted = np.array(adjust(rows, ["one"] * 4))
+    for column, values in enumerate(zip(*rows, strict=True)):
+        assert adjusted[:, column] == pytest.approx(multipletests(values, method="holm")[1])
+
+
+def test_too_few_or_equal_runs_decide_only_what_they_can():
+    same, other, few = np.full(3, 90.0), np.full(3, 91.0), np.array([90.0, 91.0])
+    assert p_values(unpaired(same, same), 0.5) == (0.0, 1.0, 1.0)
+    for pair in ((same, other), (same, few), (few, same), (few, few[:0])):
+        found = unpaired(*pair)
+        assert p_values(found, 0.5) == (None, None, None)
+        assert equivalence(found, 0.5).outcome == "inconclusive"
+    assert difference(unpaired(same, few)).mean == 0.5
+    assert difference(unpaired(same, few[:0])).mean is None
+
+
+def test_a_ratio_is_the_exponent_of_its_logarithms():
+    found = ratio(unpaired(np.log([1.0, 1.1, 0.9]), np.log([2.0, 2.2, 1.8, 2.1])))
+    test = stats.ttest_ind(np.log([2.0, 2.2, 1.8, 2.1]), np.log([1.0, 1.1, 0.9]), equal_var=False)
+    assert (found.low, found.high) == pytest.approx(tuple(np.exp(test.confidence_interval(0.95))))
+    assert ratio(unpaired(np.log([1.0]), np.log([2.0]))).ratio == pytest.approx(2.0)
+
+
+def test_a_gain_is_no_difference_where_losses_alone_count():
+    gain = p_values(paired([4.9, 5.0, 5.1]), 1.0, is_one_sided=True)
+    assert gain.within < 0.001
+    assert (gain.differs, gain.beyond) == (1.0, 1.0)
+    assert p_values(paired([-4.9, -5.0, -5.1]), 1.0, is_one_sided=True).beyond < 0.001
+
+
+@pytest.mark.parametrize(("spread", "error"), [(0.1, 0.025), (50.0, 0.05)])
+def test_a_difference_at_the_margin_is_rarely_called_beyond(spread, error):
+    """Half of 5 % where the spread is small; 5 % where a mean may lie beyond either end of the margin."""
+    values = np.random.default_rng(4).normal(1.0, spread, (4000, 5))
+    found = np.mean([p_values(paired(of_study), 1.0).beyond < 0.05 for of_study in values])
+    assert found == pytest.approx(error, abs=0.008)
+
+
+def test_more_seeds_never_turn_a_refutation_into_its_opposite():
+    """Mean −0.80, spread 0.35, one of four candidates: 5 seeds tell it from zero, 20 put it within ±1 pp as well."""
+
+    def found(num_seeds: int) -> tuple[str, bool]:
+        values = stats.norm.ppf((np.arange(num_seeds) + 0.5) / num_seeds)
+        values = -0.8 + 0.35 * values / values.std(ddof=1)
+        adjusted, *_ = adjust(4 * [p_values(paired(values), 1.0)], 4 * ["one family"])
+        result = equivalence(paired(values), 1.0, 4, adjusted)
+        return result.outcome, result.is_beyond
+
+    assert found(5) == ("different", False)
+    assert found(20) == ("equivalent but shifted", False)
 
 
 @pytest.mark.parametrize(("num_seeds", "margin", "difference"), [(3, 2.0, 0.0), (5, 1.0, 0.5), (19, 0.5, 0.0)])
@@ -68,100 +180,95 @@ def test_power_agrees_with_an_integral_over_the_mean(num_seeds, margin, differen
     expected = sum(
         integrate.quad(integrand, *limits, epsabs=1e-13, epsrel=1e-12)[0] for limits in ((-margin, 0), (0, margin))
     )
-    assert equivalence.power(1.0, margin, num_seeds, difference) == pytest.approx(expected, abs=1e-9)
-
-
-def test_the_level_is_kept_at_the_margin():
-    for num_seeds in (3, 5, 10, 100):
-        assert equivalence.power(0.5, 1.0, num_seeds, difference=1.0) <= 0.05 + 1e-9
-
-
-def test_the_planning_table():
-    """Runs of spread 0.5 pp differ by 0.5 √2: the rough guide says 6 seeds for ±1 pp and 19 for ±0.5."""
-    spread = 0.5 * math.sqrt(2)
-    assert equivalence.num_seeds_needed(spread, 1.0) == 6
-    assert equivalence.num_seeds_needed(spread, 0.5) == 19
-    assert equivalence.power(spread, 1.0, 5) < 0.8 <= equivalence.power(spread, 1.0, 6)
-    assert equivalence.num_seeds_needed(1e-6, 1.0) == 3
-    assert equivalence.num_seeds_needed(0.0, 1.0) == 3
-    assert equivalence.num_seeds_needed(50.0, 1.0) is None
-
-
-def test_several_candidates_take_more_seeds():
-    spread = 0.5 * math.sqrt(2)
-    assert equivalence.num_seeds_needed(spread, 1.0, num_candidates=5) > 6
-    assert equivalence.detectable_margin(1.0, 5, num_candidates=5) > equivalence.detectable_margin(1.0, 5)
-    for num_seeds in (3, 10):  # at the margin, the level divided by their number
-        assert equivalence.power(0.1, 1.0, num_seeds, 1.0, num_candidates=5) == pytest.approx(0.01, abs=1e-6)
-
-
-def test_the_detectable_margin_is_the_one_with_80_percent_power():
-    for num_seeds in (3, 5, 10, 50):
-        margin = equivalence.detectable_margin(2.0, num_seeds)
-        assert equivalence.power(2.0, margin, num_seeds) == pytest.approx(0.8, abs=1e-9)
-    result = equivalence.equivalence(paired([-1.0, 0.0, 1.0]), 1.0)
-    assert (result.spread_pp, result.detectable_margin_pp) == (1.0, equivalence.detectable_margin(1.0, 3))
-    assert result.num_seeds_needed == equivalence.num_seeds_needed(1.0, 1.0)
-
-
-def test_beyond_the_margin_is_the_95_percent_interval_wholly_outside():
-    rng = np.random.default_rng(3)
-    seen = set()
-    for _ in range(300):
-        values = rng.normal(rng.normal(0, 2), 0.6, 5)
-        interval = difference(paired(values))
-        outside = interval.low95 > 1.0 or interval.high95 < -1.0
-        p_value = equivalence.p_values(paired(values), 1.0).beyond
-        assert (p_value < 0.05) == outside
-        assert p_value >= interval.p_value  # what lies beyond the margin is told from zero as well
-        seen.add(outside)
-    assert seen == {True, False}
-
-
-def test_differences_without_a_spread_lie_beyond_no_margin():
-    assert equivalence.p_values(paired(np.zeros(3)), 1.0).beyond == 1.0
-    assert equivalence.p_values(paired(np.full(3, 5.0)), 1.0).beyond is None
-    assert equivalence.p_values(paired(np.array([5.0, 6.0])), 1.0).beyond is None
-
-
-@pytest.mark.parametrize(("spread", "error"), [(0.1, 0.025), (50.0, 0.05)])
-def test_a_difference_at_the_margin_is_rarely_called_beyond(spread, error):
-    """Half of 5 % where the spread is small; 5 % where a mean may lie beyond either end of the margin."""
-    values = np.random.default_rng(4).normal(1.0, spread, (4000, 5))
-    found = np.mean([equivalence.p_values(paired(of_study), 1.0).beyond < 0.05 for of_study in values])
-    assert found == pytest.approx(error, abs=0.008)
-
-
-def test_more_seeds_never_turn_a_refutation_into_its_opposite():
-    """Mean −0.80, spread 0.35, one of four candidates: 5 seeds tell it from zero, 20 put it within ±1 pp as well."""
-
-    def found(num_seeds: int) -> tuple[str, bool]:
-        values = stats.norm.ppf((np.arange(num_seeds) + 0.5) / num_seeds)
-        values = -0.8 + 0.35 * values / values.std(ddof=1)
-        adjusted, *_ = equivalence.adjust(4 * [equivalence.p_values(paired(values), 1.0)], 4 * ["one family"])
-        result = equivalence.equivalence(paired(values), 1.0, 4, adjusted)
-        return result.outcome, result.is_beyond
-
-    assert found(5) == ("different", False)
-    assert found(20) == ("equivalent but shifted", False)
+    assert power(1.0, margin, num_seeds, difference) == pytest.approx(expected, abs=1e-9)
 
 
 def test_power_to_show_a_difference_beyond_the_margin_agrees_with_simulation():
     values = np.random.default_rng(5).normal(-2.0, 0.9, (20_000, 6))
     error = values.std(axis=1, ddof=1) / math.sqrt(6)
     shown = ((-1.0 - values.mean(axis=1)) / error > stats.t.isf(0.05 / 4 / 2, 5)).mean()
-    assert equivalence.beyond_power(0.9, 1.0, 6, -2.0, num_candidates=4) == pytest.approx(shown, abs=0.01)
+    assert beyond_power(0.9, 1.0, 6, -2.0, num_candidates=4) == pytest.approx(shown, abs=0.01)
+
+
+def test_the_planning_table():
+    """Runs of spread 0.5 pp differ by 0.5 √2: the rough guide says 6 seeds for ±1 pp and 19 for ±0.5."""
+    spread = 0.5 * math.sqrt(2)
+    assert num_seeds_needed(spread, 1.0) == 6
+    assert num_seeds_needed(spread, 0.5) == 19
+    assert power(spread, 1.0, 5) < 0.8 <= power(spread, 1.0, 6)
+    assert num_seeds_needed(1e-6, 1.0) == 3
+    assert num_seeds_needed(0.0, 1.0) == 3
+    assert num_seeds_needed(50.0, 1.0) is None
+
+
+def test_several_candidates_take_more_seeds():
+    spread = 0.5 * math.sqrt(2)
+    assert num_seeds_needed(spread, 1.0, num_candidates=5) > 6
+    assert detectable_margin(1.0, 5, num_candidates=5) > detectable_margin(1.0, 5)
+    for num_seeds in (3, 10):  # at the margin, the level divided by their number
+        assert power(0.1, 1.0, num_seeds, 1.0, num_candidates=5) == pytest.approx(0.01, abs=1e-6)
+
+
+def test_the_detectable_margin_is_the_one_with_80_percent_power():
+    for num_seeds in (3, 5, 10, 50):
+        margin = detectable_margin(2.0, num_seeds)
+        assert power(2.0, margin, num_seeds) == pytest.approx(0.8, abs=1e-9)
+    result = equivalence(paired([-1.0, 0.0, 1.0]), 1.0)
+    assert (result.spread_pp, result.detectable_margin_pp) == (1.0, detectable_margin(1.0, 3))
+    assert result.num_seeds_needed == num_seeds_needed(1.0, 1.0)
 
 
 def test_seeds_are_planned_for_the_mean_that_was_found():
     """Within the margin equivalence is planned for, beyond it that; close to it no number of seeds would tell."""
-    seeds = [equivalence.num_seeds_needed(0.35, 1.0, 4, difference) for difference in (0.0, 0.5, 0.8, 1.2, 2.0)]
+    seeds = [num_seeds_needed(0.35, 1.0, 4, difference) for difference in (0.0, 0.5, 0.8, 1.2, 2.0)]
     assert seeds[0] < seeds[1] < seeds[2]
     assert seeds[3] > seeds[4]
-    assert equivalence.power(0.35, 1.0, seeds[2], 0.8, 4) >= 0.8 > equivalence.power(0.35, 1.0, seeds[2] - 1, 0.8, 4)
-    beyond = [equivalence.beyond_power(0.35, 1.0, number, 1.2, 4) for number in (seeds[3] - 1, seeds[3])]
+    assert power(0.35, 1.0, seeds[2], 0.8, 4) >= 0.8 > power(0.35, 1.0, seeds[2] - 1, 0.8, 4)
+    beyond = [beyond_power(0.35, 1.0, number, 1.2, 4) for number in (seeds[3] - 1, seeds[3])]
     assert beyond[0] < 0.8 <= beyond[1]
-    assert equivalence.num_seeds_needed(0.35, 1.0, 4, -0.8) == seeds[2]
-    assert equivalence.num_seeds_needed(0.35, 1.0, 4, 1.0) is None
-    assert equivalence.num_seeds_needed(0.35, 1.0, 4, 1.01) is None
-    assert equivalence.num_seeds_needed(0.0, 1.0, 1, 1.0) is None
+    assert num_seeds_needed(0.35, 1.0, 4, -0.8) == seeds[2]
+    assert num_seeds_needed(0.35, 1.0, 4, 1.0) is None
+    assert num_seeds_needed(0.35, 1.0, 4, 1.01) is None
+    assert num_seeds_needed(0.0, 1.0, 1, 1.0) is None
+
+
+@pytest.mark.parametrize("is_one_sided", [False, True])
+@pytest.mark.parametrize("shift", [0.0, -0.3])
+def test_as_many_seeds_as_are_needed_decide_in_80_percent(is_one_sided, shift):
+    rng, spreads, margin = np.random.default_rng(4), np.array([0.5, 0.8]), 1.0
+    per_seed = (spreads**2).sum() ** 2 / (spreads**4).sum()
+    design = Design(is_one_sided, per_seed)
+    num_seeds = num_seeds_needed(float(np.sqrt((spreads**2).sum())), margin, 1, shift, design)
+    shown = sum(
+        p_values(
+            unpaired(*(rng.normal(mean, s, num_seeds) for mean, s in zip((0, shift), spreads, strict=True))),
+            margin,
+            is_one_sided,
+        ).within
+        < 0.05
+        for _ in range(2000)
+    )
+    assert 0.77 <= shown / 2000 <= 0.88
+
+
+def test_the_detectable_margin_of_unequal_numbers_is_shown_in_80_percent():
+    rng = np.random.default_rng(5)
+    baseline, candidate = rng.normal(0, 0.5, 4), rng.normal(0, 0.8, 9)
+    found = unpaired(baseline, candidate)
+    test = equivalence(found, 1.0)
+    scales = baseline.std(ddof=1), candidate.std(ddof=1)
+    shown = sum(
+        p_values(unpaired(rng.normal(0, scales[0], 4), rng.normal(0, scales[1], 9)), test.detectable_margin_pp).within
+        < 0.05
+        for _ in range(2000)
+    )
+    assert shown / 2000 == pytest.approx(0.8, abs=0.04)
+
+
+def test_losses_alone_take_fewer_seeds_and_a_gain_none_more():
+    assert num_seeds_needed(1.0, 0.5, design=LOSSES) < num_seeds_needed(1.0, 0.5)
+    assert num_seeds_needed(1.0, 0.5, difference=5.0, design=LOSSES) == 3
+    assert num_seeds_needed(1.0, 0.5, difference=-0.5, design=LOSSES) is None
+    critical = stats.t.ppf(0.95, 4)
+    expected = stats.nct.sf(critical, 4, 0.5 * math.sqrt(5))
+    assert power(1.0, 0.5, 5, design=LOSSES) == pytest.approx(expected)

@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from pipeline.statistics.launches import NO_RATIO, LogRatio, contrast
 from pipeline.statistics.sittings import (
     NOT_MEASURED,
     Sittings,
@@ -16,6 +15,7 @@ from pipeline.statistics.sittings import (
     reach,
     spread_of,
 )
+from pipeline.statistics.speeds import NO_RATIO, LogRatio, contrast
 
 T_975_6, T_975_5 = 2.446912, 2.570582  # Student's t from a printed table
 APART = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5]  # variance 0.035

@@ -1,0 +1,110 @@
+"""The file of claims: each is of a source and asks for something, and what is wrong in it is told all at once."""
+
+import functools
+from typing import get_args
+
+import pytest
+import yaml
+from conftest import REPOSITORY
+from studies import composed
+
+from pipeline.claims.claim import DEFAULT, check_variant
+from pipeline.claims.schema import Claims, load_claims
+from pipeline.claims.verdicts import recipe_differences
+from pipeline.claims.wording import OUTCOMES, describe_trial
+from pipeline.errors import InputError
+from pipeline.numerics.facts import SAMPLES, TRIALS, sample_names
+from pipeline.records import schema as records
+from pipeline.study.configuration import validate
+from pipeline.study.schema import Study
+
+CLAIMS = load_claims(REPOSITORY / "claims.yaml")
+
+
+def test_the_projects_claims_cover_every_source():
+    assert {claim.source for claim in CLAIMS.claims} == set(CLAIMS.sources)
+    assert all(claim.id.startswith(f"{claim.source.lower()}-") for claim in CLAIMS.claims)
+    assert all(finding.beside for finding in CLAIMS.findings)  # what the source says there
+    for claim in CLAIMS.all:
+        asked, threshold = claim.asked
+        assert bool(asked) == bool(threshold) == (claim.kind != "untested")
+
+
+def test_every_key_has_words():
+    """A key without words would end the report with a traceback."""
+    assert OUTCOMES.keys() >= set(get_args(records.Outcome))
+    assert SAMPLES.keys() == {name.partition(".")[0] for name in sample_names(CLAIMS.benchmarks)}
+    assert all(describe_trial(trial.name) for trial in TRIALS)
+
+
+WITH_RECIPE = [claim for claim in CLAIMS.all if claim.needs.recipe and claim.kind != "untested"]
+
+
+@functools.cache
+def study_of(profile: str) -> Study:
+    return validate(Study, composed(f"profile={profile}"), profile)
+
+
+@pytest.mark.parametrize("claim", WITH_RECIPE, ids=[claim.id for claim in WITH_RECIPE])
+def test_the_profile_that_a_claim_names_has_its_recipe_and_its_variants(claim):
+    """Two claims have none that would decide them; a rounding is for the compiler to say."""
+    if claim.needs.profile is None:
+        assert claim.id in ("s2-small-models-gain-nothing", "s4-custom-loop-accuracy") or claim.kind == "rounding"
+        return
+    study = study_of(claim.needs.profile)
+    assert recipe_differences(claim, study.benchmarks[claim.benchmark].model_dump(), "here") == ""
+    of_device = {"paper": "tf32", "tpu": "float32_default"}.get(claim.needs.profile, "float32")
+    for name in (getattr(claim, "baseline", None) or study.comparison.baseline, getattr(claim, "candidate", None)):
+        if name:
+            check_variant(CLAIMS.variants, study, claim.benchmark, of_device if name == DEFAULT else name)
+
+
+def faults_of(changes: dict[str, dict]) -> str:
+    """What is said of the project's file where claims have other values; a key whose value is None is taken away."""
+    values = yaml.safe_load((REPOSITORY / "claims.yaml").read_text())
+    for claim in values["claims"] + values["findings"]:
+        claim |= changes.get(claim["id"], {})
+        for name in [name for name, value in claim.items() if value is None]:
+            del claim[name]
+    with pytest.raises(InputError) as caught:
+        validate(Claims, values, "claims.yaml")
+    return str(caught.value)
+
+
+def test_all_faults_of_a_claim_file_are_reported_at_once():
+    faults = faults_of(
+        {
+            "s1-test-loss": {"source": "S9"},
+            "s1-half-the-size": {"id": "s1-loss-scale-schedule"},
+            "s1-adam-fails-in-float16": {"trial": "sgd.float16"},
+            "s2-output-is-float32": {"quantities": {"colour.float16": "red"}},
+            "s2-trains-equally-well": {"candidate": "mixed_flaot16"},
+            "s3-same-accuracy-at-double-batch": {"benchmark": "imagenet"},
+            "s4-custom-loop-accuracy": {"needs": {"hardware": "anything", "recipe": {"model.unit": 4096}}},
+        }
+    )
+    assert faults.startswith("claims.yaml: 7 faults")
+    for line in (
+        "(s4-custom-loop-accuracy).needs.recipe: no benchmark has 'model.unit'. Did you mean 'model.units'?",
+        "(s1-test-loss).source: must be one of P, S1, S2, S3, S4, S5. Received: 'S9'",
+        "'s1-loss-scale-schedule' stands 2 times",
+        "(s1-adam-fails-in-float16).trial: must be one of adam.bfloat16",
+        "(s2-output-is-float32).quantities: must be one of ",
+        "Received: 'colour.float16'",
+        "(s2-trains-equally-well).candidate: must be one of float32, ",
+        "(s3-same-accuracy-at-double-batch).benchmark: must be one of cifar100_efficientnet_b0, cifar100_resnet9, ",
+    ):
+        assert line in faults
+
+
+def test_a_claim_without_a_need_a_threshold_or_a_kind_is_a_fault():
+    faults = faults_of(
+        {
+            "s1-test-loss": {"needs": None},
+            "s1-faster-on-16-bit-hardware": {"at_least": None},
+            "s2-slower-on-cpus": {"kind": "slowness"},
+        }
+    )
+    assert "needs: missing" in faults
+    assert "claims (s1-faster-on-16-bit-hardware): give one threshold, at_least or at_most." in faults
+    assert "Input tag 'slowness' found" in faults
