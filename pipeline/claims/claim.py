@@ -161,8 +161,8 @@ class Threshold(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Say where a value that holds lies, as in "at 2× or above"."""
-        return f"at {self.limit:g}{self.unit} or {'above' if self.is_least else 'below'}"
+        """Say what holds, as in "at least 2×"."""
+        return f"at {'least' if self.is_least else 'most'} {self.limit:g}{self.unit}"
 
     def judge(
         self, low: float | None, high: float | None, measured: str, lack: str = "", has_direction: bool = False
@@ -174,15 +174,15 @@ class Threshold(NamedTuple):
         if low is None or high is None:
             return Assessment("inconclusive", lack, measured)
         limit, low_holds, high_holds = f"{self.limit:g}{self.unit}", self.holds(low), self.holds(high)
-        where = "it lies" if low == high else "the whole interval lies"
+        what = "it" if low == high else "the whole interval"
         if low_holds and high_holds:
-            return Assessment("reproduced", f"{where} {self.words}", measured)
+            return Assessment("reproduced", f"{what} is {self.words}", measured)
         if low_holds or high_holds:
             return Assessment("inconclusive", f"the interval reaches from below {limit} to above it", measured)
         right, wrong = ("above", "below") if self.is_least else ("below", "above")
         if has_direction and (low > 1 if self.is_least else high < 1):
-            return Assessment("in direction only", f"{where} {right} 1 and {wrong} {limit}", measured)
-        return Assessment("not reproduced", f"{where} {wrong} {limit}", measured)
+            return Assessment("in direction only", f"{what} lies {right} 1 and {wrong} {limit}", measured)
+        return Assessment("not reproduced", f"{what} lies {wrong} {limit}", measured)
 
 
 class ThresholdClaim(BaseClaim):
@@ -255,7 +255,7 @@ class PairClaim(VariantClaim):
 def check_variant(meant: Mapping[str, Variant], study: Study, benchmark: str, name: str) -> None:
     """Raise `NotTestableError` where `study` does not run a variant, or means else by its name than is `meant`."""
     if remedy := study_to_run(study, benchmark, name):
-        lacking = f"run {name} on {benchmark}" if benchmark in study.benchmarks else f"have the recipe {benchmark}"
+        lacking = f"run {name} on {benchmark}" if benchmark in study.benchmarks else f"train {benchmark}"
         raise NotTestableError(f"the study does not {lacking}", remedy)
     # JAX compiles every step with XLA: there the choice is none.
     aside = {"benchmarks", "jit_compile"} if study.engine == "jax" else {"benchmarks"}

@@ -31,7 +31,7 @@ from pipeline.study.variant import Variant
 KEEPS_MORE = "compiled by XLA; the source ran TensorFlow without it, which keeps more in memory"
 SAME_COMPILER = "compiled by XLA, as every program for a TPU is"
 LEANER = "as compiled here it fits, and the source's program may not have"
-MAKE_COMPILED = "Its compiler, which needs no such device: make compiled."
+MAKE_COMPILED = "Or ask its compiler, which needs no such device: make compiled."
 # What an outcome contradicts: a run that diverged found its memory, and one that was ended for its time tells nothing.
 CONTRARY = {
     "completed": ("out_of_memory",),
@@ -83,7 +83,8 @@ def judge_targets(
     found = {made.title: finding for made in chosen if (finding := ask(made))}
     if not found:
         wanted = claim.needs.lacking(Hardware("cpu", "")) or "any accelerator"
-        raise NotTestableError(f"nothing that tells was compiled for {wanted}", MAKE_COMPILED)
+        has_compiler = claim.needs.hardware in ("anything", "nvidia_gpu", "tpu")
+        raise NotTestableError(f"nothing that tells was compiled for {wanted}", MAKE_COMPILED if has_compiler else "")
     verdicts = [verdict for verdict, _ in found.values()]
     different, holding = set(verdicts), verdicts.count("reproduced")
     verdict: Verdict = verdicts[0] if len(different) == 1 else "inconclusive"

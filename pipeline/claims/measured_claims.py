@@ -34,8 +34,8 @@ class SpeedupClaim(PairClaim, ThresholdClaim):
     """
 
     more: ClassVar[str] = (
-        "More launches in a sitting (speed.budget_seconds). Six sittings, an hour or more apart: they tell how far "
-        "days differ here. Differences smaller than between days need several machines."
+        "More launches, by a larger speed.budget_seconds, and six sittings an hour or more apart, which tell how far "
+        "days differ here. A difference smaller than that needs several machines."
     )
     kind: Literal["speedup"]
     with_validation: bool = False  # the source timed whole epochs
@@ -77,8 +77,8 @@ class SpeedupClaim(PairClaim, ThresholdClaim):
         elif speedup.low is not None and found.verdict == "inconclusive" and _is_out_of_reach(threshold, pair):
             days, size = 100 * math.expm1(reach(pair.between_sittings)), 100 * abs(threshold.limit - 1)
             beyond = (
-                f"one machine cannot decide this: the interval, with other days in it, is ±{days:.0f} % or wider, "
-                f"and the claim is of {size:.0f} %"
+                f"one machine cannot decide this: allowing for other days, the interval is ±{days:.0f} % or wider, "
+                f"and the claimed difference is {size:.0f} %"
             )
             found = found._replace(reason=beyond)
         return found._replace(reason=found.reason + failed_runs(pair) + describe_kernels(pair))
@@ -166,7 +166,14 @@ class ValueClaim(VariantClaim):
     @property
     def asked(self) -> tuple[str, str]:
         what = f"the {plain(self.quantity)} of one more run of {self.candidate} in {self.benchmark}"
-        return what, f"within {self.value:g} ± {self.tolerance:g} (95 %)"
+        return what, f"within {self._published} (95 %)"
+
+    @property
+    def _published(self) -> str:
+        """Say what counts as the same, as in "94.43 ± 2 %"."""
+        if self.quantity == "test_loss":
+            return f"{self.value:g} ± {self.tolerance:g}"
+        return f"{100 * self.value:.2f} ± {100 * self.tolerance:g} %"
 
     def _measured(self, evidence: Evidence) -> Assessment:
         """Set the published value, give or take a tolerance, beside where one more run would fall here.
@@ -177,18 +184,20 @@ class ValueClaim(VariantClaim):
         statistic: Mean = getattr(statistics, self.quantity)
         if statistic.mean is None:
             return Assessment("inconclusive", "no run completed", None)
-        measured, runs = f"{plain(self.quantity)} {statistic.mean:.4g}", statistics.completed
+        is_loss, runs = self.quantity == "test_loss", statistics.completed
+        measured = f"{plain(self.quantity)} {f'{statistic.mean:.4g}' if is_loss else percent(statistic.mean, '.2f')}"
         if statistic.new_low is None or statistic.new_high is None:
             lack = f"{count_seeds(runs.count)} completed, {MIN_SEEDS} are needed"
             return Assessment("inconclusive", lack, measured)
-        most = math.inf if self.quantity == "test_loss" else 1.0  # few runs that vary much reach beyond what can be
+        most = math.inf if is_loss else 1.0  # few runs that vary much reach beyond what can be
         more = Interval(max(statistic.new_low, 0.0), min(statistic.new_high, most))
-        measured += f"; one more run would fall in [{more.low:.4g}, {more.high:.4g}]"
+        ends = f"[{more.low:.4g}, {more.high:.4g}]" if is_loss else f"[{100 * more.low:.1f}, {100 * more.high:.1f}] %"
+        measured += f"; one more run would fall in {ends} (95 %)"
         if runs.count < runs.total:
             told = f"{runs.count} of {runs.total} runs completed, which are a selection"
             return Assessment("inconclusive", told, measured)
         low, high = self.value - self.tolerance, self.value + self.tolerance
-        near = f"{self.value:g} ± {self.tolerance:g}"
+        near = self._published
         if low <= more.low and more.high <= high:
             return Assessment("reproduced", f"one more run would give {near} (95 %)", measured)
         if more.low > high or more.high < low:

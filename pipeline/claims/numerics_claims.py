@@ -8,7 +8,7 @@ from pydantic import Field
 from pipeline.claims.claim import Assessment, BaseClaim, Judges, NotTestableError, Threshold, ThresholdClaim
 from pipeline.claims.evidence import Evidence
 from pipeline.claims.wording import describe_sample, describe_trial, name_sample
-from pipeline.numbers import percent, percents
+from pipeline.numbers import interval, percent, percents
 from pipeline.numerics.facts import SAMPLES, SHORTFALL, Value, describe_facts, facts_of, is_measured
 from pipeline.statistics.equivalence import margin_means_something
 from pipeline.statistics.intervals import mean, proportion
@@ -62,9 +62,10 @@ class TrialClaim(BaseClaim):
 
     @property
     def asked(self) -> tuple[str, str]:
-        trains = "trains" if self.trains else "fails"
-        seeds = "at more than half of the seeds; the whole interval of that share lies above half"
-        return f"at how many seeds {describe_trial(self.trial)} trains", f"{trains} {seeds}"
+        near = f"within {100 * SHORTFALL:g} pp of float32"
+        trains = f"trains (ends {near})" if self.trains else f"fails (does not end {near})"
+        what = f"at how many seeds {describe_trial(self.trial)} trains"
+        return what, f"{trains} at more than half of the seeds, by the 95 % interval"
 
     def _measured(self, evidence: Evidence) -> Assessment:
         trial = next((trial for trial in evidence.numerics["trials"] if trial["name"] == self.trial), None)
@@ -72,7 +73,10 @@ class TrialClaim(BaseClaim):
             raise NotTestableError("this study did not try it", TRIED)
         share, float32 = proportion(trial["num_trained"], trial["num_trials"]), fmean(trial["float32_accuracies"])
         reached = f"it reaches {percents(trial['accuracies'])}, float32 {percents(trial['float32_accuracies'])}"
-        measured = f"{describe_trial(self.trial)} trains at {share.count} of {share.total} seeds: {reached}"
+        between = interval(100 * share.low, 100 * share.high, ".0f")
+        measured = (
+            f"{describe_trial(self.trial)} trains at {share.count} of {share.total} seeds {between} %: {reached}"
+        )
         if not margin_means_something(100 * SHORTFALL, float32):
             reaches = f"float32 itself reaches {percent(float32, '.1f')}"
             little = f"{reaches}: to be within {100 * SHORTFALL:g} pp of it shows little"
@@ -95,13 +99,13 @@ class SampleClaim(ThresholdClaim):
     @property
     def threshold(self) -> Threshold:
         unit = "" if self.is_counted else SAMPLES[self.sample.partition(".")[0]][1]
-        threshold = super().threshold
-        return threshold._replace(unit=unit.removesuffix("s") if threshold.limit == 1 else unit)
+        return super().threshold._replace(unit=unit)
 
     @property
     def asked(self) -> tuple[str, str]:
         if self.is_counted:
-            return f"how many {facts_of(())[self.sample].subject} …", self.threshold.words
+            fact = facts_of(())[self.sample]
+            return f"{fact.subject} {fact.says('…')}", self.threshold.words
         return name_sample(self.sample), self.threshold.words
 
     @property
@@ -127,8 +131,8 @@ class SampleClaim(ThresholdClaim):
         # All tries gave one value: an interval of the mean has no width, and the share of tries that give it decides.
         holds, share = self.threshold.holds(values[0]), proportion(len(values), len(values))
         told = (
-            f"all {len(values)} tries gave one value, {'' if holds else 'not '}{self.threshold.words}; so would at "
-            f"least {percent(share.low)} of further tries"
+            f"all {len(values)} tries gave {values[0]:g}, which is {'' if holds else 'not '}{self.threshold.words}; "
+            f"at least {percent(share.low)} of further tries would too (95 %)"
         )
         if share.low <= 0.5:
             return Assessment("inconclusive", f"{told}, which is not surely more than half", measured)

@@ -117,7 +117,8 @@ def _ask(kind: EvidenceKind, claim: Claim, evidence: Evidence) -> Assessment:
         return found._replace(evidence=kind, would_change=more)
     if kind == "measured":
         remedy = _deciding_study(claim, evidence, wanted, remedy, differences)
-    remedy = remedy or "The recipe of the source, compiled: make compiled."
+    elif differences:
+        remedy = remedy or "The recipe of the source, compiled: make compiled."
     if wanted or lacking:
         reason = f"needs {wanted}" if wanted else lacking
         return Assessment("not testable here", reason, found.measured, would_change=remedy)
@@ -160,7 +161,7 @@ def _deciding_study(claim: Claim, evidence: Evidence, wanted: str, remedy: str, 
         remedy = study_to_run(evidence.study, claim.benchmark, default)
     if differences:
         other = f"{remedy} Its recipe must be the source's: {differences}."
-        remedy = other if remedy else "A study in which what the reason names is as in the source."
+        remedy = other if remedy else "A study with the source's settings."
     if remedy and (profile := claim.needs.profile):
         device = wanted or HARDWARE.get(claim.needs.hardware, _MADE_FOR[profile])
         return f"The profile {profile} on {device}: {profile_command(profile)}."

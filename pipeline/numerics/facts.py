@@ -160,7 +160,7 @@ def describe_facts(values: Mapping[str, Value]) -> str:
 SAMPLES = {
     "numpy_float16_speedup": ("the speed of NumPy's arithmetic in float16 beside float32", "×"),
     "notebook_split_gain": ("the validation accuracy by the notebook's split less that by a clean one", " pp"),
-    "skipped_steps": ("the number of first steps that the loss scale skips", " steps"),
+    "skipped_steps": ("the number of the first ten steps that the loss scale skips", ""),
 }
 
 

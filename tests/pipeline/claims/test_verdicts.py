@@ -68,8 +68,8 @@ def test_speed(threshold, low, high, verdict):
 @pytest.mark.parametrize(
     ("threshold", "low", "high", "reason"),
     [
-        ({"at_least": 1.05}, 0.95, 1.2, "one machine cannot decide this: the interval, with other days in it, is ±16"),
-        ({"at_least": 1.05}, 1.06, 1.3, "the whole interval lies at 1.05× or above"),
+        ({"at_least": 1.05}, 0.95, 1.2, "one machine cannot decide this: allowing for other days, the interval is ±16"),
+        ({"at_least": 1.05}, 1.06, 1.3, "the whole interval is at least 1.05×"),
         ({"at_least": 1.2}, 0.95, 1.3, "the interval reaches from below 1.2× to above it"),
         ({"at_most": 1.0}, 0.95, 1.2, "the interval reaches from below 1× to above it"),
     ],
@@ -176,17 +176,17 @@ def test_a_single_published_value_is_set_beside_one_more_run(claimed, verdict):
     """One more run may fall in [0.88, 0.92]: inside of the value's tolerance, outside of it, or neither."""
     judgement = judged(VALUE | claimed, comparison())
     assert judgement.verdict == verdict
-    assert judgement.measured == "test accuracy 0.9; one more run would fall in [0.88, 0.92]"
+    assert judgement.measured == "test accuracy 90.00 %; one more run would fall in [88.0, 92.0] % (95 %)"
     assert judged(VALUE | claimed | {"quantity": "validation_accuracy"}, comparison()).verdict == "inconclusive"
     judgement = judged(VALUE | claimed, altered(comparison(), variants={"completed": proportion(3, 8)}))
     assert (judgement.verdict, judgement.reason) == ("inconclusive", "3 of 8 runs completed, which are a selection")
 
 
-@pytest.mark.parametrize(("quantity", "interval"), [("test_accuracy", "[0.3, 1]"), ("test_loss", "[0, 2.2]")])
+@pytest.mark.parametrize(("quantity", "interval"), [("test_accuracy", "[30.0, 100.0] %"), ("test_loss", "[0, 2.2]")])
 def test_one_more_run_falls_within_what_can_be(quantity, interval):
     low, high = (0.3, 1.4) if quantity == "test_accuracy" else (-1.3, 2.2)
     found = altered(comparison(), variants={quantity: Mean(mean=0.8, low=0.7, high=0.9, new_low=low, new_high=high)})
-    assert judged(VALUE | {"quantity": quantity}, found).measured.endswith(f"one more run would fall in {interval}")
+    assert judged(VALUE | {"quantity": quantity}, found).measured.endswith(f"one more run would fall in {interval} (95 %)")
 
 
 @pytest.mark.parametrize(("at_most", "verdict"), [(0.6, "reproduced"), (0.4, "in direction only")])
@@ -271,7 +271,7 @@ def test_trials(trains, count, float32, verdict):
     trial["accuracies"] = [0.441, 0.573, 0.5, 0.5, 0.5, 0.5]
     judgement = judged(claim, comparison(), trials=[trial])
     assert judgement.verdict == verdict
-    assert judgement.measured.endswith(f"seeds: it reaches 44.1 to 57.3 %, float32 {100 * float32:.1f} %")
+    assert judgement.measured.endswith(f"%: it reaches 44.1 to 57.3 %, float32 {100 * float32:.1f} %")
     assert judged(claim, comparison()).verdict == "not testable here"
 
 
@@ -328,7 +328,7 @@ V100, P100 = Hardware("nvidia_gpu", "V100", 7.0, memory_bytes=2**34), Hardware("
 def test_a_claim_is_judged_only_on_the_hardware_it_is_made_for(needs, hardware, lacking):
     judgement = judged(TWICE | {"needs": needs}, comparison(2.1, 2.5), hardware)
     assert judgement.verdict == ("not testable here" if lacking else "reproduced")
-    assert judgement.reason == (f"needs {lacking}" if lacking else "the whole interval lies at 2× or above")
+    assert judgement.reason == (f"needs {lacking}" if lacking else "the whole interval is at least 2×")
 
 
 ALONE = {
@@ -345,7 +345,7 @@ RECIPE = {"needs": {"hardware": "anything", "recipe": {"model.units": 4096}}}
         (TWICE | {"candidate": "other"}, {}, "the study does not run other on wide"),
         (TWICE | {"benchmark": "narrow"}, {}, "the study does not run mixed on narrow"),
         (TWICE | {"baseline": "float32_2x"}, {}, "the study does not compare mixed with float32_2x"),
-        (VALUE | RECIPE | {"benchmark": "narrow"}, ALONE, "the study does not have the recipe narrow"),
+        (VALUE | RECIPE | {"benchmark": "narrow"}, ALONE, "the study does not train narrow"),
         (TWICE, {"variants": OTHER_MIXED}, "by mixed this study means something else than the claim"),
     ],
 )
@@ -377,4 +377,4 @@ def test_an_experiment_of_ours_is_found_or_not_and_never_reproduced(low, high, a
     both = asked.model_copy(update={"findings": [asked.claims[0].model_copy(update={"id": "ours"})]})
     claim, finding = judge_claims(both, Evidence(small_study(), comparison(low, high), numerics={}, hardware=CPU))
     assert (claim.is_finding, finding.is_finding, finding.verdict) == (False, True, answer)
-    assert (finding.asked, finding.threshold) == ("the speed of mixed in wide, beside float32", "at 2× or above")
+    assert (finding.asked, finding.threshold) == ("the speed of mixed in wide, beside float32", "at least 2×")

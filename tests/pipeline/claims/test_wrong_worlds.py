@@ -257,7 +257,7 @@ def test_a_study_by_another_recipe_gives_no_verdict(claim):
         assert judgement.reason.endswith("in the source")
         by_compiler = "The recipe of the source, compiled" if claim.kind == "rounding" else ""
         by_profile = f"The profile {claim.needs.profile} on " if claim.needs.profile else ""
-        assert judgement.would_change.startswith(by_compiler or by_profile or "A study in which what the reason names")
+        assert judgement.would_change.startswith(by_compiler or by_profile or "A study with the source's settings")
 
 
 def without(names: list[str], evidence: Evidence) -> Evidence:
@@ -278,7 +278,7 @@ OTHER_UNITS, DEFAULTS = {"model.units": 7}, ["tf32", "float32_default"]
     [
         ("s1-faster-on-16-bit-hardware", {}, [], f"The same study on {GPU_7}."),
         ("s1-faster-on-16-bit-hardware", OTHER_UNITS, [], PAPER),
-        ("s4-custom-loop-accuracy", OTHER_UNITS, [], "A study in which what the reason names is as in the source."),
+        ("s4-custom-loop-accuracy", OTHER_UNITS, [], "A study with the source's settings."),
         (
             "s5-fixed-scale-trains-equally-well",
             {},

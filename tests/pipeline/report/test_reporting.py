@@ -55,7 +55,7 @@ def test_the_report_is_one_file_that_loads_nothing(rendered):
         "1 published claim of 1 source.",
         "Measured: 1 (1 ",
         "<b>Asked here</b> the speed of ",
-        "<b>Threshold</b> at 1× or above",
+        "<b>Threshold</b> at least 1×",
         "Every claim",
         "MNIST from this repository at 8 × 8",
         "Environment",
