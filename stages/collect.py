@@ -35,7 +35,6 @@ def main(arguments: argparse.Namespace) -> None:
     try:
         exit_code = _collect(load_committed_study(Path()), arguments.folder, arguments.wait)
     except Exception as error:
-        STATUS.parent.mkdir(exist_ok=True)
         exit_code = 2 if isinstance(error, InputError) else 1
         write_status({"exit_code": exit_code, "reasons": [f"the collector failed: {error}"]})
         raise
@@ -56,7 +55,6 @@ def _collect(study: Study, folder: Path, wait_seconds: float) -> int:
         reason = f"{len(missing)} stages did not finish: {', '.join(missing)}. {again}"
         if whole := _report_whole_seeds(study, missing, folder):
             reason += f". The report is on seeds {ranges(whole)} alone"
-        STATUS.parent.mkdir(exist_ok=True)
         write_status({"exit_code": TOO_LITTLE, "reasons": [reason]})
         return TOO_LITTLE
     run_command(*REPORT)

@@ -12,7 +12,7 @@ from pipeline.files.writing import partial_of, whole
 from pipeline.publication.matrix import Column, by_source, column_of, rows_of
 from pipeline.publication.published import CLAIM_PAGES, COMPILED_PAGES, FILES, PAGES, Published
 from pipeline.report.answers import answers
-from pipeline.report.claim_rows import FOUND, VERDICTS, in_order
+from pipeline.report.status import FOUND, VERDICTS, in_order
 from pipeline.report.templates import TEMPLATES, template_environment
 
 FOLDERS = (TEMPLATES / "site", TEMPLATES / "template", TEMPLATES)

@@ -5,18 +5,22 @@ from statistics import mean
 from typing import Any
 
 from pipeline.claims.acceleration import DEVICES, device_of
+from pipeline.claims.schema import Claim, Source
+from pipeline.claims.verdicts import Judgement
 from pipeline.claims.wording import describe_sample
 from pipeline.machine.hardware import hardware_of
 from pipeline.numerics.facts import POLICIES, TRIAL_SIZE, TYPES, describe_facts
+from pipeline.records.step_profile import KINDS, ProfiledKind
 from pipeline.report import answers, figures, words
-from pipeline.report.claim_rows import claims_by_source, findings, tally
 from pipeline.report.elsewhere import hardware_elsewhere
 from pipeline.report.results import Results
-from pipeline.report.step_profile import step_profile
+from pipeline.report.status import tally
 from pipeline.report.templates import TEMPLATES, template_environment
 from pipeline.statistics import intervals
 from pipeline.statistics.sittings import NOT_MEASURED
 
+MIN_MILLISECONDS = 0.05  # of a kind of operation under any policy: others round to nothing
+Row = tuple[Claim, Judgement]
 SPLIT = "notebook_split.num_trained_on"
 SECTIONS = ("answer", "judgements", "measurements", "arithmetic", "hardware", "elsewhere", "method", "surroundings")
 
@@ -33,7 +37,7 @@ def parts(results: Results) -> Callable[[str], str]:
                 "short": short,
                 "counts": tally(results),
                 "sources": claims_by_source(results),
-                "findings": findings(results),
+                "findings": list(zip(results.claims.all, results.verdicts, strict=True))[len(results.claims.claims) :],
                 "benchmarks": [_benchmark(results, benchmark) for benchmark in results.study.benchmarks],
                 "policies": POLICIES,
                 "assumed_spread": NOT_MEASURED.spread,
@@ -99,3 +103,54 @@ def accuracy_curves(results: Results, benchmark: str) -> dict[str, dict[int, flo
             of_variant = found.setdefault(row["variant"], {})
             of_variant.setdefault(row["epoch"], []).append(row["validation_accuracy"])
     return {name: {epoch: mean(values) for epoch, values in sorted(by.items())} for name, by in found.items()}
+
+
+def claims_by_source(results: Results) -> list[tuple[Source, list[Row], list[Row]]]:
+    """Return each source with its claims and their verdicts: those with a short form, then the others, to be folded."""
+    both = list(zip(results.claims.claims, results.verdicts, strict=False))  # findings come after the claims
+    found = []
+    for identifier, source in results.claims.sources.items():
+        rows = [row for row in both if row[0].source == identifier]
+        leading = [row for row in rows if row[0].short] or rows
+        found.append((source, leading, [row for row in rows if row not in leading]))
+    return found
+
+
+def step_profile(results: Results, benchmark: str) -> dict[str, Any]:
+    """Return the table of a benchmark, and for each policy beside the first a sentence and the kind that tells most.
+
+    `policies` is empty where nothing was profiled.
+    """
+    of_policies: dict[str, dict[str, ProfiledKind]] = {}
+    for row in results.step_profile:
+        if row.benchmark == benchmark:
+            of_policies.setdefault(row.policy, {})[row.kind] = row
+    rows = [(kind, [kinds.get(kind) for kinds in of_policies.values()]) for kind in KINDS]
+    first, *others = of_policies or [""]
+    return {
+        "policies": list(of_policies),
+        "rows": [row for row in rows if any(cell and cell.milliseconds >= MIN_MILLISECONDS for cell in row[1])],
+        "sentences": [_beside(first, of_policies[first], policy, of_policies[policy]) for policy in others],
+        "tells_most": {policy: _tells_most(of_policies[first], of_policies[policy]) for policy in others},
+        "batch_size": next((row.batch_size for kinds in of_policies.values() for row in kinds.values()), None),
+    }
+
+
+def _milliseconds(kinds: dict[str, ProfiledKind], *names: str) -> float:
+    return sum(kinds[kind].milliseconds for kind in names or kinds if kind in kinds)
+
+
+def _tells_most(before: dict[str, ProfiledKind], kinds: dict[str, ProfiledKind]) -> str:
+    """Name the kind of operation that costs the most time beside the first policy, or saves it the most."""
+    sign = 1 if _milliseconds(kinds) > _milliseconds(before) else -1
+    return max(KINDS, key=lambda kind: sign * (_milliseconds(kinds, kind) - _milliseconds(before, kind)))
+
+
+def _beside(first: str, before: dict[str, ProfiledKind], policy: str, kinds: dict[str, ProfiledKind]) -> str:
+    total, total_before, most = _milliseconds(kinds), _milliseconds(before), _tells_most(before, kinds)
+    kernel = f", most of it in oneDNN's {kinds[most].kernel}" if most in kinds and kinds[most].kernel else ""
+    words = "most of the extra time is" if total > total_before else "most is saved by"
+    return (
+        f"Under {policy} the operations of a step take {total:,.0f} ms, in {first} {total_before:,.0f} ms; {words} "
+        f"{most}: {_milliseconds(kinds, most):,.0f} ms beside {_milliseconds(before, most):,.0f} ms{kernel}."
+    )

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from pipeline.records.step_profile import STEP_PROFILE, ProfiledKind
-from pipeline.report.reporting import parts
+from pipeline.report.reporting import parts, step_profile
 from pipeline.report.results import load_results
-from pipeline.report.step_profile import step_profile
 
 
 @pytest.fixture

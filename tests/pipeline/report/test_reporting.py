@@ -19,7 +19,7 @@ from pipeline.comparison.comparing import METRICS
 from pipeline.errors import InputError
 from pipeline.files.characters import escape_deceptive
 from pipeline.publication.recomputing import remake
-from pipeline.report import drawing, figures, reporting, results
+from pipeline.report import figures, reporting, results
 from pipeline.report.answers import AnswerRow, answers
 from pipeline.report.rendering import execute
 from pipeline.report.rendering import render as render_report
@@ -286,7 +286,7 @@ def test_the_arithmetic_is_in_the_report(rendered):
 
 
 def test_what_a_benchmark_is_called_is_no_markup():
-    with_tag = drawing.draw_svg('x"><h1>\\q', "a chart", lambda axes: axes.plot([1, 2]))
+    with_tag = figures.draw_svg('x"><h1>\\q', "a chart", lambda axes: axes.plot([1, 2]))
     assert "<h1>" not in with_tag
 
 
@@ -352,7 +352,7 @@ def test_the_margin_can_be_seen_beside_large_differences(rendered, farthest, squ
     assert ("logarithmic beyond ±0.4" in svg) == squeezed
     bands = re.findall(r'd="M ([\d.]+) [\d.]+ \nL ([\d.]+) [^"]*" clip-path="[^"]*" style="fill: #009e73', svg)
     assert len(bands) == len(rows)
-    assert all(float(right) - float(left) > 0.1 * 72 * drawing.WIDTH for left, right in bands)
+    assert all(float(right) - float(left) > 0.1 * 72 * figures.WIDTH for left, right in bands)
 
 
 def test_a_row_without_values_leaves_its_place_empty(rendered):
