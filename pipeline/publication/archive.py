@@ -10,7 +10,7 @@ from pipeline.compiled.programs import RECIPES
 from pipeline.compiled.schema import CHECK, COMPILED_FILES
 from pipeline.compiled.targets import TARGETS
 from pipeline.files.code import files_of_code
-from pipeline.files.untrusted import Remedy, damaged, excerpt, read_bytes, read_zip
+from pipeline.files.untrusted import Remedy, damaged, excerpt, read_zip
 from pipeline.study.schema import Study, load_study
 
 GET_IT_AGAIN = Remedy(*["Get it again from whoever published it."] * 2)
@@ -87,7 +87,7 @@ def unpack(archive: Path, folder: Path) -> dict[str, bytes]:
         InputError: the archive is missing, damaged, too large, holds what no archive of its study has, or a file in
             it is not the one that was published.
     """
-    contents = _read(archive)
+    contents = read_archive(archive)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "params.yaml").write_bytes(contents["params.yaml"])
     study = load_study(folder / "params.yaml")
@@ -106,15 +106,7 @@ def unpack(archive: Path, folder: Path) -> dict[str, bytes]:
     return contents
 
 
-def check_beside(archive: Path, files: Mapping[str, Path]) -> None:
-    """Check that each file, by its name in the archive, is the one there. Raise `InputError` where one is not."""
-    contents = _read(archive)
-    for name, path in files.items():
-        if read_bytes(path, GET_IT_AGAIN) != contents.get(name):
-            raise damaged(path, f"it is not the one in {archive.name}", GET_IT_AGAIN)
-
-
-def _read(archive: Path) -> dict[str, bytes]:
+def read_archive(archive: Path) -> dict[str, bytes]:
     """Return the files of an archive by name. Their names, number, sizes and digests must be those of the manifest."""
     contents = read_zip(archive, GET_IT_AGAIN)
     for name in (MANIFEST, "params.yaml", "claims.yaml"):

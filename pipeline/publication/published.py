@@ -12,12 +12,13 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pipeline.claims.verdicts import Judgement, Verdicts
 from pipeline.comparison.schema import Comparison
 from pipeline.errors import InputError
-from pipeline.files.untrusted import Remedy, excerpt, read_json
-from pipeline.publication.archive import check_beside
+from pipeline.files.untrusted import Remedy, damaged, excerpt, read_bytes, read_json
+from pipeline.publication.archive import GET_IT_AGAIN, read_archive
 from pipeline.study.schema import Study, load_study
 
-# What a folder of a published study holds; the archive has everything else.
-FILES = ("report.html", "crate.zip", "params.yaml", "comparison.json", "verdicts.json", "status.json")
+# What a folder of a published study holds, and where each of it lies in the study; the archive has everything else.
+_NAMES = ("report.html", "crate.zip", "params.yaml", "comparison.json", "verdicts.json", "status.json")
+FILES = {name: f"results/{name}" for name in _NAMES} | {"params.yaml": "params.yaml"}
 CLAIM_PAGES, COMPILED_PAGES = "claims", "compiled"
 PAGES = ("index.html", "feed.xml", "badge.svg")
 MAX_REPORT_BYTES = 3 * 10**6  # which opens within two seconds; a study of the profile `paper` has 1.1 MB
@@ -68,7 +69,10 @@ def read_published(folder: Path) -> Published:
     remedy = Remedy(*[f"Publish the study again: make publish TO={folder}"] * 2)
     if missing:
         raise InputError(f"{folder}: {', '.join(missing)} missing, or no plain file. {remedy.missing}")
-    check_beside(folder / "crate.zip", {in_archive(name): folder / name for name in FILES if name != "crate.zip"})
+    contents = read_archive(folder / "crate.zip")
+    for name, path in FILES.items():
+        if name != "crate.zip" and read_bytes(folder / name, GET_IT_AGAIN) != contents.get(path):
+            raise damaged(folder / name, "it is not the one in crate.zip", GET_IT_AGAIN)
     return Published(
         folder=folder,
         study=load_study(folder / "params.yaml"),
@@ -96,8 +100,3 @@ def check_size(report: Path) -> None:
             f"{report} has {num_bytes / 1e6:.1f} MB, and opens slowly above {MAX_REPORT_BYTES / 1e6:g} MB. Publish a "
             "study of fewer variants"
         )
-
-
-def in_archive(name: str) -> str:
-    """Return the name in its archive of a file that lies beside it."""
-    return name if name == "params.yaml" else f"results/{name}"

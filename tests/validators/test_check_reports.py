@@ -18,10 +18,9 @@ from projects import stage
 from pipeline.compiled.programs import RECIPES
 from pipeline.compiled.schema import COMPILED_FILES
 from pipeline.errors import InputError
-from pipeline.publication.checking import Checked, check_report
-from pipeline.publication.published import FILES, MAX_REPORT_BYTES, in_archive
+from pipeline.publication.published import FILES, MAX_REPORT_BYTES
 from pipeline.publication.publishing import publish
-from pipeline.publication.recomputing import remake
+from pipeline.publication.recomputing import check_report, remake
 from pipeline.report.rendering import execute, render
 from pipeline.report.results import load_results
 from stages import check_reports
@@ -47,7 +46,7 @@ def sent_from(root: Path, folder: Path) -> Path:
     archive = publish(load_results(root), root, root / "results" / "crate.zip")
     folder.mkdir(parents=True)
     for name in FILES:
-        shutil.copyfile(archive if name == "crate.zip" else root / in_archive(name), folder / name)
+        shutil.copyfile(archive if name == "crate.zip" else root / FILES[name], folder / name)
     return folder
 
 
@@ -69,12 +68,13 @@ def rewrite(folder: Path, changes: dict[str, bytes]) -> Path:
     (folder / "crate.zip").write_bytes(pack(sign(contents)))
     for name in FILES:
         if name != "crate.zip":
-            (folder / name).write_bytes(contents[in_archive(name)])
+            (folder / name).write_bytes(contents[FILES[name]])
     return folder
 
 
 def test_an_honest_study_with_a_claim_of_its_own_passes(sent):
-    assert check_report(sent) == (18, ["claims.yaml"], ["a"])
+    found, own_claims = check_report(sent)
+    assert (found.num_runs, found.not_ours, own_claims) == (18, ["claims.yaml"], ["a"])
 
 
 def edited(name: str, edit: Edit) -> Callable[[Contents], Contents]:
@@ -195,7 +195,7 @@ def test_the_command_names_what_it_refuses_and_checks_the_others(sent, published
 
 
 def test_a_fault_of_the_check_itself_keeps_no_other_study_from_being_checked(sent, published, monkeypatch, capsys):
-    def check_or_fail(folder: Path) -> Checked:
+    def check_or_fail(folder: Path) -> object:
         return check_report(folder) if folder.name == "b-machine" else 1 // 0
 
     shutil.copytree(published, sent.parent / "b-machine")

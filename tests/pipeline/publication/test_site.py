@@ -16,9 +16,8 @@ from pipeline.claims.evidence import read_compiled_evidence
 from pipeline.errors import InputError
 from pipeline.files.characters import escape_deceptive
 from pipeline.publication.archive import unpack
-from pipeline.publication.matrix import Cell, Column, compiled_columns, one_verdict
 from pipeline.publication.published import FILES, read_published
-from pipeline.publication.site import build_site
+from pipeline.publication.site import Cell, Column, build_site, compiled_columns, one_verdict
 
 ATOM = "{http://www.w3.org/2005/Atom}"
 
