@@ -167,12 +167,13 @@ def compiled_columns(
     return columns
 
 
-def rows_of(studies: Sequence[Published], compiled: Sequence[Column], claims: Claims) -> list[ClaimRow]:
+def rows_of(
+    studies: Sequence[Published], columns: Sequence[Column], compiled: Sequence[Column], claims: Claims
+) -> list[ClaimRow]:
     """Return a row for each claim that somebody judges: this project's in their order, then those of others.
 
-    `studies` stand latest first.
+    `studies` and their `columns` stand latest first.
     """
-    columns = [column_of(study) for study in studies]
     told = {
         each.id: (each.source, each.id, each.asked, each.threshold, each.is_finding)
         for study in studies
@@ -217,12 +218,13 @@ def build_site(
             if path.is_relative_to(folder) or folder.is_relative_to(path):
                 raise InputError(f"{site} would take the place of the published study {folder}. Name another folder")
     studies = sorted(published, key=lambda study: (study.status.finished_at, study.name), reverse=True)
-    rows = rows_of(studies, compiled, claims)
+    columns = [column_of(study) for study in studies]
+    rows = rows_of(studies, columns, compiled, claims)
     longest = max(studies, key=lambda study: sum(each.completed.count for each in study.comparison.variants))
     environment = template_environment(FOLDERS, longest.study, claims)
     environment.globals |= {
         "studies": studies,
-        "columns": [column_of(study) for study in studies],
+        "columns": columns,
         "compiled": compiled,
         "address": address.rstrip("/"),
         "rows": rows,
