@@ -63,19 +63,20 @@ def test_speeds_are_measured_after_the_runs_and_on_nodes_of_their_own(checkout, 
     assert set(listed[21:]) == {"speed@wide", "speed@narrow"}
 
 
-def test_without_a_node_to_itself_one_measurement_of_speed_follows_the_other():
-    cluster = read(Cluster, CLUSTER).model_copy(update={"exclusive_speed": False})
-    runs, speeds = cluster.arrays(shared_stages(small_study()))
-    assert (runs[0], speeds[0]) == ("--array=0-20%8", "--array=21-22%1")
-    assert runs[1:] == speeds[1:]
-
-
 @pytest.mark.parametrize(
-    ("stages", "arrays"),
-    [([], []), (["numerics"], ["--array=0-0%8"]), (["speed@wide", "speed@narrow"], ["--array=0-1%8"])],
+    ("stages", "alone", "arrays"),
+    [
+        (shared_stages(small_study()), False, ["--array=0-20%8", "--array=21-22%1"]),  # one speed follows the other
+        ([], True, []),
+        (["numerics"], True, ["--array=0-0%8"]),
+        (["speed@wide", "speed@narrow"], True, ["--array=0-1%8"]),
+    ],
 )
-def test_there_is_a_job_for_what_is_missing_alone(stages, arrays):
-    assert [options[0] for options in read(Cluster, CLUSTER).arrays(stages)] == arrays
+def test_there_is_a_job_for_what_is_missing_alone(stages, alone, arrays):
+    cluster = read(Cluster, CLUSTER).model_copy(update={"exclusive_speed": alone})
+    found = cluster.arrays(stages)
+    assert [options[0] for options in found] == arrays
+    assert alone or all("--exclusive" not in options for options in found)
 
 
 @pytest.mark.parametrize("stage", ["speed@wide", "numerics"])
