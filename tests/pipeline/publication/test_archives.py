@@ -10,7 +10,7 @@ from pathlib import Path
 import archives
 import projects
 import pytest
-from archives import DAMAGED_ARCHIVES, DAMAGED_RUNS, DEEP, FORGED, change, contents_of, pack, sign, within
+from archives import DAMAGED_ARCHIVES, DAMAGED_RUNS, DEEP, FORGED, PLACES, change, contents_of, pack, sign, within
 from conftest import REPOSITORY
 
 from pipeline.claims.verdicts import judge_results
@@ -72,11 +72,9 @@ def test_a_damaged_archive_is_refused_before_anything_of_it_is_unpacked(contents
     assert {path.name for path in tmp_path.rglob("*")} <= {"study.zip", "unpacked", "params.yaml"}
 
 
-@pytest.mark.parametrize(
-    "place", [archives.a_folder, archives.a_pipe, archives.a_circle, archives.a_device, archives.nothing]
-)
+@pytest.mark.parametrize("place", PLACES)
 def test_what_is_no_archive_is_refused(tmp_path, place):
-    place(tmp_path / "study.zip")
+    PLACES[place](tmp_path / "study.zip")
     refused(lambda: unpack(tmp_path / "study.zip", tmp_path / "unpacked"), r"study\.zip is missing")
 
 
@@ -91,12 +89,10 @@ def test_a_damaged_run_or_one_that_contradicts_itself_is_not_compared(study, put
     assert message.endswith(f"dvc repro --force --single-item {stage}")
 
 
-@pytest.mark.parametrize(
-    "place", [archives.a_folder, archives.a_pipe, archives.a_circle, archives.a_device, archives.nothing]
-)
+@pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("name", [archives.RECORD, archives.EPOCHS, archives.PREDICTIONS, archives.BLOCKS])
 def test_what_is_no_file_of_a_run_is_refused(study, put_back, name, place):
-    place(put_back(name))
+    PLACES[place](put_back(name))
     assert "dvc repro" in refused(lambda: compare_runs(study), Path(name).name + " is (missing|damaged)")
 
 
@@ -104,7 +100,6 @@ CONTENTS = [
     b"",
     b"\xff\xfe\x00",
     b"[]",
-    b"{}",
     b"null",
     b"[NaN]",
     b"1" * 5000,
@@ -114,28 +109,31 @@ CONTENTS = [
     b'"',
     b"\x00",
 ]
-PLACES = [archives.a_folder, archives.a_pipe, archives.a_circle, archives.a_device, archives.nothing]
-RESULTS = [*(name for name in RECOMPUTED if "summary" not in name and "status" not in name and "report" not in name
-             and "pairs" not in name), "results/numerics.json", "results/ceilings.json"]  # fmt: skip
+WRITTEN_BY = {
+    "comparison.json": "compare",
+    "environments.json": "compare",
+    "runs.csv": "compare",
+    "epochs.csv": "compare",
+    "verdicts.json": "judge",
+    "numerics.json": "numerics",
+    "ceilings.json": "ceilings",
+}
 
 
-@pytest.mark.parametrize("name", RESULTS)
+@pytest.mark.parametrize("name", WRITTEN_BY)
 def test_damaged_results_are_named_with_their_remedy(study, put_back, name):
-    path = put_back(name)
-    stage = {"verdicts": "judge", "numerics": "numerics", "ceilings": "ceilings"}.get(path.stem, "compare")
+    path = put_back(f"results/{name}")
     for content in CONTENTS:
         path.write_bytes(content)
-        message = refused(lambda: load_results(study), f"{path.name} is damaged")
-        assert message.endswith(f"dvc repro --force --single-item {stage}")
+        message = refused(lambda: load_results(study), f"{name} is damaged")
+        assert message.endswith(f"dvc repro --force --single-item {WRITTEN_BY[name]}")
     path.unlink()
-    for place in PLACES:
+    for place in PLACES.values():
         place(path)
-        assert "dvc repro" in refused(lambda: load_results(study), f"{Path(name).name} is (missing|damaged)")
-        if Path(name).name not in ("ceilings.json", "verdicts.json", "epochs.csv", "runs.csv"):
-            refused(lambda: judge_results(study), f"{Path(name).name} is (missing|damaged)")
-        if path.is_dir() and not path.is_symlink():
-            path.rmdir()
-        path.unlink(missing_ok=True)
+        assert "dvc repro" in refused(lambda: load_results(study), f"{name} is (missing|damaged)")
+        if name in ("comparison.json", "environments.json", "numerics.json"):
+            refused(lambda: judge_results(study), f"{name} is (missing|damaged)")
+        path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)
 
 
 def test_a_file_in_the_place_of_a_folder_is_refused(study, tmp_path):
@@ -200,34 +198,29 @@ def test_every_forged_result_is_named(contents, tmp_path):
     assert "10x faster" in done.stderr
 
 
-@pytest.mark.parametrize("name", FORGED)
-def test_each_forged_or_missing_result_differs(contents, study, tmp_path, name):
-    if name == "results/report.html":
-        made = {name: contents[name].decode()}
-    else:
-        made = remake(Path(shutil.copytree(study, tmp_path / "copy", symlinks=True)))
-    assert first_difference(contents[name], made[name]) is None
-    assert first_difference(FORGED[name](contents[name]), made[name])
-    assert first_difference(None, made[name]) == "it is not in the archive"
-    assert first_difference(b"", made[name])
-    assert first_difference(b"\xff\xfe", made[name])
-    for separator in ("\x1c", "\u2028", "\x0b"):  # which Python takes for the end of a line, and JSON does not
-        assert first_difference(made[name].replace("\n", separator).encode(), made[name])
+def test_each_forged_or_missing_result_differs(contents, study, tmp_path):
+    made = remake(Path(shutil.copytree(study, tmp_path / "copy", symlinks=True)))
+    made["results/report.html"] = contents["results/report.html"].decode()
+    for name, edit in FORGED.items():
+        assert first_difference(contents[name], made[name]) is None
+        assert first_difference(None, made[name]) == "it is not in the archive"
+        # Python takes the last three for the end of a line, and JSON does not.
+        others = (made[name].replace("\n", separator).encode() for separator in ("\x1c", "\u2028", "\x0b"))
+        for other in (edit(contents[name]), b"", b"\xff\xfe", *others):
+            assert first_difference(other, made[name]), name
 
 
 @pytest.mark.parametrize(
     ("recomputed", "published"),
     [
         ('{"driver": "550.10"}', '{"driver": "550.1"}'),
-        ('{"driver": "550.10 of"}', '{"driver": "550.1 of"}'),
-        ('{"550.10": 1}', '{"550.1": 1}'),
+        ('{"550.10 of": 1}', '{"550.1 of": 1}'),
         ('{"driver": "a\\"1.5"}', '{"driver": "a\\"1.50"}'),
         ('{"a": 2}', '{"a": 2.0}'),
         ('{"a": 1.5}', '{"a": "1.5"}'),
         ('{"a": 1.5}', '{"a": ١.٥}'),
         ('{"a": 1.5, "b": 2.5}', '{"a": 1.5,  "b": 2.5}'),
         ("a,b\n1,550.10\n", "a,b\n1,550.1\n"),
-        ("a,b\n1,550.10 of\n", "a,b\n1,550.1 of\n"),
         ('a,b\n1,"1.5,0"\n', 'a,b\n1,"1.50,0"\n'),
         ("a,b\n1,1.5\n", "a,b\n1,１.５\n"),
     ],
@@ -258,21 +251,13 @@ def test_the_last_digit_of_a_number_is_no_forgery():
     other_processor = recomputed.replace("123456,", "123457,").replace("1e-05", "1.0000000000001e-05")
     assert first_difference(other_processor.encode(), recomputed) is None
     assert first_difference(b"a,b\n1,1.00000000000001\n", "a,b\n1,1.0\n") is None
-    for old, new in (
-        ("0.12345678", "0.12345679"),
-        ("3,", "4,"),
-        ("12e5", "13e5"),
-        ("count", "c0unt"),
-        ("1e-05", "1e-06"),
-    ):
+    changes = {"0.12345678": "0.12345679", "3,": "4,", "12e5": "13e5", "count": "c0unt", "1e-05": "1e-06"}
+    for old, new in changes.items():
         assert first_difference(recomputed.replace(old, new).encode(), recomputed)
 
 
-@pytest.mark.parametrize(
-    "case", ["a record with NaN", "a record that diverged with an accuracy", "predictions all right"]
-)
-def test_an_archive_of_a_forged_run_does_not_recompute(contents, tmp_path, case):
-    name, edit, pattern = DAMAGED_RUNS[case]
+def test_an_archive_of_a_forged_run_does_not_recompute(contents, tmp_path):
+    name, edit, pattern = DAMAGED_RUNS["predictions all right"]
     (tmp_path / "crate.zip").write_bytes(change(name, edit)(contents))
     message = refused(lambda: recompute(tmp_path / "crate.zip"), pattern)
     assert message.startswith(f"{tmp_path}/crate.zip does not recompute: {name}")
@@ -289,8 +274,8 @@ def test_an_archive_has_the_runs_of_its_study_alone(study, contents, tmp_path):
 
 def test_runs_that_were_not_compared_are_not_published(study, tmp_path, monkeypatch):
     copy = shutil.copytree(study, tmp_path / "copy", symlinks=True)
-    for name, edit in ((archives.RECORD, within("memory", peak_bytes=2**19)),):  # a run that ended after the comparison
-        (copy / name).write_bytes(edit((copy / name).read_bytes()))
+    record = copy / archives.RECORD  # of a run that ended after the comparison
+    record.write_bytes(within("memory", peak_bytes=2**19)(record.read_bytes()))
     monkeypatch.chdir(copy)
     message = refused(
         lambda: stage.main(Namespace(to=None, again=None)), "nothing is published: the runs under runs/ are not"
