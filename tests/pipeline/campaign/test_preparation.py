@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 from conftest import REPOSITORY, planned_record, small_study
-from projects import IDENTITY, commit, git, make_checkout
+from projects import commit, git, make_checkout, with_programs
 
 from pipeline.campaign.cluster import Cluster, shared_stages
 from pipeline.campaign.fan_out import MAX_SEED, campaign_seeds, write_stages
@@ -23,7 +23,7 @@ from stages import collect
 
 CLUSTER = REPOSITORY / "cluster" / "slurm" / "cluster.yaml"
 AGAIN = ("", collect.REPEAT_SUFFIX)
-DVC = """#!/bin/sh
+DVC = """\
 echo "$*" >> "$PWD/.dvc/called"
 case "$1 $2" in
   "cache dir") echo .dvc/cache ;;
@@ -35,16 +35,11 @@ esac
 @pytest.fixture
 def run(tmp_path) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs Python in a checkout, with a small program in place of DVC."""
-    program = tmp_path / "bin" / "dvc"
-    program.parent.mkdir()
-    program.write_text(DVC)
-    program.chmod(0o755)
+    environment = with_programs(tmp_path / "bin", {"dvc": DVC})
 
-    def run_python(checkout: Path, *words: str, path: str = str(REPOSITORY)) -> subprocess.CompletedProcess[str]:
-        search = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
-        environment = os.environ | IDENTITY | {"PATH": search, "PYTHONPATH": path}
-        command = [sys.executable, *words]
-        return subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True, check=False)
+    def run_python(checkout: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        command, surroundings = [sys.executable, *words], environment | variables
+        return subprocess.run(command, cwd=checkout, env=surroundings, capture_output=True, text=True, check=False)
 
     return run_python
 
@@ -59,9 +54,9 @@ def checkout(tmp_path) -> Path:
 def prepare(run):
     """Makes a campaign ready in a process of its own; returns its seeds."""
 
-    def prepare_one(checkout: Path, name: str, remote: bool = False, **how: str) -> list[int]:
+    def prepare_one(checkout: Path, name: str, remote: bool = False, **variables: str) -> list[int]:
         program = "from pathlib import Path; from pipeline.campaign.fan_out import prepare_campaign; "
-        done = run(checkout, "-c", f"{program}print(prepare_campaign({name!r}, Path(), {remote}))", **how)
+        done = run(checkout, "-c", f"{program}print(prepare_campaign({name!r}, Path(), {remote}))", **variables)
         if done.returncode:
             raise InputError(done.stderr)
         collector = Path(done.stdout.strip()) / "collector"
@@ -101,7 +96,7 @@ def test_the_same_campaign_at_once_where_files_are_not_locked(checkout, prepare,
     )
     path = f"{REPOSITORY}{os.pathsep}{tmp_path}"
     with ThreadPoolExecutor() as pool:
-        seeds = list(pool.map(lambda _: prepare(checkout, "a", path=path), range(3)))
+        seeds = list(pool.map(lambda _: prepare(checkout, "a", PYTHONPATH=path), range(3)))
     assert seeds == [campaign_seeds("a", 3, [])] * 3
     assert [path.name for path in (checkout / ".campaigns" / "a").iterdir()] == ["collector"]
 

@@ -1,13 +1,12 @@
 """Jobs that a campaign submits to Slurm, and what an element starts. Small programs stand for those of Slurm."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from conftest import REPOSITORY, small_study
-from projects import IDENTITY, git, make_checkout
+from projects import git, make_checkout, with_programs
 
 from pipeline.campaign.cluster import Cluster, shared_stages
 from pipeline.study.configuration import read
@@ -34,13 +33,7 @@ PROGRAMS = {
 @pytest.fixture
 def environment(tmp_path) -> dict[str, str]:
     """One in which Slurm takes every job, numbers it, and CALLED names what was called."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    for name, text in PROGRAMS.items():
-        (folder / name).write_text(f"#!/usr/bin/env bash\n{text}")
-        (folder / name).chmod(0o755)
-    search = f"{folder}{os.pathsep}{os.environ['PATH']}"
-    return os.environ | IDENTITY | {"PATH": search, "PYTHONPATH": str(REPOSITORY), "CALLED": str(tmp_path / "called")}
+    return with_programs(tmp_path / "bin", PROGRAMS) | {"CALLED": str(tmp_path / "called")}
 
 
 @pytest.fixture
