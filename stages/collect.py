@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pipeline.campaign.alarm import TOO_LITTLE, WARNING
-from pipeline.campaign.cluster import shared_stages
-from pipeline.campaign.fan_out import REMOTE, commit_all, load_committed_study, run_command
+from pipeline.campaign.fan_out import REMOTE, commit_all, load_committed_study, run_command, shared_stages
 from pipeline.campaign.run_cache import missing_stages
 from pipeline.errors import InputError
 from pipeline.files import yaml_files

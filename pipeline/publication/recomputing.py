@@ -16,8 +16,17 @@ from pipeline.comparison.comparing import compare_runs
 from pipeline.comparison.sittings import SITTINGS
 from pipeline.errors import InputError
 from pipeline.files.untrusted import excerpt
-from pipeline.publication.archive import COMPILED_FOR, MEASURED, METADATA, RECOMPUTED, names_of_project, unpack
-from pipeline.publication.published import FILES, check_size, read_published
+from pipeline.publication.published import (
+    COMPILED_FOR,
+    FILES,
+    MEASURED,
+    METADATA,
+    RECOMPUTED,
+    check_size,
+    names_of_project,
+    read_published,
+    unpack,
+)
 from pipeline.publication.publishing import describe
 from pipeline.report.rendering import PROJECT, execute, render
 from pipeline.report.results import load_results

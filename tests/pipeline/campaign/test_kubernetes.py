@@ -10,7 +10,7 @@ import pytest
 from manifests import MANIFESTS, OLDEST, cron_jobs, pod, rendered
 from studies import composed
 
-from pipeline.campaign.cluster import shared_stages
+from pipeline.campaign.fan_out import shared_stages
 from pipeline.study.configuration import validate
 from pipeline.study.schema import Study
 

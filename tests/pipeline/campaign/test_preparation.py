@@ -14,8 +14,7 @@ import yaml
 from conftest import REPOSITORY, planned_record, small_study
 from projects import commit, git, make_checkout, with_programs
 
-from pipeline.campaign.cluster import Cluster, shared_stages
-from pipeline.campaign.fan_out import MAX_SEED, campaign_seeds, write_stages
+from pipeline.campaign.fan_out import MAX_SEED, Cluster, campaign_seeds, shared_stages, write_stages
 from pipeline.campaign.ledger import append, entry, pin
 from pipeline.errors import InputError
 from pipeline.study.configuration import read

@@ -8,7 +8,7 @@ import pytest
 from conftest import REPOSITORY, small_study
 from projects import git, make_checkout, with_programs
 
-from pipeline.campaign.cluster import Cluster, shared_stages
+from pipeline.campaign.fan_out import Cluster, shared_stages
 from pipeline.study.configuration import read
 
 CLUSTER = REPOSITORY / "cluster" / "slurm" / "cluster.yaml"

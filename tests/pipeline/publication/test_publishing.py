@@ -17,8 +17,7 @@ from pipeline.claims.schema import load_claims
 from pipeline.compiled.programs import RECIPES
 from pipeline.compiled.schema import COMPILED_FILES
 from pipeline.errors import InputError
-from pipeline.publication.archive import MANIFEST, METADATA, RECOMPUTED, unpack
-from pipeline.publication.published import MAX_REPORT_BYTES
+from pipeline.publication.published import MANIFEST, MAX_REPORT_BYTES, METADATA, RECOMPUTED, unpack
 from pipeline.publication.publishing import PROFILE, publish
 from pipeline.publication.recomputing import remake
 from pipeline.report.results import load_results

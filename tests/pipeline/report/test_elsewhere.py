@@ -9,8 +9,7 @@ from programs import made_up, program
 from pipeline.compiled.answers import read_compiled
 from pipeline.compiled.schema import CHECK, COMPILED_FILES, read_check
 from pipeline.errors import InputError
-from pipeline.report.elsewhere import describe_8_bits, describe_check, hardware_elsewhere
-from pipeline.report.reporting import parts
+from pipeline.report.reporting import describe_8_bits, describe_check, hardware_elsewhere, parts
 from pipeline.report.results import load_results
 
 MADE, CHECKED_HERE = read_compiled(REPOSITORY / COMPILED_FILES), read_check(REPOSITORY / COMPILED_FILES)
