@@ -100,14 +100,6 @@ def test_an_overlay_asks_for_its_accelerator_for_the_runs_alone():
     }
 
 
-def test_the_meeting_place_is_a_volume_or_a_remote_with_credentials():
-    for place, kind, optional in (("shared", "persistentVolumeClaim", True), ("remote", "emptyDir", False)):
-        for cron_job in cron_jobs("cpu", place).values():
-            volumes = {volume["name"]: volume for volume in pod(cron_job)["volumes"]}
-            assert kind in volumes["workspace"]
-            assert volumes["credentials"]["secret"]["optional"] is optional
-
-
 @pytest.mark.parametrize(
     ("job", "campaign"),
     [
