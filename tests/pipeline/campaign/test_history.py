@@ -3,7 +3,6 @@
 import argparse
 import json
 import math
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -289,34 +288,28 @@ def test_what_is_damaged_or_missing_is_named(tmp_path):
         read_ledger(tmp_path)
 
 
-@pytest.fixture
-def finished(rendered, tmp_path) -> Path:
-    """The rendered small study, as a campaign named `first`."""
-    return Path(shutil.copytree(rendered, tmp_path / "campaign", symlinks=True))
-
-
 def status_of(folder: Path) -> dict:
     return json.loads((folder / "results" / "status.json").read_text())
 
 
-def test_the_commands_from_the_first_campaign_to_the_next(finished):
-    first = stage(finished, "drift")
+def test_the_commands_from_the_first_campaign_to_the_next(copied):
+    first = stage(copied, "drift")
     assert first.returncode == TOO_LITTLE, first.stderr
     assert "has no baseline: python -m stages.pin --campaign first, and commit" in first.stdout
-    status = status_of(finished)
+    status = status_of(copied)
     assert (status["exit_code"], status["ledger"]) == (TOO_LITTLE, "history/first.json")
     assert status["advice"]
-    pinned = stage(finished, "pin", "--campaign", "first")
+    pinned = stage(copied, "pin", "--campaign", "first")
     assert pinned.stdout.startswith(f"baseline of series {status['series']}: first; commit history/baseline.json")
-    again = stage(finished, "drift")  # the same campaign is not entered twice, and is its own baseline
+    again = stage(copied, "drift")  # the same campaign is not entered twice, and is its own baseline
     assert again.returncode == FINE
     assert "nothing has changed since the baseline" in again.stdout
 
 
-def test_the_ledger_has_the_speeds_that_the_report_compares(finished):
-    stage(finished, "drift")
-    ledger = json.loads((finished / "history" / "first.json").read_text())
-    pairs = json.loads((finished / "results" / "comparison.json").read_text())["pairs"]
+def test_the_ledger_has_the_speeds_that_the_report_compares(copied):
+    stage(copied, "drift")
+    ledger = json.loads((copied / "history" / "first.json").read_text())
+    pairs = json.loads((copied / "results" / "comparison.json").read_text())["pairs"]
     for pair in (pair for pair in pairs if pair["baseline"] == "float32"):
         logs = [
             np.log(launch["slowdowns"][pair["candidate"]]) - (np.log(launch["slowdowns"]["baseline_again"])) / 2
@@ -326,18 +319,18 @@ def test_the_ledger_has_the_speeds_that_the_report_compares(finished):
         assert math.exp(-np.mean(logs)) == pytest.approx(pair["speedup"]["ratio"])
 
 
-def test_a_fault_of_the_input_is_in_the_status_too(finished):
+def test_a_fault_of_the_input_is_in_the_status_too(copied):
     study = small_study(seeds=[0, 1, 2, 3])
-    (finished / "params.yaml").write_text(yaml.safe_dump(study.model_dump(mode="json")))
-    assert stage(finished, "drift").returncode == status_of(finished)["exit_code"] == 2
-    assert "runs/narrow/float32/seed-3/record.json is missing" in status_of(finished)["reasons"][0]
-    assert not (finished / "history").exists()
+    (copied / "params.yaml").write_text(yaml.safe_dump(study.model_dump(mode="json")))
+    assert stage(copied, "drift").returncode == status_of(copied)["exit_code"] == 2
+    assert "runs/narrow/float32/seed-3/record.json is missing" in status_of(copied)["reasons"][0]
+    assert not (copied / "history").exists()
 
 
-def test_a_crash_is_in_the_status_in_place_of_the_last_campaigns(finished, monkeypatch):
-    (finished / "results" / "status.json").write_text('{"exit_code": 0}')
-    monkeypatch.chdir(finished)
+def test_a_crash_is_in_the_status_in_place_of_the_last_campaigns(copied, monkeypatch):
+    (copied / "results" / "status.json").write_text('{"exit_code": 0}')
+    monkeypatch.chdir(copied)
     monkeypatch.setattr(stages.drift, "entry", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         stages.drift.main(argparse.Namespace())
-    assert status_of(finished) == {"exit_code": 1, "reasons": ["ZeroDivisionError: division by zero"]}
+    assert status_of(copied) == {"exit_code": 1, "reasons": ["ZeroDivisionError: division by zero"]}

@@ -24,11 +24,6 @@ from pipeline.report.results import load_results
 from stages import publish as stage
 
 
-@pytest.fixture(scope="module")
-def study(rendered, tmp_path_factory) -> Path:
-    return Path(shutil.copytree(rendered, tmp_path_factory.mktemp("published") / "study", symlinks=True))
-
-
 def test_the_library_reads_it_back(crate, tmp_path):
     with zipfile.ZipFile(crate) as file:
         file.extractall(tmp_path)
@@ -53,13 +48,13 @@ def test_the_manifest_names_every_file(crate):
     assert lines == [f"{hashlib.sha256(content).hexdigest()}  {name}" for name, content in contents.items()]
 
 
-def test_the_same_study_gives_the_same_bytes(study, crate, tmp_path):
-    assert publish(load_results(study), study, tmp_path / "again.zip").read_bytes() == crate.read_bytes()
+def test_the_same_study_gives_the_same_bytes(rendered, crate, tmp_path):
+    assert publish(load_results(rendered), rendered, tmp_path / "again.zip").read_bytes() == crate.read_bytes()
 
 
-def test_verdicts_by_compiled_programs_recompute_from_the_archive_alone(study, tmp_path):
+def test_verdicts_by_compiled_programs_recompute_from_the_archive_alone(copied, tmp_path):
     """It holds what was compiled, and the recipes that it was compiled by: without them there is no such verdict."""
-    root = Path(shutil.copytree(study, tmp_path / "study", symlinks=True))
+    root = copied
     shutil.copytree(REPOSITORY / COMPILED_FILES, root / COMPILED_FILES)
     (root / RECIPES).parent.mkdir()
     shutil.copy(REPOSITORY / RECIPES, root / RECIPES)
@@ -74,7 +69,6 @@ def test_verdicts_by_compiled_programs_recompute_from_the_archive_alone(study, t
     assert [(each["verdict"], each["evidence"]) for each in json.loads(verdicts)["judgements"]][1:] == [
         ("in direction only", "compiled")
     ]
-    shutil.copy(study / "results" / "report.html", root / "results" / "report.html")
     unpack(publish(load_results(root), root, tmp_path / "crate.zip"), tmp_path / "opened")
     assert remake(tmp_path / "opened")["results/verdicts.json"] == verdicts
     (tmp_path / "opened" / RECIPES).unlink()
@@ -106,20 +100,19 @@ def test_citation_and_codemeta_agree():
     assert codemeta["keywords"] == citation["keywords"]
 
 
-def with_own_code(root: Path, folder: Path, source: str = "mine") -> Path:
-    """The finished study, which names a builder of the user's, judged again: a study has another digest with it."""
-    copy = Path(shutil.copytree(root, folder / "own", symlinks=True))
-    params = yaml.safe_load((copy / "params.yaml").read_text())
+def name_own_code(root: Path, source: str = "mine") -> Path:
+    """The study, which names a builder of the user's, judged again: it has another digest with it."""
+    params = yaml.safe_load((root / "params.yaml").read_text())
     params["datasets"]["mnist"] = {"tfds": "mine", "module": "mine.builder", "source": source}
-    (copy / "params.yaml").write_text(yaml.safe_dump(params))
-    (copy / source).mkdir()
-    (copy / source / "builder.py").write_text("ANSWER = 42\n")
-    remake(copy)
-    return copy
+    (root / "params.yaml").write_text(yaml.safe_dump(params))
+    (root / source).mkdir()
+    (root / source / "builder.py").write_text("ANSWER = 42\n")
+    remake(root)
+    return root
 
 
-def test_the_users_own_code_is_in_the_archive(study, tmp_path):
-    root = with_own_code(study, tmp_path, "../mine")
+def test_the_users_own_code_is_in_the_archive(copied, tmp_path):
+    root = name_own_code(copied, "../mine")
     unpack(publish(load_results(root), root, tmp_path / "crate.zip"), tmp_path / "unpacked")
     assert (tmp_path / "unpacked/code/0/mine/builder.py").read_text() == "ANSWER = 42\n"
     (tmp_path / "mine").rename(tmp_path / "elsewhere")  # as for whoever publishes somebody's archive again
@@ -127,9 +120,9 @@ def test_the_users_own_code_is_in_the_archive(study, tmp_path):
     assert contents_of(again)["code/0/mine/builder.py"] == b"ANSWER = 42\n"
 
 
-def test_the_users_own_code_stays_in_its_folder(study, tmp_path):
+def test_the_users_own_code_stays_in_its_folder(copied, tmp_path):
     """Under the folder of the user's code any name is taken, but for those that lead out of it or can't be there."""
-    root = with_own_code(study, tmp_path)
+    root = name_own_code(copied)
     contents = contents_of(publish(load_results(root), root, tmp_path / "crate.zip"))
     leading_out = ("code/0/../../escaped.py", "code/0/./builder.py", "code/0//builder.py", "code/1/yours.py")
     for name in (*leading_out, "code/0/mine/builder.py/below_a_file.py", "code/0/" + 300 * "a"):
@@ -147,12 +140,11 @@ def test_the_users_own_code_stays_in_its_folder(study, tmp_path):
         ("mine", "has 3.0 MB, and opens slowly above 3 MB"),
     ],
 )
-def test_what_the_site_would_refuse_is_not_published_for_it(study, tmp_path, monkeypatch, name, words):
-    root = Path(shutil.copytree(study, tmp_path / "study", symlinks=True))
+def test_what_the_site_would_refuse_is_not_published_for_it(copied, monkeypatch, name, words):
     if name == "mine":
-        report = root / "results/report.html"
+        report = copied / "results/report.html"
         report.write_bytes(report.read_bytes().ljust(MAX_REPORT_BYTES + 1))
-    monkeypatch.chdir(root)
+    monkeypatch.chdir(copied)
     with pytest.raises(InputError, match=words):
         stage.main(Namespace(to=Path(name), again=None))
-    assert not (root / name).exists()
+    assert not (copied / name).exists()

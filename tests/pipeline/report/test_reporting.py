@@ -34,12 +34,6 @@ REMOTE = re.compile(
 
 
 @pytest.fixture
-def copied(rendered, tmp_path) -> Path:
-    """A copy to change."""
-    return Path(shutil.copytree(rendered, tmp_path / "copy", symlinks=True))
-
-
-@pytest.fixture
 def found(rendered) -> Results:
     return load_results(rendered)
 
