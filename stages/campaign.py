@@ -10,14 +10,15 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.campaign.cluster import Cluster, shared_stages
 from pipeline.campaign.fan_out import (
     CAMPAIGNS,
     COLLECTOR,
     STAGES_FILE,
+    Cluster,
     load_committed_study,
     prepare_campaign,
     run_command,
+    shared_stages,
     write_stages,
 )
 from pipeline.campaign.ledger import LEDGER

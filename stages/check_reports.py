@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pipeline.errors import InputError
 from pipeline.files.untrusted import excerpt
-from pipeline.publication.checking import check_report
+from pipeline.publication.recomputing import check_report
 from stages import run
 
 
@@ -16,16 +16,16 @@ def main(arguments: argparse.Namespace) -> None:
     refused = []
     for folder in folders:
         try:
-            checked = check_report(folder)
+            found, own_claims = check_report(folder)
         except Exception as error:  # a stranger's study never keeps the others from being checked
             fault = f"it can't be checked ({type(error).__name__}: {excerpt(error)})"
             refused.append(f"{folder.name!a} is refused: {error if isinstance(error, InputError) else fault}")
             continue
-        print(f"{folder.name}: {checked.num_runs} runs give every number, and the crate describes them")
-        for name in checked.not_ours:
+        print(f"{folder.name}: {found.num_runs} runs give every number, and the crate describes them")
+        for name in found.not_ours:
             print(f"  {name} (NOT as this project has it)")
-        if checked.own_claims:
-            print(f"  claims of its own: {excerpt(', '.join(checked.own_claims), 500)}")
+        if own_claims:
+            print(f"  claims of its own: {excerpt(', '.join(own_claims), 500)}")
     if refused:
         raise InputError("\n".join(refused))
 

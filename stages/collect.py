@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pipeline.campaign.alarm import TOO_LITTLE, WARNING
-from pipeline.campaign.cluster import shared_stages
-from pipeline.campaign.fan_out import REMOTE, commit_all, load_committed_study, run_command
+from pipeline.campaign.fan_out import REMOTE, commit_all, load_committed_study, run_command, shared_stages
 from pipeline.campaign.run_cache import missing_stages
 from pipeline.errors import InputError
 from pipeline.files import yaml_files
@@ -35,7 +34,6 @@ def main(arguments: argparse.Namespace) -> None:
     try:
         exit_code = _collect(load_committed_study(Path()), arguments.folder, arguments.wait)
     except Exception as error:
-        STATUS.parent.mkdir(exist_ok=True)
         exit_code = 2 if isinstance(error, InputError) else 1
         write_status({"exit_code": exit_code, "reasons": [f"the collector failed: {error}"]})
         raise
@@ -56,7 +54,6 @@ def _collect(study: Study, folder: Path, wait_seconds: float) -> int:
         reason = f"{len(missing)} stages did not finish: {', '.join(missing)}. {again}"
         if whole := _report_whole_seeds(study, missing, folder):
             reason += f". The report is on seeds {ranges(whole)} alone"
-        STATUS.parent.mkdir(exist_ok=True)
         write_status({"exit_code": TOO_LITTLE, "reasons": [reason]})
         return TOO_LITTLE
     run_command(*REPORT)

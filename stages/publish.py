@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pipeline.errors import InputError
 from pipeline.files.writing import whole
-from pipeline.publication.published import FILES, check_name, check_size, in_archive
+from pipeline.publication.published import FILES, check_name, check_size
 from pipeline.publication.publishing import publish
 from pipeline.publication.recomputing import bring_up_to_date, recompute
 from pipeline.report.results import load_results
@@ -44,8 +44,8 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def _put(root: Path, folder: Path) -> None:
-    for name in FILES:
-        shutil.copyfile(root / in_archive(name), folder / name)
+    for name, path in FILES.items():
+        shutil.copyfile(root / path, folder / name)
     print(f"{folder} holds the published study")
 
 

@@ -17,8 +17,7 @@ from pipeline.machine.hardware import this_machine
 from pipeline.machine.locking import STUDY, alone
 from pipeline.machine.warm import WarmProcesses
 from pipeline.numbers import duration
-from pipeline.publication.archive import GET_IT_AGAIN
-from pipeline.publication.published import ShownStatus
+from pipeline.publication.published import GET_IT_AGAIN, ShownStatus
 from pipeline.reproduction.forecast import Forecast
 from pipeline.reproduction.remedies import exit_status, remedy
 from pipeline.reproduction.repro import Ended, reproduce

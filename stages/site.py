@@ -5,9 +5,8 @@ from pathlib import Path
 
 from pipeline.claims.evidence import read_compiled_evidence
 from pipeline.claims.schema import CLAIMS, load_claims
-from pipeline.publication.matrix import compiled_columns
 from pipeline.publication.published import read_published
-from pipeline.publication.site import build_site
+from pipeline.publication.site import build_site, compiled_columns
 from pipeline.report.rendering import PROJECT
 from stages import run
 

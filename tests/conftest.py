@@ -177,6 +177,12 @@ def rendered(made_once: MakeOnce) -> Path:
     return made_once("rendered", make)
 
 
+@pytest.fixture
+def copied(rendered: Path, tmp_path: Path) -> Path:
+    """A copy of that study to change."""
+    return Path(shutil.copytree(rendered, tmp_path / "copy", symlinks=True))
+
+
 @pytest.fixture(scope="session")
 def crate(rendered: Path, made_once: MakeOnce) -> Path:
     """The archive of that study."""

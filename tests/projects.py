@@ -85,6 +85,16 @@ def stage(folder: Path, name: str, *words: str, **variables: str) -> subprocess.
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
+def with_programs(folder: Path, programs: dict[str, str]) -> dict[str, str]:
+    """An environment in which these shell scripts, put into `folder`, stand for programs of their names."""
+    folder.mkdir()
+    for name, text in programs.items():
+        (folder / name).write_text(f"#!/usr/bin/env bash\n{text}")
+        (folder / name).chmod(0o755)
+    search = f"{folder}{os.pathsep}{os.environ['PATH']}"
+    return os.environ | IDENTITY | {"PATH": search, "PYTHONPATH": str(REPOSITORY)}
+
+
 def commit(folder: Path) -> None:
     git(folder, "add", "--all")
     git(folder, "commit", "--quiet", "--allow-empty", "-m", "state")

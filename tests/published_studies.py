@@ -10,7 +10,7 @@ from conftest import REPOSITORY, epoch_records, planned_record, small_study, tim
 from pipeline.claims.schema import load_claims
 from pipeline.comparison.finished_runs import Run
 from pipeline.comparison.paired_runs import compare
-from pipeline.publication.published import FILES, in_archive
+from pipeline.publication.published import FILES
 
 CLAIMS = load_claims(REPOSITORY / "claims.yaml")
 
@@ -43,7 +43,7 @@ def write_verdicts(folder: Path, judgements: list[dict]) -> None:
 
 def seal(folder: Path) -> Path:
     """The folder with an archive of what stands in it."""
-    contents = {in_archive(name): (folder / name).read_bytes() for name in FILES if name != "crate.zip"}
+    contents = {path: (folder / name).read_bytes() for name, path in FILES.items() if name != "crate.zip"}
     contents["claims.yaml"] = b""
     (folder / "crate.zip").write_bytes(pack(sign(contents)))
     return folder

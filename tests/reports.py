@@ -25,31 +25,16 @@ def lay_out(folder: Path, study: Study, claims: dict, found: dict) -> None:
 
 def prepare(tmp_path: Path) -> None:
     study = small_study(description="<script>alert(1)</script>", deviations={"wide": ["a <b>bold</b> & daring change"]})
+    about = {"source": "S", "benchmark": "wide"}
+    figure = about | {"condition": "c", "quantity": "q", "value": "<script>alert(2)</script>"}
+    claim = about | {"id": "a", "statement": "Wide & mixed is <faster>.", "needs": {"hardware": "anything"}}
+    claim |= {"kind": "speedup", "candidate": "mixed_2x", "at_least": 1.0}
     claims = {
         "sources": {"S": {"title": "<i>Source</i>", "hardware": "H"}},
-        "figures": [
-            {
-                "source": "S",
-                "benchmark": "wide",
-                "condition": "c",
-                "quantity": "q",
-                "value": "<script>alert(2)</script>",
-            }
-        ],
+        "figures": [figure],
         "benchmarks": list(study.benchmarks),
         "variants": {name: each.model_dump(mode="json", exclude_unset=True) for name, each in study.variants.items()},
-        "claims": [
-            {
-                "id": "a",
-                "source": "S",
-                "statement": "Wide & mixed is <faster>.",
-                "kind": "speedup",
-                "benchmark": "wide",
-                "candidate": "mixed_2x",
-                "at_least": 1.0,
-                "needs": {"hardware": "anything"},
-            }
-        ],
+        "claims": [claim],
         "findings": [],
     }
     lay_out(tmp_path, study, claims, numerics(study))
@@ -85,19 +70,9 @@ def prepare_quick(folder: Path) -> None:
 def numerics(study) -> dict:
     """A file as the numerics stage writes it, which needs an engine."""
     sizes = {policy: {"weights_bytes": 2**20} for policy in POLICIES}
-    model = {
-        "sizes": sizes,
-        "num_matrix_layers": 3,
-        "narrow_layers": {"8": {"d": [3, 5]}, "128": {}},
-    }
-    gradients = {
-        "exponents": [-30, -20, -10],
-        "counts": [1, 6, 3],
-        "loss_scale": 32768.0,
-        "flushed_share": 0.1,
-        "flushed_share_scaled": 0.0,
-        "overflow_share_scaled": 0.0,
-    }
+    model = {"sizes": sizes, "num_matrix_layers": 3, "narrow_layers": {"8": {"d": [3, 5]}, "128": {}}}
+    gradients = {"exponents": [-30, -20, -10], "counts": [1, 6, 3], "loss_scale": 32768.0}
+    gradients |= {"flushed_share": 0.1, "flushed_share_scaled": 0.0, "overflow_share_scaled": 0.0}
     trial = TRIALS[2]._asdict() | {"accuracies": [0.9, 0.8], "float32_accuracies": [0.9, 0.9]}
     return {
         "schema_version": 2,

@@ -74,9 +74,7 @@ class TrialClaim(BaseClaim):
         share, float32 = proportion(trial["num_trained"], trial["num_trials"]), fmean(trial["float32_accuracies"])
         reached = f"it reaches {percents(trial['accuracies'])}, float32 {percents(trial['float32_accuracies'])}"
         between = interval(100 * share.low, 100 * share.high, ".0f")
-        measured = (
-            f"{describe_trial(self.trial)} trains at {share.count} of {share.total} seeds {between} %: {reached}"
-        )
+        measured = f"{describe_trial(self.trial)} trains at {share.count} of {share.total} seeds {between} %: {reached}"
         if not margin_means_something(100 * SHORTFALL, float32):
             reaches = f"float32 itself reaches {percent(float32, '.1f')}"
             little = f"{reaches}: to be within {100 * SHORTFALL:g} pp of it shows little"

@@ -1,8 +1,10 @@
-"""Read a published study for the site: six files, each of which must be the one in its archive."""
+"""A published study: the files of its archive, the folder that it lies in, and how both are read from a stranger."""
 
+import hashlib
+import os
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -11,17 +13,121 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from pipeline.claims.verdicts import Judgement, Verdicts
 from pipeline.comparison.schema import Comparison
+from pipeline.compiled.programs import RECIPES
+from pipeline.compiled.schema import CHECK, COMPILED_FILES
+from pipeline.compiled.targets import TARGETS
 from pipeline.errors import InputError
-from pipeline.files.untrusted import Remedy, excerpt, read_json
-from pipeline.publication.archive import check_beside
+from pipeline.files.code import files_of_code
+from pipeline.files.untrusted import Remedy, damaged, excerpt, read_bytes, read_json, read_zip
 from pipeline.study.schema import Study, load_study
 
-# What a folder of a published study holds; the archive has everything else.
-FILES = ("report.html", "crate.zip", "params.yaml", "comparison.json", "verdicts.json", "status.json")
+GET_IT_AGAIN = Remedy(*["Get it again from whoever published it."] * 2)
+MANIFEST = "manifest-sha256.txt"
+METADATA = "ro-crate-metadata.json"
+OF_THE_PROJECT = ("dvc.yaml", "CITATION.cff", "codemeta.json", "LICENSE")
+MEASURED = ("results/numerics.json", "results/ceilings.json", "results/step_profile.csv")
+# Recomputed from the records by whoever checks the archive: the numbers, and what judges and templates make of them.
+_TABLES = ("comparison.json", "environments.json", "runs.csv", "epochs.csv", "pairs.csv")
+RECOMPUTED = tuple(f"results/{name}" for name in (*_TABLES, "verdicts.json", "status.json", "report.html"))
+# What was compiled and by which recipes; claims are judged by both. Some of them may be missing.
+COMPILED_FOR = (*(f"{COMPILED_FILES}/{target}.json" for target in TARGETS), f"{COMPILED_FILES}/{CHECK}", str(RECIPES))
+OF_A_RUN = ("record.json", "epochs.csv", "predictions.npz")
+_LOCK = re.compile(r"requirements/[a-z-]+\.(in|txt)")
+# What a folder of a published study holds, and where each of it lies in the study; the archive has everything else.
+_NAMES = ("report.html", "crate.zip", "params.yaml", "comparison.json", "verdicts.json", "status.json")
+FILES = {name: f"results/{name}" for name in _NAMES} | {"params.yaml": "params.yaml"}
 CLAIM_PAGES, COMPILED_PAGES = "claims", "compiled"
 PAGES = ("index.html", "feed.xml", "badge.svg")
 MAX_REPORT_BYTES = 3 * 10**6  # which opens within two seconds; a study of the profile `paper` has 1.1 MB
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+def names_of_study(study: Study) -> Iterator[str]:
+    """List what an archive of `study` may hold of it: its own runs, and no earlier ones."""
+    yield from ("params.yaml", "claims.yaml", "sittings.csv", "dvc.lock", *MEASURED, *COMPILED_FOR, *RECOMPUTED)
+    yield from (f"results/speed/{name}.{ending}" for name in study.benchmarks for ending in ("csv", "json"))
+    yield from (f"{key.directory}/{name}" for key in study.runs() for name in OF_A_RUN)
+
+
+def names_of_project(root: Path) -> Iterator[str]:
+    """List the files of this project, under `root`, that belong into every archive."""
+    yield from OF_THE_PROJECT
+    locks = sorted(f"requirements/{path.name}" for path in (root / "requirements").glob("*"))
+    yield from (name for name in locks if _LOCK.fullmatch(name))
+
+
+def own_code(root: Path, study: Study) -> dict[str, Path]:
+    """Return the files of the user's code that the runs of `study` depend on, by their names in the archive.
+
+    Each file or folder that the study names has a folder of its own there, numbered in the order of `params.yaml`. An
+    archive that was unpacked has them there.
+    """
+    if (root / METADATA).is_file():
+        return {str(path.relative_to(root)): path for path in (root / "code").rglob("*") if path.is_file()}
+    return {
+        f"code/{index}/{path.relative_to((root / source).parent).as_posix()}": path
+        for index, source in enumerate(_own_sources(study))
+        for path in files_of_code(root / source)
+    }
+
+
+def _own_sources(study: Study) -> list[str]:
+    """List the files and folders of the user's code that the study names: of models, and of builders of data sets."""
+    models = [benchmark.model.source for benchmark in study.benchmarks.values()]
+    builders = [dataset.source for dataset in study.datasets.values() if dataset.source]
+    return [source for source in dict.fromkeys((*models, *builders)) if not source.startswith("pipeline/")]
+
+
+def manifest(contents: Mapping[str, bytes]) -> str:
+    """Write the manifest of files by name.
+
+    Its first line has their number and size; `sha256sum --check` reads the rest and skips that line.
+    """
+    lines = [f"{hashlib.sha256(content).hexdigest()}  {name}" for name, content in contents.items()]
+    return "\n".join([f"# {len(lines)} files, {sum(map(len, contents.values()))} bytes", *lines]) + "\n"
+
+
+def unpack(archive: Path, folder: Path) -> dict[str, bytes]:
+    """Unpack the study in an archive into the empty `folder`, and return its files by name.
+
+    Nothing but `params.yaml` is written before every file is the published one, and one that such a study may have.
+
+    Raises:
+        InputError: the archive is missing, damaged, too large, holds what no archive of its study has, or a file in
+            it is not the one that was published.
+    """
+    contents = read_archive(archive)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "params.yaml").write_bytes(contents["params.yaml"])
+    study = load_study(folder / "params.yaml")
+    known = {METADATA, *OF_THE_PROJECT, *names_of_study(study)}
+    code = tuple(f"code/{index}/" for index, _ in enumerate(_own_sources(study)))
+    for name in contents:
+        is_code = name.startswith(code) and name == os.path.normpath(name)
+        if not (name in known or is_code or _LOCK.fullmatch(name)):
+            raise damaged(archive, f"it holds {excerpt(name, 80)}, which no archive of this study has", GET_IT_AGAIN)
+    try:
+        for name, content in contents.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(content)
+    except OSError as error:  # a file of the user's code has the name of a folder, or one too long
+        raise damaged(archive, error, GET_IT_AGAIN) from None
+    return contents
+
+
+def read_archive(archive: Path) -> dict[str, bytes]:
+    """Return the files of an archive by name. Their names, number, sizes and digests must be those of the manifest."""
+    contents = read_zip(archive, GET_IT_AGAIN)
+    for name in (MANIFEST, "params.yaml", "claims.yaml"):
+        if name not in contents:
+            raise damaged(archive, f"it has no {name}", GET_IT_AGAIN)
+    theirs = contents.pop(MANIFEST).decode(errors="replace").split("\n")
+    ours = manifest(contents).split("\n")
+    if sorted(theirs) != sorted(ours):
+        odd = {line.partition("  ")[2] or line for line in set(theirs) ^ set(ours)}
+        words = ", ".join(excerpt(name, 80) for name in sorted(odd)[:5])
+        raise damaged(archive, f"not as published: {words or MANIFEST}", GET_IT_AGAIN)
+    return contents
 
 
 def _past(text: str) -> str:
@@ -68,7 +174,10 @@ def read_published(folder: Path) -> Published:
     remedy = Remedy(*[f"Publish the study again: make publish TO={folder}"] * 2)
     if missing:
         raise InputError(f"{folder}: {', '.join(missing)} missing, or no plain file. {remedy.missing}")
-    check_beside(folder / "crate.zip", {in_archive(name): folder / name for name in FILES if name != "crate.zip"})
+    contents = read_archive(folder / "crate.zip")
+    for name, path in FILES.items():
+        if name != "crate.zip" and read_bytes(folder / name, GET_IT_AGAIN) != contents.get(path):
+            raise damaged(folder / name, "it is not the one in crate.zip", GET_IT_AGAIN)
     return Published(
         folder=folder,
         study=load_study(folder / "params.yaml"),
@@ -96,8 +205,3 @@ def check_size(report: Path) -> None:
             f"{report} has {num_bytes / 1e6:.1f} MB, and opens slowly above {MAX_REPORT_BYTES / 1e6:g} MB. Publish a "
             "study of fewer variants"
         )
-
-
-def in_archive(name: str) -> str:
-    """Return the name in its archive of a file that lies beside it."""
-    return name if name == "params.yaml" else f"results/{name}"

@@ -1,4 +1,4 @@
-"""Recompute a published study from its records, with this project's code, and compare it with the published one."""
+"""Recompute a published study from its records, with this project's code; verify one that a stranger may have sent."""
 
 import filecmp
 import math
@@ -6,22 +6,33 @@ import re
 import shutil
 import tempfile
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from papermill import PapermillExecutionError
 
-from pipeline.claims.schema import CLAIMS
+from pipeline.claims.schema import CLAIMS, Claims, load_claims
 from pipeline.claims.verdicts import judge_results, verdicts_text
 from pipeline.comparison.comparing import compare_runs
 from pipeline.comparison.sittings import SITTINGS
 from pipeline.errors import InputError
 from pipeline.files.untrusted import excerpt
-from pipeline.publication.archive import COMPILED_FOR, MEASURED, METADATA, RECOMPUTED, names_of_project, unpack
+from pipeline.publication.published import (
+    COMPILED_FOR,
+    FILES,
+    MEASURED,
+    METADATA,
+    RECOMPUTED,
+    check_size,
+    names_of_project,
+    read_published,
+    unpack,
+)
 from pipeline.publication.publishing import describe
 from pipeline.report.rendering import PROJECT, execute, render
 from pipeline.report.results import load_results
 from pipeline.report.status import status, status_text
 
+OTHER_RESULTS = "{}: its records give other results than were published."
 # Every run of digits is tried once: a line of a million of them must not take a million squared steps.
 _NUMBER = re.compile(r"-?(?<!\d)\d++(?:\.\d++)?(?:e[-+]?\d++)?", re.ASCII)
 # What a stranger's values of the right type and the wrong meaning end in.
@@ -29,12 +40,16 @@ _SURPRISES = (ArithmeticError, AttributeError, LookupError, RecursionError, Stop
 
 
 class Recomputation(NamedTuple):
-    """Hold the recomputed report, and list what agrees, what was taken as published, and what differs and how."""
+    """Hold the recomputed report, and list what agrees, what was taken as published, and what differs and how.
+
+    `not_ours` are files of this project that the archive lacks or has otherwise.
+    """
 
     html: str
     num_runs: int
     same: list[str]
     taken: list[str]
+    not_ours: list[str]
     differing: dict[str, str]
 
     def check(self, refusal: str) -> None:
@@ -71,6 +86,7 @@ def recompute(archive: Path) -> Recomputation:
             num_runs=len(results.study.runs()),
             same=[file for file, what in found.items() if what is None],
             taken=_taken(root),
+            not_ours=not_of_project(root),
             differing={file: what for file, what in found.items() if what is not None},
         )
 
@@ -152,7 +168,6 @@ def _taken(root: Path) -> list[str]:
         "what the records, epochs and predictions under runs/ say was measured, and the environments they name",
         "what the blocks under results/speed/ say was measured",
         *(name for name in names if (root / name).is_file()),
-        *(f"{name} (NOT as this project has it)" for name in not_of_project(root)),
     ]
 
 
@@ -160,3 +175,64 @@ def not_of_project(root: Path) -> list[str]:
     """List what every archive takes from this project, and the one unpacked in `root` lacks or has otherwise."""
     names = {str(CLAIMS), *names_of_project(PROJECT), *names_of_project(root)}
     return sorted(names - set(filecmp.cmpfiles(PROJECT, root, names, shallow=False)[0]))
+
+
+def check_report(folder: Path) -> tuple[Recomputation, list[str]]:
+    """Verify the published study in `folder`. Nothing of it is run.
+
+    Returns:
+        What its records give, and the claims that the sender added.
+
+    Raises:
+        InputError: a file is missing, too many, damaged or another than its archive's; or the study and
+            its description do not follow from its records and this project's claims.
+    """
+    read_published(folder)
+    if odd := sorted(path.name for path in folder.iterdir() if path.name not in FILES):
+        raise InputError(f"{folder}: {excerpt(', '.join(odd))} is no part of a published study. Remove it")
+    check_size(folder / "report.html")
+    archive = folder / "crate.zip"
+    with tempfile.TemporaryDirectory() as name:
+        root = Path(name, "study")
+        unpack(archive, root)
+        own_claims = check_project_files(root)
+    found = recompute(archive)
+    found.check(OTHER_RESULTS.format(archive))
+    return found, own_claims
+
+
+def check_project_files(root: Path) -> list[str]:
+    """Check the files that claims are judged by in the archive unpacked in `root`; return the sender's own claims.
+
+    Raises:
+        InputError: names the files, or the entries of the claims, that are not as this project has them, or a claim of
+            the sender's that has a source of the project's say what the project does not know of it.
+    """
+    odd = [name for name in COMPILED_FOR if _content(root / name) != _content(PROJECT / name)]
+    claims, ours = load_claims(root / CLAIMS), _entries(load_claims(PROJECT / CLAIMS))
+    odd += [f"{CLAIMS}: {name}" for name, value in _entries(claims).items() if ours.get(name, value) != value]
+    if odd:
+        raise InputError(
+            f"{', '.join(odd)}: not as this project has it. Take compiled/, conf/base.yaml and {CLAIMS} from it, judge "
+            "and report again with dvc repro, and publish again. A claim of your own has a name of its own"
+        )
+    for claim in claims.claims:
+        if f"claims.{claim.id}" not in ours and f"sources.{claim.source}" in ours:
+            raise InputError(
+                f"{CLAIMS}: {claim.id} has {claim.source} say what this project does not know of it. Put it under "
+                "findings, or name a source of your own"
+            )
+    return [claim.id for claim in claims.all if f"claims.{claim.id}" not in ours]
+
+
+def _entries(claims: Claims) -> dict[str, Any]:
+    """Return what claims define by section and name; figures by their source."""
+    found: dict[str, Any] = {f"sources.{name}": source for name, source in claims.sources.items()}
+    found |= {f"variants.{name}": variant for name, variant in claims.variants.items()}
+    for name in claims.sources:
+        found[f"figures.{name}"] = [figure for figure in claims.figures if figure.source == name]
+    return found | {f"claims.{claim.id}": (claim in claims.findings, claim) for claim in claims.all}
+
+
+def _content(path: Path) -> bytes | None:
+    return path.read_bytes() if path.is_file() else None

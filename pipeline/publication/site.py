@@ -1,21 +1,202 @@
-"""Turn published studies into a static site: the matrix of claims, a page for each, a feed and a badge."""
+"""Turn published studies into a static site: the matrix of claims, a page for each, a feed and a badge.
 
+The matrix has claims as rows, one verdict of each, and a column for each published study.
+"""
+
+import contextlib
+import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
+from pipeline.claims.claim import ANSWERS, NotTestableError
 from pipeline.claims.schema import Claims
+from pipeline.claims.verdicts import recipe_differences
 from pipeline.compiled.answers import PRECISION_WORDS
+from pipeline.compiled.schema import CompiledTarget
 from pipeline.errors import InputError
+from pipeline.files.untrusted import excerpt
 from pipeline.files.writing import partial_of, whole
-from pipeline.publication.matrix import Column, by_source, column_of, rows_of
+from pipeline.numbers import listed
 from pipeline.publication.published import CLAIM_PAGES, COMPILED_PAGES, FILES, PAGES, Published
 from pipeline.report.answers import answers
-from pipeline.report.claim_rows import FOUND, VERDICTS, in_order
+from pipeline.report.status import FOUND, VERDICTS, in_order
 from pipeline.report.templates import TEMPLATES, template_environment
 
 FOLDERS = (TEMPLATES / "site", TEMPLATES / "template", TEMPLATES)
+_CLAIM = re.compile("[a-z0-9-]{1,100}")
+NO_EVIDENCE, COMPILED = "none", "compiled"
+STRONGEST_FIRST = ("measured", COMPILED, "counted", NO_EVIDENCE)
+OPEN = ("inconclusive", "open", "not this recipe", "not testable here")
+
+
+class Cell(NamedTuple):
+    """Hold one verdict, on what evidence and why, and where its report shows it."""
+
+    verdict: str
+    evidence: str
+    found: str
+    reason: str
+    href: str
+
+
+class Column(NamedTuple):
+    """Hold what one study, or one compiler, found; `cells` by claim. `href` leads to all of it.
+
+    `made` is what a compiler answered for hardware that nothing ran on; it has no date.
+    """
+
+    name: str
+    device: str
+    date: str
+    about: str
+    href: str
+    cells: Mapping[str, Cell]
+    made: CompiledTarget | None = None
+
+
+class ClaimRow(NamedTuple):
+    """Hold a source's claim, or a finding of ours beside it: its words, what is asked for it, and its one verdict.
+
+    `asked` is what is measured or counted, `threshold` the result by which it holds. `because` says whose verdict it
+    is. `studies` and `compilers` are those that say something, the latest first.
+    """
+
+    claim: str
+    source: str
+    statement: str
+    asked: str
+    threshold: str
+    is_finding: bool
+    studies: list[tuple[Column, Cell]]
+    compilers: list[tuple[Column, Cell]]
+    verdict: str
+    because: str
+
+    @property
+    def evidence(self) -> list[str]:
+        return sorted({cell.evidence for _, cell in (*self.studies, *self.compilers)})
+
+    @property
+    def compiled(self) -> str:
+        """Count the devices for which the claim holds, of those whose compiler decides it."""
+        settled = [cell.verdict for _, cell in self.compilers if cell.verdict not in OPEN]
+        if not settled:
+            return "open" if self.compilers else ""
+        return f"{sum(each in ('reproduced', 'found') for each in settled)} of {len(settled)}"
+
+
+def one_verdict(found: Sequence[tuple[Column, Cell]]) -> tuple[str, str]:
+    """Return one verdict over all studies that found something, latest first, and say whose it is.
+
+    It is that of the strongest evidence; a study that has another recipe has no evidence. Where two such studies
+    disagree it is inconclusive, and a finding open; one that leaves it open disagrees with none. Of a profile's
+    campaigns on a device the latest counts.
+    """
+    latest: dict[tuple[str, str], tuple[str, Cell]] = {}
+    for column, cell in found:
+        latest.setdefault((column.device, column.about), (column.name, cell))
+    strongest, is_open = min(_weakness(cell) for _, cell in latest.values())
+    by_verdict: dict[str, list[str]] = {}
+    for name, cell in latest.values():
+        if _weakness(cell)[0] == strongest:
+            by_verdict.setdefault(cell.verdict, []).append(name)
+    undecided = [] if is_open else [name for each in OPEN for name in by_verdict.pop(each, [])]
+    verdict, names = next(iter(by_verdict.items()))
+    if STRONGEST_FIRST[strongest] == NO_EVIDENCE:
+        return verdict, next(cell.reason for _, cell in latest.values() if cell.verdict == verdict)
+    if len(by_verdict) > 1:
+        told = listed(f"{each} by {listed(names)}" for each, names in by_verdict.items())
+        return "open" if "found" in by_verdict else "inconclusive", f"studies disagree: {told}"
+    others = f"; left open by {listed(undecided)}, which is no contradiction" if undecided else ""
+    return verdict, f"by {listed(names)}{others}"
+
+
+def _weakness(cell: Cell) -> tuple[int, bool]:
+    return STRONGEST_FIRST.index(cell.evidence), cell.verdict in OPEN
+
+
+def column_of(published: Published) -> Column:
+    """Return the column of a study.
+
+    Raises:
+        InputError: a claim has a name that no address can have.
+    """
+    page, status = f"{published.name}/report.html", published.status
+    cells = {}
+    for found in published.verdicts:
+        if not _CLAIM.fullmatch(found.id):
+            raise InputError(f"{page}: a claim is named {excerpt(found.id)!a}. Names have small letters, digits and -")
+        text = (found.evidence and found.measured) or found.reason
+        evidence = found.evidence or NO_EVIDENCE
+        cells[found.id] = Cell(found.verdict, evidence, text, found.reason, f"{page}#claim-{found.id}")
+    about = f"profile {published.study.profile}"
+    return Column(published.name, status.device, status.finished_at[:10], about, page, cells)
+
+
+def compiled_columns(
+    compiled: Sequence[CompiledTarget], recipes: Mapping[str, Mapping[str, Any]], claims: Claims
+) -> list[Column]:
+    """Return a column for each target whose compiler, asked alone, decides at least one of the claims.
+
+    Args:
+        recipes: those that were compiled, by benchmark.
+    """
+    asked = [
+        (claim, claim.judges["compiled"])
+        for claim in claims.all
+        if "compiled" in claim.judges
+        and not recipe_differences(claim, recipes.get(getattr(claim, "benchmark", ""), {}), "")
+    ]
+    columns = []
+    for made in compiled:
+        page = f"{COMPILED_PAGES}/{made.target}.html"
+        evidence = SimpleNamespace(compiled=[made], recipes=recipes, variants=claims.variants)
+        cells = {}
+        for claim, judge in asked:
+            with contextlib.suppress(NotTestableError):
+                found = judge(evidence)
+                text = (found.measured or found.reason).removeprefix(f"{made.title}: ")  # which stands above it
+                verdict = ANSWERS[found.verdict] if claim in claims.findings else found.verdict
+                cells[claim.id] = Cell(verdict, COMPILED, text, found.reason, f"{page}#claim-{claim.id}")
+        about = f"compiled by JAX {made.versions['jax']}" if "jax" in made.versions else "compiled"
+        if cells:
+            columns.append(Column(made.target, made.title, "", about, page, cells, made))
+    return columns
+
+
+def rows_of(
+    studies: Sequence[Published], columns: Sequence[Column], compiled: Sequence[Column], claims: Claims
+) -> list[ClaimRow]:
+    """Return a row for each claim that somebody judges: this project's in their order, then those of others.
+
+    `studies` and their `columns` stand latest first.
+    """
+    told = {
+        each.id: (each.source, each.id, each.asked, each.threshold, each.is_finding)
+        for study in studies
+        for each in study.verdicts
+    }
+    ours = {each.id: (each.source, each.statement, *each.asked, each in claims.findings) for each in claims.all}
+    rows = []
+    for name in [*ours, *(name for name in told if name not in ours)]:
+        found, compilers = ([(of, of.cells[name]) for of in some if name in of.cells] for some in (columns, compiled))
+        if found or compilers:
+            rows.append(
+                ClaimRow(name, *(ours.get(name) or told[name]), found, compilers, *one_verdict(found or compilers))
+            )
+    return rows
+
+
+def by_source(rows: Sequence[ClaimRow], claims: Claims) -> dict[str, list[ClaimRow]]:
+    """Return the rows by the title of their source, in the order of the project's sources."""
+    found: dict[str, list[ClaimRow]] = {source.title: [] for source in claims.sources.values()}
+    for row in rows:
+        title = claims.sources[row.source].title if row.source in claims.sources else row.source
+        found.setdefault(title, []).append(row)
+    return {title: of_source for title, of_source in found.items() if of_source}
 
 
 def build_site(
@@ -37,12 +218,13 @@ def build_site(
             if path.is_relative_to(folder) or folder.is_relative_to(path):
                 raise InputError(f"{site} would take the place of the published study {folder}. Name another folder")
     studies = sorted(published, key=lambda study: (study.status.finished_at, study.name), reverse=True)
-    rows = rows_of(studies, compiled, claims)
+    columns = [column_of(study) for study in studies]
+    rows = rows_of(studies, columns, compiled, claims)
     longest = max(studies, key=lambda study: sum(each.completed.count for each in study.comparison.variants))
     environment = template_environment(FOLDERS, longest.study, claims)
     environment.globals |= {
         "studies": studies,
-        "columns": [column_of(study) for study in studies],
+        "columns": columns,
         "compiled": compiled,
         "address": address.rstrip("/"),
         "rows": rows,

@@ -10,10 +10,9 @@ from conftest import REPOSITORY
 
 from pipeline.claims.evidence import read_compiled_evidence
 from pipeline.claims.schema import load_claims
-from pipeline.publication.matrix import compiled_columns
-from pipeline.publication.published import FILES, in_archive, read_published
+from pipeline.publication.published import FILES, read_published
 from pipeline.publication.publishing import publish
-from pipeline.publication.site import build_site
+from pipeline.publication.site import build_site, compiled_columns
 from pipeline.report.rendering import execute, render
 from pipeline.report.results import load_results
 from pipeline.report.status import status, write_status
@@ -31,8 +30,8 @@ def site(written_out, tmp_path_factory) -> Path:
     folders = [root / "reports" / name for name in ("a-machine", "b-machine")]
     for folder in folders:
         folder.mkdir(parents=True)
-        for name in FILES:
-            shutil.copyfile(root / in_archive(name), folder / name)
+        for name, path in FILES.items():
+            shutil.copyfile(root / path, folder / name)
     claims = load_claims(root / "claims.yaml")
     compiled = compiled_columns(*read_compiled_evidence(REPOSITORY), claims)
     published = [read_published(folder) for folder in folders]

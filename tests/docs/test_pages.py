@@ -11,7 +11,7 @@ from pipeline import engine  # noqa: F401  loads the engine quietly
 # isort: split
 import pytest
 
-from pipeline.campaign.cluster import Cluster
+from pipeline.campaign.fan_out import Cluster
 from pipeline.claims.schema import Claims
 from pipeline.files import yaml_files
 from pipeline.study.configuration import validate

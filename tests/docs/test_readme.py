@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from conftest import REPOSITORY
 
-from pipeline.publication.archive import unpack
+from pipeline.publication.published import unpack
 from pipeline.publication.recomputing import remake
 from pipeline.report.answers import AnswerRow, answers
 from pipeline.report.figures import answer_charts

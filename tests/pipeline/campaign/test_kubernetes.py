@@ -10,7 +10,7 @@ import pytest
 from manifests import MANIFESTS, OLDEST, cron_jobs, pod, rendered
 from studies import composed
 
-from pipeline.campaign.cluster import shared_stages
+from pipeline.campaign.fan_out import shared_stages
 from pipeline.study.configuration import validate
 from pipeline.study.schema import Study
 
@@ -98,14 +98,6 @@ def test_an_overlay_asks_for_its_accelerator_for_the_runs_alone():
         "cloud.google.com/gke-tpu-accelerator",
         "cloud.google.com/gke-tpu-topology",
     }
-
-
-def test_the_meeting_place_is_a_volume_or_a_remote_with_credentials():
-    for place, kind, optional in (("shared", "persistentVolumeClaim", True), ("remote", "emptyDir", False)):
-        for cron_job in cron_jobs("cpu", place).values():
-            volumes = {volume["name"]: volume for volume in pod(cron_job)["volumes"]}
-            assert kind in volumes["workspace"]
-            assert volumes["credentials"]["secret"]["optional"] is optional
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Jobs that a campaign submits to Slurm, and what an element starts. Small programs stand for those of Slurm."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -8,9 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 from conftest import REPOSITORY, small_study
-from projects import IDENTITY, git, make_checkout
+from projects import git, make_checkout, with_programs
 
-from pipeline.campaign.cluster import Cluster, shared_stages
+from pipeline.campaign.fan_out import Cluster, shared_stages
 from pipeline.study.configuration import read
 
 CLUSTER = REPOSITORY / "cluster" / "slurm" / "cluster.yaml"
@@ -35,13 +34,7 @@ PROGRAMS = {
 @pytest.fixture
 def environment(tmp_path) -> dict[str, str]:
     """One in which Slurm takes every job, numbers it, and CALLED names what was called."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    for name, text in PROGRAMS.items():
-        (folder / name).write_text(f"#!/usr/bin/env bash\n{text}")
-        (folder / name).chmod(0o755)
-    search = f"{folder}{os.pathsep}{os.environ['PATH']}"
-    return os.environ | IDENTITY | {"PATH": search, "PYTHONPATH": str(REPOSITORY), "CALLED": str(tmp_path / "called")}
+    return with_programs(tmp_path / "bin", PROGRAMS) | {"CALLED": str(tmp_path / "called")}
 
 
 @pytest.fixture
@@ -68,19 +61,20 @@ def test_speeds_are_measured_after_the_runs_and_on_nodes_of_their_own(checkout, 
     assert set(listed[21:]) == {"speed@wide", "speed@narrow"}
 
 
-def test_without_a_node_to_itself_one_measurement_of_speed_follows_the_other():
-    cluster = read(Cluster, CLUSTER).model_copy(update={"exclusive_speed": False})
-    runs, speeds = cluster.arrays(shared_stages(small_study()))
-    assert (runs[0], speeds[0]) == ("--array=0-20%8", "--array=21-22%1")
-    assert runs[1:] == speeds[1:]
-
-
 @pytest.mark.parametrize(
-    ("stages", "arrays"),
-    [([], []), (["numerics"], ["--array=0-0%8"]), (["speed@wide", "speed@narrow"], ["--array=0-1%8"])],
+    ("stages", "alone", "arrays"),
+    [
+        (shared_stages(small_study()), False, ["--array=0-20%8", "--array=21-22%1"]),  # one speed follows the other
+        ([], True, []),
+        (["numerics"], True, ["--array=0-0%8"]),
+        (["speed@wide", "speed@narrow"], True, ["--array=0-1%8"]),
+    ],
 )
-def test_there_is_a_job_for_what_is_missing_alone(stages, arrays):
-    assert [options[0] for options in read(Cluster, CLUSTER).arrays(stages)] == arrays
+def test_there_is_a_job_for_what_is_missing_alone(stages, alone, arrays):
+    cluster = read(Cluster, CLUSTER).model_copy(update={"exclusive_speed": alone})
+    found = cluster.arrays(stages)
+    assert [options[0] for options in found] == arrays
+    assert alone or all("--exclusive" not in options for options in found)
 
 
 @pytest.mark.parametrize("stage", ["speed@wide", "numerics"])

@@ -186,7 +186,9 @@ def test_a_single_published_value_is_set_beside_one_more_run(claimed, verdict):
 def test_one_more_run_falls_within_what_can_be(quantity, interval):
     low, high = (0.3, 1.4) if quantity == "test_accuracy" else (-1.3, 2.2)
     found = altered(comparison(), variants={quantity: Mean(mean=0.8, low=0.7, high=0.9, new_low=low, new_high=high)})
-    assert judged(VALUE | {"quantity": quantity}, found).measured.endswith(f"one more run would fall in {interval} (95 %)")
+    assert judged(VALUE | {"quantity": quantity}, found).measured.endswith(
+        f"one more run would fall in {interval} (95 %)"
+    )
 
 
 @pytest.mark.parametrize(("at_most", "verdict"), [(0.6, "reproduced"), (0.4, "in direction only")])

@@ -8,7 +8,7 @@ import yaml
 from conftest import REPOSITORY
 
 from pipeline.errors import InputError
-from pipeline.publication.checking import check_project_files
+from pipeline.publication.recomputing import check_project_files
 
 
 @pytest.fixture

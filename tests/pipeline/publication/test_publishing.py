@@ -17,72 +17,44 @@ from pipeline.claims.schema import load_claims
 from pipeline.compiled.programs import RECIPES
 from pipeline.compiled.schema import COMPILED_FILES
 from pipeline.errors import InputError
-from pipeline.publication.archive import MANIFEST, unpack
-from pipeline.publication.published import MAX_REPORT_BYTES
+from pipeline.publication.published import MANIFEST, MAX_REPORT_BYTES, METADATA, RECOMPUTED, unpack
 from pipeline.publication.publishing import PROFILE, publish
 from pipeline.publication.recomputing import remake
 from pipeline.report.results import load_results
 from stages import publish as stage
 
 
-@pytest.fixture(scope="module")
-def study(rendered, tmp_path_factory) -> Path:
-    return Path(shutil.copytree(rendered, tmp_path_factory.mktemp("published") / "study", symlinks=True))
-
-
 def test_the_library_reads_it_back(crate, tmp_path):
     with zipfile.ZipFile(crate) as file:
         file.extractall(tmp_path)
-    crate = ROCrate(tmp_path)
-    assert PROFILE in str(crate.root_dataset["conformsTo"].id)
-    names = {entity.id for entity in crate.get_entities() if entity.type == "File"}
-    for name in (
-        "params.yaml",
-        "claims.yaml",
-        "dvc.yaml",
-        "CITATION.cff",
-        "codemeta.json",
-        "requirements/cpu.txt",
-        "results/report.html",
-        "results/epochs.csv",
-        "runs/wide/mixed/seed-1/record.json",
-        "runs/wide/mixed/seed-1/epochs.csv",
-        "runs/wide/mixed/seed-1/predictions.npz",
-    ):
-        assert name in names
-        assert (tmp_path / name).is_file()
-    action = crate.get("#study")
+        names = set(file.namelist())
+    read = ROCrate(tmp_path)
+    assert PROFILE in str(read.root_dataset["conformsTo"].id)
+    assert {entity.id for entity in read.get_entities() if entity.type == "File"} == names - {MANIFEST, METADATA}
+    assert {"claims.yaml", "CITATION.cff", "requirements/cpu.txt", "runs/wide/mixed/seed-1/predictions.npz"} < names
+    action = read.get("#study")
     assert action.type == "CreateAction"
     assert action["description"].endswith(
         "The images of narrow came from this repository. The images of wide came from this repository."
     )
-    assert {entity.id for entity in action["result"]} >= {"results/report.html", "results/verdicts.json"}
+    assert {entity.id for entity in action["result"]} == set(RECOMPUTED)
     assert action["instrument"].id.startswith("https://archive.softwareheritage.org/swh:1:")
 
 
 def test_the_manifest_names_every_file(crate):
-    with zipfile.ZipFile(crate) as file:
-        first, *others = file.read(MANIFEST).decode().splitlines()
-        lines = dict(reversed(line.split("  ")) for line in others)
-        num_bytes = sum(info.file_size for info in file.infolist() if info.filename != MANIFEST)
-        assert first == f"# {len(lines)} files, {num_bytes} bytes"
-        assert set(lines) == set(file.namelist()) - {MANIFEST}
-        for name, digest in lines.items():
-            assert hashlib.sha256(file.read(name)).hexdigest() == digest
+    contents = contents_of(crate)
+    first, *lines = contents.pop(MANIFEST).decode().splitlines()
+    assert first == f"# {len(contents)} files, {sum(map(len, contents.values()))} bytes"
+    assert lines == [f"{hashlib.sha256(content).hexdigest()}  {name}" for name, content in contents.items()]
 
 
-def test_the_same_study_gives_the_same_bytes(study, crate, tmp_path):
-    again = publish(load_results(study), study, tmp_path / "again.zip")
-    names = [zipfile.ZipFile(path).namelist() for path in (crate, again)]
-    assert names[0] == names[1]
-    with zipfile.ZipFile(crate) as one, zipfile.ZipFile(again) as other:
-        differing = [name for name in one.namelist() if one.read(name) != other.read(name)]
-    assert differing == []
+def test_the_same_study_gives_the_same_bytes(rendered, crate, tmp_path):
+    assert publish(load_results(rendered), rendered, tmp_path / "again.zip").read_bytes() == crate.read_bytes()
 
 
-def test_verdicts_by_compiled_programs_recompute_from_the_archive_alone(study, tmp_path):
+def test_verdicts_by_compiled_programs_recompute_from_the_archive_alone(copied, tmp_path):
     """It holds what was compiled, and the recipes that it was compiled by: without them there is no such verdict."""
-    root = Path(shutil.copytree(study, tmp_path / "study", symlinks=True))
+    root = copied
     shutil.copytree(REPOSITORY / COMPILED_FILES, root / COMPILED_FILES)
     (root / RECIPES).parent.mkdir()
     shutil.copy(REPOSITORY / RECIPES, root / RECIPES)
@@ -97,19 +69,10 @@ def test_verdicts_by_compiled_programs_recompute_from_the_archive_alone(study, t
     assert [(each["verdict"], each["evidence"]) for each in json.loads(verdicts)["judgements"]][1:] == [
         ("in direction only", "compiled")
     ]
-    shutil.copy(study / "results" / "report.html", root / "results" / "report.html")
     unpack(publish(load_results(root), root, tmp_path / "crate.zip"), tmp_path / "opened")
     assert remake(tmp_path / "opened")["results/verdicts.json"] == verdicts
     (tmp_path / "opened" / RECIPES).unlink()
     assert json.loads(remake(tmp_path / "opened")["results/verdicts.json"])["judgements"][1]["evidence"] is None
-
-
-def test_nothing_to_publish_says_what_to_do(tmp_path, monkeypatch):
-    (tmp_path / "params.yaml").write_text((REPOSITORY / "params.yaml").read_text())
-    (tmp_path / "claims.yaml").write_text((REPOSITORY / "claims.yaml").read_text())
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match="Make it with: dvc repro"):
-        stage.main(Namespace(to=None, again=None))
 
 
 def test_a_study_that_older_code_published_is_published_again(crate, tmp_path):
@@ -137,20 +100,19 @@ def test_citation_and_codemeta_agree():
     assert codemeta["keywords"] == citation["keywords"]
 
 
-def with_own_model(root: Path, folder: Path, source: str = "mine") -> Path:
-    """The finished study, which names a model of the user's, judged again: a study has another digest with it."""
-    copy = Path(shutil.copytree(root, folder / "own", symlinks=True))
-    params = yaml.safe_load((copy / "params.yaml").read_text())
+def name_own_code(root: Path, source: str = "mine") -> Path:
+    """The study, which names a builder of the user's, judged again: it has another digest with it."""
+    params = yaml.safe_load((root / "params.yaml").read_text())
     params["datasets"]["mnist"] = {"tfds": "mine", "module": "mine.builder", "source": source}
-    (copy / "params.yaml").write_text(yaml.safe_dump(params))
-    (copy / source).mkdir()
-    (copy / source / "builder.py").write_text("ANSWER = 42\n")
-    remake(copy)
-    return copy
+    (root / "params.yaml").write_text(yaml.safe_dump(params))
+    (root / source).mkdir()
+    (root / source / "builder.py").write_text("ANSWER = 42\n")
+    remake(root)
+    return root
 
 
-def test_the_users_own_code_is_in_the_archive(study, tmp_path):
-    root = with_own_model(study, tmp_path, "../mine")
+def test_the_users_own_code_is_in_the_archive(copied, tmp_path):
+    root = name_own_code(copied, "../mine")
     unpack(publish(load_results(root), root, tmp_path / "crate.zip"), tmp_path / "unpacked")
     assert (tmp_path / "unpacked/code/0/mine/builder.py").read_text() == "ANSWER = 42\n"
     (tmp_path / "mine").rename(tmp_path / "elsewhere")  # as for whoever publishes somebody's archive again
@@ -158,11 +120,10 @@ def test_the_users_own_code_is_in_the_archive(study, tmp_path):
     assert contents_of(again)["code/0/mine/builder.py"] == b"ANSWER = 42\n"
 
 
-def test_the_users_own_code_stays_in_its_folder(study, tmp_path):
+def test_the_users_own_code_stays_in_its_folder(copied, tmp_path):
     """Under the folder of the user's code any name is taken, but for those that lead out of it or can't be there."""
-    root = with_own_model(study, tmp_path)
+    root = name_own_code(copied)
     contents = contents_of(publish(load_results(root), root, tmp_path / "crate.zip"))
-    assert contents["code/0/mine/builder.py"] == b"ANSWER = 42\n"
     leading_out = ("code/0/../../escaped.py", "code/0/./builder.py", "code/0//builder.py", "code/1/yours.py")
     for name in (*leading_out, "code/0/mine/builder.py/below_a_file.py", "code/0/" + 300 * "a"):
         (tmp_path / "crate.zip").write_bytes(pack(sign(contents | {name: b"ANSWER = 43\n"})))
@@ -179,12 +140,11 @@ def test_the_users_own_code_stays_in_its_folder(study, tmp_path):
         ("mine", "has 3.0 MB, and opens slowly above 3 MB"),
     ],
 )
-def test_what_the_site_would_refuse_is_not_published_for_it(study, tmp_path, monkeypatch, name, words):
-    root = Path(shutil.copytree(study, tmp_path / "study", symlinks=True))
+def test_what_the_site_would_refuse_is_not_published_for_it(copied, monkeypatch, name, words):
     if name == "mine":
-        report = root / "results/report.html"
+        report = copied / "results/report.html"
         report.write_bytes(report.read_bytes().ljust(MAX_REPORT_BYTES + 1))
-    monkeypatch.chdir(root)
+    monkeypatch.chdir(copied)
     with pytest.raises(InputError, match=words):
         stage.main(Namespace(to=Path(name), again=None))
-    assert not (root / name).exists()
+    assert not (copied / name).exists()

@@ -11,58 +11,53 @@ from pipeline.report.answers import advice, answers, describe_controls, describe
 from pipeline.report.words import benchmark_name, describe_faults, short_names
 from pipeline.statistics.sittings import OF_ITSELF
 
+SAME, WORSE, APART = (0.9, 0.9, 0.9), (0.7, 0.71, 0.72), (0.9, 0.8, 0.99)
+NOT_ANSWERED = ". Whether it is as accurate, within ±1 pp, is not answered by this study (3 seeds)."
 
-def results(mixed_seconds=1.0, accuracies=(0.9, 0.9, 0.9), spread=0.01, **how) -> SimpleNamespace:
-    """The small study, whose mixed variant trains an epoch in so many seconds and float32 in 2."""
-    study = small_study()
+
+def results(study=None, spread=0.01, failed=None, **found) -> SimpleNamespace:
+    """The small study, by variant the seconds of an epoch and the accuracies by seed; all others take 2 and reach 0.9.
+
+    Without any, `mixed` takes one second.
+    """
+    study, found = study or small_study(), found or {"mixed": (1.0, SAME)}
     runs = {}
     for key in study.runs():
-        accuracy = accuracies[key.seed] if key.variant == "mixed" else 0.9
-        record = planned_record(key, study, final_test_accuracy=accuracy)
-        runs[key] = Run(record, epoch_records(9.0, 2.0))
-    seconds = {"float32": 2.0, "mixed": mixed_seconds}
-    comparison = compare(study, runs, timed(study, seconds, spread=spread, **how))
+        accuracy = found[key.variant][1][key.seed] if key.variant in found else 0.9
+        runs[key] = Run(planned_record(key, study, final_test_accuracy=accuracy), epoch_records(9.0, 2.0))
+    seconds = {"float32": 2.0} | {name: took for name, (took, _) in found.items()}
+    comparison = compare(study, runs, timed(study, seconds, spread=spread, failed=failed or {}))
     return SimpleNamespace(study=study, runs=[], comparison=comparison)
+
+
+def of_policies(**found) -> SimpleNamespace:
+    """The small study with a variant of each policy, beside float32."""
+    variants = {name: {"policy": name, "batch_multiplier": 1, "benchmarks": ["wide"]} for name in found}
+    return results(small_study(variants={"float32": {"policy": "float32", "batch_multiplier": 1}} | variants), **found)
+
+
+def with_settings(found, **settings):
+    """The same results, of a study that compares otherwise."""
+    comparison = found.study.comparison.model_copy(update=settings)
+    found.study = found.study.model_copy(update={"comparison": comparison})
+    return found
 
 
 @pytest.mark.parametrize(
     ("seconds", "spread", "accuracies", "start", "end"),
     [
-        (1.0, 0.01, (0.9, 0.9, 0.9), "Use mixed: it trains at 2.0", "same accuracy within ±1 pp."),
-        (4.0, 0.01, (0.9, 0.9, 0.9), "Stay with float32. mixed trains at 0.5", "within ±1 pp."),
-        (2.0, 0.5, (0.9, 0.9, 0.9), "Stay with float32 until more is known. mixed trains at", "pp."),
-        (1.0, 0.01, (0.7, 0.71, 0.72), "Weigh mixed: ", "[−21.48, −16.52])."),
-        (
-            1.0,
-            0.01,
-            (0.9, 0.8, 0.99),
-            "Try mixed: ",
-            ". Whether it is as accurate, within ±1 pp, is not answered by this study (3 seeds).",
-        ),
+        (1.0, 0.01, SAME, "Use mixed: it trains at 2.0", "same accuracy within ±1 pp."),
+        (4.0, 0.01, SAME, "Stay with float32. mixed trains at 0.5", "within ±1 pp."),
+        (2.0, 0.5, SAME, "Stay with float32 until more is known. mixed trains at", "pp."),
+        (1.0, 0.01, WORSE, "Weigh mixed: ", "at another accuracy (−19.00 pp [−21.48, −16.52])."),
+        (1.0, 0.01, (0.889, 0.890, 0.891), "Weigh mixed: ", "by more than ±1 pp or less."),  # from zero, not beyond it
+        (1.0, 0.01, APART, "Try mixed: ", NOT_ANSWERED),
     ],
 )
-def test_advice(seconds, spread, accuracies, start, end):
-    sentence = advice(results(seconds, accuracies, spread), "wide")
+def test_the_advice_says_how_fast_and_how_accurate(seconds, spread, accuracies, start, end):
+    sentence = advice(results(spread=spread, mixed=(seconds, accuracies)), "wide")
     assert sentence.startswith(start)
     assert sentence.endswith(end)
-
-
-def of_policies(**found: tuple[float, tuple[float, ...]]) -> SimpleNamespace:
-    """The small study with a variant of each policy, of so many seconds and of these accuracies; float32 takes 2."""
-    values = small_study().model_dump(mode="json")["variants"]
-    variants = {name: {"policy": name, "batch_multiplier": 1, "benchmarks": ["wide"]} for name in found}
-    study = small_study(variants={"float32": values["float32"]} | variants)
-    runs = {}
-    for key in study.runs():
-        accuracy = found[key.variant][1][key.seed] if key.variant in found else 0.9
-        record = planned_record(key, study, final_test_accuracy=accuracy)
-        runs[key] = Run(record, epoch_records(9.0, 2.0))
-    seconds = {"float32": 2.0} | {name: took for name, (took, _) in found.items()}
-    comparison = compare(study, runs, timed(study, seconds, spread=0.01))
-    return SimpleNamespace(study=study, runs=[], comparison=comparison)
-
-
-SAME, WORSE = (0.9, 0.9, 0.9), (0.7, 0.71, 0.72)
 
 
 @pytest.mark.parametrize(
@@ -80,42 +75,27 @@ def test_a_mixed_policy_is_advised_and_an_accurate_one_before_a_faster_one(found
     assert advice(of_policies(**found), "wide").startswith(start)
 
 
+def test_no_advice_without_times_or_a_candidate():
+    failed = results(failed={"mixed": "out_of_memory"})
+    nothing = "Nothing to advise: the speed of no mixed policy could be measured beside float32."
+    assert advice(failed, "wide") == nothing
+    assert advice(results(), "narrow") == nothing  # it runs float32 alone
+    mixed = next(row for row in answers(failed, "wide") if row.name == "mixed")
+    assert (mixed.speed, mixed.found.turn_epoch_seconds) == ("not known", None)
+
+
 def test_an_equivalence_near_chance_is_no_reason_to_use_a_policy():
-    found = results(1.0)
-    near = [
-        each.model_copy(update={"test_accuracy": each.test_accuracy.model_copy(update={"mean": 0.05})})
-        for each in found.comparison.variants
-    ]
-    found.comparison = found.comparison.model_copy(update={"variants": near})
-    sentence = advice(found, "wide")
+    low = (0.05, 0.05, 0.05)
+    sentence = advice(results(float32=(2.0, low), mixed=(1.0, low)), "wide")
     assert sentence.startswith("Try mixed: ")
     assert sentence.endswith(". Its accuracy is not answered by this study: float32 itself reaches only 5.0 %.")
 
 
 def test_the_advice_names_runs_that_diverged():
-    found = results(1.0)
-    pairs = [
-        each.model_copy(update={"failures": {"diverged": 2}}) if each.candidate == "mixed" else each
-        for each in found.comparison.pairs
-    ]
+    found = results()
+    pairs = [pair.model_copy(update={"failures": {"diverged": 2}}) for pair in found.comparison.pairs]
     found.comparison = found.comparison.model_copy(update={"pairs": pairs})
     assert advice(found, "wide").endswith("; mixed diverged at 2 seeds.")
-
-
-def test_rows_begin_with_the_baseline_and_go_from_policy_to_policy_by_batch():
-    rows = answers(results(), "wide")
-    assert [(row.words, row.is_first) for row in rows] == [
-        ("float32", True),
-        ("float32, batch doubled", True),
-        ("mixed_bfloat16", True),
-        ("mixed_bfloat16, batch doubled", True),
-    ]
-    assert (rows[0].difference, rows[0].speed, rows[0].pair) == ("baseline", "–", None)
-
-
-def test_variables_in_16_bits_stand_in_the_second_table():
-    found = of_policies(mixed_float16=(1.0, SAME), bfloat16=(1.0, SAME), mixed_bfloat16=(1.0, SAME))
-    assert [row.name for row in answers(found, "wide") if not row.is_first] == ["bfloat16"]
 
 
 @pytest.mark.parametrize(
@@ -123,10 +103,7 @@ def test_variables_in_16_bits_stand_in_the_second_table():
     [
         (SAME, " float8 trains at the same accuracy within ±1 pp."),
         (WORSE, " float8 trains at another accuracy (−19.00 pp [−21.48, −16.52])."),
-        (
-            (0.9, 0.8, 0.99),
-            " float8 trains. Whether it is as accurate, within ±1 pp, is not answered by this study (3 seeds).",
-        ),
+        (APART, f" float8 trains{NOT_ANSWERED}"),
     ],
 )
 def test_8_bits_have_an_accuracy_and_no_speed_where_they_are_emulated(accuracies, told):
@@ -142,51 +119,63 @@ def test_8_bits_have_an_accuracy_and_no_speed_where_they_are_emulated(accuracies
     ("accuracies", "start", "end"),
     [
         (WORSE, "These tests find the control: mixed_bfloat16, which must differ: −19.00 pp [", "]."),
-        (
-            SAME,
-            "These tests do not find the control: mixed_bfloat16, ",
-            "They could not find a loss of precision either.",
-        ),
+        (SAME, "These tests do not find the control: mixed_bfloat16, ", "not find a loss of precision either."),
     ],
 )
 def test_a_control_is_found_or_it_is_said_what_that_means(accuracies, start, end):
-    found = results(accuracies=accuracies)
-    settings = found.study.comparison.model_copy(update={"must_differ": ["mixed"]})
-    found.study = found.study.model_copy(update={"comparison": settings})
+    found = with_settings(results(mixed=(1.0, accuracies)), must_differ=["mixed"])
     (told,) = describe_controls(found, "wide")
     assert told.startswith(start)
     assert told.endswith(end)
     assert describe_controls(found, "narrow") == []
 
 
-def test_a_mixed_baseline_stands_first():
-    found = of_policies(mixed_float16=(1.0, SAME), mixed_bfloat16=(1.0, SAME))
-    settings = found.study.comparison.model_copy(update={"baseline": "mixed_float16"})
-    found.study = found.study.model_copy(update={"comparison": settings})
-    assert [row.name for row in answers(found, "wide")] == ["mixed_float16", "float32", "mixed_bfloat16"]
+def test_rows_begin_with_the_baseline_and_go_from_policy_to_policy_by_batch():
+    rows = answers(results(), "wide")
+    names = ["float32", "float32, batch doubled", "mixed_bfloat16", "mixed_bfloat16, batch doubled"]
+    assert [(row.words, row.is_first) for row in rows] == [(name, True) for name in names]
+    assert (rows[0].difference, rows[0].speed, rows[0].pair) == ("baseline", "–", None)
+    further = of_policies(mixed_float16=(1.0, SAME), bfloat16=(1.0, SAME), mixed_bfloat16=(1.0, SAME))
+    assert [row.name for row in answers(further, "wide") if not row.is_first] == ["bfloat16"]  # variables in 16 bits
+    mixed = with_settings(further, baseline="mixed_float16")
+    assert [row.name for row in answers(mixed, "wide")] == ["mixed_float16", "float32", "bfloat16", "mixed_bfloat16"]
 
 
 def test_epochs_agree_with_speedups():
-    baseline, *others = answers(results(1.0), "wide")
+    baseline, *others = answers(results(), "wide")
     assert baseline.found.turn_epoch_seconds == pytest.approx(2.0, rel=0.05)
     for row in others:
         ratio = baseline.found.turn_epoch_seconds / row.found.turn_epoch_seconds
         assert ratio == pytest.approx(row.pair.speedup.ratio)
 
 
-def test_a_table_says_once_how_many_seeds_stand_behind_its_differences():
-    rows = answers(results(), "wide")
-    assert describe_seeds(rows) == "3 seeds each."
-    doubled = [row for row in rows if row.batch_multiplier == 2]
-    fewer = [row._replace(pair=row.pair.model_copy(update={"num_seeds": 1})) for row in doubled]
-    assert describe_seeds([rows[0], rows[2], fewer[0]]) == "3 seeds each; 1 for float32 (batch doubled)."
-    assert describe_seeds(fewer[:1]) == "1 seed."
-
-
 def test_the_speed_of_a_variant_that_is_not_measured_apart_is_a_dash():
     row = answers(results(), "wide")[1]
     assert row.speed.startswith("1.")
     assert row._replace(pair=row.pair.model_copy(update={"between_sittings": OF_ITSELF})).speed == "–"
+
+
+def test_the_memory_of_a_variant_is_that_of_completed_runs_in_one_process():
+    found = results()
+    found.runs = [
+        {"benchmark": "wide", "variant": "mixed", "outcome": outcome, "peak_memory_bytes": size, "resumed": resumed}
+        for size, outcome, resumed in (
+            (2**20, "completed", False),
+            (2**10, "completed", True),
+            (2**30, "diverged", False),
+            (3 * 2**20, "completed", False),
+        )
+    ]
+    (mixed,) = [row for row in answers(found, "wide") if row.name == "mixed"]
+    assert mixed.cells["memory"] == "2 MiB"
+
+
+def test_a_table_says_once_how_many_seeds_stand_behind_its_differences():
+    rows = answers(results(), "wide")
+    assert describe_seeds(rows) == "3 seeds each."
+    fewer = rows[1]._replace(pair=rows[1].pair.model_copy(update={"num_seeds": 1}))
+    assert describe_seeds([rows[0], rows[2], fewer]) == "3 seeds each; 1 for float32 (batch doubled)."
+    assert describe_seeds([fewer]) == "1 seed."
 
 
 @pytest.mark.parametrize(
@@ -215,37 +204,3 @@ def test_faults_that_are_alike_are_told_once():
     assert describe_faults(busy) == "seeds 0 to 29: other work took 60 to 89 % of the CPU time"
     assert describe_faults({1: "1 other process on its GPU"}) == "seed 1: 1 other process on its GPU"
     assert describe_faults({}) == "none"
-
-
-def test_no_advice_without_times_or_a_candidate():
-    failed = results(failed={"mixed": "out_of_memory"})
-    assert advice(failed, "wide") == (
-        "Nothing to advise: the speed of no mixed policy could be measured beside float32."
-    )
-    assert advice(results(), "narrow").startswith("Nothing to advise")  # it runs float32 alone
-
-
-@pytest.mark.parametrize(
-    ("accuracies", "end"),
-    [
-        ((0.7, 0.71, 0.72), "at another accuracy (−19.00 pp [−21.48, −16.52])."),
-        ((0.889, 0.890, 0.891), "by more than ±1 pp or less."),
-    ],
-)
-def test_a_difference_from_zero_is_not_called_one_beyond_the_margin(accuracies, end):
-    assert advice(results(accuracies=accuracies), "wide").endswith(end)
-
-
-def test_a_row_says_what_is_missing():
-    mixed = next(row for row in answers(results(failed={"mixed": "out_of_memory"}), "wide") if row.name == "mixed")
-    assert (mixed.speed, mixed.found.turn_epoch_seconds) == ("not known", None)
-
-
-def test_the_memory_of_a_variant_is_that_of_runs_in_one_process():
-    found = results()
-    found.runs = [
-        {"benchmark": "wide", "variant": "mixed", "outcome": "completed", "peak_memory_bytes": size, "resumed": resumed}
-        for size, resumed in ((2**20, False), (2**10, True), (3 * 2**20, False))
-    ]
-    (mixed,) = [row for row in answers(found, "wide") if row.name == "mixed"]
-    assert mixed.cells["memory"] == "2 MiB"

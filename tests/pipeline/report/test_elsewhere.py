@@ -1,33 +1,28 @@
 """The part of the report on hardware that is not here."""
 
 import re
-import shutil
-from pathlib import Path
 
 import pytest
 from conftest import REPOSITORY
 from programs import made_up, program
 
-from pipeline.compiled.schema import CHECK, COMPILED_FILES, read_check, read_target
+from pipeline.compiled.answers import read_compiled
+from pipeline.compiled.schema import CHECK, COMPILED_FILES, read_check
 from pipeline.errors import InputError
-from pipeline.report.elsewhere import describe_8_bits, describe_check, hardware_elsewhere
-from pipeline.report.reporting import parts
+from pipeline.report.reporting import describe_8_bits, describe_check, hardware_elsewhere, parts
 from pipeline.report.results import load_results
 
-MADE = sorted((REPOSITORY / COMPILED_FILES).glob("*.json"))
+MADE, CHECKED_HERE = read_compiled(REPOSITORY / COMPILED_FILES), read_check(REPOSITORY / COMPILED_FILES)
 
 
-def test_the_report_shows_every_target_and_where_nothing_is_judged(rendered, tmp_path):
-    study = Path(shutil.copytree(rendered, tmp_path / "study", symlinks=True))
-    part = parts(load_results(study))
-    assert "Nothing was compiled" in part("elsewhere")
-    shutil.copytree(REPOSITORY / COMPILED_FILES, study / COMPILED_FILES)
-    html = parts(load_results(study))("elsewhere")
-    for path in MADE:
-        assert read_target(path.stem, path.parent).title in html
+def test_the_report_shows_every_target_and_where_nothing_is_judged(rendered):
+    found = load_results(rendered)
+    assert "Nothing was compiled" in parts(found)("elsewhere")
+    html = parts(found._replace(compiled=MADE, checked=CHECKED_HERE))("elsewhere")
+    assert all(made.title in html for made in MADE)
     for words in ("not yet validated on a device", "that is another program"):
         assert words in html
-    h100 = read_target("h100", REPOSITORY / COMPILED_FILES)
+    (h100,) = [made for made in MADE if made.target == "h100"]
     memory = h100.find("mnist_dense", "mixed_float16", 8192).memory
     assert f'<td class="nowrap">{memory.total / 2**20:,.0f} (0.' in html
     assert "8 of 8 and 248 of 250 have all operands in 16 bits" in html
