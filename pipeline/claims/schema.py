@@ -56,11 +56,12 @@ class Figure(Section):
 class Claims(Section):
     """`claims` are what sources say, `findings` experiments of ours beside them.
 
-    `variants` says what the names in both mean; a study's variant of that name must be the same.
+    `benchmarks` names in words those that both are about, and `variants` says what the names in both mean; a study's
+    variant of that name must be the same.
     """
 
     sources: Annotated[dict[str, Source], Field(max_length=MAX_CLAIMS)]
-    benchmarks: Annotated[list[Name], Field(max_length=MAX_ENTRIES)]
+    benchmarks: Annotated[dict[Name, str], Field(max_length=MAX_ENTRIES)]
     variants: Annotated[dict[Name, Variant], Field(max_length=MAX_ENTRIES)]
     figures: Annotated[list[Figure], Field(max_length=MAX_CLAIMS)]
     claims: Annotated[list[Claim], Field(max_length=MAX_CLAIMS)]

@@ -32,11 +32,15 @@ _OTHER_KEYS = {
 }
 # A benchmark's settings by their key path where the path itself would not say enough.
 _SETTINGS = {
-    "image_size": "width of an image",
+    "image_size": "width of an image in pixels",
+    "learning_rate_rule.decay": "decay of the learning rate",
     "learning_rate_rule.scaling": "scaling of the learning rate with the batch",
+    "model.batch_norm_momentum": "momentum of batch normalisation",
+    "model.depth": "factor of the network's depth",
     "model.name": "model",
     "model.number": "EfficientNet's number",
     "model.units": "width of the dense layers",
+    "model.width": "factor of the network's width",
     "num_epochs": "number of epochs",
     "optimizer.name": "optimizer",
     "split.num_train_examples": "number of training images",

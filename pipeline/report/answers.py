@@ -56,7 +56,7 @@ class AnswerRow(NamedTuple):
     @property
     def cells(self) -> dict[str, str]:
         """Return the row as the first screen and the README have it, after its words: a text by column."""
-        accuracy, seconds, peak = self.found.test_accuracy.mean, self.found.turn_epoch_seconds, self.peak_memory_bytes
+        accuracy, seconds, peak = self.found.test_accuracy.mean, self.epoch_seconds, self.peak_memory_bytes
         return {
             "accuracy": UNKNOWN if accuracy is None else percent(accuracy, ".2f"),
             "difference": self.difference,
@@ -64,6 +64,11 @@ class AnswerRow(NamedTuple):
             "speed": self.speed,
             "memory": UNKNOWN if peak is None else f"{mebibytes(peak)} MiB",
         }
+
+    @property
+    def epoch_seconds(self) -> float | None:
+        """Return the training time of an epoch in turns; None where it is unknown, or tells nothing."""
+        return None if self.is_emulated else self.found.turn_epoch_seconds
 
     @property
     def peak_memory_bytes(self) -> float | None:
@@ -78,7 +83,7 @@ class AnswerRow(NamedTuple):
         if self.pair is None:
             return ""
         if self.is_emulated:
-            return "8 bits are emulated here, so no speed is given" + failed_runs(self.pair)
+            return "8 bits are emulated here, so no time is given" + failed_runs(self.pair)
         is_bound = self.pair.speedup.ratio is None and self.pair.speedup_at_most
         bound = f"; {describe_speedup(self.pair)}" if is_bound else ""
         return (bound + failed_runs(self.pair) + describe_kernels(self.pair)).removeprefix("; ")
@@ -126,11 +131,11 @@ def describe_controls(results: Compared, benchmark: str) -> list[str]:
     told = []
     for row in answers(results, benchmark):
         if row.pair and row.name in results.study.comparison.must_differ:
-            control = f"{row.words}, which must differ: {row.difference}"
+            control = f"{row.words[0].upper()}{row.words[1:]}, must differ, and these tests"
             if row.pair.equivalence.outcome == "different":
-                told.append(f"These tests find the {control}.")
+                told.append(f"{control} find it: {row.difference}.")
             else:
-                told.append(f"These tests do not find the {control}. They could not find a loss of precision either.")
+                told.append(f"{control} do not find it: {row.difference}. They could miss a loss by precision too.")
     return told
 
 
@@ -202,7 +207,7 @@ def _advise(results: Results, benchmark: str, chance: float | None) -> str:
         opening = f"Stay with {baseline}."
     else:
         opening = f"Stay with {baseline} until more is known."
-        note = f", which may be no {'gain' if (best.speedup.ratio or 0.0) > 1 else 'loss'}"
+        note = ", neither clearly faster nor clearly slower"
     speed = describe_ratio(best.speedup, f"the speed of {baseline}")
     return f"{opening} {who} trains at {speed}{note}{_accuracy_in_words(best, chance)}{failed_runs(best)}."
 

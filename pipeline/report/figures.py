@@ -19,7 +19,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.ticker import MaxNLocator, NullLocator
 
-from pipeline.numbers import digits, percent, rare
+from pipeline.numbers import UNKNOWN, digits, percent, rare
 from pipeline.report.answers import AnswerRow
 from pipeline.report.words import describe_multiple
 
@@ -82,12 +82,12 @@ def draw_svg(identifier: str, description: str, draw: Callable[[Axes], None], he
 
 def draw_epoch_times(axes: Axes, rows: Sequence[AnswerRow]) -> None:
     """Draw a bar a variant, its name above it: filled at the baseline's batch, hollow at any other."""
-    longest = max((row.found.turn_epoch_seconds or 0.0 for row in rows), default=0.0) or 1.0
+    longest = max((row.epoch_seconds or 0.0 for row in rows), default=0.0) or 1.0
     for place, row in enumerate(rows):
-        colour, seconds = POLICY_COLOURS[row.policy], row.found.turn_epoch_seconds or 0.0
+        colour, seconds = POLICY_COLOURS[row.policy], row.epoch_seconds or 0.0
         filled = row.batch_multiplier == rows[0].batch_multiplier
         axes.barh(place, seconds, 0.36, color=colour if filled else "none", edgecolor=colour, linewidth=1.5)
-        words = f"{digits(seconds)} s" if seconds else "unknown"
+        words = f"{digits(seconds)} s" if seconds else UNKNOWN
         axes.text(seconds + 0.02 * longest, place, words, verticalalignment="center")
     name_rows(axes, [row.words for row in rows])
     axes.set(xlim=(0, 1.2 * longest), title="Training time of an epoch")
@@ -151,7 +151,7 @@ def answer_charts(
     identifier: str, benchmark: str, rows: Sequence[AnswerRow], curves: Mapping[str, Mapping[int, float]]
 ) -> list[str]:
     """Return the charts of a benchmark's answer: epoch times, accuracies by epoch, differences from the baseline."""
-    times = [f"{row.words} {digits(row.found.turn_epoch_seconds)} s" for row in rows if row.found.turn_epoch_seconds]
+    times = [f"{row.words} {digits(row.epoch_seconds)} s" for row in rows if row.epoch_seconds]
     last = {name: [*curve.values()][-1] for name, curve in curves.items()}
     ends = [f"{row.words} ends at {percent(last[row.name], '.1f')}" for row in rows if row.name in last]
     others = [f"{row.words} {row.difference}" for row in rows if row.pair and row.pair.num_seeds]
@@ -181,7 +181,9 @@ def exponent_histogram(
         colours = ["#D55E00" if exponent < smallest else "#0072B2" for exponent in shares]
         axes.bar(list(shares), [100 * share for share in shares.values()], width=0.9, color=colours)
         for style, (words, limit) in zip(("-", "--"), limits.items(), strict=True):
-            axes.axvline(limit - 0.5, color=INK, linewidth=1, linestyle=style, label=f"zero in float16, {words}")
+            axes.axvline(
+                limit - 0.5, color=INK, linewidth=1, linestyle=style, label=f"left of it zero in float16, {words}"
+            )
         axes.set(xlabel="exponent of the gradient, base 2", ylabel="% of gradients", title=f"Gradients of {benchmark}")
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
         axes.figure.legend(loc="outside lower left")

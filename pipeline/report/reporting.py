@@ -112,14 +112,14 @@ def accuracy_curves(results: Results, benchmark: str) -> dict[str, dict[int, flo
     return {name: {epoch: mean(values) for epoch, values in sorted(by.items())} for name, by in found.items()}
 
 
-def claims_by_source(results: Results) -> list[tuple[Source, list[Row], list[Row]]]:
-    """Return each source with its claims and their verdicts: those with a short form, then the others, to be folded."""
+def claims_by_source(results: Results) -> list[tuple[str, Source, list[Row], list[Row]]]:
+    """Return each source with its name and its claims: those with a short form, then the others, to be folded."""
     both = list(zip(results.claims.claims, results.verdicts, strict=False))  # findings come after the claims
     found = []
     for identifier, source in results.claims.sources.items():
         rows = [row for row in both if row[0].source == identifier]
         leading = [row for row in rows if row[0].short] or rows
-        found.append((source, leading, [row for row in rows if row not in leading]))
+        found.append((identifier, source, leading, [row for row in rows if row not in leading]))
     return found
 
 
@@ -138,7 +138,9 @@ def step_profile(results: Results, benchmark: str) -> dict[str, Any]:
         "policies": list(of_policies),
         "rows": [row for row in rows if any(cell and cell.milliseconds >= MIN_MILLISECONDS for cell in row[1])],
         "sentences": [_beside(first, of_policies[first], policy, of_policies[policy]) for policy in others],
-        "tells_most": {policy: _tells_most(of_policies[first], of_policies[policy]) for policy in others},
+        "tells_most": {
+            policy: _in_a_sentence(_tells_most(of_policies[first], of_policies[policy])) for policy in others
+        },
         "batch_size": next((row.batch_size for kinds in of_policies.values() for row in kinds.values()), None),
     }
 
@@ -153,13 +155,20 @@ def _tells_most(before: dict[str, ProfiledKind], kinds: dict[str, ProfiledKind])
     return max(KINDS, key=lambda kind: sign * (_milliseconds(kinds, kind) - _milliseconds(before, kind)))
 
 
+def _in_a_sentence(kind: str) -> str:
+    """Name a kind of operation as in "it loses the most time in matrix products"."""
+    the = "the " if kind in ("rest", "optimizer and loss scale") else ""
+    return f"{the}{kind}{'s' if kind.endswith(('convolution', 'product', 'cast')) else ''}"
+
+
 def _beside(first: str, before: dict[str, ProfiledKind], policy: str, kinds: dict[str, ProfiledKind]) -> str:
     total, total_before, most = _milliseconds(kinds), _milliseconds(before), _tells_most(before, kinds)
-    kernel = f", most of it in oneDNN's {kinds[most].kernel}" if most in kinds and kinds[most].kernel else ""
-    words = "most of the extra time is" if total > total_before else "most is saved by"
+    kernel = f", mainly in oneDNN's {kinds[most].kernel}" if most in kinds and kinds[most].kernel else ""
+    words = "the most extra time is in" if total > total_before else "the most time is saved in"
     return (
         f"Under {policy} the operations of a step take {total:,.0f} ms, in {first} {total_before:,.0f} ms; {words} "
-        f"{most}: {_milliseconds(kinds, most):,.0f} ms beside {_milliseconds(before, most):,.0f} ms{kernel}."
+        f"{_in_a_sentence(most)}: {_milliseconds(kinds, most):,.0f} ms beside "
+        f"{_milliseconds(before, most):,.0f} ms{kernel}."
     )
 
 
@@ -217,9 +226,9 @@ def describe_check(checked: Sequence[CheckedStep]) -> str:
     kept = span([round(step.once_bytes / 2**20) for step in checked])
     first, precisions = checked[0], " and ".join(dict.fromkeys(step.precision for step in checked))
     return (
-        f"Checked where a step can run, on a CPU ({first.cpu}, JAX {first.jax}, {first.day}), in {precisions}: "
-        f"of the memory that a step took, its compiler says {' and '.join(told)}. The process itself keeps another "
-        f"{kept} MiB after the first step."
+        f"On a CPU, where a step can run ({first.cpu}, JAX {first.jax}, {first.day}), in {precisions}, the compiler "
+        f"predicts {' and '.join(told)} the memory that a step took. The process itself keeps another {kept} MiB after "
+        "the first step."
     )
 
 

@@ -68,7 +68,7 @@ def _prose(study: Study, claims: Claims) -> Callable[[str], Markup]:
     A key that is a word, as float32 is, becomes code only where it stands alone.
     """
     variants = {name: words.describe_variant(each) for name, each in (claims.variants | study.variants).items()}
-    known = dict.fromkeys(claims.benchmarks, "") | words.short_names(study) | variants | dict.fromkeys(POLICIES, "")
+    known = claims.benchmarks | words.short_names(study) | variants | dict.fromkeys(POLICIES, "")
     no_words = sorted((name for name in known if not name.isalnum()), key=len, reverse=True)
     pattern = re.compile(rf"(?<![\w.])({'|'.join(map(re.escape, no_words))})(?!\w|\.\w)")
 

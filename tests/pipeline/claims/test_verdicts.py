@@ -24,7 +24,7 @@ TWICE = SPEEDUP | {"at_least": 2.0}
 def claims(claim: dict) -> Claims:
     values = {
         "sources": {"S": {"title": "T", "hardware": "H"}},
-        "benchmarks": ["wide", "narrow"],
+        "benchmarks": {"wide": "", "narrow": ""},
         "variants": variants() | {"other": {"policy": "float16", "batch_multiplier": 1}},
         "figures": [],
         "claims": [COMMON | claim],

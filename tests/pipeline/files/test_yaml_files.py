@@ -195,7 +195,10 @@ FACT = CLAIM | {"kind": "fact", "quantities": {f"gradients.{number}": 1 for numb
 UNTESTED = CLAIM | {"kind": "untested", "reason": ""}
 OTHER_RECIPE = {"hardware": "anything", "recipe": {f"modell.{number}{20 * 'x'}": 1 for number in range(20)}}
 FAULTY_CLAIMS = {
-    "facts": {"benchmarks": NAMES[:100], "claims": [FACT | {"id": f"a{number}"} for number in range(1000)]},
+    "facts": {
+        "benchmarks": dict.fromkeys(NAMES[:100], ""),
+        "claims": [FACT | {"id": f"a{number}"} for number in range(1000)],
+    },
     "recipes": {"claims": [UNTESTED | {"needs": OTHER_RECIPE}] * 1000},
     "claims without end": {"claims": [UNTESTED] * 1001},
 }

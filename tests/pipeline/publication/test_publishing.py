@@ -63,7 +63,7 @@ def test_verdicts_by_compiled_programs_recompute_from_the_archive_alone(copied, 
     claims["claims"].append(claims["claims"][0] | claim | {"needs": {"hardware": "tpu"}})
     for key in ("candidate", "at_least"):
         del claims["claims"][-1][key]
-    claims["benchmarks"].append("mnist_dense")
+    claims["benchmarks"]["mnist_dense"] = "MNIST"
     (root / "claims.yaml").write_text(yaml.safe_dump(claims))
     verdicts = remake(root)["results/verdicts.json"]
     assert [(each["verdict"], each["evidence"]) for each in json.loads(verdicts)["judgements"]][1:] == [

@@ -112,14 +112,18 @@ def test_8_bits_have_an_accuracy_and_no_speed_where_they_are_emulated(accuracies
     assert advice(found, "wide").endswith(told)
     row = answers(found, "wide")[-1]
     assert (row.name, row.is_first, row.speed) == ("float8", True, "–")
-    assert row.note == "8 bits are emulated here, so no speed is given"
+    assert row.note == "8 bits are emulated here, so no time is given"
 
 
 @pytest.mark.parametrize(
     ("accuracies", "start", "end"),
     [
-        (WORSE, "These tests find the control: mixed_bfloat16, which must differ: −19.00 pp [", "]."),
-        (SAME, "These tests do not find the control: mixed_bfloat16, ", "not find a loss of precision either."),
+        (WORSE, "Control: mixed_bfloat16, must differ, and these tests find it: −19.00 pp [", "]."),
+        (
+            SAME,
+            "Control: mixed_bfloat16, must differ, and these tests do not find it: ",
+            "miss a loss by precision too.",
+        ),
     ],
 )
 def test_a_control_is_found_or_it_is_said_what_that_means(accuracies, start, end):

@@ -29,7 +29,7 @@ def test_the_report_shows_every_target_and_where_nothing_is_judged(rendered):
     v100 = html[html.index("NVIDIA V100, 16 GB") :]
     assert re.findall(r"\((0\.\d\d)×\)", v100)[:2] == ["0.59", "0.51"]
     assert "under float8: 8 of 8 products are in 8 bits" in html
-    assert "Checked where a step can run, on a CPU" in html
+    assert "On a CPU, where a step can run (" in html
 
 
 def test_a_step_that_was_refused_says_so():
@@ -63,9 +63,9 @@ def test_how_far_off_the_compiler_was_on_a_cpu_follows_from_the_data(tmp_path):
     assert describe_check(read_check(tmp_path)) == ""
     (tmp_path / CHECK).write_text(CHECKED)
     assert describe_check(read_check(tmp_path)) == (
-        "Checked where a step can run, on a CPU (Example CPU, JAX 0.10.2, 2026-11-24), in float32 and mixed_bfloat16: "
-        "of the memory that a step took, its compiler says 0.9 to 1.1× (MNIST, dense network of 4,096 units, 28 × 28, "
-        "batches 2,048, 4,096) and 0.8× (CIFAR-100, EfficientNet-B0, 64 × 64, batches 16). The process itself keeps "
+        "On a CPU, where a step can run (Example CPU, JAX 0.10.2, 2026-11-24), in float32 and mixed_bfloat16, the "
+        "compiler predicts 0.9 to 1.1× (MNIST, dense network of 4,096 units, 28 × 28, batches 2,048, 4,096) and 0.8× "
+        "(CIFAR-100, EfficientNet-B0, 64 × 64, batches 16) the memory that a step took. The process itself keeps "
         "another 1 to 3 MiB after the first step."
     )
     (tmp_path / CHECK).write_text(CHECKED.replace(",100,", ",0,"))

@@ -60,7 +60,7 @@ def test_the_report_is_one_file_that_loads_nothing(rendered):
         "<b>Asked here</b> the speed of ",
         "<b>Threshold</b> at least 1×",
         "MNIST from this repository at 8 × 8",
-        "MNIST, dense network of 16 units: 3 seeds, and intervals as wide as that makes them. ",
+        "MNIST, dense network of 16 units: 3 seeds, so intervals are wide. ",
         "Example CPU",
         "requirements/cpu.txt",
         "10 % of the activation gradients",
@@ -261,7 +261,7 @@ def one_after_the_other(found: Results) -> Results:
         (
             of_runs(lambda run: {"loss_scale": "dynamic", "skipped_steps": run["seed"]}),
             "measurements",
-            "<td>0 to 2 a run</td>",
+            "<td>0 to 2 per run</td>",
         ),
     ],
 )
@@ -302,8 +302,8 @@ def test_a_fold_names_what_costs_the_most_extra_time_and_its_kernel(copied):
         ("mixed_bfloat16", "rest", 80.0, None),
     )
     assert step_profile(found, "wide")["sentences"] == [
-        "Under mixed_bfloat16 the operations of a step take 300 ms, in float32 100 ms; most of the extra time is "
-        "depthwise convolution: 180 ms beside 0 ms, most of it in oneDNN's brgconv_strided:avx512_core_bf16 "
+        "Under mixed_bfloat16 the operations of a step take 300 ms, in float32 100 ms; the most extra time is in "
+        "depthwise convolutions: 180 ms beside 0 ms, mainly in oneDNN's brgconv_strided:avx512_core_bf16 "
         "(backward data)."
     ]
     html = parts(found)("measurements")
@@ -327,7 +327,7 @@ def test_a_policy_that_gains_says_by_what(copied):
         ("mixed_bfloat16", "cast", 10.0, None),
     )
     (sentence,) = step_profile(found, "wide")["sentences"]
-    assert "most is saved by matrix product: 30 ms beside 90 ms" in sentence
+    assert "the most time is saved in matrix products: 30 ms beside 90 ms" in sentence
 
 
 def test_a_study_is_finished_when_its_last_run_ends(found):
