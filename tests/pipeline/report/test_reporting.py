@@ -309,7 +309,7 @@ def test_a_fold_names_what_costs_the_most_extra_time_and_its_kernel(copied):
     html = parts(found)("measurements")
     assert "<td>180.0 (25 %)<br><code>brgconv_strided:avx512_core_bf16 (backward data)</code></td>" in html
     assert html.count("Why is it slow?") == 1  # `narrow` has no rows
-    link = 'href="#why-wide"><code>mixed_bfloat16</code> loses most time in depthwise convolution.'
+    link = 'href="#why-wide"><code>mixed_bfloat16</code> loses the most time in depthwise convolutions.'
     slow = {"ratio": 0.4, "low": 0.3, "high": 0.5}
     pairs = [
         pair.model_copy(update={"speedup": pair.speedup.model_copy(update=slow)}) for pair in found.comparison.pairs
