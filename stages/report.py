@@ -8,6 +8,7 @@ from pipeline.report.rendering import execute, notebook_text, render
 from stages import run
 
 REPORT = Path("results/report.html")
+RECOMPUTED = Path("recomputed.html")  # here, because only what is published lies in its folder
 EXPLORABLE = Path("results/report.ipynb")  # the same to explore: every cell can be edited and run again
 
 
@@ -30,9 +31,8 @@ def recompute_archive(archive: Path) -> None:
     from pipeline.publication.recomputing import OTHER_RESULTS, recompute  # for the few who check, not for every study
 
     found = recompute(archive)
-    target = archive.with_suffix(".html")
-    write_whole(target, found.html)  # in place of a link, not through it
-    print(f"{target} is written, recomputed from the {found.num_runs} runs in {archive}")
+    write_whole(RECOMPUTED, found.html)  # in place of a link, not through it
+    print(f"{RECOMPUTED} is written, recomputed from the {found.num_runs} runs in {archive}")
     print("recomputed, and as published: " + (", ".join(found.same) or "nothing"))
     not_ours = [f"{name} (NOT as this project has it)" for name in found.not_ours]
     print("taken as published: " + "; ".join(found.taken + not_ours))

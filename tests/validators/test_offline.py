@@ -71,7 +71,7 @@ def test_the_report_is_recomputed_without_network_and_engine(archive, cut_off, n
     assert done.returncode == 0, done.stderr
     assert "the same report, byte for byte" in done.stdout
     assert "compiled/h100.json" in done.stdout
-    assert (tmp_path / "crate.html").read_bytes() == contents_of(archive)["results/report.html"]
+    assert (tmp_path / "recomputed.html").read_bytes() == contents_of(archive)["results/report.html"]
 
 
 def test_the_archive_has_what_the_report_shows_of_every_target(archive):

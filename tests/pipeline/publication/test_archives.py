@@ -11,7 +11,6 @@ import archives
 import projects
 import pytest
 from archives import DAMAGED_ARCHIVES, DAMAGED_RUNS, DEEP, FORGED, PLACES, change, contents_of, pack, sign, within
-from conftest import REPOSITORY
 
 from pipeline.claims.verdicts import judge_results
 from pipeline.comparison.comparing import compare_runs
@@ -122,7 +121,7 @@ def test_a_file_in_the_place_of_a_folder_is_refused(copied):
 
 
 def recompute_by_command(archive: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    return projects.stage(REPOSITORY, "report", "--from", str(archive), **{"HOME": str(archive.parent)} | environment)
+    return projects.stage(archive.parent, "report", "--from", archive.name, **environment)
 
 
 def test_nothing_of_an_archive_is_imported(contents, tmp_path):
