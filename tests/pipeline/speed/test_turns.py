@@ -15,8 +15,7 @@ from pipeline.errors import InputError
 from pipeline.records.blocks import REPEAT, Block, besides_images
 from pipeline.speed import measuring, turns
 from pipeline.speed.measuring import is_settled
-from pipeline.speed.sizing import BLOCK_SECONDS, MIN_TURNS
-from pipeline.speed.turns import MIN_LAUNCHES, balanced_orders, take_turns
+from pipeline.speed.turns import BLOCK_SECONDS, MIN_LAUNCHES, MIN_TURNS, balanced_orders, take_turns
 from pipeline.speed.worker import Task, worker
 from pipeline.statistics.launches import contrast, contrast_of_few_blocks, launch_effects, launch_spread
 from pipeline.statistics.speeds import ONE, Speeds, speeds_of
