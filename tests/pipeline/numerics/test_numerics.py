@@ -11,7 +11,7 @@ from pipeline import engine
 import keras
 
 from pipeline.data.datasets import Dataset, Examples
-from pipeline.numerics import arithmetic, experiments, exponents, notebook_split
+from pipeline.numerics import arithmetic, experiments, exponents
 from pipeline.numerics.facts import POLICIES, TRIAL_SIZE, TRIALS, TrainingSize, facts_of
 from pipeline.study.benchmark import Benchmark
 from pipeline.study.variant import Variant
@@ -102,14 +102,14 @@ def test_numpy_is_timed_in_turns():
 
 def test_the_split_of_the_notebook_keeps_nothing_apart():
     """Each of the two parts shuffles by itself: of 10,000 examples, four in five stand in both, as chance has it."""
-    assert abs(notebook_split.trained_on() - 8000) < 5 * np.sqrt(10_000 * 0.8 * 0.2)
-    assert notebook_split.trained_on(reshuffle=False) == 0  # what would have kept them apart
+    assert abs(experiments.trained_on() - 8000) < 5 * np.sqrt(10_000 * 0.8 * 0.2)
+    assert experiments.trained_on(reshuffle=False) == 0  # what would have kept them apart
 
 
 def test_another_process_makes_the_split_of_the_same_seed_and_of_no_other(monkeypatch):
     """The seed is changed in this process alone; tests/engines finds that the same seed makes the same split."""
-    monkeypatch.setattr(notebook_split, "SEED", 43)
-    assert not notebook_split.same_after_restart()
+    monkeypatch.setattr(experiments, "SHUFFLE_SEED", 43)
+    assert not experiments.same_after_restart()
 
 
 def test_examples_that_were_trained_on_raise_a_validation_accuracy(data, monkeypatch):
