@@ -15,7 +15,6 @@ from pipeline.comparison.comparable import surroundings
 from pipeline.files import yaml_files
 from pipeline.machine import environment, hardware
 from pipeline.records.schema import as_environment
-from pipeline.reproduction import engine_here
 from pipeline.study.schema import load_study
 from stages import compose, runtime
 
@@ -25,7 +24,7 @@ B200, RTX_5090 = ("NVIDIA B200", "10.0"), ("NVIDIA GeForce RTX 5090", "12.0")
 
 @pytest.fixture(autouse=True)
 def on_x86(monkeypatch):
-    monkeypatch.setattr(engine_here.platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(runtime.platform, "machine", lambda: "x86_64")
     monkeypatch.setattr(hardware, "has_tpu", lambda: False)
 
 
@@ -107,7 +106,7 @@ def test_a_part_of_a_gpu_has_the_capability_of_the_whole(monkeypatch):
 @pytest.mark.usefixtures("project")
 def test_packages_for_gpus_are_for_one_architecture(monkeypatch, capsys):
     show(monkeypatch, H100)
-    monkeypatch.setattr(engine_here.platform, "machine", lambda: "aarch64")
+    monkeypatch.setattr(runtime.platform, "machine", lambda: "aarch64")
     assert asked(capsys, here=True) == "cpu cpu"
     assert "not for aarch64" in asked(capsys, tell=True)
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from conftest import REPOSITORY
 
-from pipeline.reproduction.forecast import SECONDS_BEFORE_TRAINING, SECONDS_OF_AN_ITEM, Forecast, left_in_words
+from pipeline.reproduction.study_progress import SECONDS_BEFORE_TRAINING, SECONDS_OF_AN_ITEM, Forecast, left_in_words
 from pipeline.study.schema import RunKey, load_study
 from stages.repro import seconds_elsewhere
 

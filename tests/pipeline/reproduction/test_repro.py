@@ -9,9 +9,8 @@ import pytest
 from conftest import small_study
 from projects import STUB_ENVIRONMENT, make_stub
 
-from pipeline.reproduction.forecast import Forecast
-from pipeline.reproduction.remedies import remedy
-from pipeline.reproduction.study_progress import QUIET_SECONDS, StudyProgress
+from pipeline.reproduction.repro import remedy
+from pipeline.reproduction.study_progress import QUIET_SECONDS, Forecast, StudyProgress
 from pipeline.study.schema import RunKey
 
 OUTS = {"outs": ["runs"]}
