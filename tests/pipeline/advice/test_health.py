@@ -12,7 +12,7 @@ from pipeline import engine  # first: it quietens the engine before Keras import
 import keras
 from keras import layers
 
-from pipeline.health.first_look import examine, look
+from pipeline.advice.fitness import examine, look
 from pipeline.models import dense, efficientnet
 
 NUM_IMAGES, NUM_CLASSES = 16, 10
