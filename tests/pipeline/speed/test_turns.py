@@ -388,13 +388,6 @@ def test_the_baseline_over_itself_stands_for_variants_where_all_are_slow():
     assert speeds_of(study, "wide", blocks_with(study, slow)).half_width() < 0.05
 
 
-def test_a_block_has_no_more_steps_than_an_epoch_and_whole_executions():
-    recipe = small_study().benchmarks["wide"]
-    assert [recipe.max_block_steps(multiplier) for multiplier in (1, 2)] == [2, 1]  # 40 images in batches of 16, 32
-    five = recipe.model_copy(update={"batch_size": 3, "steps_per_execution": 5})
-    assert five.max_block_steps(1) == 10
-
-
 def test_the_baseline_takes_part_in_turns_where_another_variant_stands_before_it(monkeypatch):
     """It differs in its learning rate alone, and is measured as the baseline is."""
     values = small_study().model_dump(mode="json")
