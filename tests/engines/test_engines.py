@@ -31,7 +31,7 @@ def test_jax_passes_the_tests_of_training_and_numerics():
         "tests/pipeline/training/test_training.py",
         "tests/pipeline/numerics/test_numerics.py",
         "tests/pipeline/training/test_checkpoint.py",
-        "tests/pipeline/advice/test_health.py",
+        "tests/pipeline/advice/test_fitness.py",
         "tests/pipeline/training/test_precision.py",
     ]
     done = start("jax", "-m", "pytest", "-q", "-p", "no:cacheprovider", *files, "-k", " or ".join(chosen))
