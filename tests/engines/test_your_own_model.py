@@ -69,10 +69,6 @@ def test_every_run_is_made_and_the_report_is_published(finished):
     assert (published / "crate.zip").exists()
 
 
-def test_a_second_repro_runs_nothing(finished, environment):
-    assert not RUNNING.findall(run(finished, environment, "dvc", "repro"))
-
-
 def test_an_edited_model_trains_anew(finished, environment):
     path = finished.parent / "networks" / "rows.py"
     text = path.read_text()

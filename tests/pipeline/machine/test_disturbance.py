@@ -13,11 +13,9 @@ from types import SimpleNamespace
 import psutil
 import pynvml
 import pytest
-from conftest import make_record
 from nvml import show
 
 from pipeline.machine import disturbance
-from pipeline.study.schema import RunKey
 
 NUM_CPUS = psutil.cpu_count()
 
@@ -105,6 +103,7 @@ def test_without_a_gpu_nothing_is_claimed_about_one():
     watch.look()
     seen = watch.finish()
     assert (seen.num_gpu_processes, seen.gpu_throttle_reasons, seen.min_gpu_clock_mhz) == (None, None, None)
+    assert disturbance.timing_fault(seen) is None
 
 
 @pytest.fixture
@@ -144,12 +143,6 @@ def test_a_container_may_hide_which_process_is_ours(driver):
     driver["GPU-aa1"] = [2**22 + 1, 2**22 + 2, 2**22 + 3]
     watch.look()
     assert disturbance.timing_fault(watch.finish()) == "2 other processes on its GPU"
-
-
-@pytest.mark.parametrize(("count", "fault"), [(None, None), (1, None), (2, "1 other process on its GPU")])
-def test_another_process_on_the_gpu_invalidates_the_times(count, fault):
-    seen = make_record(RunKey("wide", "mixed", 0)).disturbance
-    assert disturbance.timing_fault(seen.model_copy(update={"num_gpu_processes": count})) == fault
 
 
 def test_a_cpu_quota_is_read_where_there_is_one(tmp_path, monkeypatch):
