@@ -16,7 +16,6 @@ from stages.compose import HAVE_SMALL
 
 QUICK = yaml_files.load(REPOSITORY / "params.yaml")
 MNIST, VARIANT = QUICK["benchmarks"]["mnist_dense"], QUICK["variants"]["float32"]
-PAIR = {"baseline": "mixed_float16", "candidate": "mixed_float16_custom"}
 
 
 def quick(changes: dict | None = None) -> dict:
@@ -103,126 +102,102 @@ def test_a_loss_scale_follows_keras_where_none_is_given():
     assert {variants[name].loss_scale.mode for name in ("float32", "mixed_bfloat16")} == {"none"}
 
 
-def of_mnist(**values: object) -> dict:
+def recipe(**values: object) -> dict:
     return {f"benchmarks.mnist_dense.{name}": value for name, value in values.items()}
 
 
 def odd(**values: object) -> dict:
-    return {"variants.odd": {"policy": "float32", "batch_multiplier": 1} | values}
+    """One more variant."""
+    return {"variants.odd": VARIANT | values}
+
+
+def further(*pairs: tuple[str, str]) -> dict:
+    keys = ("baseline", "candidate")
+    return {"comparison.further_pairs": [dict(zip(keys, pair, strict=True)) for pair in pairs]}
 
 
 ADAM = {"name": "adam", "learning_rate": 0.1}
-TRANSLATION = {"name": "random_translation", "height_factor": 0.2, "width_factor": 0.2}
+OWN = {"name": "a.b:c", "source": "x"}
 RESNET9 = {"name": "resnet9", "width": 4, "source": "pipeline/models/resnet9.py"}
+FLIP, TURN = {"name": "random_flip"}, {"name": "random_translation", "height_factor": 0.2, "width_factor": 0.2}
+FIXED = {"mode": "fixed", "value": 8.0}
+FLOAT16, CUSTOM = "mixed_float16", "mixed_float16_custom"
+# What is wrong, and what is said of it.
+NAMES_TYPES_AND_COUNTS = [
+    (recipe(batch_sise=8), "benchmarks.mnist_dense.batch_sise: unknown key. Did you mean 'batch_size'?"),
+    ({"seeds": ["0"]}, "seeds.0: Input should be a valid integer. Received: '0'"),
+    ({"seeds": []}, "seeds: List should have at least 1 item"),
+    ({"seeds": [1, 1]}, "seeds: 1 stands twice."),
+    ({"devices": 0}, "devices: Input should be greater than 0"),
+    ({"num_seeds": {"brood": 1}}, "num_seeds: must be names of benchmarks"),
+    ({"num_seeds_by_variant": {"brood": {}}}, "num_seeds_by_variant: must be names of benchmarks"),
+    ({"num_seeds_by_variant.mnist_dense": {"float23": 1}}, "mnist_dense: must be variants that run there (float32, "),
+    ({"recipe_chosen_on": {"mnist_dense": "x"}}, "recipe_chosen_on.mnist_dense: Input should be"),
+    ({"recipe_chosen_on": {"mnist": "test"}}, "recipe_chosen_on: must be names of benchmarks"),
+]
+COMPARISONS = [
+    ({"comparison.baseline": "mixed_bfloat16"}, "comparison.baseline: must be a variant that runs on cifar100_"),
+    ({"comparison.num_warmup_epochs": 4}, "num_warmup_epochs: must leave an epoch of the 2 of cifar100_"),
+    ({"comparison.must_differ": ["float32"]}, "must_differ: must be a variant besides the baseline (float32_2x, "),
+    ({"comparison.must_differ": ["float23"]}, "must_differ: must be a variant besides the baseline (float32_2x, "),
+    (further(("float23", FLOAT16)), "further_pairs.0.baseline: must be a variant"),
+    (further(("float32", FLOAT16)), "further_pairs.0: float32 and mixed_float16 are compared anyway"),
+    (further((FLOAT16, CUSTOM), (CUSTOM, FLOAT16)), "further_pairs.1: mixed_float16_custom and mixed_float16 stand"),
+    (further((FLOAT16, "odd")) | odd(benchmarks=["lost"]), "mixed_float16 and odd run on no benchmark together."),
+]
+VARIANTS = [
+    ({"variants.float32.policy": "int32"}, "'mixed_bfloat16'"),
+    (odd(benchmarks=[]), "variants.odd.benchmarks: List should have at least 1 item"),
+    (odd(benchmarks=["mnist_dense"] * 2), "'mnist_dense' stands twice"),
+    (odd(policy="float16", tf32=True), "variants.odd.tf32: float16 has no float32 products"),
+    (odd(loss_scale={"mode": "dynamic"}), "variants.odd.loss_scale: float32 has the range"),
+    (odd(loss_scale={"mode": "static"}), "variants.odd.loss_scale: Input tag 'static' found"),
+    (
+        odd(policy="mixed_bfloat16", loss_scale=FIXED),
+        "loss_scale: mixed_bfloat16 has the range of float32 and is never",
+    ),
+    (odd(policy="float16", loss_scale=FIXED | {"valeu": 8.0}), "loss_scale.valeu: unknown key. Did you mean 'value'?"),
+]
+RECIPES = [
+    (recipe(batch_size=40000), "mnist_dense.batch_size: 40000 × 2 of variant float32_2x is more than the 48000"),
+    (recipe(steps_per_execution=16), "mixed_float16_custom.loop: the custom loop takes one step at a time, mnist_"),
+    (recipe(optimizer=ADAM | {"name": "adan"}), "benchmarks.mnist_dense.optimizer.name: "),
+    (recipe(optimizer=ADAM | {"learning_rate": -1}), "optimizer.learning_rate: Input should be greater than 0"),
+    (recipe(optimizer=ADAM | {"learning_rate": float("nan")}), "optimizer.learning_rate: Input should be a finite"),
+    (recipe(optimizer=ADAM | {"arguments": {"name": "x"}}), "mnist_dense.optimizer.arguments: name can't stand here"),
+    (recipe(learning_rate_rule={"scaling": "square"}), "benchmarks.mnist_dense.learning_rate_rule.scaling: "),
+    (recipe(learning_rate_rule={"num_warmup_epochs": 5}), "_rule.num_warmup_epochs: must leave an epoch of the 5."),
+    (recipe(augmentation=[{"name": "random_flop"}]), "benchmarks.mnist_dense.augmentation.0"),
+    (recipe(augmentation=[FLIP | {"mod": "vertical"}]), "augmentation.0.mod: unknown key. Did you mean 'mode'?"),
+    (
+        recipe(augmentation=[TURN]) | odd(jit_compile=True),
+        "random_translation can't be compiled with XLA on TensorFlow",
+    ),
+]
+MODELS = [
+    (recipe(model="dense"), "benchmarks.mnist_dense.model"),
+    (recipe(model={"units": 3}), "benchmarks.mnist_dense.model.name: missing"),
+    (recipe(model={"name": "dens", "units": 3}), "model.name: must be dense, efficientnet, resnet9, keras"),
+    (recipe(model={"name": "dense", "units": 3}), "model.source: missing; it is 'pipeline/models/dense.py'"),
+    (recipe(model={"name": "a.b:c"}), "benchmarks.mnist_dense.model.source: missing."),
+    (recipe(model=OWN | {"argument": {}}), "mnist_dense.model.argument: unknown key. Did you mean 'arguments'?"),
+    (recipe(model=RESNET9) | odd(policy="float8"), "model: odd has float8, which dense layers alone compute in."),
+]
+ENGINES_AND_DEVICES = [
+    ({"engine": "jax"}, "runtime: cpu has no jax; cuda-jax and tpu have it."),
+    ({"engine": "jax"}, "variants.float32.jit_compile: must be true, JAX compiles"),
+    ({"runtime": "tpu"}, "runtime: tpu has no tensorflow; cpu and cuda have it."),
+    ({"compilation_cache": True}, "compilation_cache: TensorFlow keeps nothing"),
+    ({"devices": 5}, "benchmarks.mnist_dense.batch_size: batches of 8192 can't be shared by 5 devices"),
+    ({"devices": 5}, "variants.mixed_float16_custom.loop: custom trains on one device"),
+    ({"devices": 2} | recipe(steps_per_execution=2), "steps_per_execution: must be 1 on several devices"),
+    ({"devices": 2} | odd(policy=FLOAT16, jit_compile=True), "keras #21366"),
+]
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
-    [
-        # Names, types and counts.
-        (of_mnist(batch_sise=8), "benchmarks.mnist_dense.batch_sise: unknown key. Did you mean 'batch_size'?"),
-        ({"seeds": ["0"]}, "seeds.0: Input should be a valid integer. Received: '0'"),
-        ({"seeds": []}, "seeds: List should have at least 1 item"),
-        ({"seeds": [1, 1]}, "seeds: 1 stands twice."),
-        ({"devices": 0}, "devices: Input should be greater than 0"),
-        ({"num_seeds": {"brood": 1}}, "num_seeds: must be names of benchmarks"),
-        ({"num_seeds_by_variant": {"brood": {}}}, "num_seeds_by_variant: must be names of benchmarks"),
-        (
-            {"num_seeds_by_variant.cifar100_efficientnet_b0": {"mixed_bfloat16": 1}},
-            "num_seeds_by_variant.cifar100_efficientnet_b0: must be variants that run there",
-        ),
-        ({"recipe_chosen_on": {"mnist_dense": "x"}}, "recipe_chosen_on.mnist_dense: Input should be"),
-        ({"recipe_chosen_on": {"mnist": "test"}}, "recipe_chosen_on: must be names of benchmarks"),
-        # What is compared.
-        ({"comparison.baseline": "mixed_bfloat16"}, "comparison.baseline: must be a variant that runs on cifar100_"),
-        ({"comparison.num_warmup_epochs": 4}, "num_warmup_epochs: must leave an epoch of the 2 of cifar100_"),
-        ({"comparison.must_differ": ["float32"]}, "must_differ: must be a variant besides the baseline (float32_2x, "),
-        ({"comparison.must_differ": ["float23"]}, "must_differ: must be a variant besides the baseline (float32_2x, "),
-        ({"comparison.further_pairs": [PAIR | {"baseline": "float23"}]}, "pairs.0.baseline: must be a variant"),
-        (
-            {"comparison.further_pairs": [{"baseline": "float32", "candidate": "mixed_float16"}]},
-            "further_pairs.0: float32 and mixed_float16 are compared anyway",
-        ),
-        (
-            {"comparison.further_pairs": [PAIR, dict(zip(PAIR, reversed(PAIR.values()), strict=True))]},
-            "further_pairs.1: mixed_float16_custom and mixed_float16 stand there already.",
-        ),
-        (
-            {"comparison.further_pairs": [PAIR], "variants.mixed_float16.benchmarks": ["cifar100_efficientnet_b0"]},
-            "further_pairs.0: mixed_float16 and mixed_float16_custom run on no benchmark together.",
-        ),
-        # A variant.
-        (
-            {"variants.float32.policy": "int32"},
-            "'mixed_bfloat16'",
-        ),
-        (odd(benchmarks=[]), "variants.odd.benchmarks: List should have at least 1 item"),
-        (odd(benchmarks=["mnist_dense"] * 2), "'mnist_dense' stands twice"),
-        (odd(policy="float16", tf32=True), "variants.odd.tf32: float16 has no float32 products"),
-        (odd(loss_scale={"mode": "dynamic"}), "variants.odd.loss_scale: float32 has the range"),
-        (odd(loss_scale={"mode": "static"}), "variants.odd.loss_scale: Input tag 'static' found"),
-        (
-            odd(policy="mixed_bfloat16", loss_scale={"mode": "fixed", "value": 8.0}),
-            "variants.odd.loss_scale: mixed_bfloat16 has the range of float32 and is never scaled",
-        ),
-        (
-            odd(policy="float16", loss_scale={"mode": "fixed", "valeu": 8.0}),
-            "variants.odd.loss_scale.valeu: unknown key. Did you mean 'value'?",
-        ),
-        # A recipe.
-        (of_mnist(batch_size=40000), "mnist_dense.batch_size: 40000 × 2 of variant float32_2x is more than the 48000"),
-        (
-            of_mnist(steps_per_execution=16),
-            "mixed_float16_custom.loop: the custom loop takes one step at a time, mnist_",
-        ),
-        (of_mnist(optimizer=ADAM | {"name": "adan"}), "benchmarks.mnist_dense.optimizer.name: "),
-        (of_mnist(optimizer=ADAM | {"learning_rate": -1}), "optimizer.learning_rate: Input should be greater than 0"),
-        (
-            of_mnist(optimizer=ADAM | {"learning_rate": float("nan")}),
-            "optimizer.learning_rate: Input should be a finite",
-        ),
-        (
-            of_mnist(optimizer=ADAM | {"arguments": {"loss_scale_factor": 2}}),
-            "benchmarks.mnist_dense.optimizer.arguments: loss_scale_factor can't stand here",
-        ),
-        (of_mnist(learning_rate_rule={"scaling": "square"}), "benchmarks.mnist_dense.learning_rate_rule.scaling: "),
-        (
-            of_mnist(learning_rate_rule={"num_warmup_epochs": 5}),
-            "benchmarks.mnist_dense.learning_rate_rule.num_warmup_epochs: must leave an epoch of the 5.",
-        ),
-        (of_mnist(augmentation=[{"name": "random_flop"}]), "benchmarks.mnist_dense.augmentation.0"),
-        (
-            of_mnist(augmentation=[{"name": "random_flip", "mod": "vertical"}]),
-            "benchmarks.mnist_dense.augmentation.0.mod: unknown key. Did you mean 'mode'?",
-        ),
-        (
-            odd(jit_compile=True) | of_mnist(augmentation=[TRANSLATION]),
-            "benchmarks.mnist_dense.augmentation: random_translation can't be compiled with XLA on TensorFlow",
-        ),
-        # A model.
-        (of_mnist(model="dense"), "benchmarks.mnist_dense.model"),
-        (of_mnist(model={"units": 3}), "benchmarks.mnist_dense.model.name: missing"),
-        (of_mnist(model={"name": "dens", "units": 3}), "model.name: must be dense, efficientnet, resnet9, keras"),
-        (of_mnist(model={"name": "dense", "units": 3}), "model.source: missing; it is 'pipeline/models/dense.py'"),
-        (of_mnist(model={"name": "a.b:c"}), "benchmarks.mnist_dense.model.source: missing."),
-        (
-            of_mnist(model={"name": "a.b:c", "source": "x", "argument": {}}),
-            "benchmarks.mnist_dense.model.argument: unknown key. Did you mean 'arguments'?",
-        ),
-        (
-            odd(policy="float8") | of_mnist(model=RESNET9),
-            "model: odd has float8, which dense layers alone compute in. Name its `benchmarks`.",
-        ),
-        # What an engine, or several devices, can't run.
-        ({"engine": "jax"}, "runtime: cpu has no jax; cuda-jax and tpu have it."),
-        ({"engine": "jax"}, "variants.float32.jit_compile: must be true, JAX compiles"),
-        ({"runtime": "tpu"}, "runtime: tpu has no tensorflow; cpu and cuda have it."),
-        ({"compilation_cache": True}, "compilation_cache: TensorFlow keeps nothing"),
-        ({"devices": 5}, "benchmarks.mnist_dense.batch_size: batches of 8192 can't be shared by 5 devices"),
-        ({"devices": 5}, "variants.mixed_float16_custom.loop: custom trains on one device"),
-        ({"devices": 2} | of_mnist(steps_per_execution=2), "steps_per_execution: must be 1 on several devices"),
-        ({"devices": 2} | odd(policy="mixed_float16", jit_compile=True), "keras #21366"),
-    ],
+    [*NAMES_TYPES_AND_COUNTS, *COMPARISONS, *VARIANTS, *RECIPES, *MODELS, *ENGINES_AND_DEVICES],
 )
 def test_what_makes_no_sense_is_refused_by_its_place(changes, message):
     assert message in fault(quick(changes))
