@@ -22,16 +22,17 @@ MODELS = """
 import keras
 from keras import layers
 
-def build(spec):
-    images = keras.Input(spec.image_shape)
+def dense(spec, num_classes=None, dtype="float32", activation="softmax", shape=None):
+    images = keras.Input(shape or spec.image_shape)
     x = layers.Dense(spec.arguments.get("units", 4), activation="relu")(layers.Flatten()(images))
-    return keras.Model(images, layers.Dense(spec.num_classes, activation="softmax", dtype="float32")(x))
+    return keras.Model(images, layers.Dense(num_classes or spec.num_classes, activation=activation, dtype=dtype)(x))
+
+def build(spec): return dense(spec)
 
 def sequential(spec):
-    return keras.Sequential([
-        keras.Input(spec.image_shape), layers.Flatten(), layers.Dropout(0.5), layers.Dense(8),
-        layers.Dense(spec.num_classes, activation="softmax", dtype="float32"),
-    ])
+    head = layers.Dense(spec.num_classes, activation="softmax", dtype="float32")
+    hidden = [layers.Flatten(), layers.Dropout(0.5), layers.Dense(8)]
+    return keras.Sequential([keras.Input(spec.image_shape), *hidden, head])
 
 def transformer(spec):
     # Calls a layer twice, has one with two outputs, and a model in place of a layer.
@@ -45,30 +46,21 @@ def transformer(spec):
     head = keras.Sequential([keras.Input(x.shape[1:]), layers.Dense(8, activation="relu"), layers.Flatten()])
     return keras.Model(images, layers.Dense(spec.num_classes, activation="softmax", dtype="float32")(head(x)))
 
-def two_arguments(spec, more): ...
-def nothing(spec): return None
-def broken(spec): return 1 / 0
-def three_classes(spec): return dense(spec, 3, "float32", "softmax")
-def half(spec): return dense(spec, spec.num_classes, None, "softmax")
-def logits(spec): return dense(spec, spec.num_classes, "float32", None)
-def all_float32(spec):
-    keras.config.set_dtype_policy("float32")
-    return dense(spec, spec.num_classes, "float32", "softmax")
-
-def dense(spec, units, dtype, activation):
-    images = keras.Input(spec.image_shape)
-    x = layers.Dense(4)(layers.Flatten()(images))
-    return keras.Model(images, layers.Dense(units, activation=activation, dtype=dtype)(x))
-
-def other_images(spec):
-    images = keras.Input((3, 3, 1))
-    return keras.Model(images, layers.Dense(spec.num_classes, dtype="float32")(layers.Flatten()(images)))
-
 class Subclass(keras.Model):
     def call(self, images):
         return images
 
+def two_arguments(spec, more): ...
+def nothing(spec): return None
+def broken(spec): return 1 / 0
+def three_classes(spec): return dense(spec, 3)
+def half(spec): return dense(spec, dtype=None)
+def other_images(spec): return dense(spec, shape=(3, 3, 1))
 def subclassed(spec): return Subclass()
+def logits(spec): return dense(spec, activation=None)
+def all_float32(spec):
+    keras.config.set_dtype_policy("float32")
+    return dense(spec)
 """
 
 
@@ -88,12 +80,9 @@ def own(tmp_path_factory):
     sys.path[:] = path
 
 
-def recipe(model, **changes) -> Benchmark:
-    return Benchmark.model_validate(benchmark(units=8) | {"model": model} | changes)
-
-
 def build(model, policy="mixed_bfloat16", seed=0, **changes):
-    return building.build_model(recipe(model, **changes), policy, num_classes=10, num_channels=1, seed=seed)
+    recipe = Benchmark.model_validate(benchmark(units=8, model=model, **changes))
+    return building.build_model(recipe, policy, num_classes=10, num_channels=1, seed=seed)
 
 
 def application(name, **arguments):
@@ -147,10 +136,7 @@ def test_what_does_not_fit_is_named_when_it_is_built(own, function, message):
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (
-            "logits",
-            "wide must return probabilities, at least 0 and 1 in sum: end with a softmax in float32. Received: [",
-        ),
+        ("logits", "wide must return probabilities, at least 0 and 1 in sum: end with a softmax in float32. Received"),
         ("all_float32", "wide must have Dtypes(compute='bfloat16', variable='float32', output='float32')"),
     ],
 )
