@@ -96,7 +96,7 @@ def test_a_dynamic_loss_scale_works_on_several_devices(workspace, engine):
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_validation_set_need_not_be_shared_evenly(workspace, engine):
-    assert probe(engine, "odd_validation_set", workspace) == "completed"
+    assert probe(engine, "odd_validation_set", workspace)["outcome"] == "completed"
 
 
 def test_more_devices_than_there_are_is_a_clear_message(workspace):
