@@ -112,7 +112,7 @@ def look_at(
 ) -> dict[str, tuple[float, float]]:
     """Look at a model by its study's engine."""
     choose_engine(study.engine, [variant.policy for variant in study.variants.values()])
-    from pipeline.health.first_look import look
+    from pipeline.advice.fitness import look
 
     return look(study, name, image_shape, num_classes)
 

@@ -4,17 +4,34 @@ import argparse
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 from pipeline.errors import InputError
 from pipeline.machine.hardware import this_machine
-from pipeline.numerics.ceiling import largest_batch
 from pipeline.study.schema import load_study
 from stages import run
 from stages.try_batch import DOES_NOT_FIT
 
 CEILINGS = Path("results/ceilings.json")
+HIGHEST = 2**20
+RESOLUTION = 1 / 32  # of the batch that is found
+
+
+def largest_batch(fits: Callable[[int], bool], start: int) -> int | None:
+    """Return the largest batch size that `fits`, to a relative `RESOLUTION`; None if not even one example does.
+
+    Search by doubling, then by bisection. `fits` must be monotonic. No size above `HIGHEST` is tried.
+    """
+    low, high = 0, start
+    while high <= HIGHEST and fits(high):
+        low, high = high, high * 2
+    high = min(high, HIGHEST + 1)
+    while high - low > max(1, int(low * RESOLUTION)):
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low or None
 
 
 def fits(benchmark: str, variant: str, batch_size: int) -> bool:

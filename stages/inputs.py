@@ -60,10 +60,10 @@ def check_model(study: Study, name: str) -> None:
     benchmark = study.benchmarks[name]
     if isinstance(benchmark.model, Imported) or benchmark.optimizer.arguments:  # others can't be wrong
         choose_engine(study.engine, [variant.policy for variant in study.variants.values()])
-        from pipeline.health import fitting  # the engine takes seconds to import
+        from pipeline.advice import fitness  # the engine takes seconds to import
 
         dataset = read_description(benchmark.dataset)
-        fitting.check(study, name, dataset.image_shape, len(dataset.classes))
+        fitness.check(study, name, dataset.image_shape, len(dataset.classes))
 
 
 def describe(study: Study, name: str) -> dict[Path, dict[str, Any]]:

@@ -29,15 +29,15 @@ def main(_: argparse.Namespace) -> None:
     choose_engine(study.engine, POLICIES)
     from pipeline import engine  # first, and late: it quietens the engine, which takes seconds to import
     from pipeline.data import datasets
-    from pipeline.numerics import arithmetic, experiments, exponents, notebook_split
+    from pipeline.numerics import arithmetic, experiments, exponents
 
     found: dict[str, Any] = {"schema_version": 2, "facts": {}, "samples": {}, "models": {}, "gradients": {}}
     found["trials"] = []
     facts, samples = found["facts"], found["samples"]
     samples["numpy_float16_speedup"] = arithmetic.numpy_speedups()
-    facts["notebook_split.num_trained_on"] = notebook_split.trained_on()
+    facts["notebook_split.num_trained_on"] = experiments.trained_on()
     if study.numerics == "all":  # another process, which imports the engine for seconds
-        facts["notebook_split.same_after_restart"] = notebook_split.same_after_restart()
+        facts["notebook_split.same_after_restart"] = experiments.same_after_restart()
     facts |= arithmetic.range_facts() | arithmetic.accumulation_facts() | arithmetic.loss_scale_facts()
 
     def look_at(name: str, benchmark: Benchmark) -> None:
@@ -59,7 +59,7 @@ def main(_: argparse.Namespace) -> None:
             return
         samples[f"skipped_steps.{name}"] = experiments.skipped_steps(benchmark, data, experiments.SEEDS)
         if name == hardest:
-            share = facts["notebook_split.num_trained_on"] / notebook_split.NUM_HELD_OUT
+            share = facts["notebook_split.num_trained_on"] / experiments.NUM_HELD_OUT
             samples["notebook_split_gain"] = experiments.split_gains(benchmark, data, share, experiments.SEEDS)
         if benchmark.model.name == "dense" and not found["trials"]:
             found["trials"] = experiments.run_trials(benchmark, data, experiments.SEEDS)

@@ -18,10 +18,8 @@ from pipeline.machine.locking import STUDY, alone
 from pipeline.machine.warm import WarmProcesses
 from pipeline.numbers import duration
 from pipeline.publication.published import GET_IT_AGAIN, ShownStatus
-from pipeline.reproduction.forecast import Forecast
-from pipeline.reproduction.remedies import exit_status, remedy
-from pipeline.reproduction.repro import Ended, reproduce
-from pipeline.reproduction.study_progress import StudyProgress
+from pipeline.reproduction.repro import Ended, exit_status, remedy, reproduce
+from pipeline.reproduction.study_progress import Forecast, StudyProgress
 from pipeline.study.schema import RunKey, Study, load_study
 from stages import run
 from stages.check import check, device_here

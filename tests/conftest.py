@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 from cluster.small_slurm import slurm  # noqa: F401  a fixture for all of tests/cluster
 from filelock import FileLock
-from nvml import driver  # noqa: F401  as above
 from xdist.scheduler import LoadScopeScheduling
 
 from pipeline.records.blocks import REPEAT, PlacedBlock

@@ -1,18 +1,25 @@
 """Copies of this project with a small study and fake data sets, for tests that run it as its users do."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import yaml
 from conftest import REPOSITORY, SPEED, benchmark, small_study
 
+# For DVC in a copy of the project, whose stages import its own code.
+USER_ENVIRONMENT = {
+    name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONWARNINGS")
+} | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+RUNNING = re.compile(r"^Running stage '([^']+)'", re.MULTILINE)  # as DVC says it
 IDENTITY = {f"GIT_{role}_{what}": "t" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 # For `make` and DVC in a project of `make_stub`, without what a `make test` above has set.
 STUB_ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))} | {
-    "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+    "PATH": USER_ENVIRONMENT["PATH"],
     "PYTHONPATH": str(REPOSITORY),
     "CUDA_VISIBLE_DEVICES": "",
 }
@@ -76,6 +83,12 @@ def git(folder: Path, *arguments: str) -> str:
     command = ["git", *arguments]
     done = subprocess.run(command, cwd=folder, env=os.environ | IDENTITY, capture_output=True, text=True, check=True)
     return done.stdout.strip()
+
+
+def edit_params(folder: Path, change: Callable[[dict], object]) -> None:
+    values = yaml.safe_load((folder / "params.yaml").read_text())
+    change(values)
+    (folder / "params.yaml").write_text(yaml.safe_dump(values))
 
 
 def stage(folder: Path, name: str, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:

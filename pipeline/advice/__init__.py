@@ -1,1 +1,1 @@
-"""Compose a small study that shows whether mixed precision is worth it for a model, in a folder of its own."""
+"""Say whether mixed precision is worth it for a model: look at it, and propose the small study that answers."""

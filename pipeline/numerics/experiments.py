@@ -3,12 +3,17 @@
 One model is set back to where each seed starts, because tracing costs more than training.
 """
 
+import hashlib
 import math
+import os
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import keras
 import numpy as np
+import tensorflow as tf
 
 from pipeline import engine
 from pipeline.data.batches import ShuffledBatches
@@ -23,6 +28,8 @@ from pipeline.training.precision import scaled
 SEEDS = range(6)  # where all six agree, surely more than half of all seeds do
 NUM_FIRST_STEPS = 10
 SPLIT_SIZE, NUM_VALIDATED = TrainingSize(units=128, num_examples=1000, batch_size=32, num_epochs=15), 500
+# The CIFAR-100 notebook's: how it splits its training data.
+NUM_SPLIT, NUM_HELD_OUT, SHUFFLE_BUFFER, SHUFFLE_SEED = 50_000, 10_000, 100_000, 42
 Start = tuple[int, list[np.ndarray]]  # a seed, and the weights that it gives a model
 
 
@@ -108,6 +115,40 @@ def skipped_steps(benchmark: Benchmark, data: Dataset, seeds: Sequence[int]) -> 
         take_steps(model, ShuffledBatches(data.train, benchmark.batch_size, seed), NUM_FIRST_STEPS)
         found.append(NUM_FIRST_STEPS - int(keras.ops.convert_to_numpy(model.optimizer.iterations)))
     return found
+
+
+def trained_on(reshuffle: bool | None = None) -> int:
+    """Return how many of the CIFAR-100 notebook's validation examples are trained on as well.
+
+    The notebook shuffles with a seed, then takes its validation examples from the shuffled examples and skips as many
+    for training. Each of the two goes through the shuffle by itself, in another order. `reshuffle` is
+    `reshuffle_each_iteration`, which the notebook leaves at its default.
+    """
+    held_out, trained = _split(reshuffle)
+    return len(set(held_out) & set(trained))
+
+
+def _split(reshuffle: bool | None = None) -> tuple[list[int], list[int]]:
+    """Return the indices that are held out, and those that are trained on."""
+    tf.random.set_seed(None)  # as in a fresh process: a global seed would change the order
+    indices = tf.data.Dataset.range(NUM_SPLIT)
+    shuffled = indices.shuffle(SHUFFLE_BUFFER, seed=SHUFFLE_SEED, reshuffle_each_iteration=reshuffle)
+    parts = shuffled.take(NUM_HELD_OUT).cache(), shuffled.skip(NUM_HELD_OUT).cache()
+    held_out, trained = (next(part.batch(NUM_SPLIT).as_numpy_iterator()).tolist() for part in parts)
+    return held_out, trained
+
+
+def split_digest() -> str:
+    """Return a digest of both parts of the notebook's split."""
+    return hashlib.sha256(repr([sorted(part) for part in _split()]).encode()).hexdigest()
+
+
+def same_after_restart() -> bool:
+    """Return whether another process that uses the notebook's seed makes the same split as this one."""
+    program = f"from pipeline import engine; from {__name__} import split_digest; print(split_digest())"
+    alone = os.environ | {"CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", program], env=alone, stdout=subprocess.PIPE, text=True, check=True)
+    return done.stdout.split()[-1] == split_digest()
 
 
 def split_gains(benchmark: Benchmark, data: Dataset, share: float, seeds: Sequence[int]) -> list[float]:

@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pipeline import engine  # first: it quietens the engine before Keras imports it
 
@@ -29,14 +29,6 @@ SEED = 0
 NUM_WARMUP_EXECUTIONS = 2
 MAX_VALIDATION_SECONDS = 1.0  # of a call, about, where all images of an epoch's validation would take longer
 MANY_EPOCHS = 10**6
-
-
-class _Validation(NamedTuple):
-    """The fields of a block on validation."""
-
-    num_validation_images: int = 0
-    validation_seconds: float | None = None
-    validation_call_seconds: float | None = None
 
 
 class _EnoughBatches(ShuffledBatches):
@@ -128,7 +120,7 @@ class _Trainee(keras.callbacks.Callback):
     def _block(self, wall_seconds: float, cpu_seconds: float, loss: float) -> Block:
         if not self.num_blocks:
             self._size_validation()
-        validation = self._validate() if self.task.with_validation else _Validation()
+        validation = self._validate() if self.task.with_validation else {}
         self.num_blocks += 1
         self.num_steps += self.task.num_steps + self.benchmark.steps_per_execution
         peak_memory_bytes, peak_memory_kind = engine.peak_memory()
@@ -140,7 +132,7 @@ class _Trainee(keras.callbacks.Callback):
             num_images=self.task.num_steps * self.batch_size,
             wall_seconds=wall_seconds if is_finite else None,
             cpu_seconds=cpu_seconds if is_finite else None,
-            **validation._asdict(),
+            **validation,
             num_skipped_steps=self.num_steps - int(keras.ops.convert_to_numpy(self.model.optimizer.iterations)),
             loss_scale=loss_scale_now(self.model.optimizer),
             loss=loss if is_finite else None,
@@ -162,14 +154,20 @@ class _Trainee(keras.callbacks.Callback):
         elif num_batches > 1:
             self.validated = first_of(self.data.validation, num_batches * batch_size)
 
-    def _validate(self) -> _Validation:
-        """Score as many images as `_size_validation` chose. Where these are not all, tell what a call takes besides."""
+    def _validate(self) -> dict[str, Any]:
+        """Score as many images as `_size_validation` chose, and return a block's fields on that.
+
+        Where these are not all, they tell what a call takes besides.
+        """
         num_images, num_in_batch = len(self.validated.labels), len(self.one_batch.labels)
-        seconds = self._score(self.validated)
-        if not num_in_batch < num_images < len(self.data.validation.labels):
-            return _Validation(num_images, seconds)
-        call_seconds = besides_images(seconds, num_images, self._score(self.one_batch), num_in_batch)
-        return _Validation(num_images, seconds, call_seconds)
+        seconds, call_seconds = self._score(self.validated), None
+        if num_in_batch < num_images < len(self.data.validation.labels):
+            call_seconds = besides_images(seconds, num_images, self._score(self.one_batch), num_in_batch)
+        return {
+            "num_validation_images": num_images,
+            "validation_seconds": seconds,
+            "validation_call_seconds": call_seconds,
+        }
 
     def _score(self, examples: Examples) -> float:
         """Score the model, as after an epoch of a run; return the seconds that took."""

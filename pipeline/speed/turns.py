@@ -1,5 +1,6 @@
 """Measure the speed of variants in turns: short blocks of each, in a balanced order, over several launches."""
 
+import math
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -9,10 +10,16 @@ from typing import NamedTuple, cast
 
 import psutil
 
-from pipeline.records.blocks import MAX_ROWS, MAX_TURNS, Block, EndReason, PlacedBlock
-from pipeline.speed.sizing import Sizing
-from pipeline.speed.worker import Train
+from pipeline.records.blocks import MAX_ROWS, MAX_TURNS, REPEAT, Block, EndReason, PlacedBlock
+from pipeline.speed.worker import Task, Train
 
+# docs/decisions/speed-in-turns.md has the components of variance that the sizes of blocks and launches come from.
+BLOCK_SECONDS = 0.2
+NUM_SIZING_UNITS, NUM_SIZINGS, MAX_SIZING_SECONDS = 2, 3, 10.0
+MIN_TURNS = 4
+MIN_LONG_TURNS, LONG_SECONDS = 2, 1.0  # fewer will do where a block of the baseline is so long that little stalls it
+MAX_TURNS_IN_A_ROW, ROW_SECONDS = 20, 10.0
+VALIDATION_EVERY = 4  # turns
 MIN_LAUNCHES, MAX_LAUNCHES = 2, 8
 STARTUP_SHARE = 0.5  # of the budget that launches may take
 MEMORY_MARGIN = 1.5  # times the peak of a process that has trained a few steps
@@ -40,11 +47,14 @@ def balanced_orders(num_variants: int) -> list[list[int]]:
 
 
 class _Measuring:
-    """The blocks so far, their sizes, and the variants that have failed."""
+    """The blocks so far, how many steps each variant's have, and the variants that have failed."""
 
-    def __init__(self, start: Start, sizing: Sizing, budget_seconds: float) -> None:
-        self.start, self.sizing, self.baseline = start, sizing, sizing.baseline
+    def __init__(self, start: Start, max_steps: Mapping[str, int], unit: int, budget_seconds: float) -> None:
+        self.start, self.max_steps, self.unit = start, max_steps, unit
         self.started, self.budget_seconds = time.monotonic(), budget_seconds
+        self.baseline = next(iter(max_steps))
+        self.num_steps: dict[str, int] = {}  # of a block; found in the first launch, as its seconds are
+        self.block_seconds: dict[str, float] = {}
         self.blocks: list[PlacedBlock] = []
         self.failed: set[str] = set()
         self.peak_memory_bytes = 0
@@ -53,7 +63,7 @@ class _Measuring:
 
     @property
     def variants(self) -> list[str]:
-        return [variant for variant in self.sizing.max_steps if variant not in self.failed]
+        return [variant for variant in self.max_steps if variant not in self.failed]
 
     def spent_seconds(self) -> float:
         return time.monotonic() - self.started
@@ -100,7 +110,7 @@ class _Measuring:
                 self.num_launches = min(max(affordable, MIN_LAUNCHES), MAX_LAUNCHES)
             end = self.budget_seconds * launch / self.num_launches
             turn, turn_seconds = 0, 0.0
-            while turn < self.sizing.min_turns() or (turn < MAX_TURNS and self.spent_seconds() + turn_seconds <= end):
+            while turn < self._min_turns() or (turn < MAX_TURNS and self.spent_seconds() + turn_seconds <= end):
                 turn += 1
                 before = self.spent_seconds()
                 for place, variant in enumerate(self._order(turn), start=1):
@@ -108,12 +118,12 @@ class _Measuring:
                 turn_seconds = self.spent_seconds() - before
                 if self.baseline in self.failed:
                     return True
-            self.launch_seconds += self.sizing.min_turns() * turn_seconds
+            self.launch_seconds += self._min_turns() * turn_seconds
         return True
 
     def _fits_alone(self, variant: str) -> bool:
         with self.start(variant) as train:
-            return train(self.sizing.first_task(variant)).outcome != "out_of_memory"
+            return train(self._first_task(variant)).outcome != "out_of_memory"
 
     def launch_in_a_row(self, launch: int) -> None:
         """Start one process after the other; each trains all its blocks and ends."""
@@ -124,7 +134,7 @@ class _Measuring:
                 self._size(variant, train, launch)
                 if self.baseline in self.failed:
                     return
-                for turn in range(1, self.sizing.turns_in_a_row() + 1):
+                for turn in range(1, self._turns_in_a_row() + 1):
                     self._train(variant, train, launch, turn, place)
         self.launch_seconds = self.spent_seconds() - before
 
@@ -139,19 +149,51 @@ class _Measuring:
 
     def _prepare(self, variant: str, train: Train, launch: int) -> None:
         """Warm a process up."""
-        block = train(self.sizing.first_task(variant))
+        block = train(self._first_task(variant))
         self.peak_memory_bytes = max(self.peak_memory_bytes, block.peak_memory_bytes or 0)
         self._keep(block, variant, launch, turn=0, place=0)
 
+    def _first_task(self, variant: str) -> Task:
+        return Task(min(NUM_SIZING_UNITS * self.unit, self.max_steps[variant]))
+
     def _size(self, variant: str, train: Train, launch: int) -> None:
         """Find out how many steps make a block, in the first launch and beside no other process that trains."""
-        if variant not in self.sizing.num_steps and variant not in self.failed:
-            failure = self.sizing.size(variant, train)
-            if failure:
-                self._keep(failure, variant, launch, turn=0, place=0)
+        if variant in self.num_steps or variant in self.failed:
+            return
+        task = self._first_task(variant)
+        seconds: list[float] = []
+        while len(seconds) < NUM_SIZINGS and sum(seconds) < MAX_SIZING_SECONDS:
+            block = train(task)
+            if not block.wall_seconds:
+                self._keep(block, variant, launch, turn=0, place=0)
+                return
+            seconds.append(block.wall_seconds)
+        step_seconds = min(seconds) / task.num_steps
+        num_units = max(1, round(BLOCK_SECONDS / step_seconds / self.unit))
+        self.num_steps[variant] = min(num_units * self.unit, self.max_steps[variant])
+        self.block_seconds[variant] = self.num_steps[variant] * step_seconds
+
+    def _min_turns(self) -> int:
+        return MIN_TURNS if self.block_seconds[self.baseline] <= LONG_SECONDS else MIN_LONG_TURNS
+
+    def _turns_in_a_row(self) -> int:
+        affordable = int(ROW_SECONDS / self.block_seconds[self.baseline])
+        return max(min(affordable, MAX_TURNS_IN_A_ROW), self._min_turns())
 
     def _train(self, variant: str, train: Train, launch: int, turn: int, place: int) -> None:
-        if variant not in self.failed and (task := self.sizing.task(variant, turn)):
+        """Train a block of `variant`, unless it has failed or waits in this turn because its shortest block is long.
+
+        The baseline is in every turn, because it is what others are compared with. Others are in every second, fourth
+        or eighth turn, and so on, so that the turns of a slow variant are turns of every faster one.
+        """
+        if variant in self.failed:
+            return
+        stride = 1
+        if variant not in (self.baseline, REPEAT):
+            longer = self.block_seconds[variant] / max(self.block_seconds[self.baseline], BLOCK_SECONDS)
+            stride = 1 << max(0, round(math.log2(longer / 2)))
+        if (turn - 1) % stride == 0:
+            task = Task(self.num_steps[variant], with_validation=(turn - 1) % VALIDATION_EVERY == 0)
             self._keep(train(task), variant, launch, turn, place)
 
     def _keep(self, block: Block, variant: str, launch: int, turn: int, place: int) -> None:
@@ -183,7 +225,7 @@ def take_turns(
         side_by_side: whether processes of all variants may live at once; they do as long as memory allows it.
         is_settled: asked after each launch from the second on, in a row after each second one.
     """
-    state = _Measuring(start, Sizing(max_steps, unit), budget_seconds)
+    state = _Measuring(start, max_steps, unit, budget_seconds)
     launch, reason = 0, cast(EndReason | None, None)
     while reason is None:
         launch += 1

@@ -50,7 +50,7 @@ def test_the_variant_is_one():
 
 
 def test_the_claim_is_one():
-    text = example("extend.md", "sources:", "2. `python -m stages.check`")
+    text = example("extend.md", "sources:", "2. `. .venv")
     added = yaml_files.parse(re.sub(r"^ *…\n", "", text, flags=re.MULTILINE), "the page")
     claims = yaml_files.load(REPOSITORY / "claims.yaml")
     claims["sources"] |= added["sources"]

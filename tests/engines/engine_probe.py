@@ -60,7 +60,9 @@ def losses(folder: Path) -> object:
     return found
 
 
-def devices(folder: Path, number: int, variant: str = "float32", **changes) -> object:
+def devices(
+    folder: Path, number: int, variant: str = "float32", recipe: dict[str, object] | None = None, **changes
+) -> object:
     """A run on several devices."""
     study = small_study(
         devices=number,
@@ -68,37 +70,24 @@ def devices(folder: Path, number: int, variant: str = "float32", **changes) -> o
             "float32": {"policy": "float32", "batch_multiplier": 1},
             "mixed": {"policy": "mixed_float16", "batch_multiplier": 1},
         },
-        benchmarks={"wide": benchmark(units=16, num_epochs=3), "narrow": benchmark(units=8)},
+        benchmarks={"wide": benchmark(units=16, **({"num_epochs": 3} | (recipe or {}))), "narrow": benchmark(units=8)},
         **changes,
     )
     record = run.train(study, RunKey("wide", variant, 0), time.perf_counter(), folder)
-    return {"devices": record.planned.devices, "losses": [record.scores.train_loss, record.scores.test_loss]}
+    losses = [record.scores.train_loss, record.scores.test_loss]
+    return {"devices": record.planned.devices, "outcome": record.outcome, "losses": losses}
 
 
 def batch_norm(folder: Path, number: int, fused: int) -> object:
     """A run of a convolutional network on several devices, with the engine's batch norm or with Keras's."""
     if not fused:
         engine.BatchNormalization = keras.layers.BatchNormalization
-    recipe = benchmark(units=16, model=EFFICIENTNET, image_size=32, **GENTLE)
-    study = small_study(
-        devices=number,
-        variants={"float32": {"policy": "float32", "batch_multiplier": 1}},
-        benchmarks={"wide": recipe, "narrow": recipe},
-    )
-    record = run.train(study, RunKey("wide", "float32", 0), time.perf_counter(), folder)
-    return {"losses": [record.scores.train_loss, record.scores.test_loss]}
+    return devices(folder, number, recipe={"model": EFFICIENTNET, "image_size": 32, "num_epochs": 2} | GENTLE)
 
 
 def odd_validation_set(folder: Path) -> object:
     """Seven validation examples on four devices."""
-    split = {"num_train_examples": 40, "num_validation_examples": 7}
-    recipe = benchmark(units=16, num_epochs=2, split=split)
-    study = small_study(
-        devices=4,
-        variants={"float32": {"policy": "float32", "batch_multiplier": 1}},
-        benchmarks={"wide": recipe, "narrow": recipe},
-    )
-    return run.train(study, RunKey("wide", "float32", 0), time.perf_counter(), folder).outcome
+    return devices(folder, 4, recipe={"split": {"num_train_examples": 40, "num_validation_examples": 7}})
 
 
 def mixed_on_two_devices(folder: Path) -> object:

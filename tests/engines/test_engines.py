@@ -31,7 +31,7 @@ def test_jax_passes_the_tests_of_training_and_numerics():
         "tests/pipeline/training/test_training.py",
         "tests/pipeline/numerics/test_numerics.py",
         "tests/pipeline/training/test_checkpoint.py",
-        "tests/pipeline/health/test_health.py",
+        "tests/pipeline/advice/test_fitness.py",
         "tests/pipeline/training/test_precision.py",
     ]
     done = start("jax", "-m", "pytest", "-q", "-p", "no:cacheprovider", *files, "-k", " or ".join(chosen))
@@ -96,7 +96,7 @@ def test_a_dynamic_loss_scale_works_on_several_devices(workspace, engine):
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_validation_set_need_not_be_shared_evenly(workspace, engine):
-    assert probe(engine, "odd_validation_set", workspace) == "completed"
+    assert probe(engine, "odd_validation_set", workspace)["outcome"] == "completed"
 
 
 def test_more_devices_than_there_are_is_a_clear_message(workspace):

@@ -13,18 +13,12 @@ from pipeline.study.schema import RunKey
 
 KEY = RunKey("wide", "float32", 0)
 MODEL = """
-import time, keras, numpy as np
+import time, keras
 
 class Sleep(keras.layers.Layer):
     def call(self, x, training=False):
         if not training:
             return x
-        if keras.backend.backend() == "jax":
-            import jax
-            def wait(x):
-                time.sleep(1000)
-                return np.asarray(x)
-            return jax.pure_callback(wait, jax.ShapeDtypeStruct(x.shape, x.dtype), x)
         import tensorflow as tf
         def wait(x):
             time.sleep(1000)
@@ -100,7 +94,7 @@ def test_a_model_that_does_not_fit_into_memory_is_an_outcome(workspace):
 
 def test_what_does_not_fit_into_memory_stops_no_other_stage(workspace, capsys):
     """The check of a user's model leaves it to the runs, and numerics tells of the other benchmark."""
-    from pipeline.health import fitting
+    from pipeline.advice import fitness
 
     large = {"name": "mine:build", "source": "mine.py"}
     (workspace / "mine.py").write_text(
@@ -111,7 +105,7 @@ def test_what_does_not_fit_into_memory_stops_no_other_stage(workspace, capsys):
     os.chdir(workspace)
     sys.path.insert(0, str(workspace))
     try:
-        fitting.check(both, "wide", (8, 8, 1), 10)
+        fitness.check(both, "wide", (8, 8, 1), 10)
     finally:
         sys.path.remove(str(workspace))
         os.chdir(REPOSITORY)

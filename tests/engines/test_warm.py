@@ -6,13 +6,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
 import pytest
 import yaml
 from conftest import REPOSITORY, benchmark, small_study
+from endings import wait_for
 
 from pipeline.comparison.finished_runs import read_predictions, read_record
 from pipeline.machine.engine_choice import kernels_for
@@ -87,13 +87,6 @@ def lasting(folder: Path, key: RunKey) -> dict:
     return values | {"epochs": epochs, "predicted": read_predictions(record, folder).tolist()}
 
 
-def wait_for(true) -> None:
-    deadline = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 @pytest.mark.parametrize("engine", ["tensorflow", "jax"])
 def test_a_warm_run_is_the_run_it_would_be_by_itself(workspace, engine):
     networks = {"wide": benchmark(units=16), "narrow": benchmark(units=8, model=NETWORK)}
@@ -136,8 +129,8 @@ def asleep(workspace) -> Path:
 
 
 def child_of(folder: Path) -> psutil.Process:
-    wait_for((folder / "trains").exists)
-    wait_for((folder / "trains").read_text)
+    wait_for((folder / "trains").exists, 60)
+    wait_for((folder / "trains").read_text, 60)
     return psutil.Process(int((folder / "trains").read_text()))
 
 
@@ -199,6 +192,6 @@ with WarmProcesses({{{kernels_for(["float32"])!r}: [sys.executable, "-m", "stage
         made.wait(SECONDS)
         warm.wait(SECONDS)
         run.wait(SECONDS)
-        wait_for(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE)
+        wait_for(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE, 60)
     finally:
         del os.environ["WARM_PROCESSES"]

@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -13,30 +12,22 @@ from typing import NamedTuple
 import pytest
 import yaml
 from conftest import REPOSITORY
-from projects import PROFILE, commit, dense_study, git, make_project
+from projects import PROFILE, RUNNING, USER_ENVIRONMENT, commit, dense_study, edit_params, git, make_project
 
 from pipeline.compiled.schema import CHECK, COMPILED_FILES
 from pipeline.numerics.facts import NOT_EVERYWHERE, facts_of
 
 STUDY = dense_study(num_epochs=2) | {"datasets": {"mnist": {"bundled": "mnist"}}}
 STUDY["benchmarks"]["small_dense"]["evaluation_batch_size"] = 1000
-RUNNING = re.compile(r"^Running stage '([^']+)'", re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
-def environment() -> dict[str, str]:
-    here = str(Path(sys.executable).parent)
-    kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONWARNINGS")}
-    return kept | {"PATH": here + os.pathsep + os.environ["PATH"]}
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory, environment) -> Path:
+def finished(tmp_path_factory) -> Path:
     """A clone of the project with a small study that has been run once."""
     folder = tmp_path_factory.mktemp("clone") / "project"
     make_project(folder, STUDY, PROFILE | {"numerics": "facts"}, without=("docs/",))
     (folder.parent / "opened").mkdir()
-    done = dvc(folder, environment | opened_files(folder.parent), "repro")
+    done = dvc(folder, "repro", **opened_files(folder.parent))
     assert len(RUNNING.findall(done)) == 1 + 1 + 3 + 1 + 5, done
     commit(folder)
     return folder
@@ -59,23 +50,11 @@ def clone(finished, tmp_path) -> Path:
     shutil.copytree(kept, finished / "inputs")
 
 
-def dvc(folder: Path, environment: dict[str, str], *arguments: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "dvc", *arguments],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def dvc(folder: Path, *arguments: str, **variables: str) -> str:
+    command, environment = [sys.executable, "-m", "dvc", *arguments], USER_ENVIRONMENT | variables
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
-
-
-def edit_params(folder: Path, change) -> None:
-    values = yaml.safe_load((folder / "params.yaml").read_text())
-    change(values)
-    (folder / "params.yaml").write_text(yaml.safe_dump(values))
 
 
 def test_the_run_is_complete(finished):
@@ -98,30 +77,30 @@ def test_numerics_writes_exactly_the_facts_that_claims_may_ask_for(finished):
     assert set(found["models"]) == set(found["gradients"]) == set(benchmarks)
 
 
-def test_a_second_repro_runs_nothing(clone, environment):
-    assert not RUNNING.findall(dvc(clone, environment, "repro"))
+def test_a_second_repro_runs_nothing(clone):
+    assert not RUNNING.findall(dvc(clone, "repro"))
 
 
-def test_dvc_shows_something_useful(clone, environment):
-    graph = dvc(clone, environment, "dag", "--mermaid")
+def test_dvc_shows_something_useful(clone):
+    graph = dvc(clone, "dag", "--mermaid")
     assert "train@0-small_dense-mixed" in graph
-    metrics = json.loads(dvc(clone, environment, "metrics", "show", "--json"))
+    metrics = json.loads(dvc(clone, "metrics", "show", "--json"))
     assert metrics[""]["data"]["results/speedup.json"]["data"]["small_dense"] > 0
-    assert max(map(len, dvc(clone, environment, "metrics", "show").splitlines())) <= 80
-    plots = dvc(clone, environment, "plots", "show", "--json")
+    assert max(map(len, dvc(clone, "metrics", "show").splitlines())) <= 80
+    plots = dvc(clone, "plots", "show", "--json")
     assert "validation_accuracy" in plots
     assert '"x2": {"field": "accuracy_difference_pp_high"}' in plots
     edit_params(clone, lambda values: values["benchmarks"]["small_dense"].update(num_epochs=3))
-    difference = json.loads(dvc(clone, environment, "params", "diff", "--json"))
+    difference = json.loads(dvc(clone, "params", "diff", "--json"))
     assert difference["params.yaml"]["benchmarks.small_dense.num_epochs"] == {"old": 2, "new": 3, "diff": 1}
 
 
-def test_an_experiment_changes_a_single_value(clone, environment):
-    output = dvc(clone, environment, "exp", "run", "-S", "comparison.num_warmup_epochs=0", "compare")
+def test_an_experiment_changes_a_single_value(clone):
+    output = dvc(clone, "exp", "run", "-S", "comparison.num_warmup_epochs=0", "compare")
     assert RUNNING.findall(output) == ["inputs@small_dense", "compare"]
     assert yaml.safe_load((clone / "params.yaml").read_text())["comparison"]["num_warmup_epochs"] == 0
     git(clone, "checkout", "--", ".")
-    dvc(clone, environment, "checkout", "--force")
+    dvc(clone, "checkout", "--force")
 
 
 class Stage(NamedTuple):

@@ -1,16 +1,13 @@
 """What DVC would run again after a change, as it decides it for a study that is finished."""
 
-import os
-import sys
 from collections.abc import Iterator
 from contextlib import chdir
 from pathlib import Path
 
 import pytest
-import yaml
 from conftest import benchmark
 from dvc.repo import Repo
-from projects import PROFILE, commit, dense_study, git, make_project
+from projects import PROFILE, USER_ENVIRONMENT, commit, dense_study, edit_params, git, make_project
 
 from pipeline.campaign.run_cache import nothing_is_left
 
@@ -32,7 +29,7 @@ def finished(tmp_path_factory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("clone") / "project"
     make_project(folder, STUDY, PROFILE)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+        patch.setenv("PATH", USER_ENVIRONMENT["PATH"])
         patch.delenv("PYTHONPATH", raising=False)  # the stages are the clone's own
         with chdir(folder), Repo() as repo:
             repo.reproduce("inputs")
@@ -73,12 +70,6 @@ def would_train(folder: Path) -> set[str]:
 
 def append(path: Path, text: str) -> None:
     path.write_text(path.read_text() + text)
-
-
-def edit_params(folder: Path, change) -> None:
-    values = yaml.safe_load((folder / "params.yaml").read_text())
-    change(values)
-    (folder / "params.yaml").write_text(yaml.safe_dump(values))
 
 
 def test_what_is_finished_runs_no_more(project):

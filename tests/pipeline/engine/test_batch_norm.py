@@ -1,6 +1,6 @@
 """TensorFlow's fused batch norm beside Keras's own: what one computes, the other does, but for rounding.
 
-Per channel 504 values are normalised, so that the kernel's own variance (of 503) would be found out.
+Per channel 504 values are normalised, so that the kernel's own variance, of 503, would be further off than rounding.
 """
 
 import functools
@@ -13,8 +13,6 @@ from pipeline import engine
 # isort: split
 import keras
 import tensorflow as tf
-
-from pipeline.models import efficientnet
 
 POLICIES = ("float32", "mixed_float16", "mixed_bfloat16", "float16", "bfloat16")
 SHAPE = (8, 9, 7, 24)
@@ -78,14 +76,6 @@ def test_outputs_gradients_and_averages_are_those_of_keras(policy, training, jit
     assert moved is training
 
 
-def test_the_population_variance_would_be_found_out():
-    ours = two_steps(OURS, "float32", True, False)
-    with pytest.raises(AssertionError):
-        assert_equal_but_for_rounding(
-            ours["variance"] * 504 / 503, two_steps(KERAS, "float32", True, False)["variance"]
-        )
-
-
 @pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
 def test_tensors_of_16_bits_go_into_one_kernel_and_statistics_are_float32(policy):
     layer = random_layer(OURS, policy)
@@ -103,17 +93,3 @@ def test_a_frozen_layer_normalises_with_its_averages():
     ours.trainable = theirs.trainable = False
     assert_equal_but_for_rounding(ours(images, training=True), theirs(images, training=True))
     assert np.array_equal(ours.moving_mean.numpy(), random_layer(OURS, "float32").moving_mean.numpy())
-
-
-def test_saved_weights_go_from_one_to_the_other(tmp_path):
-    ours, theirs = (
-        efficientnet.build(num_classes=10, image_shape=(32, 32, 3), depth=0.1, batch_norm=kind)
-        for kind in (OURS, KERAS)
-    )
-    images = np.random.default_rng(0).uniform(size=(16, 32, 32, 3)).astype("float32")
-    for _ in range(3):
-        ours(images, training=True)  # which moves the averages
-    assert not np.allclose(ours(images), theirs(images), rtol=1e-4)
-    ours.save_weights(tmp_path / "of.weights.h5")
-    theirs.load_weights(tmp_path / "of.weights.h5")
-    np.testing.assert_allclose(ours(images), theirs(images), rtol=1e-5)

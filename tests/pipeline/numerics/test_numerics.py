@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-import yaml
-from conftest import REPOSITORY, benchmark
+from conftest import benchmark
 
 from pipeline import engine
 
@@ -11,8 +10,8 @@ from pipeline import engine
 import keras
 
 from pipeline.data.datasets import Dataset, Examples
-from pipeline.numerics import arithmetic, experiments, exponents, notebook_split
-from pipeline.numerics.facts import POLICIES, TRIAL_SIZE, TRIALS, TrainingSize, facts_of
+from pipeline.numerics import arithmetic, experiments, exponents
+from pipeline.numerics.facts import POLICIES, TRIAL_SIZE, TRIALS, OptimizerTrial, TrainingSize, facts_of
 from pipeline.study.benchmark import Benchmark
 from pipeline.study.variant import Variant
 from pipeline.training.building import build_model
@@ -33,29 +32,32 @@ def data() -> Dataset:
     return Dataset(examples(400), examples(100), examples(100), num_classes=10, sha256="d", came_from="here")
 
 
-def test_range_as_the_formats_define_it():
+def test_range_as_the_formats_define_it(data):
+    """Half of float16's smallest subnormal, 2⁻²⁴, is 2.98e-8; the half-way point after 65,504 is 65,520."""
     facts = arithmetic.range_facts()
-    assert facts["largest.float16"] == 65504.0 == float(np.finfo(np.float16).max)
-    assert facts["largest.float32"] == float(np.finfo(np.float32).max)
-    assert facts["largest.bfloat16"] == (2 - 2**-7) * 2.0**127
-    assert [facts[f"square_of_256.{dtype}"] for dtype in ("float16", "bfloat16", "float32")] == [
-        "inf",
-        "65536.0",
-        "65536.0",
-    ]
-    assert facts["square_of_1e-05.float16"] == "0.0"
-    assert [facts[f"smallest_square_is_zero.{dtype}"] for dtype in ("float16", "bfloat16")] == [True, False]
+    exactly = {
+        "largest.float16": 65504.0,
+        "largest.bfloat16": (2 - 2**-7) * 2.0**127,
+        "largest.float32": float(np.finfo(np.float32).max),
+        "square_of_256.float16": "inf",
+        "square_of_256.bfloat16": "65536.0",
+        "square_of_256.float32": "65536.0",
+        "square_of_1e-05.float16": "0.0",
+        "smallest_square_is_zero.float16": True,
+        "smallest_square_is_zero.bfloat16": False,
+        "rounded_4e-08.float16": str(2.0**-24),
+        "rounded_65519.float16": "65504.0",
+        "softmax_of_minus_20_is_zero.float16": True,  # e⁻²⁰ is 2.06e-9
+        "softmax_of_minus_20_is_zero.bfloat16": False,
+        "softmax_of_minus_20_is_zero.float32": False,
+        "float32_parameters_in_500_kilobytes": 125_000,
+        "parameters_of_twice_the_units.64": 2.15,
+        "parameters_of_twice_the_units.4096": 3.67,
+    }
+    assert {name: facts[name] for name in exactly} == exactly
     assert float(facts["square_of_1e-05.bfloat16"]) == pytest.approx(1e-10, rel=2**-8)
-    assert facts["float32_parameters_in_500_kilobytes"] == 125_000
-
-
-def test_rounding_at_the_ends_of_float16():
-    """Half of the smallest subnormal, 2⁻²⁴, is 2.98e-8; the half-way point after 65,504 is 65,520."""
-    facts = arithmetic.range_facts()
-    assert float(facts["rounded_4e-08.float16"]) == 2.0**-24
-    assert float(facts["rounded_65519.float16"]) == 65504.0
-    assert facts["softmax_of_minus_20_is_zero.float16"] is True  # e⁻²⁰ is 2.06e-9
-    assert facts["softmax_of_minus_20_is_zero.bfloat16"] is facts["softmax_of_minus_20_is_zero.float32"] is False
+    recipe = RECIPE.with_dense_model(64).model_copy(update={"image_size": 28})
+    assert arithmetic.dense_parameters(64) == experiments.build(recipe, data, "float32").count_params()
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
@@ -86,14 +88,6 @@ def test_the_engine_adds_products_up_in_one_of_the_two_types():
     assert all(value in ("float32", name.partition(".")[2]) for name, value in facts.items())
 
 
-def test_parameters_are_counted_as_a_model_has_them(data):
-    recipe = RECIPE.with_dense_model(64).model_copy(update={"image_size": 28})
-    assert arithmetic.dense_parameters(64) == experiments.build(recipe, data, "float32").count_params()
-    facts = arithmetic.range_facts()
-    assert facts["parameters_of_twice_the_units.64"] == 2.15
-    assert facts["parameters_of_twice_the_units.4096"] == 3.67
-
-
 def test_numpy_is_timed_in_turns():
     found = arithmetic.numpy_speedups(num_tries=3, shape=(200, 200))
     assert len(found) == 3
@@ -102,14 +96,14 @@ def test_numpy_is_timed_in_turns():
 
 def test_the_split_of_the_notebook_keeps_nothing_apart():
     """Each of the two parts shuffles by itself: of 10,000 examples, four in five stand in both, as chance has it."""
-    assert abs(notebook_split.trained_on() - 8000) < 5 * np.sqrt(10_000 * 0.8 * 0.2)
-    assert notebook_split.trained_on(reshuffle=False) == 0  # what would have kept them apart
+    assert abs(experiments.trained_on() - 8000) < 5 * np.sqrt(10_000 * 0.8 * 0.2)
+    assert experiments.trained_on(reshuffle=False) == 0  # what would have kept them apart
 
 
 def test_another_process_makes_the_split_of_the_same_seed_and_of_no_other(monkeypatch):
     """The seed is changed in this process alone; tests/engines finds that the same seed makes the same split."""
-    monkeypatch.setattr(notebook_split, "SEED", 43)
-    assert not notebook_split.same_after_restart()
+    monkeypatch.setattr(experiments, "SHUFFLE_SEED", 43)
+    assert not experiments.same_after_restart()
 
 
 def test_examples_that_were_trained_on_raise_a_validation_accuracy(data, monkeypatch):
@@ -128,10 +122,9 @@ def test_examples_that_were_trained_on_raise_a_validation_accuracy(data, monkeyp
 
 def test_first_steps_are_skipped_where_gradients_overflow(data, monkeypatch):
     assert experiments.skipped_steps(RECIPE, data, (0, 1)) == [0, 0]
-    scaled = RECIPE.model_copy(update={"image_size": 8})
     monkeypatch.setattr(experiments, "Variant", lambda **chosen: Variant(
         **chosen, loss_scale={"mode": "dynamic", "initial": 2.0**30}))  # fmt: skip
-    first, again = experiments.skipped_steps(scaled, data, (0, 0))
+    first, again = experiments.skipped_steps(RECIPE, data, (0, 0))
     assert first == again > 0  # the second time from the same start
 
 
@@ -195,8 +188,7 @@ def test_the_histogram_of_a_real_step(data):
     assert 0 < sum(found["counts"]) <= RECIPE.batch_size * (64 + 16 + 16 + 10)  # outputs of all layers but the last
     assert len(found["counts"]) == len(found["exponents"])
     assert 0 <= found["flushed_share_scaled"] <= found["flushed_share"] <= 1
-    again = exponents.gradient_exponents(RECIPE, data, loss_scale=2.0**15)
-    assert again == found
+    assert exponents.gradient_exponents(RECIPE, data, loss_scale=2.0**15) == found
     assert 0 <= found["forward_flushed_share"] <= 1
 
 
@@ -208,15 +200,30 @@ def test_a_network_of_one_layer_has_the_gradients_of_its_probabilities():
     np.testing.assert_allclose(sizes, [0.5] * 4, atol=1e-6)
 
 
-def test_trials_find_a_known_failure_and_its_repair(data, monkeypatch):
-    """In bfloat16 Keras's beta_2 of Adam, 0.999, rounds to 1: the weights never move."""
+@pytest.fixture
+def rows_of(data, monkeypatch):
+    """A function that runs these trials on few images, whose accuracies are coarse."""
     monkeypatch.setattr(experiments, "TRIAL_SIZE", TRIAL_SIZE._replace(batch_size=16, num_epochs=20))
-    monkeypatch.setattr(experiments, "SHORTFALL", 0.2)  # few images, so accuracies are coarse
-    monkeypatch.setattr(experiments, "TRIALS", [trial for trial in TRIALS if trial.policy == "bfloat16"][:2])
-    failed, repaired = experiments.run_trials(RECIPE, data, seeds=(0, 1))
-    assert (failed["name"], failed["num_trained"], failed["num_trials"]) == ("adam.bfloat16", 0, 2)
-    assert (repaired["name"], repaired["num_trained"]) == ("adam_beta_2_0.99.bfloat16", 2)
+    monkeypatch.setattr(experiments, "SHORTFALL", 0.2)
+
+    def run(*trials: OptimizerTrial, seeds: tuple[int, ...]) -> list[dict]:
+        monkeypatch.setattr(experiments, "TRIALS", trials)
+        return experiments.run_trials(RECIPE, data, seeds)
+
+    return run
+
+
+def test_trials_find_a_known_failure_and_its_repair(rows_of):
+    """In bfloat16 Keras's beta_2 of Adam, 0.999, rounds to 1: the weights never move."""
+    named = {trial.name: trial for trial in TRIALS}
+    failed, repaired = rows_of(named["adam.bfloat16"], named["adam_beta_2_0.99.bfloat16"], seeds=(0, 1))
+    assert (failed["num_trained"], failed["num_trials"], repaired["num_trained"]) == (0, 2, 2)
     assert min(repaired["float32_accuracies"]) > 0.5
+
+
+def test_a_fixed_scale_that_is_too_high_fails_and_a_dynamic_one_is_applied(rows_of):
+    trials = [TRIALS[-1]._replace(loss_scale=scale) for scale in (2.0**30, 1024.0, "dynamic")]
+    assert [row["num_trained"] for row in rows_of(*trials, seeds=(0,))] == [0, 1, 1]
 
 
 def test_a_model_that_is_set_back_trains_as_the_first_time(data):
@@ -228,18 +235,3 @@ def test_a_model_that_is_set_back_trains_as_the_first_time(data):
     for first, second, before in zip(*ends, start, strict=True):
         np.testing.assert_array_equal(first, second)
         assert (first != before).any()
-
-
-def test_a_fixed_scale_that_is_too_high_fails_and_a_dynamic_one_is_applied(data, monkeypatch):
-    monkeypatch.setattr(experiments, "TRIAL_SIZE", TRIAL_SIZE._replace(batch_size=16, num_epochs=20))
-    monkeypatch.setattr(experiments, "SHORTFALL", 0.2)
-    chosen = [TRIALS[-1]._replace(loss_scale=2.0**30), TRIALS[-1]._replace(loss_scale=1024.0)]
-    chosen.append(TRIALS[-1]._replace(loss_scale="dynamic"))
-    monkeypatch.setattr(experiments, "TRIALS", chosen)
-    assert [row["num_trained"] for row in experiments.run_trials(RECIPE, data, seeds=(0,))] == [0, 1, 1]
-
-
-def test_the_projects_claims_ask_for_facts_there_are():
-    claims = yaml.safe_load((REPOSITORY / "claims.yaml").read_text())
-    asked = {name for claim in claims["claims"] for name in claim.get("quantities", ())}
-    assert asked <= facts_of(claims["benchmarks"]).keys()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from conftest import REPOSITORY
 
-from pipeline.reproduction.forecast import SECONDS_BEFORE_TRAINING, SECONDS_OF_AN_ITEM, Forecast, left_in_words
+from pipeline.reproduction.study_progress import SECONDS_BEFORE_TRAINING, SECONDS_OF_AN_ITEM, Forecast, left_in_words
 from pipeline.study.schema import RunKey, load_study
 from stages.repro import seconds_elsewhere
 
@@ -46,6 +46,13 @@ def test_from_half_of_the_study_on_it_is_within_a_third(noise):
     assert said[-1][0] == forecast.seconds_after_training
 
 
+def first_seed_took(forecast: Forecast, seconds: float | None = None) -> Forecast:
+    """The forecast after the items of the first seed, which took so long each, or what is usual."""
+    for key in ITEMS[:18]:
+        forecast.finish(key, seconds or (SECONDS | LEFT_OUT)[key[:2]])
+    return forecast
+
+
 def test_runs_that_are_there_cost_nothing_and_tell_what_those_of_another_seed_take():
     earlier = {key: SECONDS[key[:2]] for key in RUNS if key.seed < 2}
     forecast = Forecast(ITEMS, RUNS, earlier)
@@ -57,43 +64,20 @@ def test_runs_that_are_there_cost_nothing_and_tell_what_those_of_another_seed_ta
 
 
 def test_once_one_of_them_is_made_anew_all_are_expected_to_be():
-    forecast = Forecast(ITEMS, RUNS, {key: 1.0 for key in RUNS if key.seed < 2})
-    for key in ITEMS[:18]:
-        forecast.finish(key, (SECONDS | LEFT_OUT)[key[:2]])
+    forecast = first_seed_took(Forecast(ITEMS, RUNS, {key: 1.0 for key in RUNS if key.seed < 2}))
     assert forecast.seconds_left() == pytest.approx(2 * A_SEED + 2.5 * 9)
 
 
 def test_seeds_that_a_variant_leaves_out_take_no_run():
     runs = [key for key in RUNS if key.benchmark == "mnist" or key.seed == 0]
-    forecast = Forecast(ITEMS, runs, {})
-    for key in ITEMS[:18]:
-        forecast.finish(key, (SECONDS | LEFT_OUT)[key[:2]])
+    forecast = first_seed_took(Forecast(ITEMS, runs, {}))
     last_seeds = 2 * sum(seconds for (name, _), seconds in SECONDS.items() if name == "mnist") + 2 * 9 * 1.5
     assert forecast.seconds_left() == pytest.approx(last_seeds + forecast.seconds_after_training)
 
 
 def test_a_run_that_takes_longer_than_expected_leaves_the_others():
-    forecast = Forecast(ITEMS, RUNS, {})
-    for key in ITEMS[:18]:
-        forecast.finish(key, 10.0)
+    forecast = first_seed_took(Forecast(ITEMS, RUNS, {}), 10.0)
     assert forecast.seconds_left(ITEMS[18], 500) == 35 * 10 + 2.5 * 10
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [
-        (0, "less than a minute left"),
-        (59, "less than a minute left"),
-        (64, "about 60 s left"),
-        (174, "about 170 s left"),
-        (176, "about 3 min left"),
-        (540, "about 9 min left"),
-        (5900, "about 98 min left"),
-        (6000, "about 1.7 h left"),
-    ],
-)
-def test_it_is_said_as_people_say_it(seconds, words):
-    assert left_in_words(seconds) == words
 
 
 def test_what_follows_a_study_of_long_runs_takes_no_longer_than_their_start():
@@ -101,6 +85,7 @@ def test_what_follows_a_study_of_long_runs_takes_no_longer_than_their_start():
     for key in ITEMS:
         forecast.finish(key, 4000.0)
     assert forecast.seconds_left() == 60
+    assert [left_in_words(seconds) for seconds in (59, 60)] == ["less than a minute left", "about 60 s left"]
 
 
 def test_the_whole_is_told_before_by_the_runs_that_are_there_or_by_another_machine():

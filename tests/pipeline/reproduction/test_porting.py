@@ -3,8 +3,6 @@
 import difflib
 
 import pytest
-from conftest import REPOSITORY
-from projects import stage
 from studies import composed
 
 from pipeline.errors import InputError
@@ -124,50 +122,6 @@ def test_there_and_back_is_the_same_for_a_gpu():
     once, _ = port(OWN, "cuda", "params.yaml")
     assert port(once, "cuda", "params.yaml").text == once
     assert yaml_files.parse(port(once, "cpu", "params.yaml").text, "") == yaml_files.parse(OWN, "")
-
-
-def test_what_the_other_engine_can_not_run_is_refused_and_stays(tmp_path):
-    turned = OWN.replace(
-        "        num_epochs: 2\n",
-        "        num_epochs: 2\n"
-        "        augmentation: [{name: random_translation, height_factor: 0.1, width_factor: 0.1}]\n",
-    )
-    text = port(turned.replace("        jit_compile: true\n", ""), "tpu", "params.yaml").text
-    (tmp_path / "params.yaml").write_text(text)
-    done = stage(tmp_path, "compose", "--runtime", "cuda")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "params.yaml with ENGINE=cuda: 1 fault, nothing was started." in done.stderr
-    assert "augmentation: random_translation can't be compiled with XLA on TensorFlow" in done.stderr
-    assert [path.name for path in tmp_path.iterdir()] == ["params.yaml"]
-    assert (tmp_path / "params.yaml").read_text() == text
-
-
-def test_the_command_keeps_what_was_there_and_needs_no_profiles(tmp_path):
-    (tmp_path / "params.yaml").write_text(OWN)
-    done = stage(tmp_path, "compose", "--runtime", "cuda")
-    assert done.stdout == (
-        "params.yaml is for ENGINE=cuda; what was there is in params.before.yaml\n"
-        "  runtime is cuda (was cpu), engine is tensorflow (was tensorflow).\n"
-    )
-    assert (tmp_path / "params.before.yaml").read_text() == OWN
-    assert stage(tmp_path, "compose", "--runtime", "cuda").stdout == ""
-
-
-@pytest.mark.parametrize("text", [None, "", "seeds: [", "seeds: []\n"])
-def test_what_is_no_study_is_not_ported(tmp_path, text):
-    if text is not None:
-        (tmp_path / "params.yaml").write_text(text)
-    done = stage(tmp_path, "compose", "--runtime", "cuda")
-    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
-    assert "error: params.yaml" in done.stderr
-    assert len(list(tmp_path.iterdir())) == (text is not None)
-
-
-def test_a_profile_is_composed_and_ported(tmp_path):
-    (tmp_path / "conf").symlink_to(REPOSITORY / "conf")
-    assert stage(tmp_path, "compose", "profile=paper", "--runtime", "tpu").returncode == 0
-    study = validate(Study, yaml_files.load(tmp_path / "params.yaml"), "params.yaml")
-    assert (study.profile, study.engine, study.runtime) == ("paper", "jax", "tpu")
 
 
 def test_a_fault_names_the_file_that_is_there():

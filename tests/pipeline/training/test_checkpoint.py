@@ -12,7 +12,7 @@ from pipeline.comparison.finished_runs import read_epochs
 from pipeline.errors import UnfinishedRunError
 from pipeline.records.schema import Disturbance
 from pipeline.study.schema import RunKey
-from pipeline.training import checkpoint, run
+from pipeline.training import run
 from pipeline.training.checkpoint import Checkpoint
 from pipeline.training.so_far import Progress, unfinished
 
@@ -20,16 +20,16 @@ KEY = RunKey("wide", "float32", 0)
 QUIET = Disturbance(**dict.fromkeys(Disturbance.model_fields))
 
 
-def study(**changes):
-    recipe = benchmark(units=16, num_epochs=3)
-    return small_study(benchmarks={"wide": recipe, "narrow": benchmark(units=8)}, **changes)
+def recipes(**changes) -> dict:
+    return {"wide": benchmark(units=16, num_epochs=3, **changes), "narrow": benchmark(units=8)}
 
 
 def train(workspace, ending: bool = False, **changes):
     event = threading.Event()
     if ending:
         event.set()
-    return run.train(study(**changes), KEY, time.perf_counter(), workspace, event)
+    study = small_study(**({"benchmarks": recipes()} | changes))
+    return run.train(study, KEY, time.perf_counter(), workspace, event)
 
 
 def saved(workspace):
@@ -48,32 +48,25 @@ def test_a_run_that_is_told_to_end_does_so_after_its_epoch_and_goes_on_later(wor
     assert not saved(workspace)
 
 
+SLOWER = recipes(optimizer={"name": "adam", "learning_rate": 0.002})
+
+
 @pytest.mark.parametrize(
-    "change",
-    ["campaign", "recipe", "machine", "code"],
-    ids=lambda change: f"another {change} starts from the beginning",
+    ("changes", "patched"),
+    [
+        ({"campaign": "second"}, None),
+        ({"benchmarks": SLOWER}, None),
+        ({}, "pipeline.machine.environment.cpu_model"),
+        ({}, "pipeline.training.checkpoint.source_digest"),
+    ],
+    ids=["campaign", "recipe", "machine", "code"],
 )
-def test_a_checkpoint_counts_for_what_it_was_saved_under_alone(workspace, monkeypatch, change):
+def test_a_checkpoint_counts_for_what_it_was_saved_under_alone(workspace, monkeypatch, changes, patched):
     with pytest.raises(UnfinishedRunError):
         train(workspace, ending=True)
-    changes = {}
-    if change == "campaign":
-        changes = {"campaign": "second"}
-    elif change == "recipe":
-        recipe = benchmark(units=16, num_epochs=3, optimizer={"name": "adam", "learning_rate": 0.002})
-        changes = {"benchmarks": {"wide": recipe, "narrow": benchmark(units=8)}}
-    elif change == "machine":
-        monkeypatch.setattr("pipeline.machine.environment.cpu_model", lambda: "Another CPU")
-    else:
-        monkeypatch.setattr(checkpoint, "source_digest", lambda: "other")
-    event = threading.Event()
-    record = run.train(
-        small_study(**({"benchmarks": study().model_dump()["benchmarks"]} | changes)),
-        KEY,
-        time.perf_counter(),
-        workspace,
-        event,
-    )
+    if patched:
+        monkeypatch.setattr(patched, lambda: "another")
+    record = train(workspace, **changes)
     assert (record.resumed, record.times.excluded_epochs) == (False, [1])
     assert not saved(workspace)
 
@@ -130,21 +123,11 @@ def test_random_state_goes_on_where_it_was(workspace):
 
 
 def test_of_two_processes_the_worse_disturbance_counts():
-    first = QUIET.model_copy(update={"other_cpu_share": 0.3, "num_thermal_events": 2, "gpu_throttle_reasons": ["heat"]})
-    second = QUIET.model_copy(
-        update={
-            "other_cpu_share": 0.1,
-            "num_thermal_events": 1,
-            "gpu_throttle_reasons": ["power cap"],
-            "min_gpu_clock_mhz": 900,
-        }
-    )
-    assert first.worst(second) == QUIET.model_copy(
-        update={
-            "other_cpu_share": 0.3,
-            "num_thermal_events": 3,
-            "gpu_throttle_reasons": ["heat", "power cap"],
-            "min_gpu_clock_mhz": 900,
-        }
-    )
-    assert first.worst(None) == first
+    first = {"other_cpu_share": 0.3, "num_thermal_events": 2, "gpu_throttle_reasons": ["heat"]}
+    second = {"other_cpu_share": 0.1, "num_thermal_events": 1, "gpu_throttle_reasons": ["power cap"]}
+    second["min_gpu_clock_mhz"] = 900
+    both = {"other_cpu_share": 0.3, "num_thermal_events": 3, "gpu_throttle_reasons": ["heat", "power cap"]}
+    both["min_gpu_clock_mhz"] = 900
+    found = QUIET.model_copy(update=first)
+    assert found.worst(QUIET.model_copy(update=second)) == QUIET.model_copy(update=both)
+    assert found.worst(None) == found

@@ -72,13 +72,3 @@ def test_values_of_float8_are_of_e4m3_forward():
     values = np.array([[1.0], [1.1], [1.18], [300.0], [447.0], [2.0**-9], [2.0**-11]], np.float32)
     expected = [1.0, 1.125, 1.125, 288.0, 448.0, 2.0**-9, 0.0]
     assert model.predict(values, verbose=0).ravel().tolist() == expected
-
-
-def test_float8_is_refused_at_the_door_where_a_network_has_convolutions():
-    recipe = benchmark(units=8) | {"model": {"name": "resnet9", "width": 4, "source": "pipeline/models/resnet9.py"}}
-    faults = list(
-        Benchmark.model_validate(recipe).faults(
-            "tensorflow", 1, {"eight": Variant(policy="float8", batch_multiplier=1)}
-        )
-    )
-    assert faults == ["model: eight has float8, which dense layers alone compute in. Name its `benchmarks`."]

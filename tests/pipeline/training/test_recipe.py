@@ -3,13 +3,11 @@
 import keras
 import numpy as np
 import pytest
-from conftest import ENGINE, benchmark, small_study
+from conftest import ENGINE, benchmark
 
 from pipeline import models
 from pipeline.errors import InputError
 from pipeline.study.benchmark import Benchmark
-from pipeline.study.configuration import validate
-from pipeline.study.schema import Study
 from pipeline.study.variant import Variant
 from pipeline.training import building
 
@@ -25,9 +23,9 @@ def recipe(**changes) -> Benchmark:
     return Benchmark.model_validate(benchmark(units=8) | changes)
 
 
-def compiled(variant=PLAIN, seed=0, **changes) -> keras.Model:
+def compiled(variant=PLAIN, **changes) -> keras.Model:
     chosen = recipe(**changes)
-    model, _ = building.build_model(chosen, variant.policy, 10, 1, seed)
+    model, _ = building.build_model(chosen, variant.policy, 10, 1, seed=0)
     building.compile_model(model, chosen, variant)
     return model
 
@@ -92,9 +90,6 @@ def test_a_cosine_falls_to_zero_at_the_end():
     after = [0.005 * (1 + np.cos(np.pi * step / 9)) for step in range(9)]
     rule = {"decay": "cosine", "num_warmup_epochs": 1}
     assert rates(learning_rate_rule=rule) == pytest.approx([0, 0.01 / 3, 0.02 / 3, *after], abs=1e-8)
-    longer = DOUBLE.model_copy(update={"epoch_multiplier": 2})  # two steps for each of eight epochs
-    expected = [0.005 * (1 + np.cos(np.pi * step / 16)) for step in range(6)]
-    assert rates(longer, learning_rate_rule={"decay": "cosine"}) == pytest.approx(expected, abs=1e-8)
 
 
 def test_the_double_batch_at_equal_updates_has_the_same_schedule():
@@ -129,8 +124,8 @@ def test_a_translation_by_nearest_pixels_moves_values_and_makes_no_new_ones():
         assert set(after.ravel().tolist()) <= set(before.ravel().tolist())
 
 
-def weights_after_steps(seed: int, **changes) -> list[np.ndarray]:
-    model = compiled(seed=seed, **changes)
+def weights_after_steps(**changes) -> list[np.ndarray]:
+    model = compiled(**changes)
     images = np.random.default_rng(0).integers(0, 256, (16, 8, 8, 1)).astype(np.uint8)
     for _ in range(3):
         model.train_on_batch(images, np.arange(16) % 10)
@@ -138,49 +133,13 @@ def weights_after_steps(seed: int, **changes) -> list[np.ndarray]:
 
 
 @pytest.mark.skipif(ENGINE == "jax", reason="JAX compiles them")
-def test_what_tensorflow_cannot_compile_is_refused_at_the_door_and_in_models_of_ones_own():
-    values = small_study().model_dump(mode="json")
-    values["benchmarks"]["narrow"]["augmentation"] = AUGMENTATIONS[1:]
-    validate(Study, values, "params.yaml")
-    values["variants"]["float32_2x"]["jit_compile"] = True
-    with pytest.raises(InputError) as caught:
-        validate(Study, values, "params.yaml")
-    assert "benchmarks.narrow.augmentation: random_translation can't be compiled with XLA" in str(caught.value)
+def test_what_tensorflow_cannot_compile_is_refused_in_models_of_ones_own():
     with pytest.raises(InputError, match="XLA can't compile random_translation"):
         compiled(Variant(policy="float32", batch_multiplier=1, jit_compile=True), augmentation=AUGMENTATIONS[1:])
 
 
-def test_augmentation_depends_on_the_seed_of_the_run():
-    kept = [{"name": "random_flip"}, {"name": "random_translation", "height_factor": 0.2, "width_factor": 0.2}]
-    first, again, none = (weights_after_steps(0, augmentation=chosen) for chosen in (kept, kept, []))
+def test_augmented_training_repeats_bit_for_bit():
+    first, again, none = (weights_after_steps(augmentation=chosen) for chosen in (AUGMENTATIONS, AUGMENTATIONS, []))
     for one, two in zip(first, again, strict=True):
         assert np.array_equal(one, two)
     assert not np.array_equal(first[0], none[0])
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"optimizer": {"name": "adan", "learning_rate": 0.1}}, "benchmarks.wide.optimizer.name: "),
-        (
-            {"optimizer": {"name": "adam", "learning_rate": 0.1, "arguments": {"loss_scale_factor": 2}}},
-            "benchmarks.wide.optimizer.arguments: loss_scale_factor can't stand here",
-        ),
-        ({"learning_rate_rule": {"scaling": "square"}}, "benchmarks.wide.learning_rate_rule.scaling: "),
-        (
-            {"learning_rate_rule": {"num_warmup_epochs": 2}},
-            "benchmarks.wide.learning_rate_rule.num_warmup_epochs: must leave an epoch of the 2.",
-        ),
-        ({"augmentation": [{"name": "random_flop"}]}, "benchmarks.wide.augmentation.0"),
-        (
-            {"augmentation": [{"name": "random_flip", "mod": "vertical"}]},
-            "benchmarks.wide.augmentation.0.mod: unknown key. Did you mean 'mode'?",
-        ),
-    ],
-)
-def test_a_recipe_that_makes_no_sense_is_refused_at_the_door(changes, message):
-    values = small_study().model_dump(mode="json")
-    values["benchmarks"]["wide"] |= changes
-    with pytest.raises(InputError) as caught:
-        validate(Study, values, "params.yaml")
-    assert message in str(caught.value)

@@ -1,7 +1,9 @@
-"""Train a model for a few steps under each policy: what makes it unfit for 16 bits, and how long does it take?"""
+"""Build a model under each policy before it is trained: can it be, is it fit for 16 bits, and how long does it take?"""
 
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
+from pathlib import Path
 from time import perf_counter
 
 from pipeline import engine  # first: it quietens the engine before Keras imports it
@@ -10,11 +12,41 @@ from pipeline import engine  # first: it quietens the engine before Keras import
 import keras
 import numpy as np
 
+from pipeline.data.batches import WholeBatches
+from pipeline.errors import InputError
+from pipeline.study.benchmark import Benchmark, Imported
 from pipeline.study.schema import Study
-from pipeline.study.variant import expected_dtypes
+from pipeline.study.variant import Variant, expected_dtypes
 from pipeline.training import building
+from pipeline.training.precision import check_model, observed_dtypes
 
+PROJECT_FOLDERS = ("pipeline", "stages", "bench", "tests", ".venv")
 NUM_EXAMINED, NUM_STEPS = 32, 4
+
+
+def check(study: Study, name: str, image_shape: tuple[int, int, int], num_classes: int) -> None:
+    """Build and compile the benchmark `name` for every policy it is trained under, and predict two images.
+
+    Lack of memory is no fault of the model: runs have an outcome for it.
+
+    Raises:
+        InputError: the model can't be imported, called or built, does not fit the images, the classes or a policy, or
+            needs modules that lie beside its `source`; the optimizer refuses its arguments.
+    """
+    benchmark = study.benchmarks[name]
+    images = np.random.default_rng(0).integers(0, 256, (2, *image_shape), np.uint8)
+    for variant in _one_a_policy(study.variants_of(name).values()):
+        try:
+            model = _build(name, benchmark, variant, image_shape[-1], num_classes)
+            probabilities = engine.predict(model, WholeBatches(images, 2))
+            observed = observed_dtypes(model, str(probabilities.dtype))
+            check_model(name, benchmark, variant.policy, observed, probabilities)
+        except Exception as error:
+            if not engine.is_out_of_memory(error):
+                raise
+            print(f"{name}: {variant.policy} does not fit into memory here; its runs will say so in their records")
+    if isinstance(benchmark.model, Imported):
+        _check_beside(name, Path(benchmark.model.source))
 
 
 def look(
@@ -22,7 +54,7 @@ def look(
 ) -> dict[str, tuple[float, float]]:
     """Return, by policy, the seconds until the first step of the benchmark `name` is done, and of a further step.
 
-    Print what is wrong with the model. A policy under which a batch does not fit into memory takes no time.
+    Print what makes the model unfit for 16 bits. A policy under which a batch does not fit into memory takes no time.
 
     Raises:
         InputError: the model can't be imported or built.
@@ -32,12 +64,11 @@ def look(
     images = rng.random((benchmark.batch_size, *image_shape), np.float32)
     labels = rng.integers(0, num_classes, benchmark.batch_size)
     found: dict[str, tuple[float, float]] = {}
-    for variant in {variant.policy: variant for variant in study.variants.values()}.values():
+    for variant in _one_a_policy(study.variants.values()):
         times = [perf_counter()]
         keras.utils.clear_session()  # layers have the names that a summary shows
         try:
-            model, _ = building.build_model(benchmark, variant.policy, num_classes, image_shape[-1], seed=0)
-            building.compile_model(model, benchmark, variant)
+            model = _build(name, benchmark, variant, image_shape[-1], num_classes)
             for _ in range(NUM_STEPS):
                 model.train_on_batch(images, labels)  # which returns the loss, so that it waits for the device
                 times.append(perf_counter())
@@ -49,6 +80,43 @@ def look(
         seconds = [after - before for before, after in pairwise(times)]
         found[variant.policy] = (seconds[0], min(seconds[1:])) if len(seconds) == NUM_STEPS else (0.0, 0.0)
     return found
+
+
+def _one_a_policy(variants: Iterable[Variant]) -> Iterable[Variant]:
+    return {variant.policy: variant for variant in variants}.values()
+
+
+def _build(name: str, benchmark: Benchmark, variant: Variant, num_channels: int, num_classes: int) -> keras.Model:
+    """Return the compiled model, or raise `InputError`."""
+    try:
+        model, _ = building.build_model(benchmark, variant.policy, num_classes, num_channels, seed=0)
+    except SystemExit:
+        raise InputError(f"{name}: {benchmark.model.name} ends the process when it is imported or called") from None
+    building.compile_model(model, benchmark, variant)
+    return model
+
+
+def _check_beside(name: str, source: Path) -> None:
+    """Refuse modules that were imported from the folder around `source`: their changes would train nothing again."""
+    source, project = source.resolve(), Path.cwd().resolve()
+    known = [
+        source,
+        *((project / part).resolve() for part in PROJECT_FOLDERS),
+        *(Path(part).resolve() for part in (sys.prefix, sys.base_prefix)),
+    ]
+    files = {
+        Path(file).resolve() for module in list(sys.modules.values()) if (file := getattr(module, "__file__", None))
+    }
+    beside = sorted(
+        str(file.relative_to(source.parent))
+        for file in files
+        if file.is_relative_to(source.parent) and not any(file.is_relative_to(folder) for folder in known)
+    )
+    if beside:
+        raise InputError(
+            f"{name}: the model imports {', '.join(beside)}, beside {source.name}: what changes there would train "
+            "nothing again. Put them into one folder, a package, and name that as `source`."
+        )
 
 
 def examine(model: keras.Model, policy: str, images: np.ndarray) -> list[str]:

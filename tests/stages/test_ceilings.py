@@ -1,6 +1,6 @@
 import pytest
 
-from pipeline.numerics.ceiling import HIGHEST, largest_batch
+from stages.ceilings import HIGHEST, largest_batch
 
 
 @pytest.mark.parametrize("limit", [1, 2, 7, 31, 32, 33, 100, 1000, 4097])

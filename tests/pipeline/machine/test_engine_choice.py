@@ -1,0 +1,31 @@
+"""Float16 is kept from a CPU's kernels that fall back to reference code."""
+
+import os
+
+import pytest
+from conftest import ENGINE
+
+from pipeline.machine.engine_choice import SWITCH, choose_engine, kernels_for
+
+
+@pytest.mark.parametrize(
+    ("policies", "features", "expected"),
+    [
+        (["mixed_float16"], ["avx512_fp16"], "own"),
+        (["float32", "float16"], ["avx2", "avx512_fp16"], "own"),
+        (["float32", "mixed_bfloat16"], ["avx512_fp16"], "usual"),
+        (["mixed_float16"], ["avx2", "avx512_bf16"], "usual"),
+    ],
+)
+def test_float16_takes_kernels_of_its_own_where_the_usual_ones_fall_back(policies, features, expected):
+    assert kernels_for(policies, features) == expected
+
+
+@pytest.mark.parametrize(("set_by_user", "expected"), [(None, "0"), ("1", "1")])
+def test_a_switch_that_the_user_has_set_is_kept(monkeypatch, set_by_user, expected):
+    monkeypatch.setenv("KERAS_BACKEND", ENGINE)
+    monkeypatch.setenv(SWITCH, "")
+    monkeypatch.setenv(SWITCH, set_by_user) if set_by_user else monkeypatch.delenv(SWITCH)
+    monkeypatch.setattr("pipeline.machine.engine_choice.cpu_features", lambda: ["avx512_fp16"])
+    choose_engine(ENGINE, ["mixed_float16"])
+    assert os.environ[SWITCH] == expected

@@ -1,0 +1,64 @@
+"""The GPUs that are here, as NVIDIA's driver tells of them, and as a record does."""
+
+import pynvml
+import pytest
+from conftest import ENVIRONMENT
+from nvml import show
+
+from pipeline.comparison.comparable import surroundings
+from pipeline.machine import environment, hardware
+from pipeline.records.schema import as_environment
+
+H100 = ("NVIDIA H100 80GB HBM3", "9.0")
+
+
+@pytest.mark.parametrize(
+    ("visible", "uuids"),
+    [
+        (None, ["GPU-aa1", "GPU-ab2", "GPU-ac3"]),
+        ("2,0", ["GPU-ac3", "GPU-aa1"]),
+        ("GPU-ab,GPU-aa1", ["GPU-ab2", "GPU-aa1"]),
+        ("1,9,0", ["GPU-ab2"]),  # CUDA stops at the first that there is not
+        ("GPU-a,0", []),  # and at a name that is several
+        ("", []),
+        ("-1", []),
+    ],
+)
+def test_the_gpus_are_those_that_cuda_shows(monkeypatch, visible, uuids):
+    show(monkeypatch, H100, H100, H100, uuids=("GPU-aa1", "GPU-ab2", "GPU-ac3"))
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert hardware.visible_gpus() == uuids
+
+
+def test_a_part_of_a_gpu_has_the_capability_of_the_whole(monkeypatch):
+    show(monkeypatch, H100)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "MIG-1")
+    for name, function in {
+        "nvmlDeviceGetHandleByUUID": lambda uuid: uuid,
+        "nvmlDeviceIsMigDeviceHandle": lambda handle: handle == "MIG-1",
+        "nvmlDeviceGetDeviceHandleFromMigDeviceHandle": lambda _: "GPU-0",
+        "nvmlDeviceGetName": lambda handle: f"a part: {handle}",
+    }.items():
+        monkeypatch.setattr(pynvml, name, function)
+    (part,) = hardware.gpus()
+    assert (part.name, part.compute_capability) == ("a part: MIG-1", 9.0)
+
+
+def test_a_record_says_which_gpu_it_was_and_another_of_the_kind_is_comparable(monkeypatch):
+    def on(*places: int):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", ",".join(map(str, places)))
+        accelerators = [{"kind": "gpu", "name": H100[0], "compute_capability": "9.0"} for _ in places]
+        return as_environment(environment.describe("cuda", accelerators, {}, "cuDNN"))
+
+    monkeypatch.setattr(environment, "driver", lambda: "590.1")
+    show(monkeypatch, H100, H100)
+    first, second = on(0), on(1)
+    assert [found["accelerators"][0]["uuid"] for found in (first, second)] == ["GPU-0", "GPU-1"]
+    assert surroundings(first) == surroundings(second)
+    assert [gpu["uuid"] for gpu in on(1, 0)["accelerators"]] == ["GPU-1", "GPU-0"]
+
+
+def test_records_that_do_not_say_which_gpu_it_was_are_read():
+    gpu = {"kind": "gpu", "name": H100[0], "compute_capability": "9.0", "memory_bytes": 2**36}
+    assert as_environment(ENVIRONMENT | {"accelerators": [gpu]})["accelerators"] == [gpu]

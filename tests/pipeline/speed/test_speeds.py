@@ -1,0 +1,172 @@
+"""What blocks say: how much faster a variant is, how sure that is, and where a measurement may end."""
+
+import math
+
+import numpy as np
+import pytest
+from conftest import small_study, timed, timed_blocks
+
+from pipeline.comparison.paired_runs import summarise_turns
+from pipeline.records.blocks import Block, besides_images
+from pipeline.speed.measuring import is_settled
+from pipeline.statistics.speeds import (
+    ONE,
+    Speeds,
+    contrast,
+    contrast_of_few_blocks,
+    launch_effects,
+    launch_spread,
+    speeds_of,
+)
+
+
+def test_an_epoch_of_a_variant_is_that_of_the_baseline_divided_by_the_speedup():
+    speeds = timed(small_study(), {"float32": 2.0, "mixed": 0.5})["wide"]
+    seconds = [speeds.epoch_seconds(name) for name in ("float32", "mixed", "float32_2x")]
+    assert seconds == pytest.approx([2.0, 0.5, 1.0])
+
+
+def test_an_epoch_pays_once_for_a_call_of_prediction():
+    """A call of 20 ms and 1 ms an image, by what it does and by two calls of fewer images."""
+    whole = Block(
+        outcome="completed",
+        num_steps=1,
+        num_images=1,
+        wall_seconds=1.0,
+        num_validation_images=100,
+        validation_seconds=0.12,
+    )
+    assert whole.seconds_of(2, 100) == pytest.approx(2.12)
+    call_seconds = besides_images(0.06, 40, 0.03, 10)
+    assert call_seconds == pytest.approx(0.02)
+    update = {"num_validation_images": 40, "validation_seconds": 0.06, "validation_call_seconds": call_seconds}
+    assert whole.model_copy(update=update).seconds_of(2, 100) == pytest.approx(2.12)
+    assert besides_images(0.06, 40, 0.07, 10) == 0.06  # a stall: no more than there is
+    assert besides_images(0.06, 40, 0.01, 10) == 0
+    with pytest.raises(ValueError, match="a part of validation_seconds"):
+        Block.model_validate(whole.model_dump() | {"validation_call_seconds": 0.2})
+
+
+def test_a_single_slow_block_does_not_move_the_median():
+    log_seconds = np.zeros((2, 2, 5))
+    log_seconds[:, 1] = -math.log(2)
+    log_seconds[0, 1, 3] = 5.0
+    log_seconds[1, 0, 0] = np.nan  # no block
+    assert launch_effects(log_seconds)[:, 1] == pytest.approx(-math.log(2))
+
+
+def test_the_interval_rests_on_how_launches_differ():
+    """Worked by hand: residuals ±0.01 in a 2 × 2 layout, one degree of freedom, s = 0.02, t = 12.706."""
+    effects = np.array([[0.0, -0.48], [0.0, -0.52]])
+    spread, freedom = launch_spread(effects)
+    assert (spread, freedom) == (pytest.approx(0.02), 1)
+    ratio = contrast(effects, [1, -1]).ratio
+    assert ratio.ratio == pytest.approx(math.exp(0.5))
+    half = 12.7062 * 0.02 * math.sqrt(2 / 2)
+    assert (math.log(ratio.low), math.log(ratio.high)) == pytest.approx((0.5 - half, 0.5 + half), abs=1e-4)
+    assert math.log(ratio.new_high) == pytest.approx(0.5 + 12.7062 * 0.02 * math.sqrt(2 * 1.5), abs=1e-4)
+    assert contrast(effects[:1], [1, -1]).ratio.low is None  # one launch gives no interval
+    speeds = Speeds(timed_blocks(small_study(), "wide", {}, spread=0.01), "float32", 40, 10)
+    assert speeds.log_speedup("mixed", "mixed") == ONE  # two that are measured as one
+
+
+def test_a_variant_with_few_blocks_has_an_interval_of_its_own():
+    """It is measured less well than the others, and makes their intervals no wider."""
+    study = small_study()
+    blocks = timed_blocks(study, "wide", {}, spread=0.01)
+    few = [b for b in blocks if b.variant != "mixed" or b.turn == 0 or (b.turn, b.launch) in ((1, 1), (1, 2))]
+    blocks = [
+        b.model_copy(update={"wall_seconds": b.wall_seconds * b.launch}) if b.variant == "mixed" else b for b in few
+    ]
+    speeds = Speeds([b for b in blocks if b.launch < 3], "float32", 40, 10)
+    assert "mixed" not in speeds.often
+    own, others = speeds.speedup("float32", "mixed"), speeds.speedup("float32", "mixed_2x")
+    assert math.log(own.high / own.low) > 20 * math.log(others.high / others.low)
+
+
+def test_few_blocks_make_an_interval_wider_until_it_holds_the_truth():
+    """Launches vary by 1.5 % and blocks by 14 %, as measured; the last variant is in every fourth of 20 turns."""
+    rng = np.random.default_rng(0)
+    for num_launches in (2, 4):
+        held, as_if_many = 0, 0
+        for _ in range(500):
+            seconds = rng.normal(0, 0.015, (num_launches, 6, 1)) + rng.normal(0, 0.14, (num_launches, 6, 20))
+            seconds[:, -1] = np.where(np.arange(20) % 4 == 3, seconds[:, -1], np.nan)
+            effects = launch_effects(seconds)
+            ratio = contrast_of_few_blocks(seconds[:, [0, 1, 5]], [0.5, 0.5, -1], *launch_spread(effects[:, :-1])).ratio
+            held += ratio.low <= 1 <= ratio.high
+            ratio = contrast(effects, [0.5, 0.5, 0, 0, 0, -1]).ratio
+            as_if_many += ratio.low <= 1 <= ratio.high
+        assert held >= 0.93 * 500
+        seconds[0] = np.nan
+        assert contrast_of_few_blocks(seconds[:, [0, 5]], [1, -1], 0.01, 5) is None
+        assert as_if_many < 0.88 * 500
+
+
+def test_a_block_beside_another_process_on_the_gpu_tells_nothing_of_speed():
+    study = small_study()
+    blocks = timed_blocks(study, "wide", {}, spread=0.01)
+    shared = [
+        block.model_copy(update={"num_gpu_processes": 2, "wall_seconds": 9 * block.wall_seconds})
+        if (block.variant, block.launch, block.turn) == ("mixed", 1, 1)
+        else block.model_copy(update={"num_gpu_processes": 1})
+        for block in blocks
+    ]
+    alone, beside = speeds_of(study, "wide", blocks), speeds_of(study, "wide", shared)
+    assert [summarise_turns(study, "wide", each).num_beside_others for each in (alone, beside)] == [0, 1]
+    assert beside.speedup("float32", "mixed").ratio == pytest.approx(alone.speedup("float32", "mixed").ratio, rel=0.02)
+    shared = [b.model_copy(update={"num_gpu_processes": 2}) if b.variant == "mixed" else b for b in blocks]
+    assert speeds_of(study, "wide", shared).speedup("float32", "mixed").ratio is None
+
+
+def blocks_with(study, changes, num_launches=4):
+    """Blocks of as many launches, alike but for the factors in `changes`, by variant and launch."""
+    first = [block for block in timed_blocks(study, "wide", {}, spread=0.001) if block.launch == 1]
+    wiggle = np.random.default_rng(1).normal(1, 0.005, (num_launches, 9))
+    names = list(dict.fromkeys(block.variant for block in first))
+    return [
+        block.model_copy(
+            update={
+                "launch": launch,
+                "wall_seconds": block.wall_seconds
+                * wiggle[launch - 1, names.index(block.variant)]
+                * changes.get(block.variant, lambda _: 1.0)(launch),
+            }
+        )
+        for launch in range(1, num_launches + 1)
+        for block in first
+    ]
+
+
+def few(blocks, variant):
+    """Without the second of the two turns of `variant`."""
+    return [block for block in blocks if block.variant != variant or block.turn < 2]
+
+
+@pytest.mark.parametrize(
+    ("times_slower", "varies_by", "settled"),
+    [(1.0, 0.0, True), (2.0, 0.12, False), (4.0, 0.12, True), (4.0, 0.4, False)],
+)
+def test_a_measurement_settles_where_every_interval_is_narrow(times_slower, varies_by, settled):
+    """Also that of a variant with few blocks: ±5 %, or ±15 % where it is more than three times slower."""
+    study = small_study()
+    mixed = {"mixed": lambda launch: times_slower * math.exp(varies_by * (-1) ** launch / 2)}
+    blocks = few(blocks_with(study, mixed), "mixed")
+    speeds = speeds_of(study, "wide", blocks)
+    assert "mixed" not in speeds.often
+    assert speeds.is_settled(0.05) is is_settled(study, "wide", blocks) is settled
+    if times_slower > 3:
+        assert speeds.half_width() < 0.02
+    assert (speeds.half_width() <= 0.05) is (settled or times_slower > 3)
+
+
+def test_a_measurement_does_not_settle_before_its_fourth_launch():
+    study = small_study()
+    assert speeds_of(study, "wide", blocks_with(study, {}, 2)).half_width() < 0.05
+    assert [is_settled(study, "wide", blocks_with(study, {}, number)) for number in (2, 3, 4)] == [False, False, True]
+
+
+def test_the_baseline_over_itself_stands_for_variants_where_all_are_slow():
+    study = small_study()
+    slow = dict.fromkeys(["float32_2x", "mixed", "mixed_2x"], lambda _: 5.0)
+    assert speeds_of(study, "wide", blocks_with(study, slow)).half_width() < 0.05

@@ -1,0 +1,140 @@
+"""What `make repro` says of a study, its claims and the user's code before anything runs, and how a command ends."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import REPOSITORY, planned_record, small_study, write_small_run
+from projects import stage
+
+from pipeline.errors import InputError
+from pipeline.files import yaml_files
+from pipeline.machine.environment import describe
+from pipeline.machine.hardware import Hardware
+from pipeline.study.schema import Study, load_study
+from stages import check
+
+QUICK = yaml_files.load(REPOSITORY / "params.yaml")
+XEON, H100 = Hardware("cpu", "Xeon", cpu_features=("avx2",)), Hardware("nvidia_gpu", "H100", 9.0)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    shutil.copy(REPOSITORY / "claims.yaml", tmp_path)
+    return tmp_path
+
+
+def write(folder: Path, values: dict) -> None:
+    (folder / "params.yaml").write_text(yaml_files.dump(values))
+
+
+@pytest.mark.parametrize(
+    ("runtime", "hardware", "said"),
+    [
+        ("cpu", XEON, "trains on Xeon"),
+        ("cuda", H100, "trains on H100"),
+        ("cuda-jax", H100, "trains on H100"),
+        ("cuda", XEON, "note: the packages are for a cuda device and none is visible here"),
+        ("cpu", H100, "note: the packages are for a cpu device and H100 is here"),
+    ],
+)
+def test_what_trains_is_named(runtime, hardware, said):
+    assert check.describe_device(runtime, hardware).startswith(said)
+
+
+def test_slow_choices_are_named_and_fast_ones_are_not():
+    study = Study.model_validate(QUICK)
+    for note, policy in zip(check.slow_choices(study, XEON), ("float16", "bfloat16"), strict=True):
+        assert note.startswith(
+            f"{policy} is not computed in hardware on this machine: do not expect speed of mixed_{policy}, mixed_"
+        )
+    assert check.slow_choices(study, H100) == []
+
+
+def test_both_files_are_checked_at_once_and_end_in_status_2(folder):
+    (folder / "params.yaml").write_text("seeds: []\nbenchmark: {}\n")
+    (folder / "claims.yaml").write_text("claim: []\n")
+    done = stage(folder, "check")
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+    assert "params.yaml: " in done.stderr
+    assert "benchmark: unknown key. Did you mean 'benchmarks'?" in done.stderr
+    assert "claim: unknown key. Did you mean 'claims'?" in done.stderr
+
+
+def test_a_study_that_compares_nothing_is_refused(folder):
+    values = small_study().model_dump(mode="json")
+    values |= {"variants": {"float32": values["variants"]["float32"]}}
+    write(folder, values)
+    done = stage(folder, "check")
+    assert done.returncode == 2
+    assert "variants: no benchmark has two, so there is nothing to compare" in done.stderr
+
+
+def test_finished_runs_of_another_device_are_told_of_before_training(folder):
+    """Made on the two cores of an Example CPU; those of another campaign train again anyway."""
+    study = small_study()
+    write(folder, study.model_dump(mode="json"))
+    here = describe("cpu", [], {}, "")
+
+    def said(campaign: str = "first", **environment: object) -> str:
+        for key in study.runs()[:2]:
+            record = planned_record(key, study, campaign=campaign)
+            of_here = record.environment | environment
+            write_small_run(folder, record.model_copy(update={"environment": of_here}), 9.0, 2.0)
+        done = stage(folder, "check")
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert "note: 2 finished runs of this study were made on Example CPU, 2 cores, and this is " in said()
+    assert "finished runs" not in said(**{name: here[name] for name in ("cpu", "machine", "num_cpus")})
+    assert "finished runs" not in said("earlier")
+
+
+GOOD = "def build(spec): ...\ndef two_arguments(spec, more): ...\ndef no_argument(): ...\n"
+
+
+@pytest.mark.parametrize(
+    ("function", "source", "message"),
+    [
+        ("networks:two_arguments", "own", "two_arguments must take one argument, a ModelSpec. Received: spec, more"),
+        ("networks:no_argument", "own", "no_argument must take one argument, a ModelSpec. Received: "),
+        ("net:build", "own", "own.net can't be imported from"),
+        ("networks:build", "nowhere", "nowhere does not exist."),
+        ("networks:build", "other/own", "another benchmark's module of that name in"),
+    ],
+)
+def test_own_code_is_checked_as_far_as_it_shows_without_running_it(folder, monkeypatch, function, source, message):
+    monkeypatch.chdir(folder)
+    for place in (Path("own"), Path("other", "own")):
+        place.mkdir(parents=True)
+        (place / "networks.py").write_text(GOOD)
+    values = small_study().model_dump(mode="json")
+    values["benchmarks"]["wide"]["model"] = {"name": "own.networks:build", "source": "own"}
+    values["benchmarks"]["narrow"]["model"] = {"name": f"own.{function}", "source": source}
+    write(folder, values)
+    with pytest.raises(InputError, match=r"^params\.yaml: benchmarks\.narrow\.model: ") as caught:
+        check.check_own_code(load_study())
+    assert message in str(caught.value)
+
+
+def test_the_check_takes_no_engine():
+    script = "import sys, stages.check; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    assert not {"keras", "tensorflow", "jax"} & set(done.stdout.split())
+
+
+def test_a_full_disk_is_a_message_and_no_traceback():
+    code = """
+import argparse, stages
+def main(_):
+    with open("/dev/full", "w") as file:
+        file.write("something")
+stages.run(main, argparse.ArgumentParser())
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        "error: No space left on device. Make room, then run the same command: what is finished stays.\n"
+    )
