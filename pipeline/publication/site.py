@@ -199,6 +199,17 @@ def by_source(rows: Sequence[ClaimRow], claims: Claims) -> dict[str, list[ClaimR
     return {title: of_source for title, of_source in found.items() if of_source}
 
 
+def training_seconds(published: Published) -> float:
+    """Return the seconds that all completed runs of a study train for, if their epochs take as long as in its turns."""
+    study = published.study
+    return sum(
+        each.completed.count
+        * study.benchmarks[each.benchmark].num_epochs_of(study.variants[each.variant])
+        * (each.turn_epoch_seconds or 0.0)
+        for each in published.comparison.variants
+    )
+
+
 def build_site(
     published: Sequence[Published], site: Path, address: str, claims: Claims, compiled: Sequence[Column] = ()
 ) -> None:
@@ -220,7 +231,7 @@ def build_site(
     studies = sorted(published, key=lambda study: (study.status.finished_at, study.name), reverse=True)
     columns = [column_of(study) for study in studies]
     rows = rows_of(studies, columns, compiled, claims)
-    longest = max(studies, key=lambda study: sum(each.completed.count for each in study.comparison.variants))
+    longest = max(studies, key=training_seconds)
     environment = template_environment(FOLDERS, longest.study, claims)
     environment.globals |= {
         "studies": studies,
