@@ -95,7 +95,7 @@ def prepare(folder: Path, study: Study) -> None:
 def measure_benchmark(folder: Path, study: Study, benchmark: str) -> list[dict[str, Any]]:
     """Measure `benchmark` in the folder that `prepare` made: runs by themselves, and runs of a warm process.
 
-    In every other turn the sides are reversed: none always comes where others have warmed the machine.
+    In every other turn the sides are reversed: neither a run by itself nor the script's always comes first.
     """
     alone: list[Run] = []
     warm: list[Run] = []

@@ -34,8 +34,9 @@ def span(values: Sequence[float]) -> str:
 
 
 def decimals(value: float, how: str) -> str:
-    """Write `value` by the format `how`, as in "−0.12"; what rounds to zero has no sign."""
-    return _SIGNED_ZERO.sub(r"\1", f"{value:{how}}").replace("-", "−")
+    """Write `value` by the format `how`, as in "−0.12", or in `digits`; what rounds to zero has no sign."""
+    text = digits(value) if how == "digits" else f"{value:{how}}"
+    return _SIGNED_ZERO.sub(r"\1", text).replace("-", "−")
 
 
 def percent(share: float, how: str = ".0f") -> str:
@@ -57,7 +58,7 @@ def rare(share: float) -> str:
 
 def digits(value: float) -> str:
     """Write three significant digits, and all before the point: 0.123, 12.0, 1,234."""
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:#.3g}"
+    return f"{value:,.0f}" if abs(value) >= 99.95 else f"{value:#.3g}"
 
 
 def interval(low: float | None, high: float | None, how: str) -> str:

@@ -181,7 +181,7 @@ LINKS = (
     "sittings.csv",
     "stages",
 )
-NO_CLAIMS: dict[str, object] = {"sources": {}, "benchmarks": [], "variants": {}, "figures": [], "claims": []}
+NO_CLAIMS: dict[str, object] = {"sources": {}, "benchmarks": {}, "variants": {}, "figures": [], "claims": []}
 
 
 def make_folder(folder: Path, root: Path) -> None:

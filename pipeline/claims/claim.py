@@ -10,7 +10,7 @@ from pipeline.claims.acceleration import device_of
 from pipeline.claims.evidence import Evidence
 from pipeline.comparison.schema import Pair, VariantStatistics
 from pipeline.machine.hardware import Hardware
-from pipeline.numbers import listed
+from pipeline.numbers import listed, number
 from pipeline.numerics.facts import Value
 from pipeline.study.configuration import Name, PositiveFloat, Section
 from pipeline.study.schema import Study
@@ -148,6 +148,10 @@ class UntestedClaim(BaseClaim):
     reason: str
     testable_by: str
 
+    @property
+    def judges(self) -> Judges:
+        return {}
+
 
 class Threshold(NamedTuple):
     """Hold the least or the most that something measured is said to be."""
@@ -162,7 +166,7 @@ class Threshold(NamedTuple):
     @property
     def words(self) -> str:
         """Say what holds, as in "at least 2×"."""
-        return f"at {'least' if self.is_least else 'most'} {self.limit:g}{self.unit}"
+        return f"at {'least' if self.is_least else 'most'} {number(self.limit)}{self.unit}"
 
     def judge(
         self, low: float | None, high: float | None, measured: str, lack: str = "", has_direction: bool = False
@@ -173,7 +177,7 @@ class Threshold(NamedTuple):
         """
         if low is None or high is None:
             return Assessment("inconclusive", lack, measured)
-        limit, low_holds, high_holds = f"{self.limit:g}{self.unit}", self.holds(low), self.holds(high)
+        limit, low_holds, high_holds = f"{number(self.limit)}{self.unit}", self.holds(low), self.holds(high)
         what = "it" if low == high else "the whole interval"
         if low_holds and high_holds:
             return Assessment("reproduced", f"{what} is {self.words}", measured)

@@ -31,7 +31,7 @@ from pipeline.study.variant import Variant
 KEEPS_MORE = "compiled by XLA; the source ran TensorFlow without it, which keeps more in memory"
 SAME_COMPILER = "compiled by XLA, as every program for a TPU is"
 LEANER = "as compiled here it fits, and the source's program may not have"
-MAKE_COMPILED = "Or ask its compiler, which needs no such device: make compiled."
+MAKE_COMPILED = "Ask its compiler, which needs no such device: make compiled."
 # What an outcome contradicts: a run that diverged found its memory, and one that was ended for its time tells nothing.
 CONTRARY = {
     "completed": ("out_of_memory",),
@@ -49,15 +49,19 @@ class Step(NamedTuple):
     batch_size: int
 
 
-def find_step(benchmark: str, name: str, variant: Variant, evidence: Evidence) -> Step:
+def find_step(claim: BaseClaim, benchmark: str, name: str, variant: Variant, evidence: Evidence) -> Step:
     """Return the step by which the variant of this name trains. Raise `NotTestableError` where none is compiled."""
     if not variant.model_copy(update={"tf32": False, "jit_compile": False}).is_plain("tensorflow"):
         raise NotTestableError(f"no step of {name} is compiled", "A variant that differs in policy alone.")
     if benchmark not in evidence.recipes:
-        raise NotTestableError(f"no step of {benchmark} is compiled", MAKE_COMPILED)
+        raise NotTestableError(f"no step of {benchmark} is compiled", _make_compiled(claim))
     by_default = variant.policy == "float32" and variant.tf32
     batch_size = variant.batch_multiplier * int(evidence.recipes[benchmark]["batch_size"])
     return Step(benchmark, "float32_default" if by_default else variant.policy, batch_size)
+
+
+def _make_compiled(claim: BaseClaim) -> str:
+    return MAKE_COMPILED if claim.needs.hardware in ("anything", "nvidia_gpu", "tpu") else ""
 
 
 # The verdict by one target's compiler, and in words what it said; None where it does not tell.
@@ -83,8 +87,7 @@ def judge_targets(
     found = {made.title: finding for made in chosen if (finding := ask(made))}
     if not found:
         wanted = claim.needs.lacking(Hardware("cpu", "")) or "any accelerator"
-        has_compiler = claim.needs.hardware in ("anything", "nvidia_gpu", "tpu")
-        raise NotTestableError(f"nothing that tells was compiled for {wanted}", MAKE_COMPILED if has_compiler else "")
+        raise NotTestableError(f"nothing that tells was compiled for {wanted}", _make_compiled(claim))
     verdicts = [verdict for verdict, _ in found.values()]
     different, holding = set(verdicts), verdicts.count("reproduced")
     verdict: Verdict = verdicts[0] if len(different) == 1 else "inconclusive"
@@ -140,7 +143,7 @@ class MemoryClaim(PairClaim, ThresholdClaim):
 
     def _compiled(self, evidence: Evidence) -> Assessment:
         variant = evidence.variants[self.candidate]
-        step = find_step(self.benchmark, self.candidate, variant, evidence)
+        step = find_step(self, self.benchmark, self.candidate, variant, evidence)
         baseline_batch_size = step.batch_size // variant.batch_multiplier
 
         def ask(made: CompiledTarget) -> Finding:
@@ -193,7 +196,7 @@ class OutcomeClaim(VariantClaim):
         A step compiled by XLA that does not fit tells that one which keeps more alive would not either. One that fits
         tells only where XLA compiled the source's step too: for a TPU.
         """
-        step = find_step(self.benchmark, self.candidate, evidence.variants[self.candidate], evidence)
+        step = find_step(self, self.benchmark, self.candidate, evidence.variants[self.candidate], evidence)
         is_to_fit, is_leaner = self.outcome == "completed", self.needs.hardware != "tpu"
 
         def ask(made: CompiledTarget) -> Finding:
@@ -226,7 +229,7 @@ class RoundingClaim(BaseClaim):
 
     def _compiled(self, evidence: Evidence) -> Assessment:
         by_default = Variant(policy="float32", batch_multiplier=1, tf32=True)
-        step = find_step(self.benchmark, "float32", by_default, evidence)
+        step = find_step(self, self.benchmark, "float32", by_default, evidence)
 
         def ask(made: CompiledTarget) -> Finding:
             program = made.find(*step)

@@ -128,8 +128,9 @@ class SampleClaim(ThresholdClaim):
             return self.threshold.judge(average.low, average.high, measured, lack)
         # All tries gave one value: an interval of the mean has no width, and the share of tries that give it decides.
         holds, share = self.threshold.holds(values[0]), proportion(len(values), len(values))
+        which = f"which is {'' if holds else 'not '}{self.threshold.words}"
         told = (
-            f"all {len(values)} tries gave {values[0]:g}, which is {'' if holds else 'not '}{self.threshold.words}; "
+            f"all {len(values)} tries gave {values[0]:g}{self.threshold.unit}, {which}; "
             f"at least {percent(share.low)} of further tries would too (95 %)"
         )
         if share.low <= 0.5:

@@ -72,7 +72,7 @@ def describe_trial(name: str) -> str:
 
 
 def name_sample(name: str) -> str:
-    """Tell what an experiment gives, as in "the number of first steps that the loss scale skips in mnist_dense"."""
+    """Tell what an experiment gives, as in "the number of the first ten steps that the loss scale skips in MNIST"."""
     family, _, benchmark = name.partition(".")
     return SAMPLES[family][0] + (f" in {benchmark}" if benchmark else "")
 

@@ -178,10 +178,15 @@ def read_published(folder: Path) -> Published:
     for name, path in FILES.items():
         if name != "crate.zip" and read_bytes(folder / name, GET_IT_AGAIN) != contents.get(path):
             raise damaged(folder / name, "it is not the one in crate.zip", GET_IT_AGAIN)
+    study = load_study(folder / "params.yaml")
+    comparison = read_json(Comparison, folder / "comparison.json", remedy)
+    compared = {(each.benchmark, each.variant) for each in comparison.variants}
+    if compared != {(key.benchmark, key.variant) for key in study.runs()}:
+        raise damaged(folder / "comparison.json", "its variants are not those of params.yaml", remedy)
     return Published(
         folder=folder,
-        study=load_study(folder / "params.yaml"),
-        comparison=read_json(Comparison, folder / "comparison.json", remedy),
+        study=study,
+        comparison=comparison,
         verdicts=read_json(Verdicts, folder / "verdicts.json", remedy).judgements,
         status=read_json(ShownStatus, folder / "status.json", remedy),
     )

@@ -131,7 +131,8 @@ def describe_controls(results: Compared, benchmark: str) -> list[str]:
     told = []
     for row in answers(results, benchmark):
         if row.pair and row.name in results.study.comparison.must_differ:
-            control = f"{row.words[0].upper()}{row.words[1:]}, must differ, and these tests"
+            name = in_brackets(row.words.removeprefix("control: "))
+            control = f"The control, {name}, must differ, and these tests"
             if row.pair.equivalence.outcome == "different":
                 told.append(f"{control} find it: {row.difference}.")
             else:

@@ -86,7 +86,8 @@ def draw_epoch_times(axes: Axes, rows: Sequence[AnswerRow]) -> None:
     for place, row in enumerate(rows):
         colour, seconds = POLICY_COLOURS[row.policy], row.epoch_seconds or 0.0
         filled = row.batch_multiplier == rows[0].batch_multiplier
-        axes.barh(place, seconds, 0.36, color=colour if filled else "none", edgecolor=colour, linewidth=1.5)
+        if seconds:
+            axes.barh(place, seconds, 0.36, color=colour if filled else "none", edgecolor=colour, linewidth=1.5)
         words = f"{digits(seconds)} s" if seconds else UNKNOWN
         axes.text(seconds + 0.02 * longest, place, words, verticalalignment="center")
     name_rows(axes, [row.words for row in rows])

@@ -18,10 +18,10 @@ from pipeline.machine.job import ENDING, when_it_ends
 END_SECONDS = 5  # for a process that was told to end
 AGAIN = "then `make repro` goes on from there: what is finished stays."
 GOES_ON = "`make repro` goes on after the last whole epoch."
-MEMORY = "where memory runs out (`dmesg` tells). End what else needs memory"
+MEMORY = "memory ran out (see `dmesg`). End what else needs memory"
 # By what DVC's words have in them; the first that fits.
 REMEDIES = {
-    "was ended by SIGKILL": f"The system does so {MEMORY}; {AGAIN}",
+    "was ended by SIGKILL": f"Probably {MEMORY}; {AGAIN}",
     "was ended by SIG": GOES_ON,
     "No space left|Disk quota exceeded": f"Make room on the disk; {AGAIN}",
     "acquire lock|is busy": f"Another DVC command works in this folder. Wait until it has ended, or end it; {AGAIN}",
@@ -115,7 +115,7 @@ def _of_a_stage(stage: str, status: int) -> str:
     by_itself = f"dvc repro --single-item {stage} tries it by itself; {AGAIN}"
     number = -status if status < 0 else status - 128
     if number == signal.SIGKILL:
-        return f"It was killed, as the system does {MEMORY}, or take a smaller batch_size; {AGAIN}"
+        return f"It was killed, probably because {MEMORY}, or take a smaller batch_size; {AGAIN}"
     if number in ENDING:
         return f"It was told to end ({signal.Signals(number).name}); {GOES_ON}"
     if 0 < number < signal.NSIG:

@@ -12,6 +12,7 @@ import yaml
 from conftest import REPOSITORY, write_data
 
 from pipeline.advice.proposal import PROCESS_SECONDS, STUDY_SECONDS, TRACING, TURN_SECONDS, Size, choose_size, propose
+from pipeline.claims.schema import load_claims
 from pipeline.errors import InputError
 from pipeline.study.dataset_source import DatasetSource
 from pipeline.study.schema import Study, load_study
@@ -69,6 +70,7 @@ def test_asked_for_as_a_user_does(project, monkeypatch, capfd):
     asked = {"model": "mine:build", "arguments": {"units": 8}}
     folder = project / ask(project, **asked)
     study = load_study(folder / "params.yaml")
+    assert load_claims(folder / "claims.yaml").all == []
     recipe = study.benchmarks["mnist_mine_build"]
     assert (recipe.batch_size, recipe.image_size) == (8, 8)
     assert (folder / recipe.model.source).samefile(project / "mine.py")

@@ -64,6 +64,7 @@ def test_other_answers_or_recipes_are_refused(study, name, edit):
         (lambda claims: claims["claims"].__setitem__(0, claims["claims"][0] | {"statement": "Good."}), "claims.s1-"),
         (lambda claims: claims["variants"]["mixed_float16"].update(policy="float32"), "variants.mixed_float16"),
         (lambda claims: claims["sources"]["S1"].update(title="Another"), "sources.S1"),
+        (lambda claims: claims["benchmarks"].update(mnist_dense="CIFAR-100"), "benchmarks.mnist_dense"),
         (lambda claims: claims["figures"][0].update(value="0.99"), "figures.S1"),
     ],
 )

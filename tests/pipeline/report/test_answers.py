@@ -118,10 +118,10 @@ def test_8_bits_have_an_accuracy_and_no_speed_where_they_are_emulated(accuracies
 @pytest.mark.parametrize(
     ("accuracies", "start", "end"),
     [
-        (WORSE, "Control: mixed_bfloat16, must differ, and these tests find it: −19.00 pp [", "]."),
+        (WORSE, "The control, mixed_bfloat16, must differ, and these tests find it: −19.00 pp [", "]."),
         (
             SAME,
-            "Control: mixed_bfloat16, must differ, and these tests do not find it: ",
+            "The control, mixed_bfloat16, must differ, and these tests do not find it: ",
             "miss a loss by precision too.",
         ),
     ],

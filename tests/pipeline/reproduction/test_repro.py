@@ -29,7 +29,7 @@ def study(folder: Path) -> subprocess.CompletedProcess[str]:
     ("command", "words"),
     [
         ("exit 2", "Mend what its message above names"),
-        ("kill -9 $$", "It was killed, as the system does where memory runs out"),
+        ("kill -9 $$", "It was killed, probably because memory ran out"),
         ("true", "dvc repro --verbose train says more"),  # which makes nothing that DVC could keep
     ],
 )
