@@ -1,4 +1,4 @@
-"""Build a static site of every published study: the matrix of claims by machine, history, feed and badge."""
+"""Build a static site of every published study: the answer, the matrix of claims by machine, feed and badge."""
 
 import argparse
 from pathlib import Path
