@@ -32,6 +32,6 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
         "--dataset", required=True, help="a data set of params.yaml, or any of TFDS with image and label"
     )
     parser.add_argument("--batch", type=positive, default=128, help="the batch size B you train with (128)")
-    parser.add_argument("--source", help="the file or folder of a model of your own; by default beside this project")
+    parser.add_argument("--source", help="the file or folder of a model of your own; by default in this project")
     parser.add_argument("--arguments", type=mapping, default={}, help="of the model, as in '{\"alpha\": 0.5}'")
     parser.add_argument("--image-size", type=positive, help="by default that of the data set")

@@ -3,8 +3,8 @@
 import argparse
 import contextlib
 import os
-from collections import Counter
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pipeline.claims.acceleration import speed
@@ -14,10 +14,11 @@ from pipeline.comparison.finished_runs import read_record
 from pipeline.errors import InputError
 from pipeline.machine.environment import describe
 from pipeline.machine.hardware import Hardware, gpus, this_machine
+from pipeline.numbers import ranges
 from pipeline.study import user_code
 from pipeline.study.benchmark import Imported
 from pipeline.study.runtimes import RUNTIMES
-from pipeline.study.schema import PARAMS, Study, load_study
+from pipeline.study.schema import PARAMS, RunKey, Study, load_study
 from pipeline.study.variant import expected_dtypes
 from stages import run
 
@@ -113,33 +114,41 @@ def slow_choices(study: Study, hardware: Hardware) -> list[str]:
     return [f"{what} on this machine: do not expect speed of {', '.join(names)}" for what, names in slow.items()]
 
 
-def device_here(study: Study, runtime: str, hardware: Hardware) -> str:
-    """Return what records of runs that train here will call their device."""
+def device_here(runtime: str, hardware: Hardware) -> str:
+    """Return what records of runs that train here will call their device: all GPUs that the engine sees."""
     on_gpus = RUNTIMES[runtime].hardware == hardware.kind == "nvidia_gpu"
-    accelerators = [{"name": gpu.name} for gpu in gpus()[: study.devices]] if on_gpus else []
+    accelerators = [{"name": gpu.name} for gpu in gpus()] if on_gpus else []
     return device(describe(runtime, accelerators, {}, ""))
 
 
 def runs_from_elsewhere(study: Study, runtime: str, hardware: Hardware) -> list[str]:
-    """Say which device finished runs of this study have, if it is not this machine's: all must have the same.
+    """Say what of this study was made on another device: a seed has to be finished where it was begun.
 
     A TPU's name is known to the engine alone.
     """
     if hardware.kind == "tpu":
         return []
-    here = device_here(study, runtime, hardware)
-    counts: Counter[str] = Counter()
+    here = device_here(runtime, hardware)
+    finished: dict[str, list[RunKey]] = defaultdict(list)  # by the device they were made on
     for key in study.runs():
         with contextlib.suppress(InputError):  # it is not there yet, or will be refused when it is compared
             record = read_record(key)
             if record.planned.campaign == study.campaign:
-                counts[device(record.environment)] += 1
-    return [
-        f"{count} finished runs of this study were made on {there}, and this is {here}. What trains here can't be "
-        "compared with them: go on where such a device is, or make every run here, under another name of the campaign"
-        for there, count in counts.items()
-        if there != here
-    ]
+                finished[device(record.environment)].append(key)
+    finished.pop(here, None)
+    return [_from_elsewhere(study, keys, there, here) for there, keys in finished.items()]
+
+
+def _from_elsewhere(study: Study, finished: Sequence[RunKey], there: str, here: str) -> str:
+    said = f"{len(finished)} finished runs of this study were made on {there}, and this is {here}. "
+    begun = sorted({key.seed for key in finished} & {key.seed for key in set(study.runs()) - set(finished)})
+    if not begun:
+        return said + "Accuracy is compared seed by seed; speed is that of one device, on which a seed was made"
+    stages = " ".join(key.stage for key in finished if key.seed in begun)
+    return said + (
+        f"Runs of one seed must share a device. Begun there: seed{'s' * (len(begun) > 1)} {ranges(begun)}. Go on where "
+        f"such a device is, or make every run of them here: dvc repro --force --single-item {stages}"
+    )
 
 
 if __name__ == "__main__":

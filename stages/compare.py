@@ -22,7 +22,7 @@ def main(_: argparse.Namespace) -> None:
     if left_out:
         key, fault = left_out[0]
         print(
-            f"the machine was busy: the epoch times of {len(left_out)} of {num_runs} runs are left out ("
+            f"the epoch times of {len(left_out)} of {num_runs} runs are left out ("
             f"{key.directory}: {fault}). Their accuracies count, and speed is measured apart, in turns"
         )
 

@@ -1,31 +1,24 @@
 """Check the study, make what is unfinished of it with `dvc repro`, and say what it found, or what to do if it fails."""
 
 import argparse
-import contextlib
-import csv
 import signal
 import sys
 import time
-from pathlib import Path
 
 from pipeline.campaign.run_cache import nothing_is_left
 from pipeline.comparison import finished_runs
 from pipeline.errors import InputError
-from pipeline.files.untrusted import read_json, read_zip
 from pipeline.machine.engine_choice import kernels_for
 from pipeline.machine.hardware import this_machine
 from pipeline.machine.locking import STUDY, alone
 from pipeline.machine.warm import WarmProcesses
 from pipeline.numbers import duration
-from pipeline.publication.published import GET_IT_AGAIN, ShownStatus
 from pipeline.reproduction.repro import Ended, exit_status, remedy, reproduce
 from pipeline.reproduction.study_progress import Forecast, StudyProgress
-from pipeline.study.schema import RunKey, Study, load_study
+from pipeline.study.schema import RunKey, Study
 from stages import run
-from stages.check import check, device_here
+from stages.check import check
 from stages.summary import summarise
-
-REPORTS = Path("docs/reports")
 
 
 def main(_: argparse.Namespace) -> None:
@@ -47,11 +40,9 @@ def make() -> int:
 
 def run_dvc(study: Study) -> int:
     """Run DVC and return an exit status; say how far it is, and what to do if it fails."""
-    items = [RunKey(b, v, s) for s in study.seeds for b in study.benchmarks for v in study.variants]  # as dvc.yaml has
     earlier = {key: seconds for key in study.runs() if (seconds := seconds_of(key))}
     started = time.monotonic()
-    elsewhere = {} if earlier else seconds_elsewhere(study, device_here(study, study.runtime, this_machine()))
-    forecast = Forecast(items, study.runs(), earlier, elsewhere, speed_budgets(study))
+    forecast = Forecast(study.runs(), earlier, speed_budgets(study))
     print(forecast.in_words(), flush=True)
     with WarmProcesses(warm_commands(study)), StudyProgress(forecast, amounts(study)) as progress:
         try:
@@ -94,22 +85,6 @@ def amounts(study: Study) -> dict[str, str]:
 def speed_budgets(study: Study) -> dict[str, float]:
     """Return the seconds of each stage that measures speed."""
     return {f"speed@{benchmark}": study.speed.budget_seconds for benchmark in study.benchmarks}
-
-
-def seconds_elsewhere(study: Study, device: str) -> dict[RunKey, float]:
-    """Return the seconds that each run took of a published study of this size that was made on this kind of device."""
-    for folder in sorted(REPORTS.glob("*")):
-        # None is needed, and what is wrong with one is for `make check-reports` to say.
-        with contextlib.suppress(InputError, KeyError, ValueError):
-            published = load_study(folder / "params.yaml")
-            status = read_json(ShownStatus, folder / "status.json", GET_IT_AGAIN)
-            if (published.profile, published.benchmarks, status.device) == (study.profile, study.benchmarks, device):
-                rows = read_zip(folder / "crate.zip", GET_IT_AGAIN)["results/runs.csv"].decode().splitlines()
-                return {
-                    RunKey(row["benchmark"], row["variant"], int(row["seed"])): float(row["run_seconds"])
-                    for row in csv.DictReader(rows)
-                }
-    return {}
 
 
 def seconds_of(key: RunKey) -> float | None:

@@ -18,6 +18,7 @@ from cluster.small_slurm import slurm  # noqa: F401  a fixture for all of tests/
 from filelock import FileLock
 from xdist.scheduler import LoadScopeScheduling
 
+from pipeline.comparison.comparable import device
 from pipeline.records.blocks import REPEAT, PlacedBlock
 from pipeline.records.schema import EpochRecord, Memory, Outcome, Planned, RunRecord, Scores, Times, planned
 from pipeline.records.writing import write_run
@@ -239,6 +240,7 @@ ENVIRONMENT = {
     "git_commit": "c",
     "load_average": 0.1,
 }
+DEVICE = device(ENVIRONMENT)
 
 
 def make_record(key: RunKey, plan: Planned | None = None, **changes) -> RunRecord:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import yaml
 from archives import pack, sign
-from conftest import REPOSITORY, epoch_records, planned_record, small_study, timed
+from conftest import DEVICE, REPOSITORY, epoch_records, planned_record, small_study, timed
 
 from pipeline.claims.schema import load_claims
 from pipeline.comparison.finished_runs import Run
@@ -23,7 +23,7 @@ def write_published(folder: Path, campaign: str, finished_at: str, seconds: floa
     for key in study.runs():
         record = planned_record(key, study, campaign=campaign)
         runs[key] = Run(record, epoch_records(9.0, seconds + 0.01 * key.seed))
-    comparison = compare(study, runs, timed(study, {"mixed": seconds}))
+    comparison = compare(study, runs, timed(study, {"mixed": seconds}), DEVICE)
     (folder / "comparison.json").write_text(comparison.model_dump_json())
     (folder / "params.yaml").write_text(yaml.safe_dump(study.model_dump(mode="json")))
     verdict = {"id": "a", "source": "S", "verdict": "reproduced", "reason": "", "measured": None, "asked": "speed"}

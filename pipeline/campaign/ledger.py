@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import PositiveFloat, TypeAdapter, ValidationError
 
-from pipeline.comparison.comparable import device
+from pipeline.comparison.comparable import device, surroundings
 from pipeline.errors import InputError
 from pipeline.files.untrusted import Untrusted, fault
 from pipeline.files.writing import write_whole
@@ -111,8 +111,18 @@ def entry(study: Study, records: Mapping[RunKey, RunRecord], speeds: Mapping[str
     Args:
         records: of the runs there are, at least one, which `check_comparable` has seen.
         speeds: by benchmark; where other work took more of the machine than the study allows, they don't count.
+
+    Raises:
+        InputError: it was made on several devices or with several drivers, and belongs to no series.
     """
     environment = next(iter(records.values())).environment
+    for what in ("device", "driver"):
+        found = sorted({surroundings(record.environment)[what] for record in records.values()})
+        if len(found) > 1:
+            raise InputError(
+                f"A campaign is compared with others of its {what}, and this one was made on {' and on '.join(found)}. "
+                "Have nodes of one kind make it, under another name of the campaign."
+            )
     return CampaignEntry(
         campaign=study.campaign,
         profile=study.profile,

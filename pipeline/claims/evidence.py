@@ -25,7 +25,8 @@ T = TypeVar("T")
 class Evidence(NamedTuple):
     """Hold the results that claims are judged by.
 
-    `numerics` is the contents of the file of that name. `compiled` is what compilers of other hardware said, and
+    `numerics` is the contents of the file of that name. `hardware` is that of the speeds, `elsewhere` what other seeds
+    were trained on. `compiled` is what compilers of other hardware said, and
     `recipes` are those that they compiled, by benchmark. `variants` says what claims mean by a name.
     """
 
@@ -36,6 +37,7 @@ class Evidence(NamedTuple):
     compiled: Sequence[CompiledTarget] = ()
     recipes: Mapping[str, Mapping[str, Any]] = {}
     variants: Mapping[str, Variant] = {}
+    elsewhere: Sequence[Hardware] = ()
 
 
 def read_evidence(root: Path = Path()) -> Evidence:
@@ -46,7 +48,9 @@ def read_evidence(root: Path = Path()) -> Evidence:
     """
     study = load_study(root / "params.yaml")
     comparison, numerics = read_comparison(study, root), read_numerics(study, root)
-    return Evidence(study, comparison, numerics, hardware_of(read_environments(root)), *read_compiled_evidence(root))
+    hardware, *elsewhere = (hardware_of([environment]) for environment in read_environments(root))
+    found = Evidence(study, comparison, numerics, hardware, *read_compiled_evidence(root))
+    return found._replace(elsewhere=elsewhere)
 
 
 def read_comparison(study: Study, root: Path = Path()) -> Comparison:

@@ -100,12 +100,13 @@ def _judge(claim: Claim, evidence: Evidence) -> Assessment:
 
 
 def _ask(kind: EvidenceKind, claim: Claim, evidence: Evidence) -> Assessment:
-    """Ask a judge. Other hardware and another recipe bar its verdict; what was measured is told all the same.
+    """Ask a judge. Other hardware, of one run or all, and another recipe bar its verdict; what was measured is told.
 
     Only what was measured needs the hardware here, because compilers choose their targets themselves; and what is
     counted has no recipe.
     """
-    wanted = claim.needs.lacking(evidence.hardware) if kind == "measured" else ""
+    machines = (evidence.hardware, *evidence.elsewhere) if kind == "measured" else ()
+    wanted = next(filter(None, map(claim.needs.lacking, machines)), "")
     differences, lacking, remedy = _other_recipe(kind, claim, evidence), "", ""
     try:
         found = claim.judges[kind](evidence)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.comparison.comparable import surroundings
+from pipeline.comparison.comparable import device, surroundings
 from pipeline.comparison.finished_runs import (
     SPEED,
     Run,
@@ -41,13 +41,14 @@ def compare_runs(root: Path = Path()) -> tuple[Comparison, dict[str, str]]:
     for record in records.values():  # nothing below needs them; they must be those of the recorded accuracy
         read_predictions(record, root, labels)
     speeds = {name: read_speeds(study, name, root / SPEED) for name in study.benchmarks}
-    comparison = compare(study, runs, speeds, read_sittings(root))
-    _check_circumstances(study, next(iter(records.values())), root)
+    speed_device = device(read_circumstances(next(iter(study.benchmarks)), root / SPEED).environment)
+    comparison = compare(study, runs, speeds, speed_device, read_sittings(root))
+    _check_circumstances(study, records, speed_device, root)
     rows, pairs = _rows(study, runs), table(comparison)
     files = {
         "comparison.json": comparison.model_dump_json(indent=2) + "\n",
         **{f"{name}.json": _json(values) for name, values in summarise(study, comparison).items()},
-        "environments.json": _json(_environments(runs)),
+        "environments.json": _json(_environments(runs, speed_device)),
         "runs.csv": csv_text(list(rows[0]), rows),
         "epochs.csv": csv_text(
             [*RunKey._fields, *EpochRecord.model_fields],
@@ -58,31 +59,34 @@ def compare_runs(root: Path = Path()) -> tuple[Comparison, dict[str, str]]:
     return comparison, {f"results/{name}": text for name, text in files.items()}
 
 
-def _check_circumstances(study: Study, record: RunRecord, root: Path) -> None:
-    """Check that speed was measured where the runs were made, of which `record` is any.
+def _check_circumstances(study: Study, records: Mapping[RunKey, RunRecord], speed_device: str, root: Path) -> None:
+    """Check that the speed of every benchmark was measured on one device, as some of the runs there were made.
 
     Raises:
-        InputError: it was not, or the file that says where is missing or damaged; and how to measure again.
+        InputError: it was measured elsewhere, or the file that says where is missing or damaged; and how to measure
+            again.
     """
-    wanted = surroundings(record.environment)
+    made = {key.directory: surroundings(record.environment) for key, record in records.items()}
+    there = {run: wanted for run, wanted in made.items() if wanted["device"] == speed_device} or made
     for benchmark in study.benchmarks:
         found = surroundings(read_circumstances(benchmark, root / SPEED).environment)
+        run, wanted = max(there.items(), key=lambda item: len(item[1].items() & found.items()))
         for what, value in wanted.items():
             if found[what] != value:
                 raise InputError(
-                    f"{root / SPEED / benchmark}.json and {record.key.directory} can't be compared: they "
+                    f"{root / SPEED / benchmark}.json and {run} can't be compared: they "
                     f"differ in {what} ({found[what]}; {value}). {remedy_of_speed(benchmark).damaged}"
                 )
 
 
-def _environments(runs: Mapping[RunKey, Run]) -> list[dict[str, object]]:
-    """List the environments of the runs, each once."""
+def _environments(runs: Mapping[RunKey, Run], speed_device: str) -> list[dict[str, object]]:
+    """List the environments of the runs, each once; those of the device that speed was measured on come first."""
     found: list[dict[str, object]] = []
     for run in runs.values():
         stable = {name: value for name, value in run.record.environment.items() if name != "load_average"}
         if stable not in found:
             found.append(stable)
-    return found
+    return sorted(found, key=lambda stable: device(stable) != speed_device)
 
 
 def _rows(study: Study, runs: Mapping[RunKey, Run]) -> list[dict[str, object]]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from pipeline.comparison.comparable import check_comparable, device, pairs_of
 from pipeline.comparison.finished_runs import Run
-from pipeline.comparison.schema import Comparison, Pair, TimeToAccuracy, Turns, VariantStatistics
+from pipeline.comparison.schema import ELSEWHERE, Comparison, Pair, TimeToAccuracy, Turns, VariantStatistics
 from pipeline.comparison.sittings import SittingRow, spread_between
 from pipeline.numbers import percent
 from pipeline.records.blocks import REPEAT
@@ -30,24 +30,33 @@ from pipeline.study.variant import Variant, expected_dtypes
 
 
 def compare(
-    study: Study, runs: Mapping[RunKey, Run], speeds: Mapping[str, Speeds], sittings: Sequence[SittingRow] = ()
+    study: Study,
+    runs: Mapping[RunKey, Run],
+    speeds: Mapping[str, Speeds],
+    speed_device: str,
+    sittings: Sequence[SittingRow] = (),
 ) -> Comparison:
     """Return the statistics of every variant and every pair of the study.
 
-    Seeds decide about accuracy; `speeds`, by benchmark, about speed, and `sittings` how far another day's may be.
+    Seeds decide about accuracy, whatever they ran on. `speeds`, by benchmark, measured on `speed_device`, decide about
+    speed, and `sittings` how far another day's may be.
 
     Raises:
         InputError: runs differ in what the study does not vary, or are not what it says.
     """
     check_comparable(study, {key: run.record for key, run in runs.items()})
-    benchmarks = {name: by_variant(study, name, runs) for name in study.benchmarks}
+    benchmarks = {name: by_variant(study, name, runs, speed_device) for name in study.benchmarks}
     return Comparison(
         study_sha256=study.digest,
         turns=[summarise_turns(study, name, speeds[name]) for name in benchmarks],
         variants=[
             variant_statistics(study, of, speeds[of.benchmark]) for each in benchmarks.values() for of in each.values()
         ],
-        pairs=[pair for name, each in benchmarks.items() for pair in _pairs(study, name, each, speeds[name], sittings)],
+        pairs=[
+            pair
+            for name, each in benchmarks.items()
+            for pair in _pairs(study, name, each, speeds[name], speed_device, sittings)
+        ],
     )
 
 
@@ -76,20 +85,22 @@ class VariantRuns(NamedTuple):
         return sorted({run.record.environment.get("kernels") or "unknown" for run in self.runs.values()})
 
 
-def by_variant(study: Study, benchmark: str, runs: Mapping[RunKey, Run]) -> dict[str, VariantRuns]:
+def by_variant(study: Study, benchmark: str, runs: Mapping[RunKey, Run], speed_device: str) -> dict[str, VariantRuns]:
     """Return the runs of `benchmark`, variant by variant."""
     found = {}
     for variant in study.variants_of(benchmark):
         of_variant = {seed: runs[RunKey(benchmark, variant, seed)] for seed in study.seeds_of(benchmark, variant)}
         max_share = study.comparison.max_other_cpu_share
-        reasons = {seed: exclusion_reason(run.record, max_share) for seed, run in of_variant.items()}
+        reasons = {seed: exclusion_reason(run.record, max_share, speed_device) for seed, run in of_variant.items()}
         faults = {seed: reason for seed, reason in reasons.items() if reason}
         found[variant] = VariantRuns(benchmark, variant, of_variant, faults)
     return found
 
 
-def exclusion_reason(record: RunRecord, max_other_cpu_share: float) -> str | None:
-    """Return why the times of a run are left out, or None: another process on its GPU, or on too much of its CPUs."""
+def exclusion_reason(record: RunRecord, max_other_cpu_share: float, speed_device: str) -> str | None:
+    """Return why the times of a run are left out, or None: another device, or others on its GPU or too many CPUs."""
+    if device(record.environment) != speed_device:
+        return ELSEWHERE
     share = record.disturbance.other_cpu_share
     if not record.times.fault and share is not None and share > max_other_cpu_share:
         return f"other work took {percent(share)} of the CPU time"
@@ -175,7 +186,12 @@ def summarise_turns(study: Study, benchmark: str, speeds: Speeds) -> Turns:
 
 
 def _pairs(
-    study: Study, benchmark: str, variants: Mapping[str, VariantRuns], speeds: Speeds, sittings: Sequence[SittingRow]
+    study: Study,
+    benchmark: str,
+    variants: Mapping[str, VariantRuns],
+    speeds: Speeds,
+    speed_device: str,
+    sittings: Sequence[SittingRow],
 ) -> Iterator[Pair]:
     """Set every candidate beside the study's baseline, then the further pairs that run on this benchmark."""
     margin_pp = study.comparison.margin_pp[benchmark]
@@ -187,8 +203,7 @@ def _pairs(
         baseline, candidate = theirs.variant, ours.variant
         failures, baseline_failures = ours.failures_beside(theirs), theirs.failures_beside(ours)
         is_selection = bool(failures or baseline_failures)
-        where = device(next(iter(ours.runs.values())).record.environment)
-        between = spread_between(sittings, study, benchmark, baseline, candidate, where)
+        between = spread_between(sittings, study, benchmark, baseline, candidate, speed_device)
         precision, batch, interaction = _effects(study.variants_of(benchmark), baseline, candidate, speeds)
         yield Pair(
             benchmark=benchmark,

@@ -8,6 +8,8 @@ from pipeline.statistics.equivalence import Equivalence, PValues
 from pipeline.statistics.intervals import Difference, Mean, Proportion, Ratio, Statistic
 from pipeline.statistics.sittings import SittingSpread
 
+ELSEWHERE = "another device than that of the speeds"  # why the times of a run are left out
+
 
 class TimeToAccuracy(Statistic):
     """Training seconds until the validation accuracy first reaches the target, first epoch included.

@@ -1,6 +1,5 @@
-"""Fetch whole data sets: from a folder that TFDS prepared, from the hosts of the original files, or from a mirror."""
+"""Fetch all of CIFAR-100: from a folder that TFDS prepared, from the host of the original file, or from a mirror."""
 
-import gzip
 import io
 import os
 import tarfile
@@ -23,13 +22,9 @@ ORDER = "DATA_SOURCES"  # the variable that names the sources to try, in order
 FETCHED = Path(".cache/downloads")
 MIN_BYTES_PER_SECOND = 300_000  # a host that is slower for SECONDS is left for the next one
 SECONDS = 15  # also how long a host may say nothing, and between two lines that tell how far it is
-_SHA256 = {  # as TFDS has them
-    "train-images-idx3-ubyte.gz": "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
-    "train-labels-idx1-ubyte.gz": "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
-    "t10k-images-idx3-ubyte.gz": "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
-    "t10k-labels-idx1-ubyte.gz": "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
-    "cifar-100-binary.tar.gz": "58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec",
-}
+NAME = "cifar100"
+ARCHIVE, ARCHIVE_SHA256 = "cifar-100-binary.tar.gz", "58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec"
+TABLES = ("train-00000-of-00001.parquet", "test-00000-of-00001.parquet")
 
 
 class Source(NamedTuple):
@@ -81,33 +76,33 @@ class _Progress:
         pass
 
 
-def fetch(name: str) -> tuple[dict[str, Examples], str]:
-    """Return both parts of the known data set `name` from the first source that has it, and say where they come from.
+def fetch() -> tuple[dict[str, Examples], str]:
+    """Return both parts of CIFAR-100 from the first source that has it, and say where they come from.
 
     The sources are `folder`, `original` and `mirror`, or those that the environment variable DATA_SOURCES names, in its
-    order; the address of a folder with the original files is one, too. A host that is slow is tried again, whatever its
+    order; the address of a folder with the original file is one, too. A host that is slow is tried again, whatever its
     rate, where no other has the data set.
 
     Raises:
         InputError: no source has the data set; the text says why for each, and what to do.
     """
     reasons: list[str] = []
-    waiting = [(source, MIN_BYTES_PER_SECOND) for source in _sources(name)]
+    waiting = [(source, MIN_BYTES_PER_SECOND) for source in _sources()]
     for source, min_bytes_per_second in waiting:  # which grows by those that are slow
         try:
-            return _from(source, name, min_bytes_per_second)
+            return _from(source, min_bytes_per_second)
         except SlowError as error:
             waiting.append((source, 0))
             reasons.append(f"{source.host} is too slow ({error}); the next source is tried")
         except Exception as error:  # whatever networks, archives and strangers' files raise
             reasons.append(f"not from {source.host}: {_reason(error)}")
-        print(f"{name}: {reasons[-1]}", flush=True)
+        print(f"{NAME}: {reasons[-1]}", flush=True)
     raise InputError(
-        f"{name} could not be had from anywhere:\n" + "\n".join(f"  {reason}" for reason in reasons) + "\n"
+        f"{NAME} could not be had from anywhere:\n" + "\n".join(f"  {reason}" for reason in reasons) + "\n"
         "`make repro PROFILE=quick` needs no network for its images.\n"
         f"Connect this machine to the network and run the command again; or set {ORDER} to the address of a folder "
-        f"that holds {SOURCES[name]['original'].files[0]}.\n"
-        f"Or copy ~/tensorflow_datasets/{name} from a machine that has it, and set TFDS_DATA_DIR to the folder in "
+        f"that holds {ARCHIVE}.\n"
+        f"Or copy ~/tensorflow_datasets/{NAME} from a machine that has it, and set TFDS_DATA_DIR to the folder in "
         "which the copy lies."
     )
 
@@ -119,37 +114,38 @@ def _reason(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
-def _sources(name: str) -> list[Source]:
+def _sources() -> list[Source]:
     found = []
-    original = SOURCES[name]["original"]
     for word in (os.environ.get(ORDER) or "folder,original,mirror").split(","):
         match word.strip():
             case "folder":
-                found.append(Source(str(tfds_folder()), [], lambda _: _read_prepared(name)))
-            case "original" | "mirror" as known:
-                found.append(SOURCES[name][known])
+                found.append(Source(str(tfds_folder()), (), _read_prepared))
+            case "original":
+                found.append(ORIGINAL)
+            case "mirror":
+                found.append(MIRROR)
             case address if address.startswith(("http://", "https://")):
-                found.append(original._replace(folder=address.rstrip("/")))
+                found.append(ORIGINAL._replace(folder=address.rstrip("/")))
             case _:
                 raise InputError(
                     f"{ORDER}: it must name, between commas, folder, original, mirror, or the http(s) address of "
-                    f"a folder that holds {original.files[0]}. Received: {word!r}"
+                    f"a folder that holds {ARCHIVE}. Received: {word!r}"
                 )
     return found
 
 
-def _from(source: Source, name: str, min_bytes_per_second: float) -> tuple[dict[str, Examples], str]:
+def _from(source: Source, min_bytes_per_second: float) -> tuple[dict[str, Examples], str]:
     pooch.get_logger().setLevel("WARNING")  # what it does is told here
     paths = []
     for file in source.files:
         address = f"{source.folder}/{file}"
-        digest = f"sha256:{_SHA256[file]}" if file in _SHA256 else None
-        progress = _Progress(f"{name}: {file} from {source.host}", min_bytes_per_second)
+        digest = f"sha256:{ARCHIVE_SHA256}" if file == ARCHIVE else None
+        progress = _Progress(f"{NAME}: {file} from {source.host}", min_bytes_per_second)
         downloader = pooch.HTTPDownloader(progressbar=progress, chunk_size=2**14, timeout=SECONDS)
-        folder = FETCHED / name / source.host
+        folder = FETCHED / NAME / source.host
         paths.append(Path(pooch.retrieve(address, digest, fname=file, path=folder, downloader=downloader)))
     try:
-        return checked(name, source.read(paths)), source.host if paths else "TFDS"
+        return checked(NAME, source.read(paths)), source.host if paths else "TFDS"
     except Exception:
         for path in paths:  # whose digest is not known: they would be found again
             path.unlink(missing_ok=True)
@@ -161,19 +157,12 @@ def tfds_folder() -> Path:
     return Path(os.environ.get("TFDS_DATA_DIR") or "~/tensorflow_datasets").expanduser()
 
 
-def _read_prepared(name: str) -> dict[str, Examples]:
-    if not any(tfds_folder().glob(f"{name}/*/dataset_info.json")):  # before TensorFlow is imported, which takes seconds
-        raise InputError(f"it has no {name}/<version>/dataset_info.json")
+def _read_prepared(_: list[Path]) -> dict[str, Examples]:
+    if not any(tfds_folder().glob(f"{NAME}/*/dataset_info.json")):  # before TensorFlow is imported, which takes seconds
+        raise InputError(f"it has no {NAME}/<version>/dataset_info.json")
     from pipeline.data.from_tfds import read_prepared
 
-    return read_prepared(name)
-
-
-def _read_idx(paths: list[Path]) -> dict[str, Examples]:
-    contents = [gzip.decompress(path.read_bytes()) for path in paths]
-    images = [np.frombuffer(content, np.uint8, offset=16).reshape(-1, 28, 28, 1) for content in contents[::2]]
-    labels = [np.frombuffer(content, np.uint8, offset=8) for content in contents[1::2]]
-    return dict(zip(("train", "test"), map(Examples, images, labels), strict=True))
+    return read_prepared(NAME)
 
 
 def _read_binary(paths: list[Path]) -> dict[str, Examples]:
@@ -188,7 +177,7 @@ def _read_binary(paths: list[Path]) -> dict[str, Examples]:
 
 
 def _read_parquet(paths: list[Path]) -> dict[str, Examples]:
-    """Read CIFAR-100's tables of images as PNG files and their labels."""
+    """Read tables of images as PNG files and their labels."""
     parts = {}
     for part, path in zip(("train", "test"), paths, strict=True):
         table = pyarrow.parquet.read_table(path, columns=["img", "fine_label"])
@@ -197,17 +186,5 @@ def _read_parquet(paths: list[Path]) -> dict[str, Examples]:
     return parts
 
 
-*_MNIST, _CIFAR100 = _SHA256
-_PARQUET = ("train-00000-of-00001.parquet", "test-00000-of-00001.parquet")
-SOURCES = {
-    "mnist": {
-        "original": Source("https://storage.googleapis.com/cvdf-datasets/mnist", _MNIST, _read_idx),
-        "mirror": Source("https://ossci-datasets.s3.amazonaws.com/mnist", _MNIST, _read_idx),
-    },
-    "cifar100": {
-        "original": Source("https://www.cs.toronto.edu/~kriz", [_CIFAR100], _read_binary),
-        "mirror": Source(
-            "https://huggingface.co/datasets/uoft-cs/cifar100/resolve/main/cifar100", _PARQUET, _read_parquet
-        ),
-    },
-}
+ORIGINAL = Source("https://www.cs.toronto.edu/~kriz", (ARCHIVE,), _read_binary)
+MIRROR = Source("https://huggingface.co/datasets/uoft-cs/cifar100/resolve/main/cifar100", TABLES, _read_parquet)

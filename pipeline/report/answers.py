@@ -12,7 +12,7 @@ from pipeline.claims.wording import (
     describe_speedup,
     failed_runs,
 )
-from pipeline.comparison.schema import Pair, VariantStatistics
+from pipeline.comparison.schema import ELSEWHERE, Pair, VariantStatistics
 from pipeline.numbers import UNKNOWN, digits, listed, mebibytes, percent
 from pipeline.report.results import Compared, Results
 from pipeline.report.words import describe_variant, in_brackets
@@ -72,9 +72,13 @@ class AnswerRow(NamedTuple):
 
     @property
     def peak_memory_bytes(self) -> float | None:
-        """Return the mean over completed runs. Of one that was resumed, its last process alone was looked at."""
+        """Return the mean over completed runs on the device of the speeds.
+
+        Of a run that was resumed, its last process alone was looked at.
+        """
+        elsewhere = {seed for seed, fault in self.found.timing_faults.items() if fault == ELSEWHERE}
         whole = [run for run in self.runs if run["outcome"] == "completed" and not run["resumed"]]
-        peaks = [run["peak_memory_bytes"] for run in whole]
+        peaks = [run["peak_memory_bytes"] for run in whole if run["seed"] not in elsewhere]
         return mean(peaks) if peaks and all(peaks) else None
 
     @property

@@ -1,10 +1,10 @@
-"""Port a study to another engine: change what names it, and leave the rest as its author wrote it."""
+"""Port a study to another engine: change what names it, and keep the rest, its comments included."""
 
 import contextlib
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ruamel.yaml import YAML, MappingNode
+from ruamel.yaml import YAML
 
 from pipeline.errors import InputError
 from pipeline.files import yaml_files
@@ -51,30 +51,12 @@ def port(text: str, runtime: str, source: str) -> Ported:
 
 
 def _edited(text: str, changes: Mapping[str, Any], compiled: Collection[str]) -> str:
-    """Return the text with these values of its top-level keys, and `jit_compile: true` in these variants.
-
-    Not by a round trip through the parser, which would indent and space all of it anew.
-    """
-    root = YAML(typ="safe", pure=True).compose(text)
-    edits = set(_edits(root, changes))  # a set: what an alias stands for is changed once
-    for key, variants in root.value:
-        for name, variant in variants.value if key.value == "variants" else ():
-            if name.value in compiled:
-                edits.update(_edits(variant, {"jit_compile": True}))
-    for start, end, new in sorted(edits, reverse=True):
-        text = text[:start] + new + text[end:]
-    return text
-
-
-def _edits(mapping: MappingNode, changes: Mapping[str, Any]) -> Iterator[tuple[int, int, str]]:
-    """Yield start, end and new text of the keys' values; a key that is not there comes before the first one."""
-    texts = {key: str(value).lower() for key, value in changes.items()}
-    for key, value in mapping.value:
-        if key.value in texts:
-            yield value.start_mark.index, value.end_mark.index, texts.pop(key.value)
-    first = mapping.value[0][0].start_mark
-    after = ", " if mapping.flow_style else "\n" + first.column * " "
-    yield from ((first.index, first.index, f"{key}: {text}{after}") for key, text in texts.items())
+    """Return the text with these values of its top-level keys and `jit_compile: true` in these variants."""
+    values = YAML().load(text)  # with its comments
+    values.update(changes)
+    for name in compiled:
+        values["variants"][name]["jit_compile"] = True
+    return yaml_files.dump(values)
 
 
 def _sentences(before: Study, after: Study, eager: Collection[str]) -> Iterator[str]:

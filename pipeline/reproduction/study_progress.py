@@ -5,8 +5,8 @@ In a terminal by a live line, in a log by few.
 
 import re
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from itertools import product
 from statistics import mean
 from types import MappingProxyType
 
@@ -34,57 +34,32 @@ STEPS = {
     "comparison, verdicts and report": ("compare", "judge", "report"),
 }
 QUIET_SECONDS = 60  # after which a log gets a line in the midst of a run
-# What follows training is `compare`, `judge` and `report`: Python that starts and computes little, like a short run.
-SHORTEST_RUNS_AFTER_TRAINING = 2.5
-MAX_SECONDS_AFTER_TRAINING = 60.0
-SECONDS_BEFORE_TRAINING = 25.0  # data, models and 16-bit arithmetic of `quick`
-SECONDS_OF_AN_ITEM = 0.5  # in DVC and its process, beside the run: all that one takes in which there is nothing to run
 
 
 class Forecast:
     """Learn what runs take, by benchmark and variant, and add up what is still to be made.
 
-    First from runs that are there or elsewhere, then from those that the study makes.
-
     Args:
-        items: every item of DVC's matrix, in its order.
-        runs: those of the study; for the others a process is started that finds nothing to run.
+        runs: those of the study.
         earlier: the seconds of each run that was there before, as its record has them. Such a run is expected to stay,
             until one of them has been made again.
-        elsewhere: the seconds of runs that another machine of this kind made, as their records have them.
         budgets: the seconds of stages whose length the study says, by the name of the stage.
     """
 
     def __init__(
         self,
-        items: Sequence[RunKey],
         runs: Sequence[RunKey],
         earlier: Mapping[RunKey, float],
-        elsewhere: Mapping[RunKey, float] = MappingProxyType({}),
         budgets: Mapping[str, float] = MappingProxyType({}),
     ) -> None:
-        self.items, self.runs = items, set(runs)
-        self._first = [key for key in runs if key.seed == items[0].seed]
-        self._earlier, self._elsewhere = (
-            {key: seconds + SECONDS_OF_AN_ITEM for key, seconds in known.items()} for known in (earlier, elsewhere)
-        )
-        self._took: dict[RunKey, float] = {}
-        self._took_nothing: dict[RunKey, float] = {}  # of items in which there is nothing to run
+        self.runs = runs
         self.done: set[RunKey] = set()
-        self._budgets = dict(budgets)
-
-    @property
-    def num_done(self) -> int:
-        """Count the runs that are there."""
-        return len(self.done & self.runs)
+        self._earlier, self._budgets = earlier, dict(budgets)
+        self._took: dict[RunKey, float] = {}
 
     def finish(self, key: RunKey, seconds: float) -> None:
         """Note that the process of `key` took `seconds`, with the time that DVC spent on it."""
-        (self._took if key in self.runs else self._took_nothing)[key] = seconds
-        self.done.add(key)
-
-    def skip(self, key: RunKey) -> None:
-        """Note that `key` was there already."""
+        self._took[key] = seconds
         self.done.add(key)
 
     def finish_stage(self, stage: str) -> None:
@@ -92,51 +67,35 @@ class Forecast:
         self._budgets.pop(stage, None)
 
     def seconds_left(self, current: RunKey | None = None, elapsed: float = 0.0) -> float | None:
-        """Return the seconds until the report is there, `current` having taken `elapsed` so far.
+        """Return the seconds until speed is measured, `current` having taken `elapsed` so far.
 
-        None until the runs of the first seed are done, because nothing is known of some variants before.
+        None while nothing is known of a variant that is still to be trained.
         """
-        return self._seconds_left(current, elapsed) if self.done.issuperset(self._first) else None
+        seconds: dict[tuple[str, str], float] = {}
+        for known in (self._earlier, self._took):  # what this study took counts more
+            by_variant: dict[tuple[str, str], list[float]] = defaultdict(list)
+            for key, taken in known.items():
+                by_variant[key.benchmark, key.variant].append(taken)
+            seconds |= {name: mean(taken) for name, taken in by_variant.items()}
+        left = sum(self._budgets.values())
+        staying = () if self._earlier.keys() & self._took.keys() else self._earlier.keys()
+        for key in self.runs:
+            if key not in self.done and (key == current or key not in staying):
+                if (key.benchmark, key.variant) not in seconds:
+                    return None
+                left += max(seconds[key.benchmark, key.variant] - (elapsed if key == current else 0.0), 0.0)
+        return left
 
     def in_words(self) -> str:
-        """Say, before anything is made, how many runs there are, and about how long all takes by what is known."""
-        num_there = len(self.runs & self._earlier.keys())
+        """Say, before anything is made, how many runs are to be made, and how long by those that are there."""
+        num_there = len(self._earlier)
         if num_there == len(self.runs):
             return "every run is there; what has changed since is made again"
-        said = f"{len(self.runs) - num_there} runs to make" + (f", {num_there} are there" if num_there else "")
-        seconds = self._seconds_left()
-        if seconds is None:
-            return said
-        if num_there:
-            return f"{said}: about {duration(seconds)} in all, by what those took"
-        return f"{said}: about {duration(SECONDS_BEFORE_TRAINING + seconds)} in all, as a machine of this kind took"
-
-    def _seconds_left(self, current: RunKey | None = None, elapsed: float = 0.0) -> float | None:
-        seconds = self.seconds_after_training + sum(self._budgets.values())
-        staying = () if self._earlier.keys() & self._took.keys() else self._earlier.keys()
-        for item in self.items:
-            if item in self.done or (item in staying and item != current):
-                continue
-            expected = self._expected(item)
-            if expected is None:
-                return None
-            seconds += max(expected - elapsed, 0.0) if item == current else expected
-        return seconds
-
-    @property
-    def seconds_after_training(self) -> float:
-        """Return the seconds that follow training. The shortest run tells how fast this machine is under its load."""
-        took = self._took.values() or [*self._earlier.values(), *self._elsewhere.values()]
-        return min(SHORTEST_RUNS_AFTER_TRAINING * min(took, default=10.0), MAX_SECONDS_AFTER_TRAINING)
-
-    def _expected(self, item: RunKey) -> float | None:
-        """Return the mean over the seeds of this benchmark and variant; else of its benchmark's runs; else of all."""
-        if item not in self.runs:
-            return mean(self._took_nothing.values() or [SECONDS_OF_AN_ITEM])
-        for known, size in [*product((self._took, self._earlier, self._elsewhere), (2, 1)), (self._took, 0)]:
-            if seconds := [taken for key, taken in known.items() if key[:size] == item[:size]]:
-                return mean(seconds)
-        return None
+        if not num_there:
+            return f"{len(self.runs)} runs to make"
+        seconds = self.seconds_left()
+        about = "" if seconds is None else f": about {duration(seconds)} in all, by what those took"
+        return f"{len(self.runs) - num_there} runs to make, {num_there} are there{about}"
 
 
 def left_in_words(seconds: float) -> str:
@@ -156,7 +115,7 @@ class StudyProgress:
         self, forecast: Forecast, amounts: Mapping[str, str], clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._forecast = forecast
-        self._keys = {key.stage: key for key in forecast.items}
+        self._keys = {key.stage: key for key in forecast.runs}
         self._amounts = amounts
         self._step: str | None = None
         self._clock = clock
@@ -219,7 +178,7 @@ class StudyProgress:
         self.words, self.message = [], []
         self.stage, self._key = stage, self._keys.get(stage)
         self._begun = self._clock()
-        if self._key is None or self._key in self._forecast.runs:
+        if self._key or not stage.startswith("train@"):  # in other items of the matrix there is nothing to run
             if self._num_there:
                 self.say(f"{self._num_there} runs are there already")
                 self._num_there = 0
@@ -237,8 +196,8 @@ class StudyProgress:
         self._end()
         self._forecast.finish_stage(stage)
         if key := self._keys.get(stage):
-            self._forecast.skip(key)
-            self._num_there += key in self._forecast.runs
+            self._forecast.done.add(key)
+            self._num_there += 1
 
     def _end(self) -> None:
         """Note how long the item took, DVC's work after its process included."""
@@ -251,13 +210,13 @@ class StudyProgress:
     def _epoch(self, epoch: str, speed: str) -> None:
         self._show(f"{epoch} · {self._name()}")
         if not self._terminal.is_terminal and self._clock() - self._told >= QUIET_SECONDS:
-            self.say(f"{self._where(self._forecast.num_done + 1)} · {self._name()} · {speed}")
+            self.say(f"{self._where(len(self._forecast.done) + 1)} · {self._name()} · {speed}")
 
     def _count(self, key: RunKey, outcome: str) -> None:
         """Tell of the run that its process has just called finished."""
         seconds = self._clock() - self._begun
         self._forecast.finish(key, seconds)
-        self.say(f"{self._where(self._forecast.num_done)} · {self._name()} · {seconds:.0f} s · {outcome}")
+        self.say(f"{self._where(len(self._forecast.done))} · {self._name()} · {seconds:.0f} s · {outcome}")
         self._show("")
 
     def _name(self) -> str:
@@ -269,7 +228,7 @@ class StudyProgress:
         return f"run {number} of {len(self._forecast.runs)}" + ("" if left is None else f" · {left_in_words(left)}")
 
     def _show(self, detail: str) -> None:
-        num_done, where = self._forecast.num_done, self.stage or ""
+        num_done, where = len(self._forecast.done), self.stage or ""
         if self._key:
             under_way = self._key not in self._forecast.done
             where = self._where(min(num_done + under_way, len(self._forecast.runs)))

@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from pipeline.errors import InputError
 from pipeline.files import yaml_files
 from pipeline.machine.environment import describe
 from pipeline.machine.hardware import Hardware
-from pipeline.study.schema import Study, load_study
+from pipeline.study.schema import RunKey, Study, load_study
 from stages import check
 
 QUICK = yaml_files.load(REPOSITORY / "params.yaml")
@@ -78,8 +79,8 @@ def test_finished_runs_of_another_device_are_told_of_before_training(folder):
     write(folder, study.model_dump(mode="json"))
     here = describe("cpu", [], {}, "")
 
-    def said(campaign: str = "first", **environment: object) -> str:
-        for key in study.runs()[:2]:
+    def said(made: Sequence[RunKey], campaign: str = "first", **environment: object) -> str:
+        for key in made:
             record = planned_record(key, study, campaign=campaign)
             of_here = record.environment | environment
             write_small_run(folder, record.model_copy(update={"environment": of_here}), 9.0, 2.0)
@@ -87,9 +88,14 @@ def test_finished_runs_of_another_device_are_told_of_before_training(folder):
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    assert "note: 2 finished runs of this study were made on Example CPU, 2 cores, and this is " in said()
-    assert "finished runs" not in said(**{name: here[name] for name in ("cpu", "machine", "num_cpus")})
-    assert "finished runs" not in said("earlier")
+    of_first_seed = [key for key in study.runs() if key.seed == 0]
+    begun = said(of_first_seed[:2])
+    assert "note: 2 finished runs of this study were made on Example CPU, 2 cores, and this is " in begun
+    assert "Begun there: seed 0." in begun
+    assert f"dvc repro --force --single-item {' '.join(key.stage for key in of_first_seed[:2])}\n" in begun
+    assert "Accuracy is compared seed by seed" in said(of_first_seed)
+    assert "finished runs" not in said(of_first_seed, **{name: here[name] for name in ("cpu", "machine", "num_cpus")})
+    assert "finished runs" not in said(of_first_seed, "earlier")
 
 
 GOOD = "def build(spec): ...\ndef two_arguments(spec, more): ...\ndef no_argument(): ...\n"

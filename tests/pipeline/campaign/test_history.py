@@ -132,6 +132,22 @@ def diverged(made, *seeds):
     return made.model_copy(update={"runs": runs})
 
 
+@pytest.mark.parametrize(
+    ("changes", "on"),
+    [({"num_cpus": 8}, "Example CPU, 2 cores and on Example CPU, 8 cores"), ({"driver": "590.1"}, "590.1 and on none")],
+)
+def test_a_campaign_of_two_devices_or_drivers_belongs_to_no_series(changes, on):
+    study = small_study()
+    records = {key: planned_record(key) for key in study.runs()}
+    for key, record in records.items():
+        if key.seed == 2:
+            update = {"environment": record.environment | changes}
+            records[key] = record.model_copy(update=update)
+    with pytest.raises(InputError, match=f"made on {on}"):
+        entry(study, records, {})
+
+
+IMAGE = {"target": "cpu", "base": "debian", "content_sha256": "c"}
 FIRST, LATER = campaign("01"), campaign("02", (3, 4, 5))
 FAILED = campaign("02", (3, 4, 5), outcome="diverged", final_test_accuracy=None)
 FEWER_SEEDS = "the baseline has fewer than three seeds of wide mixed: their spread is not known"
@@ -241,7 +257,7 @@ def test_a_pinned_campaign_in_which_a_variant_diverged_leaves_the_band_to_the_ot
 
 @pytest.mark.parametrize(
     "environment",
-    [{"driver": "590"}, {"lock_sha256": "newer"}, {"num_cpus": 64}, {"image": {"content_sha256": "c"}}],
+    [{"driver": "590"}, {"lock_sha256": "newer"}, {"num_cpus": 64}, {"image": IMAGE}],
 )
 def test_other_hardware_or_software_is_another_series(environment, tmp_path):
     other = campaign("02", (3, 4, 5), accuracy=0.5, environment=environment)

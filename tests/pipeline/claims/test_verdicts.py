@@ -333,6 +333,12 @@ def test_a_claim_is_judged_only_on_the_hardware_it_is_made_for(needs, hardware, 
     assert judgement.reason == (f"needs {lacking}" if lacking else "the whole interval is at least 2×")
 
 
+def test_a_claim_on_hardware_that_some_seeds_were_trained_without_is_not_judged():
+    evidence = Evidence(small_study(), comparison(2.1, 2.5), {}, V100, elsewhere=[CPU])
+    (judgement,) = judge_claims(claims(TWICE | {"needs": GPU}), evidence)
+    assert (judgement.verdict, judgement.reason) == ("not testable here", "needs an NVIDIA GPU")
+
+
 ALONE = {
     "benchmarks": {"wide": small_study().model_dump(mode="json")["benchmarks"]["wide"]},
     "comparison": {"baseline": "float32", "num_warmup_epochs": 1, "margin_pp": {"wide": 1.0}},

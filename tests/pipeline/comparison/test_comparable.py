@@ -1,4 +1,6 @@
-"""Which runs may be compared: those made as the study says, on one machine, with one set of packages."""
+"""Which runs may be compared: those made as the study says, a seed's on one machine, all with one set of packages."""
+
+import json
 
 import pytest
 import yaml
@@ -71,6 +73,21 @@ def test_a_run_from_another_machine_or_with_other_packages_is_refused(changes, w
     assert f"they differ in {what}" in refusal(found | {KEY: with_environment(found[KEY], environment)})
 
 
+def test_a_study_may_go_on_elsewhere_seed_by_seed_and_speed_is_that_of_one_device(tmp_path):
+    """The times of the other seeds are left out, and the report's device is that of the speeds; a driver may change."""
+    study = small_study()
+    (tmp_path / "params.yaml").write_text(yaml.safe_dump(study.model_dump(mode="json")))
+    write_speeds(tmp_path, study)
+    for key, record in records().items():
+        changes = {0: {"num_cpus": 8}, 1: {"driver": "590.1"}}.get(key.seed, {})
+        write_small_run(tmp_path, with_environment(record, record.environment | changes), 9.0, 1.0)
+    comparison, files = compare_runs(tmp_path)
+    found = comparison.variant("wide", "mixed")
+    assert found.timing_faults == {0: "another device than that of the speeds"}
+    assert comparison.find("wide", "mixed").num_seeds == 3
+    assert [environment["num_cpus"] for environment in json.loads(files["results/environments.json"])] == [2, 2, 8]
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [("campaign", "second"), ("devices", 2), ("policy", "float16"), ("tf32", True), ("batch_size", 999)],
@@ -114,6 +131,10 @@ def test_speed_that_was_measured_elsewhere_is_refused_and_so_is_a_damaged_file_o
         write_small_run(tmp_path, with_environment(record, record.environment | {"num_cpus": 8}), 9.0, 1.0)
     again = "Measure it again: dvc repro --force --single-item speed@narrow"
     with pytest.raises(InputError, match=rf"they differ in device \(.*2 cores; .*8 cores\). {again}"):
+        compare_runs(tmp_path)
+    other = with_environment(records()[KEY], records()[KEY].environment | {"num_cpus": 8, "lock_sha256": "d" * 64})
+    write_small_run(tmp_path, other, 9.0, 1.0)
+    with pytest.raises(InputError, match="they differ in locked packages"):  # to measure again would not cure it
         compare_runs(tmp_path)
     (tmp_path / "results/speed/narrow.json").write_text("{")
     with pytest.raises(InputError, match=again):

@@ -5,12 +5,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 import yaml
-from conftest import REPOSITORY, epoch_records, planned_record, small_study, timed, write_speeds
+from conftest import DEVICE, REPOSITORY, epoch_records, planned_record, small_study, timed, write_speeds
 from projects import stage
 from studies import composed
 
 from pipeline.comparison import paired_runs
-from pipeline.comparison.comparable import device
 from pipeline.comparison.finished_runs import Run, read_circumstances
 from pipeline.comparison.sittings import SittingRow, read_sittings, rows_of, spread_between, write_sittings
 from pipeline.errors import InputError
@@ -83,14 +82,13 @@ def test_what_does_not_decide_about_speed_leaves_a_contrast_as_it_is(six):
 def test_a_pair_has_the_interval_of_other_days_beside_that_of_its_sitting(six):
     study = small_study()
     runs = {key: Run(planned_record(key), epoch_records(9.0, 1.0)) for key in study.runs()}
-    where = device(next(iter(runs.values())).record.environment)
-    here = [row.model_copy(update={"device": where}) for row in six]
-    pair = paired_runs.compare(study, runs, SPEEDS, here).find("wide", "mixed")
+    here = [row.model_copy(update={"device": DEVICE}) for row in six]
+    pair = paired_runs.compare(study, runs, SPEEDS, DEVICE, here).find("wide", "mixed")
     assert pair.sitting_speedup == SPEEDS["wide"].speedup("float32", "mixed")
     assert pair.speedup.ratio == pair.sitting_speedup.ratio
     assert math.log(pair.speedup.high / pair.speedup.ratio) > 2.57 * math.sqrt(0.035)
     assert pair.between_sittings.num_sittings == 6
-    unmeasured = paired_runs.compare(study, runs, SPEEDS).find("wide", "mixed")
+    unmeasured = paired_runs.compare(study, runs, SPEEDS, DEVICE).find("wide", "mixed")
     assert 2.44 * 0.06 < math.log(unmeasured.speedup.high / unmeasured.speedup.ratio) < 2.57 * math.sqrt(0.035)
 
 

@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from conftest import changed, epoch_records, planned_record, small_study, timed
+from conftest import DEVICE, changed, epoch_records, planned_record, small_study, timed
 from scipy import stats
 
 from pipeline.comparison import paired_runs
@@ -28,7 +28,7 @@ def runs():
 
 
 def compare(study, runs=None, **how):
-    return paired_runs.compare(study, runs or finished(study), timed(study, SECONDS, **how))
+    return paired_runs.compare(study, runs or finished(study), timed(study, SECONDS, **how), DEVICE)
 
 
 def change(runs, variant, seed=None, benchmark="wide", **changes):

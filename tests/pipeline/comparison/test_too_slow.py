@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
-from conftest import ENVIRONMENT, epoch_records, planned_record, small_study, timed
+from conftest import DEVICE, ENVIRONMENT, epoch_records, planned_record, small_study, timed
 
 from pipeline.comparison.comparable import check_comparable
 from pipeline.comparison.finished_runs import Run
@@ -27,7 +27,7 @@ def ended(outcome: str, variant: dict | None = None, **more) -> SimpleNamespace:
     for key in study.runs():
         changes, seconds = (of_mixed, ()) if key.variant == "mixed" else ({}, (9.0, 2.0))
         runs[key] = Run(planned_record(key, study, **changes), epoch_records(*seconds))
-    comparison = compare(study, runs, timed(study, {}, failed={"mixed": outcome}))
+    comparison = compare(study, runs, timed(study, {}, failed={"mixed": outcome}), DEVICE)
     return SimpleNamespace(study=study, runs=runs, comparison=comparison)
 
 
@@ -69,6 +69,6 @@ def test_a_pair_on_different_kernels_says_so():
     runs = {
         key: Run(planned_record(key, **kernels.get(key.variant, {})), epoch_records(9.0, 2.0)) for key in study.runs()
     }
-    results = SimpleNamespace(study=study, runs=(), comparison=compare(study, runs, timed(study, {})))
+    results = SimpleNamespace(study=study, runs=(), comparison=compare(study, runs, timed(study, {}), DEVICE))
     notes = [row.note for row in answers(results, "wide")]
     assert "mixed computed with kernels of oneDNN, float32 with those of Eigen" in notes

@@ -1,7 +1,7 @@
 """A variant by itself, over its seeds: which times count, when it reached a target, which steps were skipped."""
 
 import pytest
-from conftest import changed, epoch_records, planned_record, small_study, timed
+from conftest import DEVICE, changed, epoch_records, planned_record, small_study, timed
 
 from pipeline.comparison.finished_runs import Run
 from pipeline.comparison.paired_runs import compare, exclusion_reason
@@ -14,7 +14,7 @@ def statistics(study, epochs_of, **changes):
     runs = {key: Run(planned_record(key, study), epochs_of(key.seed)) for key in study.runs()}
     first = RunKey("wide", "mixed", 0)
     runs[first] = Run(changed(runs[first].record, **changes), runs[first].epochs)
-    return compare(study, runs, timed(study, {})).variant("wide", "mixed")
+    return compare(study, runs, timed(study, {}), DEVICE).variant("wide", "mixed")
 
 
 def test_warm_up_epochs_are_left_out_by_parameter():
@@ -29,11 +29,17 @@ def test_times_are_left_out_for_another_process_or_a_busy_machine(make_record):
         record.model_copy(update={"disturbance": record.disturbance.model_copy(update={"other_cpu_share": share})})
         for share in (0.4, None)
     )
-    assert exclusion_reason(record, 0.25) is exclusion_reason(unknown, 0.25) is exclusion_reason(busy, 0.5) is None
-    assert exclusion_reason(busy, 0.25) == "other work took 40 % of the CPU time"
-    assert exclusion_reason(changed(busy, timing_fault=""), 0.25) == "other work took 40 % of the CPU time"
+    assert (
+        exclusion_reason(record, 0.25, DEVICE)
+        is exclusion_reason(unknown, 0.25, DEVICE)
+        is exclusion_reason(busy, 0.5, DEVICE)
+        is None
+    )
+    assert exclusion_reason(busy, 0.25, DEVICE) == "other work took 40 % of the CPU time"
+    assert exclusion_reason(changed(busy, timing_fault=""), 0.25, DEVICE) == "other work took 40 % of the CPU time"
+    assert exclusion_reason(record, 0.25, "V100") == "another device than that of the speeds"
     shared = changed(busy, timing_fault="1 other process on its GPU")
-    assert exclusion_reason(shared, 0.5) == "1 other process on its GPU"
+    assert exclusion_reason(shared, 0.5, DEVICE) == "1 other process on its GPU"
 
 
 def test_times_that_do_not_count_are_left_out_of_what_is_shown_and_not_of_accuracy():

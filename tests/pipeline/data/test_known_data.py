@@ -1,7 +1,6 @@
-"""Data sets whose content is known: those of this repository, and whole ones from hosts that behave and that do not."""
+"""Data sets whose content is known: those of this repository, and CIFAR-100 from hosts that behave and that do not."""
 
 import contextlib
-import gzip
 import hashlib
 import io
 import json
@@ -32,7 +31,8 @@ from pipeline.study.dataset_source import DatasetSource
     [("mnist", (28, 28, 1), (60_000, 10_000)), ("cifar100_quick", (32, 32, 3), (3_000, 2_000))],
 )
 def test_bundled_images_become_arrays(tmp_path, name, shape, counts):
-    folder = prepare("images", DatasetSource(bundled=name), tmp_path)
+    source = DatasetSource(tfds=name) if name == "mnist" else DatasetSource(bundled=name)
+    folder = prepare("images", source, tmp_path)
     said = json.loads((folder / "dataset.json").read_text())
     assert (said["name"], said["came_from"]) == (name, "this repository")
     assert said["content_sha256"] == known.KNOWN[name].content_sha256
@@ -163,7 +163,7 @@ def small_world(monkeypatch, tmp_path):
     contents = {part: known.in_order(*examples)[1] for part, examples in WHOLE.items()}
     monkeypatch.setitem(known.KNOWN, "cifar100", known.KNOWN["cifar100"]._replace(content_sha256=contents))
     digest = hashlib.sha256(FILES["cifar-100-binary.tar.gz"]).hexdigest()
-    monkeypatch.setitem(hosts._SHA256, "cifar-100-binary.tar.gz", digest)
+    monkeypatch.setattr(hosts, "ARCHIVE_SHA256", digest)
     monkeypatch.setattr(hosts, "SECONDS", 0.4)
     monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path / "tfds"))
     monkeypatch.delenv(hosts.ORDER, raising=False)
@@ -175,12 +175,10 @@ def served(server, monkeypatch):
     """Has each host of cifar100 behave in one way, by default refuse."""
 
     def serve(original: str = "refuses", mirror: str = "refuses") -> None:
-        sources = hosts.SOURCES["cifar100"]
-        changed = {
-            name: sources[name]._replace(folder=f"http://{HOSTS[name]}:{server.rpartition(':')[2]}/{how}")
-            for name, how in (("original", original), ("mirror", mirror))
-        }
-        monkeypatch.setitem(hosts.SOURCES, "cifar100", changed)
+        for name, how in (("original", original), ("mirror", mirror)):
+            folder = f"http://{HOSTS[name]}:{server.rpartition(':')[2]}/{how}"
+            source = getattr(hosts, name.upper())
+            monkeypatch.setattr(hosts, name.upper(), source._replace(folder=folder))
 
     return serve
 
@@ -193,27 +191,9 @@ def same_as_whole(parts: dict[str, Examples]) -> bool:
 @pytest.mark.parametrize("name", ["original", "mirror"])
 def test_every_source_gives_the_same_arrays(served, name):
     served(**{name: "right"})
-    parts, came_from = hosts.fetch("cifar100")
+    parts, came_from = hosts.fetch()
     assert same_as_whole(parts)
     assert came_from.partition(":")[0] == HOSTS[name]
-
-
-def test_the_original_files_of_mnist_are_read(server, monkeypatch):
-    labels = np.arange(10, dtype=np.uint8)
-    images = np.repeat(labels, 784).reshape(10, 28, 28, 1)
-    for part in ("train", "t10k"):
-        for kind, content in (("images-idx3", bytes(16) + images.tobytes()), ("labels-idx1", bytes(8) + bytes(labels))):
-            name = f"{part}-{kind}-ubyte.gz"
-            monkeypatch.setitem(FILES, name, gzip.compress(content))
-            monkeypatch.setitem(hosts._SHA256, name, hashlib.sha256(FILES[name]).hexdigest())
-    expected, digest = known.in_order(images, labels)
-    contents = {"train": digest, "test": digest}
-    monkeypatch.setitem(known.KNOWN, "mnist", known.KNOWN["mnist"]._replace(content_sha256=contents))
-    monkeypatch.setenv(hosts.ORDER, f"{server}/right")
-    parts, came_from = hosts.fetch("mnist")
-    assert np.array_equal(parts["train"][0], expected[0])
-    assert np.array_equal(parts["test"][1], expected[1])
-    assert came_from == server.removeprefix("http://")
 
 
 @pytest.mark.parametrize(
@@ -229,7 +209,7 @@ def test_the_original_files_of_mnist_are_read(server, monkeypatch):
 def test_a_source_that_fails_is_left_for_the_next(served, server, capsys, tmp_path, how, said):
     """A folder of TFDS, where nothing is prepared, then the host of the original, then the mirror."""
     served(original=how, mirror="right")
-    parts, came_from = hosts.fetch("cifar100")
+    parts, came_from = hosts.fetch()
     assert same_as_whole(parts)
     assert came_from.startswith("127.0.0.2:")
     folder, line = capsys.readouterr().out.splitlines()
@@ -240,7 +220,7 @@ def test_a_source_that_fails_is_left_for_the_next(served, server, capsys, tmp_pa
 def test_a_host_that_nobody_hears_is_left_for_the_next(served, monkeypatch, capsys):
     served(mirror="right")
     monkeypatch.setenv(hosts.ORDER, "http://127.0.0.1:9/a, mirror")
-    assert hosts.fetch("cifar100")[1].startswith("127.0.0.2:")
+    assert hosts.fetch()[1].startswith("127.0.0.2:")
     said = capsys.readouterr().out
     assert said.startswith("cifar100: not from 127.0.0.1:9: ")
     assert said.endswith("[Errno 111] Connection refused\n")
@@ -250,16 +230,16 @@ def test_other_images_are_refused_and_not_kept(served, monkeypatch):
     monkeypatch.setenv(hosts.ORDER, "mirror")
     served(mirror="other")
     with pytest.raises(InputError, match="its train images and labels are not those of cifar100"):
-        hosts.fetch("cifar100")
+        hosts.fetch()
     served(mirror="right")
-    assert same_as_whole(hosts.fetch("cifar100")[0])
+    assert same_as_whole(hosts.fetch()[0])
 
 
 def test_a_slow_host_is_better_than_none_and_not_asked_again(served):
     served(original="slow")
-    assert same_as_whole(hosts.fetch("cifar100")[0])
+    assert same_as_whole(hosts.fetch()[0])
     served()
-    assert same_as_whole(hosts.fetch("cifar100")[0])
+    assert same_as_whole(hosts.fetch()[0])
 
 
 def test_where_no_host_has_it_the_last_line_says_what_to_do(served, tmp_path):
@@ -281,8 +261,8 @@ def test_a_variable_names_the_sources_in_their_order(served, server, monkeypatch
         f"{server.replace('//', '//somebody:secret@')}/right, mirror": HOSTS["original"],
     }.items():
         monkeypatch.setenv(hosts.ORDER, order)
-        assert hosts.fetch("cifar100")[1].partition(":")[0] == host
+        assert hosts.fetch()[1].partition(":")[0] == host
     for wrong in ("mirror, fast.ai", "file:///somewhere"):
         monkeypatch.setenv(hosts.ORDER, wrong)
         with pytest.raises(InputError, match="DATA_SOURCES: it must name, between commas, folder, original, mirror"):
-            hosts.fetch("cifar100")
+            hosts.fetch()

@@ -3,10 +3,11 @@
 from types import SimpleNamespace
 
 import pytest
-from conftest import benchmark, epoch_records, planned_record, small_study, timed
+from conftest import DEVICE, benchmark, epoch_records, planned_record, small_study, timed
 
 from pipeline.comparison.finished_runs import Run
 from pipeline.comparison.paired_runs import compare
+from pipeline.comparison.schema import ELSEWHERE
 from pipeline.report.answers import advice, answers, describe_controls, describe_seeds
 from pipeline.report.words import benchmark_name, describe_faults, short_names
 from pipeline.statistics.sittings import OF_ITSELF
@@ -26,7 +27,7 @@ def results(study=None, spread=0.01, failed=None, **found) -> SimpleNamespace:
         accuracy = found[key.variant][1][key.seed] if key.variant in found else 0.9
         runs[key] = Run(planned_record(key, study, final_test_accuracy=accuracy), epoch_records(9.0, 2.0))
     seconds = {"float32": 2.0} | {name: took for name, (took, _) in found.items()}
-    comparison = compare(study, runs, timed(study, seconds, spread=spread, failed=failed or {}))
+    comparison = compare(study, runs, timed(study, seconds, spread=spread, failed=failed or {}), DEVICE)
     return SimpleNamespace(study=study, runs=[], comparison=comparison)
 
 
@@ -159,18 +160,27 @@ def test_the_speed_of_a_variant_that_is_not_measured_apart_is_a_dash():
     assert row._replace(pair=row.pair.model_copy(update={"between_sittings": OF_ITSELF})).speed == "–"
 
 
-def test_the_memory_of_a_variant_is_that_of_completed_runs_in_one_process():
+def test_the_memory_of_a_variant_is_that_of_completed_runs_in_one_process_on_the_device_of_the_speeds():
     found = results()
     found.runs = [
-        {"benchmark": "wide", "variant": "mixed", "outcome": outcome, "peak_memory_bytes": size, "resumed": resumed}
-        for size, outcome, resumed in (
-            (2**20, "completed", False),
-            (2**10, "completed", True),
-            (2**30, "diverged", False),
-            (3 * 2**20, "completed", False),
+        {
+            "benchmark": "wide",
+            "variant": "mixed",
+            "seed": seed,
+            "outcome": outcome,
+            "peak_memory_bytes": size,
+            "resumed": resumed,
+        }
+        for seed, size, outcome, resumed in (
+            (0, 2**20, "completed", False),
+            (1, 2**10, "completed", True),
+            (2, 2**30, "diverged", False),
+            (3, 3 * 2**20, "completed", False),
+            (4, 2**30, "completed", False),
         )
     ]
     (mixed,) = [row for row in answers(found, "wide") if row.name == "mixed"]
+    mixed.found.timing_faults[4] = ELSEWHERE
     assert mixed.cells["memory"] == "2 MiB"
 
 

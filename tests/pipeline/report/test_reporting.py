@@ -232,6 +232,10 @@ def of_runs(change):
     return lambda found: found._replace(runs=[run | change(run) for run in found.runs])
 
 
+def of_two_devices(found: Results) -> Results:
+    return found._replace(environments=[*found.environments, found.environments[0] | {"num_cpus": 8}])
+
+
 def one_after_the_other(found: Results) -> Results:
     turns = [each.model_copy(update={"side_by_side": False}) for each in found.comparison.turns]
     return found._replace(comparison=found.comparison.model_copy(update={"turns": turns}))
@@ -247,6 +251,8 @@ def one_after_the_other(found: Results) -> Results:
         ),
         (of_study(num_seeds_by_variant={"wide": {"mixed": 2}}), "measurements", "; some variants the first 2."),
         (of_study(recipe_chosen_on={"wide": "test"}), "method", "the recipe was chosen by accuracies on the test set"),
+        (of_two_devices, "answer", "Example CPU, 2 cores; some seeds on Example CPU, 8 cores · 18 runs"),
+        (of_two_devices, "method", "each seed on one device; speed was measured on the first."),
         (one_after_the_other, "measurements", "<strong>ran one after the other</strong>"),
         (
             of_runs(lambda run: {"final_test_accuracy": 0.7 + 0.1 * run["seed"]}),

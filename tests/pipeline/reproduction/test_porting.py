@@ -1,4 +1,4 @@
-"""ENGINE=… changes what names the engine in the study that is there, and leaves the rest."""
+"""ENGINE=… changes what names the engine in the study that is there, and keeps the rest."""
 
 import difflib
 
@@ -51,6 +51,9 @@ speed: {budget_seconds: 1, target_half_width: 0.05}
 """
 
 
+COMMENTS = [line.partition("#")[2] for line in OWN.splitlines() if "#" in line]
+
+
 def changed_lines(before: str, after: str) -> list[str]:
     lines = difflib.ndiff(before.splitlines(), after.splitlines())
     return [line for line in lines if line[0] in "+-"]
@@ -65,20 +68,16 @@ def test_a_study_for_gpus_differs_in_its_runtime_alone(profile):
 
 
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
-def test_the_author_of_a_study_finds_every_word_again(mark):
+def test_the_author_of_a_study_finds_every_comment_again(mark):
     text, _ = port(mark + OWN, "cuda", "params.yaml")
-    assert changed_lines(mark + OWN, text) == ["- runtime: 'cpu'", "+ runtime: cuda"]
+    assert [line.partition("#")[2] for line in text.splitlines() if "#" in line] == COMMENTS
+    assert yaml_files.parse(text, "") == yaml_files.parse(OWN, "") | {"runtime": "cuda"}
 
 
 @pytest.mark.parametrize("runtime", ["cuda-jax", "tpu"])
 def test_jax_compiles_every_variant_and_says_so(runtime):
     text, changes = port(OWN, runtime, "params.yaml")
-    assert [line for line in changed_lines(OWN, text) if line[0] == "+"] == [
-        "+ engine: jax # by now",
-        f"+ runtime: {runtime}",
-        "+     float32: &plain {jit_compile: true, policy: float32, batch_multiplier: 1}",
-        "+         jit_compile: true",
-    ]
+    assert [line.partition("#")[2] for line in text.splitlines() if "#" in line] == COMMENTS
     study = validate(Study, yaml_files.parse(text, "params.yaml"), "params.yaml")
     assert all(variant.jit_compile for variant in study.variants.values())
     assert changes == [
@@ -88,11 +87,10 @@ def test_jax_compiles_every_variant_and_says_so(runtime):
     ]
 
 
-def test_what_is_merged_is_written_anew_where_it_can_not_be_edited():
+def test_what_is_merged_is_changed_with_the_rest():
     merged = OWN.replace("    again: *plain\n", "    again:\n        <<: *plain\n        batch_multiplier: 2\n")
     merged = merged.replace("    mixed:\n", "    <<: {more: {policy: float16, batch_multiplier: 1}}\n    mixed:\n")
     text, _ = port(merged, "tpu", "params.yaml")
-    assert "Mine" not in text
     before, after = yaml_files.parse(merged, "params.yaml"), yaml_files.parse(text, "params.yaml")
     compiled = {name: variant | {"jit_compile": True} for name, variant in before["variants"].items()}
     assert after == before | {"engine": "jax", "runtime": "tpu", "variants": compiled}
