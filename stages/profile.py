@@ -23,7 +23,7 @@ def profiled(name: str, benchmark: Benchmark, variant: Variant) -> list[Profiled
         except BrokenProcessPool:  # the system ended it
             found = []
     most = max(found, key=lambda each: each.milliseconds, default=None)
-    words = f"{most.kind} takes {100 * most.share:.0f} % of a step" if most else "no step was profiled: too little memory?"
+    words = f"{most.kind} takes {100 * most.share:.0f} % of a step" if most else "not profiled: too little memory?"
     print(f"{name} {variant.policy}: {words}", flush=True)
     return found
 
