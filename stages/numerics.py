@@ -8,7 +8,7 @@ from typing import Any
 from pipeline.data.datasets import read_description
 from pipeline.machine.engine_choice import choose_engine
 from pipeline.numbers import rare
-from pipeline.numerics.facts import POLICIES
+from pipeline.numerics.facts import KERAS_POLICIES
 from pipeline.study.benchmark import Benchmark
 from pipeline.study.schema import Study, load_study
 from stages import run
@@ -26,7 +26,7 @@ def _hardest(study: Study) -> str:
 
 def main(_: argparse.Namespace) -> None:
     study = load_study()
-    choose_engine(study.engine, POLICIES)
+    choose_engine(study.engine, KERAS_POLICIES)
     from pipeline import engine  # first, and late: it quietens the engine, which takes seconds to import
     from pipeline.data import datasets
     from pipeline.numerics import arithmetic, experiments, exponents
@@ -47,7 +47,7 @@ def main(_: argparse.Namespace) -> None:
         models = arithmetic.build_models(benchmark, data)
         model = found["models"][name] = arithmetic.model_facts(models)
         weights_bytes = {policy: sizes["weights_bytes"] for policy, sizes in model["sizes"].items()}
-        for policy in POLICIES:
+        for policy in KERAS_POLICIES:
             facts[f"weights_ratio.{name}.{policy}"] = weights_bytes[policy] / weights_bytes["float32"]
         gradients = found["gradients"][name] = exponents.gradient_exponents(benchmark, data, LOSS_SCALE)
         flushed, scaled = gradients["flushed_share"], gradients["flushed_share_scaled"]

@@ -9,7 +9,7 @@ from conftest import REPOSITORY, changed, planned_record, small_study, write_sma
 from projects import stage
 
 from pipeline.claims.schema import load_claims
-from pipeline.numerics.facts import POLICIES, TRIALS, facts_of, sample_names
+from pipeline.numerics.facts import KERAS_POLICIES, TRIALS, facts_of, sample_names
 from pipeline.study.schema import Study, load_study
 
 
@@ -69,7 +69,7 @@ def prepare_quick(folder: Path) -> None:
 
 def numerics(study) -> dict:
     """A file as the numerics stage writes it, which needs an engine."""
-    sizes = {policy: {"weights_bytes": 2**20} for policy in POLICIES}
+    sizes = {policy: {"weights_bytes": 2**20} for policy in KERAS_POLICIES}
     model = {"sizes": sizes, "num_matrix_layers": 3, "narrow_layers": {"8": {"d": [3, 5]}, "128": {}}}
     gradients = {"exponents": [-30, -20, -10], "counts": [1, 6, 3], "loss_scale": 32768.0}
     gradients |= {"flushed_share": 0.1, "flushed_share_scaled": 0.0, "overflow_share_scaled": 0.0}

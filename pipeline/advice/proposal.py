@@ -15,7 +15,7 @@ from pipeline.study.runtimes import RUNTIMES
 from pipeline.study.schema import Study
 from pipeline.study.user_code import check_function
 
-POLICIES = ("float32", "mixed_float16", "mixed_bfloat16")  # those that people train any model with
+ADVISED_POLICIES = ("float32", "mixed_float16", "mixed_bfloat16")  # those that people train any model with
 SEEDS = [0, 1, 2]
 NUM_EPOCHS = 5
 MARGIN_PP = 1.0
@@ -154,7 +154,7 @@ def propose(
         },
         "variants": {
             policy if multiple == 1 else f"{policy}_{multiple}x": {"policy": policy, "batch_multiplier": multiple} | xla
-            for policy in POLICIES
+            for policy in ADVISED_POLICIES
             for multiple in multiples
         },
         "comparison": {"baseline": "float32", "num_warmup_epochs": 1, "margin_pp": {name: MARGIN_PP}},

@@ -63,13 +63,11 @@ def device_of(hardware: Hardware) -> Device:
 def speed(policy: str, tf32: bool, hardware: Hardware) -> Speed:
     """Return how `hardware` multiplies under a policy."""
     device = device_of(hardware)
-    compute = expected_dtypes(policy).compute
-    if compute == "float16":
-        return device.float16
-    if compute == "bfloat16":
-        return device.bfloat16
-    if compute == "float8":
-        return "in hardware" if (hardware.compute_capability or 0) >= 8.9 else "emulated"
-    if not tf32:
-        return "in hardware"
-    return device.bfloat16 if hardware.kind == "tpu" else device.tf32  # what float32 products round to there
+    rounded = device.bfloat16 if hardware.kind == "tpu" else device.tf32  # what float32 products round to there
+    speeds: dict[str, Speed] = {
+        "float32": rounded if tf32 else "in hardware",
+        "float16": device.float16,
+        "bfloat16": device.bfloat16,
+        "float8": "in hardware" if (hardware.compute_capability or 0) >= 8.9 else "emulated",
+    }
+    return speeds[expected_dtypes(policy).compute]

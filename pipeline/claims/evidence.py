@@ -14,7 +14,7 @@ from pipeline.compiled.sources import describe_recipes, recipes_digest
 from pipeline.errors import InputError
 from pipeline.files.untrusted import Remedy, Untrusted, damaged, excerpt, read_json
 from pipeline.machine.hardware import Hardware, hardware_of
-from pipeline.numerics.facts import NOT_EVERYWHERE, POLICIES, facts_of
+from pipeline.numerics.facts import KERAS_POLICIES, NOT_EVERYWHERE, facts_of
 from pipeline.records.schema import Count, Share, StableEnvironment
 from pipeline.study.schema import Study, load_study
 from pipeline.study.variant import Variant
@@ -74,7 +74,7 @@ def read_numerics(study: Study, root: Path = Path()) -> dict[str, Any]:
     wanted = facts_of(name for name in study.benchmarks if name in numerics.gradients).keys() - NOT_EVERYWHERE
     lacking = wanted - numerics.facts.keys()
     for name, model in numerics.models.items():
-        lacking |= {f"models.{name}.sizes.{policy}" for policy in POLICIES if policy not in model.sizes}
+        lacking |= {f"models.{name}.sizes.{policy}" for policy in KERAS_POLICIES if policy not in model.sizes}
         lacking |= {f"models.{name}.narrow_layers.{of}" for of in ("8", "128") if of not in model.narrow_layers}
     if lacking:
         raise damaged_result("numerics.json", f"it has no {min(lacking)}", root)

@@ -13,7 +13,7 @@ import numpy as np
 from pipeline import engine
 from pipeline.data.datasets import Dataset
 from pipeline.numerics.experiments import build
-from pipeline.numerics.facts import NO_GROWTH, POLICIES, TWICE, TYPES
+from pipeline.numerics.facts import DTYPES, KERAS_POLICIES, NO_GROWTH, TWICE
 from pipeline.study.benchmark import Benchmark, Imported
 from pipeline.training.precision import loss_scale_now, observed_dtypes
 
@@ -25,7 +25,7 @@ Facts = dict[str, str | int | float | bool]
 def range_facts() -> Facts:
     """Square values as the engine does and tell which leave the range of a type; tell the bytes of a value."""
     facts: Facts = {}
-    for dtype in TYPES:
+    for dtype in DTYPES:
         large, small = (_in_float32(keras.ops.square(keras.ops.cast(value, dtype))) for value in (256.0, 0.00001))
         parts = _in_float32(keras.ops.softmax(keras.ops.cast([0.0, -20.0], dtype)))
         found: Facts = {
@@ -117,7 +117,7 @@ def policy_facts(benchmark: Benchmark, data: Dataset) -> Facts:
     facts: Facts = {}
     if isinstance(benchmark.model, Imported):  # whose layers need not follow the policy, and may be slow to build
         benchmark = benchmark.with_dense_model(units=64)
-    for policy in POLICIES:
+    for policy in KERAS_POLICIES:
         model = build(benchmark, data, policy)
         image = np.zeros((1, benchmark.image_size, benchmark.image_size, data.num_channels), np.uint8)
         observed = observed_dtypes(model, str(model.predict(image, verbose=0).dtype))
@@ -172,7 +172,7 @@ def loss_scale_facts(growth_steps: int = 2000) -> Facts:
 def build_models(benchmark: Benchmark, data: Dataset) -> dict[str, keras.Model]:
     """Return the benchmark's model under each policy, its layers numbered from the first, whatever was built before."""
     models: dict[str, keras.Model] = {}
-    for policy in POLICIES:
+    for policy in KERAS_POLICIES:
         keras.utils.clear_session()
         models[policy] = build(benchmark, data, policy)
     return models

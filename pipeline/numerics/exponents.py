@@ -15,7 +15,7 @@ from pipeline import engine
 from pipeline.data.batches import ShuffledBatches
 from pipeline.data.datasets import Dataset
 from pipeline.numerics.experiments import build_for_steps, take_steps
-from pipeline.numerics.facts import TYPES
+from pipeline.numerics.facts import DTYPES
 from pipeline.study.benchmark import Benchmark
 
 LOWEST, HIGHEST = -60, 20
@@ -105,7 +105,7 @@ def _hidden(network: keras.Model) -> list[Any]:
         for node in nodes
         if not node.is_input and calls[node.operation] == len(node.output_tensors) == 1
     ]
-    return [tensor for tensor in tensors if tensor.dtype in TYPES and tensor is not network.outputs[0]]
+    return [tensor for tensor in tensors if tensor.dtype in DTYPES and tensor is not network.outputs[0]]
 
 
 def flushed_share(values: np.ndarray) -> float:

@@ -8,8 +8,8 @@ from typing import Literal, NamedTuple, get_args
 from pipeline.numbers import listed, number
 from pipeline.study.variant import PolicyName
 
-POLICIES: tuple[PolicyName, ...] = tuple(policy for policy in get_args(PolicyName) if policy != "float8")
-TYPES = ("float32", "float16", "bfloat16")  # the first of which is the reference
+KERAS_POLICIES: tuple[PolicyName, ...] = tuple(policy for policy in get_args(PolicyName) if policy != "float8")
+DTYPES = ("float32", "float16", "bfloat16")  # the first of which is the reference
 TWICE = (64, 4096)  # widths of the dense model, of which twice as many units are counted
 NO_GROWTH = -1  # in place of a number of steps
 Value = float | int | str | bool
@@ -67,9 +67,9 @@ _BY_POLICY = {
     "default_loss_scale": Fact("the loss scale by default is", known={"none": "absent"}),
 }
 _OF_NO_BENCHMARK = {
-    **_in_each(TYPES[1:], "for", {"products_accumulate_in": Fact("a matrix product adds up", "in {}")}),
-    **_in_each(TYPES, "in", _BY_TYPE),
-    **_in_each(POLICIES, "under", _BY_POLICY),
+    **_in_each(DTYPES[1:], "for", {"products_accumulate_in": Fact("a matrix product adds up", "in {}")}),
+    **_in_each(DTYPES, "in", _BY_TYPE),
+    **_in_each(KERAS_POLICIES, "under", _BY_POLICY),
     "loss_scale.start": Fact("the loss scale", "starts at {}"),
     "loss_scale.growth_steps": Fact(
         "the loss scale", "grows after {} good steps", {NO_GROWTH: "does not grow as Keras says"}
@@ -106,7 +106,7 @@ _OF_BENCHMARK = {  # whose name stands between the braces
             {0.5: f"half the {_OF_FLOAT32}", 1.0: f"all the {_OF_FLOAT32}"},
             "in",
         )
-        for policy in POLICIES
+        for policy in KERAS_POLICIES
     },
     "gradients.{}.some_flushed": _either(
         "", "some gradients are too small for float16", "no gradient is too small for float16", "in"

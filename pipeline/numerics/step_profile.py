@@ -20,8 +20,8 @@ from pipeline.study.benchmark import Benchmark
 from pipeline.study.variant import Variant
 
 NUM_WARMUP_STEPS, NUM_STEPS = 2, 3
-# In the order in which they are asked: a part of the name of an operation's type.
-TYPES: tuple[tuple[str, Kind], ...] = (
+# A part of the name of an operation's type, and its kind, in the order in which they are asked.
+KIND_OF: tuple[tuple[str, Kind], ...] = (
     ("Depthwise", "depthwise convolution"),
     ("Conv2D", "convolution"),
     ("MatMul", "matrix product"),
@@ -111,7 +111,7 @@ def kind_of(event: str, optimizer_scopes: Set[str]) -> Kind | None:
         return None
     if optimizer_scopes & set(found[1].split("/")):
         return "optimizer and loss scale"
-    return next((kind for part, kind in TYPES if part in found[2]), "rest")
+    return next((kind for part, kind in KIND_OF if part in found[2]), "rest")
 
 
 def slowest_kernels(log: str) -> dict[Kind, str]:

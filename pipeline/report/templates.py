@@ -12,7 +12,7 @@ from pipeline import numbers
 from pipeline.claims.schema import Claims
 from pipeline.claims.wording import plain
 from pipeline.files.characters import escape_deceptive, shown_value
-from pipeline.numerics.facts import POLICIES
+from pipeline.numerics.facts import KERAS_POLICIES
 from pipeline.report import answers, words
 from pipeline.study.schema import Study
 
@@ -68,7 +68,7 @@ def _prose(study: Study, claims: Claims) -> Callable[[str], Markup]:
     A key that is a word, as float32 is, becomes code only where it stands alone.
     """
     variants = {name: words.describe_variant(each) for name, each in (claims.variants | study.variants).items()}
-    known = claims.benchmarks | words.short_names(study) | variants | dict.fromkeys(POLICIES, "")
+    known = claims.benchmarks | words.short_names(study) | variants | dict.fromkeys(KERAS_POLICIES, "")
     no_words = sorted((name for name in known if not name.isalnum()), key=len, reverse=True)
     pattern = re.compile(rf"(?<![\w.])({'|'.join(map(re.escape, no_words))})(?!\w|\.\w)")
 

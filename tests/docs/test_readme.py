@@ -1,4 +1,4 @@
-"""The README's tables and its picture are those of the first screens of published reports."""
+"""The README's tables and its picture are those of published reports; UPDATE_README=1 makes them anew."""
 
 import os
 import re
@@ -17,7 +17,9 @@ from pipeline.report.words import benchmark_name
 
 REPORTS = REPOSITORY / "docs" / "reports"
 SHOWN = {"mnist_dense_scheduled": "float8-2-cores", "cifar100_efficientnet_b0": "evening-2-cores"}  # benchmark: study
-PICTURE = REPOSITORY / "docs" / "answer.svg"
+README, PICTURE = REPOSITORY / "README.md", REPOSITORY / "docs" / "answer.svg"
+ROWS = re.compile(r"(?<=\n)(\| variant \|.*\n\|[-|]+\n)((?:\|.*\n)+)")
+UPDATE = bool(os.environ.get("UPDATE_README"))
 SIZE = re.compile(r'width="([\d.]+)pt" height="([\d.]+)pt"')
 GAP, HEADING = 20, 24
 # Text and lines of a chart take the colour of what is around it: an image has no page around it.
@@ -41,18 +43,21 @@ def first_rows(results: Results, benchmark: str) -> list[AnswerRow]:
 
 
 def test_its_tables_are_those_of_published_studies(studies):
-    text = (REPOSITORY / "README.md").read_text(encoding="utf-8").replace("\N{NO-BREAK SPACE}", " ")
+    tables = []
     for benchmark, results in studies.items():
-        lines = []
-        for row in first_rows(results, benchmark):
-            lines.append("| " + " | ".join([row.words, *row.cells.values()]) + " |\n")
-        assert "".join(lines) in text
+        rows = first_rows(results, benchmark)
+        tables.append("".join(f"| {' | '.join([row.words, *row.cells.values()])} |\n" for row in rows))
+    if UPDATE:
+        made = iter(tables)
+        written = ROWS.sub(lambda found: found[1] + next(made), README.read_text(encoding="utf-8"))
+        README.write_text(written, encoding="utf-8")
+    assert [rows for _, rows in ROWS.findall(README.read_text(encoding="utf-8"))] == tables
 
 
 def test_its_picture_is_of_published_studies(studies):
-    """Each benchmark has a row: the time of an epoch beside accuracy by epoch. UPDATE_PICTURES=1 draws it again."""
+    """Each benchmark has a row: the time of an epoch beside accuracy by epoch."""
     drawn = picture(studies)
-    if os.environ.get("UPDATE_PICTURES"):
+    if UPDATE:
         PICTURE.write_text(drawn, encoding="utf-8")
     assert PICTURE.read_text(encoding="utf-8") == drawn
 

@@ -86,7 +86,8 @@ def test_all_faults_of_a_claim_file_are_reported_at_once():
     assert faults.startswith("claims.yaml: 7 faults")
     for line in (
         "(s4-custom-loop-accuracy).needs.recipe: no benchmark has 'model.unit'. Did you mean 'model.units'?",
-        "(s1-test-loss).source: must be one of P, S1, S2, S3, S4, S5. Received: 'S9'",
+        "(s1-test-loss).source: must be one of ",
+        "Received: 'S9'",
         "'s1-loss-scale-schedule' stands 2 times",
         "(s1-adam-fails-in-float16).trial: must be one of adam.bfloat16",
         "(s2-output-is-float32).quantities: must be one of ",

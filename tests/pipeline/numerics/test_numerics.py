@@ -11,7 +11,7 @@ import keras
 
 from pipeline.data.datasets import Dataset, Examples
 from pipeline.numerics import arithmetic, experiments, exponents
-from pipeline.numerics.facts import POLICIES, TRIAL_SIZE, TRIALS, OptimizerTrial, TrainingSize, facts_of
+from pipeline.numerics.facts import KERAS_POLICIES, TRIAL_SIZE, TRIALS, OptimizerTrial, TrainingSize, facts_of
 from pipeline.study.benchmark import Benchmark
 from pipeline.study.variant import Variant
 from pipeline.training.building import build_model
@@ -141,7 +141,7 @@ def test_the_loss_scale_over_a_growth_period_and_an_overflow():
 
 def test_dtypes_under_each_policy(data):
     facts = arithmetic.policy_facts(RECIPE, data)
-    for policy in POLICIES:
+    for policy in KERAS_POLICIES:
         narrow = policy.removeprefix("mixed_")
         assert facts[f"compute_dtype.{policy}"] == narrow
         assert facts[f"variable_dtype.{policy}"] == ("float32" if policy.startswith("mixed") else narrow)
@@ -153,7 +153,7 @@ def test_sizes_and_widths(data):
     """64 pixels → 16 → 16 → 10: only the last layer's ten outputs are no multiple of 8."""
     facts = arithmetic.model_facts(arithmetic.build_models(RECIPE, data))
     count = 64 * 16 + 16 + 16 * 16 + 16 + 16 * 10 + 10
-    for policy in POLICIES:
+    for policy in KERAS_POLICIES:
         width = 2 if policy in ("float16", "bfloat16") else 4
         assert facts["sizes"][policy]["weights_bytes"] == width * count
     assert list(facts["narrow_layers"]["8"].values()) == [[16, 10]]

@@ -145,7 +145,7 @@ def test_a_study_in_which_much_went_wrong_still_renders(copied, monkeypatch, cap
     blocks.write_text(blocks.read_text().replace(",0.02,", ",0.5,"))
     key = RunKey("wide", "mixed", 1)
     write_small_run(copied, planned_record(key, timing_fault="1 other process on its GPU"), 9.0, 1.5)
-    largest = {"wide": {"float32": 1024, "mixed_float16": 2000}}
+    largest = {"wide": {"float32": 1024, "mixed_float16": 2000, "float8": None}}
     (copied / "results" / "ceilings.json").write_text(json.dumps({"schema_version": 1, "largest_batch": largest}))
 
     monkeypatch.chdir(copied)
@@ -159,7 +159,7 @@ def test_a_study_in_which_much_went_wrong_still_renders(copied, monkeypatch, cap
         "mixed_bfloat16 (batch doubled) ran out of memory at 3 seeds",
         "seed 1: 1 other process on its GPU",
         "no interval",
-        "<td>2,000</td>",
+        "<td>2,000</td><td>not even 1</td>",
         "Other work took 2 % of the CPU time. ",
         "Other work took 50 % of the CPU time, <strong>more than the 25 % that the study allows",
     ):
