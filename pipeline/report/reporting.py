@@ -209,8 +209,8 @@ def describe_8_bits(compiled: Sequence[CompiledTarget]) -> str:
                 titles.append(made.title)
         if shares:
             told.append(
-                f"{RECIPE_NAMES.get(name, name)}, under float8: {listed(dict.fromkeys(shares))} products are in 8 bits, "
-                f"and a step takes {span(ratios)} times the memory of float32 ({' · '.join(dict.fromkeys(titles))})."
+                f"{RECIPE_NAMES.get(name, name)}, under float8: {listed(dict.fromkeys(shares))} products are in 8 "
+                f"bits, and a step takes {span(ratios)} times the memory of float32 ({' · '.join(dict.fromkeys(titles))})."
             )
     return " ".join(told)
 
