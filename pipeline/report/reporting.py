@@ -23,7 +23,7 @@ from pipeline.statistics import intervals
 from pipeline.statistics.sittings import NOT_MEASURED
 
 # The sources' own recipes, which are compiled whatever a study trains.
-RECIPE_NAMES = {
+RECIPES = {
     "mnist_dense": "MNIST, dense network of 4,096 units",
     "cifar100_efficientnet_b0": "CIFAR-100, EfficientNet-B0",
 }
@@ -187,7 +187,7 @@ def hardware_elsewhere(
         {"target": made.title, "cells": [_cell(made, name, size) for name, size in sizes.items()]} for made in compiled
     ]
     return {
-        "benchmarks": [(RECIPE_NAMES.get(name, name), size) for name, size in sizes.items()],
+        "benchmarks": [(RECIPES.get(name, name), size) for name, size in sizes.items()],
         "rows": rows,
         "in_8_bits": describe_8_bits(compiled),
         "checked": describe_check(checked),
@@ -209,8 +209,8 @@ def describe_8_bits(compiled: Sequence[CompiledTarget]) -> str:
                 titles.append(made.title)
         if shares:
             told.append(
-                f"{RECIPE_NAMES.get(name, name)}, under float8: {listed(dict.fromkeys(shares))} products are in 8 "
-                f"bits, and a step takes {span(ratios)} times the memory of float32 ({' · '.join(dict.fromkeys(titles))})."
+                f"{RECIPES.get(name, name)}, under float8: {listed(dict.fromkeys(shares))} products are in 8 bits, "
+                f"and a step takes {span(ratios)} times the memory of float32 ({' · '.join(dict.fromkeys(titles))})."
             )
     return " ".join(told)
 
@@ -223,7 +223,7 @@ def describe_check(checked: Sequence[CheckedStep]) -> str:
     for name, size in dict.fromkeys((step.benchmark, step.image_size) for step in checked):
         steps = [step for step in checked if step.benchmark == name]
         batches = [f"{each:,}" for each in sorted({step.batch_size for step in steps})]
-        what = f"{RECIPE_NAMES.get(name, name)}, {size} × {size}, batches {', '.join(batches)}"
+        what = f"{RECIPES.get(name, name)}, {size} × {size}, batches {', '.join(batches)}"
         told.append(f"{span([round(step.ratio, 2) for step in steps])}× ({what})")
     kept = span([round(step.once_bytes / 2**20) for step in checked])
     first, precisions = checked[0], " and ".join(dict.fromkeys(step.precision for step in checked))
