@@ -85,8 +85,9 @@ def test_several_devices_share_every_batch_and_train_as_one(workspace, engine):
 def test_fused_batch_norm_trains_on_several_devices_as_keras_does(workspace):
     """The test loss is that of moving averages, which each device makes from its share and all have in common."""
     ours, theirs = (probe("tensorflow", "batch_norm", workspace, 2, fused) for fused in (1, 0))
-    assert ours["losses"] == pytest.approx(theirs["losses"], rel=1e-4)  # sums in another order, a dozen steps of Adam
-    assert np.isfinite(ours["losses"]).all()
+    (train_loss, test_loss), (their_train_loss, their_test_loss) = ours["losses"], theirs["losses"]
+    assert test_loss == pytest.approx(their_test_loss, rel=1e-4)  # another variance of the batch changes it by 2e-4
+    assert train_loss == pytest.approx(their_train_loss, rel=1e-3)  # sums in another order: 3e-4 on a CPU with AVX2
 
 
 @pytest.mark.parametrize("engine", ENGINES)
