@@ -385,14 +385,22 @@ def timed(study: Study, seconds: Mapping[str, float], **how: Any) -> dict[str, S
     return {name: speeds_of(study, name, timed_blocks(study, name, seconds, **how)) for name in study.benchmarks}
 
 
-def write_speeds(root: Path, study: Study, seconds: Mapping[str, float] = {}, **how: Any) -> None:
+def write_speeds(
+    root: Path,
+    study: Study,
+    seconds: Mapping[str, float] = {},
+    environment: Mapping[str, Any] | None = None,
+    **how: Any,
+) -> None:
     """The files of the speed stage."""
     (root / "results" / "speed").mkdir(parents=True, exist_ok=True)
     for name in study.benchmarks:
         blocks = timed_blocks(study, name, seconds, **how)
         write_blocks(blocks, root / "results" / "speed" / f"{name}.csv")
         measurement = Measurement(blocks, "the budget is spent", side_by_side=True, spent_seconds=1.0)
-        write_circumstances(study, measurement, ENVIRONMENT, root / "results" / "speed" / f"{name}.json")
+        write_circumstances(
+            study, measurement, dict(environment or ENVIRONMENT), root / "results" / "speed" / f"{name}.json"
+        )
 
 
 def predictions(record: RunRecord) -> np.ndarray:

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import yaml
-from conftest import REPOSITORY, changed, planned_record, small_study, write_small_run, write_speeds
+from conftest import ENVIRONMENT, REPOSITORY, changed, planned_record, small_study, write_small_run, write_speeds
 from projects import stage
 
 from pipeline.claims.schema import load_claims
@@ -53,18 +53,20 @@ def prepare_quick(folder: Path) -> None:
     for name in ("params.yaml", "claims.yaml"):
         shutil.copyfile(REPOSITORY / name, folder / name)
     endings = {"mixed_float16_fixed": "diverged", "mixed_float16_2x": "out_of_memory"}
+    environment = ENVIRONMENT | {"cpu_features": ["avx512_bf16", "avx512_fp16"]}
     for key in study.runs():
         failed = key.seed == 2 and key.variant in endings
         outcome = {"outcome": endings[key.variant]} if failed else {"final_test_accuracy": 0.9 + 0.01 * key.seed}
         record = planned_record(key, study, **outcome)
-        record.environment["cpu_features"] = ["avx512_bf16", "avx512_fp16"]
+        record.environment.update(environment)
         if failed:
             write_small_run(folder, record)
             continue
         fault = "1 other process on its GPU" if (key.variant, key.seed) == ("mixed_bfloat16", 1) else None
         seconds = [9.0] + [1.5 + 0.1 * key.seed] * (record.num_epochs - 1)
         write_small_run(folder, changed(record, timing_fault=fault), *seconds)
-    write_speeds(folder, study, {"mixed_float16": 1.7}, spread=0.02, failed={"mixed_float16_2x": "out_of_memory"})
+    failed_speed = {"mixed_float16_2x": "out_of_memory"}
+    write_speeds(folder, study, {"mixed_float16": 1.7}, environment, spread=0.02, failed=failed_speed)
 
 
 def numerics(study) -> dict:

@@ -64,10 +64,14 @@ def surroundings(environment: Mapping[str, Any]) -> dict[str, str]:
 
 
 def device(environment: Mapping[str, Any]) -> str:
-    """Return the device a run trained on, in words: its accelerators, or its CPU and the number of cores."""
+    """Return the device a run trained on, in words: its accelerators, or its CPU, its cores and its 16-bit features.
+
+    Virtual machines name several generations of CPUs alike, of which some multiply 16 bits in hardware.
+    """
     accelerators = [accelerator["name"] for accelerator in environment.get("accelerators", [])]
     cpu = environment.get("cpu") or environment.get("machine") or "unknown CPU"
-    return ", ".join(accelerators) or f"{cpu}, {environment.get('num_cpus', 'unknown')} cores"
+    features = [each.upper().replace("_", "-") for each in environment.get("cpu_features") or [] if "16" in each]
+    return ", ".join(accelerators or [cpu, f"{environment.get('num_cpus', 'unknown')} cores", *features])
 
 
 def _departures(study: Study, record: RunRecord) -> list[str]:

@@ -62,6 +62,10 @@ def test_a_run_that_is_not_like_its_partners_is_refused_by_name(field, what):
         ({"accelerators": [GPU]}, "device (Example CPU, 2 cores; V100)"),
         ({"driver": "590.1"}, "driver (none; 590.1)"),
         ({"num_cpus": 8}, "device (Example CPU, 2 cores; Example CPU, 8 cores)"),
+        (
+            {"cpu_features": ["avx2", "avx512f", "avx512_bf16"]},
+            "device (Example CPU, 2 cores; Example CPU, 2 cores, AVX512-BF16)",
+        ),
         ({"lock_sha256": "newer"}, "locked packages (cccccccccccc; newer)"),
         ({"image": IMAGE}, "container image (none; cpu c on debian)"),
         (None, "device (Example CPU, 2 cores; unknown CPU, unknown cores)"),  # of an older record
