@@ -23,6 +23,14 @@ from pipeline.study.variant import expected_dtypes
 OPEN = "not answered by this study"
 # Published studies, under docs/reports, that judge the accuracy of a benchmark with many seeds far from chance.
 ANSWERED_IN = {"cifar100_efficientnet_b0": "evening-2-cores"}
+# The table of an answer, after the variant's name: the heading of each column that `AnswerRow.cells` has.
+COLUMNS = {
+    "accuracy": "test accuracy",
+    "difference": "difference [95 %]",
+    "epoch": "epoch time",
+    "speed": "speed [95 %]",
+    "memory": "memory",
+}
 
 
 class AnswerRow(NamedTuple):
@@ -55,7 +63,7 @@ class AnswerRow(NamedTuple):
 
     @property
     def cells(self) -> dict[str, str]:
-        """Return the row as the first screen and the README have it, after its words: a text by column."""
+        """Return the row as the first screen and the README have it, after its words: a text for each of `COLUMNS`."""
         accuracy, seconds, peak = self.found.test_accuracy.mean, self.epoch_seconds, self.peak_memory_bytes
         return {
             "accuracy": UNKNOWN if accuracy is None else percent(accuracy, ".2f"),
@@ -119,6 +127,11 @@ def answers(results: Compared, benchmark: str) -> list[AnswerRow]:
         for name, variant in variants.items()
     ]
     return sorted(rows, key=lambda row: (row.name != baseline, policies.index(row.policy), row.batch_multiplier))
+
+
+def columns(rows: Sequence[AnswerRow]) -> dict[str, str]:
+    """Return the headings of `COLUMNS` that a table of `rows` shows: memory is known where the runs are."""
+    return {name: heading for name, heading in COLUMNS.items() if name != "memory" or any(row.runs for row in rows)}
 
 
 def near_chance(results: Results, benchmark: str) -> float | None:

@@ -45,6 +45,7 @@ def template_environment(folders: Sequence[Path], study: Study, claims: Claims) 
     environment.filters |= {
         "plain": plain,
         "prose": _prose(study, claims),
+        "columns": answers.columns,
         "seeds": answers.describe_seeds,
         "faults": words.describe_faults,
     }
