@@ -69,9 +69,6 @@ def speed(rng: Generator, world: World, num_launches: int, num_studies: int) -> 
         for name, weights in contrasts.items():
             ratio = contrast(effects, weights).ratio
             held[name] += _holds(ratio.low, math.exp(truth @ weights), ratio.high)
-        new = launch_effects(log_seconds(rng, world, truth, 1, num_turns=10))[0] @ contrasts["speedup"]
-        ratio = contrast(effects, contrasts["speedup"]).ratio
-        held["one more launch"] += _holds(ratio.new_low, math.exp(new), ratio.new_high)
     return {name: count / num_studies for name, count in held.items()}
 
 

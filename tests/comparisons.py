@@ -12,7 +12,7 @@ CPU = Hardware("cpu", "Example CPU", None)
 
 
 def ratio(value=None, low=None, high=None) -> Ratio:
-    return Ratio(ratio=value, low=low, high=high, new_low=None, new_high=None)
+    return Ratio(ratio=value, low=low, high=high)
 
 
 def between(low: float, high: float) -> Ratio:

@@ -118,7 +118,7 @@ class Turns(Statistic):
 class Comparison(Statistic):
     """`study_sha256` is the digest of the study that was compared."""
 
-    schema_version: Literal[8] = 8
+    schema_version: Literal[9] = 9
     study_sha256: str
     turns: list[Turns]
     variants: list[VariantStatistics]

@@ -126,7 +126,7 @@ def ratio(logarithms: Contrast) -> Ratio:
     """Return exp of a contrast of logarithms, with its 95 % interval."""
     ends = (logarithms.mean, *(logarithms.interval(0.95) or (math.nan, math.nan)))
     value, low, high = (None if math.isnan(end) else math.exp(end) for end in ends)
-    return Ratio(ratio=value, low=low, high=high, new_low=None, new_high=None)
+    return Ratio(ratio=value, low=low, high=high)
 
 
 class Equivalence(Statistic):

@@ -3,6 +3,7 @@
 Quantiles come from `scipy.special`: to import `scipy.stats`, which takes them from there, takes half a second.
 """
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -24,16 +25,11 @@ class Interval(NamedTuple):
 
 
 class Ratio(Statistic):
-    """A geometric mean of ratios with its 95 % interval; None where there are too few seeds, or launches.
-
-    The ratio of one more falls between `new_low` and `new_high` with 95 % probability.
-    """
+    """A geometric mean of ratios with its 95 % interval; None where there are too few seeds, or launches."""
 
     ratio: float | None
     low: float | None
     high: float | None
-    new_low: float | None
-    new_high: float | None
 
 
 class Mean(Statistic):
@@ -71,17 +67,13 @@ class Proportion(Statistic):
 
 
 def ratio(logarithms: ArrayLike) -> Ratio:
-    """Return exp of the mean of log ratios (num_seeds,), of its 95 % t-interval, and of that of one new seed.
+    """Return exp of the mean of log ratios (num_seeds,), and of its 95 % t-interval.
 
     docs/decisions/intervals.md has the coverage of this interval beside that of a bootstrap.
     """
     average = mean(logarithms)
-    return Ratio.model_validate(
-        {
-            "ratio" if name == "mean" else name: None if value is None else float(np.exp(value))
-            for name, value in average.model_dump().items()
-        }
-    )
+    value, low, high = (None if end is None else math.exp(end) for end in (average.mean, average.low, average.high))
+    return Ratio(ratio=value, low=low, high=high)
 
 
 def mean(values: ArrayLike) -> Mean:

@@ -90,8 +90,7 @@ def reach(between: SittingSpread) -> float:
 def on_another_day(found: LogRatio | None, between: SittingSpread) -> Ratio:
     """Return the ratio of a sitting with the 95 % interval of such machines, whatever the day.
 
-    Its variance is that within the sitting plus τ². What another sitting as long as this one finds has twice that:
-    between `new_low` and `new_high`. Neither is narrower than the sitting's own interval.
+    Its variance is that within the sitting plus τ². It is never narrower than the sitting's own interval.
     """
     if found is None:
         return NO_RATIO
@@ -99,10 +98,7 @@ def on_another_day(found: LogRatio | None, between: SittingSpread) -> Ratio:
     if own.high is None:
         return own
     half = max(_quantile(between) * math.hypot(found.error, between.spread), math.log(own.high) - found.mean)
-    low, high, new_low, new_high = (
-        math.exp(found.mean + distance) for distance in (-half, half, -math.sqrt(2) * half, math.sqrt(2) * half)
-    )
-    return Ratio(ratio=own.ratio, low=low, high=high, new_low=new_low, new_high=new_high)
+    return Ratio(ratio=own.ratio, low=math.exp(found.mean - half), high=math.exp(found.mean + half))
 
 
 def _quantile(between: SittingSpread) -> float:

@@ -21,7 +21,7 @@ from pipeline.records.blocks import REPEAT, PlacedBlock
 from pipeline.statistics.intervals import Ratio
 from pipeline.study.schema import Study
 
-NO_RATIO = Ratio(ratio=None, low=None, high=None, new_low=None, new_high=None)
+NO_RATIO = Ratio(ratio=None, low=None, high=None)
 MAD = 1.4826  # times the median absolute deviation is the standard deviation of a normal distribution
 MANY_BLOCKS = 0.6  # of a launch's turns: a variant with no more is measured less well than the others
 SLOW = 3.0  # times the seconds of the baseline: nobody would choose such a variant, and its blocks are few
@@ -45,15 +45,12 @@ class LogRatio(NamedTuple):
 
     @property
     def ratio(self) -> Ratio:
-        """Return exp of the mean, with its 95 % interval and that of a new launch."""
+        """Return exp of the mean, with its 95 % interval."""
+        value = float(np.exp(self.mean))
         if not self.degrees_of_freedom:
-            return NO_RATIO.model_copy(update={"ratio": float(np.exp(self.mean))})
+            return Ratio(ratio=value, low=None, high=None)
         half = float(scipy.stats.t.ppf(0.975, self.degrees_of_freedom)) * self.error
-        new_half = half * float(np.sqrt(self.num_launches + 1))
-        low, high, new_low, new_high = (
-            float(np.exp(self.mean + distance)) for distance in (-half, half, -new_half, new_half)
-        )
-        return Ratio(ratio=float(np.exp(self.mean)), low=low, high=high, new_low=new_low, new_high=new_high)
+        return Ratio(ratio=value, low=float(np.exp(self.mean - half)), high=float(np.exp(self.mean + half)))
 
 
 def launch_effects(log_seconds: ArrayLike) -> np.ndarray:
