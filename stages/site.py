@@ -1,4 +1,4 @@
-"""Build a static site of every published study: the answer, the matrix of claims by machine, feed and badge."""
+"""Build a static site of every published study: the answer, one verdict for every claim, feed and badge."""
 
 import argparse
 from pathlib import Path

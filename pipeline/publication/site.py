@@ -1,12 +1,9 @@
-"""Turn published studies into a static site: the matrix of claims, a page for each, a feed and a badge.
-
-The matrix has claims as rows, one verdict of each, and a column for each published study.
-"""
+"""Turn published studies into a static site: one verdict for each claim and a page of its own, a feed and a badge."""
 
 import contextlib
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -29,6 +26,7 @@ FOLDERS = (TEMPLATES / "site", TEMPLATES / "template", TEMPLATES)
 _CLAIM = re.compile("[a-z0-9-]{1,100}")
 NO_EVIDENCE, COMPILED = "none", "compiled"
 STRONGEST_FIRST = ("measured", COMPILED, "counted", NO_EVIDENCE)
+MAX_NAMES = 2  # of studies in a row of the table; more are counted
 OPEN = ("inconclusive", "open", "not this recipe", "not testable here")
 
 
@@ -60,8 +58,9 @@ class Column(NamedTuple):
 class ClaimRow(NamedTuple):
     """Hold a source's claim, or a finding of ours beside it: its words, what is asked for it, and its one verdict.
 
-    `asked` is what is measured or counted, `threshold` the result by which it holds. `because` says whose verdict it
-    is. `studies` and `compilers` are those that say something, the latest first.
+    `asked` is what is measured or counted, `threshold` the result by which it holds. `evidence` is what the verdict
+    rests on, `found` what was found by it, and `because` says whose verdict it is. `studies` and `compilers` are those
+    that say something, the latest first.
     """
 
     claim: str
@@ -73,23 +72,22 @@ class ClaimRow(NamedTuple):
     studies: list[tuple[Column, Cell]]
     compilers: list[tuple[Column, Cell]]
     verdict: str
+    evidence: str
+    found: str
     because: str
 
     @property
-    def evidence(self) -> list[str]:
-        return sorted({cell.evidence for _, cell in (*self.studies, *self.compilers)})
-
-    @property
     def compiled(self) -> str:
-        """Count the devices for which the claim holds, of those whose compiler decides it."""
+        """Say on how many devices the claim holds, of those whose compiler decides it; nothing where none was asked."""
         settled = [cell.verdict for _, cell in self.compilers if cell.verdict not in OPEN]
         if not settled:
-            return "open" if self.compilers else ""
-        return f"{sum(each in ('reproduced', 'found') for each in settled)} of {len(settled)}"
+            return "left open by compilers" if self.compilers else ""
+        holding = sum(each in ("reproduced", "found") for each in settled)
+        return f"compiled: holds on {holding} of {len(settled)} devices"
 
 
-def one_verdict(found: Sequence[tuple[Column, Cell]]) -> tuple[str, str]:
-    """Return one verdict over all studies that found something, latest first, and say whose it is.
+def one_verdict(found: Sequence[tuple[Column, Cell]]) -> tuple[str, str, str, str]:
+    """Return one verdict over all studies that found something, latest first; its evidence; what; and whose it is.
 
     It is that of the strongest evidence; a study that has another recipe has no evidence. Where two such studies
     disagree it is inconclusive, and a finding open; one that leaves it open disagrees with none. Of a profile's
@@ -99,19 +97,24 @@ def one_verdict(found: Sequence[tuple[Column, Cell]]) -> tuple[str, str]:
     for column, cell in found:
         latest.setdefault((column.device, column.about), (column.name, cell))
     strongest, is_open = min(_weakness(cell) for _, cell in latest.values())
-    by_verdict: dict[str, list[str]] = {}
+    by_verdict: dict[str, dict[str, str]] = {}
     for name, cell in latest.values():
         if _weakness(cell)[0] == strongest:
-            by_verdict.setdefault(cell.verdict, []).append(name)
-    undecided = [] if is_open else [name for each in OPEN for name in by_verdict.pop(each, [])]
-    verdict, names = next(iter(by_verdict.items()))
-    if STRONGEST_FIRST[strongest] == NO_EVIDENCE:
-        return verdict, next(cell.reason for _, cell in latest.values() if cell.verdict == verdict)
+            by_verdict.setdefault(cell.verdict, {})[name] = cell.found
+    undecided = [] if is_open else [name for each in OPEN for name in by_verdict.pop(each, {})]
+    evidence, (verdict, by_name) = STRONGEST_FIRST[strongest], next(iter(by_verdict.items()))
+    words = next(iter(by_name.values()))
+    if evidence == NO_EVIDENCE:
+        return verdict, evidence, words, ""
     if len(by_verdict) > 1:
-        told = listed(f"{each} by {listed(names)}" for each, names in by_verdict.items())
-        return "open" if "found" in by_verdict else "inconclusive", f"studies disagree: {told}"
-    others = f"; left open by {listed(undecided)}, which is no contradiction" if undecided else ""
-    return verdict, f"by {listed(names)}{others}"
+        told = listed(f"{each} by {_named(names)}" for each, names in by_verdict.items())
+        return "open" if "found" in by_verdict else "inconclusive", evidence, f"studies disagree: {told}", ""
+    others = f"; left open by {_named(undecided)}" if undecided else ""
+    return verdict, evidence, words, f"by {_named(by_name)}{others}"
+
+
+def _named(names: Collection[str]) -> str:
+    return listed(names) if len(names) <= MAX_NAMES else f"{len(names)} studies"
 
 
 def _weakness(cell: Cell) -> tuple[int, bool]:
@@ -232,7 +235,7 @@ def build_site(
     columns = [column_of(study) for study in studies]
     rows = rows_of(studies, columns, compiled, claims)
     longest = max(studies, key=training_seconds)
-    environment = template_environment(FOLDERS, longest.study, claims)
+    environment = template_environment(FOLDERS, longest.study, claims, {})
     environment.globals |= {
         "studies": studies,
         "columns": columns,

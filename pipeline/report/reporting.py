@@ -37,7 +37,7 @@ def parts(results: Results) -> Callable[[str], str]:
     """Return a function that gives the HTML of a part of the report: the macro of that name in report/parts.html."""
     short = words.short_names(results.study)
     module = (
-        template_environment([TEMPLATES], results.study, results.claims)
+        template_environment([TEMPLATES], results.study, results.claims, short)
         .get_template("parts.html")
         .make_module(
             results._asdict()

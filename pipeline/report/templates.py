@@ -1,7 +1,7 @@
 """Templates and what they write by: numbers as people read them, and words for keys."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from pipeline.files.characters import escape_deceptive, shown_value
 from pipeline.numerics.facts import KERAS_POLICIES
 from pipeline.report import answers, words
 from pipeline.study.schema import Study
+from pipeline.study.variant import Variant
 
 TEMPLATES = Path(__file__).parents[2] / "report"
 
@@ -37,14 +38,19 @@ def page_environment(folders: Sequence[Path]) -> jinja2.Environment:
     return environment
 
 
-def template_environment(folders: Sequence[Path], study: Study, claims: Claims) -> jinja2.Environment:
-    """Return what renders templates in `folders` on a study: keys are words."""
+def template_environment(
+    folders: Sequence[Path], study: Study, claims: Claims, benchmarks: Mapping[str, str]
+) -> jinja2.Environment:
+    """Return what renders templates in `folders` on a study.
+
+    Keys are words: those of `benchmarks`, and else those of the claims.
+    """
     environment = page_environment(folders)
     environment.tests["of_itself"] = answers.is_of_itself
     environment.globals["name_of"] = words.benchmark_name
     environment.filters |= {
         "plain": plain,
-        "prose": _prose(study, claims),
+        "prose": _prose({**claims.benchmarks, **benchmarks}, {**claims.variants, **study.variants}),
         "columns": answers.columns,
         "seeds": answers.describe_seeds,
         "faults": words.describe_faults,
@@ -63,13 +69,13 @@ def _estimate(found: Any, how: str, unit: str = "") -> str:
     return numbers.UNKNOWN if value is None else numbers.estimate(value, *ends, how, unit)
 
 
-def _prose(study: Study, claims: Claims) -> Callable[[str], Markup]:
+def _prose(benchmarks: Mapping[str, str], variants: Mapping[str, Variant]) -> Callable[[str], Markup]:
     """Return a filter: keys of benchmarks and variants become words, policies code; a number keeps what belongs to it.
 
     A key that is a word, as float32 is, becomes code only where it stands alone.
     """
-    variants = {name: words.describe_variant(each) for name, each in (claims.variants | study.variants).items()}
-    known = claims.benchmarks | words.short_names(study) | variants | dict.fromkeys(KERAS_POLICIES, "")
+    described = {name: words.describe_variant(variant) for name, variant in variants.items()}
+    known = {**benchmarks, **described} | dict.fromkeys(KERAS_POLICIES, "")
     no_words = sorted((name for name in known if not name.isalnum()), key=len, reverse=True)
     pattern = re.compile(rf"(?<![\w.])({'|'.join(map(re.escape, no_words))})(?!\w|\.\w)")
 

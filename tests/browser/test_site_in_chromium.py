@@ -70,11 +70,11 @@ def test_filters_work_without_a_script(site, tmp_path):
     """The rules of the style alone hide rows: a choice is made here, and nothing listens to it."""
     script = """
         const shown = (selector) => [...document.querySelectorAll(selector)].filter((e) => e.offsetParent).length;
-        const rows = ".matrix tr[data-evidence]", counts = {all: shown(rows)};
+        const rows = ".verdicts tr[data-evidence]", counts = {all: shown(rows)};
         const choose = (id) => { document.getElementById(id).checked = true; };
         choose("source-1"); counts.source = shown(rows); choose("source-all");
         choose("evidence-counted"); counts.counted = shown(rows);
-        counts.others = shown(".matrix tr[data-evidence]:not([data-evidence~=counted])"); choose("evidence-all");
+        counts.others = shown(".verdicts tr[data-evidence]:not([data-evidence=counted])"); choose("evidence-all");
         return {...counts, again: shown(rows)};
     """
     found = evaluate(tmp_path, site / "index.html", script, "--window-size=1280,1500")
@@ -104,32 +104,31 @@ def test_the_answer_is_on_the_first_screen(site, tmp_path):
     assert narrow[1] < 1800
 
 
-def test_the_whole_matrix_is_seen_at_one_glance(site, tmp_path):
-    """Two studies and the compilers stand side by side, and a verdict is told by its sign and its colour."""
+def test_all_of_a_verdict_is_seen_at_one_glance(site, tmp_path):
+    """Nothing of the table is hidden, and a verdict is told by its sign and its colour."""
     script = """
-        const scroller = document.querySelector(".scroll:has(.matrix)");
+        const scroller = document.querySelector(".scroll:has(.verdicts)");
         const look = (verdict) => {
-            const cell = document.querySelector(`.matrix td.${verdict}`);
-            const sign = getComputedStyle(cell.querySelector(".verdict"), "::before").content;
-            return [getComputedStyle(cell).backgroundColor, sign];
+            const badge = document.querySelector(`.verdicts .verdict.${verdict}`);
+            return [getComputedStyle(badge).color, getComputedStyle(badge, "::before").content];
         };
         return {hidden: scroller.scrollWidth - scroller.clientWidth,
-            compiled: document.querySelectorAll(".matrix td:last-child a").length,
             looks: ["reproduced", "not-found", "inconclusive", "not-testable-here"].map(look)};
     """
     found = evaluate(tmp_path, site / "index.html", script, "--window-size=1280,1500")
     assert found["hidden"] <= 0
-    assert found["compiled"] > 0
     colours, signs = zip(*found["looks"], strict=True)
     assert len(set(colours)) == len(set(signs)) == 4
 
 
-def test_every_cell_leads_to_its_place_in_the_report(site):
-    index = (site / "index.html").read_text()
-    report = (site / "a-machine/report.html").read_text()
-    places = set(re.findall(r'\bid="(claim-[^"]+)"', report))
-    linked = set(re.findall(r'href="a-machine/report\.html#([^"]+)"', index))
-    assert linked == places
+def test_every_claim_leads_to_its_place_in_the_report(site):
+    pages = re.findall(r'href="(claims/[^"]+)"', (site / "index.html").read_text())
+    linked = {
+        place
+        for page in pages
+        for place in re.findall(r'href="\.\./a-machine/report\.html#([^"]+)"', (site / page).read_text())
+    }
+    assert linked == set(re.findall(r'\bid="(claim-[^"]+)"', (site / "a-machine/report.html").read_text()))
     assert len(linked) > 40
 
 

@@ -78,60 +78,60 @@ def judged(folder: Path, **verdicts: str) -> Path:
     return seal(folder)
 
 
-def test_the_matrix_has_a_row_for_each_claim_and_a_column_for_each_study(reports, tmp_path):
+def test_every_claim_is_a_row_that_leads_to_what_each_study_found(reports, tmp_path):
     judged(reports[0], s1_half_the_size="reproduced", a="inconclusive")
     judged(reports[1], s1_half_the_size="not reproduced")
     build_site([read_published(folder) for folder in reports], tmp_path / "site", "https://example.org", CLAIMS)
-    page = ElementTree.fromstring(
-        re.search('<table class="matrix.*?</table>', (tmp_path / "site/index.html").read_text(), re.DOTALL)[0]
-    )
-    heads = ["".join(cell.itertext()) for cell in page.find("thead/tr")]
-    assert [head.strip().partition("CPU")[0] for head in heads] == ["claim", "verdict", "study-3", "study-2", "study-1"]
-    rows = {
-        row[0][0].get("href"): row
-        for body in page.findall("tbody")
-        for row in body
-        if row.get("data-evidence") is not None
-    }
+    (page,) = tables(tmp_path / "site/index.html", "verdicts")
+    rows = {row[0][0].get("href"): row[1:] for row in page.iterfind("tbody/tr") if row.get("data-evidence")}
     assert list(rows) == [f"claims/{name}.html" for name in ("s1-half-the-size", "a", "b")]
-    cells = [
-        (cell.find(".//a").get("href"), "".join(cell.itertext())) for cell in rows["claims/s1-half-the-size.html"][3:]
-    ]
-    assert [href for href, _ in cells] == [f"study-{n}/report.html#claim-s1-half-the-size" for n in (2, 1)]
-    assert "reproduced measured" in cells[0][1]
-    assert "not reproduced measured" in cells[1][1]
-    assert "".join(rows["claims/s1-half-the-size.html"][2].itertext()) == ""  # study-3 was not asked
+    told = ["".join(cell.itertext()) for cell in rows["claims/s1-half-the-size.html"]]
+    assert told == ["reproduced", "1.5×", "measured by study-2"]
+    (page,) = tables(tmp_path / "site/claims/s1-half-the-size.html", "cards")
+    found = [(row.find(".//a").get("href"), "".join(row[3].itertext())) for row in page.iterfind("tbody/tr")]
+    place = "report.html#claim-s1-half-the-size"  # study-3 was not asked
+    assert found == [(f"../study-2/{place}", "reproduced"), (f"../study-1/{place}", "not reproduced")]
+
+
+def tables(path: Path, of_class: str) -> list[ElementTree.Element]:
+    found = re.findall(f'<table class="{of_class}.*?</table>', path.read_text(), re.DOTALL)
+    return [ElementTree.fromstring(table) for table in found]
 
 
 def judged_by(name: str, verdict: str, evidence: str = "measured", device: str = "CPU") -> tuple[Column, Cell]:
     """What a study of its own profile found of a claim."""
-    return Column(name, device, "", name, "", {}), Cell(verdict, evidence, "", f"{name} says why", "")
+    return Column(name, device, "", name, "", {}), Cell(verdict, evidence, f"what {name} found", "", "")
 
 
 @pytest.mark.parametrize(
-    ("a", "b", "verdict", "because"),
+    ("a", "b", "verdict", "told", "because"),
     [
-        ("reproduced", "reproduced", "reproduced", "by a and b"),
-        ("inconclusive", "inconclusive", "inconclusive", "by a and b"),
-        ("inconclusive", "reproduced", "reproduced", "by b; left open by a, which is no contradiction"),
-        ("open", "not found", "not found", "by b; left open by a, which is no contradiction"),
-        ("found", "not found", "open", "studies disagree: found by a and not found by b"),
+        ("reproduced", "reproduced", "reproduced", "what a found", "by a and b"),
+        ("inconclusive", "inconclusive", "inconclusive", "what a found", "by a and b"),
+        ("inconclusive", "reproduced", "reproduced", "what b found", "by b; left open by a"),
+        ("open", "not found", "not found", "what b found", "by b; left open by a"),
+        ("found", "not found", "open", "studies disagree: found by a and not found by b", ""),
         ("in direction only", "not reproduced", "inconclusive",
-         "studies disagree: in direction only by a and not reproduced by b"),
-        (("reproduced", "compiled"), "not reproduced", "not reproduced", "by b"),
-        (("reproduced", "counted"), "inconclusive", "inconclusive", "by b"),
-        (("not this recipe", "none"), "reproduced", "reproduced", "by b"),
-        (("not testable here", "none"), ("not testable here", "none"), "not testable here", "a says why"),
+         "studies disagree: in direction only by a and not reproduced by b", ""),
+        (("reproduced", "compiled"), "not reproduced", "not reproduced", "what b found", "by b"),
+        (("reproduced", "counted"), "inconclusive", "inconclusive", "what b found", "by b"),
+        (("not this recipe", "none"), "reproduced", "reproduced", "what b found", "by b"),
+        (("not testable here", "none"), ("not testable here", "none"), "not testable here", "what a found", ""),
     ],
 )  # fmt: skip
-def test_a_claim_has_one_verdict_over_all_studies(a, b, verdict, because):
+def test_a_claim_has_one_verdict_over_all_studies(a, b, verdict, told, because):
     found = [judged_by(name, *([said] if isinstance(said, str) else said)) for name, said in (("a", a), ("b", b))]
-    assert one_verdict(found) == (verdict, because)
+    evidence = "measured" if because or told.startswith("studies") else "none"
+    assert one_verdict(found) == (verdict, evidence, told, because)
+
+
+def test_many_studies_are_counted():
+    assert one_verdict([judged_by(name, "reproduced") for name in "abc"])[3] == "by 3 studies"
 
 
 def test_of_campaigns_of_a_profile_on_a_device_the_latest_counts():
     earlier, later = judged_by("c", "not reproduced"), judged_by("c", "reproduced")
-    assert one_verdict([later, earlier]) == ("reproduced", "by c")
+    assert one_verdict([later, earlier]) == ("reproduced", "measured", "what c found", "by c")
     elsewhere = judged_by("c", "not reproduced", device="H200")
     assert one_verdict([later, elsewhere])[0] == "inconclusive"
 
