@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import PositiveFloat, TypeAdapter, ValidationError
+from pydantic import PositiveFloat
 
 from pipeline.comparison.comparable import device, surroundings
 from pipeline.errors import InputError
-from pipeline.files.untrusted import Untrusted, fault
+from pipeline.files.untrusted import Remedy, Untrusted, read_json
 from pipeline.files.writing import write_whole
 from pipeline.records.schema import RunRecord
 from pipeline.statistics.speeds import Speeds
@@ -194,10 +194,8 @@ def read_baseline(series: str, ledger: Path = LEDGER) -> list[CampaignEntry]:
 def _pinned(ledger: Path) -> dict[str, list[str]]:
     """Return, by series, the names of the campaigns that are its baseline."""
     path = ledger / BASELINE
-    try:
-        return TypeAdapter(dict[str, list[str]]).validate_json(path.read_bytes()) if path.exists() else {}
-    except ValidationError:
-        raise InputError(f"{path} is damaged: it must give a list of campaigns by series. See git log {path}") from None
+    remedy = Remedy("", f"It must give a list of campaigns by series. See git log {path}")
+    return read_json(dict[str, list[str]], path, remedy) if path.exists() else {}
 
 
 def pin(campaigns: Sequence[str], ledger: Path = LEDGER) -> str:
@@ -217,9 +215,5 @@ def pin(campaigns: Sequence[str], ledger: Path = LEDGER) -> str:
 
 
 def _read(path: Path) -> CampaignEntry:
-    try:
-        return CampaignEntry.model_validate_json(path.read_bytes())
-    except FileNotFoundError:
-        raise InputError(f"{path} is missing: there is no such campaign in the ledger") from None
-    except ValidationError as error:
-        raise InputError(f"{path} is damaged ({fault(error)}). Get it back: git checkout {path}") from None
+    remedy = Remedy("There is no such campaign in the ledger", f"Get it back: git checkout {path}")
+    return read_json(CampaignEntry, path, remedy)

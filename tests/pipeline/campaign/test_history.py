@@ -291,7 +291,7 @@ def test_a_campaign_that_is_named_twice_is_pinned_once(tmp_path):
 
 def test_what_is_damaged_or_missing_is_named(tmp_path):
     append(FIRST, tmp_path)
-    with pytest.raises(InputError, match=r"07\.json is missing: there is no such campaign"):
+    with pytest.raises(InputError, match=r"07\.json is missing\. There is no such campaign"):
         pin(["07"], tmp_path)
     append(campaign("02", environment={"driver": "590"}), tmp_path)
     with pytest.raises(InputError, match="01, 02 are of 2 series"):
