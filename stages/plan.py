@@ -4,7 +4,6 @@ import argparse
 
 from pipeline.claims.evidence import read_comparison
 from pipeline.claims.measured_claims import judge_equivalence
-from pipeline.comparison.schema import Comparison, Pair
 from pipeline.study.schema import load_study
 from stages import run
 
@@ -12,13 +11,8 @@ from stages import run
 def main(_: argparse.Namespace) -> None:
     comparison = read_comparison(load_study())
     for pair in comparison.pairs:
-        print(what_settles(comparison, pair))
-
-
-def what_settles(comparison: Comparison, pair: Pair) -> str:
-    """Tell on which side of the margin a pair's accuracy lies, or how many seeds would tell."""
-    _, reason = judge_equivalence(comparison, pair)
-    return f"{pair.benchmark}: {pair.candidate} beside {pair.baseline}: {pair.equivalence.outcome}; {reason}."
+        reason = judge_equivalence(comparison, pair)[1]
+        print(f"{pair.benchmark}: {pair.candidate} beside {pair.baseline}: {pair.equivalence.outcome}; {reason}.")
 
 
 if __name__ == "__main__":
