@@ -210,26 +210,24 @@ class StudyProgress:
     def _epoch(self, epoch: str, speed: str) -> None:
         self._show(f"{epoch} · {self._name()}")
         if not self._terminal.is_terminal and self._clock() - self._told >= QUIET_SECONDS:
-            self.say(f"{self._where(len(self._forecast.done) + 1)} · {self._name()} · {speed}")
+            self.say(f"{self._where()} · {self._name()} · {speed}")
 
     def _count(self, key: RunKey, outcome: str) -> None:
         """Tell of the run that its process has just called finished."""
         seconds = self._clock() - self._begun
         self._forecast.finish(key, seconds)
-        self.say(f"{self._where(len(self._forecast.done))} · {self._name()} · {seconds:.0f} s · {outcome}")
+        self.say(f"{self._where()} · {self._name()} · {seconds:.0f} s · {outcome}")
         self._show("")
 
     def _name(self) -> str:
         return f"{self._key.benchmark} {self._key.variant} seed {self._key.seed}" if self._key else ""
 
-    def _where(self, number: int) -> str:
+    def _where(self) -> str:
         """Return which run of how many this is, and how long the study still takes where that is known."""
+        number = len(self._forecast.done) + (self._key not in self._forecast.done)
         left = self._forecast.seconds_left(self._key, self._clock() - self._begun)
         return f"run {number} of {len(self._forecast.runs)}" + ("" if left is None else f" · {left_in_words(left)}")
 
     def _show(self, detail: str) -> None:
-        num_done, where = len(self._forecast.done), self.stage or ""
-        if self._key:
-            under_way = self._key not in self._forecast.done
-            where = self._where(min(num_done + under_way, len(self._forecast.runs)))
-        self._line.update(self._task, description=where, completed=num_done, detail=detail)
+        where = self._where() if self._key else self.stage or ""
+        self._line.update(self._task, description=where, completed=len(self._forecast.done), detail=detail)
