@@ -42,9 +42,10 @@ def run_dvc(study: Study) -> int:
     """Run DVC and return an exit status; say how far it is, and what to do if it fails."""
     earlier = {key: seconds for key in study.runs() if (seconds := seconds_of(key))}
     started = time.monotonic()
-    forecast = Forecast(study.runs(), earlier, speed_budgets(study))
+    speeds = {f"speed@{benchmark}": study.speed.budget_seconds for benchmark in study.benchmarks}
+    forecast = Forecast(study.runs(), earlier, speeds)
     print(forecast.in_words(), flush=True)
-    with WarmProcesses(warm_commands(study)), StudyProgress(forecast, amounts(study)) as progress:
+    with WarmProcesses(warm_commands(study)), StudyProgress(forecast) as progress:
         try:
             status = reproduce(progress.take)
         except Ended as ended:
@@ -74,17 +75,6 @@ def warm_commands(study: Study) -> dict[str, list[str]]:
         return {}
     command = [sys.executable, "-m", "stages.warm", study.engine]
     return {kernels_for([variant.policy]): [*command, variant.policy] for variant in study.variants.values()}
-
-
-def amounts(study: Study) -> dict[str, str]:
-    """Say how much there is to do in the steps that take long."""
-    turns = f"about {duration(sum(speed_budgets(study).values()))}"
-    return {"training": f"{len(study.runs())} runs", "speed in turns": turns}
-
-
-def speed_budgets(study: Study) -> dict[str, float]:
-    """Return the seconds of each stage that measures speed."""
-    return {f"speed@{benchmark}": study.speed.budget_seconds for benchmark in study.benchmarks}
 
 
 def seconds_of(key: RunKey) -> float | None:

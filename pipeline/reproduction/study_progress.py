@@ -8,7 +8,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from statistics import mean
-from types import MappingProxyType
 
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Column
@@ -43,16 +42,19 @@ class Forecast:
         runs: those of the study.
         earlier: the seconds of each run that was there before, as its record has them. Such a run is expected to stay,
             until one of them has been made again.
-        budgets: the seconds of stages whose length the study says, by the name of the stage.
+        budgets: the seconds of stages that measure speed, by the name of the stage.
+
+    `amounts` is how much there is to do, in words, in the steps of a study that take long.
     """
 
     def __init__(
         self,
         runs: Sequence[RunKey],
         earlier: Mapping[RunKey, float],
-        budgets: Mapping[str, float] = MappingProxyType({}),
+        budgets: Mapping[str, float],
     ) -> None:
         self.runs = runs
+        self.amounts = {"training": f"{len(runs)} runs", "speed in turns": f"about {duration(sum(budgets.values()))}"}
         self.done: set[RunKey] = set()
         self._earlier, self._budgets = earlier, dict(budgets)
         self._took: dict[RunKey, float] = {}
@@ -108,15 +110,11 @@ class StudyProgress:
 
     Args:
         forecast: it knows the runs, and learns from here which are done.
-        amounts: how much there is to do, in words, by step.
     """
 
-    def __init__(
-        self, forecast: Forecast, amounts: Mapping[str, str], clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, forecast: Forecast, clock: Callable[[], float] = time.monotonic) -> None:
         self._forecast = forecast
         self._keys = {key.stage: key for key in forecast.runs}
-        self._amounts = amounts
         self._step: str | None = None
         self._clock = clock
         self._terminal = Terminal()
@@ -189,7 +187,7 @@ class StudyProgress:
         for number, (step, stages) in enumerate(STEPS.items(), 1):
             if stage in stages and step != self._step:
                 self._step = step
-                amount = f", {self._amounts[step]}" if step in self._amounts else ""
+                amount = f", {self._forecast.amounts[step]}" if step in self._forecast.amounts else ""
                 self.say(f"step {number} of {len(STEPS)}: {step}{amount}")
 
     def _skip(self, stage: str) -> None:

@@ -117,7 +117,7 @@ ITEMS = [RunKey(b, v, s) for s in STUDY.seeds for b in STUDY.benchmarks for v in
 def told(capsys: pytest.CaptureFixture[str], *lines: str | float) -> list[str]:
     """What is printed of these lines of DVC; a number is a pause in seconds."""
     clock = Time()
-    with StudyProgress(Forecast(STUDY.runs(), {}), {"training": "18 runs"}, clock) as progress:
+    with StudyProgress(Forecast(STUDY.runs(), {}, {}), clock) as progress:
         for line in lines:
             if isinstance(line, str):
                 progress.take(line + "\n")
