@@ -25,15 +25,12 @@ from stages import run
 MADE = ("data", "inputs", "runs", "results")  # folders that DVC writes: what makes one can't depend on it
 
 
-def main(arguments: argparse.Namespace) -> None:
-    check(arguments.runtime)
+def main(_: argparse.Namespace) -> None:
+    check()
 
 
-def check(runtime: str | None = None) -> Study:
+def check() -> Study:
     """Return the study, and print what trains it here and what will not be fast.
-
-    Args:
-        runtime: the packages that will train it, where those are not what it says.
 
     Raises:
         InputError: names every fault of the study, of the claims and of the user's own code.
@@ -49,9 +46,9 @@ def check(runtime: str | None = None) -> Study:
         load_claims()
     if faults:
         raise InputError("\n".join(faults))
-    runtime, hardware = runtime or study.runtime, this_machine()
-    print(describe_device(runtime, hardware))
-    for warning in [*slow_choices(study, hardware), *runs_from_elsewhere(study, runtime, hardware)]:
+    hardware = this_machine()
+    print(describe_device(study.runtime, hardware))
+    for warning in [*slow_choices(study, hardware), *runs_from_elsewhere(study, hardware)]:
         print(f"note: {warning}")
     return study
 
@@ -121,14 +118,14 @@ def device_here(runtime: str, hardware: Hardware) -> str:
     return device(describe(runtime, accelerators, {}, ""))
 
 
-def runs_from_elsewhere(study: Study, runtime: str, hardware: Hardware) -> list[str]:
+def runs_from_elsewhere(study: Study, hardware: Hardware) -> list[str]:
     """Say what of this study was made on another device: a seed has to be finished where it was begun.
 
     A TPU's name is known to the engine alone.
     """
     if hardware.kind == "tpu":
         return []
-    here = device_here(runtime, hardware)
+    here = device_here(study.runtime, hardware)
     finished: dict[str, list[RunKey]] = defaultdict(list)  # by the device they were made on
     for key in study.runs():
         with contextlib.suppress(InputError):  # it is not there yet, or will be refused when it is compared
@@ -152,6 +149,4 @@ def _from_elsewhere(study: Study, finished: Sequence[RunKey], there: str, here: 
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="python -m stages.check", description=__doc__)
-    parser.add_argument("--runtime", choices=RUNTIMES, help="what will train the study, where that is not what it says")
-    run(main, parser)
+    run(main, argparse.ArgumentParser(prog="python -m stages.check", description=__doc__))
