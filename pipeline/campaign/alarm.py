@@ -115,8 +115,6 @@ def _shifts_of_time(
         times = [old.training_times(benchmark) for old in pinned]
         shifts[benchmark, timed[0], TIME] = shift(times, campaign.training_times(benchmark), NEGLIGIBLE_TIME)
     names = [name for name in timed if all(name in old.timed_variants(benchmark) for old in pinned)]
-    if names[:1] != timed[:1]:
-        return shifts
     effects, fresh = [old.launch_effects(benchmark, names) for old in pinned], campaign.launch_effects(benchmark, names)
     each = np.eye(len(names))
     baselines = np.mean([row for row, name in zip(each, names, strict=True) if name in (names[0], REPEAT)], axis=0)
