@@ -170,8 +170,8 @@ def _make(name: str, root: Path, clone: Path, remote: bool) -> None:
         if re.search(rf"^{re.escape(default)}\s+https?:", remotes, re.MULTILINE):
             raise InputError(f"DVC shares no runs over HTTP, which the remote {default} speaks. Meet at another one")
     else:
-        cache = run_command("dvc", "cache", "dir", folder=root).strip() or ".dvc/cache"
-        run_command("dvc", "cache", "dir", "--local", str(root / cache), folder=clone)
+        cache = run_command("dvc", "cache", "dir", folder=root).strip()
+        run_command("dvc", "cache", "dir", "--local", cache, folder=clone)
     _claim(name, clone)
     run_command("dvc", "repro", "--quiet", *(["--pull"] if remote else []), "download", "inputs", folder=clone)
     if remote:
