@@ -31,17 +31,16 @@ OPEN = ("inconclusive", "open", "not this recipe", "not testable here")
 
 
 class Cell(NamedTuple):
-    """Hold one verdict, on what evidence and why, and where its report shows it."""
+    """Hold one verdict, on what evidence and why."""
 
     verdict: str
     evidence: str
     found: str
     reason: str
-    href: str
 
 
 class Column(NamedTuple):
-    """Hold what one study, or one compiler, found; `cells` by claim. `href` leads to all of it.
+    """Hold what one study, or one compiler, found; `cells` by claim. `href` leads to all of it, each under its claim.
 
     `made` is what a compiler answered for hardware that nothing ran on; it has no date.
     """
@@ -58,9 +57,9 @@ class Column(NamedTuple):
 class ClaimRow(NamedTuple):
     """Hold a source's claim, or a finding of ours beside it: its words, what is asked for it, and its one verdict.
 
-    `asked` is what is measured or counted, `threshold` the result by which it holds. `evidence` is what the verdict
-    rests on, `found` what was found by it, and `because` says whose verdict it is. `studies` and `compilers` are those
-    that say something, the latest first.
+    `source` is its title. `asked` is what is measured or counted, `threshold` the result by which it holds. `evidence`
+    is what the verdict rests on, `found` what was found by it, and `because` says whose verdict it is. `studies` and
+    `compilers` are those that say something, the latest first.
     """
 
     claim: str
@@ -134,7 +133,7 @@ def column_of(published: Published) -> Column:
             raise InputError(f"{page}: a claim is named {excerpt(found.id)!a}. Names have small letters, digits and -")
         text = (found.evidence and found.measured) or found.reason
         evidence = found.evidence or NO_EVIDENCE
-        cells[found.id] = Cell(found.verdict, evidence, text, found.reason, f"{page}#claim-{found.id}")
+        cells[found.id] = Cell(found.verdict, evidence, text, found.reason)
     about = f"profile {published.study.profile}"
     return Column(published.name, status.device, status.finished_at[:10], about, page, cells)
 
@@ -155,7 +154,6 @@ def compiled_columns(
     ]
     columns = []
     for made in compiled:
-        page = f"{COMPILED_PAGES}/{made.target}.html"
         evidence = SimpleNamespace(compiled=[made], recipes=recipes, variants=claims.variants)
         cells = {}
         for claim, judge in asked:
@@ -163,9 +161,10 @@ def compiled_columns(
                 found = judge(evidence)
                 text = (found.measured or found.reason).removeprefix(f"{made.title}: ")  # which stands above it
                 verdict = ANSWERS[found.verdict] if claim in claims.findings else found.verdict
-                cells[claim.id] = Cell(verdict, COMPILED, text, found.reason, f"{page}#claim-{claim.id}")
+                cells[claim.id] = Cell(verdict, COMPILED, text, found.reason)
         about = f"compiled by JAX {made.versions['jax']}" if "jax" in made.versions else "compiled"
         if cells:
+            page = f"{COMPILED_PAGES}/{made.target}.html"
             columns.append(Column(made.target, made.title, "", about, page, cells, made))
     return columns
 
@@ -177,12 +176,13 @@ def rows_of(
 
     `studies` and their `columns` stand latest first.
     """
+    titles = {name: source.title for name, source in claims.sources.items()}
     told = {
-        each.id: (each.source, each.id, each.asked, each.threshold, each.is_finding)
+        each.id: (titles.get(each.source, each.source), each.id, each.asked, each.threshold, each.is_finding)
         for study in studies
         for each in study.verdicts
     }
-    ours = {each.id: (each.source, each.statement, *each.asked, each in claims.findings) for each in claims.all}
+    ours = {each.id: (titles[each.source], each.statement, *each.asked, each in claims.findings) for each in claims.all}
     rows = []
     for name in [*ours, *(name for name in told if name not in ours)]:
         found, compilers = ([(of, of.cells[name]) for of in some if name in of.cells] for some in (columns, compiled))
@@ -195,10 +195,8 @@ def rows_of(
 
 def by_source(rows: Sequence[ClaimRow], claims: Claims) -> dict[str, list[ClaimRow]]:
     """Return the rows by the title of their source, in the order of the project's sources."""
-    found: dict[str, list[ClaimRow]] = {source.title: [] for source in claims.sources.values()}
-    for row in rows:
-        title = claims.sources[row.source].title if row.source in claims.sources else row.source
-        found.setdefault(title, []).append(row)
+    titles = dict.fromkeys([*(source.title for source in claims.sources.values()), *(row.source for row in rows)])
+    found = {title: [row for row in rows if row.source == title] for title in titles}
     return {title: of_source for title, of_source in found.items() if of_source}
 
 

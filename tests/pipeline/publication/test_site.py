@@ -100,7 +100,7 @@ def tables(path: Path, of_class: str) -> list[ElementTree.Element]:
 
 def judged_by(name: str, verdict: str, evidence: str = "measured", device: str = "CPU") -> tuple[Column, Cell]:
     """What a study of its own profile found of a claim."""
-    return Column(name, device, "", name, "", {}), Cell(verdict, evidence, f"what {name} found", "", "")
+    return Column(name, device, "", name, "", {}), Cell(verdict, evidence, f"what {name} found", "")
 
 
 @pytest.mark.parametrize(
