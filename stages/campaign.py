@@ -41,7 +41,7 @@ def main(arguments: argparse.Namespace) -> None:
         _check_queue(name)
     if not (CAMPAIGNS / name / COLLECTOR).exists() and (dirty := run_command("git", "status", "--porcelain")):
         raise InputError(f"the tree differs from its last commit ({dirty.splitlines()[0].strip()} …): commit first")
-    folder = prepare_campaign(name, Path(), remote)
+    folder = prepare_campaign(name, remote)
     stages = shared_stages(load_committed_study(folder / COLLECTOR))
     # To ask at a remote would fetch every run: jobs that somebody else starts, one a stage, find out by themselves.
     missing = None if arguments.prepare and remote else missing_stages(stages, folder / COLLECTOR, remote)

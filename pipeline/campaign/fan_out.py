@@ -106,25 +106,25 @@ def shared_stages(study: Study) -> list[str]:
     return [*runs, "numerics", "ceilings", "profile", *speeds]
 
 
-def prepare_campaign(name: str, root: Path, remote: bool) -> Path:
-    """Make the campaign's clone, unless it is there; return the campaign's folder, absolute.
+def prepare_campaign(name: str, remote: bool) -> Path:
+    """Make the clone of a campaign of this checkout, unless it is there; return the campaign's folder, absolute.
+
+    The checkout's own origin is the campaign's origin where `remote` is set and it has one; else the checkout itself.
 
     Args:
-        root: the checkout that the campaign repeats. Its own origin is the campaign's origin where `remote` is set and
-            it has one; else the checkout itself.
-        remote: machines meet at DVC's default remote, not at the cache of `root`.
+        remote: machines meet at DVC's default remote, not at the cache of the checkout.
 
     Raises:
         InputError: git or DVC failed; nothing half-made stays.
     """
-    folder = (root / CAMPAIGNS / name).absolute()
+    folder = (CAMPAIGNS / name).absolute()
     folder.mkdir(parents=True, exist_ok=True)
     # Who waits is spared a second download. Where files can't be locked both prepare, and one is discarded.
     waiting = alone(folder.parent / ".lock", "A campaign of this checkout", MAX_DOWNLOAD_SECONDS)
     with waiting, tempfile.TemporaryDirectory(prefix="partial-", dir=folder) as partial:
         collector = folder / COLLECTOR
         if not collector.exists():
-            _make(name, root.absolute(), Path(partial, COLLECTOR), remote)
+            _make(name, Path(partial, COLLECTOR), remote)
             if remote:
                 (folder / REMOTE).touch()
             try:
@@ -152,15 +152,15 @@ def write_stages(folder: Path, stages: list[str]) -> None:
     write_whole(folder / STAGES_FILE, "".join(f"{stage}\n" for stage in stages))
 
 
-def _make(name: str, root: Path, clone: Path, remote: bool) -> None:
-    run_command("git", "clone", "--quiet", str(root), str(clone))
+def _make(name: str, clone: Path, remote: bool) -> None:
+    run_command("git", "clone", "--quiet", str(Path.cwd()), str(clone))
     config = Path(".dvc", "config.local")
     (clone / config).touch()
-    if (root / config).exists():
-        shutil.copy(root / config, clone / config)
+    if config.exists():
+        shutil.copy(config, clone / config)
     if remote:
-        if "origin" in run_command("git", "remote", folder=root).split():
-            address = run_command("git", "remote", "get-url", "origin", folder=root).strip()
+        if "origin" in run_command("git", "remote").split():
+            address = run_command("git", "remote", "get-url", "origin").strip()
             run_command("git", "remote", "set-url", "origin", address, folder=clone)
         try:
             default = run_command("dvc", "remote", "default", folder=clone).strip()
@@ -170,7 +170,7 @@ def _make(name: str, root: Path, clone: Path, remote: bool) -> None:
         if re.search(rf"^{re.escape(default)}\s+https?:", remotes, re.MULTILINE):
             raise InputError(f"DVC shares no runs over HTTP, which the remote {default} speaks. Meet at another one")
     else:
-        cache = run_command("dvc", "cache", "dir", folder=root).strip()
+        cache = run_command("dvc", "cache", "dir").strip()
         run_command("dvc", "cache", "dir", "--local", cache, folder=clone)
     _claim(name, clone)
     run_command("dvc", "repro", "--quiet", *(["--pull"] if remote else []), "download", "inputs", folder=clone)

@@ -54,8 +54,8 @@ def prepare(run):
     """Makes a campaign ready in a process of its own; returns its seeds."""
 
     def prepare_one(checkout: Path, name: str, remote: bool = False, **variables: str) -> list[int]:
-        program = "from pathlib import Path; from pipeline.campaign.fan_out import prepare_campaign; "
-        done = run(checkout, "-c", f"{program}print(prepare_campaign({name!r}, Path(), {remote}))", **variables)
+        program = "from pipeline.campaign.fan_out import prepare_campaign; "
+        done = run(checkout, "-c", f"{program}print(prepare_campaign({name!r}, {remote}))", **variables)
         if done.returncode:
             raise InputError(done.stderr)
         collector = Path(done.stdout.strip()) / "collector"
