@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
 from pipeline.claims.verdicts import Judgement, Verdicts
 from pipeline.comparison.schema import Comparison
@@ -18,7 +18,7 @@ from pipeline.compiled.schema import CHECK, COMPILED_FILES
 from pipeline.compiled.targets import TARGETS
 from pipeline.errors import InputError
 from pipeline.files.code import files_of_code
-from pipeline.files.untrusted import Remedy, damaged, excerpt, read_bytes, read_json, read_zip
+from pipeline.files.untrusted import Remedy, Untrusted, damaged, excerpt, read_bytes, read_json, read_zip
 from pipeline.study.schema import Study, load_study
 
 GET_IT_AGAIN = Remedy(*["Get it again from whoever published it."] * 2)
@@ -137,10 +137,8 @@ def _past(text: str) -> str:
     return text
 
 
-class ShownStatus(BaseModel):
+class ShownStatus(Untrusted, extra="ignore"):
     """Hold what the site shows of `status.json`."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
 
     device: str
     finished_at: Annotated[str, Field(max_length=200), AfterValidator(_past)]
