@@ -30,7 +30,8 @@ POLL_SECONDS = 120
 
 def main(arguments: argparse.Namespace) -> None:
     status = arguments.folder / "status.json"
-    status.unlink(missing_ok=True)  # nobody should take the last one for this one
+    for last in (status, STATUS):  # nobody should take it for this one
+        last.unlink(missing_ok=True)
     try:
         exit_code = _collect(load_committed_study(Path()), arguments.folder, arguments.wait)
     except Exception as error:
@@ -44,7 +45,6 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def _collect(study: Study, folder: Path, wait_seconds: float) -> int:
-    STATUS.unlink(missing_ok=True)
     submitted = folder / "cluster.yaml"  # by Slurm; who starts jobs elsewhere does it again, too
     missing = _still_missing(study, folder, wait_seconds)
     if missing:
