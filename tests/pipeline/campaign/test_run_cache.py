@@ -52,24 +52,24 @@ def two_machines(folder: Path, patch: pytest.MonkeyPatch) -> None:
     patch.chdir(folder)
 
     assert run_cache.missing_stages(BOTH, second, remote=False) == BOTH
-    assert BEGUN.search(repro(first, "train@a"))[1] == "train@a"
+    assert BEGUN.search(repro(first))[1] == "train@a"
     assert run_cache.missing_stages(BOTH, second, remote=False) == BOTH[1:]
     assert not (second / "a").exists()
     assert run_cache.missing_stages(BOTH, second, remote=False, restore=True) == BOTH[1:]
     assert (second / "a" / "made").read_text() == "one"
     locked = yaml.safe_load((second / "dvc.lock").read_text())
     assert locked == yaml.safe_load((first / "dvc.lock").read_text())
-    assert SKIPPED.search(repro(second, "train@a"))[1] == "train@a"
+    assert SKIPPED.search(repro(second))[1] == "train@a"
     shutil.rmtree(second / "a")
     (second / "dvc.lock").unlink()
-    assert SKIPPED.search(repro(second, "train@a"))[1] == "train@a"  # out of the cache
+    assert SKIPPED.search(repro(second))[1] == "train@a"  # out of the cache
 
     (second / "in.txt").write_text("two")  # and what dvc.lock names was made from other data
     assert run_cache.missing_stages(BOTH, second, remote=False, restore=True) == BOTH
 
 
-def repro(folder: Path, stage: str) -> str:
-    """Return the line that DVC prints first."""
-    command = [sys.executable, "-m", "dvc", "repro", "--single-item", stage]
+def repro(folder: Path) -> str:
+    """Return the line that DVC prints first of `train@a`."""
+    command = [sys.executable, "-m", "dvc", "repro", "--single-item", "train@a"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
     return done.stdout.splitlines()[0]
