@@ -38,14 +38,14 @@ def main(arguments: argparse.Namespace) -> None:
             "report again, then publish: dvc repro"
         )
     if arguments.to:
-        arguments.to.mkdir(parents=True, exist_ok=True)
         _put(Path(), arguments.to)
     print(f"{ARCHIVE} ({ARCHIVE.stat().st_size / 1e6:.1f} MB); check it: python -m stages.report --from {ARCHIVE}")
 
 
 def _put(root: Path, folder: Path) -> None:
     for name, path in FILES.items():
-        shutil.copyfile(root / path, folder / name)
+        with whole(folder / name) as partial:
+            shutil.copyfile(root / path, partial)
     print(f"{folder} holds the published study")
 
 
