@@ -9,11 +9,13 @@ import signal
 import sys
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 from pipeline.advice.proposal import (
+    ADVICE,
     benchmark_name,
     choose_size,
     make_folder,
@@ -35,8 +37,6 @@ from pipeline.study.dataset_source import DatasetSource
 from pipeline.study.schema import PARAMS, Study, load_study
 from stages import repro, run
 from stages.argument_types import add_model_options
-
-ADVICE = Path("advice")
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -75,19 +75,8 @@ def prepare(arguments: argparse.Namespace) -> Path:
         print(f"preparing {dataset}", flush=True)
         data = in_a_process(prepare_data, dataset, origin)
     description = read_description(dataset, data).model_dump(mode="json")
-
-    def compose(**size: Any) -> dict[str, Any]:
-        return propose(
-            model,
-            dataset,
-            origin,
-            description,
-            arguments.batch,
-            runtime=runtime,
-            image_size=arguments.image_size,
-            **size,
-        )
-
+    asked_for = model, dataset, origin, description, arguments.batch
+    compose = partial(propose, *asked_for, runtime=runtime, image_size=arguments.image_size)
     draft = Study.model_validate(compose())
     print(f"looking at {arguments.model} under each policy", flush=True)
     seconds = in_a_process(look_at, draft, name, tuple(description["image_shape"]), len(description["classes"]))

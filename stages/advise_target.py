@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pipeline.advice.proposal import benchmark_name, model_values, study_name
+from pipeline.advice.proposal import ADVICE, benchmark_name, model_values, study_name
 from pipeline.compiled.answers import sentences
 from pipeline.compiled.compiler import Compiler
 from pipeline.compiled.programs import DATASETS, precisions_of, step_of
@@ -18,8 +18,6 @@ from pipeline.study.benchmark import Benchmark
 from pipeline.study.configuration import validate
 from stages import run
 from stages.argument_types import add_model_options
-
-ADVICE_FOLDER = Path("advice")
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -38,7 +36,7 @@ def main(arguments: argparse.Namespace) -> None:
     found = sentences(target, programs)
     print("\n" + "\n".join(found))
     print("This is what the compiler of JAX says of a training step, and no measurement; TensorFlow keeps more alive.")
-    path = ADVICE_FOLDER / f"{name}.{target.name}.json"
+    path = ADVICE / f"{name}.{target.name}.json"
     path.parent.mkdir(exist_ok=True)
     noted = {
         "target": target.name,

@@ -15,6 +15,7 @@ from pipeline.study.runtimes import RUNTIMES
 from pipeline.study.schema import Study
 from pipeline.study.user_code import check_function
 
+ADVICE = Path("advice")  # where advice lies, in folders and files of its own
 ADVISED_POLICIES = ("float32", "mixed_float16", "mixed_bfloat16")  # those that people train any model with
 SEEDS = [0, 1, 2]
 NUM_EPOCHS = 5
