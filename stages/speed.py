@@ -7,7 +7,7 @@ from pathlib import Path
 from pipeline.errors import InputError
 from pipeline.machine.hardware import this_machine
 from pipeline.machine.job import end_with_it
-from pipeline.speed.measuring import measure_benchmark, write_blocks, write_circumstances
+from pipeline.speed.measuring import measure_benchmark, write_measurement
 from pipeline.study.schema import load_study
 from stages import run
 
@@ -23,9 +23,7 @@ def main(arguments: argparse.Namespace) -> None:
     measurement, speeds, environment = measure_benchmark(
         study, arguments.benchmark, side_by_side, partial(print, flush=True)
     )
-    SPEEDS.mkdir(parents=True, exist_ok=True)
-    write_blocks(measurement.blocks, SPEEDS / f"{arguments.benchmark}.csv")
-    write_circumstances(study, measurement, environment, SPEEDS / f"{arguments.benchmark}.json")
+    write_measurement(study, arguments.benchmark, measurement, environment, SPEEDS)
     half_width = speeds.half_width()
     width = "no intervals" if half_width is None else f"intervals of ±{100 * half_width:.1f} %"
     print(f"{arguments.benchmark}: {width} after {measurement.spent_seconds:.0f} s, {measurement.ended_because}")

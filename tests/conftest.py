@@ -22,7 +22,7 @@ from pipeline.comparison.comparable import device
 from pipeline.records.blocks import REPEAT, PlacedBlock
 from pipeline.records.schema import EpochRecord, Memory, Outcome, Planned, RunRecord, Scores, Times, planned
 from pipeline.records.writing import write_run
-from pipeline.speed.measuring import write_blocks, write_circumstances
+from pipeline.speed.measuring import write_measurement
 from pipeline.speed.turns import Measurement
 from pipeline.statistics.speeds import Speeds, speeds_of
 from pipeline.study.schema import RunKey, Study
@@ -393,14 +393,10 @@ def write_speeds(
     **how: Any,
 ) -> None:
     """The files of the speed stage."""
-    (root / "results" / "speed").mkdir(parents=True, exist_ok=True)
     for name in study.benchmarks:
         blocks = timed_blocks(study, name, seconds, **how)
-        write_blocks(blocks, root / "results" / "speed" / f"{name}.csv")
         measurement = Measurement(blocks, "the budget is spent", side_by_side=True, spent_seconds=1.0)
-        write_circumstances(
-            study, measurement, dict(environment or ENVIRONMENT), root / "results" / "speed" / f"{name}.json"
-        )
+        write_measurement(study, name, measurement, dict(environment or ENVIRONMENT), root / "results" / "speed")
 
 
 def predictions(record: RunRecord) -> np.ndarray:

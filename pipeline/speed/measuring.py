@@ -69,13 +69,13 @@ def is_settled(study: Study, benchmark: str, blocks: Sequence[PlacedBlock]) -> b
     return len(speeds.num_turns) >= MIN_SETTLED_LAUNCHES and speeds.is_settled(study.speed.target_half_width)
 
 
-def write_blocks(blocks: Sequence[PlacedBlock], path: Path) -> None:
-    """Write a row a block."""
-    text = csv_text(list(PlacedBlock.model_fields), (block.model_dump() for block in blocks))
-    path.write_text(text, encoding="utf-8")
-
-
-def write_circumstances(study: Study, measurement: Measurement, environment: dict[str, Any], path: Path) -> None:
+def write_measurement(
+    study: Study, benchmark: str, measurement: Measurement, environment: dict[str, Any], folder: Path
+) -> None:
+    """Write a row a block, and beside it what the rows do not say."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = csv_text(list(PlacedBlock.model_fields), (block.model_dump() for block in measurement.blocks))
+    (folder / f"{benchmark}.csv").write_text(rows, encoding="utf-8")
     found = Circumstances(
         environment=environment,
         side_by_side=measurement.side_by_side,
@@ -84,4 +84,4 @@ def write_circumstances(study: Study, measurement: Measurement, environment: dic
         spent_seconds=round(measurement.spent_seconds, 1),
         ended_because=measurement.ended_because,
     )
-    path.write_text(found.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    (folder / f"{benchmark}.json").write_text(found.model_dump_json(indent=2) + "\n", encoding="utf-8")
