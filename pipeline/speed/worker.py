@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import IO, NamedTuple, Self, cast
 
@@ -53,13 +54,8 @@ def worker(command: Sequence[str], max_seconds: float | None = None) -> Iterator
     ):
         stdin, stdout = cast(IO[str], process.stdin), cast(IO[str], process.stdout)
 
-        def end(is_late: threading.Event) -> None:
-            is_late.set()
-            process.kill()
-
         def train(task: Task) -> Block:
-            is_late = threading.Event()
-            timer = threading.Timer(max_seconds or 0.0, end, [is_late])
+            started, timer = time.monotonic(), threading.Timer(max_seconds or 0.0, process.kill)
             if max_seconds:
                 timer.start()
             with contextlib.suppress(BrokenPipeError):  # what it wrote before it ended says why
@@ -70,7 +66,8 @@ def worker(command: Sequence[str], max_seconds: float | None = None) -> Iterator
                 return Block.model_validate_json(answer)
             status = process.wait()
             if status == -9:  # by the timer, or by the system for its memory
-                return Block(outcome="too_slow" if is_late.is_set() else "out_of_memory")
+                is_late = max_seconds and time.monotonic() - started >= max_seconds
+                return Block(outcome="too_slow" if is_late else "out_of_memory")
             errors.seek(0)
             raise InputError(message(errors.read()) or f"{' '.join(command)} ended with status {status}")
 
