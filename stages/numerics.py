@@ -44,8 +44,7 @@ def main(_: argparse.Namespace) -> None:
         data = datasets.load_dataset(benchmark.dataset, benchmark.split)
         if not found["models"]:
             facts.update(arithmetic.policy_facts(benchmark, data))
-        models = arithmetic.build_models(benchmark, data)
-        model = found["models"][name] = arithmetic.model_facts(models)
+        model = found["models"][name] = arithmetic.model_facts(benchmark, data)
         weights_bytes = {policy: sizes["weights_bytes"] for policy, sizes in model["sizes"].items()}
         for policy in KERAS_POLICIES:
             facts[f"weights_ratio.{name}.{policy}"] = weights_bytes[policy] / weights_bytes["float32"]

@@ -4,7 +4,6 @@ NumPy's arithmetic alone is timed.
 """
 
 import timeit
-from collections.abc import Mapping
 from typing import Any
 
 import keras
@@ -169,29 +168,21 @@ def loss_scale_facts(growth_steps: int = 2000) -> Facts:
     }
 
 
-def build_models(benchmark: Benchmark, data: Dataset) -> dict[str, keras.Model]:
-    """Return the benchmark's model under each policy, its layers numbered from the first, whatever was built before."""
-    models: dict[str, keras.Model] = {}
-    for policy in KERAS_POLICIES:
-        keras.utils.clear_session()
-        models[policy] = build(benchmark, data, policy)
-    return models
-
-
-def model_facts(models: Mapping[str, keras.Model]) -> dict[str, Any]:
-    """Return the bytes of a model's weights in memory under each policy, and its layers of unfit width.
+def model_facts(benchmark: Benchmark, data: Dataset) -> dict[str, Any]:
+    """Return the bytes of the model's weights in memory under each policy, and its layers of unfit width.
 
     Matrix units work on blocks: `narrow_layers` names, for GPUs (8) and TPUs (128), the dense and convolution layers
     with a number of input or output channels that is not a multiple.
     """
-    sizes = {
-        policy: {"weights_bytes": sum(weight.nbytes for weight in model.get_weights())}
-        for policy, model in models.items()
-    }
+    sizes: dict[str, dict[str, int]] = {}
+    for policy in KERAS_POLICIES:
+        keras.utils.clear_session()  # layers are numbered from the first, whatever was built before
+        model = build(benchmark, data, policy)
+        sizes[policy] = {"weights_bytes": sum(weight.nbytes for weight in model.get_weights())}
     shapes = {
         layer.name: tuple(layer.kernel.shape[-2:])
-        for layer in _layers(models["float32"])
-        if isinstance(layer, keras.layers.Dense | keras.layers.Conv2D)
+        for layer in model._flatten_layers()  # of the last policy: shapes are those of every one
+        if isinstance(layer, keras.layers.Dense | keras.layers.Conv2D) and layer.built
     }
     return {
         "sizes": sizes,
@@ -203,14 +194,3 @@ def model_facts(models: Mapping[str, keras.Model]) -> dict[str, Any]:
             for multiple in (8, 128)
         },
     }
-
-
-def _layers(model: keras.Model) -> list[keras.layers.Layer]:
-    """List every layer that computes, with the layers of nested models in place of the models."""
-    found = []
-    for layer in model.layers:
-        if isinstance(layer, keras.Model):
-            found += _layers(layer)
-        elif not isinstance(layer, keras.layers.InputLayer):
-            found.append(layer)
-    return found

@@ -151,7 +151,7 @@ def test_dtypes_under_each_policy(data):
 
 def test_sizes_and_widths(data):
     """64 pixels → 16 → 16 → 10: only the last layer's ten outputs are no multiple of 8."""
-    facts = arithmetic.model_facts(arithmetic.build_models(RECIPE, data))
+    facts = arithmetic.model_facts(RECIPE, data)
     count = 64 * 16 + 16 + 16 * 16 + 16 + 16 * 10 + 10
     for policy in KERAS_POLICIES:
         width = 2 if policy in ("float16", "bfloat16") else 4
