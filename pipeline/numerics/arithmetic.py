@@ -12,13 +12,13 @@ import numpy as np
 from pipeline import engine
 from pipeline.data.datasets import Dataset
 from pipeline.numerics.experiments import build
-from pipeline.numerics.facts import DTYPES, KERAS_POLICIES, NO_GROWTH, TWICE
+from pipeline.numerics.facts import DTYPES, KERAS_POLICIES, NO_GROWTH, TWICE, Value
 from pipeline.study.benchmark import Benchmark, Imported
 from pipeline.training.precision import loss_scale_now, observed_dtypes
 
 EPSILONS = {"float16": 2.0**-10, "bfloat16": 2.0**-7}  # between 1 and the next larger value
 LIMIT_BYTES = 500_000  # of a model that has to fit somewhere small
-Facts = dict[str, str | int | float | bool]
+Facts = dict[str, Value]
 
 
 def range_facts() -> Facts:
@@ -66,7 +66,7 @@ def _largest(dtype: str) -> float:
     return float(largest.view(np.float32))
 
 
-def accumulation_facts(length: int = 4096) -> Facts:
+def accumulation_facts() -> Facts:
     """Multiply 16-bit matrices as the engine does, and tell in which type it adds the products up.
 
     Every factor is a multiple of 1/16 between 1 and 2, so that float32 holds each product and each partial sum exactly,
@@ -74,7 +74,7 @@ def accumulation_facts(length: int = 4096) -> Facts:
     bits is further off somewhere among so many, also where many lanes share the sum.
     """
     rng = np.random.default_rng(0)
-    left, right = (1 + rng.integers(0, 16, shape) / 16 for shape in ((64, length), (length, 64)))
+    left, right = (1 + rng.integers(0, 16, shape) / 16 for shape in ((64, 4096), (4096, 64)))
     facts: Facts = {}
     for dtype, epsilon in EPSILONS.items():
         product = keras.ops.matmul(*(keras.ops.cast(factor.astype("float32"), dtype) for factor in (left, right)))
@@ -89,9 +89,9 @@ def ends_beside(found: np.ndarray, exact: np.ndarray, epsilon: float) -> bool:
     return bool((np.abs(found - exact) < place).all())
 
 
-def dense_parameters(units: int, num_inputs: int = 28 * 28, num_classes: int = 10) -> int:
-    """Count the parameters of the dense model: two layers of `units` and the classes, each with its bias."""
-    return (num_inputs + 1) * units + (units + 1) * units + (units + 1) * num_classes
+def dense_parameters(units: int) -> int:
+    """Count the parameters of the dense model on MNIST: two layers of `units` and the classes, each with its bias."""
+    return (28 * 28 + 1) * units + (units + 1) * units + (units + 1) * 10
 
 
 def numpy_speedups(num_tries: int = 9, shape: tuple[int, int] = (8192, 784)) -> list[float]:

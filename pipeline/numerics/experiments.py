@@ -59,10 +59,10 @@ def from_each(model: keras.Model, starts: Iterable[Start]) -> Iterator[int]:
         yield seed
 
 
-def build_for_steps(benchmark: Benchmark, data: Dataset, policy: PolicyName, seed: int = 0) -> keras.Model:
+def build_for_steps(benchmark: Benchmark, data: Dataset, policy: PolicyName) -> keras.Model:
     """Return the benchmark's model, compiled for one step at a time, with nothing chosen but the policy."""
     recipe = benchmark.model_copy(update={"steps_per_execution": 1})
-    model = build(recipe, data, policy, seed)
+    model = build(recipe, data, policy)
     plain = Variant(policy=policy, batch_multiplier=1, jit_compile=engine.COMPILES_SHAPES)
     building.compile_model(model, recipe, plain)
     return model

@@ -22,15 +22,15 @@ LOWEST, HIGHEST = -60, 20
 NUM_STEPS_BEFORE = 10  # so that it is not the first step of all
 
 
-def gradient_exponents(benchmark: Benchmark, data: Dataset, loss_scale: float, seed: int = 0) -> dict[str, Any]:
+def gradient_exponents(benchmark: Benchmark, data: Dataset, loss_scale: float) -> dict[str, Any]:
     """Return the activation gradients of one float32 step on real data, at the baseline's batch size, by exponent.
 
     `counts` has the number of gradients with exponent ⌊log₂|g|⌋ at each of `exponents`; exponents outside are counted
     at the ends. Of the gradients that are not zero in float32, shares tell how many float16 makes zero, unscaled and
     scaled, or infinite. `forward_flushed_share` is that of the activations themselves.
     """
-    model = build_for_steps(benchmark, data, "float32", seed)
-    batches = ShuffledBatches(data.train, benchmark.batch_size, seed)
+    model = build_for_steps(benchmark, data, "float32")
+    batches = ShuffledBatches(data.train, benchmark.batch_size, seed=0)
     take_steps(model, batches, NUM_STEPS_BEFORE)
     sizes, forward = gradient_sizes(model, *batches[0]), forward_sizes(model, batches[0][0])
     nonzero = sizes[sizes > 0]
