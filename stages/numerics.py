@@ -10,18 +10,12 @@ from pipeline.machine.engine_choice import choose_engine
 from pipeline.numbers import rare
 from pipeline.numerics.facts import KERAS_POLICIES
 from pipeline.study.benchmark import Benchmark
-from pipeline.study.schema import Study, load_study
+from pipeline.study.schema import load_study
 from stages import run
 
 RESULTS = Path("results")
 LOSS_SCALE = 2.0**15
 RARE = 0.01
-
-
-def _hardest(study: Study) -> str:
-    """Return the benchmark of most classes: there it shows what a network learns by heart."""
-    classes = {name: len(read_description(each.dataset).classes) for name, each in study.benchmarks.items()}
-    return max(classes, key=lambda name: classes[name])
 
 
 def main(_: argparse.Namespace) -> None:
@@ -38,16 +32,18 @@ def main(_: argparse.Namespace) -> None:
     facts["notebook_split.num_trained_on"] = experiments.trained_on()
     if study.numerics == "all":  # another process, which imports the engine for seconds
         facts["notebook_split.same_after_restart"] = experiments.same_after_restart()
+    # The benchmark of most classes: there it shows what a network learns by heart.
+    hardest = max(study.benchmarks, key=lambda name: len(read_description(study.benchmarks[name].dataset).classes))
     facts |= arithmetic.range_facts() | arithmetic.accumulation_facts() | arithmetic.loss_scale_facts()
 
     def look_at(name: str, benchmark: Benchmark) -> None:
         data = datasets.load_dataset(benchmark.dataset, benchmark.split)
         if not found["models"]:
             facts.update(arithmetic.policy_facts(benchmark, data))
-        model = found["models"][name] = arithmetic.model_facts(benchmark, data)
-        weights_bytes = {policy: sizes["weights_bytes"] for policy, sizes in model["sizes"].items()}
+        found["models"][name] = arithmetic.model_facts(benchmark, data)
+        sizes = found["models"][name]["sizes"]
         for policy in KERAS_POLICIES:
-            facts[f"weights_ratio.{name}.{policy}"] = weights_bytes[policy] / weights_bytes["float32"]
+            facts[f"weights_ratio.{name}.{policy}"] = sizes[policy]["weights_bytes"] / sizes["float32"]["weights_bytes"]
         gradients = found["gradients"][name] = exponents.gradient_exponents(benchmark, data, LOSS_SCALE)
         flushed, scaled = gradients["flushed_share"], gradients["flushed_share_scaled"]
         facts[f"gradients.{name}.some_flushed"] = flushed > 0
@@ -63,7 +59,6 @@ def main(_: argparse.Namespace) -> None:
         if benchmark.model.name == "dense" and not found["trials"]:
             found["trials"] = experiments.run_trials(benchmark, data, experiments.SEEDS)
 
-    hardest = _hardest(study)
     for name, benchmark in study.benchmarks.items():
         try:
             look_at(name, benchmark)
