@@ -13,7 +13,6 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from hydra import compose, initialize_config_dir
@@ -107,7 +106,7 @@ def measure_benchmark(folder: Path, study: Study, benchmark: str) -> list[dict[s
                 if side is theirs:
                     side.append(_peers(folder, peer_settings(study, benchmark)))
                 else:
-                    side.append(_ours(folder, benchmark, {} if side is warm else {FOLDER: ""}))
+                    side.append(_ours(folder, benchmark, **({} if side is warm else {FOLDER: ""})))
             if not theirs[-1].trained == warm[-1].trained == alone[-1].trained:
                 raise RuntimeError(f"{benchmark}: the peer has not trained the same")
     return [
@@ -127,11 +126,10 @@ def peer_settings(study: Study, benchmark: str, variant: str = VARIANT) -> dict[
     return recipe.model_dump(mode="json") | decided | {"tf32": chosen.tf32}
 
 
-def _ours(folder: Path, benchmark: str, variables: Mapping[str, str] = MappingProxyType({})) -> Run:
-    key = RunKey(benchmark, VARIANT, 0)
+def _ours(folder: Path, benchmark: str, **variables: str) -> Run:
     command = ("stages.train", "--benchmark", benchmark, "--variant", VARIANT, "--seed", "0")
-    cost = _run(folder, *command, variables=variables)
-    record = read_record(key, folder)
+    cost = _run(folder, *command, **variables)
+    record = read_record(RunKey(benchmark, VARIANT, 0), folder)
     epochs = read_epochs(record, folder)
     return Run(
         overhead(
@@ -153,12 +151,12 @@ def _peers(folder: Path, settings: Mapping[str, Any]) -> Run:
     )
 
 
-def _run(folder: Path, *module: str, variables: Mapping[str, str] = MappingProxyType({})) -> Cost:
-    where = {"TFDS_DATA_DIR": str(folder / "tfds")}
-    return run_and_measure(sys.executable, "-m", *module, cwd=folder, variables=where | dict(variables))
+def _run(folder: Path, *module: str, **variables: str) -> Cost:
+    prepared = str(folder / "tfds")
+    return run_and_measure(sys.executable, "-m", *module, cwd=folder, TFDS_DATA_DIR=prepared, **variables)
 
 
-def run_and_measure(*command: str, cwd: Path, variables: Mapping[str, str] = MappingProxyType({})) -> Cost:
+def run_and_measure(*command: str, cwd: Path, **variables: str) -> Cost:
     """Run `command` in `cwd`, with this repository's packages and these environment variables besides ours.
 
     Raises:

@@ -93,7 +93,7 @@ def test_the_peer_trains_the_same(monkeypatch):
 def test_a_run_is_before_its_peer_as_often_as_after_it(monkeypatch, tmp_path):
     order = []
     trained, other = (costs.Run(1.0, 700, (1, 2, 3, last)) for last in (4, 5))
-    monkeypatch.setattr(costs, "_ours", lambda *_: order.append("ours") or trained)
+    monkeypatch.setattr(costs, "_ours", lambda *_, **__: order.append("ours") or trained)
     monkeypatch.setattr(costs, "_peers", lambda *_: order.append("peer") or trained)
     study = costs.small_quick_study()
     rows = costs.measure_benchmark(tmp_path, study, "mnist_dense")
