@@ -98,12 +98,8 @@ def _build(name: str, benchmark: Benchmark, variant: Variant, num_channels: int,
 
 def _check_beside(name: str, source: Path) -> None:
     """Refuse modules that were imported from the folder around `source`: their changes would train nothing again."""
-    source, project = source.resolve(), Path.cwd().resolve()
-    known = [
-        source,
-        *((project / part).resolve() for part in PROJECT_FOLDERS),
-        *(Path(part).resolve() for part in (sys.prefix, sys.base_prefix)),
-    ]
+    source = source.resolve()
+    known = [Path(part).resolve() for part in (source, *PROJECT_FOLDERS, sys.prefix, sys.base_prefix)]
     files = {
         Path(file).resolve() for module in list(sys.modules.values()) if (file := getattr(module, "__file__", None))
     }
