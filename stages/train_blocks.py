@@ -1,4 +1,4 @@
-"""Train one variant of a study in blocks: read lines with a number of steps, answer in JSON."""
+"""Train one variant of a study in blocks: read tasks, a JSON line each such as [20], and answer in JSON lines."""
 
 import argparse
 import json
@@ -30,7 +30,8 @@ def main(arguments: argparse.Namespace) -> None:
     def answer(block: Block) -> None:
         print(block.model_dump_json(), file=answers, flush=True)
 
-    train_blocks(study, arguments.benchmark, arguments.variant, map(Task.read, sys.stdin), answer)
+    tasks = (Task(*json.loads(line)) for line in sys.stdin)
+    train_blocks(study, arguments.benchmark, arguments.variant, tasks, answer)
 
 
 if __name__ == "__main__":

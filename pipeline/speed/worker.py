@@ -1,6 +1,7 @@
 """A process that trains one variant, a block at a time, as it is told to."""
 
 import contextlib
+import json
 import re
 import subprocess
 import sys
@@ -8,7 +9,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import IO, NamedTuple, Self, cast
+from typing import IO, NamedTuple, cast
 
 from pipeline.errors import InputError
 from pipeline.records.blocks import Block
@@ -17,18 +18,10 @@ MAX_MESSAGE = 2000  # characters of what a process said last
 
 
 class Task(NamedTuple):
-    """Tell a process, on a line of its standard input, to train so many steps and perhaps validate then."""
+    """Tell a process to train so many steps and perhaps validate then."""
 
     num_steps: int
     with_validation: bool = False
-
-    @classmethod
-    def read(cls, line: str) -> Self:
-        num_steps, *more = line.split()
-        return cls(int(num_steps), with_validation=bool(more))
-
-    def line(self) -> str:
-        return f"{self.num_steps} validate" if self.with_validation else str(self.num_steps)
 
 
 Train = Callable[[Task], Block]
@@ -38,8 +31,8 @@ Train = Callable[[Task], Block]
 def worker(command: Sequence[str], max_seconds: float | None = None) -> Iterator[Train]:
     """Start a Python module in a process of its own, with the arguments of `command`; end it at the end.
 
-    The function that this gives has it train a task. The process reads that on a line, and answers with a `Block` in
-    JSON. A process that takes longer than `max_seconds` for an answer is ended, as too slow.
+    The function that this gives has it train a task. The process reads that as a line of JSON, and answers with a
+    `Block` as another. A process that takes longer than `max_seconds` for an answer is ended, as too slow.
     `InputError` where it ended for another reason than that or its memory.
     """
     with (
@@ -59,7 +52,7 @@ def worker(command: Sequence[str], max_seconds: float | None = None) -> Iterator
             if max_seconds:
                 timer.start()
             with contextlib.suppress(BrokenPipeError):  # what it wrote before it ended says why
-                print(task.line(), file=stdin, flush=True)
+                print(json.dumps(task), file=stdin, flush=True)
             answer = stdout.readline()
             timer.cancel()
             if answer:

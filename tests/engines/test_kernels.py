@@ -21,7 +21,7 @@ def seconds(folder, benchmark, variant) -> float:
         [*command, "--benchmark", benchmark, "--variant", variant],
         cwd=folder,
         env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
-        input=f"{NUM_STEPS}\n" * 2,
+        input=f"[{NUM_STEPS}]\n" * 2,
         capture_output=True,
         text=True,
         timeout=600,
