@@ -29,6 +29,7 @@ SEED = 0
 NUM_WARMUP_EXECUTIONS = 2
 MAX_VALIDATION_SECONDS = 1.0  # of a call, about, where all images of an epoch's validation would take longer
 MANY_EPOCHS = 10**6
+NO_TASK = Task(0)
 
 
 class _EnoughBatches(ShuffledBatches):
@@ -75,12 +76,10 @@ class _Trainee(keras.callbacks.Callback):
         self.tasks, self.answer = tasks, answer
         self.num_blocks = self.num_steps = 0
         self.task = Task(NUM_WARMUP_EXECUTIONS * self.benchmark.steps_per_execution)
-        self.next_task: Task | None = self.task
 
     def train(self) -> None:
         """Train blocks until there are no more tasks, or one ends badly; lack of memory is an outcome."""
-        while self.next_task is not None:
-            self.task = self.next_task
+        while self.task != NO_TASK:
             num_steps = self.task.num_steps + self.benchmark.steps_per_execution
             batches = _EnoughBatches(self.data.train, self.batch_size, num_steps)
             epochs = range(self.num_blocks, self.num_blocks + MANY_EPOCHS)
@@ -111,11 +110,8 @@ class _Trainee(keras.callbacks.Callback):
         is_over = block.outcome != "completed"
         if self.num_blocks > 1 or is_over:
             self.answer(block)
-        self.next_task = None if is_over else next(self.tasks, None)
-        if self.next_task is None or self.next_task.num_steps != self.task.num_steps:
-            self.model.stop_training = True
-        else:
-            self.task = self.next_task
+        done, self.task = self.task, NO_TASK if is_over else next(self.tasks, NO_TASK)
+        self.model.stop_training = self.task.num_steps != done.num_steps
 
     def _block(self, wall_seconds: float, cpu_seconds: float, loss: float) -> Block:
         if not self.num_blocks:
