@@ -80,11 +80,11 @@ def _compose(settings: list[str], path: Path) -> None:
         raise InputError(f"SMALL=1 is for {', '.join(HAVE_SMALL)}: leave it out, or name one of them as PROFILE")
     try:
         with initialize_config_dir(str(CONF.absolute()), version_base=None):
-            composed = compose("config", settings)
-        path.write_text(OmegaConf.to_yaml(composed, resolve=True), encoding="utf-8")
+            text = OmegaConf.to_yaml(compose("config", settings), resolve=True)
     except Exception as error:  # whatever Hydra and OmegaConf raise
         first = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(f"{' '.join(settings)}: can't be composed: {first}") from None
+    path.write_text(text, encoding="utf-8")
     load_study(path)
 
 
