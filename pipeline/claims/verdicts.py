@@ -93,13 +93,13 @@ def judge_claims(claims: Claims, evidence: Evidence) -> list[Judgement]:
 def _judge(claim: Claim, evidence: Evidence) -> Assessment:
     if isinstance(claim, UntestedClaim):
         return Assessment("not testable here", claim.reason, would_change=claim.testable_by)
-    answers = [_ask(kind, claim, evidence) for kind in claim.judges]
+    answers = [ask(kind, claim, evidence) for kind in claim.judges]
     # Where nothing decides, what was measured is shown all the same, and all that would decide.
     remedies = " ".join(dict.fromkeys(answer.would_change for answer in answers if answer.would_change))
     return next((answer for answer in answers if answer.evidence), answers[0]._replace(would_change=remedies))
 
 
-def _ask(kind: EvidenceKind, claim: Claim, evidence: Evidence) -> Assessment:
+def ask(kind: EvidenceKind, claim: Claim, evidence: Evidence) -> Assessment:
     """Ask a judge. Other hardware, of one run or all, and another recipe bar its verdict; what was measured is told.
 
     Only what was measured needs the hardware here, because compilers choose their targets themselves; and what is

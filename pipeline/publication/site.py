@@ -1,6 +1,5 @@
 """Turn published studies into a static site: one verdict for each claim and a page of its own, a feed and a badge."""
 
-import contextlib
 import re
 import shutil
 from collections.abc import Collection, Mapping, Sequence
@@ -8,9 +7,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from pipeline.claims.claim import ANSWERS, NotTestableError
+from pipeline.claims.claim import ANSWERS
 from pipeline.claims.schema import Claims
-from pipeline.claims.verdicts import recipe_differences
+from pipeline.claims.verdicts import ask
 from pipeline.compiled.answers import PRECISION_WORDS
 from pipeline.compiled.schema import CompiledTarget
 from pipeline.errors import InputError
@@ -146,19 +145,12 @@ def compiled_columns(
     Args:
         recipes: those that were compiled, by benchmark.
     """
-    asked = [
-        (claim, claim.judges["compiled"])
-        for claim in claims.all
-        if "compiled" in claim.judges
-        and not recipe_differences(claim, recipes.get(getattr(claim, "benchmark", ""), {}), "")
-    ]
     columns = []
     for made in compiled:
-        evidence = SimpleNamespace(compiled=[made], recipes=recipes, variants=claims.variants)
+        evidence: Any = SimpleNamespace(compiled=[made], recipes=recipes, variants=claims.variants)
         cells = {}
-        for claim, judge in asked:
-            with contextlib.suppress(NotTestableError):
-                found = judge(evidence)
+        for claim in claims.all:
+            if "compiled" in claim.judges and (found := ask("compiled", claim, evidence)).evidence:
                 text = (found.measured or found.reason).removeprefix(f"{made.title}: ")  # which stands above it
                 verdict = ANSWERS[found.verdict] if claim in claims.findings else found.verdict
                 cells[claim.id] = Cell(verdict, COMPILED, text, found.reason)
