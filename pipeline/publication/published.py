@@ -25,12 +25,14 @@ GET_IT_AGAIN = Remedy(*["Get it again from whoever published it."] * 2)
 MANIFEST = "manifest-sha256.txt"
 METADATA = "ro-crate-metadata.json"
 OF_THE_PROJECT = ("dvc.yaml", "CITATION.cff", "codemeta.json", "LICENSE")
-MEASURED = ("results/numerics.json", "results/ceilings.json", "results/step_profile.csv")
+_MEASURED = ("results/numerics.json", "results/ceilings.json", "results/step_profile.csv")
 # Recomputed from the records by whoever checks the archive: the numbers, and what judges and templates make of them.
 _TABLES = ("comparison.json", "environments.json", "runs.csv", "epochs.csv", "pairs.csv")
 RECOMPUTED = tuple(f"results/{name}" for name in (*_TABLES, "verdicts.json", "status.json", "report.html"))
 # What was compiled and by which recipes; claims are judged by both. Some of them may be missing.
 COMPILED_FOR = (*(f"{COMPILED_FILES}/{target}.json" for target in TARGETS), f"{COMPILED_FILES}/{CHECK}", str(RECIPES))
+# Taken as published by whoever checks the archive, with the records and the blocks.
+TAKEN = ("params.yaml", "claims.yaml", "sittings.csv", *_MEASURED, *COMPILED_FOR)
 OF_A_RUN = ("record.json", "epochs.csv", "predictions.npz")
 _LOCK = re.compile(r"requirements/[a-z-]+\.(in|txt)")
 # What a folder of a published study holds, and where each of it lies in the study; the archive has everything else.
@@ -44,7 +46,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 def names_of_study(study: Study) -> Iterator[str]:
     """List what an archive of `study` may hold of it: its own runs, and no earlier ones."""
-    yield from ("params.yaml", "claims.yaml", "sittings.csv", "dvc.lock", *MEASURED, *COMPILED_FOR, *RECOMPUTED)
+    yield from ("dvc.lock", *TAKEN, *RECOMPUTED)
     yield from (f"results/speed/{name}.{ending}" for name in study.benchmarks for ending in ("csv", "json"))
     yield from (f"{key.directory}/{name}" for key in study.runs() for name in OF_A_RUN)
 

@@ -19,9 +19,9 @@ from pipeline.files.untrusted import excerpt
 from pipeline.publication.published import (
     COMPILED_FOR,
     FILES,
-    MEASURED,
     METADATA,
     RECOMPUTED,
+    TAKEN,
     check_size,
     names_of_project,
     read_published,
@@ -166,12 +166,11 @@ def _close(one: str, other: str) -> bool:
 
 
 def _taken(root: Path) -> list[str]:
-    """Say in words what the recomputation of the archive unpacked in `root` starts from, and what it leaves aside."""
-    names = ("params.yaml", "claims.yaml", "sittings.csv", *MEASURED, *COMPILED_FOR)
+    """Say in words what the recomputation of the archive unpacked in `root` starts from."""
     return [
         "what the records, epochs and predictions under runs/ say was measured, and the environments they name",
         "what the blocks under results/speed/ say was measured",
-        *(name for name in names if (root / name).is_file()),
+        *(name for name in TAKEN if (root / name).is_file()),
     ]
 
 
