@@ -55,15 +55,15 @@ def main(arguments: argparse.Namespace) -> None:
     print("", *told.failures, sep="\n")
     for candidate in told.candidates:
         print(f"{candidate.variant} is {candidate.verdict}: {candidate.means}.", *candidate.sentences, sep="\n  ")
-    target = table.with_name(f"{table.stem}-verdict")
+    name = f"{table.stem}-verdict"
     # The library's numbers are in percentage points; those of a table have its own unit.
     as_json = json.dumps({"schema_version": 1, "status": verdict.status} | verdict.model_dump(), indent=2)
     try:
-        write_whole(target.with_suffix(".html"), page(told, table.name))
-        write_whole(target.with_suffix(".json"), as_json.replace('_pp":', '":') + "\n")
+        write_whole(table.with_name(f"{name}.html"), page(told, table.name))
+        write_whole(table.with_name(f"{name}.json"), as_json.replace('_pp":', '":') + "\n")
     except PermissionError as error:
-        raise InputError(f"{target.parent} can't be written to ({error.strerror}). Copy the table elsewhere") from None
-    print(f"\n{target}.html is written, and {target.name}.json")
+        raise InputError(f"{table.parent} can't be written to ({error.strerror}). Copy the table elsewhere") from None
+    print(f"\n{table.with_name(name)}.html is written, and {name}.json")
     sys.exit(verdict.status)
 
 

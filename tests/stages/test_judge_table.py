@@ -62,13 +62,13 @@ def test_outcome_and_status(tmp_path, differences, outcome, status):
 
 
 def test_the_command_writes_a_table_a_page_that_loads_nothing_and_a_json(tmp_path):
-    done = command(table(tmp_path / "runs.csv", WORSE))
+    done = command(table(tmp_path / "runs.v2.csv", WORSE))
     assert (done.returncode, done.stderr) == (20, "")
     assert "different" in done.stdout
-    html = (tmp_path / "runs-verdict.html").read_text(encoding="utf-8")
+    html = (tmp_path / "runs.v2-verdict.html").read_text(encoding="utf-8")
     assert "default-src 'none'" in html
     assert not any(text in html for text in ("http://", "https://", "src=", "<link"))
-    found = json.loads((tmp_path / "runs-verdict.json").read_text())
+    found = json.loads((tmp_path / "runs.v2-verdict.json").read_text())
     assert (found["status"], found["question"]["margin"]) == (20, 0.5)
     beside = found["rows"][1]["beside"]
     assert beside["difference"]["mean"] == pytest.approx(-2.02)
