@@ -26,9 +26,9 @@ from stages import run
 
 def main(arguments: argparse.Namespace) -> None:
     study, folder, rows = load_study(), arguments.folder, read_sittings()
+    circumstances = {name: read_circumstances(name, folder) for name in study.benchmarks}
     ended = datetime.fromtimestamp(max(path.stat().st_mtime for path in [folder, *folder.glob("*.csv")]), UTC)
     measured_at = (arguments.measured_at or ended).astimezone(UTC).replace(second=0, microsecond=0)
-    circumstances = {name: read_circumstances(name, folder) for name in study.benchmarks}
     new = [
         row
         for name in study.benchmarks
