@@ -1,6 +1,7 @@
 """Judge anyone's runs: is a variant the same as the baseline, within a margin? A table in, a verdict out."""
 
 import argparse
+import errno
 import json
 import sys
 from pathlib import Path
@@ -61,7 +62,9 @@ def main(arguments: argparse.Namespace) -> None:
     try:
         write_whole(table.with_name(f"{name}.html"), page(told, table.name))
         write_whole(table.with_name(f"{name}.json"), as_json.replace('_pp":', '":') + "\n")
-    except PermissionError as error:
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise
         raise InputError(f"{table.parent} can't be written to ({error.strerror}). Copy the table elsewhere") from None
     print(f"\n{table.with_name(name)}.html is written, and {name}.json")
     sys.exit(verdict.status)
