@@ -52,7 +52,7 @@ def main(arguments: argparse.Namespace) -> None:
     elif not missing and (folder / COLLECTOR / LEDGER / f"{name}.json").exists():
         print(f"campaign {name} is complete: {folder / 'status.json'}")
     else:
-        if arguments.cluster.absolute() != folder / "cluster.yaml":
+        if arguments.cluster.resolve() != (folder / "cluster.yaml").resolve():
             shutil.copy(arguments.cluster, folder / "cluster.yaml")
         write_stages(folder, missing)
         jobs: list[str] = []

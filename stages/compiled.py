@@ -18,7 +18,7 @@ def main(arguments: argparse.Namespace) -> None:
     known = recipes()
     if unknown := [name for name in arguments.benchmark if name not in known]:
         raise InputError(f"--benchmark: must be one of {', '.join(known)}. Received: {', '.join(unknown)}")
-    if arguments.benchmark and arguments.out == COMPILED_FILES:
+    if arguments.benchmark and arguments.out.resolve() == COMPILED_FILES.resolve():
         raise InputError(
             f"--benchmark compiles a part, and {COMPILED_FILES}/ holds whole files: name a folder with --out."
         )
