@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import jinja2
 from markupsafe import Markup
@@ -12,10 +12,9 @@ from pipeline import numbers
 from pipeline.claims.schema import Claims
 from pipeline.claims.wording import plain
 from pipeline.files.characters import escape_deceptive, shown_value
-from pipeline.numerics.facts import KERAS_POLICIES
 from pipeline.report import answers, words
 from pipeline.study.schema import Study
-from pipeline.study.variant import Variant
+from pipeline.study.variant import PolicyName, Variant
 
 TEMPLATES = Path(__file__).parents[2] / "report"
 
@@ -75,7 +74,7 @@ def _prose(benchmarks: Mapping[str, str], variants: Mapping[str, Variant]) -> Ca
     A key that is a word, as float32 is, becomes code only where it stands alone.
     """
     described = {name: words.describe_variant(variant) for name, variant in variants.items()}
-    known = {**benchmarks, **described} | dict.fromkeys(KERAS_POLICIES, "")
+    known = {**benchmarks, **described} | dict.fromkeys(get_args(PolicyName), "")
     no_words = sorted((name for name in known if not name.isalnum()), key=len, reverse=True)
     pattern = re.compile(rf"(?<![\w.])({'|'.join(map(re.escape, no_words))})(?!\w|\.\w)")
 

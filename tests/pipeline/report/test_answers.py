@@ -1,6 +1,7 @@
 """The answer that a reader sees first: a sentence, and the rows of a table."""
 
 from types import SimpleNamespace
+from typing import get_args
 
 import pytest
 from conftest import DEVICE, benchmark, epoch_records, planned_record, small_study, timed
@@ -9,8 +10,10 @@ from pipeline.comparison.finished_runs import Run
 from pipeline.comparison.paired_runs import compare
 from pipeline.comparison.schema import ELSEWHERE
 from pipeline.report.answers import advice, answers, describe_controls, describe_seeds
+from pipeline.report.figures import POLICY_COLOURS
 from pipeline.report.words import benchmark_name, describe_faults, short_names
 from pipeline.statistics.sittings import OF_ITSELF
+from pipeline.study.variant import PolicyName
 
 SAME, WORSE, APART = (0.9, 0.9, 0.9), (0.7, 0.71, 0.72), (0.9, 0.8, 0.99)
 NOT_ANSWERED = ". Whether it is as accurate, within ±1 pp, is not answered by this study (3 seeds)."
@@ -218,3 +221,7 @@ def test_faults_that_are_alike_are_told_once():
     assert describe_faults(busy) == "seeds 0 to 29: other work took 60 to 89 % of the CPU time"
     assert describe_faults({1: "1 other process on its GPU"}) == "seed 1: 1 other process on its GPU"
     assert describe_faults({}) == "none"
+
+
+def test_every_policy_that_a_study_may_train_has_a_colour():
+    assert POLICY_COLOURS.keys() == {*get_args(PolicyName)}
