@@ -212,7 +212,7 @@ def build_site(
         published: the studies, in any order.
         site: a folder that is replaced.
         address: where the site will stand; the feed needs it to name its entries.
-        claims: this project's, whose words the rows of the matrix have.
+        claims: this project's, whose words the rows of the table have.
         compiled: what the compilers of other hardware say.
     """
     if not published:
