@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -30,7 +31,10 @@ def test_a_campaign_survives_a_requeue_a_warning_and_a_lost_run(project):
     folder = project / ".campaigns" / "c1"
     done = campaign(project, "c1")
     assert "12 of 12 stages are missing" in done.stdout, done.stderr
-    job = done.stdout.split("job ")[1].split()[0]
+    job, speeds, collector = re.findall(r"job (\d+)", done.stdout)
+    assert asked(job, "Dependency", "OverSubscribe") == ["(null)", "OK"]
+    assert asked(speeds, "Dependency", "OverSubscribe") == [f"afterany:{job}_*(unfulfilled)", "NO"]  # a node of its own
+    assert asked(collector, "Dependency") == [f"afterany:{job}_*(unfulfilled),afterany:{speeds}_*(unfulfilled)"]
     output("scancel", f"{job}_7")
     wait_for(lambda: in_its_middle(project, "float32"), 300)
     output("scontrol", "requeue", f"{job}_0")
@@ -68,6 +72,12 @@ def test_a_campaign_survives_a_requeue_a_warning_and_a_lost_run(project):
     assert output("git", "-C", str(project), "status", "--porcelain") == ""
     assert "campaign c1 is complete" in campaign(project, "c1").stdout
     assert output("squeue", "--noheader") == ""
+
+
+def asked(job: str, *names: str) -> list[str]:
+    """What Slurm says of a job, or of the first element of an array."""
+    said = dict(word.split("=", 1) for word in output("scontrol", "show", "job", job).split() if "=" in word)
+    return [said[name] for name in names]
 
 
 def in_its_middle(project: Path, variant: str) -> bool:

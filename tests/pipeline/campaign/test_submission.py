@@ -47,20 +47,6 @@ def submit(checkout: Path, environment: dict[str, str], cluster: Path = CLUSTER)
     return subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True, check=False)
 
 
-def test_speeds_are_measured_after_the_runs_and_on_nodes_of_their_own(checkout, environment):
-    done = submit(checkout, environment)
-    assert "23 of 23 stages are missing: job 1 and after it job 2\njob 3 collects them" in done.stdout, done.stderr
-    called = Path(environment["CALLED"]).read_text().splitlines()
-    runs, speeds, collect = (line.split() for line in called if line.startswith("sbatch"))
-    assert "--array=0-20%8" in runs
-    assert {"--array=21-22%8", "--dependency=afterany:1", "--exclusive"} <= set(speeds)
-    assert "--dependency=afterany:1:2" in collect
-    assert not [option for option in runs if option.startswith("--dependency")]
-    assert "--exclusive" not in runs + collect
-    listed = (checkout / ".campaigns" / "c" / "stages.txt").read_text().splitlines()
-    assert set(listed[21:]) == {"speed@wide", "speed@narrow"}
-
-
 @pytest.mark.parametrize(
     ("stages", "alone", "arrays"),
     [

@@ -1,5 +1,7 @@
 """What the numerics stage finds, against what the types' definitions say."""
 
+import math
+
 import numpy as np
 import pytest
 from conftest import benchmark
@@ -9,6 +11,7 @@ from pipeline import engine
 # isort: split
 import keras
 
+from pipeline.data.batches import ShuffledBatches
 from pipeline.data.datasets import Dataset, Examples
 from pipeline.numerics import arithmetic, experiments, exponents
 from pipeline.numerics.facts import KERAS_POLICIES, TRIAL_SIZE, TRIALS, OptimizerTrial, TrainingSize, facts_of
@@ -183,13 +186,51 @@ def test_what_float16_flushes():
     assert exponents.flushed_share(values * 8) == 0
 
 
-def test_the_histogram_of_a_real_step(data):
-    found = exponents.gradient_exponents(RECIPE, data, loss_scale=2.0**15)
-    assert 0 < sum(found["counts"]) <= RECIPE.batch_size * (64 + 16 + 16 + 10)  # outputs of all layers but the last
-    assert len(found["counts"]) == len(found["exponents"])
-    assert 0 <= found["flushed_share_scaled"] <= found["flushed_share"] <= 1
-    assert exponents.gradient_exponents(RECIPE, data, loss_scale=2.0**15) == found
-    assert 0 <= found["forward_flushed_share"] <= 1
+def by_hand(weights: list[np.ndarray], images: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The dense network forward and backward in float64: the sizes of all outputs but the last, and of gradients."""
+    first, first_bias, second, second_bias, third, third_bias = (weight.astype(np.float64) for weight in weights)
+    pixels = images.reshape(len(images), -1) / 255.0
+    one = np.maximum(pixels @ first + first_bias, 0)
+    two = np.maximum(one @ second + second_bias, 0)
+    logits = two @ third + third_bias
+    probabilities = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    of_logits = (probabilities - np.eye(10)[labels]) / len(labels)
+    of_two = of_logits @ third.T
+    of_one = of_two * (two > 0) @ second.T
+    of_pixels = of_one * (one > 0) @ first.T
+    outputs, gradients = (pixels, one, two, logits), (of_pixels, of_one, of_two, of_logits)
+    return tuple(np.abs(np.concatenate([each.ravel() for each in those])) for those in (outputs, gradients))
+
+
+def test_outputs_and_gradients_of_a_network_are_those_worked_out_in_float64(data):
+    model = experiments.build(RECIPE, data, "float32", seed=1)
+    images, labels = data.train.images[:16], data.train.labels[:16]
+    outputs, gradients = by_hand(model.get_weights(), images, labels)
+    found = exponents.forward_sizes(model, images), exponents.gradient_sizes(model, images, labels)
+    assert [len(sizes) for sizes in found] == [16 * (64 + 16 + 16 + 10)] * 2
+    np.testing.assert_allclose(np.sort(found[0]), np.sort(outputs), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(np.sort(found[1]), np.sort(gradients), rtol=1e-4, atol=1e-7)
+
+
+@pytest.mark.parametrize("loss_scale", [1.0, 2.0**15, 2.0**22])
+def test_the_histogram_of_a_real_step_counts_the_gradients_worked_out_in_float64(data, loss_scale):
+    """float16 flushes what is at most 2⁻²⁵, and 65,520 or more is infinite."""
+    model = experiments.build_for_steps(RECIPE, data, "float32")
+    batches = ShuffledBatches(data.train, RECIPE.batch_size, seed=0)
+    experiments.take_steps(model, batches, exponents.NUM_STEPS_BEFORE)
+    outputs, sizes = (each[each > 0] for each in by_hand(model.get_weights(), *batches[0]))
+    counts = np.zeros(len(range(exponents.LOWEST, exponents.HIGHEST + 1)), int)
+    for size in sizes:
+        counts[math.frexp(size)[1] - 1 - exponents.LOWEST] += 1
+    found = exponents.gradient_exponents(RECIPE, data, loss_scale)
+    assert found["exponents"] == list(range(exponents.LOWEST, exponents.HIGHEST + 1))
+    assert sum(found["counts"]) == counts.sum()
+    assert np.abs(np.subtract(found["counts"], counts)).sum() < 0.01 * counts.sum()  # those beside a power of two
+    one = 1.01 / len(sizes)  # a value beside the border
+    assert found["flushed_share"] == pytest.approx((sizes <= 2.0**-25).mean(), abs=one)
+    assert found["flushed_share_scaled"] == pytest.approx((sizes * loss_scale <= 2.0**-25).mean(), abs=one)
+    assert found["overflow_share_scaled"] == pytest.approx((sizes * loss_scale >= 65520).mean(), abs=one)
+    assert found["forward_flushed_share"] == (outputs <= 2.0**-25).mean()
 
 
 def test_a_network_of_one_layer_has_the_gradients_of_its_probabilities():

@@ -1,0 +1,78 @@
+"""A campaign beside its baseline: bands worked by hand, and how often they alarm where nothing has changed."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from bench.drift import rates
+from pipeline.statistics.drift import shift, shift_of_speeds
+
+T = stats.t.ppf(0.995, 2)
+PINNED = [[mean - 0.5, mean + 0.5] for mean in (0.0, 1.0, 2.0)]
+
+
+@pytest.mark.parametrize(
+    ("baseline", "fresh", "negligible", "allowed", "direction"),
+    [
+        # Mean 1 and standard deviation 1 of three values; t(.995, 2) = 9.925; three fresh ones: 9.925 · √(2/3) = 8.104.
+        ([[0.0, 1.0, 2.0]], [9.0, 9.0, 9.1], 0.0, 8.1036, None),
+        ([[0.0, 1.0, 2.0]], [9.2, 9.2, 9.2], 0.0, 8.1036, "up"),
+        ([[0.0, 1.0, 2.0]], [-7.2, -7.2, -7.2], 0.0, 8.1036, "down"),
+        ([[0.0, 1.0, 2.0]], [9.2, 9.2, 9.2], 8.3, 8.3, None),
+        # Three campaigns show how campaigns vary. Means 0, 3 and 6, each sure to a hair: the band of one more of them.
+        ([[-0.1, 0.1], [2.9, 3.1], [5.9, 6.1]], [20.0, 20.2], 0.0, T * 3 * math.sqrt(1 + 1 / 3), None),
+        # Means 0, 1 and 2 of two values, variance 0.5 within a campaign: a single fresh value adds 0.5 · (1 − 1/2).
+        (PINNED, [1.0, 1.0], 0.0, T * math.sqrt(4 / 3), None),
+        (PINNED, [1.0, 1.0, 1.0], 0.0, T * math.sqrt(4 / 3), None),
+        (PINNED, [1.0], 0.0, T * math.sqrt(4 / 3 + 0.25), None),
+    ],
+)
+def test_the_band_by_hand(baseline, fresh, negligible, allowed, direction):
+    found = shift(baseline, fresh, negligible)
+    assert found.allowed == pytest.approx(allowed, rel=1e-4)
+    assert (found.baseline, found.direction) == (pytest.approx(np.mean(baseline)), direction)
+
+
+def test_too_few_values_give_no_band():
+    assert shift([[0.0, 1.0]], [5.0], 0.0) is None
+    assert shift([[0.0, 1.0, 2.0]], [], 0.0) is None
+    assert shift([], [5.0], 0.0) is None
+
+
+def test_false_alarms_are_as_rare_as_the_band_says():
+    """1 % warn and next to none is confirmed, where seeds are all that varies; one pinned campaign can't see more."""
+    found = rates(np.random.default_rng(0), num_seeds=5, num_pinned=1, between=0.0, moved=0.0, num_histories=4000)
+    assert 0.005 < found["warned"] < 0.016
+    assert found["confirmed"] < 0.005
+    moved = rates(np.random.default_rng(0), num_seeds=5, num_pinned=1, between=0.0, moved=6.0, num_histories=500)
+    assert moved["confirmed"] > 0.9
+    rng = np.random.default_rng(0)  # and of one fresh seed beside six campaigns of five
+    fewer = [shift(list(rng.standard_normal((6, 5))), list(rng.standard_normal(1)), 0.0) for _ in range(1000)]
+    assert sum(found.direction is not None for found in fewer) <= 25
+
+
+def test_a_band_of_launches_by_hand():
+    """Two launches of three variants; residuals ±0.01 and ∓0.005: 2 degrees of freedom, t(.995, 2) = 9.925."""
+    pinned, weights = np.array([[0.0, 0.12, 0.1], [0.0, 0.08, 0.1]]), np.array([-1.0, 1.0, 0.0])
+    residuals = pinned - pinned.mean(axis=0) - pinned.mean(axis=1, keepdims=True) + pinned.mean()
+    spread = math.sqrt((residuals**2).sum() / 2)
+    found = shift_of_speeds([pinned], np.array([[0.0, 0.4, 0.1]] * 4), weights, 0.0)
+    assert found.allowed == pytest.approx(9.9248 * spread * math.sqrt(2) * math.sqrt(1 / 4 + 1 / 2), rel=1e-4)
+    assert (found.mean, found.baseline) == (pytest.approx(0.4), pytest.approx(0.1))
+    among = shift_of_speeds([pinned + np.array([0, slower, 0]) for slower in (0, 0.01, 0.02)], pinned, weights, 0.0)
+    assert among.allowed == pytest.approx(T * 0.01 * math.sqrt(1 + 1 / 3))
+    assert shift_of_speeds([pinned[:1]], pinned, weights, 0.0) is None
+
+
+@pytest.mark.parametrize("num_launches", [2, 6])
+def test_false_alarms_of_speed_are_as_rare_as_the_band_says(num_launches):
+    rng = np.random.default_rng(0)
+    weights = np.array([-1.0, 1.0, 0.0, 0.0, 0.0])
+    outside = []
+    for _ in range(4000):
+        pinned, fresh = 0.03 * rng.standard_normal((2, num_launches, 5))
+        found = shift_of_speeds([pinned - pinned[:, :1]], fresh - fresh[:, :1], weights, 0.0)
+        outside.append(found.direction is not None)
+    assert 0.005 < np.mean(outside) < 0.016
