@@ -82,7 +82,7 @@ def describe(study: Study, name: str) -> dict[Path, dict[str, Any]]:
     }
     files = {
         INPUTS / "benchmarks" / f"{name}.json": _about(f"recipe, data and model of {name}")
-        | {"numerics": study.numerics}
+        | study.model_dump(mode="json", include={"engine", "numerics", "runtime"})
         | recipe,
         INPUTS / "speed" / f"{name}.json": _about(f"all that decides how fast {name} trains; a change measures it anew")
         | {"variants": variants}

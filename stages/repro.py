@@ -1,6 +1,8 @@
 """Check the study, make what is unfinished of it with `dvc repro`, and say what it found, or what to do if it fails."""
 
 import argparse
+import itertools
+import shutil
 import signal
 import sys
 import time
@@ -13,12 +15,14 @@ from pipeline.machine.hardware import this_machine
 from pipeline.machine.locking import STUDY, alone
 from pipeline.machine.warm import WarmProcesses
 from pipeline.numbers import duration
-from pipeline.reproduction.repro import Ended, exit_status, remedy, reproduce
+from pipeline.reproduction.repro import Ended, exit_status, remedy, run_dvc
 from pipeline.reproduction.study_progress import Forecast, StudyProgress
 from pipeline.study.schema import RunKey, Study
 from stages import run
 from stages.check import check
 from stages.summary import summarise
+
+LEFT_OUT = "left_out.txt"  # as stages.train writes it
 
 
 def main(_: argparse.Namespace) -> None:
@@ -32,14 +36,14 @@ def make() -> int:
     print(f"{study.profile}: {study.description}", flush=True)
     if nothing_is_left():
         print("everything is made already")
-    elif status := run_dvc(study):
+    elif status := reproduce(study):
         return status
     summarise()
     return 0
 
 
-def run_dvc(study: Study) -> int:
-    """Run DVC and return an exit status; say how far it is, and what to do if it fails."""
+def reproduce(study: Study) -> int:
+    """Run `dvc repro` and return an exit status; say how far it is, and what to do if it fails."""
     earlier = {key: seconds for key in study.runs() if (seconds := seconds_of(key))}
     started = time.monotonic()
     speeds = {f"speed@{benchmark}": study.speed.budget_seconds for benchmark in study.benchmarks}
@@ -47,7 +51,7 @@ def run_dvc(study: Study) -> int:
     print(forecast.in_words(), flush=True)
     with WarmProcesses(warm_commands(study)), StudyProgress(forecast) as progress:
         try:
-            status = reproduce(progress.take)
+            status = leave_out(study, progress) or run_dvc(progress.take, "repro")
         except Ended as ended:
             progress.say(
                 f"interrupted ({ended}). What is finished stays; make repro goes on after the last whole epoch."
@@ -67,6 +71,24 @@ def run_dvc(study: Study) -> int:
         told = f"{own}\nwhat to do: {remedy(words, stage)}".lstrip()
     print(f"error: {words}\n{told}", file=sys.stderr)
     return code if code > 0 else 128 - code
+
+
+def leave_out(study: Study, progress: StudyProgress) -> int:
+    """Finish at once what DVC's matrix has beyond the study; return the exit status of DVC.
+
+    Each such stage would be a process that does nothing, after which DVC reads and writes all of dvc.lock.
+    """
+    keys = (RunKey(*item) for item in itertools.product(study.benchmarks, study.variants, study.seeds))
+    beyond = {key: why for key in keys if (why := study.why_left_out(key)) and not (key.directory / LEFT_OUT).exists()}
+    if not beyond:
+        return 0
+    if status := run_dvc(progress.take, "repro", "inputs"):
+        return status
+    for key, why in beyond.items():
+        shutil.rmtree(key.directory, ignore_errors=True)  # of a study that had this run
+        key.directory.mkdir(parents=True)
+        (key.directory / LEFT_OUT).write_text(f"{why}\n", encoding="utf-8")
+    return run_dvc(progress.take, "commit", "--quiet", "--force", *(key.stage for key in beyond))
 
 
 def warm_commands(study: Study) -> dict[str, list[str]]:

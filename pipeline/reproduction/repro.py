@@ -1,4 +1,4 @@
-"""Run `dvc repro`, leave nothing of it running when it is told to end, and say what to do where it fails."""
+"""Run DVC, leave nothing of it running when it is told to end, and say what to do where it fails."""
 
 import contextlib
 import ctypes
@@ -39,8 +39,8 @@ class Ended(BaseException):
         self.number = number
 
 
-def reproduce(take: Callable[[str], None]) -> int:
-    """Run `dvc repro`, hand on each line that it and its stages print, and return its exit status.
+def run_dvc(take: Callable[[str], None], *command: str) -> int:
+    """Run a command of DVC, hand on each line that it and its stages print, and return its exit status.
 
     Raises:
         Ended: by a signal, or because what started this process has ended. No process of the study is left then.
@@ -49,27 +49,30 @@ def reproduce(take: Callable[[str], None]) -> int:
     def end(number: int, _: FrameType | None) -> None:
         raise Ended(number)
 
-    for name in ENDING:
-        if signal.getsignal(name) != signal.SIG_IGN:
-            signal.signal(name, end)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "dvc", "repro"],
+    before = {name: handler for name in ENDING if (handler := signal.getsignal(name)) != signal.SIG_IGN}
+    for name in before:
+        signal.signal(name, end)
+    with subprocess.Popen(
+        [sys.executable, "-m", "dvc", *command],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
         env=os.environ | {"PYTHONUNBUFFERED": "1"},
         preexec_fn=_end_with_parent,
-    )
-    try:
-        when_it_ends(lambda: os.kill(os.getpid(), signal.SIGTERM))
-        for line in cast(IO[str], process.stdout):
-            take(line)
-        return process.wait()
-    finally:
-        for name in ENDING:
-            signal.signal(name, signal.SIG_IGN)
-        _end(process)
+    ) as process:
+        try:
+            when_it_ends(lambda: os.kill(os.getpid(), signal.SIGTERM))
+            for line in cast(IO[str], process.stdout):
+                take(line)
+            status = process.wait()
+        finally:
+            for name in ENDING:
+                signal.signal(name, signal.SIG_IGN)
+            _end(process)
+    for name, handler in before.items():
+        signal.signal(name, handler)
+    return status
 
 
 def _end_with_parent() -> None:
