@@ -23,6 +23,7 @@ from stages.check import check
 from stages.summary import summarise
 
 LEFT_OUT = "left_out.txt"  # as stages.train writes it
+BEFORE_TRAINING = ("inputs", "numerics", "ceilings", "profile")
 
 
 def main(_: argparse.Namespace) -> None:
@@ -51,7 +52,7 @@ def reproduce(study: Study) -> int:
     print(forecast.in_words(), flush=True)
     with WarmProcesses(warm_commands(study)), StudyProgress(forecast) as progress:
         try:
-            status = leave_out(study, progress) or run_dvc(progress.take, "repro")
+            status = train(study, progress) or run_dvc(progress.take, "repro")
         except Ended as ended:
             progress.say(
                 f"interrupted ({ended}). What is finished stays; make repro goes on after the last whole epoch."
@@ -73,16 +74,16 @@ def reproduce(study: Study) -> int:
     return code if code > 0 else 128 - code
 
 
-def leave_out(study: Study, progress: StudyProgress) -> int:
-    """Finish at once what DVC's matrix has beyond the study; return the exit status of DVC.
+def train(study: Study, progress: StudyProgress) -> int:
+    """Make the runs of the study, then finish at once what DVC's matrix has beyond them; return DVC's exit status.
 
-    Each such stage would be a process that does nothing, after which DVC reads and writes all of dvc.lock.
+    Each stage of the matrix would be a process, and DVC reads and writes all of dvc.lock after each.
     """
     keys = (RunKey(*item) for item in itertools.product(study.benchmarks, study.variants, study.seeds))
     beyond = {key: why for key in keys if (why := study.why_left_out(key)) and not (key.directory / LEFT_OUT).exists()}
     if not beyond:
         return 0
-    if status := run_dvc(progress.take, "repro", "inputs"):
+    if status := run_dvc(progress.take, "repro", *BEFORE_TRAINING, *(key.stage for key in study.runs())):
         return status
     for key, why in beyond.items():
         shutil.rmtree(key.directory, ignore_errors=True)  # of a study that had this run

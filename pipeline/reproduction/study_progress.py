@@ -193,7 +193,7 @@ class StudyProgress:
     def _skip(self, stage: str) -> None:
         self._end()
         self._forecast.finish_stage(stage)
-        if key := self._keys.get(stage):
+        if (key := self._keys.get(stage)) and key not in self._forecast.done:
             self._forecast.done.add(key)
             self._num_there += 1
 

@@ -12,7 +12,7 @@ from projects import PROFILE, USER_ENVIRONMENT, commit, dense_study, edit_params
 from pipeline.campaign.run_cache import nothing_is_left
 from pipeline.reproduction.study_progress import Forecast, StudyProgress
 from pipeline.study.schema import load_study
-from stages.repro import leave_out
+from stages.repro import train
 
 STUDY = dense_study(num_epochs=2)
 STUDY["datasets"] = {name: {"bundled": name} for name in ("mnist", "cifar100_quick")}
@@ -95,7 +95,7 @@ def test_what_the_matrix_has_beyond_the_study_is_finished_at_once(project):
     folder.unlink()
     assert set(would_run(project)) >= LEFT_OUT
     with chdir(project):
-        assert leave_out(load_study(), StudyProgress(Forecast([], {}, {}))) == 0
+        assert train(load_study(), StudyProgress(Forecast([], {}, {}))) == 0
     assert (
         folder / "left_out.txt"
     ).read_text() == "variants.mixed.benchmarks does not name in_colour: nothing to run.\n"

@@ -175,6 +175,8 @@ def test_what_is_there_is_counted_and_what_others_print_is_passed_on(capsys):
         "Running stage 'train@0-wide-mixed':",
         "a warning of the engine",
         "runs/wide/mixed/seed-0: diverged, test accuracy unknown",
+        "Stage 'train@0-wide-mixed' didn't change, skipping",  # of DVC's second look, at all of the study
+        "Running stage 'speed@wide':",
         "ERROR: it is for the end",
     )
     assert printed == [
@@ -184,4 +186,5 @@ def test_what_is_there_is_counted_and_what_others_print_is_passed_on(capsys):
         "step 3 of 5: training, 18 runs",
         "a warning of the engine",
         "run 3 of 18 · wide mixed seed 0 · 0 s · diverged, test accuracy unknown",
+        "step 4 of 5: speed in turns, about 0 s",
     ]

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from bench.drift import rates
-from pipeline.statistics.drift import shift, shift_of_speeds
+from pipeline.statistics.drift import shift, shift_of_shares, shift_of_speeds
 
 T = stats.t.ppf(0.995, 2)
 PINNED = [[mean - 0.5, mean + 0.5] for mean in (0.0, 1.0, 2.0)]
@@ -76,3 +76,22 @@ def test_false_alarms_of_speed_are_as_rare_as_the_band_says(num_launches):
         found = shift_of_speeds([pinned - pinned[:, :1]], fresh - fresh[:, :1], weights, 0.0)
         outside.append(found.direction is not None)
     assert 0.005 < np.mean(outside) < 0.016
+
+
+@pytest.mark.parametrize(
+    ("baseline", "fresh", "direction"),
+    [
+        ((5, 5), (0, 5), "down"),  # Fisher's exact test gives 2 / C(10, 5) = 1/126
+        ((0, 5), (5, 5), "up"),
+        ((4, 4), (0, 4), None),  # 2 / C(8, 4) = 1/35
+        ((5, 5), (5, 5), None),
+    ],
+)
+def test_the_band_of_shares_by_hand(baseline, fresh, direction):
+    found = shift_of_shares(baseline, fresh)
+    assert (found.mean, found.baseline) == (fresh[0] / fresh[1], baseline[0] / baseline[1])
+    assert found.direction == direction
+
+
+def test_no_runs_have_no_band():
+    assert shift_of_shares((0, 0), (1, 1)) is shift_of_shares((1, 1), (0, 0)) is None
