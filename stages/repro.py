@@ -23,7 +23,7 @@ from stages.check import check
 from stages.summary import summarise
 
 LEFT_OUT = "left_out.txt"  # as stages.train writes it
-BEFORE_TRAINING = ("inputs", "numerics", "ceilings", "profile")
+BEFORE_TRAINING = ("download", "inputs", "numerics", "ceilings", "profile")
 
 
 def main(_: argparse.Namespace) -> None:
@@ -83,7 +83,8 @@ def train(study: Study, progress: StudyProgress) -> int:
     beyond = {key: why for key in keys if (why := study.why_left_out(key)) and not (key.directory / LEFT_OUT).exists()}
     if not beyond:
         return 0
-    if status := run_dvc(progress.take, "repro", *BEFORE_TRAINING, *(key.stage for key in study.runs())):
+    stages = [*BEFORE_TRAINING, *(key.stage for key in study.runs())]
+    if status := run_dvc(progress.take, "repro", "--single-item", *stages):  # in this order, which no other way keeps
         return status
     for key, why in beyond.items():
         shutil.rmtree(key.directory, ignore_errors=True)  # of a study that had this run

@@ -121,7 +121,7 @@ def make_stub(folder: Path, stages: dict) -> None:
         (folder / name).symlink_to(REPOSITORY / name)
     (folder / ".venv").symlink_to(sys.prefix)  # or make would set one up to ask what trains
     (folder / "params.yaml").write_text(yaml.safe_dump(dense_study(num_epochs=2) | PROFILE))
-    (folder / "dvc.yaml").write_text(yaml.safe_dump({"stages": stages}))
+    (folder / "dvc.yaml").write_text(yaml.safe_dump({"stages": stages}, sort_keys=False))
     (folder / ".dvc").mkdir()
     (folder / ".dvc" / "config").write_text("[core]\n    no_scm = true\n    analytics = false\n")
 

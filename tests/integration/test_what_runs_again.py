@@ -10,9 +10,6 @@ from dvc.repo import Repo
 from projects import PROFILE, USER_ENVIRONMENT, commit, dense_study, edit_params, git, make_project
 
 from pipeline.campaign.run_cache import nothing_is_left
-from pipeline.reproduction.study_progress import Forecast, StudyProgress
-from pipeline.study.schema import load_study
-from stages.repro import train
 
 STUDY = dense_study(num_epochs=2)
 STUDY["datasets"] = {name: {"bundled": name} for name in ("mnist", "cifar100_quick")}
@@ -53,7 +50,7 @@ def project(finished) -> Iterator[Path]:
     yield finished
     git(finished, "checkout", "--quiet", "--", ".")
     with chdir(finished), Repo() as repo:
-        repo.checkout(force=True)
+        repo.checkout("inputs", force=True)
 
 
 def would_run(folder: Path, *targets: str, force: bool = False) -> list[str]:
@@ -88,18 +85,6 @@ def test_a_variant_that_another_benchmark_gets_trains_and_times_there_alone(proj
     edit_params(project, lambda values: values["variants"]["mixed"].pop("benchmarks"))
     assert would_train(project) == LEFT_OUT
     assert {name for name in would_run(project) if name.startswith("speed")} == {"speed@in_colour"}
-
-
-def test_what_the_matrix_has_beyond_the_study_is_finished_at_once(project):
-    folder = project / "runs" / "in_colour" / "mixed" / "seed-0"
-    folder.unlink()
-    assert set(would_run(project)) >= LEFT_OUT
-    with chdir(project):
-        assert train(load_study(), StudyProgress(Forecast([], {}, {}))) == 0
-    assert (
-        folder / "left_out.txt"
-    ).read_text() == "variants.mixed.benchmarks does not name in_colour: nothing to run.\n"
-    assert not LEFT_OUT & set(would_run(project))
 
 
 def test_what_no_run_uses_reads_and_trains_nothing(project):

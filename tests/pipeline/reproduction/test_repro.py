@@ -6,12 +6,14 @@ import time
 from pathlib import Path
 
 import pytest
+import yaml
 from conftest import small_study
 from projects import STUB_ENVIRONMENT, make_stub
 
 from pipeline.reproduction.repro import remedy
 from pipeline.reproduction.study_progress import QUIET_SECONDS, Forecast, StudyProgress
 from pipeline.study.schema import RunKey
+from stages.repro import BEFORE_TRAINING
 
 
 def make(folder: Path, command: str = "mkdir runs") -> subprocess.CompletedProcess[str]:
@@ -101,6 +103,27 @@ def test_a_second_make_repro_in_the_folder_is_refused_and_disturbs_nothing(tmp_p
         (tmp_path / "go").touch()
         first.communicate()
     assert (tmp_path / "runs").exists()
+
+
+def test_runs_are_made_in_the_order_of_the_study_and_what_it_leaves_out_by_no_process(tmp_path):
+    """A seed's variants run one after the other, in the same state of the machine."""
+    made = "runs/${item.benchmark}/${item.variant}/seed-${item.seed}"
+    train = {
+        "matrix": {"seed": "${seeds}", "benchmark": "${benchmarks}", "variant": "${variants}"},
+        "cmd": "echo train@${item.seed}-${item.benchmark}-${item.variant} >> order && mkdir -p " + made,
+        "outs": [made],
+    }
+    make_stub(tmp_path, {name: {"cmd": "true"} for name in BEFORE_TRAINING} | {"train": train})
+    (tmp_path / "params.yaml").write_text(yaml.safe_dump(STUDY.model_dump(mode="json"), sort_keys=False))
+    done = study(tmp_path)
+    assert (tmp_path / "order").exists(), done.stderr
+    assert (tmp_path / "order").read_text().splitlines() == [key.stage for key in STUDY.runs()]
+    left_out = {str(path.parent.relative_to(tmp_path)) for path in tmp_path.glob("runs/**/left_out.txt")}
+    assert left_out == {str(key.directory) for key in ITEMS if key not in STUDY.runs()}
+    before = (tmp_path / "dvc.lock").read_text()
+    study(tmp_path)
+    assert (tmp_path / "dvc.lock").read_text() == before
+    assert len((tmp_path / "order").read_text().splitlines()) == len(STUDY.runs())
 
 
 class Time:
