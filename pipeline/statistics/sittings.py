@@ -31,7 +31,7 @@ class SittingSpread(Statistic):
     num_sittings: int
 
 
-# Seven sittings of the profile quick found 0.036 to 0.067 (docs/decisions/speed-in-turns.md).
+# Seven sittings of the profile quick found at most 0.067 (docs/decisions/speed-in-turns.md).
 NOT_MEASURED = SittingSpread(spread=0.06, degrees_of_freedom=6, num_sittings=0)
 OF_ITSELF = SittingSpread(spread=0.0, degrees_of_freedom=6, num_sittings=0)  # one process measures both
 
