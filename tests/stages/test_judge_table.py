@@ -85,6 +85,15 @@ def test_the_worst_candidate_decides_and_holm_counts_them_all(tmp_path):
     assert found.rows[1].beside.difference.p_value_holm == pytest.approx(2 * alone.rows[1].beside.difference.p_value)
 
 
+def test_of_many_faults_the_first_are_told_and_the_others_counted(tmp_path):
+    path = table(tmp_path / "runs.csv", SAME, extra=[f"bf16,{seed},ninety," for seed in range(100, 142)])
+    with pytest.raises(InputError) as raised:
+        verdict(path)
+    told = str(raised.value).splitlines()
+    assert [line.strip().partition(",")[0] for line in told[1:-1]] == [f"line {number}" for number in range(12, 42)]
+    assert told[-1].strip() == "and 12 more"
+
+
 def test_gains_are_ignored_where_asked(tmp_path):
     path = table(tmp_path / "runs.csv", [-d for d in WORSE])
     assert verdict(path).status == 20
