@@ -21,7 +21,7 @@ def main(arguments: argparse.Namespace) -> None:
     if arguments.again:
         with tempfile.TemporaryDirectory() as name:
             root = Path(name, "study")
-            bring_up_to_date(arguments.again / "crate.zip", root)  # from its records, which leaves but this to check
+            bring_up_to_date(arguments.again / "crate.zip", root)  # from its records: its size alone is left to check
             check_size(root / "results/report.html")
             publish(load_results(root), root, root / ARCHIVE)
             _put(root, arguments.again)

@@ -58,14 +58,12 @@ def make_project(folder: Path, study: dict, *profiles: dict, without: tuple[str,
     commit(folder)
 
 
-def make_checkout(folder: Path, *ignored: str, stages: dict | None = None) -> Path:
-    """A git repository with the small study, committed, and nothing else but these stages."""
+def make_checkout(folder: Path, *ignored: str) -> Path:
+    """A git repository with the small study, committed, and nothing else."""
     (folder / ".dvc").mkdir(parents=True)
     (folder / ".dvc" / "config").write_text("")
     (folder / ".gitignore").write_text("\n".join(["/.campaigns/", "/.dvc/config.local", *ignored]) + "\n")
     (folder / "params.yaml").write_text(yaml.safe_dump(small_study().model_dump(mode="json")))
-    if stages:
-        (folder / "dvc.yaml").write_text(yaml.safe_dump({"stages": stages}, sort_keys=False))
     git(folder, "init", "--quiet", "--initial-branch=main")
     commit(folder)
     return folder
