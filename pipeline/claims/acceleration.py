@@ -50,7 +50,7 @@ DEVICES = (
     Device("CPU with AMX-FP16", _YES, _YES, "no", "", _cpu("amx_fp16", "amx_bf16")),
     Device("CPU with AMX-BF16", _SLOW, _YES, "no", "", _cpu("amx_bf16")),
     Device("CPU with AVX512-BF16", _SLOW, _PART, "no", _AVX, _cpu("avx512_bf16")),
-    Device("CPU without either", _SLOW, _SLOW, "no", "", _cpu()),
+    Device("CPU without AMX-BF16 and AVX512-BF16", _SLOW, _SLOW, "no", "", _cpu()),
     Device("Intel GPU (XPU)", _YES, _YES, "no", _XPU, lambda hardware: hardware.kind == "intel_gpu"),
 )
 
