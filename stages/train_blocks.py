@@ -1,44 +1,57 @@
-"""Train one variant of a study in blocks: read tasks, a JSON line each such as [20], and answer in JSON lines."""
+"""Fork a process for each variant of a study that `stages.speed` asks for; each trains blocks as it is told to."""
 
 import argparse
 import json
-import os
-import sys
+import socket
+from collections.abc import Iterator
+from functools import partial
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 from pipeline.machine import environment
 from pipeline.machine.engine_choice import choose_engine
-from pipeline.machine.job import end_with_it
-from pipeline.records.blocks import Block
+from pipeline.machine.warm import serve
 from pipeline.speed.worker import Task
 from pipeline.study.schema import load_study
-from stages import run
+from stages import ending_in_words, run
 
 
 def main(arguments: argparse.Namespace) -> None:
-    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a model of anyone's prints is no answer
-    study = load_study(arguments.study)
-    choose_engine(study.engine, [study.variants[arguments.variant].policy])
-    from pipeline import engine  # which takes seconds to import
-    from pipeline.speed.training import train_blocks
+    choose_engine(load_study(arguments.study).engine, [arguments.policy])
+    if arguments.warm:
+        import pipeline.speed.training  # noqa: F401  which every child finds imported
 
-    if arguments.environment:
-        found = environment.describe(study.runtime, engine.accelerators(), engine.version(), engine.kernels())
-        arguments.environment.write_text(json.dumps(found), encoding="utf-8")
+    serve(socket.socket(fileno=arguments.listener), partial(train, arguments))
 
-    def answer(block: Block) -> None:
-        print(block.model_dump_json(), file=answers, flush=True)
 
-    tasks = (Task(*json.loads(line)) for line in sys.stdin)
-    train_blocks(study, arguments.benchmark, arguments.variant, tasks, answer)
+def train(arguments: argparse.Namespace, pipe: Connection) -> None:
+    """Train the variant that comes through `pipe`, then a block for each task."""
+    with ending_in_words():
+        from pipeline import engine  # which takes seconds to import
+        from pipeline.speed.training import train_blocks
+
+        study, variant = load_study(arguments.study), pipe.recv()
+        if variant == study.comparison.baseline:
+            found = environment.describe(study.runtime, engine.accelerators(), engine.version(), engine.kernels())
+            arguments.environment.write_text(json.dumps(found), encoding="utf-8")
+        pipe.poll(None)  # before its first task it takes no memory
+        train_blocks(study, arguments.benchmark, variant, tasks(pipe), pipe.send)
+
+
+def tasks(pipe: Connection) -> Iterator[Task]:
+    while True:
+        try:
+            yield pipe.recv()
+        except EOFError:  # whoever asked has ended
+            return
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m stages.train_blocks", description=__doc__)
     parser.add_argument("--study", required=True, type=Path, help="a file such as params.yaml")
     parser.add_argument("--benchmark", required=True, help="a benchmark of it")
-    parser.add_argument("--variant", required=True, help="a variant of it")
-    parser.add_argument("--environment", type=Path, help="a file to write what it trains on to, in JSON")
-    end_with_it("its blocks are lost.")
+    parser.add_argument("--policy", required=True, help="one of those whose kernels it computes with")
+    parser.add_argument("--environment", required=True, type=Path, help="where what it trains on is written, in JSON")
+    parser.add_argument("--warm", action="store_true", help="import the engine before processes are forked")
+    parser.add_argument("listener", type=int, help="the number of the socket that it serves")
     run(main, parser)

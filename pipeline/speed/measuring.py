@@ -1,18 +1,20 @@
 """Measure the variants of a benchmark in turns, and write what was found."""
 
 import json
+import sys
 import tempfile
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pipeline.errors import InputError
 from pipeline.files.writing import csv_text
+from pipeline.machine.engine_choice import kernels_for
 from pipeline.records.blocks import REPEAT, Circumstances, PlacedBlock
 from pipeline.speed.turns import Measurement, take_turns
-from pipeline.speed.worker import Train, worker
+from pipeline.speed.worker import Train, workers
 from pipeline.statistics.speeds import Speeds, speeds_of
 from pipeline.study.schema import PARAMS, Study
 
@@ -40,13 +42,20 @@ def measure_benchmark(
     timed = dict.fromkeys(study.measured_as(benchmark).values())
     max_steps = {name: recipe.max_block_steps(variants[name].batch_multiplier) for name in timed}
     max_steps = {baseline: max_steps[baseline], REPEAT: max_steps[baseline]} | max_steps
-    command = ["stages.train_blocks", "--study", str(PARAMS), "--benchmark", benchmark, "--variant"]
     with tempfile.TemporaryDirectory() as folder:
         described = Path(folder, "environment.json")
+        command = [sys.executable, "-X", "faulthandler", "-m", "stages.train_blocks"]  # a crash leaves its traceback
+        command += ["--study", str(PARAMS), "--benchmark", benchmark]
+        command += ["--environment", str(described), *(["--warm"] if side_by_side else [])]
 
-        def start(name: str) -> AbstractContextManager[Train]:
-            describe = ["--environment", str(described)] if name == baseline else []
-            return worker([*command, baseline if name == REPEAT else name, *describe], study.max_run_seconds)
+        @contextmanager
+        def start(names: Sequence[str]) -> Iterator[dict[str, Train]]:
+            trained = [baseline if name == REPEAT else name for name in names]
+            policies = [variants[variant].policy for variant in trained]
+            kernels = [kernels_for([policy]) for policy in policies]
+            commands = {name: [*command, "--policy", of] for name, of in zip(kernels, policies, strict=True)}
+            with workers(commands, list(zip(kernels, trained, strict=True)), study.max_run_seconds) as trains:
+                yield dict(zip(names, trains, strict=True))
 
         measurement = take_turns(
             start,

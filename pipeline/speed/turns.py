@@ -5,7 +5,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager
 from typing import NamedTuple, cast
 
 import psutil
@@ -24,7 +24,7 @@ MIN_LAUNCHES, MAX_LAUNCHES = 2, 8
 STARTUP_SHARE = 0.5  # of the budget that launches may take
 MEMORY_MARGIN = 1.5  # times the peak of a process that has trained a few steps
 
-Start = Callable[[str], AbstractContextManager[Train]]  # starts the process of a variant
+Start = Callable[[Sequence[str]], AbstractContextManager[Mapping[str, Train]]]  # starts a process of each variant
 
 
 class Measurement(NamedTuple):
@@ -86,20 +86,18 @@ class _Measuring:
 
     def _turns_side_by_side(self, launch: int) -> bool:
         before = self.spent_seconds()
-        with ExitStack() as processes, ThreadPoolExecutor(os.cpu_count()) as pool:
-            trains: dict[str, Train] = {}
-            others = self.variants
-            if launch == 1:  # what one takes says whether all fit
-                first, *others = others
-                trains[first] = processes.enter_context(self.start(first))
+        with self.start(self.variants) as trains, ThreadPoolExecutor(os.cpu_count()) as pool:
+            waiting = self.variants
+            if launch == 1:  # what one takes, once it trains, says whether all fit
+                first, *waiting = waiting
                 self._prepare(first, trains[first], launch)
             if self.baseline in self.failed:
                 return True
-            more_bytes = self.peak_memory_bytes * (MEMORY_MARGIN * len(self.variants) - len(trains))
+            num_trained = len(trains) - len(waiting)
+            more_bytes = self.peak_memory_bytes * (MEMORY_MARGIN * len(self.variants) - num_trained)
             if more_bytes > psutil.virtual_memory().available:
                 return False
-            trains |= {variant: processes.enter_context(self.start(variant)) for variant in others}
-            list(pool.map(lambda variant: self._prepare(variant, trains[variant], launch), others))
+            list(pool.map(lambda variant: self._prepare(variant, trains[variant], launch), waiting))
             for variant in self.variants:
                 self._size(variant, trains[variant], launch)
             self.launch_seconds = self.spent_seconds() - before
@@ -122,14 +120,15 @@ class _Measuring:
         return True
 
     def _fits_alone(self, variant: str) -> bool:
-        with self.start(variant) as train:
-            return train(self._first_task(variant)).outcome != "out_of_memory"
+        with self.start([variant]) as trains:
+            return trains[variant](self._first_task(variant)).outcome != "out_of_memory"
 
     def launch_in_a_row(self, launch: int) -> None:
         """Start one process after the other; each trains all its blocks and ends."""
         self.num_launches, before = MAX_ROWS, self.spent_seconds()
         for place, variant in enumerate(self._row(launch), start=1):
-            with self.start(variant) as train:
+            with self.start([variant]) as trains:
+                train = trains[variant]
                 self._prepare(variant, train, launch)
                 self._size(variant, train, launch)
                 if self.baseline in self.failed:
@@ -219,7 +218,7 @@ def take_turns(
     baseline, nothing more can be compared.
 
     Args:
-        start: starts the process of a variant.
+        start: starts a process of each of some variants.
         max_steps: most steps of a block, by variant. The first is the baseline.
         unit: blocks are multiples of so many steps.
         side_by_side: whether processes of all variants may live at once; they do as long as memory allows it.

@@ -1,20 +1,15 @@
-"""A process that trains one variant, a block at a time, as it is told to."""
+"""Processes that each train a variant, a block at a time, as they are told to."""
 
 import contextlib
-import json
-import re
-import subprocess
-import sys
-import tempfile
-import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import IO, NamedTuple, cast
+import os
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple, cast
 
 from pipeline.errors import InputError
+from pipeline.machine.warm import Child, WarmProcesses, ask
 from pipeline.records.blocks import Block
-
-MAX_MESSAGE = 2000  # characters of what a process said last
 
 
 class Task(NamedTuple):
@@ -28,51 +23,44 @@ Train = Callable[[Task], Block]
 
 
 @contextlib.contextmanager
-def worker(command: Sequence[str], max_seconds: float | None = None) -> Iterator[Train]:
-    """Start a Python module in a process of its own, with the arguments of `command`; end it at the end.
+def workers(
+    commands: Mapping[str, Sequence[str]], variants: Sequence[tuple[str, str]], max_seconds: float | None
+) -> Iterator[list[Train]]:
+    """Fork a process for each of `variants` from one of the processes that `commands` start; end all at the end.
 
-    The function that this gives has it train a task. The process reads that as a line of JSON, and answers with a
-    `Block` as another. A process that takes longer than `max_seconds` for an answer is ended, as too slow.
-    `InputError` where it ended for another reason than that or its memory.
+    There is a function for each variant that has it train a task. A process that takes longer than `max_seconds` for
+    that is ended, as too slow.
+
+    Args:
+        commands: what starts each process that others are forked from, by its name.
+        variants: the name of the process to fork, and that of the variant, which is the first message.
+
+    Raises:
+        InputError: a process ended for another reason than its time or its memory.
     """
-    with (
-        tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors,
-        subprocess.Popen(
-            [sys.executable, "-X", "faulthandler", "-m", *command],  # a crash leaves its traceback
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-        ) as process,
-    ):
-        stdin, stdout = cast(IO[str], process.stdin), cast(IO[str], process.stdout)
 
-        def train(task: Task) -> Block:
-            started, timer = time.monotonic(), threading.Timer(max_seconds or 0.0, process.kill)
-            if max_seconds:
-                timer.start()
-            with contextlib.suppress(BrokenPipeError):  # what it wrote before it ended says why
-                print(json.dumps(task), file=stdin, flush=True)
-            answer = stdout.readline()
-            timer.cancel()
-            if answer:
-                return Block.model_validate_json(answer)
-            status = process.wait()
-            if status == -9:  # by the timer, or by the system for its memory
-                is_late = max_seconds and time.monotonic() - started >= max_seconds
-                return Block(outcome="too_slow" if is_late else "out_of_memory")
-            errors.seek(0)
-            raise InputError(message(errors.read()) or f"{' '.join(command)} ended with status {status}")
+    def fork(name: str, variant: str) -> Child:
+        child = ask(name)
+        if child is None or child.asked is None or child.handle is None:
+            raise InputError(f"{' '.join(commands[name])} ended before it trained {variant}: see above")
+        opened.enter_context(child.pipe)
+        opened.enter_context(child.asked)
+        opened.callback(os.close, child.handle)
+        opened.callback(child.wait)  # until its memory is given back
+        opened.callback(child.send, signal.SIGKILL)  # between blocks it has nothing to lose
+        child.pipe.send(variant)
+        return child
 
-        try:
-            yield train
-        finally:
-            process.kill()  # between blocks it has nothing to lose
-            with contextlib.suppress(BrokenPipeError):  # what it never read would hide why it ended
-                stdin.close()
+    def train(variant: str, child: Child, task: Task) -> Block:
+        with contextlib.suppress(OSError, EOFError):  # it has ended
+            child.pipe.send(task)
+            if child.pipe.poll(max_seconds):
+                return cast(Block, child.pipe.recv())
+            child.send(signal.SIGKILL)
+            return Block(outcome="too_slow")
+        if (status := child.wait()) == signal.SIGKILL:
+            return Block(outcome="out_of_memory")
+        raise InputError(f"the process that trained {variant} ended with status {status}: see above")
 
-
-def message(errors: str) -> str:
-    """Return what a stage that failed wrote on standard error, from its own message on where it has one."""
-    own = re.search(r"^error: (.*)", errors, re.MULTILINE | re.DOTALL)
-    return (own[1] if own else errors)[-MAX_MESSAGE:].strip()
+    with WarmProcesses(commands), contextlib.ExitStack() as opened:
+        yield [partial(train, variant, fork(name, variant)) for name, variant in variants]

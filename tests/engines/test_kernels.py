@@ -1,8 +1,5 @@
 """Float16 on this machine's CPU, whoever made it: no kernel that a study takes may fall back to reference code."""
 
-import json
-import os
-import subprocess
 import sys
 
 import numpy as np
@@ -10,28 +7,24 @@ import pytest
 import yaml
 from conftest import REPOSITORY, write_arrays
 
+from pipeline.speed.worker import Task, workers
+
 NUM_STEPS = 3
 MOST = 20.0  # times float32's; reference kernels take a hundred times as long and more
 
 
-def seconds(folder, benchmark, variant) -> float:
+def seconds(benchmark, variant) -> float:
     """The shorter of two blocks of a few steps, each after a warm-up, in a process that chooses its kernels."""
-    command = [sys.executable, "-m", "stages.train_blocks", "--study", "params.yaml"]
-    done = subprocess.run(
-        [*command, "--benchmark", benchmark, "--variant", variant],
-        cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
-        input=f"[{NUM_STEPS}]\n" * 2,
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert done.returncode == 0, done.stderr
-    return min(json.loads(line)["wall_seconds"] for line in done.stdout.splitlines())
+    command = [sys.executable, "-m", "stages.train_blocks", "--study", "params.yaml", "--benchmark", benchmark]
+    command += ["--environment", "environment.json", "--policy", variant]
+    with workers({"any": command}, [("any", variant)], None) as (train,):
+        return min(train(Task(NUM_STEPS)).wall_seconds for _ in range(2))
 
 
 @pytest.mark.parametrize("benchmark", ["mnist_dense", "cifar100_efficientnet_b0"])
-def test_a_step_in_float16_takes_no_reference_kernels(tmp_path, benchmark):
+def test_a_step_in_float16_takes_no_reference_kernels(tmp_path, monkeypatch, benchmark):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(REPOSITORY))
     text = (REPOSITORY / "params.yaml").read_text()
     (tmp_path / "params.yaml").write_text(text)
     recipe = yaml.safe_load(text)["benchmarks"][benchmark]
@@ -52,6 +45,6 @@ def test_a_step_in_float16_takes_no_reference_kernels(tmp_path, benchmark):
         },
         num_classes,
     )
-    ratio = seconds(tmp_path, benchmark, "mixed_float16") / seconds(tmp_path, benchmark, "float32")
+    ratio = seconds(benchmark, "mixed_float16") / seconds(benchmark, "float32")
     print(f"{benchmark}: a float16 step takes {ratio:.1f} times float32's")
     assert ratio < MOST

@@ -1,6 +1,7 @@
 """Turns: their order, the sizes of blocks and launches, and what becomes of the slow and the failed."""
 
 import contextlib
+import functools
 import itertools
 
 import pytest
@@ -31,7 +32,7 @@ class Trainers:
     def __init__(self, monkeypatch, outcomes=(), speeds=(), startup_seconds=1.0, memory=100):
         """In `memory` so many of them find room at once; one more ends the last that was started."""
         self.outcomes, self.speeds, self.startup_seconds = dict(outcomes), dict(speeds), startup_seconds
-        self.memory, self.alive = memory, 0
+        self.memory = memory
         self.now = 0.0
         self.started: list[str] = []
         self.trained: list[tuple[str, int]] = []
@@ -39,32 +40,29 @@ class Trainers:
         monkeypatch.setattr(turns.os, "cpu_count", lambda: 1)
 
     @contextlib.contextmanager
-    def start(self, variant):
-        self.started.append(variant)
-        self.now += self.startup_seconds
-        self.alive += 1
+    def start(self, variants):
+        self.started += variants
+        self.now += self.startup_seconds * len(variants)
+        yield {variant: functools.partial(self.train, variant, len(variants)) for variant in variants}
 
-        def train(task):
-            num_steps = task.num_steps
-            if variant in self.outcomes:
-                return Block(outcome=self.outcomes[variant])
-            if self.alive > self.memory and variant == VARIANTS[-1]:
-                return Block(outcome="out_of_memory")
-            self.trained.append((variant, num_steps))
-            seconds = num_steps / self.speeds.get(variant, 20)
-            self.now += seconds
-            return Block(
-                outcome="completed",
-                num_steps=num_steps,
-                num_images=num_steps,
-                wall_seconds=seconds,
-                num_validation_images=10 * task.with_validation,
-                validation_seconds=0.01 if task.with_validation else None,
-                peak_memory_bytes=1,
-            )
-
-        yield train
-        self.alive -= 1
+    def train(self, variant, alive, task):
+        num_steps = task.num_steps
+        if variant in self.outcomes:
+            return Block(outcome=self.outcomes[variant])
+        if alive > self.memory and variant == VARIANTS[-1]:
+            return Block(outcome="out_of_memory")
+        self.trained.append((variant, num_steps))
+        seconds = num_steps / self.speeds.get(variant, 20)
+        self.now += seconds
+        return Block(
+            outcome="completed",
+            num_steps=num_steps,
+            num_images=num_steps,
+            wall_seconds=seconds,
+            num_validation_images=10 * task.with_validation,
+            validation_seconds=0.01 if task.with_validation else None,
+            peak_memory_bytes=1,
+        )
 
     def measure(self, *, budget_seconds=0.0, side_by_side=True, max_steps=100, unit=1, is_settled=lambda _: False):
         sizes = dict.fromkeys(VARIANTS, max_steps)
@@ -138,8 +136,8 @@ def test_processes_that_do_not_fit_side_by_side_come_one_after_the_other(monkeyp
     monkeypatch.setattr(turns.psutil, "virtual_memory", lambda: type("Memory", (), {"available": 4}))
     found = trainers.measure()
     assert not found.side_by_side  # 1.5 × four processes of a byte, one of which there is
-    assert trainers.started[:2] == ["float32", "float32"]  # alone, and then as the first in a row
-    assert len(trainers.started) == 1 + len(VARIANTS) * MIN_LAUNCHES
+    assert len(trainers.started) == len(VARIANTS) * (1 + MIN_LAUNCHES)
+    assert [variant for variant, _ in trainers.trained[:2]] == ["float32", "float32"]  # beside all, then alone in a row
     assert [block.turn for block in found.blocks if (block.launch, block.variant) == (1, "float32")].count(0) == 1
 
 
