@@ -1,22 +1,22 @@
 """Measure the variants of a benchmark in turns, and write what was found."""
 
 import json
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pipeline.errors import InputError
-from pipeline.files.writing import csv_text
-from pipeline.machine.engine_choice import kernels_for
-from pipeline.records.blocks import REPEAT, Circumstances, PlacedBlock
+from pipeline.files.writing import csv_text, write_whole
+from pipeline.machine import environment
+from pipeline.machine.engine_choice import choose_engine, kernels_for
+from pipeline.records.blocks import REPEAT, Block, Circumstances, PlacedBlock
 from pipeline.speed.turns import Measurement, take_turns
-from pipeline.speed.worker import Train, workers
+from pipeline.speed.worker import Task, Train, workers
 from pipeline.statistics.speeds import Speeds, speeds_of
-from pipeline.study.schema import PARAMS, Study
+from pipeline.study.schema import Study
 
 # Before so many launches a measurement does not end for its narrow intervals: where it would at two, these were narrow
 # by chance too often. docs/decisions/speed-in-turns.md has the numbers.
@@ -42,20 +42,23 @@ def measure_benchmark(
     timed = dict.fromkeys(study.measured_as(benchmark).values())
     max_steps = {name: recipe.max_block_steps(variants[name].batch_multiplier) for name in timed}
     max_steps = {baseline: max_steps[baseline], REPEAT: max_steps[baseline]} | max_steps
+    limit = study.max_run_seconds or 0.0
     with tempfile.TemporaryDirectory() as folder:
         described = Path(folder, "environment.json")
-        command = [sys.executable, "-X", "faulthandler", "-m", "stages.train_blocks"]  # a crash leaves its traceback
-        command += ["--study", str(PARAMS), "--benchmark", benchmark]
-        command += ["--environment", str(described), *(["--warm"] if side_by_side else [])]
+        train = partial(train_variant, study, benchmark, described)
 
         @contextmanager
         def start(names: Sequence[str]) -> Iterator[dict[str, Train]]:
-            trained = [baseline if name == REPEAT else name for name in names]
-            policies = [variants[variant].policy for variant in trained]
-            kernels = [kernels_for([policy]) for policy in policies]
-            commands = {name: [*command, "--policy", of] for name, of in zip(kernels, policies, strict=True)}
-            with workers(commands, list(zip(kernels, trained, strict=True)), study.max_run_seconds) as trains:
-                yield dict(zip(names, trains, strict=True))
+            trained = {name: baseline if name == REPEAT else name for name in names}
+            alike: dict[str, list[str]] = {}  # what computes with the same kernels
+            for name, variant in trained.items():
+                alike.setdefault(kernels_for([variants[variant].policy]), []).append(name)
+            with ExitStack() as launched:
+                trains: dict[str, Train] = {}
+                for group in alike.values():
+                    started = workers([trained[name] for name in group], partial(load_engine, study), train, limit)
+                    trains |= zip(group, launched.enter_context(started), strict=True)
+                yield trains
 
         measurement = take_turns(
             start,
@@ -68,8 +71,33 @@ def measure_benchmark(
         )
         if not described.exists():
             raise InputError(f"{benchmark}: the system ended the process of {baseline} before it trained.")
-        environment = json.loads(described.read_text(encoding="utf-8"))
-    return measurement, speeds_of(study, benchmark, measurement.blocks), environment
+        place = json.loads(described.read_text(encoding="utf-8"))
+    return measurement, speeds_of(study, benchmark, measurement.blocks), place
+
+
+def load_engine(study: Study, variants: Sequence[str]) -> None:
+    """Choose the engine; import it where several processes will be forked, as they are on a CPU alone."""
+    choose_engine(study.engine, [study.variants[variant].policy for variant in variants])
+    if len(variants) > 1:
+        import pipeline.speed.training  # noqa: F401
+
+
+def train_variant(
+    study: Study,
+    benchmark: str,
+    described: Path,
+    variant: str,
+    tasks: Iterator[Task],
+    answer: Callable[[Block], None],
+) -> None:
+    """Train blocks of a variant; write to `described` where the baseline trains."""
+    from pipeline import engine  # which takes seconds to import
+    from pipeline.speed.training import train_blocks
+
+    if variant == study.comparison.baseline:
+        found = environment.describe(study.runtime, engine.accelerators(), engine.version(), engine.kernels())
+        write_whole(described, json.dumps(found))
+    train_blocks(study, benchmark, variant, tasks, answer)
 
 
 def is_settled(study: Study, benchmark: str, blocks: Sequence[PlacedBlock]) -> bool:

@@ -1,15 +1,26 @@
-"""Processes that each train a variant, a block at a time, as they are told to."""
+"""Processes that each train a variant, a block at a time, as they are told to; those of a launch are forked from one.
+
+So what they all import is imported once a launch.
+"""
 
 import contextlib
-import os
+import ctypes
+import faulthandler
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import chain
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
 from typing import NamedTuple, cast
 
 from pipeline.errors import InputError
-from pipeline.machine.warm import Child, WarmProcesses, ask
 from pipeline.records.blocks import Block
+from pipeline.records.schema import Outcome
+
+END_SECONDS = 10  # for processes that were killed to give back their memory
+ENDED: dict[int, Outcome] = {-signal.SIGALRM: "too_slow", -signal.SIGKILL: "out_of_memory"}  # by exit status
+_PR_SET_PDEATHSIG = 1
 
 
 class Task(NamedTuple):
@@ -20,47 +31,104 @@ class Task(NamedTuple):
 
 
 Train = Callable[[Task], Block]
+TrainTasks = Callable[[str, Iterator[Task], Callable[[Block], None]], None]
 
 
 @contextlib.contextmanager
 def workers(
-    commands: Mapping[str, Sequence[str]], variants: Sequence[tuple[str, str]], max_seconds: float | None
+    variants: Sequence[str], prepare: Callable[[Sequence[str]], None], train: TrainTasks, max_seconds: float = 0.0
 ) -> Iterator[list[Train]]:
-    """Fork a process for each of `variants` from one of the processes that `commands` start; end all at the end.
+    """Start a process of each of `variants`, and end all at the end.
 
-    There is a function for each variant that has it train a task. A process that takes longer than `max_seconds` for
-    that is ended, as too slow.
+    There is a function for each that has it train a task. A process that takes longer than `max_seconds` for an answer
+    is ended, wherever it is, unless that is 0.
 
     Args:
-        commands: what starts each process that others are forked from, by its name.
-        variants: the name of the process to fork, and that of the variant, which is the first message.
+        prepare: called with the variants in the process that the others are forked from; a function of a module, as is
+            `train`.
+        train: called in the process of a variant, once there is a task, with the variant, its tasks, and what answers
+            each with a block.
 
     Raises:
-        InputError: a process ended for another reason than its time or its memory.
+        InputError: that of a process; or one ended for another reason than its time or its memory.
     """
+    spawned = get_context("spawn")  # whose memory is laid out anew
+    ours, theirs = zip(*(spawned.Pipe() for _ in variants), strict=True)
+    launch = spawned.Process(target=_launch, args=(variants, theirs, prepare, train, max_seconds))
+    launch.start()
+    for pipe in theirs:
+        pipe.close()
 
-    def fork(name: str, variant: str) -> Child:
-        child = ask(name)
-        if child is None or child.asked is None or child.handle is None:
-            raise InputError(f"{' '.join(commands[name])} ended before it trained {variant}: see above")
-        opened.enter_context(child.pipe)
-        opened.enter_context(child.asked)
-        opened.callback(os.close, child.handle)
-        opened.callback(child.wait)  # until its memory is given back
-        opened.callback(child.send, signal.SIGKILL)  # between blocks it has nothing to lose
-        child.pipe.send(variant)
-        return child
+    def ask(variant: str, pipe: Connection, task: Task) -> Block:
+        with contextlib.suppress(OSError):  # it has ended, and this says how
+            pipe.send(task)
+        try:
+            answer: Block | InputError | int = pipe.recv()
+        except (OSError, EOFError):  # all of them have
+            launch.join()
+            answer = launch.exitcode or 0
+        if isinstance(answer, Block):
+            return answer
+        if isinstance(answer, int) and answer in ENDED:
+            return Block(outcome=ENDED[answer])
+        ended = f"the process that trained {variant} ended with status {answer}. What it said stands above"
+        raise answer if isinstance(answer, InputError) else InputError(ended)
 
-    def train(variant: str, child: Child, task: Task) -> Block:
-        with contextlib.suppress(OSError, EOFError):  # it has ended
-            child.pipe.send(task)
-            if child.pipe.poll(max_seconds):
-                return cast(Block, child.pipe.recv())
-            child.send(signal.SIGKILL)
-            return Block(outcome="too_slow")
-        if (status := child.wait()) == signal.SIGKILL:
-            return Block(outcome="out_of_memory")
-        raise InputError(f"the process that trained {variant} ended with status {status}: see above")
+    try:
+        yield [partial(ask, variant, pipe) for variant, pipe in zip(variants, ours, strict=True)]
+    finally:
+        launch.kill()  # between blocks there is nothing to lose
+        launch.join()
+        for pipe in ours:
+            with pipe, contextlib.suppress(OSError, EOFError):
+                while pipe.poll(END_SECONDS):
+                    pipe.recv()
 
-    with WarmProcesses(commands), contextlib.ExitStack() as opened:
-        yield [partial(train, variant, fork(name, variant)) for name, variant in variants]
+
+def _launch(
+    variants: Sequence[str],
+    pipes: Sequence[Connection],
+    prepare: Callable[[Sequence[str]], None],
+    train: TrainTasks,
+    max_seconds: float,
+) -> None:
+    """Fork a process for each variant, and tell how each has ended."""
+    _end_with_parent()
+    faulthandler.enable()
+    prepare(variants)
+    waiting = {}
+    for variant, pipe in zip(variants, pipes, strict=True):
+        child = get_context("fork").Process(target=_work, args=(variant, pipe, train, max_seconds))
+        child.start()
+        waiting[child.sentinel] = child, pipe
+    while waiting:
+        for sentinel in wait(waiting):
+            child, pipe = waiting.pop(cast(int, sentinel))
+            child.join()
+            with contextlib.suppress(OSError):  # whoever asked has ended
+                pipe.send(child.exitcode)
+
+
+def _work(variant: str, pipe: Connection, train: TrainTasks, max_seconds: float) -> None:
+    _end_with_parent()
+    tasks = _tasks(pipe, max_seconds)
+    if first := next(tasks, None):  # it takes no memory before
+        try:
+            train(variant, chain([first], tasks), pipe.send)
+        except InputError as error:
+            pipe.send(error)
+
+
+def _end_with_parent() -> None:
+    """Have the kernel end this process with the one that started it."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _tasks(pipe: Connection, max_seconds: float) -> Iterator[Task]:
+    """Receive tasks until nobody is left who could send one; SIGALRM ends this process in one that takes too long."""
+    with contextlib.suppress(OSError, EOFError):
+        while True:
+            task = pipe.recv()
+            signal.setitimer(signal.ITIMER_REAL, max_seconds)
+            yield task
+            signal.setitimer(signal.ITIMER_REAL, 0)

@@ -1,30 +1,31 @@
 """Float16 on this machine's CPU, whoever made it: no kernel that a study takes may fall back to reference code."""
 
-import sys
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
 from conftest import REPOSITORY, write_arrays
 
+from pipeline.speed.measuring import load_engine, train_variant
 from pipeline.speed.worker import Task, workers
+from pipeline.study.schema import load_study
 
 NUM_STEPS = 3
 MOST = 20.0  # times float32's; reference kernels take a hundred times as long and more
 
 
-def seconds(benchmark, variant) -> float:
+def seconds(study, benchmark, variant) -> float:
     """The shorter of two blocks of a few steps, each after a warm-up, in a process that chooses its kernels."""
-    command = [sys.executable, "-m", "stages.train_blocks", "--study", "params.yaml", "--benchmark", benchmark]
-    command += ["--environment", "environment.json", "--policy", variant]
-    with workers({"any": command}, [("any", variant)], None) as (train,):
-        return min(train(Task(NUM_STEPS)).wall_seconds for _ in range(2))
+    train = partial(train_variant, study, benchmark, Path("environment.json"))
+    with workers([variant], partial(load_engine, study), train) as (ask,):
+        return min(ask(Task(NUM_STEPS)).wall_seconds for _ in range(2))
 
 
 @pytest.mark.parametrize("benchmark", ["mnist_dense", "cifar100_efficientnet_b0"])
 def test_a_step_in_float16_takes_no_reference_kernels(tmp_path, monkeypatch, benchmark):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PYTHONPATH", str(REPOSITORY))
     text = (REPOSITORY / "params.yaml").read_text()
     (tmp_path / "params.yaml").write_text(text)
     recipe = yaml.safe_load(text)["benchmarks"][benchmark]
@@ -45,6 +46,7 @@ def test_a_step_in_float16_takes_no_reference_kernels(tmp_path, monkeypatch, ben
         },
         num_classes,
     )
-    ratio = seconds(benchmark, "mixed_float16") / seconds(benchmark, "float32")
+    study = load_study()
+    ratio = seconds(study, benchmark, "mixed_float16") / seconds(study, benchmark, "float32")
     print(f"{benchmark}: a float16 step takes {ratio:.1f} times float32's")
     assert ratio < MOST

@@ -1,91 +1,93 @@
 """The processes that train variants' blocks, as the one that measures sees them: each answers, or says why it ended."""
 
+import os
+import signal
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import psutil
 import pytest
-from conftest import REPOSITORY
 
 from pipeline.errors import InputError
+from pipeline.records.blocks import Block
 from pipeline.speed.worker import Task, workers
 
-SERVES = """
-import os, signal, socket, sys, time
-from pipeline.machine.warm import serve
-from pipeline.records.blocks import Block
 
-def train(pipe):
-    is_bad = pipe.recv() == "bad"
-    while True:
-        task = pipe.recv()
-        if is_bad:
-            {bad}
-        pipe.send(Block(outcome="diverged", num_steps=task.num_steps + task.with_validation))
-
-{first}
-serve(socket.socket(fileno=int(sys.argv[1])), train)
-"""
+def prepare(variants):
+    if "torn" in variants:
+        raise OSError("no such library")
 
 
-@pytest.fixture
-def start(tmp_path, monkeypatch):
-    """A function that starts workers by a module of this code."""
-    monkeypatch.setenv("PYTHONPATH", str(REPOSITORY))
+def train(variant, tasks, answer):
+    """Answer with the number of steps and, in place of that of images, this process's identifier."""
+    for task in tasks:
+        match variant:
+            case "killed":
+                os.kill(os.getpid(), signal.SIGKILL)  # as the system ends it
+            case "slow":
+                time.sleep(600)
+            case "faulty":
+                raise InputError("no such thing")
+            case "broken":
+                raise ZeroDivisionError("by nothing")
+            case "crashed":
+                os.kill(os.getpid(), signal.SIGSEGV)
+            case "leaving":
+                sys.exit()
+        answer(Block(outcome="diverged", num_steps=task.num_steps + task.with_validation, num_images=os.getpid()))
 
-    def start(*variants, bad="pass", first="", max_seconds=60.0):
-        path = tmp_path / "trainer.py"
-        path.write_text(SERVES.format(bad=bad, first=first))
-        return workers({"a": [sys.executable, str(path)]}, [("a", variant) for variant in variants], max_seconds)
 
-    return start
-
-
-def test_each_process_answers_each_task(start):
-    with start("one", "another") as (one, another):
-        answers = [train(task).num_steps for train in (one, another, one) for task in (Task(100), Task(50, True))]
-    assert answers == [100, 51] * 3
+def test_each_process_answers_each_task():
+    with workers(["one", "another"], prepare, train) as (one, another):
+        found = [train(task) for train in (one, another, one) for task in (Task(100), Task(50, True))]
+    assert [block.num_steps for block in found] == [100, 51] * 3
+    assert len({block.num_images for block in found}) == 2
 
 
-def test_processes_are_forked_from_those_that_are_named(tmp_path, start):
-    start()  # which writes the module
-    commands = {name: [sys.executable, str(tmp_path / "trainer.py")] for name in "ab"}
-    with workers(commands, [("a", "one"), ("b", "another"), ("a", "third")], None) as trains:
-        parents = [psutil.Process(train.args[1].pid).ppid() for train in trains]
-    assert parents[0] == parents[2] != parents[1]
+def test_a_process_that_waits_for_a_task_is_not_too_slow():
+    with workers(["good"], prepare, train, max_seconds=0.5) as (good,):
+        for _ in range(2):
+            assert good(Task(1)).outcome == "diverged"
+            time.sleep(0.8)
 
 
 @pytest.mark.parametrize(
-    ("code", "outcome", "max_seconds"),
-    [
-        ("os.kill(os.getpid(), 9)", "out_of_memory", None),  # as the system ends it
-        ("time.sleep(600)", "too_slow", 0.5),
-    ],
+    ("variant", "outcome", "max_seconds"), [("killed", "out_of_memory", 0.0), ("slow", "too_slow", 0.5)]
 )
-def test_a_process_that_is_ended_has_an_outcome_and_the_others_go_on(start, code, outcome, max_seconds):
-    with start("bad", "good", bad=code, max_seconds=max_seconds) as (bad, good):
+def test_a_process_that_is_ended_has_an_outcome_and_the_others_go_on(variant, outcome, max_seconds):
+    with workers([variant, "good"], prepare, train, max_seconds) as (bad, good):
         assert bad(Task(1)).outcome == outcome
         assert good(Task(3)).num_steps == 3
 
 
-def test_a_process_that_fails_says_why(start, capfd):
-    bad = start("bad", bad="print('error: no such thing', file=sys.stderr); sys.exit(2)")
-    with pytest.raises(InputError, match=r"process that trained bad ended with status"), bad as (train,):
-        train(Task(1))
-    assert "no such thing" in capfd.readouterr().err
+@pytest.mark.parametrize(
+    ("variant", "message", "told"),
+    [
+        ("faulty", "^no such thing$", ""),
+        ("broken", "^the process that trained broken ended with status 1", "ZeroDivisionError: by nothing"),
+        ("crashed", "^the process that trained crashed ended with status -11", "Segmentation fault"),
+        ("leaving", "^the process that trained leaving ended with status 0", ""),
+        ("torn", "^the process that trained torn ended with status 1", "OSError: no such library"),
+    ],
+)
+@pytest.mark.parametrize("is_asked_late", [False, True])
+def test_a_process_that_fails_says_why(capfd, variant, message, told, is_asked_late):
+    """Also where it has ended before it is asked: what it never read does not hide that."""
+    with pytest.raises(InputError, match=message), workers([variant], prepare, train) as (bad,):  # noqa: PT012
+        time.sleep(1.0 * is_asked_late)
+        bad(Task(1))
+    assert told in capfd.readouterr().err
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of the socket that nobody answered
-def test_a_process_that_starts_none_says_why(start, capfd):
-    with pytest.raises(InputError, match="ended before it trained one"), start("one", first="raise OSError('torn')"):
-        pass
-    assert "torn" in capfd.readouterr().err
-
-
-def test_none_is_left_at_the_end_whatever_it_does(start):
-    with ThreadPoolExecutor(1) as pool, start("good", "bad", bad="time.sleep(600)") as (_, bad):
-        pool.submit(bad, Task(1))
-        process = psutil.Process(bad.args[1].pid)
+def test_none_is_left_at_the_end_whatever_it_does():
+    with ThreadPoolExecutor(1) as pool, workers(["good", "slow"], prepare, train) as (good, slow):
+        process = psutil.Process(good(Task(1)).num_images)
+        busy = [child for child in process.parent().children() if child != process]
+        assert len(busy) == 1
+        pool.submit(slow, Task(1))
         time.sleep(0.2)
-    assert not process.is_running()
+    deadline = time.monotonic() + 5
+    while any(each.is_running() and each.status() != psutil.STATUS_ZOMBIE for each in (process, *busy)):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
