@@ -2,12 +2,12 @@
 
 import argparse
 from functools import partial
+from multiprocessing import resource_tracker
 from pathlib import Path
 
 from pipeline.errors import InputError
 from pipeline.machine.hardware import this_machine
 from pipeline.machine.job import end_with_it
-from pipeline.speed.measuring import measure_benchmark, write_measurement
 from pipeline.study.schema import load_study
 from stages import run
 
@@ -18,6 +18,8 @@ def main(arguments: argparse.Namespace) -> None:
     study = load_study()
     if arguments.benchmark not in study.benchmarks:
         raise InputError(f"--benchmark: must be one of {', '.join(study.benchmarks)}. Received: {arguments.benchmark}")
+    from pipeline.speed.measuring import measure_benchmark, write_measurement  # with signals blocked: it starts threads
+
     # Processes that wait would hold an accelerator's memory.
     side_by_side = this_machine().kind == "cpu" or study.runtime == "cpu"
     measurement, speeds, environment = measure_benchmark(
@@ -32,5 +34,6 @@ def main(arguments: argparse.Namespace) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m stages.speed", description=__doc__)
     parser.add_argument("--benchmark", required=True, help="a benchmark of params.yaml")
+    resource_tracker.ensure_running()  # multiprocessing starts it at first use else, and unblocks signals then
     end_with_it("the same command measures again.")
     run(main, parser)

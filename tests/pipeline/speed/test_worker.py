@@ -2,12 +2,15 @@
 
 import os
 import signal
+import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import psutil
 import pytest
+from conftest import REPOSITORY
+from endings import SECONDS, gone, receive_signals, wait_for
 
 from pipeline.errors import InputError
 from pipeline.records.blocks import Block
@@ -87,7 +90,50 @@ def test_none_is_left_at_the_end_whatever_it_does():
         assert len(busy) == 1
         pool.submit(slow, Task(1))
         time.sleep(0.2)
-    deadline = time.monotonic() + 5
-    while any(each.is_running() and each.status() != psutil.STATUS_ZOMBIE for each in (process, *busy)):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_for(lambda: all(map(gone, (process, *busy))), SECONDS)
+
+
+MEASURES = """
+import time
+from multiprocessing import resource_tracker
+from pipeline.machine.job import end_with_it
+from pipeline.records.blocks import Block
+from pipeline.speed.worker import Task, workers
+
+def prepare(_):
+    pass
+
+def train(variant, tasks, answer):
+    for task in tasks:
+        time.sleep(600 * (variant == "slow"))
+        answer(Block(outcome="diverged"))
+
+if __name__ == "__main__":
+    resource_tracker.ensure_running()
+    end_with_it("its blocks are lost.")
+    with workers(["good", "slow"], prepare, train) as (good, slow):
+        good(Task(1))
+        print("they train", flush=True)
+        slow(Task(1))
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda how: how.name)
+def test_they_end_with_the_process_that_measures(tmp_path, how):
+    (tmp_path / "measures.py").write_text(MEASURES)
+    with psutil.Popen(
+        [sys.executable, "measures.py"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+        preexec_fn=receive_signals,
+    ) as measuring:
+        assert measuring.stdout.readline() == "they train\n"
+        others = measuring.children(recursive=True)
+        assert len(others) >= 3
+        measuring.send_signal(how) if how == signal.SIGKILL else os.killpg(measuring.pid, how)  # as Ctrl-C does
+        assert "Traceback" not in measuring.stdout.read()  # until all have closed it
+        wait_for(lambda: all(map(gone, others)), SECONDS)
