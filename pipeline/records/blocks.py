@@ -89,7 +89,7 @@ class PlacedBlock(Block):
 class Circumstances(Untrusted):
     """Hold what the blocks of a benchmark, in the file beside it, do not say. Speeds follow from the blocks alone.
 
-    `environment` is that of the baseline's process in the last launch, as run records have theirs.
+    `environment` is that of a process that trained the baseline in the last launch, as run records have theirs.
     """
 
     schema_version: Literal[1] = 1

@@ -6,12 +6,15 @@ So what they all import is imported once a launch.
 import contextlib
 import ctypes
 import faulthandler
+import os
 import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain
-from multiprocessing import get_context
-from multiprocessing.connection import Connection, wait
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from typing import NamedTuple, cast
 
 from pipeline.errors import InputError
@@ -58,6 +61,7 @@ def workers(
     launch.start()
     for pipe in theirs:
         pipe.close()
+    joining = threading.Lock()  # of two threads that wait for it, one would not learn how it ended
 
     def ask(variant: str, pipe: Connection, task: Task) -> Block:
         with contextlib.suppress(OSError):  # it has ended, and this says how
@@ -65,13 +69,14 @@ def workers(
         try:
             answer: Block | InputError | int = pipe.recv()
         except (OSError, EOFError):  # all of them have
-            launch.join()
-            answer = launch.exitcode or 0
+            with joining:
+                launch.join()
+            answer = cast(int, launch.exitcode)
         if isinstance(answer, Block):
             return answer
         if isinstance(answer, int) and answer in ENDED:
             return Block(outcome=ENDED[answer])
-        ended = f"the process that trained {variant} ended with status {answer}. What it said stands above"
+        ended = f"the process that trained {variant} ended with status {answer}; what it said stands above"
         raise answer if isinstance(answer, InputError) else InputError(ended)
 
     try:
@@ -95,18 +100,27 @@ def _launch(
     """Fork a process for each variant, and tell how each has ended."""
     _end_with_parent()
     faulthandler.enable()
-    prepare(variants)
+    signal.setitimer(signal.ITIMER_REAL, max_seconds)
+    try:
+        prepare(variants)
+    except InputError as error:
+        for pipe in pipes:
+            pipe.send(error)
+        return
+    signal.setitimer(signal.ITIMER_REAL, 0)
     waiting = {}
     for variant, pipe in zip(variants, pipes, strict=True):
         child = get_context("fork").Process(target=_work, args=(variant, pipe, train, max_seconds))
-        child.start()
-        waiting[child.sentinel] = child, pipe
+        try:
+            child.start()
+        except OSError:  # there is no memory for another
+            pipe.send(-signal.SIGKILL)
+        else:
+            waiting[child.pid] = pipe
     while waiting:
-        for sentinel in wait(waiting):
-            child, pipe = waiting.pop(cast(int, sentinel))
-            child.join()
-            with contextlib.suppress(OSError):  # whoever asked has ended
-                pipe.send(child.exitcode)
+        pid, status = os.wait()
+        with contextlib.suppress(OSError):  # whoever asked has ended
+            waiting.pop(pid).send(os.waitstatus_to_exitcode(status))
 
 
 def _work(variant: str, pipe: Connection, train: TrainTasks, max_seconds: float) -> None:
@@ -122,6 +136,8 @@ def _work(variant: str, pipe: Connection, train: TrainTasks, max_seconds: float)
 def _end_with_parent() -> None:
     """Have the kernel end this process with the one that started it."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != cast(BaseProcess, parent_process()).pid:  # it has ended in the meantime
+        os._exit(1)
 
 
 def _tasks(pipe: Connection, max_seconds: float) -> Iterator[Task]:

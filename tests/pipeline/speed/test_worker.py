@@ -18,8 +18,13 @@ from pipeline.speed.worker import Task, workers
 
 
 def prepare(variants):
-    if "torn" in variants:
-        raise OSError("no such library")
+    match variants[0]:
+        case "torn":
+            raise OSError("no such library")
+        case "missing":
+            raise InputError("no such engine")
+        case "stuck":
+            time.sleep(600)
 
 
 def train(variant, tasks, answer):
@@ -64,10 +69,17 @@ def test_a_process_that_is_ended_has_an_outcome_and_the_others_go_on(variant, ou
         assert good(Task(3)).num_steps == 3
 
 
+def test_one_limit_holds_for_what_comes_before_they_are_forked_too():
+    with workers(["stuck", "good"], prepare, train, max_seconds=0.5) as trains, ThreadPoolExecutor() as pool:
+        asked = [pool.submit(ask, Task(1)) for ask in trains]
+        assert [each.result().outcome for each in asked] == ["too_slow"] * 2
+
+
 @pytest.mark.parametrize(
     ("variant", "message", "told"),
     [
         ("faulty", "^no such thing$", ""),
+        ("missing", "^no such engine$", ""),
         ("broken", "^the process that trained broken ended with status 1", "ZeroDivisionError: by nothing"),
         ("crashed", "^the process that trained crashed ended with status -11", "Segmentation fault"),
         ("leaving", "^the process that trained leaving ended with status 0", ""),
@@ -84,7 +96,7 @@ def test_a_process_that_fails_says_why(capfd, variant, message, told, is_asked_l
 
 
 def test_none_is_left_at_the_end_whatever_it_does():
-    with ThreadPoolExecutor(1) as pool, workers(["good", "slow"], prepare, train) as (good, slow):
+    with ThreadPoolExecutor(1) as pool, workers(["slow", "good"], prepare, train) as (slow, good):
         process = psutil.Process(good(Task(1)).num_images)
         busy = [child for child in process.parent().children() if child != process]
         assert len(busy) == 1
