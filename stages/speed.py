@@ -1,6 +1,7 @@
 """Say how much faster each variant of a benchmark trains: short blocks of all of them, in turns."""
 
 import argparse
+import os
 from functools import partial
 from multiprocessing import resource_tracker
 from pathlib import Path
@@ -34,6 +35,7 @@ def main(arguments: argparse.Namespace) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m stages.speed", description=__doc__)
     parser.add_argument("--benchmark", required=True, help="a benchmark of params.yaml")
-    resource_tracker.ensure_running()  # multiprocessing starts it at first use else, and unblocks signals then
+    os.environ["PYTHONSAFEPATH"] = "1"  # or what multiprocessing starts looks in this folder for Python's own modules
+    resource_tracker.ensure_running()  # or multiprocessing starts it later, and unblocks signals then
     end_with_it("the same command measures again.")
     run(main, parser)

@@ -10,8 +10,8 @@ from typing import Any
 
 from pipeline.errors import InputError
 from pipeline.files.writing import csv_text, write_whole
-from pipeline.machine import environment
 from pipeline.machine.engine_choice import choose_engine, kernels_for
+from pipeline.machine.environment import describe
 from pipeline.records.blocks import REPEAT, Block, Circumstances, PlacedBlock
 from pipeline.speed.turns import Measurement, take_turns
 from pipeline.speed.worker import Task, Train, workers
@@ -71,8 +71,8 @@ def measure_benchmark(
         )
         if not described.exists():
             raise InputError(f"{benchmark}: the system ended the process of {baseline} before it trained.")
-        place = json.loads(described.read_text(encoding="utf-8"))
-    return measurement, speeds_of(study, benchmark, measurement.blocks), place
+        environment = json.loads(described.read_text(encoding="utf-8"))
+    return measurement, speeds_of(study, benchmark, measurement.blocks), environment
 
 
 def load_engine(study: Study, variants: Sequence[str]) -> None:
@@ -95,7 +95,7 @@ def train_variant(
     from pipeline.speed.training import train_blocks
 
     if variant == study.comparison.baseline:
-        found = environment.describe(study.runtime, engine.accelerators(), engine.version(), engine.kernels())
+        found = describe(study.runtime, engine.accelerators(), engine.version(), engine.kernels())
         write_whole(described, json.dumps(found))
     train_blocks(study, benchmark, variant, tasks, answer)
 
