@@ -22,7 +22,7 @@ from pipeline.study.schema import Study
 from pipeline.training.building import build_model, compile_model
 from pipeline.training.evaluation import score
 from pipeline.training.loops import LOOPS
-from pipeline.training.precision import loss_scale_now
+from pipeline.training.precision import check_float32, loss_scale_now
 from pipeline.training.run import COMPILED
 
 SEED = 0
@@ -70,6 +70,8 @@ class _Trainee(keras.callbacks.Callback):
         engine.set_tf32(self.variant.tf32)
         data = self.data
         self.network, _ = build_model(self.benchmark, self.variant.policy, data.num_classes, data.num_channels, SEED)
+        if not self.variant.tf32:
+            check_float32()
         compile_model(self.network, self.benchmark, self.variant)
         self.batch_size = self.benchmark.batch_size * self.variant.batch_multiplier
         self.gpus = engine.gpu_places()[: study.devices]

@@ -50,6 +50,31 @@ def check_model(name: str, benchmark: Benchmark, policy: str, dtypes: Dtypes, pr
         )
 
 
+def check_float32() -> None:
+    """Refuse to train where factors of float32 products are rounded, as TF32 and bfloat16 do.
+
+    Libraries do so where an environment variable or a line of the user's model asks for it, and nothing else would show
+    it: the baseline would be faster than float32, and not float32. 1 + 2⁻¹² has 13 significant bits; TF32 keeps 11 of
+    them, bfloat16 8.
+
+    Raises:
+        InputError: matrix products or convolutions are off by half of 2⁻¹² or more.
+    """
+    value, one = np.float32(1 + 2**-12), np.eye(64, dtype=np.float32)
+    kernel = np.zeros((3, 3, 64, 64), np.float32)
+    kernel[1, 1] = one  # returns the image as it is
+    products = {
+        "matrix products": keras.ops.matmul(np.full((1024, 64), value), one),
+        "convolutions": keras.ops.conv(np.full((4, 16, 16, 64), value), kernel, padding="same"),
+    }
+    for what, product in products.items():
+        if np.abs(keras.ops.convert_to_numpy(product) - value).max() >= 2**-13:
+            raise InputError(
+                f"tf32: must be true: {what} round float32 here, to at most 12 bits. Something outside the study asks "
+                "for it: an environment variable (`env | grep -e FPMATH -e TF32`), or your model's code."
+            )
+
+
 def scaled(optimizer: keras.optimizers.Optimizer, loss_scale: LossScale) -> keras.optimizers.Optimizer:
     """Put `optimizer` under a loss scale: with all three, `scale_loss` scales and `apply_gradients` unscales.
 

@@ -31,7 +31,7 @@ from pipeline.training.clock import EpochClock
 from pipeline.training.epoch_log import EpochLog
 from pipeline.training.evaluation import score
 from pipeline.training.loops import LOOPS
-from pipeline.training.precision import check_model, loss_scale_now, observed_dtypes
+from pipeline.training.precision import check_float32, check_model, loss_scale_now, observed_dtypes
 from pipeline.training.so_far import Notes, Progress, SoFar, Tested, finish, unfinished
 
 COMPILED = Path(".cache/xla")
@@ -59,8 +59,8 @@ def train(
         is_warm: this process was forked from one that had imported the engine.
 
     Raises:
-        InputError: the data are missing or damaged, there are fewer devices than asked for, or the model does not have
-            the dtypes of its policy.
+        InputError: the data are missing or damaged, there are fewer devices than asked for, float32 is rounded here, or
+            the model does not have the dtypes of its policy.
         InputError: another process makes the run, or has finished it in the meantime.
         UnfinishedRunError: `ending` was set.
     """
@@ -107,6 +107,8 @@ def _prepare(study: Study, key: RunKey, data: Dataset, notes: Notes, folder: Pat
     model, initial_weights_sha256 = build_model(
         benchmark, variant.policy, data.num_classes, data.num_channels, key.seed
     )
+    if not variant.tf32:
+        check_float32()
     compile_model(model, benchmark, variant)
     # Now, because a model that ran out of memory on JAX has no values any more.
     notes.add(

@@ -3,10 +3,11 @@ import numpy as np
 import pytest
 from conftest import ENGINE, benchmark
 
+from pipeline.errors import InputError
 from pipeline.study.benchmark import Benchmark
 from pipeline.study.variant import Dtypes, Variant, expected_dtypes
 from pipeline.training import building
-from pipeline.training.precision import check_model, observed_dtypes
+from pipeline.training.precision import check_float32, check_model, observed_dtypes
 
 KERAS = {"float8": "float8_from_mixed_bfloat16"}  # policies whose name is another in Keras
 
@@ -38,6 +39,26 @@ def test_a_nested_layer_that_ignores_the_policy_is_seen():
     inner = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3, dtype="float32")])
     model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(4, dtype="mixed_float16"), inner])
     assert observed_dtypes(model, "float32").compute == "float16+float32"
+
+
+@pytest.mark.parametrize("operation", ["matmul", "conv"])
+@pytest.mark.parametrize("num_bits", [8, 11, 16, 24])  # bfloat16, TF32, bfloat16 twice, float32
+def test_float32_that_is_rounded_like_tf32_is_refused(operation, num_bits, monkeypatch):
+    """The product is the engine's own; no CPU here rounds, so its factors are rounded before."""
+    product = getattr(keras.ops, operation)
+
+    def rounded(factor):
+        significand, exponent = np.frexp(factor)
+        return np.ldexp(np.round(significand * 2.0**num_bits) / 2.0**num_bits, exponent).astype(np.float32)
+
+    monkeypatch.setattr(
+        keras.ops, operation, lambda left, right, **options: product(rounded(left), rounded(right), **options)
+    )
+    if num_bits > 12:
+        check_float32()
+    else:
+        with pytest.raises(InputError, match="round float32"):
+            check_float32()
 
 
 def trained(policy, num_steps=20):
