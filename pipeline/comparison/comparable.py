@@ -12,8 +12,9 @@ from pipeline.study.schema import RunKey, Study
 def check_comparable(study: Study, records: Mapping[RunKey, RunRecord]) -> None:
     """Check that every run of the study was made as the study says, and pairs with its partners.
 
-    All runs must share locked packages and container image; those of a seed their device, because a study may go on
-    elsewhere; those of a benchmark their data; those of a benchmark and seed their initial weights.
+    All runs must share locked packages and container image; those of a seed their device and the variables of their
+    environment, because a study may go on elsewhere; those of a benchmark their data; those of a benchmark and seed
+    their initial weights.
 
     Raises:
         InputError: names every fault, the runs, and how to make them again.
@@ -32,7 +33,7 @@ def check_comparable(study: Study, records: Mapping[RunKey, RunRecord]) -> None:
 def _shared(record: RunRecord) -> Iterator[tuple[str, Hashable, str]]:
     """Yield what a run has in common with others, among which of them, and its own value in words."""
     for what, value in surroundings(record.environment).items():
-        yield what, record.seed if what in ("device", "driver") else None, value
+        yield what, record.seed if what in ("device", "driver", "environment variables") else None, value
     yield "kind of memory", None, record.memory.peak_kind or "unknown"
     yield "data", record.benchmark, _short(record.data_sha256)
     if record.initial_weights_sha256:  # a run may have ended before it had any
@@ -58,6 +59,8 @@ def surroundings(environment: Mapping[str, Any]) -> dict[str, str]:
     return {
         "device": device(environment),
         "driver": environment.get("driver") or "none",
+        "environment variables": " ".join(f"{name}={value}" for name, value in environment.get("variables", {}).items())
+        or "none",
         "locked packages": _short(environment.get("lock_sha256")),
         "container image": _image(environment.get("image")),
     }

@@ -15,6 +15,10 @@ from typing import Any
 from pipeline.machine.hardware import cpu_features, cpu_model, driver, gpus
 
 REQUIREMENTS = Path("requirements")
+VARIABLES = (  # beginnings of the names of those that change what libraries compute, or how fast
+    *("CUBLAS_", "CUDNN_", "DNNL_", "GLIBC_TUNABLES", "JAX_", "KMP_", "LD_PRELOAD", "MALLOC_", "MKL_"),
+    *("NVIDIA_TF32_OVERRIDE", "OMP_", "ONEDNN_", "TF_CUDNN_", "TF_NUM_", "TF_SET_", "TF_XLA_", "XLA_FLAGS"),
+)
 IMAGE = Path("/etc/mixed-precision-image.json")  # the note that the build of a container image leaves
 
 
@@ -42,6 +46,7 @@ def describe(
         "driver": driver(),
         "packages": {name: importlib.metadata.version(name) for name in ("keras", "numpy")} | dict(packages),
         "kernels": kernels,
+        "variables": {name: value for name, value in sorted(os.environ.items()) if name.startswith(VARIABLES)},
         "runtime": runtime,
         "lock_sha256": hashlib.sha256(lock.read_bytes()).hexdigest() if lock.exists() else None,
         "image": image_identity(),

@@ -104,6 +104,7 @@ class StableEnvironment(TypedDict):
     driver: str | None
     packages: dict[str, str]
     kernels: str
+    variables: NotRequired[dict[str, str]]  # of the environment, since version 10
     runtime: str
     lock_sha256: Sha256 | None
     image: dict[str, str | bool | None] | None
@@ -297,7 +298,7 @@ class RunRecord(Part):
     `overflow` says what becomes of a step whose gradients are not finite: only a dynamic loss scale skips it.
     """
 
-    schema_version: Literal[9] = 9
+    schema_version: Literal[9, 10] = 10
     benchmark: str
     variant: str
     seed: Count

@@ -62,3 +62,11 @@ def test_a_record_says_which_gpu_it_was_and_another_of_the_kind_is_comparable(mo
 def test_records_that_do_not_say_which_gpu_it_was_are_read():
     gpu = {"kind": "gpu", "name": H100[0], "compute_capability": "9.0", "memory_bytes": 2**36}
     assert as_environment(ENVIRONMENT | {"accelerators": [gpu]})["accelerators"] == [gpu]
+
+
+def test_a_record_names_the_environment_variables_that_change_what_libraries_do(monkeypatch):
+    monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "100000000000")
+    monkeypatch.setenv("TF_CLI_CONFIG_FILE", "~/.terraformrc")
+    variables = as_environment(environment.describe("cpu", [], {}, "oneDNN"))["variables"]
+    assert variables["MALLOC_TRIM_THRESHOLD_"] == "100000000000"
+    assert "TF_CLI_CONFIG_FILE" not in variables
