@@ -1,8 +1,10 @@
 """Blocks of real training: what a process that trains them answers."""
 
+import keras
 import pytest
 from conftest import benchmark, small_study
 
+from pipeline.errors import InputError
 from pipeline.speed import training
 from pipeline.speed.training import train_blocks
 from pipeline.speed.worker import Task
@@ -44,6 +46,12 @@ def test_where_all_of_validation_would_take_long_a_call_has_its_part_apart(works
     validated = blocks[1]
     assert (validated.num_validation_images, validated.validation_seconds) == (6, pytest.approx(0.7))
     assert validated.validation_call_seconds == pytest.approx(0.1)
+
+
+def test_turns_refuse_a_float32_that_is_rounded(workspace, monkeypatch):
+    monkeypatch.setattr(keras.ops, "conv", lambda images, *_, **__: images.round(3))
+    with pytest.raises(InputError, match="convolutions round float32"):
+        blocks_of(workspace, Task(1))
 
 
 @pytest.mark.parametrize("keeps", [False, True])

@@ -205,6 +205,13 @@ def test_xla_and_tf32_are_recorded_as_they_are_set(workspace, loop):
     assert (record.planned.jit_compile, record.planned.tf32, record.outcome) == (True, True, "completed")
 
 
+def test_a_run_refuses_a_float32_that_is_rounded_unless_it_may_be(workspace, monkeypatch):
+    monkeypatch.setattr(keras.ops, "conv", lambda images, *_, **__: images.round(3))
+    with pytest.raises(InputError, match="convolutions round float32"):
+        train(study_with("float32"), workspace)
+    assert train(study_with("float32", {"tf32": True}), workspace).outcome == "completed"
+
+
 def test_logs_for_tensorboard_are_kept_where_the_study_asks_for_them(workspace):
     from tensorboardX.proto.event_pb2 import Event
 
