@@ -104,12 +104,15 @@ def _arrays(where: str, builder: Any, split: str, image: str, label: str, image_
     examples = builder.as_dataset(split=split, decoders=tfds.decode.PartialDecoding({image: True, label: True}))
     batches = list(tfds.as_numpy((examples.map(resized) if image_size else examples).batch(1000)))
     images = np.concatenate([batch[image] for batch in batches])
+    labels = np.concatenate([batch[label] for batch in batches]).astype(np.int64)
+    if num_unlabelled := np.count_nonzero(labels < 0):  # as TFDS has it in test sets that a contest keeps secret
+        raise InputError(f"{where}: {num_unlabelled:,} of {len(labels):,} examples have no label. Name another split.")
     if images.dtype != np.uint8:
         low, high = images.min(), images.max()
         if not (low >= 0 and high <= 1):  # not a number among them
             raise InputError(f"{where}: float images must lie in [0, 1]. Received: {low:g} to {high:g}")
         images = np.rint(images * 255).astype(np.uint8)
-    return Examples(images, np.concatenate([batch[label] for batch in batches]).astype(np.int64))
+    return Examples(images, labels)
 
 
 def chosen_rows(where: str, source: DatasetSource, splits: Mapping[str, Any]) -> dict[str, list[tuple[str, range]]]:

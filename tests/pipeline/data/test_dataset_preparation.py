@@ -202,6 +202,14 @@ def test_a_builder_that_fails_is_named(tmp_path):
     assert last.startswith("Its builder is in stains_builder, which ")
 
 
+@pytest.mark.usefixtures("store")
+def test_examples_without_a_label_are_refused(tmp_path):
+    """TFDS has -1 there, which would be the last class to NumPy and an error, or a NaN, to an engine."""
+    secret = BUILDER.replace("Spots", "Secret").replace("index % 2", "index % 2 if index < 43 else -1")
+    said = refusal(tmp_path / "data", builder_of_ones_own(tmp_path, "secret", secret))
+    assert said == "datasets.mine.train: 5 of 40 examples have no label. Name another split."
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [
