@@ -1,5 +1,6 @@
 """Propose the small study that answers whether mixed precision is worth it for a model, and make its folder."""
 
+import hashlib
 import os
 import re
 from collections.abc import Mapping
@@ -9,6 +10,7 @@ from typing import Any, NamedTuple
 from pipeline.errors import InputError
 from pipeline.files import yaml_files
 from pipeline.files.writing import write_whole
+from pipeline.study.benchmark import Imported
 from pipeline.study.configuration import validate
 from pipeline.study.dataset_source import DatasetSource
 from pipeline.study.runtimes import RUNTIMES
@@ -38,8 +40,9 @@ class Size(NamedTuple):
 
 
 def study_name(text: str) -> str:
-    """Return `text` as the study can name things: cifar10_resnet50v2 for "cifar10 ResNet50V2"."""
-    return re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")
+    """Return `text` as the study can name things: cifar10_resnet50v2 for "cifar10 ResNet50V2"; a long one cut short."""
+    name = re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")
+    return name if len(name) <= 100 else f"{name[:91]}_{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 def benchmark_name(dataset: str, model: str) -> str:
@@ -62,11 +65,12 @@ def model_values(name: str, source: str | None, arguments: dict[str, Any], runti
         return {"name": name, "arguments": arguments, "source": "pipeline/models/application.py"}
     if source is None:
         beside = Path(name.partition(":")[0].partition(".")[0])
-        source = str(beside if beside.is_dir() else beside.with_suffix(".py"))
-    module, _, function = name.partition(":")
-    if function:  # a name of another form is for the study to refuse
-        check_function(module, function, Path(source))
-    return {"name": name, "arguments": arguments, "source": source}
+        is_folder = os.path.isdir(beside)  # noqa: PTH112  Path.is_dir fails for a name that is too long
+        source = str(beside if is_folder else beside.with_suffix(".py"))
+    values = {"name": name, "arguments": arguments, "source": source}
+    model = validate(Imported, values, f"MODEL={name}")
+    check_function(model.module, model.function, Path(source))
+    return values
 
 
 def choose_size(seconds: Mapping[str, tuple[float, float]], batch_size: int, max_images: int) -> Size:

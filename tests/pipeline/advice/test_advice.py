@@ -111,6 +111,8 @@ def test_data_that_are_not_there_are_prepared_in_the_folder(project, monkeypatch
     [
         ({"batch": 40}, "--batch: twice the batch must be at most the 54 training examples"),
         ({"model": "lost:build"}, "lost.py does not exist"),
+        ({"model": ":build"}, "MODEL=:build: 1 fault, nothing was started.\n  name: must be dense, efficientnet, "),
+        ({"model": 300 * "a" + ":build"}, "every name in it at most 255 bytes long"),
         ({"model": "faulty:two"}, "must take one argument, a ModelSpec. Received: a, b"),
         ({"model": "dense", "arguments": {"unit": 8}}, "unknown key. Did you mean 'units'?"),
         ({"dataset": "Not A Name"}, "--dataset Not A Name: 1 fault"),
@@ -122,6 +124,16 @@ def test_bad_input_starts_nothing(project, changes, words):
         ask(project, **changes)
     assert words in str(raised.value)
     assert not list(project.glob("advice/*/params.yaml"))
+
+
+def test_a_name_that_no_folder_can_have_is_cut_short(project, monkeypatch):
+    long = 300 * "a"
+    (project / "mine.py").write_text(f"def {long}(spec): ...\n")
+    monkeypatch.setattr(stage, "in_a_process", lambda *_: dict.fromkeys("abc", (1.0, 0.001)))
+    folders = [ask(project, model=f"mine:{long}", arguments={long: value}) for value in (1, 2)]
+    assert len(set(folders)) == 2
+    (name,) = load_study(project / folders[0] / "params.yaml").benchmarks
+    assert max(map(len, (name, *(folder.name for folder in folders)))) == 100
 
 
 def test_a_fault_that_another_process_finds_is_the_users_to_read(tmp_path):
