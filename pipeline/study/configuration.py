@@ -80,7 +80,7 @@ def validate(model: type[SectionT], values: Any, source: str) -> SectionT:
         errors = [fault for fault in error.errors() if fault["type"] != "default_factory_not_called"]
         faults = [line for fault in errors[:MAX_FAULTS] for line in _describe(model, fault)]
         num_faults = len(faults) + len(errors[MAX_FAULTS:])
-        if any(fault["type"] != "value_error" for fault in errors):
+        if any(fault["loc"] or fault["type"] != "value_error" for fault in errors):
             more = "\n  What depends on several keys is checked once these are mended."
     raise InputError(_message(source, faults, num_faults) + more)
 
@@ -130,10 +130,10 @@ def _name(character: str) -> str:
 
 
 def _describe(model: type[BaseModel], fault: Any) -> list[str]:
-    """Return the lines that tell one fault of pydantic's; a check across fields brings a line for each it found."""
-    parts, known = _walk(model, fault["loc"])
-    where = _where(parts)
+    """Return the lines that tell one fault of pydantic's; a check of the whole file brings a line for each it found."""
     location = fault["loc"]
+    parts, known, node = _walk(model, location)
+    where = _where(parts)
     if fault["type"] == "extra_forbidden":
         nearest = difflib.get_close_matches(str(location[-1]), known, n=1)
         hint = f"Did you mean '{nearest[0]}'?" if nearest else f"Known keys: {', '.join(sorted(known))}."
@@ -141,9 +141,15 @@ def _describe(model: type[BaseModel], fault: Any) -> list[str]:
     if fault["type"] == "missing":
         only = known.get(str(location[-1]), {}).get("const")
         return [f"{where}: missing; it is {only!r}." if only else f"{where}: missing."]
+    union = node.get("discriminator", {})
+    if union and fault["type"] == "union_tag_not_found":
+        return [f"{where}.{union['propertyName']}: missing; it is one of {', '.join(union['mapping'])}."]
     message = str(fault["msg"]).removeprefix("Value error, ")
     if fault["type"] == "value_error":
-        return message.split("\n")
+        return [f"{where}: {message}"] if location else message.split("\n")
+    if fault["type"] in ("dict_type", "model_type", "model_attributes_type"):
+        keys = ", ".join(node.get("properties") or [union.get("propertyName", "")])
+        message = f"must be keys with values ({keys})" if keys else "must be keys with values"
     received = repr(fault["input"])
     return [f"{where}: {message}. Received: {received[:MAX_SHOWN]}{'…' if len(received) > MAX_SHOWN else ''}"]
 
@@ -153,8 +159,8 @@ def _schema(model: type[BaseModel]) -> dict[str, Any]:
     return model.model_json_schema()
 
 
-def _walk(model: type[BaseModel], location: tuple[Any, ...]) -> tuple[list[str], dict[str, Any]]:
-    """Return the key path of a fault as the file has it, and the schemas of the keys allowed around its last part.
+def _walk(model: type[BaseModel], location: tuple[Any, ...]) -> tuple[list[str], dict[str, Any], dict[str, Any]]:
+    """Return the key path of a fault as the file has it, the schemas of the keys around it, and the schema there.
 
     pydantic's own path also names the member of a union that was chosen; the JSON schema tells which parts those are.
     """
@@ -179,4 +185,4 @@ def _walk(model: type[BaseModel], location: tuple[Any, ...]) -> tuple[list[str],
                 node = node.get("items" if isinstance(part, int) else "additionalProperties") or {}
         if "$ref" in node:
             node = schema["$defs"][node["$ref"].rsplit("/", 1)[-1]]
-    return path, known
+    return path, known, node

@@ -107,5 +107,5 @@ def test_a_claim_without_a_need_a_threshold_or_a_kind_is_a_fault():
         }
     )
     assert "needs: missing" in faults
-    assert "claims (s1-faster-on-16-bit-hardware): give one threshold, at_least or at_most." in faults
+    assert ": s1-faster-on-16-bit-hardware must have one threshold, at_least or at_most." in faults
     assert "Input tag 'slowness' found" in faults

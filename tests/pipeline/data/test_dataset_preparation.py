@@ -5,13 +5,16 @@ import json
 import numpy as np
 import pytest
 import tensorflow_datasets as tfds
+from conftest import REPOSITORY
 
 from pipeline.data import datasets
 from pipeline.data.preparation import prepare
 from pipeline.errors import InputError
+from pipeline.files import yaml_files
 from pipeline.study.benchmark import Split
 from pipeline.study.configuration import validate
 from pipeline.study.dataset_source import DatasetSource
+from pipeline.study.schema import Study
 
 GREY = tfds.features.Image(shape=(6, 6, 1))
 TWO = tfds.features.ClassLabel(names=["cat", "dog"])
@@ -213,19 +216,20 @@ def test_examples_without_a_label_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({}, "datasets: each names bundled, or tfds, and not both."),
-        ({"bundled": "mnist", "tfds": "mnist"}, "datasets: each names bundled, or tfds, and not both."),
-        ({"bundled": "mnist", "image": "a", "label": "b"}, "datasets (mnist): bundled stands alone, or with train and"),
-        ({"tfds": "../mnist"}, "tfds: String should match pattern"),
-        ({"tfds": "mnist", "module": "spots"}, "datasets (mnist): module and source stand together, or neither does."),
-        ({"tfds": "mnist", "label": "label"}, "datasets (mnist): image and label stand together, or neither does."),
-        ({"tfds": "mnist", "test": "train"}, "datasets (mnist): train and test are the same, 'train'."),
+        ({}, "datasets.mine: must name bundled, or tfds, and not both."),
+        ({"bundled": "mnist", "tfds": "mnist"}, "datasets.mine: must name bundled, or tfds, and not both."),
+        ({"bundled": "mnist", "image": "a", "label": "b"}, "datasets.mine: bundled stands alone, or with train and"),
+        ({"tfds": "../mnist"}, "datasets.mine.tfds: String should match pattern"),
+        ({"tfds": "mnist", "module": "spots"}, "datasets.mine: module and source stand together, or neither does."),
+        ({"tfds": "mnist", "label": "label"}, "datasets.mine: image and label stand together, or neither does."),
+        ({"tfds": "mnist", "test": "train"}, "datasets.mine: train and test are the same, 'train'."),
     ],
 )
 def test_a_source_that_makes_no_sense_is_refused_at_the_door(values, message):
     with pytest.raises(InputError) as caught:
-        validate(DatasetSource, values, "params.yaml")
+        validate(Study, yaml_files.load(REPOSITORY / "params.yaml") | {"datasets": {"mine": values}}, "params.yaml")
     assert message in str(caught.value)
+    assert str(caught.value).endswith("What depends on several keys is checked once these are mended.")
 
 
 @pytest.mark.parametrize("name", ["mnist:3.0.1", "mnist_corrupted/shot_noise", "cifar10_1/v4:1.1.0"])
