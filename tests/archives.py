@@ -156,6 +156,7 @@ DAMAGED_RUNS: dict[str, tuple[str, Edit, str]] = {
     "a record with an unknown key": (RECORD, put(approved_by="everyone"), "approved_by"),
     "a record with an environment of text": (RECORD, put(environment="a fine machine"), "environment"),
     "a record without packages": (RECORD, swap('"packages"', '"luggage"'), "environment"),
+    "a record that counts CPUs in words": (RECORD, within("environment", num_cpus="2"), "environment.num_cpus: Input should be a valid integer"),
     "a record with a mark before it": (RECORD, lambda content: b"\xef\xbb\xbf" + content, "is damaged"),
     "predictions whose labels are other numbers": (PREDICTIONS, npz(labels=HUNDRED.astype(np.uint64) - np.uint64(1), predicted=HUNDRED - 1), "negative"),
     "a record with a surrogate": (RECORD, swap('"policy": "[a-z0-9_]+"', r'"policy": "\\ud800"'), "is damaged"),

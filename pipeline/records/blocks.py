@@ -3,12 +3,12 @@
 A block is some steps of one variant, and what they took.
 """
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from pipeline.files.untrusted import Untrusted
-from pipeline.records.schema import Count, Outcome, Part, Seconds, Share, as_environment
+from pipeline.records.schema import Count, Environment, Outcome, Part, Seconds, Share
 
 REPEAT = "baseline_again"  # the baseline in a second process of each launch: what chance alone does
 BlockSeconds = Annotated[float, Field(ge=1e-6, le=1e9)]
@@ -93,7 +93,7 @@ class Circumstances(Untrusted):
     """
 
     schema_version: Literal[1] = 1
-    environment: Annotated[dict[str, Any], AfterValidator(as_environment)]
+    environment: Environment
     side_by_side: bool
     budget_seconds: Seconds
     target_half_width: Annotated[float, Field(gt=0, lt=1)]

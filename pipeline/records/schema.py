@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, NotRequired, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from typing_extensions import TypedDict
 
-from pipeline.files.untrusted import Sha256, fault
+from pipeline.files.untrusted import Sha256
 from pipeline.study.schema import RunKey, Study
 from pipeline.study.variant import LossScale, expected_dtypes
 
@@ -113,16 +113,6 @@ class StableEnvironment(TypedDict):
 
 class Environment(StableEnvironment):
     load_average: float
-
-
-_ADAPTER = TypeAdapter(Environment)  # once: to build it takes longer than to read a record
-
-
-def as_environment(values: dict[str, Any]) -> dict[str, Any]:
-    try:
-        return dict(_ADAPTER.validate_python(values))
-    except ValidationError as error:
-        raise ValueError(f"environment: {fault(error)}") from None
 
 
 # By which a run may outlast its limit: it counts from when its process had told where it trains.
@@ -323,7 +313,7 @@ class RunRecord(Part):
     warm: bool = False
     started_at: Annotated[str, AfterValidator(_instant)]
     disturbance: Disturbance
-    environment: Annotated[dict[str, Any], AfterValidator(as_environment)]
+    environment: Environment
 
     @model_validator(mode="after")
     def _contradicts_nothing(self) -> Self:

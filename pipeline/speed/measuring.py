@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from pipeline.errors import InputError
 from pipeline.files.writing import csv_text, write_whole
 from pipeline.machine.engine_choice import choose_engine, kernels_for
 from pipeline.machine.environment import describe
 from pipeline.records.blocks import REPEAT, Block, Circumstances, PlacedBlock
+from pipeline.records.schema import Environment
 from pipeline.speed.turns import Measurement, take_turns
 from pipeline.speed.worker import Task, Train, workers
 from pipeline.statistics.speeds import Speeds, speeds_of
@@ -25,7 +25,7 @@ MIN_SETTLED_LAUNCHES = 4
 
 def measure_benchmark(
     study: Study, benchmark: str, side_by_side: bool, say: Callable[[str], None]
-) -> tuple[Measurement, Speeds, dict[str, Any]]:
+) -> tuple[Measurement, Speeds, Environment]:
     """Train every variant of `benchmark` in turns, the baseline twice, for as long as the study says.
 
     Of variants that differ in their learning rate alone one takes part. The last value is the environment in
@@ -71,7 +71,7 @@ def measure_benchmark(
         )
         if not described.exists():
             raise InputError(f"{benchmark}: the system ended the process of {baseline} before it trained.")
-        environment = json.loads(described.read_text(encoding="utf-8"))
+        environment: Environment = json.loads(described.read_text(encoding="utf-8"))
     return measurement, speeds_of(study, benchmark, measurement.blocks), environment
 
 
@@ -107,7 +107,7 @@ def is_settled(study: Study, benchmark: str, blocks: Sequence[PlacedBlock]) -> b
 
 
 def write_measurement(
-    study: Study, benchmark: str, measurement: Measurement, environment: dict[str, Any], folder: Path
+    study: Study, benchmark: str, measurement: Measurement, environment: Environment, folder: Path
 ) -> None:
     """Write a row a block, and beside it what the rows do not say."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -4,11 +4,13 @@ import pynvml
 import pytest
 from conftest import ENVIRONMENT
 from nvml import show
+from pydantic import TypeAdapter
 
 from pipeline.comparison.comparable import surroundings
 from pipeline.machine import environment, hardware
-from pipeline.records.schema import as_environment
+from pipeline.records.schema import Environment
 
+ENVIRONMENTS = TypeAdapter(Environment)
 H100 = ("NVIDIA H100 80GB HBM3", "9.0")
 
 
@@ -49,7 +51,7 @@ def test_a_record_says_which_gpu_it_was_and_another_of_the_kind_is_comparable(mo
     def on(*places: int):
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", ",".join(map(str, places)))
         accelerators = [{"kind": "gpu", "name": H100[0], "compute_capability": "9.0"} for _ in places]
-        return as_environment(environment.describe("cuda", accelerators, {}, "cuDNN"))
+        return ENVIRONMENTS.validate_python(environment.describe("cuda", accelerators, {}, "cuDNN"))
 
     monkeypatch.setattr(environment, "driver", lambda: "590.1")
     show(monkeypatch, H100, H100)
@@ -61,12 +63,12 @@ def test_a_record_says_which_gpu_it_was_and_another_of_the_kind_is_comparable(mo
 
 def test_records_that_do_not_say_which_gpu_it_was_are_read():
     gpu = {"kind": "gpu", "name": H100[0], "compute_capability": "9.0", "memory_bytes": 2**36}
-    assert as_environment(ENVIRONMENT | {"accelerators": [gpu]})["accelerators"] == [gpu]
+    assert ENVIRONMENTS.validate_python(ENVIRONMENT | {"accelerators": [gpu]})["accelerators"] == [gpu]
 
 
 def test_a_record_names_the_environment_variables_that_change_what_libraries_do(monkeypatch):
     monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "100000000000")
     monkeypatch.setenv("TF_CLI_CONFIG_FILE", "~/.terraformrc")
-    variables = as_environment(environment.describe("cpu", [], {}, "oneDNN"))["variables"]
+    variables = ENVIRONMENTS.validate_python(environment.describe("cpu", [], {}, "oneDNN"))["variables"]
     assert variables["MALLOC_TRIM_THRESHOLD_"] == "100000000000"
     assert "TF_CLI_CONFIG_FILE" not in variables
