@@ -3,8 +3,6 @@
 import ast
 import importlib
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.machinery import PathFinder
 from pathlib import Path
 from types import ModuleType
@@ -20,11 +18,17 @@ def load_module(module: str, source: Path) -> ModuleType:
         InputError: there is no `source`, the module can't be imported, or another one of that name is.
     """
     check_exists(source)
-    with _importable(source):
-        try:
-            found = importlib.import_module(module)
-        except Exception as error:  # whatever the user's code raises
-            raise InputError(f"{module} can't be imported from {source}: {_reason(error)}") from error
+    folder, before = str(source.resolve().parent), sys.dont_write_bytecode
+    if folder not in sys.path:
+        sys.path.append(folder)  # last, so that it hides nothing that is installed
+        importlib.invalidate_caches()
+    sys.dont_write_bytecode = True  # what Python compiles would lie in `source`, where DVC takes it for a change
+    try:
+        found = importlib.import_module(module)
+    except Exception as error:  # whatever the user's code raises
+        raise InputError(f"{module} can't be imported from {source}: {_reason(error)}") from error
+    finally:
+        sys.dont_write_bytecode = before
     file = Path(found.__file__ or "").resolve()
     if not file.is_relative_to(source.resolve()):
         raise InputError(
@@ -73,20 +77,3 @@ def _find(module: str, source: Path) -> str | None:
 
 def _reason(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
-
-
-@contextmanager
-def _importable(source: Path) -> Iterator[None]:
-    """With the folder around `source` on the path, last, so that it hides nothing that is installed.
-
-    What Python compiles would lie in `source`, where it would look like a change.
-    """
-    folder, before = str(source.resolve().parent), sys.dont_write_bytecode
-    if folder not in sys.path:
-        sys.path.append(folder)
-        importlib.invalidate_caches()
-    sys.dont_write_bytecode = True
-    try:
-        yield
-    finally:
-        sys.dont_write_bytecode = before
