@@ -72,7 +72,7 @@ def planned(study: Study, key: RunKey) -> Planned:
         num_train_examples=benchmark.split.num_train_examples,
         num_validation_examples=benchmark.split.num_validation_examples,
         num_epochs=benchmark.num_epochs_of(variant),
-        steps_per_epoch=benchmark.num_steps(variant.batch_multiplier),
+        steps_per_epoch=benchmark.steps_per_epoch(variant.batch_multiplier),
     )
 
 

@@ -172,7 +172,7 @@ def describe_training(results: Compared, benchmark: str) -> str:
     recipe, baseline = results.study.benchmarks[benchmark], results.study.comparison.baseline
     variant = results.study.variants[baseline]
     num_epochs = recipe.num_epochs_of(variant)
-    num_steps = num_epochs * recipe.num_steps(variant.batch_multiplier)
+    num_steps = num_epochs * recipe.steps_per_epoch(variant.batch_multiplier)
     return f"{baseline} trains {num_steps:,} steps, in {num_epochs} epochs."
 
 

@@ -182,7 +182,7 @@ class Benchmark(Section):
     def num_epochs_of(self, variant: Variant) -> int:
         return self.num_epochs * variant.epoch_multiplier
 
-    def num_steps(self, batch_multiplier: int) -> int:
+    def steps_per_epoch(self, batch_multiplier: int) -> int:
         """Return the steps of an epoch of a variant; the last batch may be smaller."""
         return -(-self.split.num_train_examples // (self.batch_size * batch_multiplier))
 

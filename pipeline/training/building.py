@@ -114,12 +114,12 @@ def _learning_rate(benchmark: Benchmark, variant: Variant) -> Any:
     rule, rate = benchmark.learning_rate_rule, benchmark.optimizer.learning_rate * variant.learning_rate_multiplier
     if rule.scaling == "linear":
         rate *= variant.batch_multiplier
-    num_steps = benchmark.num_steps(variant.batch_multiplier)
-    num_warmup = rule.num_warmup_epochs * variant.epoch_multiplier * num_steps
+    steps_per_epoch = benchmark.steps_per_epoch(variant.batch_multiplier)
+    num_warmup = rule.num_warmup_epochs * variant.epoch_multiplier * steps_per_epoch
     if rule.decay == "cosine":
         start = {"initial_learning_rate": 0.0, "warmup_target": rate, "warmup_steps": num_warmup}
         start = start if num_warmup else {"initial_learning_rate": rate}
-        num_decaying = benchmark.num_epochs_of(variant) * num_steps - num_warmup
+        num_decaying = benchmark.num_epochs_of(variant) * steps_per_epoch - num_warmup
         return keras.optimizers.schedules.CosineDecay(decay_steps=num_decaying, **start)
     if num_warmup:
         return keras.optimizers.schedules.PolynomialDecay(0.0, num_warmup, end_learning_rate=rate)

@@ -59,7 +59,7 @@ def test_every_profile_in_small_keeps_all_but_its_numbers(profile):
     counts = {"split", "batch_size", "evaluation_batch_size", "num_epochs"}
     for name, benchmark in whole.benchmarks.items():
         assert small.benchmarks[name].model_dump(exclude=counts) == benchmark.model_dump(exclude=counts)
-        assert small.benchmarks[name].num_steps(1) * small.benchmarks[name].num_epochs <= 4
+        assert small.benchmarks[name].steps_per_epoch(1) * small.benchmarks[name].num_epochs <= 4
     assert len(small.runs()) == sum(len(small.variants_of(name)) for name in small.benchmarks)
 
 
@@ -237,7 +237,7 @@ def test_a_number_that_is_no_quantity_is_refused(place, number):
 
 def test_steps_are_counted_in_whole_numbers():
     split = MNIST["split"] | {"num_train_examples": 10**12 - 1}
-    assert Benchmark.model_validate(MNIST | {"split": split, "batch_size": 10**6}).num_steps(1) == 10**6
+    assert Benchmark.model_validate(MNIST | {"split": split, "batch_size": 10**6}).steps_per_epoch(1) == 10**6
 
 
 def test_more_runs_than_dvc_can_plan_are_refused():
