@@ -21,7 +21,7 @@ from xdist.scheduler import LoadScopeScheduling
 from pipeline.comparison.comparable import device
 from pipeline.records.blocks import REPEAT, PlacedBlock
 from pipeline.records.schema import EpochRecord, Memory, Outcome, Planned, RunRecord, Scores, Times, planned
-from pipeline.records.writing import write_run
+from pipeline.records.writing import finished_at, write_run
 from pipeline.speed.measuring import write_measurement
 from pipeline.speed.turns import Measurement
 from pipeline.statistics.speeds import Speeds, speeds_of
@@ -425,5 +425,5 @@ def write_small_run(root: Path, record: RunRecord, *train_seconds: float) -> Run
         epochs[-1] = epochs[-1].model_copy(update=ends)
         times["planned"] = record.planned.model_copy(update={"num_epochs": len(epochs)})
     record = changed(record, **times)
-    write_run(root, record, epochs, labels, predicted)
+    write_run(root, record, epochs, labels, predicted, None, finished_at(root / record.key.directory))
     return record

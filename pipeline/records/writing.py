@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -23,8 +23,8 @@ def write_run(
     epochs: Sequence[EpochRecord],
     labels: np.ndarray,
     predicted: np.ndarray,
-    logs: Path | None = None,
-    replaces: int | Literal["any"] | None = "any",
+    logs: Path | None,
+    finished_before: int | None,
 ) -> Path:
     """Write the run's folder under `root` in one step and return it.
 
@@ -32,13 +32,13 @@ def write_run(
         labels: integer (num_test_examples,), true classes in data set order.
         predicted: integer (num_test_examples,), the most probable class of each; empty for a run without an end.
         logs: a folder that becomes `tensorboard` of the run.
-        replaces: what `finished_at` said when the run began.
+        finished_before: what `finished_at` said when the run began.
 
     Raises:
         InputError: the run was finished by another process since then; that one stays.
     """
     directory = root / record.key.directory
-    if replaces != "any" and finished_at(directory) != replaces:
+    if finished_at(directory) != finished_before:
         raise InputError(f"{directory} was finished by another process while this one trained it. That run stays.")
     rows = csv_text(list(EpochRecord.model_fields), (epoch.model_dump() for epoch in epochs))
     with whole(directory) as partial:
