@@ -71,7 +71,7 @@ class RandomTranslation(Section):
 Augmentation = Annotated[RandomFlip | RandomTranslation, Field(discriminator="name")]
 
 
-IMPORTABLE = re.compile(r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*$")
+IMPORTABLE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 
 
 class Split(Section):
@@ -113,7 +113,7 @@ class ResNet9(Section):
 
 
 def _importable(name: str) -> str:
-    if not IMPORTABLE.match(name):
+    if not IMPORTABLE.fullmatch(name):
         raise PydanticCustomError(
             "model",
             "must be dense, efficientnet, resnet9, keras.applications:<function>, or <module>:<function> of your own",

@@ -50,11 +50,11 @@ def check_function(module: str, function: str, source: Path) -> None:
     if origin is None:
         raise InputError(f"{module} can't be imported from {source}: there is no such module")
     try:
-        tree = ast.parse(Path(origin).read_text(encoding="utf-8"))
+        tree = ast.parse(Path(origin).read_bytes())
     except (SyntaxError, ValueError, OSError, RecursionError, MemoryError) as error:
         raise InputError(f"{module} can't be imported from {source}: {_reason(error)}") from None
     for node in tree.body:
-        if isinstance(node, ast.FunctionDef) and node.name == function:
+        if isinstance(node, ast.FunctionDef) and node.name == function and not node.decorator_list:
             required = len(node.args.posonlyargs) + len(node.args.args) - len(node.args.defaults)
             takes_one = bool(node.args.posonlyargs or node.args.args or node.args.vararg)
             if not takes_one or required > 1 or None in node.args.kw_defaults:

@@ -183,6 +183,7 @@ MODELS = [
     (recipe(model={"units": 3}), "benchmarks.mnist_dense.model.name: missing"),
     (recipe(model={"name": "dens", "units": 3}), "model.name: must be dense, efficientnet, resnet9, keras"),
     (recipe(model={"name": "dense", "units": 3}), "model.source: missing; it is 'pipeline/models/dense.py'"),
+    (recipe(model=OWN | {"name": "a.b:c\n"}), "model.name: must be dense, efficientnet, resnet9, keras"),
     (recipe(model={"name": "a.b:c"}), "benchmarks.mnist_dense.model.source: missing."),
     (recipe(model=OWN | {"argument": {}}), "mnist_dense.model.argument: unknown key. Did you mean 'arguments'?"),
     (recipe(model=RESNET9) | odd(policy="float8"), "model: odd has float8, which dense layers alone compute in."),
