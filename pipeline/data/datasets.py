@@ -73,7 +73,10 @@ def load_dataset(name: str, split: Split, root: Path = DATA) -> Dataset:
     wanted = split.num_train_examples + split.num_validation_examples
     available = len(train_labels)
     if wanted > available:
-        raise InputError(f"The split asks for {wanted} examples, and {name} has {available} training examples.")
+        raise InputError(
+            f"split: num_train_examples and num_validation_examples are {wanted:,} together; {name} has {available:,} "
+            "training examples."
+        )
     order = np.arange(available)
     if split.shuffle_seed is not None:
         order = np.random.default_rng(split.shuffle_seed).permutation(available)

@@ -25,7 +25,9 @@ def test_shuffled_split_is_the_same_every_time_and_does_not_overlap(workspace):
 
 
 def test_a_split_larger_than_the_data_is_refused(workspace):
-    with pytest.raises(InputError, match="asks for 65 examples, and mnist has 60"):
+    with pytest.raises(
+        InputError, match=r"split: num_train_examples and .* are 65 together; mnist has 60 training examples\."
+    ):
         datasets.load_dataset("mnist", SPLIT.model_copy(update={"num_train_examples": 55}), workspace / "data")
 
 
