@@ -80,16 +80,12 @@ class Variant(Section):
 
     def is_plain(self, engine: str) -> bool:
         """Return whether only policy and batch are chosen: Keras's loop and loss scale, no TF32, XLA for JAX alone."""
-        usual = _usual_loss_scale({"policy": self.policy})
-        chosen = (
-            self.epoch_multiplier,
-            self.learning_rate_multiplier,
-            self.loop,
-            self.loss_scale,
-            self.tf32,
-            self.jit_compile,
+        return self == Variant(
+            policy=self.policy,
+            batch_multiplier=self.batch_multiplier,
+            jit_compile=engine == "jax",
+            benchmarks=self.benchmarks,
         )
-        return chosen == (1, 1.0, "fit", usual, False, engine == "jax")
 
     def runs_on(self, benchmark: str) -> bool:
         return self.benchmarks is None or benchmark in self.benchmarks
