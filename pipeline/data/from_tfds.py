@@ -119,9 +119,10 @@ def chosen_rows(where: str, source: DatasetSource, splits: Mapping[str, Any]) ->
     """Return the rows that `train` and `test` take of each split of a data set, given TFDS's facts about its splits.
 
     Raises:
-        InputError: there is no such split, or no example in it, or both parts have some in common.
+        InputError: there is no such split, or no example in it, or an example is taken twice.
     """
     found: dict[str, list[tuple[str, range]]] = {}
+    seen: set[tuple[str, int]] = set()
     for part, split in (("train", source.train), ("test", source.test)):
         try:
             pieces = tfds.core.ReadInstruction.from_spec(split).to_absolute(splits)
@@ -131,11 +132,14 @@ def chosen_rows(where: str, source: DatasetSource, splits: Mapping[str, Any]) ->
         found[part] = [
             (piece.splitname, range(splits[piece.splitname].num_examples)[piece.from_ : piece.to]) for piece in pieces
         ]
-        if not any(rows for _, rows in found[part]):
+        taken = [(of, row) for of, rows in found[part] for row in rows]
+        if not taken:
             raise InputError(f"{where}.{part}: {split!r} has no example.")
-    train, test = ({(of, row) for of, rows in found[part] for row in rows} for part in ("train", "test"))
-    if train & test:
-        raise InputError(f"{where}: {source.train!r} and {source.test!r} have examples in common.")
+        if len(set(taken)) < len(taken):  # of which one could be trained on and the other held out
+            raise InputError(f"{where}.{part}: {split!r} takes examples twice.")
+        if not seen.isdisjoint(taken):
+            raise InputError(f"{where}: {source.train!r} and {source.test!r} have examples in common.")
+        seen.update(taken)
     return found
 
 

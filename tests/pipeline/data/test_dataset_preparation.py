@@ -167,6 +167,7 @@ def test_what_is_no_image_in_classes_is_refused(store, image, label, values, mes
     [
         ({"test": "validation"}, "datasets.mine.test: own has splits train, test. Unknown split 'validation'"),
         ({"test": "train[50%:]"}, "datasets.mine: 'train' and 'train[50%:]' have examples in common."),
+        ({"train": "train[:8]+train[6:]"}, "datasets.mine.train: 'train[:8]+train[6:]' takes examples twice."),
         ({"test": "test[:0]"}, "datasets.mine.test: 'test[:0]' has no example."),
         ({"image": "image", "label": "kind"}, "datasets.mine.label: must be one of image, label. Received: 'kind'"),
     ],
