@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from statistics import mean
 from typing import Any, NamedTuple
 
+from pipeline.claims.acceleration import speed
 from pipeline.claims.wording import (
     count_seeds,
     describe_difference,
@@ -13,6 +14,7 @@ from pipeline.claims.wording import (
     failed_runs,
 )
 from pipeline.comparison.schema import ELSEWHERE, Pair, VariantStatistics
+from pipeline.machine.hardware import hardware_of
 from pipeline.numbers import UNKNOWN, digits, listed, mebibytes, percent
 from pipeline.report.results import Compared, Results
 from pipeline.report.words import describe_variant, in_brackets
@@ -110,6 +112,7 @@ def answers(results: Compared, benchmark: str) -> list[AnswerRow]:
     """Return a row for each variant of `benchmark`: the baseline, its policy, then the others, by batch."""
     variants = results.study.variants_of(benchmark)
     baseline = results.study.comparison.baseline
+    hardware = hardware_of(results.environments)
     policies: list[str] = [variants[baseline].policy, *(variant.policy for variant in variants.values())]
     rows = [
         AnswerRow(
@@ -119,7 +122,7 @@ def answers(results: Compared, benchmark: str) -> list[AnswerRow]:
             batch_multiplier=variant.batch_multiplier,
             is_first=name == baseline
             or (variant.is_plain(results.study.engine) and expected_dtypes(variant.policy).variable == "float32"),
-            is_emulated=variant.policy == "float8" and results.study.runtime == "cpu",
+            is_emulated=variant.policy == "float8" and speed(variant.policy, variant.tf32, hardware) == "emulated",
             found=results.comparison.variant(benchmark, name),
             pair=results.comparison.find(benchmark, name),
             runs=[run for run in results.runs if (run["benchmark"], run["variant"]) == (benchmark, name)],

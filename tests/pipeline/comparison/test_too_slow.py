@@ -69,6 +69,7 @@ def test_a_pair_on_different_kernels_says_so():
     runs = {
         key: Run(planned_record(key, **kernels.get(key.variant, {})), epoch_records(9.0, 2.0)) for key in study.runs()
     }
-    results = SimpleNamespace(study=study, runs=(), comparison=compare(study, runs, timed(study, {}), DEVICE))
+    comparison = compare(study, runs, timed(study, {}), DEVICE)
+    results = SimpleNamespace(study=study, runs=(), comparison=comparison, environments=[ENVIRONMENT])
     notes = [row.note for row in answers(results, "wide")]
     assert "mixed computed with kernels of oneDNN, float32 with those of Eigen" in notes

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 from typing import get_args
 
 import pytest
-from conftest import DEVICE, benchmark, epoch_records, planned_record, small_study, timed
+from conftest import DEVICE, ENVIRONMENT, benchmark, epoch_records, planned_record, small_study, timed
 
 from pipeline.comparison.finished_runs import Run
 from pipeline.comparison.paired_runs import compare
@@ -31,7 +31,7 @@ def results(study=None, spread=0.01, failed=None, **found) -> SimpleNamespace:
         runs[key] = Run(planned_record(key, study, final_test_accuracy=accuracy), epoch_records(9.0, 2.0))
     seconds = {"float32": 2.0} | {name: took for name, (took, _) in found.items()}
     comparison = compare(study, runs, timed(study, seconds, spread=spread, failed=failed or {}), DEVICE)
-    return SimpleNamespace(study=study, runs=[], comparison=comparison)
+    return SimpleNamespace(study=study, runs=[], comparison=comparison, environments=[ENVIRONMENT])
 
 
 def of_policies(**found) -> SimpleNamespace:
@@ -117,6 +117,14 @@ def test_8_bits_have_an_accuracy_and_no_speed_where_they_are_emulated(accuracies
     row = answers(found, "wide")[-1]
     assert (row.name, row.is_first, row.speed) == ("float8", True, "–")
     assert row.note == "8 bits are emulated here, so no time is given"
+
+
+@pytest.mark.parametrize(("capability", "is_emulated"), [("8.0", True), ("8.9", False), ("9.0", False)])
+def test_some_gpus_emulate_8_bits_too(capability, is_emulated):
+    found = of_policies(float8=(1.0, SAME))
+    gpu = {"kind": "gpu", "name": "NVIDIA A100 or H100", "compute_capability": capability}
+    found.environments = [ENVIRONMENT | {"accelerators": [gpu]}]
+    assert answers(found, "wide")[-1].is_emulated == is_emulated
 
 
 @pytest.mark.parametrize(
