@@ -7,7 +7,6 @@ with the command that it belongs to, and its children with it.
 import contextlib
 import ctypes
 import os
-import selectors
 import shutil
 import signal
 import socket
@@ -17,10 +16,9 @@ import tempfile
 import threading
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from multiprocessing import Pipe
+from multiprocessing import Pipe, connection
 from multiprocessing.connection import Connection
-from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 FOLDER = "WARM_PROCESSES"  # the environment variable that names the folder of their sockets
 _PR_SET_PDEATHSIG = 1
@@ -61,18 +59,9 @@ class WarmProcesses:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _start_when_asked(self, listeners: dict[socket.socket, Sequence[str]]) -> None:
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._theirs, selectors.EVENT_READ)
-            for listener in listeners:
-                selector.register(listener, selectors.EVENT_READ)
-            while True:
-                for key, _ in selector.select():
-                    if key.fileobj == self._theirs:
-                        for listener in listeners:
-                            listener.close()
-                        return
-                    listener = key.fileobj  # type: ignore[assignment]
-                    selector.unregister(listener)
+        while self._theirs not in (asked := connection.wait([self._theirs, *listeners])):
+            for listener in cast(list[socket.socket], asked):
+                with listener:  # which is closed here: where the process ends, whoever asks is refused at once
                     self._running.append(
                         subprocess.Popen(
                             [*listeners.pop(listener), str(listener.fileno())],
@@ -81,42 +70,57 @@ class WarmProcesses:
                             env=os.environ | {"PYTHONUNBUFFERED": "1"},
                         )
                     )
-                    listener.close()  # it has the only one now: where it ends, whoever asks is refused at once
+        for listener in listeners:
+            listener.close()
 
 
 def serve(listener: socket.socket, make: Callable[[Connection], None]) -> None:
-    """Fork a child that calls `make` for each process that asks, until standard input ends.
+    """Fork a child that calls `make` for each process that asks, one after the other, until standard input ends.
 
     Args:
         make: is given a connection to the process that asked.
     """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    with selectors.DefaultSelector() as selector:
-        selector.register(listener, selectors.EVENT_READ)
-        selector.register(sys.stdin, selectors.EVENT_READ)
-        while True:
-            for key, _ in selector.select():
-                if key.fileobj is sys.stdin:
-                    return
-                if key.fileobj is listener:
-                    asking, _ = listener.accept()
-                    pipe, *output = socket.recv_fds(asking, 1, 3)[1]
-                    this = os.getpid()
-                    if not (child := os.fork()):
-                        _be_child(this, pipe, output, make)
-                    for each in (pipe, *output):
-                        os.close(each)
-                    handle = os.pidfd_open(child)
-                    with contextlib.suppress(OSError):  # it has ended in the meantime
-                        socket.send_fds(asking, [str(child).encode()], [handle])
-                    selector.register(handle, selectors.EVENT_READ, (child, asking))
-                else:
-                    child, asking = key.data
-                    status = os.waitpid(child, 0)[1]
-                    selector.unregister(key.fileobj)
-                    os.close(key.fd)
-                    with asking, contextlib.suppress(OSError):
-                        asking.send(str(status).encode())
+    while sys.stdin.fileno() not in connection.wait([sys.stdin.fileno(), listener]):
+        asking, _ = listener.accept()
+        with asking:
+            _fork_for(asking, make)
+
+
+def _fork_for(asking: socket.socket, make: Callable[[Connection], None]) -> None:
+    """Fork a child for `asking`, tell its number and in the end its status, and send it the signals asked for.
+
+    No other process may: the number of a child that has ended stays its own until this one has its status.
+    """
+    pipe, *output = socket.recv_fds(asking, 1, 3)[1]
+    ended, alive = Pipe(duplex=False)  # the child alone has the other end
+    this = os.getpid()
+    if not (child := os.fork()):
+        _be_child(this, pipe, output, make)
+    alive.close()
+    for each in (pipe, *output):
+        os.close(each)
+    with ended:
+        _tell(asking, child)
+        stdin, number = sys.stdin.fileno(), 0
+        while number != signal.SIGKILL and ended not in (ready := connection.wait([stdin, asking, ended])):
+            if stdin in ready:
+                return  # to end, and the child with this process
+            number = _hear(asking)
+            os.kill(child, number)
+        _tell(asking, os.waitpid(child, 0)[1])
+
+
+def _tell(other: socket.socket, number: int) -> None:
+    with contextlib.suppress(ConnectionError):  # it has ended
+        other.send(b"%d" % number)
+
+
+def _hear(other: socket.socket) -> int:
+    """Return the number that the other process tells; one that has ended tells SIGKILL."""
+    with contextlib.suppress(ConnectionError):
+        return int(other.recv(16) or signal.SIGKILL)
+    return signal.SIGKILL
 
 
 def _be_child(parent: int, pipe: int, output: Sequence[int], make: Callable[[Connection], None]) -> None:
@@ -146,35 +150,31 @@ class Child(NamedTuple):
 
     pid: int
     pipe: Connection
-    handle: int | None = None
     asked: socket.socket | None = None
 
     def send(self, number: int) -> None:
+        if self.asked:
+            _tell(self.asked, number)
+            return
         with contextlib.suppress(ProcessLookupError):
-            if self.handle is None:
-                os.kill(self.pid, number)
-            else:
-                signal.pidfd_send_signal(self.handle, number)
+            os.kill(self.pid, number)
 
     def wait(self) -> int:
         """Wait for its end and return its status as `os.waitpid` does."""
-        if self.asked is None:
-            return os.waitpid(self.pid, 0)[1]
-        status = self.asked.recv(16)
-        return int(status) if status else signal.SIGKILL  # it ends so with the warm process
+        return _hear(self.asked) if self.asked else os.waitpid(self.pid, 0)[1]
 
 
 def ask(name: str) -> Child | None:
     """Have the warm process `name` fork a child, or return None where there is none."""
-    if not os.environ.get(FOLDER):
+    if not (folder := os.environ.get(FOLDER)):
         return None
     asked = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    ours, theirs = Pipe()
     try:
-        asked.connect(str(Path(os.environ[FOLDER], name)))
+        asked.connect(f"{folder}/{name}")
+        ours, theirs = Pipe()
         with theirs:
             socket.send_fds(asked, [b"."], [theirs.fileno(), 1, 2])
-        pid, handles, _, _ = socket.recv_fds(asked, 16, 1)
-    except OSError:
+        return Child(int(asked.recv(16)), ours, asked)
+    except (OSError, ValueError):  # nobody is there, or ended before it had forked
+        asked.close()
         return None
-    return Child(int(pid), ours, handles[0], asked) if handles else None

@@ -12,7 +12,7 @@ import psutil
 import pytest
 import yaml
 from conftest import REPOSITORY, benchmark, small_study
-from endings import wait_for
+from endings import gone, wait_for
 
 from pipeline.comparison.finished_runs import read_predictions, read_record
 from pipeline.machine.engine_choice import kernels_for
@@ -164,7 +164,7 @@ def test_whoever_is_ended_nothing_of_the_run_stays(asleep, whom, number):
         child = child_of(asleep)
         (run if whom == "run" else child.parent()).send_signal(number)
         run.wait(SECONDS)
-        child.wait(SECONDS) if child.is_running() else None
+        wait_for(lambda: gone(child), SECONDS)
         if whom == "warm process":  # the next run is made without
             (asleep / "memory").touch()
             assert train(asleep).wait(60) == 0, said(asleep)
@@ -192,6 +192,6 @@ with WarmProcesses({{{kernels_for(["float32"])!r}: [sys.executable, "-m", "stage
         made.wait(SECONDS)
         warm.wait(SECONDS)
         run.wait(SECONDS)
-        wait_for(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE, 60)
+        wait_for(lambda: gone(child), 60)
     finally:
         del os.environ["WARM_PROCESSES"]
