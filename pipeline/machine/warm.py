@@ -42,7 +42,11 @@ class WarmProcesses:
         listeners = {}
         for name, command in self._commands.items():
             listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            listener.bind(f"{self._folder}/{name}")
+            try:
+                listener.bind(f"{self._folder}/{name}")
+            except OSError:  # TMPDIR is too long, or its file system has no sockets: then there is none
+                listener.close()
+                continue
             listener.listen()
             listeners[listener] = command
         os.environ[FOLDER] = self._folder

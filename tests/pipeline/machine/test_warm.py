@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 
 import pytest
@@ -51,3 +52,12 @@ def test_the_next_is_forked_where_whoever_asked_for_the_first_has_ended(child):
     with another.pipe, another.asked:
         another.send(signal.SIGKILL)
         assert another.wait() == signal.SIGKILL
+
+
+def test_none_answers_where_none_is_offered_or_its_path_is_too_long(monkeypatch, tmp_path):
+    assert ask("warm") is None
+    (tmp_path / ("long" * 30)).mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / ("long" * 30)))
+    with WarmProcesses({"warm": [sys.executable, "-c", SERVE]}):
+        assert ask("warm") is None
+    assert not list((tmp_path / ("long" * 30)).iterdir())
