@@ -82,6 +82,7 @@ def wait(child: Child, study: Study, key: RunKey, tell: Callable[[RunRecord], No
                 so_far = child.pipe.recv()
             if so_far and study.max_run_seconds:
                 left = study.max_run_seconds - so_far.seconds()
+        watch.look()  # or the child's work would count as that of others
         child.send(signal.SIGKILL)
     status = child.wait()
     if so_far and left <= 0 and os.WIFSIGNALED(status):
