@@ -91,6 +91,7 @@ def wait(child: Child, study: Study, key: RunKey, tell: Callable[[RunRecord], No
         return 0
     if os.WIFSIGNALED(status):
         if not ended.is_set():
+            signal.signal(signal.SIGUSR1, signal.SIG_DFL)  # which ends a run that does not listen yet
             os.kill(os.getpid(), os.WTERMSIG(status))
         threading.Event().wait()  # until the signal, or who sent one before, ends this process
     return os.WEXITSTATUS(status)
