@@ -11,11 +11,18 @@ from pipeline.records.schema import EpochRecord
 
 
 class EpochLog:
-    """Keep what an epoch measured and the distribution of every weight, in TensorBoard's event files in `folder`."""
+    """Keep what an epoch measured and the distribution of every weight, in TensorBoard's event files in `folder`.
 
-    def __init__(self, model: keras.Model, folder: Path) -> None:
-        shutil.rmtree(folder, ignore_errors=True)
-        self._model, self._writer = model, SummaryWriter(str(folder))
+    Args:
+        num_earlier: how many epochs an earlier process has trained. What it logged of later ones is hidden.
+    """
+
+    def __init__(self, model: keras.Model, folder: Path, num_earlier: int) -> None:
+        if not num_earlier:
+            shutil.rmtree(folder, ignore_errors=True)
+        self._model = model
+        # The suffix tells files of one second apart.
+        self._writer = SummaryWriter(str(folder), purge_step=num_earlier + 1, filename_suffix=f".{num_earlier}")
 
     def write(self, epoch: EpochRecord) -> None:
         """Call it after an epoch, outside the timed window."""

@@ -149,7 +149,8 @@ def _train(
     batches = ShuffledBatches(data.train, benchmark.batch_size * variant.batch_multiplier, key.seed)
     title = f"{key.benchmark} {key.variant} seed {key.seed}"
     num_epochs = benchmark.num_epochs_of(variant)
-    log = EpochLog(model, checkpoint.folder / "tensorboard") if study.tensorboard else None
+    logs = checkpoint.folder / "tensorboard"
+    log = EpochLog(model, logs, len(earlier.epochs)) if study.tensorboard else None
     watch = Watch(engine.gpu_places()[: study.devices])
 
     def measured() -> dict[str, Any]:
