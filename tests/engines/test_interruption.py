@@ -14,6 +14,7 @@ import psutil
 import pytest
 import yaml
 from conftest import REPOSITORY, benchmark, small_study
+from endings import gone, wait_for
 from engines.starting import ENGINES, PROBE, start
 from projects import PROFILE, STUB_ENVIRONMENT, dense_study, make_project
 
@@ -121,7 +122,7 @@ def test_a_run_ends_with_either_of_its_two_processes(project, killed):
         (child,) = parent.children()
         (parent if killed == "parent" else child).kill()
         assert parent.wait(10) == -signal.SIGKILL
-    assert psutil.wait_procs([child], 10)[1] == []
+    wait_for(lambda: gone(child), 10)
     assert list((project / ".cache" / "checkpoints").rglob("*.npz"))
     assert not (project / "runs").exists()
 
