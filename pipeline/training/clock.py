@@ -13,7 +13,7 @@ from pipeline.training.precision import loss_scale_now
 
 
 class EpochClock(keras.callbacks.Callback):
-    """Time each epoch of `fit` from its first batch to its last step finished, then validates outside that time.
+    """Time each epoch from its first batch until its last step has finished; validate after that, outside that time.
 
     An epoch whose training or validation loss is not finite is the last. The first epoch after a resumption traces and
     compiles like the first of all: `since_start` tells them.

@@ -60,8 +60,8 @@ def train(
 
     Raises:
         InputError: the data are missing or damaged, there are fewer devices than asked for, float32 is rounded here, or
-            the model does not have the dtypes of its policy.
-        InputError: another process makes the run, or has finished it in the meantime.
+            the model does not have the dtypes of its policy; or another process makes the run, or has finished it in
+            the meantime.
         UnfinishedRunError: `ending` was set.
     """
     if study.compilation_cache:
