@@ -17,6 +17,7 @@ from pipeline.study.schema import Study
 from pipeline.study.variant import PolicyName, Variant
 
 TEMPLATES = Path(__file__).parents[2] / "report"
+_COMMAND = r"\b(?:make (?:compiled|plan|repro)|dvc repro)\b(?: (?:--[\w-]+|[A-Z]+=\w+|\w+@[\w-]+))*"
 
 
 def page_environment(folders: Sequence[Path]) -> jinja2.Environment:
@@ -69,17 +70,20 @@ def _estimate(found: Any, how: str, unit: str = "") -> str:
 
 
 def _prose(benchmarks: Mapping[str, str], variants: Mapping[str, Variant]) -> Callable[[str], Markup]:
-    """Return a filter: keys of benchmarks and variants become words, policies code; a number keeps what belongs to it.
+    """Return a filter: keys of benchmarks and variants become words, policies and commands code.
 
+    A number keeps what belongs to it on its line.
     A key that is a word, as float32 is, becomes code only where it stands alone.
     """
     described = {name: words.describe_variant(variant) for name, variant in variants.items()}
     known = {**benchmarks, **described} | dict.fromkeys(get_args(PolicyName), "")
     no_words = sorted((name for name in known if not name.isalnum()), key=len, reverse=True)
-    pattern = re.compile(rf"(?<![\w.])({'|'.join(map(re.escape, no_words))})(?!\w|\.\w)")
+    pattern = re.compile(rf"({_COMMAND}|(?<![\w.])(?:{'|'.join(map(re.escape, no_words))})(?!\w|\.\w))")
 
     def told(key: str) -> str:
-        return Markup("<code>{}</code>").format(key) if known[key] in ("", key) else words.in_brackets(known[key])
+        return (
+            Markup("<code>{}</code>").format(key) if known.get(key, "") in ("", key) else words.in_brackets(known[key])
+        )
 
     def prose(text: str) -> Markup:
         whole = re.sub(

@@ -25,6 +25,7 @@ from pipeline.report.answers import AnswerRow, answers
 from pipeline.report.rendering import execute, render
 from pipeline.report.reporting import SECTIONS, parts, step_profile
 from pipeline.report.results import Results, ended_at, load_results
+from pipeline.report.templates import TEMPLATES, template_environment
 from pipeline.study.schema import RunKey, Study
 from stages import compare, judge, plan, report, summary
 
@@ -274,6 +275,15 @@ def one_after_the_other(found: Results) -> Results:
 def test_what_makes_results_less_sure_is_told_where_it_is_so(found, change, part, told):
     assert told not in parts(found)(part)
     assert told in parts(change(found))(part)
+
+
+def test_commands_are_code_and_the_keys_in_them_stay_as_they_are(found):
+    prose = template_environment([TEMPLATES], found.study, found.claims, {"wide_net": "Wide"}).filters["prose"]
+    said = "In wide_net: see make plan. Run: dvc repro --force --single-item speed@wide_net, then make repro SMALL=1."
+    assert prose(said) == (
+        "In Wide: see <code>make plan</code>. Run: "
+        "<code>dvc repro --force --single-item speed@wide_net</code>, then <code>make repro SMALL=1</code>."
+    )
 
 
 def test_an_accuracy_that_cannot_be_judged_leads_to_the_study_that_judges_it(written_out):
