@@ -13,6 +13,7 @@ from pipeline.claims.wording import (
     describe_speedup,
     failed_runs,
 )
+from pipeline.comparison.finished_runs import remedy_of_speed
 from pipeline.comparison.schema import ELSEWHERE, Pair, VariantStatistics
 from pipeline.machine.hardware import hardware_of
 from pipeline.numbers import UNKNOWN, digits, listed, mebibytes, percent
@@ -231,6 +232,17 @@ def _advise(results: Results, benchmark: str, chance: float | None) -> str:
         note = ", neither clearly faster nor clearly slower"
     speed = describe_ratio(best.speedup, f"the speed of {baseline}")
     return f"{opening} {who} trains at {speed}{note}{_accuracy_in_words(best, chance)}{failed_runs(best)}."
+
+
+def caution(results: Compared, benchmark: str) -> str:
+    """Say how to measure again where other work took more of the CPUs than the study allows; empty elsewhere."""
+    share, most = results.comparison.turns_of(benchmark).other_cpu_share, results.study.comparison.max_other_cpu_share
+    if share is None or share <= most:
+        return ""
+    return (
+        f"These speeds are no answer yet: other work took {percent(share)} of the CPU time, the study allows "
+        f"{percent(most)}. {remedy_of_speed(benchmark).damaged}, on a quiet machine; then: make repro."
+    )
 
 
 def _accuracy_in_words(pair: Pair, chance: float | None) -> str:

@@ -86,6 +86,7 @@ def _benchmark(results: Results, name: str) -> dict[str, Any]:
         "title": title,
         "dataset": words.dataset_name(study, name),
         "advice": sentence,
+        "caution": answers.caution(results, name),
         "training": answers.describe_training(results, name),
         "answered_in": answers.ANSWERED_IN.get(name) if answers.OPEN in sentence else None,
         "first": first,

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 from pipeline.claims.claim import Answer, EvidenceKind
 from pipeline.comparison.comparable import device
-from pipeline.report.answers import advice
+from pipeline.report.answers import advice, caution
 from pipeline.report.results import Results, ended_at
 
 STATUS = Path("results/status.json")
@@ -50,7 +50,10 @@ def status(results: Results, exit_code: int = 0) -> dict[str, Any]:
     """Return advice by benchmark, counts, device, when the last run ended, and where the report is."""
     return {
         "exit_code": exit_code,
-        "advice": {benchmark: advice(results, benchmark) for benchmark in results.study.benchmarks},
+        "advice": {
+            benchmark: f"{advice(results, benchmark)} {caution(results, benchmark)}".rstrip()
+            for benchmark in results.study.benchmarks
+        },
         **tally(results),
         "device": device(results.environments[0]),
         "finished_at": ended_at(results),

@@ -25,6 +25,7 @@ from pipeline.report.answers import AnswerRow, answers
 from pipeline.report.rendering import execute, render
 from pipeline.report.reporting import SECTIONS, parts, step_profile
 from pipeline.report.results import Results, ended_at, load_results
+from pipeline.report.status import status
 from pipeline.report.templates import TEMPLATES, template_environment
 from pipeline.study.schema import RunKey, Study
 from stages import compare, judge, plan, report, summary
@@ -154,6 +155,7 @@ def test_a_study_in_which_much_went_wrong_still_renders(copied, monkeypatch, cap
     assert "runs are left out (runs/wide/mixed/seed-1: 1 other process on its GPU)" in capsys.readouterr().out
     judge.main(Namespace())
     html = re.sub("</?code>", "", "".join(map(parts(load_results()), SECTIONS)))  # around the names
+    html = html.replace("\N{NO-BREAK SPACE}", " ")
     for text in (
         "3 ran out of memory",
         "0 of 3",
@@ -162,10 +164,14 @@ def test_a_study_in_which_much_went_wrong_still_renders(copied, monkeypatch, cap
         "no interval",
         "<td>2,000</td><td>not even 1</td>",
         "Other work took 2 % of the CPU time. ",
-        "Other work took 50 % of the CPU time, <strong>more than the 25 % that the study allows",
+        "Other work took 50 % of the CPU time. ",
+        "<strong>These speeds are no answer yet: other work took 50 % of the CPU time, the study allows 25 %. "
+        "Measure it again: dvc repro --force --single-item speed@wide, on a quiet machine; then: make repro.</strong>",
     ):
         assert text in html
+    assert html.count("These speeds are no answer yet") == 1  # not those of the other benchmark
     assert "a CPU has no memory of its own" not in html
+    assert status(load_results())["advice"]["wide"].endswith(" on a quiet machine; then: make repro.")
 
 
 def test_a_study_without_a_completed_run_says_so_and_draws_no_empty_chart(copied):
