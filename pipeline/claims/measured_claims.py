@@ -19,9 +19,10 @@ from pipeline.comparison.schema import Comparison, Pair
 from pipeline.numbers import percent
 from pipeline.statistics.equivalence import margin_means_something
 from pipeline.statistics.intervals import MIN_SEEDS, Interval, Mean, Ratio, proportion
-from pipeline.statistics.sittings import reach
+from pipeline.statistics.sittings import MIN_SITTINGS, reach
 from pipeline.study.configuration import PositiveFloat
 
+_MORE_LAUNCHES = "More launches, by a larger speed.budget_seconds"
 _MUCH = 10  # times the tolerance: an interval so wide excludes little
 
 
@@ -34,8 +35,8 @@ class SpeedupClaim(PairClaim, ThresholdClaim):
     """
 
     more: ClassVar[str] = (
-        "More launches, by a larger speed.budget_seconds, and six sittings an hour or more apart, which tell how far "
-        "days differ here. A difference smaller than that needs several machines."
+        f"{_MORE_LAUNCHES}, and six sittings an hour or more apart, which tell how far days differ here. A difference "
+        "smaller than that needs several machines."
     )
     kind: Literal["speedup"]
     with_validation: bool = False  # the source timed whole epochs
@@ -51,16 +52,18 @@ class SpeedupClaim(PairClaim, ThresholdClaim):
         if not self.existential or found.verdict not in ("in direction only", "not reproduced"):
             return found
         told = f"{found.reason}; that it can be so, one case where it is not does not refute"
-        return Assessment("inconclusive", told, found.measured)
+        return Assessment("inconclusive", told, found.measured, would_change="One case in which it is so.")
 
     def _by_speedup(self, evidence: Evidence) -> Assessment:
         """Judge by the interval of the speedup.
 
         A difference, which chance could feign, is none if the baseline over itself differs from 1 by as much. A claim
         that there is no difference has nothing to fear from chance. What is left open, and is smaller than sittings
-        differ, no longer sitting could settle.
+        differ, no longer sitting could settle; nor could more of them, where there are enough to tell how far.
         """
         pair, threshold = self.pair(evidence), self.threshold
+        between = pair.between_sittings
+        more = f"{_MORE_LAUNCHES}." if between.num_sittings >= MIN_SITTINGS else None
         speedup = pair.epoch_speedup if self.with_validation else pair.speedup
         measured = describe_speedup(pair, self.with_validation)
         if speedup.low is None and (bound := pair.speedup_at_most) is not None:
@@ -75,13 +78,16 @@ class SpeedupClaim(PairClaim, ThresholdClaim):
             by_chance = f"no more than the baseline differs from itself: {describe_ratio(chance)}"
             found = Assessment("inconclusive", by_chance, measured)
         elif speedup.low is not None and found.verdict == "inconclusive" and _is_out_of_reach(threshold, pair):
-            days, size = 100 * math.expm1(reach(pair.between_sittings)), 100 * abs(threshold.limit - 1)
+            days, size = 100 * math.expm1(reach(between)), 100 * abs(threshold.limit - 1)
             beyond = (
                 f"one machine cannot decide this: allowing for other days, the interval is ±{days:.0f} % or wider, "
                 f"and the claimed difference is {size:.0f} %"
             )
             found = found._replace(reason=beyond)
-        return found._replace(reason=found.reason + failed_runs(pair) + describe_kernels(pair))
+            if more:
+                vary = f"{between.num_sittings} sittings on such machines vary by {percent(between.spread, '.1f')}"
+                more = f"Other machines, or the cause of this variation: {vary} already."
+        return found._replace(reason=found.reason + failed_runs(pair) + describe_kernels(pair), would_change=more)
 
 
 def _is_out_of_reach(threshold: Threshold, pair: Pair) -> bool:

@@ -12,6 +12,7 @@ from pipeline.comparison.schema import Comparison
 from pipeline.machine.hardware import Hardware
 from pipeline.statistics.equivalence import equivalence, paired
 from pipeline.statistics.intervals import Mean, proportion
+from pipeline.statistics.sittings import SittingSpread
 from pipeline.study.configuration import validate
 
 COMMON = {"id": "a", "source": "S", "statement": "It is so.", "needs": {"hardware": "anything"}}
@@ -80,6 +81,24 @@ def test_a_difference_smaller_than_days_differ_is_out_of_reach_of_one_machine(th
 
 
 @pytest.mark.parametrize(
+    ("num_sittings", "at_least", "told"),
+    [
+        (5, 1.05, "More launches, by a larger speed.budget_seconds, and six sittings an hour or more apart, "),
+        (
+            7,
+            1.05,
+            "Other machines, or the cause of this variation: 7 sittings on such machines vary by 13.5 % already.",
+        ),
+        (7, 1.4, "More launches, by a larger speed.budget_seconds."),
+    ],
+)
+def test_what_would_decide_is_not_what_there_already_is(num_sittings, at_least, told):
+    spread = SittingSpread(spread=0.135, degrees_of_freedom=num_sittings - 1, num_sittings=num_sittings)
+    found = altered(comparison(0.95, 1.5), pairs={"between_sittings": spread})
+    assert judged(SPEEDUP | {"at_least": at_least}, found).would_change.startswith(told)
+
+
+@pytest.mark.parametrize(
     ("threshold", "speedup", "again", "verdict"),
     [
         ({"at_least": 1.0}, (1.1, 1.3), (1.01, 0.97, 1.05), "reproduced"),
@@ -117,6 +136,7 @@ def test_that_something_can_be_is_not_refuted_by_one_case(changes):
     judgement = judged(claim, altered(comparison(0.5, 0.9), pairs=changes))
     assert judgement.verdict == "inconclusive"
     assert judgement.reason.endswith("; that it can be so, one case where it is not does not refute")
+    assert judgement.would_change == "One case in which it is so."
 
 
 WITHOUT_A_TEST = {"equivalence": equivalence(paired([0.01] * 5), 0.2)}
