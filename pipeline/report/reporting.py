@@ -1,6 +1,7 @@
 """From stored results to the parts of the report. It computes nothing that is not stored; it arranges."""
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from statistics import mean
 from typing import Any
 
@@ -16,7 +17,7 @@ from pipeline.numbers import UNKNOWN, listed, mebibytes, span
 from pipeline.numerics.facts import DTYPES, KERAS_POLICIES, TRIAL_SIZE, describe_facts
 from pipeline.records.step_profile import KINDS, ProfiledKind
 from pipeline.report import answers, figures, words
-from pipeline.report.results import Results
+from pipeline.report.results import Results, ended_at
 from pipeline.report.status import tally
 from pipeline.report.templates import TEMPLATES, template_environment
 from pipeline.statistics import intervals
@@ -43,6 +44,7 @@ def parts(results: Results) -> Callable[[str], str]:
             results._asdict()
             | {
                 "short": short,
+                "ended_on": f"{datetime.fromisoformat(ended_at(results)):%-d %B %Y}",
                 "counts": tally(results),
                 "sources": claims_by_source(results),
                 "findings": list(zip(results.claims.all, results.verdicts, strict=True))[len(results.claims.claims) :],
