@@ -77,6 +77,13 @@ def device(environment: Mapping[str, Any]) -> str:
     return ", ".join(accelerators or [cpu, f"{environment.get('num_cpus', 'unknown')} cores", *features])
 
 
+def describe_device(environment: Mapping[str, Any]) -> str:
+    """Name the device as `device` does, which sittings know it by; of a CPU without 16-bit features, say that too."""
+    features = environment.get("cpu_features")
+    has_none = features is not None and not any("16" in each for each in features)
+    return device(environment) + ", no 16-bit features" * (has_none and not environment.get("accelerators"))
+
+
 def _departures(study: Study, record: RunRecord) -> list[str]:
     """Name what of a run is not as the study plans it."""
     found, wanted = record.planned.model_dump(), planned(study, record.key).model_dump()

@@ -9,7 +9,7 @@ from pipeline.claims.acceleration import DEVICES, device_of
 from pipeline.claims.schema import Claim, Source
 from pipeline.claims.verdicts import Judgement
 from pipeline.claims.wording import describe_sample
-from pipeline.comparison.comparable import device
+from pipeline.comparison.comparable import describe_device
 from pipeline.compiled.answers import memory_ratio, multiplied_in
 from pipeline.compiled.schema import CheckedStep, CompiledProgram, CompiledTarget
 from pipeline.machine.hardware import hardware_of
@@ -65,7 +65,7 @@ def parts(results: Results) -> Callable[[str], str]:
                 "elsewhere_found": hardware_elsewhere(results.compiled, results.checked),
                 "devices": DEVICES,
                 "device": device_of(hardware_of(results.environments)),
-                "made_on": list(dict.fromkeys(map(device, results.environments))),
+                "made_on": list(dict.fromkeys(map(describe_device, results.environments))),
             }
         )
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from pipeline.claims.claim import Answer, EvidenceKind
-from pipeline.comparison.comparable import device
+from pipeline.comparison.comparable import describe_device
 from pipeline.report.answers import advice, caution
 from pipeline.report.results import Results, ended_at
 
@@ -55,7 +55,7 @@ def status(results: Results, exit_code: int = 0) -> dict[str, Any]:
             for benchmark in results.study.benchmarks
         },
         **tally(results),
-        "device": device(results.environments[0]),
+        "device": describe_device(results.environments[0]),
         "finished_at": ended_at(results),
         "report": "results/report.html",
     }

@@ -4,9 +4,9 @@ import json
 
 import pytest
 import yaml
-from conftest import changed, planned_record, small_study, write_small_run, write_speeds
+from conftest import ENVIRONMENT, changed, planned_record, small_study, write_small_run, write_speeds
 
-from pipeline.comparison.comparable import check_comparable
+from pipeline.comparison.comparable import check_comparable, describe_device
 from pipeline.comparison.comparing import compare_runs
 from pipeline.comparison.finished_runs import read_circumstances
 from pipeline.errors import InputError
@@ -76,6 +76,19 @@ def test_a_run_from_another_machine_or_with_other_packages_is_refused(changes, w
     found = records()
     environment = {} if changes is None else found[KEY].environment | changes
     assert f"they differ in {what}" in refusal(found | {KEY: with_environment(found[KEY], environment)})
+
+
+@pytest.mark.parametrize(
+    ("found", "told"),
+    [
+        ({"cpu_features": ["avx2"]}, "Example CPU, 2 cores, no 16-bit features"),
+        ({"cpu_features": ["avx2", "avx512_bf16"]}, "Example CPU, 2 cores, AVX512-BF16"),
+        ({"cpu_features": None}, "Example CPU, 2 cores"),
+        ({"accelerators": [GPU]}, "V100"),
+    ],
+)
+def test_cpus_of_one_name_are_told_apart_by_their_16_bit_features(found, told):
+    assert describe_device(ENVIRONMENT | found) == told
 
 
 def test_a_study_may_go_on_elsewhere_seed_by_seed_and_speed_is_that_of_one_device(tmp_path):

@@ -258,7 +258,7 @@ def one_after_the_other(found: Results) -> Results:
         ),
         (of_study(num_seeds_by_variant={"wide": {"mixed": 2}}), "measurements", "; some variants the first 2."),
         (of_study(recipe_chosen_on={"wide": "test"}), "method", "the recipe was chosen by accuracies on the test set"),
-        (of_two_devices, "answer", "Example CPU, 2 cores; some seeds on Example CPU, 8 cores · "),
+        (of_two_devices, "answer", ", no 16-bit features; some seeds on Example CPU, 8 cores, no 16-bit features · "),
         (of_two_devices, "method", "each seed on one device; speed and memory are those of the first."),
         (one_after_the_other, "measurements", "<strong>ran one after the other</strong>"),
         (
