@@ -40,8 +40,9 @@ class AnswerRow(NamedTuple):
     """A row of the table: a variant by itself and, unless it is the baseline, beside that.
 
     `words` tell what it sets. `is_first` says that it stands in the first table: float32 and mixed policies at any
-    batch. `is_emulated` says that this device computes its numbers by others, so that its speed answers nothing. `pair`
-    is None where nothing stands beside the baseline: of the baseline itself.
+    batch. `is_emulated` says that this device computes its numbers by others, so that its speed answers nothing.
+    `timed_as` are the words of the variant that was measured in its place, because it takes as long; empty where it was
+    measured itself. `pair` is None where nothing stands beside the baseline: of the baseline itself.
     """
 
     name: str
@@ -50,6 +51,7 @@ class AnswerRow(NamedTuple):
     batch_multiplier: int
     is_first: bool
     is_emulated: bool
+    timed_as: str
     found: VariantStatistics
     pair: Pair | None
     runs: list[dict[str, Any]]
@@ -59,10 +61,12 @@ class AnswerRow(NamedTuple):
         return describe_difference(self.pair) if self.pair else "baseline"
 
     @property
+    def has_times(self) -> bool:
+        return not (self.is_emulated or self.timed_as)
+
+    @property
     def speed(self) -> str:
-        if self.pair is None or is_of_itself(self.pair) or self.is_emulated:
-            return UNKNOWN
-        return describe_ratio(self.pair.speedup)
+        return describe_ratio(self.pair.speedup) if self.pair and self.has_times else UNKNOWN
 
     @property
     def cells(self) -> dict[str, str]:
@@ -78,8 +82,8 @@ class AnswerRow(NamedTuple):
 
     @property
     def epoch_seconds(self) -> float | None:
-        """Return the training time of an epoch in turns; None where it is unknown, or tells nothing."""
-        return None if self.is_emulated else self.found.turn_epoch_seconds
+        """Return the training time of an epoch in turns; None where it is unknown, tells nothing, or is another's."""
+        return self.found.turn_epoch_seconds if self.has_times else None
 
     @property
     def peak_memory_bytes(self) -> float | None:
@@ -101,7 +105,8 @@ class AnswerRow(NamedTuple):
             return "8 bits are emulated here, so no time is given" + failed_runs(self.pair)
         is_bound = self.pair.speedup.ratio is None and self.pair.speedup_at_most
         bound = f"; {describe_speedup(self.pair)}" if is_bound else ""
-        return (bound + failed_runs(self.pair) + describe_kernels(self.pair)).removeprefix("; ")
+        timed = f"; timed as {self.timed_as}" if self.timed_as else ""
+        return (timed + bound + failed_runs(self.pair) + describe_kernels(self.pair)).removeprefix("; ")
 
 
 def is_of_itself(pair: Pair) -> bool:
@@ -113,7 +118,7 @@ def answers(results: Compared, benchmark: str) -> list[AnswerRow]:
     """Return a row for each variant of `benchmark`: the baseline, its policy, then the others, by batch."""
     variants = results.study.variants_of(benchmark)
     baseline = results.study.comparison.baseline
-    hardware = hardware_of(results.environments)
+    measured, hardware = results.study.measured_as(benchmark), hardware_of(results.environments)
     policies: list[str] = [variants[baseline].policy, *(variant.policy for variant in variants.values())]
     rows = [
         AnswerRow(
@@ -124,6 +129,7 @@ def answers(results: Compared, benchmark: str) -> list[AnswerRow]:
             is_first=name == baseline
             or (variant.is_plain(results.study.engine) and expected_dtypes(variant.policy).variable == "float32"),
             is_emulated=variant.policy == "float8" and speed(variant.policy, variant.tf32, hardware) == "emulated",
+            timed_as="" if measured[name] == name else in_brackets(describe_variant(variants[measured[name]])),
             found=results.comparison.variant(benchmark, name),
             pair=results.comparison.find(benchmark, name),
             runs=[run for run in results.runs if (run["benchmark"], run["variant"]) == (benchmark, name)],

@@ -12,7 +12,6 @@ from pipeline.comparison.schema import ELSEWHERE
 from pipeline.report.answers import advice, answers, describe_controls, describe_seeds
 from pipeline.report.figures import POLICY_COLOURS
 from pipeline.report.words import benchmark_name, describe_faults, short_names
-from pipeline.statistics.sittings import OF_ITSELF
 from pipeline.study.variant import PolicyName
 
 SAME, WORSE, APART = (0.9, 0.9, 0.9), (0.7, 0.71, 0.72), (0.9, 0.8, 0.99)
@@ -165,10 +164,16 @@ def test_epochs_agree_with_speedups():
         assert ratio == pytest.approx(row.pair.speedup.ratio)
 
 
-def test_the_speed_of_a_variant_that_is_not_measured_apart_is_a_dash():
-    row = answers(results(), "wide")[1]
-    assert row.speed.startswith("1.")
-    assert row._replace(pair=row.pair.model_copy(update={"between_sittings": OF_ITSELF})).speed == "–"
+def test_the_times_of_a_variant_that_is_not_measured_apart_are_dashes_and_it_says_whose_they_are():
+    doubled = {"policy": "float32", "batch_multiplier": 2}
+    variants = {"float32": {"policy": "float32", "batch_multiplier": 1}, "float32_2x": doubled}
+    variants |= {"slow": variants["float32"] | {"learning_rate_multiplier": 0.5}}
+    variants |= {"longer": doubled | {"epoch_multiplier": 2}}
+    rows = {row.name: row for row in answers(results(small_study(variants=variants)), "wide")}
+    assert "–" not in (rows["float32_2x"].cells["epoch"], rows["float32_2x"].cells["speed"])
+    for name, timed_as in (("slow", "float32"), ("longer", "float32 (batch doubled)")):
+        assert (rows[name].cells["epoch"], rows[name].cells["speed"]) == ("–", "–")
+        assert rows[name].note == f"timed as {timed_as}"
 
 
 def test_the_memory_of_a_variant_is_that_of_completed_runs_in_one_process_on_the_device_of_the_speeds():
