@@ -178,7 +178,7 @@ class Threshold(NamedTuple):
         if low is None or high is None:
             return Assessment("inconclusive", lack, measured)
         limit, low_holds, high_holds = f"{number(self.limit)}{self.unit}", self.holds(low), self.holds(high)
-        what = "it" if low == high else "the whole interval"
+        what = f"{number(round(low, 4))}{self.unit}" if low == high else "the whole interval"
         if low_holds and high_holds:
             return Assessment("reproduced", f"{what} is {self.words}", measured)
         if low_holds or high_holds:

@@ -26,7 +26,7 @@ class FactClaim(BaseClaim):
 
     @property
     def asked(self) -> tuple[str, str]:
-        return f"whether {describe_facts(self.quantities)}", "exactly so"
+        return f"whether {describe_facts(self.quantities)}", "exactly so, without a tolerance"
 
     @property
     def judges(self) -> Judges:
@@ -41,7 +41,7 @@ class FactClaim(BaseClaim):
         wrong = {name: value for name, value in self.quantities.items() if _plain(facts[name]) != _plain(value)}
         if wrong:
             return Assessment("not reproduced", f"the claim expects: {describe_facts(wrong)}", measured)
-        return Assessment("reproduced", "checked exactly, without a tolerance", measured)
+        return Assessment("reproduced", "it was found so", measured)
 
 
 def _plain(value: bool | float | str) -> bool | float | str:
@@ -103,7 +103,7 @@ class SampleClaim(ThresholdClaim):
     def asked(self) -> tuple[str, str]:
         if self.is_counted:
             fact = facts_of(())[self.sample]
-            return f"{fact.subject} {fact.says('…')}", self.threshold.words
+            return f"{fact.subject} {fact.says('how many')}", self.threshold.words
         return name_sample(self.sample), self.threshold.words
 
     @property

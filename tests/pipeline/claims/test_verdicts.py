@@ -317,13 +317,19 @@ def test_tries_that_agree_decide_only_where_there_are_enough_of_them(values, ver
 
 
 @pytest.mark.parametrize(
-    ("count", "verdict"), [(8018, "reproduced"), (0, "not reproduced"), (None, "not testable here")]
+    ("count", "verdict", "reason"),
+    [
+        (8018, "reproduced", "8,018 is at least 5,001"),
+        (0, "not reproduced", "0 lies below 5,001"),
+        (None, "not testable here", "this study did not count it"),
+    ],
 )
-def test_a_number_that_is_counted_has_no_interval(count, verdict):
+def test_a_number_that_is_counted_has_no_interval(count, verdict, reason):
     claim = {"kind": "sample", "sample": "notebook_split.num_trained_on", "at_least": 5001}
     facts = {} if count is None else {"notebook_split.num_trained_on": count}
     judgement = judged(claim, comparison(), facts=facts)
     assert (judgement.verdict, judgement.evidence) == (verdict, None if count is None else "counted")
+    assert judgement.reason == reason
 
 
 GPU = {"hardware": "nvidia_gpu"}
