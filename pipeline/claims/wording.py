@@ -78,12 +78,12 @@ def name_sample(name: str) -> str:
 
 
 def describe_sample(name: str, average: Mean, num_tries: int) -> str:
-    """Tell the mean of an experiment, as in "… is 0.21× [0.19, 0.23], 9 tries"."""
+    """Tell the mean of an experiment, as in "… is 0.21× [0.19, 0.23], in 9 tries"."""
     unit = SAMPLES[name.partition(".")[0]][1]
     if average.low is not None and average.low == average.high:
         return f"{name_sample(name)} is {average.mean:.3g}{unit} in each of {num_tries} tries"
-    told = estimate(average.mean, average.low, average.high, ".3g", unit)
-    return f"{name_sample(name)} is {told}, {num_tries} tries"
+    told = estimate(average.mean, average.low, average.high, ".2f" if unit == "×" else ".3g", unit)
+    return f"{name_sample(name)} is {told}, in {num_tries} tries"
 
 
 def count_seeds(num_seeds: int) -> str:

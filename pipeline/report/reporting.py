@@ -238,7 +238,7 @@ def describe_check(checked: Sequence[CheckedStep]) -> str:
 
 
 def _cell(made: CompiledTarget, benchmark: str, batch_size: int) -> dict[str, Any]:
-    """Return what the compiler says of a benchmark in float32 and in 16 bits, at B and at 2B."""
+    """Return what the compiler says of a benchmark in float32 and in 16 bits, at a batch and at the doubled one."""
     both = ("float32", "mixed_bfloat16" if made.kind == "tpu" else "mixed_float16")
     program = made.find(benchmark, both[1], batch_size)
     told = [_mebibytes(made, made.find(benchmark, each, n * batch_size)) for n in (1, 2) for each in both]
