@@ -42,13 +42,17 @@ def main(arguments: argparse.Namespace) -> None:
     study, name = load_study(), arguments.benchmark
     if name not in study.benchmarks:
         raise InputError(f"--benchmark: must be one of {', '.join(study.benchmarks)}. Received: {name}")
-    texts = {path: json.dumps(said, indent=2) + "\n" for path, said in describe(study, name).items()}
-    if any(not path.exists() or path.read_text(encoding="utf-8") != text for path, text in texts.items()):
+    texts = describe(study, name)
+    if not all(is_written(path, text) for path, text in texts.items()):
         check_model(study, name)  # which takes seconds, for nothing where a margin has changed
     shutil.rmtree(INPUTS / "runs" / name, ignore_errors=True)
     for path, text in texts.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
+
+
+def is_written(path: Path, text: str) -> bool:
+    return path.exists() and path.read_text(encoding="utf-8") == text
 
 
 def check_model(study: Study, name: str) -> None:
@@ -62,8 +66,8 @@ def check_model(study: Study, name: str) -> None:
         fitness.check(study, name, dataset.image_shape, len(dataset.classes))
 
 
-def describe(study: Study, name: str) -> dict[Path, dict[str, Any]]:
-    """Return the files of the benchmark `name`: for numerics and ceilings, for its turns, and for each of its runs."""
+def describe(study: Study, name: str) -> dict[Path, str]:
+    """Return the texts of the benchmark `name`, by file: for numerics and ceilings, for its turns, for each run."""
     recipe = _recipe(study, name)
     everywhere = recipe | {
         "study": study.model_dump(mode="json", include=SETTINGS),
@@ -94,7 +98,7 @@ def describe(study: Study, name: str) -> dict[Path, dict[str, Any]]:
                 said = _about(f"all that decides {key.directory}; a change trains it anew")
                 said |= {"seed": seed, "variant": variants[variant]} | everywhere
             files[INPUTS / f"{key.directory}.json"] = said
-    return files
+    return {path: json.dumps(said, indent=2) + "\n" for path, said in files.items()}
 
 
 def _recipe(study: Study, name: str) -> dict[str, Any]:

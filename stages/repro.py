@@ -1,6 +1,7 @@
 """Check the study, make what is unfinished of it with `dvc repro`, and say what it found, or what to do if it fails."""
 
 import argparse
+import contextlib
 import itertools
 import shutil
 import signal
@@ -20,6 +21,7 @@ from pipeline.reproduction.study_progress import Forecast, StudyProgress
 from pipeline.study.schema import RunKey, Study
 from stages import run
 from stages.check import check
+from stages.inputs import INPUTS, describe, is_written
 from stages.summary import summarise
 
 LEFT_OUT = "left_out.txt"  # as stages.train writes it
@@ -47,7 +49,7 @@ def reproduce(study: Study) -> int:
     """Run `dvc repro` and return an exit status; say how far it is, and what to do if it fails."""
     earlier = {key: seconds for key in study.runs() if (seconds := seconds_of(key))}
     started = time.monotonic()
-    speeds = {f"speed@{benchmark}": study.speed.budget_seconds for benchmark in study.benchmarks}
+    speeds = {f"speed@{name}": study.speed.budget_seconds for name in study.benchmarks if not is_timed(study, name)}
     forecast = Forecast(study.runs(), earlier, speeds)
     print(forecast.in_words(), flush=True)
     with WarmProcesses(warm_commands(study)), StudyProgress(forecast) as progress:
@@ -100,6 +102,14 @@ def warm_commands(study: Study) -> dict[str, list[str]]:
         return {}
     command = [sys.executable, "-m", "stages.warm", study.engine]
     return {kernels_for([variant.policy]): [*command, variant.policy] for variant in study.variants.values()}
+
+
+def is_timed(study: Study, benchmark: str) -> bool:
+    """Return whether the turns of `benchmark` are there, of this study as it is, and take no more time."""
+    path = INPUTS / "speed" / f"{benchmark}.json"  # which DVC compares only once it is written again
+    with contextlib.suppress(InputError):
+        return nothing_is_left(stages=[f"speed@{benchmark}"]) and is_written(path, describe(study, benchmark)[path])
+    return False
 
 
 def seconds_of(key: RunKey) -> float | None:

@@ -42,7 +42,7 @@ class Forecast:
         runs: those of the study.
         earlier: the seconds of each run that was there before, as its record has them. Such a run is expected to stay,
             until one of them has been made again.
-        budgets: the seconds of stages that measure speed, by the name of the stage.
+        budgets: the seconds of stages that are to measure speed, by the name of the stage.
 
     `amounts` is how much there is to do, in words, in the steps of a study that take long.
     """
@@ -54,7 +54,7 @@ class Forecast:
         budgets: Mapping[str, float],
     ) -> None:
         self.runs = runs
-        self.amounts = {"training": f"{len(runs)} runs", "speed in turns": f"about {duration(sum(budgets.values()))}"}
+        self.amounts = {"training": _runs(len(runs)), "speed in turns": f"about {duration(sum(budgets.values()))}"}
         self.done: set[RunKey] = set()
         self._earlier, self._budgets = earlier, dict(budgets)
         self._took: dict[RunKey, float] = {}
@@ -69,7 +69,7 @@ class Forecast:
         self._budgets.pop(stage, None)
 
     def seconds_left(self, current: RunKey | None = None, elapsed: float = 0.0) -> float | None:
-        """Return the seconds until speed is measured, `current` having taken `elapsed` so far.
+        """Return the seconds until runs and turns are made, `current` having taken `elapsed` so far.
 
         None while nothing is known of a variant that is still to be trained.
         """
@@ -93,11 +93,21 @@ class Forecast:
         num_there = len(self._earlier)
         if num_there == len(self.runs):
             return "every run is there; what has changed since is made again"
+        num_missing = len(self.runs) - num_there
+        to_make = f"{_runs(num_missing)} to make"
         if not num_there:
-            return f"{len(self.runs)} runs to make"
+            return to_make
         seconds = self.seconds_left()
         about = "" if seconds is None else f": about {duration(seconds)} in all, by what those took"
-        return f"{len(self.runs) - num_there} runs to make, {num_there} are there{about}"
+        return f"{to_make}, {_are_there(num_there)}{about}"
+
+
+def _runs(number: int) -> str:
+    return "1 run" if number == 1 else f"{number} runs"
+
+
+def _are_there(num_runs: int) -> str:
+    return f"{_runs(num_runs)} {'is' if num_runs == 1 else 'are'} there"
 
 
 def left_in_words(seconds: float) -> str:
@@ -178,7 +188,7 @@ class StudyProgress:
         self._begun = self._clock()
         if self._key or not stage.startswith("train@"):  # in other items of the matrix there is nothing to run
             if self._num_there:
-                self.say(f"{self._num_there} runs are there already")
+                self.say(f"{_are_there(self._num_there)} already")
                 self._num_there = 0
             self._tell_step(stage.partition("@")[0])
         self._show(self._name())

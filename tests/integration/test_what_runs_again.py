@@ -10,6 +10,8 @@ from dvc.repo import Repo
 from projects import PROFILE, USER_ENVIRONMENT, commit, dense_study, edit_params, git, make_project
 
 from pipeline.campaign.run_cache import nothing_is_left
+from pipeline.study.schema import load_study
+from stages.repro import is_timed
 
 STUDY = dense_study(num_epochs=2)
 STUDY["datasets"] = {name: {"bundled": name} for name in ("mnist", "cifar100_quick")}
@@ -68,6 +70,13 @@ def would_train(folder: Path) -> set[str]:
     return {*would_run(folder, "train")}
 
 
+def timed(folder: Path) -> set[str]:
+    """The benchmarks whose turns `make repro` says to be there, before DVC looks at anything."""
+    with chdir(folder):
+        study = load_study()
+        return {name for name in study.benchmarks if is_timed(study, name)}
+
+
 def append(path: Path, text: str) -> None:
     path.write_text(path.read_text() + text)
 
@@ -78,13 +87,21 @@ def test_what_is_finished_runs_no_more(project):
 
 def test_a_new_seed_trains_only_itself(project):
     edit_params(project, lambda values: values["seeds"].append(1))
+    assert timed(project) == {"small_dense", "in_colour"}
     assert would_train(project) == {name.replace("@0", "@1") for name in DENSE_RUNS | COLOUR_RUNS | LEFT_OUT}
 
 
 def test_a_variant_that_another_benchmark_gets_trains_and_times_there_alone(project):
     edit_params(project, lambda values: values["variants"]["mixed"].pop("benchmarks"))
+    assert timed(project) == {"small_dense"}
     assert would_train(project) == LEFT_OUT
     assert {name for name in would_run(project) if name.startswith("speed")} == {"speed@in_colour"}
+
+
+def test_other_seconds_for_the_turns_time_anew_and_train_nothing(project):
+    edit_params(project, lambda values: values["speed"].update(budget_seconds=7.0))
+    assert timed(project) == would_train(project) == set()
+    assert {name for name in would_run(project) if name.startswith("speed")} == {"speed@small_dense", "speed@in_colour"}
 
 
 def test_what_no_run_uses_reads_and_trains_nothing(project):

@@ -41,7 +41,7 @@ def test_from_half_of_the_study_on_it_is_within_a_third(noise):
 def test_runs_that_are_there_cost_nothing_and_tell_what_those_of_another_seed_take():
     forecast = Forecast(RUNS, {key: SECONDS[key[:2]] for key in RUNS if key.seed < 2}, {})
     assert forecast.seconds_left() == pytest.approx(A_SEED)
-    assert forecast.in_words() == "14 runs to make, 28 are there: about 4 min in all, by what those took"
+    assert forecast.in_words() == "14 runs to make, 28 runs are there: about 4 min in all, by what those took"
 
 
 def test_once_one_of_them_is_made_anew_all_are_expected_to_be():
@@ -62,6 +62,7 @@ def test_a_run_that_takes_longer_than_expected_leaves_the_others():
 
 def test_nothing_is_told_of_the_time_where_nothing_is_known():
     assert Forecast(RUNS, {}, {}).in_words() == "42 runs to make"
-    assert Forecast(RUNS, {RUNS[0]: 1.0}, {}).in_words() == "41 runs to make, 1 are there"
+    assert Forecast(RUNS, {RUNS[0]: 1.0}, {}).in_words() == "41 runs to make, 1 run is there"
+    assert Forecast(RUNS[:1], {}, {}).in_words() == "1 run to make"
     assert Forecast(RUNS, dict.fromkeys(RUNS, 1.0), {}).in_words().startswith("every run is there")
     assert [left_in_words(seconds) for seconds in (59, 60)] == ["less than a minute left", "about 60 s left"]
