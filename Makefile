@@ -80,7 +80,8 @@ advise: here .venv/ready ## make a small study of MODEL=… on DATASET=… at BA
 endif
 
 judge: .venv/ready ## judge anyone's runs, a row each: TABLE=runs.csv BASELINE=fp32 MARGIN=0.5; OPTIONS="--metric loss --lower-is-better"
-	@python -m stages.judge_table '$(TABLE)' --baseline '$(BASELINE)' --margin '$(MARGIN)' $(OPTIONS)
+	@python -m stages.judge_table $(if $(TABLE),'$(TABLE)') $(if $(BASELINE),--baseline '$(BASELINE)') \
+	  $(if $(MARGIN),--margin '$(MARGIN)') $(OPTIONS)
 
 compiled: known-targets .compilers/ready ## compile the sources' steps for hardware that is not here; TARGETS="tpu-v5e h100", by default all
 	@.compilers/bin/python -m stages.compiled $(TARGETS)

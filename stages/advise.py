@@ -36,10 +36,11 @@ from pipeline.study.configuration import validate
 from pipeline.study.dataset_source import DatasetSource
 from pipeline.study.schema import PARAMS, Study, load_study
 from stages import repro, run
-from stages.argument_types import add_model_options
+from stages.argument_types import add_model_options, check_model_given
 
 
 def main(arguments: argparse.Namespace) -> None:
+    check_model_given(arguments)
     with alone(STUDY, "The study of this folder"):  # two at a time would slow each other down
         shown = prepare(arguments)
         if status := repro.make():

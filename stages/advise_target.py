@@ -17,10 +17,11 @@ from pipeline.files.writing import write_whole
 from pipeline.study.benchmark import Benchmark
 from pipeline.study.configuration import validate
 from stages import run
-from stages.argument_types import add_model_options
+from stages.argument_types import add_model_options, check_model_given
 
 
 def main(arguments: argparse.Namespace) -> None:
+    check_model_given(arguments)
     target = find_target(arguments.target)
     data = image_data(arguments.dataset)
     model = model_values(arguments.model, arguments.source, arguments.arguments, "tpu")

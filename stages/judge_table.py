@@ -1,6 +1,7 @@
 """Judge anyone's runs: is a variant the same as the baseline, within a margin? A table in, a verdict out."""
 
 import argparse
+import contextlib
 import errno
 import json
 import sys
@@ -12,6 +13,7 @@ from pipeline.files.writing import write_whole
 from pipeline.report.table_page import page, tell
 from pipeline.reproduction.terminal import print_table
 from stages import run
+from stages.argument_types import check_given
 
 EXAMPLE = """\
 a table has a row a run, for example:
@@ -27,10 +29,10 @@ exit status: 0 every candidate is equivalent, 20 one is different, 30 one is inc
 
 
 def margin(text: str) -> float:
-    value = float(text)
-    if not 1e-6 <= value < 1e9:
-        raise ValueError(text)
-    return value
+    with contextlib.suppress(ValueError):
+        if 1e-6 <= (value := float(text)) < 1e9:
+            return value
+    raise argparse.ArgumentTypeError(f"must be a number above 0, in the metric's unit. Received: {text!r}")
 
 
 def renamed(text: str) -> tuple[str, str]:
@@ -41,6 +43,8 @@ def renamed(text: str) -> tuple[str, str]:
 
 
 def main(arguments: argparse.Namespace) -> None:
+    example = "judge TABLE=docs/example-runs.csv BASELINE=float32 MARGIN=0.5"
+    check_given(example, TABLE=arguments.table, BASELINE=arguments.baseline, MARGIN=arguments.margin)
     table: Path = arguments.table
     asked = Question(
         metric=arguments.metric,
@@ -77,11 +81,9 @@ if __name__ == "__main__":
         epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("table", type=Path, help="a CSV file")
-    parser.add_argument("--baseline", required=True, help="the variant that others are set beside")
-    parser.add_argument(
-        "--margin", type=margin, required=True, help="the largest harmless difference, in the metric's unit"
-    )
+    parser.add_argument("table", nargs="?", type=Path, help="a CSV file")
+    parser.add_argument("--baseline", help="the variant that others are set beside")
+    parser.add_argument("--margin", type=margin, help="the largest harmless difference, in the metric's unit")
     parser.add_argument("--metric", default="accuracy", help="the column that is judged (accuracy)")
     parser.add_argument("--lower-is-better", action="store_true", help="as of a loss")
     parser.add_argument("--one-sided", action="store_true", help="ignore gains: is it no worse?")

@@ -76,6 +76,20 @@ def test_the_command_writes_a_table_a_page_that_loads_nothing_and_a_json(tmp_pat
     assert beside["speed"]["ratio"] == pytest.approx(2.0)
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ((), "give BASELINE=… and MARGIN=…, as in: make judge TABLE="),
+        (("--baseline", "fp32"), "give MARGIN=…, as in: make judge TABLE="),
+        (("--baseline", "fp32", "--margin", "0"), "must be a number above 0, in the metric's unit. Received: '0'"),
+    ],
+)
+def test_what_is_not_given_is_named_as_make_calls_it(tmp_path, options, words):
+    done = stage(tmp_path, "judge_table", "runs.csv", *options)
+    assert done.returncode == 2
+    assert words in done.stderr
+
+
 def test_the_worst_candidate_decides_and_holm_counts_them_all(tmp_path):
     rows = [f"fp8,{seed},{value + d}," for seed, (value, d) in enumerate(zip(BASELINE, OPEN, strict=True))]
     path = table(tmp_path / "runs.csv", WORSE, extra=rows)
