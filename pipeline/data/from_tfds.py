@@ -1,5 +1,6 @@
 """Read the images and labels of any data set of TFDS, and cut splits in its words. To import it takes seconds."""
 
+import difflib
 import logging
 from collections.abc import Mapping
 from pathlib import Path
@@ -58,12 +59,20 @@ def read_prepared(name: str) -> dict[str, Examples]:
 
 
 def _not_fetched(source: DatasetSource, error: Exception) -> InputError:
+    folder = source.name.partition(":")[0]
+    if isinstance(error, tfds.core.DatasetNotFoundError):
+        near = difflib.get_close_matches(folder, tfds.list_builders(with_community_datasets=False), 1)
+        hint = f"Did you mean {near[0]}? " if near else ""
+        there = f"{source.module} registers none" if source.module else "TFDS_DATA_DIR is no folder that holds one"
+        return InputError(
+            f"TFDS has no data set '{source.tfds}', and {there}. {hint}Those it has: "
+            "https://www.tensorflow.org/datasets/catalog/overview"
+        )
     lines = str(error).strip().splitlines() or [type(error).__name__]
     reason = "\n  ".join(dict.fromkeys([lines[0], lines[-1]]))
     text = f"Data set '{source.tfds}' could not be fetched:\n  {reason}\n"
     if source.module:
         return InputError(f"{text}Its builder is in {source.module}, which {source.source} holds.")
-    folder = source.name.partition(":")[0]
     return InputError(
         f"{text}Connect this machine to the network and run the command again. Or copy ~/tensorflow_datasets/{folder} "
         "from a machine that has it,\nand set TFDS_DATA_DIR to the folder in which the copy lies."

@@ -106,7 +106,9 @@ def test_without_network_the_message_says_what_to_put_where(tmp_path, monkeypatc
 
 
 def test_a_name_that_tfds_does_not_know_is_named(tmp_path):
-    assert "Data set 'no_such_thing' could not be fetched:" in refusal(tmp_path, DatasetSource(tfds="no_such_thing"))
+    said = refusal(tmp_path, DatasetSource(tfds="fashion_mnits"))
+    assert said.startswith("TFDS has no data set 'fashion_mnits', and TFDS_DATA_DIR is no folder that holds one. ")
+    assert "Did you mean fashion_mnist? " in said
 
 
 def test_images_are_written_as_tfds_has_them_and_splits_cut_as_it_writes_them(store):
