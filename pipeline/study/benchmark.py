@@ -193,12 +193,16 @@ class Benchmark(Section):
 
     def faults(self, engine: str, num_devices: int, variants: Mapping[str, Variant]) -> Iterator[str]:
         """Yield what can't be trained in these variants; each begins with its field."""
+        too_large: dict[int, list[str]] = {}
         for name, variant in variants.items():
             if self.batch_size * variant.batch_multiplier > self.split.num_train_examples:
-                yield (
-                    f"batch_size: {self.batch_size} × {variant.batch_multiplier} of variant {name} is more than the "
-                    f"{self.split.num_train_examples} training examples."
-                )
+                too_large.setdefault(variant.batch_multiplier, []).append(name)
+        for multiplier, names in too_large.items():
+            yield (
+                f"batch_size: {self.batch_size} × {multiplier} of {', '.join(names)} is more than the "
+                f"{self.split.num_train_examples} training examples."
+            )
+        for name, variant in variants.items():
             if variant.policy == "float8" and self.model.name in ("efficientnet", "resnet9"):
                 yield f"model: {name} has float8, which dense layers alone compute in. Name its `benchmarks`."
         by_xla = engine == "tensorflow" and any(variant.jit_compile for variant in variants.values())

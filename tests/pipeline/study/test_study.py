@@ -163,7 +163,10 @@ VARIANTS = [
     (odd(policy="float16", loss_scale=FIXED | {"valeu": 8.0}), "loss_scale.valeu: unknown key. Did you mean 'value'?"),
 ]
 RECIPES = [
-    (recipe(batch_size=40000), "mnist_dense.batch_size: 40000 × 2 of variant float32_2x is more than the 48000"),
+    (
+        recipe(batch_size=40000),
+        "1 fault, nothing was started.\n  benchmarks.mnist_dense.batch_size: 40000 × 2 of float32_2x, ",
+    ),
     (recipe(steps_per_execution=16), "mixed_float16_custom.loop: the custom loop takes one step at a time, mnist_"),
     (recipe(optimizer=ADAM | {"name": "adan"}), "benchmarks.mnist_dense.optimizer.name: "),
     (recipe(optimizer=ADAM | {"learning_rate": -1}), "optimizer.learning_rate: Input should be greater than 0"),
