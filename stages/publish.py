@@ -28,7 +28,7 @@ def main(arguments: argparse.Namespace) -> None:
         return
     results = load_results()
     if not Path("results/report.html").is_file():
-        raise InputError("results/report.html is missing. Make it with: dvc repro")
+        raise InputError("results/report.html is missing. Make it with: make repro")
     if arguments.to:
         check_name(arguments.to.absolute())
         check_size(Path("results/report.html"))
@@ -36,7 +36,7 @@ def main(arguments: argparse.Namespace) -> None:
     with whole(ARCHIVE) as unchecked:
         recompute(publish(results, Path(), unchecked)).check(  # what a reviewer will check
             "nothing is published: the runs under runs/ are not those that the results are of. Compare, judge and "
-            "report again, then publish: dvc repro"
+            "report again, then publish: make repro"
         )
     if arguments.to:
         _put(Path(), arguments.to)

@@ -217,7 +217,7 @@ def check_project_files(root: Path) -> list[str]:
     if odd:
         raise InputError(
             f"{', '.join(odd)}: not as this project has it. Take compiled/, conf/base.yaml and {CLAIMS} from it, judge "
-            "and report again with dvc repro, and publish again. A claim of your own has a name of its own"
+            "and report again with make repro, and publish again. A claim of your own has a name of its own"
         )
     for claim in claims.claims:
         if f"claims.{claim.id}" not in ours and f"sources.{claim.source}" in ours:
