@@ -7,11 +7,12 @@ from pathlib import Path
 
 from pipeline.errors import InputError
 from pipeline.files.writing import whole
-from pipeline.publication.published import FILES, check_name, check_size
+from pipeline.publication.published import FILES, check_name, check_size, read_archive
 from pipeline.publication.publishing import publish
 from pipeline.publication.recomputing import bring_up_to_date, recompute
 from pipeline.report.results import load_results
 from pipeline.report.status import status, write_status
+from pipeline.reproduction.terminal import this_python
 from stages import run
 
 ARCHIVE = Path("results/crate.zip")
@@ -39,8 +40,22 @@ def main(arguments: argparse.Namespace) -> None:
             "report again, then publish: make repro"
         )
     if arguments.to:
+        _check_same(arguments.to / "crate.zip")
         _put(Path(), arguments.to)
-    print(f"{ARCHIVE} ({ARCHIVE.stat().st_size / 1e6:.1f} MB); check it: python -m stages.report --from {ARCHIVE}")
+    check = f"{this_python()} -m stages.report --from {ARCHIVE}"
+    print(f"{ARCHIVE} ({ARCHIVE.stat().st_size / 1e6:.1f} MB); check it: {check}")
+
+
+def _check_same(published: Path) -> None:
+    """Refuse to overwrite an archive that has no run of this study: it may be of the same recipe on another day."""
+    if published.exists():
+        theirs, ours = read_archive(published), read_archive(ARCHIVE)
+        records = [name for name in ours if name.startswith("runs/") and name.endswith("/record.json")]
+        if not any(theirs.get(name) == ours[name] for name in records):
+            raise InputError(
+                f"{published.parent} holds another study, which has no run of this one. Publish this one under another "
+                f"name, or remove {published.parent} first"
+            )
 
 
 def _put(root: Path, folder: Path) -> None:

@@ -8,6 +8,7 @@ from pipeline.claims.schema import CLAIMS, load_claims
 from pipeline.publication.published import read_published
 from pipeline.publication.site import build_site, compiled_columns
 from pipeline.report.rendering import PROJECT
+from pipeline.reproduction.terminal import this_python
 from stages import run
 
 
@@ -19,7 +20,10 @@ def main(arguments: argparse.Namespace) -> None:
     build_site(published, arguments.site, arguments.address, claims, compiled)
     studies = f"{len(published)} published stud{'ies' if len(published) != 1 else 'y'}"
     print(f"{arguments.site / 'index.html'}: {studies}, and what compilers say of {len(compiled)} devices")
-    print("their files are those that their archives name; to recompute one: python -m stages.report --from ARCHIVE")
+    print(
+        "their files are those that their archives name; to recompute one: "
+        f"{this_python()} -m stages.report --from ARCHIVE"
+    )
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 import shutil
+import sys
 import zipfile
 from argparse import Namespace
 from pathlib import Path
@@ -135,6 +136,23 @@ def test_the_users_own_code_stays_in_its_folder(copied, tmp_path):
         with pytest.raises(InputError, match=r"crate\.zip is damaged"):
             unpack(tmp_path / "crate.zip", tmp_path / "a" / "folder")
         assert not list(tmp_path.rglob("escaped.py"))
+
+
+def test_another_study_is_not_overwritten_and_the_same_one_with_more_runs_is(copied, crate, monkeypatch, capsys):
+    monkeypatch.chdir(copied)
+    (copied / "mine").mkdir()
+    archive = copied / "mine" / "crate.zip"
+    published = contents_of(crate)
+    records = [name for name in published if name.endswith("record.json")]
+    another = sign(published | {name: published[name] + b" " for name in records})
+    archive.write_bytes(pack(another))
+    with pytest.raises(InputError, match="mine holds another study, which has no run of this one"):
+        stage.main(Namespace(to=Path("mine"), again=None))
+    assert contents_of(archive) == another
+    archive.write_bytes(pack(sign(another | {records[0]: published[records[0]]})))
+    stage.main(Namespace(to=Path("mine"), again=None))
+    assert contents_of(archive)[records[1]] == published[records[1]]
+    assert f"check it: {sys.executable} -m stages.report --from results/crate.zip" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
