@@ -30,6 +30,7 @@ from pipeline.files import yaml_files
 from pipeline.files.writing import write_whole
 from pipeline.machine.engine_choice import choose_engine
 from pipeline.machine.environment import installed_runtime
+from pipeline.machine.job import ENDING
 from pipeline.machine.locking import STUDY, alone
 from pipeline.numbers import duration
 from pipeline.study.configuration import validate
@@ -44,7 +45,8 @@ def main(arguments: argparse.Namespace) -> None:
     with alone(STUDY, "The study of this folder"):  # two at a time would slow each other down
         shown = prepare(arguments)
         if status := repro.make():
-            print(f"This is about {shown}: in place of `make repro`, run the same `make advise`.", file=sys.stderr)
+            if status - 128 not in ENDING:  # interrupted, it has said all
+                print(f"This is about {shown}: in place of `make repro`, run the same `make advise`.", file=sys.stderr)
             sys.exit(status)
 
 

@@ -57,7 +57,7 @@ def reproduce(study: Study) -> int:
             status = train(study, progress) or run_dvc(progress.take, "repro")
         except Ended as ended:
             progress.say(
-                f"interrupted ({ended}). What is finished stays; make repro goes on after the last whole epoch."
+                f"interrupted ({ended}). What is finished stays; the same command goes on after the last whole epoch."
             )
             return 128 + ended.number
     if status == 0:

@@ -52,8 +52,8 @@ def choose(said: str, finished: str | None) -> tuple[str, str]:
     if fault:
         found += f" (NVIDIA's driver answers: {fault})"
     first, *others = (name for name in RUNTIMES if name != engine)
-    another = f"make repro ENGINE={first} (or {', '.join(others)})"
-    return engine, f"found {found}: ENGINE={engine}, {why}. To choose another: {another}"
+    another = f"ENGINE={first} (or {', '.join(others)})"
+    return engine, f"found {found}: ENGINE={engine}, {why}. To choose another, add to the command: {another}"
 
 
 def _for(hardware: Hardware) -> tuple[str, str]:

@@ -96,6 +96,8 @@ def end_one(folder: Path, who: str, how: signal.Signals) -> None:
     said = (folder / "said").read_text()
     assert "Traceback" not in said
     if how == signal.SIGTERM and who in ("make", "the command"):
-        assert "interrupted (SIGTERM). What is finished stays; make repro goes on after the last whole epoch." in said
+        assert (
+            "interrupted (SIGTERM). What is finished stays; the same command goes on after the last whole epoch" in said
+        )
     if who in ("DVC", "its shell"):
         assert "what to do: " in said

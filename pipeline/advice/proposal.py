@@ -134,11 +134,11 @@ def propose(
     deviations = [f"Optimizer, margin and the {NUM_EPOCHS} epochs are those of every such study, not your recipe's."]
     if num_images + num_validation < num_examples:
         deviations.append(
-            f"{num_images:,} images for training and {num_validation:,} for validation, so that the study takes some "
-            f"{STUDY_SECONDS / 60:.0f} minutes; the data set has {num_examples:,}."
+            f"{num_images:,} images for training and {num_validation:,} for validation, so that the study is short; "
+            f"the data set has {num_examples:,}."
         )
     if multiples == (1,):
-        deviations.append("Twice the batch is left out, because it would take longer than that.")
+        deviations.append("Twice the batch is left out, because the study would take longer.")
     values = {
         "campaign": "first",
         "engine": engine,

@@ -52,7 +52,7 @@ def test_an_nvidia_gpu_trains_by_the_packages_that_have_kernels_for_it(monkeypat
     said, found, line = asked()
     assert (said, found) == ("cpu", engine)
     assert why in line
-    assert "To choose another: make repro ENGINE=" in line
+    assert "To choose another, add to the command: ENGINE=" in line
     assert "\n" not in line
 
 
