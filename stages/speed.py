@@ -28,8 +28,8 @@ def main(arguments: argparse.Namespace) -> None:
     )
     write_measurement(study, arguments.benchmark, measurement, environment, SPEEDS)
     half_width = speeds.half_width()
-    width = "no intervals" if half_width is None else f"intervals of ±{100 * half_width:.1f} %"
-    print(f"{arguments.benchmark}: {width} after {measurement.spent_seconds:.0f} s, {measurement.ended_because}")
+    known = "no interval of speed" if half_width is None else f"speed is known to ±{100 * half_width:.1f} %"
+    print(f"{arguments.benchmark}: {known} after {measurement.spent_seconds:.0f} s: {measurement.ended_because}")
 
 
 if __name__ == "__main__":

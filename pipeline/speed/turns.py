@@ -233,7 +233,10 @@ def take_turns(
             side_by_side = False
         if not side_by_side:
             state.launch_in_a_row(launch)
-        say(f"launch {launch}, {len(state.blocks)} blocks, {state.spent_seconds():.0f} s")
+        started = f"started {'once' if launch == 1 else f'{launch} times'}"
+        say(
+            f"every variant {started}, {len(state.blocks)} timings of a few steps, {state.spent_seconds():.0f} s so far"
+        )
         num_next = 1 if side_by_side else 2
         next_seconds = num_next * state.launch_seconds
         is_spent = launch >= state.num_launches or state.spent_seconds() + next_seconds > budget_seconds
