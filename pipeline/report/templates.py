@@ -63,10 +63,11 @@ def _unless_unknown(write: Callable[..., str]) -> Callable[..., str]:
 
 
 def _estimate(found: Any, how: str, unit: str = "") -> str:
-    """Write a ratio, mean or difference with its interval; a dash where it is unknown."""
+    """Write a ratio, mean or difference with its interval, which stays on one line; a dash where it is unknown."""
     value = found.ratio if hasattr(found, "ratio") else found.mean
     ends = (found.low95, found.high95) if hasattr(found, "low95") else (found.low, found.high)
-    return numbers.UNKNOWN if value is None else numbers.estimate(value, *ends, how, unit)
+    told = numbers.UNKNOWN if value is None else numbers.estimate(value, *ends, how, unit)
+    return told.replace(", ", ",\N{NO-BREAK SPACE}")
 
 
 def _prose(benchmarks: Mapping[str, str], variants: Mapping[str, Variant]) -> Callable[[str], Markup]:
