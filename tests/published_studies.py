@@ -5,7 +5,7 @@ from pathlib import Path
 
 import yaml
 from archives import pack, sign
-from conftest import DEVICE, REPOSITORY, epoch_records, planned_record, small_study, timed
+from conftest import DEVICE, ENVIRONMENT, REPOSITORY, epoch_records, planned_record, small_study, timed
 
 from pipeline.claims.schema import load_claims
 from pipeline.comparison.finished_runs import Run
@@ -45,5 +45,7 @@ def seal(folder: Path) -> Path:
     """The folder with an archive of what stands in it."""
     contents = {path: (folder / name).read_bytes() for name, path in FILES.items() if name != "crate.zip"}
     contents["claims.yaml"] = b""
+    environment = {name: value for name, value in ENVIRONMENT.items() if name != "load_average"}
+    contents["results/environments.json"] = json.dumps([environment]).encode()
     (folder / "crate.zip").write_bytes(pack(sign(contents)))
     return folder

@@ -47,7 +47,11 @@ def read_bytes(path: Path, remedy: Remedy, max_bytes: int = MAX_BYTES) -> bytes:
 
 def read_json(model: type[T], path: Path, remedy: Remedy, max_bytes: int = MAX_BYTES) -> T:
     """Return the JSON file as `model`: a pydantic model, or any type that pydantic knows, such as `list[Model]`."""
-    content = read_bytes(path, remedy, max_bytes)
+    return as_json(model, read_bytes(path, remedy, max_bytes), path, remedy)
+
+
+def as_json(model: type[T], content: bytes, path: Path, remedy: Remedy) -> T:
+    """Return JSON that was read from the file at `path`, as `model`."""
     try:
         return TypeAdapter(model).validate_json(content, strict=True)
     except ValueError as error:

@@ -4,7 +4,7 @@ import contextlib
 import os
 import platform
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -26,7 +26,7 @@ class Hardware(NamedTuple):
     uuid: str | None = None
 
 
-def hardware_of(environments: Sequence[dict[str, Any]]) -> Hardware:
+def hardware_of(environments: Sequence[Mapping[str, Any]]) -> Hardware:
     """Return the hardware of environments from `pipeline.machine.environment.describe`; they share one class."""
     environment = environments[0]
     for accelerator in environment["accelerators"]:

@@ -18,7 +18,8 @@ from pipeline.compiled.schema import CHECK, COMPILED_FILES
 from pipeline.compiled.targets import TARGETS
 from pipeline.errors import InputError
 from pipeline.files.code import files_of_code
-from pipeline.files.untrusted import Remedy, Untrusted, damaged, excerpt, read_bytes, read_json, read_zip
+from pipeline.files.untrusted import Remedy, Untrusted, as_json, damaged, excerpt, read_bytes, read_json, read_zip
+from pipeline.records.schema import StableEnvironment
 from pipeline.study.schema import Study, load_study
 
 GET_IT_AGAIN = Remedy(*["Get it again from whoever published it."] * 2)
@@ -155,6 +156,7 @@ class Published(NamedTuple):
     comparison: Comparison
     verdicts: list[Judgement]
     status: ShownStatus
+    environments: Sequence[Mapping[str, Any]]
     runs: Sequence[dict[str, Any]] = ()  # they lie in the archive
 
     @property
@@ -183,12 +185,19 @@ def read_published(folder: Path) -> Published:
     compared = {(each.benchmark, each.variant) for each in comparison.variants}
     if compared != {(key.benchmark, key.variant) for key in study.runs()}:
         raise damaged(folder / "comparison.json", "its variants are not those of params.yaml", remedy)
+    archive = folder / "crate.zip"
+    environments = as_json(
+        list[StableEnvironment], contents.get("results/environments.json", b""), archive, GET_IT_AGAIN
+    )
+    if not environments:
+        raise damaged(archive, "results/environments.json is empty", GET_IT_AGAIN)
     return Published(
         folder=folder,
         study=study,
         comparison=comparison,
         verdicts=read_json(Verdicts, folder / "verdicts.json", remedy).judgements,
         status=read_json(ShownStatus, folder / "status.json", remedy),
+        environments=environments,
     )
 
 

@@ -1,6 +1,6 @@
 """Read everything that a report prints, and check that its parts are of one study."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
@@ -35,7 +35,7 @@ class Compared(Protocol):
     @property
     def comparison(self) -> Comparison: ...
     @property
-    def environments(self) -> Sequence[dict[str, Any]]: ...
+    def environments(self) -> Sequence[Mapping[str, Any]]: ...
     @property
     def runs(self) -> Sequence[dict[str, Any]]: ...
 
