@@ -93,9 +93,8 @@ def test_the_engine_adds_products_up_in_one_of_the_two_types():
 
 def test_numpy_is_timed_in_turns():
     found = arithmetic.numpy_speedups(num_tries=3, shape=(200, 200))
-    assert min(found) > 1e-4  # a ratio of times; their product is some 1e-8
     assert len(found) == 3
-    assert min(found) > 0
+    assert min(found) > 1e-4  # a ratio of times; their product is some 1e-8
 
 
 def test_the_split_of_the_notebook_keeps_nothing_apart():
