@@ -1,8 +1,17 @@
 # `make repro` and `make test` need a Python with venv, make, git and a network; the rest they fetch by hash.
 PYTHON ?= python3
 BIN := .venv/bin
-PROFILE ?=
-SMALL ?=
+
+# Make expands $(…) in what is typed, and the shell reads quotes, spaces and `…`. Here each variable from the command line
+# or the environment stays the text that it is, and recipes quote it.
+TYPED := PYTHON PROFILE SMALL ENGINE TARGET TARGETS MODEL DATASET BATCH IMAGE_SIZE SOURCE ARGUMENTS TABLE BASELINE MARGIN \
+  METRIC OPTIONS TO AGAIN REPORTS ADDRESS CAMPAIGN CLUSTER
+OVERRIDDEN := $(foreach name,$(.VARIABLES),$(if $(filter command,$(firstword $(origin $(name)))),$(name)))
+$(foreach name,$(OVERRIDDEN) $(foreach name,$(TYPED),$(if $(filter environment,$(origin $(name))),$(name))), \
+  $(eval override $(name) := $$(value $(name))))
+quoted = '$(subst ','\'',$(1))'
+quoted_words = $(foreach each,$($(1)),$(call quoted,$(each)))
+option = $(if $($(1)),$(2)=$(call quoted,$($(1))))
 
 # PATH, PYTHONPATH and LD_LIBRARY_PATH would take such a folder for two.
 $(if $(findstring :,$(CURDIR)),$(error a path with a colon can't be searched for programs or modules: rename $(CURDIR)))
@@ -11,13 +20,13 @@ $(if $(findstring :,$(CURDIR)),$(error a path with a colon can't be searched for
 # takes the hardware that is here, and everything else what the study says, which only Python reads as DVC does. Where
 # the two differ, the study is ported.
 RUNTIMES := cpu cuda cuda-jax tpu
-ASK := $(BIN)/python -m stages.runtime $(if $(PROFILE)$(SMALL),--profile '$(or $(PROFILE),quick)')
+ASK := $(BIN)/python -m stages.runtime $(if $(PROFILE),$(call option,PROFILE,--profile),$(if $(SMALL),--profile=quick))
 ANSWER := $(shell $(ASK) $(if $(filter repro study advise .venv/ready,$(MAKECMDGOALS)),--here) 2>/dev/null)
 TOLD := $(wordlist 3,$(words $(ANSWER)),$(ANSWER))
 RUNTIME := $(or $(filter $(RUNTIMES),$(firstword $(ANSWER))),$(shell cat .venv/ready 2>/dev/null),cpu)
 ENGINE ?= $(or $(filter $(RUNTIMES),$(word 2,$(ANSWER))),$(RUNTIME))
-$(if $(filter $(RUNTIMES),$(ENGINE)),,$(error ENGINE is one of $(RUNTIMES), not '$(ENGINE)'))
-SETTINGS := $(strip $(PROFILE:%=profile=%) $(if $(SMALL),size=small) $(if $(filter-out $(RUNTIME),$(ENGINE)),--runtime $(ENGINE)))
+$(if $(filter $(RUNTIMES:%=<%>),<$(ENGINE)>),,$(error ENGINE is one of $(RUNTIMES), not '$(ENGINE)'))
+SETTINGS := $(strip $(call option,PROFILE,profile) $(if $(SMALL),size=small) $(if $(filter-out $(RUNTIME),$(ENGINE)),--runtime $(ENGINE)))
 LOCKS := requirements/$(ENGINE).txt requirements/workflow.txt
 TARGET ?= $(if $(ANSWER),$(ENGINE))
 TESTS =
@@ -56,38 +65,37 @@ here: .venv/parser
 	@$(if $(filter file,$(origin ENGINE)),$(if $(TOLD),$(info $(TOLD))))
 
 image: ## build the container image of TARGET=cpu, cuda, cuda-jax or tpu; needs Docker
-	@container/build.sh $(TARGET)
+	@container/build.sh $(call quoted,$(TARGET))
 
 repro-in-container: ## run the study inside the image of TARGET; see docs/containers.md
-	@container/run.sh $(TARGET)
+	@container/run.sh $(call quoted,$(TARGET))
 
 campaign: .venv/ready ## repeat the study on a Slurm cluster; CAMPAIGN=name, CLUSTER=file; see docs/on-your-cluster.md
-	@python -m stages.campaign $(if $(CAMPAIGN),--campaign $(CAMPAIGN)) $(if $(CLUSTER),--cluster $(CLUSTER))
+	@python -m stages.campaign $(call option,CAMPAIGN,--campaign) $(call option,CLUSTER,--cluster)
 
 plan: .venv/ready ## say what would settle what the last study leaves open
 	@python -m stages.plan
 
-ADVISE_OPTIONS = $(if $(MODEL),--model '$(MODEL)') $(if $(DATASET),--dataset '$(DATASET)') $(if $(BATCH),--batch $(BATCH)) \
-  $(if $(IMAGE_SIZE),--image-size $(IMAGE_SIZE)) $(if $(SOURCE),--source '$(SOURCE)') \
-  $(if $(ARGUMENTS),--arguments '$(ARGUMENTS)')
+ADVISE_OPTIONS = $(call option,MODEL,--model) $(call option,DATASET,--dataset) $(call option,BATCH,--batch) \
+  $(call option,IMAGE_SIZE,--image-size) $(call option,SOURCE,--source) $(call option,ARGUMENTS,--arguments)
 
 ifneq ($(filter-out $(RUNTIMES),$(TARGET)),)
 advise: known-targets .compilers/ready
-	@.compilers/bin/python -m stages.advise_target --target '$(TARGET)' $(ADVISE_OPTIONS)
+	@.compilers/bin/python -m stages.advise_target --target $(call quoted,$(TARGET)) $(ADVISE_OPTIONS)
 else
 advise: here .venv/ready ## make a small study of MODEL=… on DATASET=… at BATCH=…: is mixed precision worth it? TARGET=tpu-v5e asks its compiler
 	@python -m stages.advise $(ADVISE_OPTIONS)
 endif
 
-judge: .venv/ready ## judge anyone's runs, a row each: TABLE=runs.csv BASELINE=fp32 MARGIN=0.5; OPTIONS="--metric loss --lower-is-better"
-	@python -m stages.judge_table $(if $(TABLE),'$(TABLE)') $(if $(BASELINE),--baseline '$(BASELINE)') \
-	  $(if $(MARGIN),--margin '$(MARGIN)') $(OPTIONS)
+judge: .venv/ready ## judge anyone's runs, a row each: TABLE=runs.csv BASELINE=fp32 MARGIN=0.5; METRIC=loss OPTIONS=--lower-is-better
+	@python -m stages.judge_table $(if $(TABLE),$(call quoted,$(TABLE))) $(call option,BASELINE,--baseline) \
+	  $(call option,MARGIN,--margin) $(call option,METRIC,--metric) $(call quoted_words,OPTIONS)
 
 compiled: known-targets .compilers/ready ## compile the sources' steps for hardware that is not here; TARGETS="tpu-v5e h100", by default all
-	@.compilers/bin/python -m stages.compiled $(TARGETS)
+	@.compilers/bin/python -m stages.compiled $(call quoted_words,TARGETS)
 
 test: .venv/development ## run the tests, on fake data and without network; TESTS=tests/engines for others
-	@python -m pytest --numprocesses=logical --maxprocesses=4 $(TESTS)
+	@python -m pytest --numprocesses=logical --maxprocesses=4 $(call quoted_words,TESTS)
 
 lint: .venv/development ## check format, style, types and the direction of imports
 	@ruff format --check .
@@ -101,13 +109,13 @@ validate: .venv/development .validators/ready ## have the field's own validators
 validators: .validators/ready ## install them, each group in a place of its own
 
 publish: .venv/ready ## pack the finished study for a reviewer: results/crate.zip; TO=docs/reports/NAME for the site; AGAIN=… by today's code
-	@python -m stages.publish $(if $(TO),--to $(TO)) $(if $(AGAIN),--again $(AGAIN))
+	@python -m stages.publish $(call option,TO,--to) $(call option,AGAIN,--again)
 
 check-reports: .venv/ready ## verify every study under docs/reports: claims, numbers, crate
-	@python -m stages.check_reports $(if $(REPORTS),--reports $(REPORTS))
+	@python -m stages.check_reports $(call option,REPORTS,--reports)
 
 site: .venv/ready ## build the site of the studies under docs/reports; ADDRESS=… for its feed
-	@python -m stages.site $(if $(ADDRESS),--address $(ADDRESS))
+	@python -m stages.site $(call option,ADDRESS,--address)
 
 bench: .venv/ready ## intervals and alarms by simulation, costs beside a script's
 	@python -m bench.intervals
@@ -157,7 +165,7 @@ NO_PACKAGES = { echo "what to do: connect this machine to a Python package index
 
 # Before 5 GB are installed for a target that is misspelt.
 known-targets: .venv/parser
-	@$(BIN)/python -m stages.known_targets $(TARGETS) $(if $(filter advise,$(MAKECMDGOALS)),$(TARGET))
+	@$(BIN)/python -m stages.known_targets $(call quoted_words,TARGETS) $(if $(filter advise,$(MAKECMDGOALS)),$(call quoted_words,TARGET))
 
 # Compilers of accelerators that are not here: 5 GB, which nothing else needs.
 .compilers/ready: .venv/parser requirements/compiled.txt
@@ -168,5 +176,5 @@ known-targets: .venv/parser
 
 # An empty file: .venv can read a study, ask the driver for GPUs, and install the rest.
 .venv/parser: requirements/uv.txt
-	@stages/set_up.sh $(PYTHON)
+	@stages/set_up.sh $(call quoted,$(PYTHON))
 	@touch $@

@@ -59,7 +59,7 @@ def _is_quick_unedited() -> bool:
     """Return whether params.yaml is `quick` in one of its sizes, for any packages, as it is composed."""
     with contextlib.suppress(InputError), tempfile.TemporaryDirectory() as folder:
         study, path = load_study(), Path(folder, PARAMS)
-        for settings in (QUICK, SIZED) if study.profile == "quick" else ():
+        for settings in (QUICK, SIZED) if study.name == "quick" else ():
             _compose(settings, path)
             path.write_text(port(read_yaml_text(path), study.runtime, str(PARAMS)).text, encoding="utf-8")
             if yaml_files.load(path) == yaml_files.load(PARAMS):
@@ -68,7 +68,7 @@ def _is_quick_unedited() -> bool:
 
 
 def _compose(settings: list[str], path: Path) -> None:
-    from hydra import compose, initialize_config_dir  # as `dvc exp run -S` does; they take a second to import
+    from hydra import compose, initialize_config_dir  # which takes a second to import
     from omegaconf import OmegaConf
 
     profiles = sorted(profile.stem for profile in (CONF / "profile").glob("*.yaml"))

@@ -36,7 +36,7 @@ def main(_: argparse.Namespace) -> None:
 def make() -> int:
     """Check, make and sum up the study of this folder; return an exit status for `make`."""
     study = check()
-    print(f"{study.profile}: {study.description}", flush=True)
+    print(f"{study.name}: {study.description}", flush=True)
     if nothing_is_left():
         print("everything is made already")
     elif status := reproduce(study):

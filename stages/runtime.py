@@ -24,7 +24,7 @@ def main(arguments: argparse.Namespace) -> None:
     if said == UNKNOWN or not arguments.here:
         print(said)
         return
-    same = arguments.profile in (None, study.get("profile")) and study.get("runtime") in RUNTIMES
+    same = arguments.profile in (None, study.get("name")) and study.get("runtime") in RUNTIMES
     finished = same and any(Path("runs").glob("*/*/seed-*/record.json"))
     engine, line = choose(said, study["runtime"] if finished else None)
     print(said, engine, line)

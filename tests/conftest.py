@@ -70,7 +70,7 @@ SPEED = {"budget_seconds": 1, "target_half_width": 0.05}
 def small_study(**changes) -> Study:
     """Two benchmarks on 8 × 8 images; mixed_bfloat16 runs on one of them only."""
     values = {
-        "profile": "small",
+        "name": "small",
         "description": "for tests",
         "campaign": "first",
         "engine": ENGINE,

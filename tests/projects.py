@@ -23,7 +23,7 @@ STUB_ENVIRONMENT = {name: value for name, value in os.environ.items() if not nam
     "PYTHONPATH": str(REPOSITORY),
     "CUDA_VISIBLE_DEVICES": "",
 }
-PROFILE = {"profile": "quick", "description": "for tests", "seeds": [0]}
+PROFILE = {"name": "quick", "description": "for tests", "seeds": [0]}
 
 
 def dense_study(num_epochs: int) -> dict:
@@ -52,7 +52,7 @@ def make_project(folder: Path, study: dict, *profiles: dict, without: tuple[str,
     (folder / "conf" / "base.yaml").write_text(yaml.safe_dump(study))
     for profile in profiles:
         text = "# @package _global_\ndefaults: [/base@_global_, _self_]\n" + yaml.safe_dump(profile)
-        (folder / "conf" / "profile" / f"{profile['profile']}.yaml").write_text(text)
+        (folder / "conf" / "profile" / f"{profile['name']}.yaml").write_text(text)
     (folder / "params.yaml").write_text(yaml.safe_dump(study | profiles[0]))
     git(folder, "init", "--quiet", "--initial-branch=main")
     commit(folder)

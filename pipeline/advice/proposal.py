@@ -164,7 +164,7 @@ def propose(
         },
         "comparison": {"baseline": "float32", "num_warmup_epochs": 1, "margin_pp": {name: MARGIN_PP}},
         "speed": {"budget_seconds": TURN_SECONDS, "target_half_width": 0.05},
-        "profile": "advised",
+        "name": "advised",
         "description": f"Is mixed precision worth it for {model['name']} on {origin.name}?",
         "seeds": SEEDS,
         "deviations": {name: deviations},

@@ -125,7 +125,7 @@ def entry(study: Study, records: Mapping[RunKey, RunRecord], speeds: Mapping[str
             )
     return CampaignEntry(
         campaign=study.campaign,
-        profile=study.profile,
+        profile=study.name,
         started_at=min(record.started_at for record in records.values()),
         made_on=_made_on(study, environment),
         num_planned=len(study.runs()),

@@ -67,7 +67,7 @@ def describe(results: Results, names: Iterable[str], folder: Path) -> str:
     author = citation["authors"][0]
     finished = ended_at(results)
     crate = ROCrate(version="1.1")
-    crate.name = f"{citation['title']}: profile {results.study.profile}, campaign {results.study.campaign}"
+    crate.name = f"{citation['title']}: profile {results.study.name}, campaign {results.study.campaign}"
     crate.description = results.study.description
     crate.datePublished = finished
 
@@ -105,7 +105,7 @@ def describe(results: Results, names: Iterable[str], folder: Path) -> str:
         object=[file for file in files if file.id not in RECOMPUTED],
         result=[file for file in files if file.id in RECOMPUTED],
         properties={
-            "name": f"The study {results.study.profile}",
+            "name": f"The study {results.study.name}",
             "description": f"Trained {len(results.study.variants)} variants of {benchmarks} at up to {seeds} seeds, "
             f"compared them, judged the published claims and wrote the report. {_data(results)}",
             "startTime": min(run["started_at"] for run in results.runs),

@@ -133,7 +133,7 @@ def column_of(published: Published) -> Column:
         text = (found.evidence and found.measured) or found.reason
         evidence = found.evidence or NO_EVIDENCE
         cells[found.id] = Cell(found.verdict, evidence, text, found.reason)
-    about = f"profile {published.study.profile}"
+    about = f"profile {published.study.name}"
     return Column(published.name, status.device, status.finished_at[:10], about, page, cells)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Set
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, Self
 
-from pydantic import Field, model_validator
+from pydantic import AliasChoices, Field, model_validator
 
 from pipeline.study.benchmark import Benchmark
 from pipeline.study.configuration import (
@@ -135,7 +135,8 @@ class SpeedSettings(Section):
 
 
 class Study(Section):
-    profile: Name
+    # Studies published before this key was renamed call it `profile`.
+    name: Annotated[Name, Field(validation_alias=AliasChoices("name", "profile"))]
     description: str
     campaign: Campaign  # names a repetition: change it to train everything again
     engine: Literal["tensorflow", "jax"]

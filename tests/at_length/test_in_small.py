@@ -23,7 +23,7 @@ def test_paper_runs_from_end_to_end(tmp_path):
     done = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     study = load_study(project / "params.yaml")
-    assert (study.profile, study.benchmarks["cifar100_efficientnet_b0"].image_size) == ("paper", 224)
+    assert (study.name, study.benchmarks["cifar100_efficientnet_b0"].image_size) == ("paper", 224)
     outcomes = {str(key): read_record(key, project).outcome for key in study.runs()}
     assert set(outcomes.values()) == {"completed"}, outcomes
     verdicts = json.loads((project / "results" / "verdicts.json").read_text())["judgements"]

@@ -23,7 +23,7 @@ SETTINGS = ("MAKEFLAGS", "MAKELEVEL", "ENGINE", "PROFILE", "TARGET", "IMAGE", "P
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name not in SETTINGS}
 STUDY = dense_study(num_epochs=3)
 COMPILED = {name: variant | {"jit_compile": True} for name, variant in STUDY["variants"].items()}
-TPU_PROFILE = PROFILE | {"profile": "tpu", "engine": "jax", "runtime": "tpu", "variants": COMPILED}
+TPU_PROFILE = PROFILE | {"name": "tpu", "engine": "jax", "runtime": "tpu", "variants": COMPILED}
 
 
 def run(

@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from argparse import Namespace
 from pathlib import Path
 
@@ -67,7 +69,7 @@ def test_what_was_there_is_kept(folder):
     (folder / "params.yaml").write_text("mine: 1\n")
     assert "what was there is in params.before.yaml" in stage(folder, "compose", "profile=paper", "seeds=[7]").stdout
     study = load_study()
-    assert (study.profile, study.seeds) == ("paper", [7])
+    assert (study.name, study.seeds) == ("paper", [7])
     assert stage(folder, "compose", "profile=paper", "seeds=[7]").stdout == ""
     for _ in range(2):
         (folder / "params.yaml").write_text("mine: 2\n")
@@ -77,7 +79,7 @@ def test_what_was_there_is_kept(folder):
 
 
 def test_a_study_is_ported_in_words_without_any_profile(tmp_path):
-    own = QUICK.replace("profile: quick", "profile: mine")
+    own = QUICK.replace("name: quick", "name: mine")
     (tmp_path / "params.yaml").write_text(own)
     assert stage(tmp_path, "compose", "--runtime", "cuda").stdout == (
         "params.yaml is for ENGINE=cuda; what was there is in params.before.yaml\n"
@@ -90,7 +92,7 @@ def test_a_study_is_ported_in_words_without_any_profile(tmp_path):
 def test_a_profile_is_composed_and_ported(folder):
     assert stage(folder, "compose", "profile=paper", "--runtime", "tpu").returncode == 0
     study = load_study()
-    assert (study.profile, study.engine, study.runtime) == ("paper", "jax", "tpu")
+    assert (study.name, study.engine, study.runtime) == ("paper", "jax", "tpu")
 
 
 def ported(runtime: str, *settings: str) -> Study:
@@ -105,7 +107,7 @@ def test_on_an_accelerator_quick_takes_the_sizes_of_the_sources(monkeypatch, cap
     before, sources = load_study(), yaml_files.load(folder / "conf/base.yaml")["benchmarks"]
     study = ported(name)
     assert f"make repro PROFILE={full}" in capsys.readouterr().out
-    assert (study.profile, study.runtime) == ("quick", name)
+    assert (study.name, study.runtime) == ("quick", name)
     for benchmark, recipe in study.benchmarks.items():
         of_source = {field: sources[benchmark][field] for field in ("image_size", "batch_size", "num_epochs")}
         assert recipe.model_dump(include=of_source.keys()) == of_source
@@ -130,3 +132,28 @@ def test_where_there_is_no_accelerator_and_in_a_study_that_was_edited_sizes_stay
     (folder / "params.yaml").write_text(edited)
     recipe = ported("cuda").benchmarks["mnist_dense"]
     assert (recipe.num_epochs, recipe.model.units) == (7, 64)
+
+
+def test_dvc_edits_one_value_of_the_study_that_is_there_and_cannot_exchange_its_profile(tmp_path):
+    """`dvc exp run -S` once composed `quick` over a study written by hand, and no copy was kept."""
+    shutil.copytree(REPOSITORY / "conf", tmp_path / "conf")
+    (tmp_path / ".dvc").mkdir()
+    shutil.copy(REPOSITORY / ".dvc" / "config", tmp_path / ".dvc")
+    own = QUICK.replace("name: quick", "name: mine # by hand")
+    (tmp_path / "params.yaml").write_text(own)
+    (tmp_path / "dvc.yaml").write_text("stages: {seeds: {cmd: 'true', params: [seeds]}}\n")
+    (tmp_path / ".gitignore").write_text("/.dvc/tmp\n")
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org", "-C", tmp_path]
+    for words in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "--message=a study by hand"]):
+        subprocess.run([*git, *words], check=True)
+
+    def experiment(setting: str) -> int:
+        command = [sys.executable, "-m", "dvc", "exp", "run", "-S", setting]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, check=False).returncode
+
+    assert experiment("profile=paper") != 0
+    assert (tmp_path / "params.yaml").read_text() == own
+    assert experiment("seeds=[0]") == 0
+    edited = (tmp_path / "params.yaml").read_text()
+    assert "name: mine # by hand" in edited
+    assert yaml_files.parse(edited, "edited") == yaml_files.parse(own, "own") | {"seeds": [0]}

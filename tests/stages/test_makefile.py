@@ -1,6 +1,7 @@
 """Which packages train and which study runs, as `make` is asked."""
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -24,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
     profiles.mkdir(parents=True)
     (tmp_path / "conf" / "base.yaml").write_text("runtime: cpu\n")
     (tmp_path / "params.yaml").write_text("runtime: cpu\n")
-    (profiles / "paper.yaml").write_text("profile: paper\n")
+    (profiles / "paper.yaml").write_text("name: paper\n")
     (profiles / "tpu.yaml").write_text("engine: jax\nruntime: tpu\n")
     (profiles / "paper_jax.yaml").write_text("engine: jax\nruntime: cuda-jax\n")
     shutil.copytree(REPOSITORY / "requirements", tmp_path / "requirements")
@@ -40,9 +41,9 @@ def planned(folder: Path, *arguments: str) -> str:
     return make(folder, "-n", *arguments)
 
 
-def make(folder: Path, *arguments: str) -> str:
+def make(folder: Path, *arguments: str, **variables: str) -> str:
     path = f"{folder / 'path'}{os.pathsep}{ENVIRONMENT['PATH']}"
-    environment = ENVIRONMENT | {"PATH": path}
+    environment = ENVIRONMENT | {"PATH": path} | variables
     done = subprocess.run(
         ["make", *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
@@ -54,13 +55,13 @@ def make(folder: Path, *arguments: str) -> str:
     [
         ("", None, "cpu"),
         ("ENGINE=cpu", None, "cpu"),
-        ("PROFILE=paper", "profile=paper", "cpu"),
-        ("PROFILE=paper SMALL=1", "profile=paper size=small", "cpu"),
+        ("PROFILE=paper", "profile='paper'", "cpu"),
+        ("PROFILE=paper SMALL=1", "profile='paper' size=small", "cpu"),
         ("SMALL=1", "size=small", "cpu"),
         ("ENGINE=cuda", "--runtime cuda", "cuda"),
-        ("ENGINE=cuda-jax PROFILE=paper", "profile=paper --runtime cuda-jax", "cuda-jax"),
-        ("PROFILE=tpu", "profile=tpu", "tpu"),
-        ("PROFILE=tpu ENGINE=cpu", "profile=tpu --runtime cpu", "cpu"),
+        ("ENGINE=cuda-jax PROFILE=paper", "profile='paper' --runtime cuda-jax", "cuda-jax"),
+        ("PROFILE=tpu", "profile='tpu'", "tpu"),
+        ("PROFILE=tpu ENGINE=cpu", "profile='tpu' --runtime cpu", "cpu"),
     ],
 )
 def test_a_study_is_composed_or_ported_where_another_is_asked_for_and_gets_its_packages(
@@ -99,8 +100,8 @@ def test_a_fresh_machine_gets_the_parser_before_it_is_asked_what_trains(folder):
     assert ".venv/parser" in said
     assert "requirements/cpu.txt" not in said
     assert "make: ***" in said
-    assert "build.sh \n" in planned(folder, "image")  # which asks for TARGET
-    assert "build.sh cuda\n" in planned(folder, "image", "TARGET=cuda")
+    assert "build.sh ''\n" in planned(folder, "image")  # which asks for TARGET
+    assert "build.sh 'cuda'\n" in planned(folder, "image", "TARGET=cuda")
 
 
 def test_a_folder_whose_path_cannot_be_searched_is_refused(folder):
@@ -139,7 +140,7 @@ def test_what_is_here_is_told_unless_an_engine_is_named(folder):
     told = "found it, '#1' of $2 (-m stages.runtime --here): why"
     assert told in planned(folder, "repro").splitlines()
     assert told not in planned(folder, "repro", "ENGINE=cpu").splitlines()
-    assert "(-m stages.runtime --profile paper --here): why" in planned(folder, "repro", "PROFILE=paper")
+    assert "(-m stages.runtime --profile=paper --here): why" in planned(folder, "repro", "PROFILE=paper")
 
 
 @pytest.mark.parametrize(
@@ -157,7 +158,7 @@ def test_a_study_takes_what_is_here_and_a_campaign_what_its_study_says(folder, t
 
 
 def test_a_few_steps_are_composed_from_quick_whatever_the_study_is_for(folder):
-    (folder / "conf" / "profile" / "quick.yaml").write_text("profile: quick\n")
+    (folder / "conf" / "profile" / "quick.yaml").write_text("name: quick\n")
     (folder / "params.yaml").write_text("runtime: tpu\n")
     assert "python -m stages.compose size=small" in planned(folder, "study", "SMALL=1").splitlines()
 
@@ -171,8 +172,56 @@ def test_the_loader_finds_the_cuda_libraries_of_the_environment(folder):
     assert make(folder, "show", "ENGINE=cuda").strip() == ":".join(map(str, libraries))
 
 
-def test_another_engine_is_refused(folder):
-    assert "ENGINE is one of cpu cuda cuda-jax tpu, not 'gpu'" in planned(folder, "study", "ENGINE=gpu")
+@pytest.mark.parametrize("engine", ["gpu", "cpu; touch made", "cpu tpu"])
+def test_another_engine_is_refused(folder, engine):
+    assert f"ENGINE is one of cpu cuda cuda-jax tpu, not '{engine}'" in make(folder, "study", f"ENGINE={engine}")
+    assert not (folder / "made").exists()
+
+
+TYPED = [
+    "x'; touch made; '",
+    '"; touch made; "',
+    "`touch made`",
+    "$(touch made)",
+    "$(shell touch made)",
+    "$$(touch made)",
+    "it's (a) $5 table.csv",
+    "#& |*?<>\\",
+    "ñ × −",
+]
+
+
+@pytest.mark.parametrize("text", TYPED)
+@pytest.mark.parametrize(
+    ("target", "variable", "option"),
+    [
+        ("judge", "TABLE", ""),
+        ("judge", "METRIC", "--metric="),
+        ("advise", "MODEL", "--model="),
+        ("advise", "SOURCE", "--source="),
+        ("advise", "ARGUMENTS", "--arguments="),
+        ("study", "PROFILE", "profile="),
+        ("check-reports", "REPORTS", "--reports="),
+        ("campaign", "CAMPAIGN", "--campaign="),
+    ],
+)
+def test_what_is_typed_arrives_as_it_is_and_reaches_no_shell(folder, text, target, variable, option):
+    """On the command line, where make would expand it, and in the environment; so does a variable that make ignores."""
+    (folder / ".venv" / "ready").write_text("cpu\n")
+    os.utime(folder / ".venv" / "ready", (2**31, 2**31))
+    told = folder / "told"
+    program(folder / ".venv" / "bin" / "python", f'printf "%s\\0" "$@" >> "{told}"')
+    for arguments, environment in (((f"{variable}={text}", f"ELSE={text}"), {}), ((), {variable: text})):
+        told.unlink(missing_ok=True)
+        make(folder, target, "ENGINE=cpu", *arguments, **environment)
+        assert f"{option}{text}" in told.read_bytes().decode().split("\0")
+        assert not (folder / "made").exists()
+
+
+def test_several_tests_or_options_are_words_of_their_own(folder):
+    words = ["tests/a", "it's", "$(touch", "made)"]
+    *_, command = planned(folder, "test", f"TESTS={' '.join(words)}").splitlines()
+    assert shlex.split(command)[-4:] == words
 
 
 ADVICE = ("advise", "MODEL=mine:build", "DATASET=mnist", "BATCH=64", "IMAGE_SIZE=224", 'ARGUMENTS={"units": 8}')
@@ -190,7 +239,7 @@ def test_advice_is_asked_for_in_variables_of_what_is_here_or_of_a_compiler(folde
     (folder / ".compilers").mkdir()
     (folder / ".compilers" / "ready").touch()
     line = planned(folder, *ADVICE, *target).replace("\\\n", " ").splitlines()[-1]
-    options = """--model 'mine:build' --dataset 'mnist' --batch 64 --image-size 224 --arguments '{"units": 8}'"""
+    options = """--model='mine:build' --dataset='mnist' --batch='64' --image-size='224' --arguments='{"units": 8}'"""
     assert " ".join(line.split()) == f"{command} {options}"
 
 

@@ -13,7 +13,7 @@ from pipeline.study.schema import Study
 
 OWN = """\
 # Mine.
-profile: "mine"   # nobody else's
+name: "mine"   # nobody else's
 description: 'it''s mine'
 campaign: first
 engine: &engine "tensorflow" # by now

@@ -46,7 +46,7 @@ PROFILES = sorted(path.stem for path in (REPOSITORY / "conf" / "profile").iterdi
 @pytest.mark.parametrize("profile", PROFILES)
 def test_every_profile_is_a_valid_study(profile):
     study = validate(Study, composed(f"profile={profile}"), profile)
-    assert study.profile == profile
+    assert study.name == profile
 
 
 @pytest.mark.parametrize("profile", HAVE_SMALL)
@@ -55,7 +55,7 @@ def test_every_profile_in_small_keeps_all_but_its_numbers(profile):
     whole, small = (validate(Study, composed(f"profile={profile}", *more), profile) for more in ((), ("size=small",)))
     assert small.variants == whole.variants
     assert small.comparison == whole.comparison
-    assert (small.engine, small.runtime, small.profile) == (whole.engine, whole.runtime, whole.profile)
+    assert (small.engine, small.runtime, small.name) == (whole.engine, whole.runtime, whole.name)
     counts = {"split", "batch_size", "evaluation_batch_size", "num_epochs"}
     for name, benchmark in whole.benchmarks.items():
         assert small.benchmarks[name].model_dump(exclude=counts) == benchmark.model_dump(exclude=counts)
