@@ -1,87 +1,105 @@
-"""The README's tables and its picture are those of published reports; UPDATE_README=1 makes them anew."""
+"""Every figure of the README's first screen comes from the raw records of the H200."""
 
-import os
+import math
 import re
-from pathlib import Path
 
+import numpy as np
 import pytest
 from conftest import REPOSITORY
 
-from pipeline.publication.published import unpack
-from pipeline.publication.recomputing import remake
-from pipeline.report.answers import COLUMNS, AnswerRow, answers
-from pipeline.report.figures import answer_charts
-from pipeline.report.reporting import accuracy_curves
-from pipeline.report.results import Results, load_results
-from pipeline.report.words import benchmark_name
+from pipeline.comparison.finished_runs import read_record, read_speeds
+from pipeline.statistics.equivalence import difference, paired
+from pipeline.statistics.intervals import Difference
+from pipeline.statistics.speeds import Speeds
+from pipeline.study.schema import RunKey, load_study
 
-REPORTS = REPOSITORY / "docs" / "reports"
-SHOWN = {"mnist_dense_scheduled": "float8-2-cores", "cifar100_efficientnet_b0": "evening-2-cores"}  # benchmark: study
-README, PICTURE = REPOSITORY / "README.md", REPOSITORY / "docs" / "answer.svg"
-TABLE = re.compile(r"(?<=\n)\| variant \| test accuracy \|.*\n(?:\|.*\n)+")
-UPDATE = bool(os.environ.get("UPDATE_README"))
-SIZE = re.compile(r'width="([\d.]+)pt" height="([\d.]+)pt"')
-GAP, HEADING = 20, 24
-# Text and lines of a chart take the colour of what is around it: an image has no page around it.
-COLOURS = "svg{color:#1f2328;background:#fff}@media(prefers-color-scheme:dark){svg{color:#e6edf3;background:#0d1117}}"
+H200 = REPOSITORY / "docs" / "h200"
+README = " ".join((REPOSITORY / "README.md").read_text(encoding="utf-8").split())
+BATCH = 8192
+NAMES = {"float32": "strict float32", "tf32": "TF32"}
+ROWS = ["float32", "tf32", "mixed_float16", "mixed_bfloat16", "float8"]
+DOUBLED = ["float32_2x", "mixed_float16_2x", "mixed_bfloat16_2x"]
 
 
 @pytest.fixture(scope="module")
-def studies(tmp_path_factory) -> dict[str, Results]:
-    """Return the study of each benchmark that is shown."""
-    found = {}
-    for benchmark, name in SHOWN.items():
-        root = Path(tmp_path_factory.mktemp(name), "study")
-        unpack(REPORTS / name / "crate.zip", root)
-        remake(root)
-        found[benchmark] = load_results(root)
-    return found
+def speeds() -> Speeds:
+    return read_speeds(load_study(H200 / "mnist" / "params.yaml"), "mnist_dense", H200 / "mnist" / "speed")
 
 
-def first_rows(results: Results, benchmark: str) -> list[AnswerRow]:
-    return [row for row in answers(results, benchmark) if row.is_first]
-
-
-def test_its_tables_are_those_of_published_studies(studies):
-    tables = []
-    for benchmark, results in studies.items():
-        rows = [[row.words, *row.cells.values()] for row in first_rows(results, benchmark)]
-        headings = ["variant", *COLUMNS.values()]
-        lines = [f"| {' | '.join(cells)} |\n" for cells in (headings, *rows)]
-        tables.append("".join([lines[0], "|---" * len(headings), "|\n", *lines[1:]]))
-    if UPDATE:
-        made = iter(tables)
-        written = TABLE.sub(lambda _: next(made), README.read_text(encoding="utf-8"))
-        README.write_text(written, encoding="utf-8")
-    assert TABLE.findall(README.read_text(encoding="utf-8")) == tables
-
-
-def test_its_picture_is_of_published_studies(studies):
-    """Each benchmark has a row: the time of an epoch beside accuracy by epoch."""
-    drawn = picture(studies)
-    if UPDATE:
-        PICTURE.write_text(drawn, encoding="utf-8")
-    assert PICTURE.read_text(encoding="utf-8") == drawn
-
-
-def picture(studies: dict[str, Results]) -> str:
-    """Return the first two charts of every benchmark's answer as one SVG file."""
-    inside, top, right = [], 0.0, 0.0
-    for benchmark, results in studies.items():
-        name = benchmark_name(results.study, benchmark)
-        inside.append(f'<text x="0" y="{top + 12:.1f}" font-size="11" fill="currentColor">{name}</text>')
-        charts = answer_charts(benchmark, name, first_rows(results, benchmark), accuracy_curves(results, benchmark))
-        left = bottom = 0.0
-        for chart in charts[:2]:
-            found = SIZE.search(chart)
-            assert found
-            width, height = map(float, found.groups())
-            placed = f'x="{left:.1f}" y="{top + HEADING:.1f}" width="{width}" height="{height}"'
-            inside.append(SIZE.sub(placed, chart, count=1))
-            left, bottom = left + width + GAP, top + HEADING + height
-        top, right = bottom + GAP, max(right, left - GAP)
-    size = f'width="{right:.0f}" height="{top:.0f}" viewBox="-6 -4 {right + 12:.1f} {top:.1f}"'
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" {size} '
-        f'font-family="DejaVu Sans, sans-serif"><style>{COLOURS}</style>\n' + "\n".join(inside) + "\n</svg>\n"
+def row_of(name: str) -> list[str]:
+    """Return the cells of a variant's row."""
+    policy, batch = name.removesuffix("_2x"), BATCH * (1 + name.endswith("_2x"))
+    found = re.search(
+        rf"\| {NAMES.get(policy, policy)} \| {batch:,} \| ([^|]*) \| ([^|]*) \| ([^|]*) \| ([^|]*) \|", README
     )
+    assert found, name
+    return list(found.groups())
+
+
+def times(ratio: float | None) -> str:
+    assert ratio
+    return "1×" if ratio == 1 else f"{ratio:.2f}×" if ratio < 1 else f"{ratio:.1f}×"
+
+
+@pytest.mark.parametrize("name", [*ROWS, *DOUBLED])
+def test_the_table_has_the_speeds_and_the_memory_of_the_turns(speeds, name):
+    is_doubled = name in DOUBLED
+    milliseconds = 1000 * speeds.epoch_seconds(name) / speeds.num_images * BATCH
+    beside_tf32 = "not run" if is_doubled else times(speeds.speedup("tf32", name).ratio)
+    if name in ROWS[2:]:
+        beside_tf32 = f"about {beside_tf32}"
+    beside_float32 = times(speeds.speedup("float32_2x" if is_doubled else "float32", name).ratio)
+    peak = max(block.peak_memory_bytes for block in speeds.blocks if block.variant == name) / 2**20
+    assert row_of(name) == [f"{milliseconds:.1f}", beside_tf32, beside_float32, f"{peak:,.0f} MiB"]
+
+
+def test_the_words_beside_it_have_the_ratios_and_the_launches(speeds):
+    strict, tf32 = (times(speeds.speedup(name, "mixed_float16").ratio) for name in ("float32", "tf32"))
+    assert f"{strict} as fast as strict float32. But it is about {tf32} as fast as TF32" in README
+    effect = np.exp(
+        speeds.training[:, speeds.variants.index("tf32")] - speeds.training[:, speeds.variants.index("mixed_float16")]
+    )
+    one, other = map(times, effect)
+    assert len(speeds.num_turns) == 2
+    assert f"They differ: `mixed_float16` is {one} as fast as TF32 in one and {other} in the other." in README
+    assert speeds.speedup("float8", "mixed_float16").ratio > 1
+    assert "float8 gains nothing over 16 bits" in README
+
+
+def scores(study: str, benchmark: str, variant: str) -> dict[int, float]:
+    """Return the test accuracies in percent by seed."""
+    root = H200 / study
+    keys = [RunKey(benchmark, variant, int(path.name[5:])) for path in root.glob(f"runs/{benchmark}/{variant}/seed-*")]
+    return {key.seed: 100 * read_record(key, root).scores.test_accuracy for key in keys}
+
+
+def lost(variant: str) -> Difference:
+    baseline, candidate = (scores("resnet9", "cifar100_resnet9", name) for name in ("float32", variant))
+    return difference(paired([candidate[seed] - baseline[seed] for seed in candidate]))
+
+
+def test_the_sentence_on_accuracy_follows_from_the_runs():
+    baseline = scores("resnet9", "cifar100_resnet9", "float32")
+    assert f"reaches {np.mean(list(baseline.values())):.0f} % in five seeds" in README
+    assert len(baseline) == 5
+    for name in ("tf32", "mixed_float16", "mixed_bfloat16"):
+        found = lost(name)
+        assert found.high95 > 1  # so ±1 stays open
+        assert found.mean > 0 or found.low95 < 0 < found.high95  # no loss was detected
+    float32, mixed = lost("float32_2x"), lost("mixed_float16_2x")
+    assert float32.high95 < 0
+    assert mixed.high95 < 0
+    words = f"lost {-float32.mean:.1f} points in float32 and {-mixed.mean:.1f} in `mixed_float16` at equal epochs"
+    updates = lost("float32_2x_equal_updates")
+    assert f"{words}, and gained {updates.mean:.1f} in float32 at equal updates (three seeds)" in README
+    assert len(scores("resnet9", "cifar100_resnet9", "float32_2x_equal_updates")) == 3
+    assert lost("planted_loss").high95 < 0
+
+
+def test_the_sentence_on_memory_follows_from_the_runs():
+    peaks = {
+        name: read_record(RunKey("cifar100_efficientnet_b0", name, 0), H200 / "efficientnet").memory.peak_bytes / 2**20
+        for name in ("float32", "mixed_float16")
+    }
+    assert f"{peaks['float32']:,.0f} MiB in float32 and {peaks['mixed_float16']:,.0f} MiB" in README
+    assert math.isclose(peaks["mixed_float16"] / peaks["float32"], 0.5, abs_tol=0.05)
