@@ -4,8 +4,8 @@ BIN := .venv/bin
 
 # Make expands $(…) in what is typed, and the shell reads quotes, spaces and `…`. Here each variable from the command line
 # or the environment stays the text that it is, and recipes quote it.
-TYPED := PYTHON PROFILE SMALL ENGINE TARGET TARGETS MODEL DATASET BATCH IMAGE_SIZE SOURCE ARGUMENTS TABLE BASELINE MARGIN \
-  METRIC OPTIONS TO AGAIN REPORTS ADDRESS CAMPAIGN CLUSTER
+TYPED := PYTHON PROFILE SMALL ENGINE TARGET MODEL DATASET BATCH IMAGE_SIZE SOURCE ARGUMENTS TABLE BASELINE MARGIN \
+  METRIC OPTIONS TO AGAIN REPORTS CAMPAIGN CLUSTER
 OVERRIDDEN := $(foreach name,$(.VARIABLES),$(if $(filter command,$(firstword $(origin $(name)))),$(name)))
 $(foreach name,$(OVERRIDDEN) $(foreach name,$(TYPED),$(if $(filter environment,$(origin $(name))),$(name))), \
   $(eval override $(name) := $$(value $(name))))
@@ -48,8 +48,8 @@ export LD_LIBRARY_PATH = $(subst $(SPACE),:,$(strip $(shell ls -d $(abspath .ven
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help here repro study campaign plan advise judge compiled known-targets publish check-reports site test validate validators lint \
-  bench params lock image repro-in-container
+.PHONY: help here repro study campaign advise judge publish check-reports test validate validators lint \
+  params lock image repro-in-container
 
 help: ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -73,26 +73,15 @@ repro-in-container: ## run the study inside the image of TARGET; see docs/contai
 campaign: .venv/ready ## repeat the study on a Slurm cluster; CAMPAIGN=name, CLUSTER=file; see docs/on-your-cluster.md
 	@python -m stages.campaign $(call option,CAMPAIGN,--campaign) $(call option,CLUSTER,--cluster)
 
-plan: .venv/ready ## say what would settle what the last study leaves open
-	@python -m stages.plan
-
 ADVISE_OPTIONS = $(call option,MODEL,--model) $(call option,DATASET,--dataset) $(call option,BATCH,--batch) \
   $(call option,IMAGE_SIZE,--image-size) $(call option,SOURCE,--source) $(call option,ARGUMENTS,--arguments)
 
-ifneq ($(filter-out $(RUNTIMES),$(TARGET)),)
-advise: known-targets .compilers/ready
-	@.compilers/bin/python -m stages.advise_target --target $(call quoted,$(TARGET)) $(ADVISE_OPTIONS)
-else
-advise: here .venv/ready ## make a small study of MODEL=… on DATASET=… at BATCH=…: is mixed precision worth it? TARGET=tpu-v5e asks its compiler
+advise: here .venv/ready ## make a small study of MODEL=… on DATASET=… at BATCH=…: is mixed precision worth it?
 	@python -m stages.advise $(ADVISE_OPTIONS)
-endif
 
 judge: .venv/ready ## judge anyone's runs, a row each: TABLE=runs.csv BASELINE=fp32 MARGIN=0.5; METRIC=loss OPTIONS=--lower-is-better
 	@python -m stages.judge_table $(if $(TABLE),$(call quoted,$(TABLE))) $(call option,BASELINE,--baseline) \
 	  $(call option,MARGIN,--margin) $(call option,METRIC,--metric) $(call quoted_words,OPTIONS)
-
-compiled: known-targets .compilers/ready ## compile the sources' steps for hardware that is not here; TARGETS="tpu-v5e h100", by default all
-	@.compilers/bin/python -m stages.compiled $(call quoted_words,TARGETS)
 
 test: .venv/development ## run the tests, on fake data and without network; TESTS=tests/engines for others
 	@python -m pytest --numprocesses=logical --maxprocesses=4 $(call quoted_words,TESTS)
@@ -108,25 +97,17 @@ validate: .venv/development .validators/ready ## have the field's own validators
 
 validators: .validators/ready ## install them, each group in a place of its own
 
-publish: .venv/ready ## pack the finished study for a reviewer: results/crate.zip; TO=docs/reports/NAME for the site; AGAIN=… by today's code
+publish: .venv/ready ## pack the finished study for a reviewer: results/crate.zip; TO=docs/reports/NAME for others to check; AGAIN=… by today's code
 	@python -m stages.publish $(call option,TO,--to) $(call option,AGAIN,--again)
 
 check-reports: .venv/ready ## verify every study under docs/reports: claims, numbers, crate
 	@python -m stages.check_reports $(call option,REPORTS,--reports)
 
-site: .venv/ready ## build the site of the studies under docs/reports; ADDRESS=… for its feed
-	@python -m stages.site $(call option,ADDRESS,--address)
-
-bench: .venv/ready ## intervals and alarms by simulation, costs beside a script's
-	@python -m bench.intervals
-	@python -m bench.drift
-	@python -m bench.costs
-
 params: .venv/ready ## compose params.yaml from conf/
 	@python -m stages.compose
 
 lock: .venv/ready ## resolve requirements/*.in into hashed locks, with the newest versions
-	@cd requirements && for name in cpu cuda cuda-jax tpu compiled uv workflow development validators citation workflows; do \
+	@cd requirements && for name in cpu cuda cuda-jax tpu uv workflow development validators citation workflows; do \
 	  uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
 	    --custom-compile-command "make lock" --output-file $$name.txt $$name.in || exit; \
 	done
@@ -162,17 +143,6 @@ endif
 
 NO_PACKAGES = { echo "what to do: connect this machine to a Python package index, or name one that it reaches \
 (UV_DEFAULT_INDEX=https://…); then run the same command" >&2; exit 1; }
-
-# Before 5 GB are installed for a target that is misspelt.
-known-targets: .venv/parser
-	@$(BIN)/python -m stages.known_targets $(call quoted_words,TARGETS) $(if $(filter advise,$(MAKECMDGOALS)),$(call quoted_words,TARGET))
-
-# Compilers of accelerators that are not here: 5 GB, which nothing else needs.
-.compilers/ready: .venv/parser requirements/compiled.txt
-	@test -x .compilers/bin/python || $(BIN)/uv venv --quiet --python $(BIN)/python .compilers
-	@echo "installing the compilers (requirements/compiled.txt)"
-	@$(BIN)/uv pip sync --quiet --python .compilers --require-hashes requirements/compiled.txt || $(NO_PACKAGES)
-	@touch $@
 
 # An empty file: .venv can read a study, ask the driver for GPUs, and install the rest.
 .venv/parser: requirements/uv.txt

@@ -22,6 +22,8 @@ def main(arguments: argparse.Namespace) -> None:
             refused.append(f"{folder.name!a} is refused: {error if isinstance(error, InputError) else fault}")
             continue
         print(f"{folder.name}: {found.num_runs} runs give every number, and the crate describes them")
+        for name, what in found.by_deletion.items():
+            print(f"  {name} differs by what is gone{': ' * bool(what)}{what}")
         for name in found.not_ours:
             print(f"  {name} (NOT as this project has it)")
         if own_claims:

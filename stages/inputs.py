@@ -67,7 +67,7 @@ def check_model(study: Study, name: str) -> None:
 
 
 def describe(study: Study, name: str) -> dict[Path, str]:
-    """Return the texts of the benchmark `name`, by file: for numerics and ceilings, for its turns, for each run."""
+    """Return the texts of the benchmark `name`, by file: for numerics, for its turns, for each run."""
     recipe = _recipe(study, name)
     everywhere = recipe | {
         "study": study.model_dump(mode="json", include=SETTINGS),

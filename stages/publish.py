@@ -68,11 +68,11 @@ def _put(root: Path, folder: Path) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m stages.publish", description=__doc__)
     chosen = parser.add_mutually_exclusive_group()
-    chosen.add_argument("--to", type=Path, metavar="FOLDER", help="also put the study there, for the site to list")
+    chosen.add_argument("--to", type=Path, metavar="FOLDER", help="also put the study there, for others to check")
     chosen.add_argument(
         "--again",
         type=Path,
         metavar="FOLDER",
-        help="publish the study there again, by today's code, claims and sittings",
+        help="publish the study there again, by today's code and claims",
     )
     run(main, parser)

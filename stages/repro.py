@@ -25,7 +25,7 @@ from stages.inputs import INPUTS, describe, is_written
 from stages.summary import summarise
 
 LEFT_OUT = "left_out.txt"  # as stages.train writes it
-BEFORE_TRAINING = ("download", "inputs", "numerics", "ceilings", "profile")
+BEFORE_TRAINING = ("download", "inputs", "numerics")
 
 
 def main(_: argparse.Namespace) -> None:

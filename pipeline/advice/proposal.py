@@ -177,13 +177,11 @@ def propose(
 LINKS = (
     "Dockerfile",
     "bundled",
-    "compiled",
     "conf",
     "dvc.yaml",
     "pipeline",
     "report",
     "requirements",
-    "sittings.csv",
     "stages",
 )
 NO_CLAIMS: dict[str, object] = {"sources": {}, "benchmarks": {}, "variants": {}, "figures": [], "claims": []}

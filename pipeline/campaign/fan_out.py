@@ -103,7 +103,7 @@ def shared_stages(study: Study) -> list[str]:
     """Return the stages that need the machines a campaign is about: runs, what is tried once, and speeds at the end."""
     runs = [key.stage for key in study.runs()]
     speeds = [f"{SPEED_STAGE}{benchmark}" for benchmark in study.benchmarks]
-    return [*runs, "numerics", "ceilings", "profile", *speeds]
+    return [*runs, "numerics", *speeds]
 
 
 def prepare_campaign(name: str, remote: bool) -> Path:

@@ -1,8 +1,8 @@
 """Say what every claim has: its words, what it needs, its threshold, and its judges."""
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
@@ -46,9 +46,8 @@ ANSWERS: Mapping[str, Answer] = {
     "not this recipe": "open",
     "not testable here": "open",
 }
-# It ran on the hardware that the claim is about; or that hardware's compiler says so; or it follows from formats and
-# shapes, by counting.
-EvidenceKind = Literal["measured", "compiled", "counted"]
+# It ran on the hardware that the claim is about; or it follows from formats and shapes, by counting.
+EvidenceKind = Literal["measured", "counted"]
 
 
 class Assessment(NamedTuple):
@@ -69,11 +68,6 @@ class NotTestableError(Exception):
     """Say, in two arguments, why the evidence has nothing to say about a claim, and what would make it testable."""
 
 
-# A judge for each kind of evidence. It takes an `Evidence`, and raises `NotTestableError` where that says nothing; one
-# that asks compilers reads nothing of it but `compiled`, `recipes` and `variants`.
-Judges = Mapping[EvidenceKind, Callable[[Any], Assessment]]
-
-
 class Needs(Section):
     """The conditions of a claim: a kind of hardware, and the recipe that the source trained by.
 
@@ -86,7 +80,7 @@ class Needs(Section):
     max_compute_capability: PositiveFloat | None = None
     min_memory_gb: PositiveFloat | None = None
     max_memory_gb: PositiveFloat | None = None
-    profile: Literal["quick", "evening", "float8", "night", "paper", "tpu"] | None = None
+    profile: Literal["quick", "evening", "float8", "resnet9", "paper", "tpu"] | None = None
     recipe: dict[str, Value | None] = Field(default_factory=dict, max_length=20)
 
     def lacking(self, hardware: Hardware) -> str:
@@ -133,11 +127,12 @@ class BaseClaim(Section):
         return "", ""
 
     @property
-    def judges(self) -> Judges:
-        """Return the judges by the kind of evidence they ask, in that order: the first that can decide does."""
-        return {"measured": self._measured}
+    def evidence(self) -> EvidenceKind:
+        """Return the kind of evidence that decides."""
+        return "measured"
 
-    def _measured(self, evidence: Evidence) -> Assessment:
+    def judge(self, evidence: Evidence) -> Assessment:
+        """Return the verdict by `evidence`. Raise `NotTestableError` where that says nothing."""
         raise NotImplementedError
 
 
@@ -147,10 +142,6 @@ class UntestedClaim(BaseClaim):
     kind: Literal["untested"]
     reason: str
     testable_by: str
-
-    @property
-    def judges(self) -> Judges:
-        return {}
 
 
 class Threshold(NamedTuple):

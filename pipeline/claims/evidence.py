@@ -1,4 +1,4 @@
-"""Read the evidence that claims are judged by: results of the study, and what compilers of other hardware said."""
+"""Read the evidence that claims are judged by: results of the study."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -7,10 +7,6 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 from pydantic import Field, model_validator
 
 from pipeline.comparison.schema import Comparison
-from pipeline.compiled.answers import read_compiled
-from pipeline.compiled.programs import RECIPES
-from pipeline.compiled.schema import COMPILED_FILES, CompiledTarget
-from pipeline.compiled.sources import describe_recipes, recipes_digest
 from pipeline.errors import InputError
 from pipeline.files.untrusted import Remedy, Untrusted, damaged, excerpt, read_json
 from pipeline.machine.hardware import Hardware, hardware_of
@@ -26,16 +22,13 @@ class Evidence(NamedTuple):
     """Hold the results that claims are judged by.
 
     `numerics` is the contents of the file of that name. `hardware` is that of the speeds, `elsewhere` what other seeds
-    were trained on. `compiled` is what compilers of other hardware said, and
-    `recipes` are those that they compiled, by benchmark. `variants` says what claims mean by a name.
+    were trained on. `variants` says what claims mean by a name.
     """
 
     study: Study
     comparison: Comparison
     numerics: Mapping[str, Any]
     hardware: Hardware
-    compiled: Sequence[CompiledTarget] = ()
-    recipes: Mapping[str, Mapping[str, Any]] = {}
     variants: Mapping[str, Variant] = {}
     elsewhere: Sequence[Hardware] = ()
 
@@ -49,8 +42,7 @@ def read_evidence(root: Path = Path()) -> Evidence:
     study = load_study(root / "params.yaml")
     comparison, numerics = read_comparison(study, root), read_numerics(study, root)
     hardware, *elsewhere = (hardware_of([environment]) for environment in read_environments(root))
-    found = Evidence(study, comparison, numerics, hardware, *read_compiled_evidence(root))
-    return found._replace(elsewhere=elsewhere)
+    return Evidence(study, comparison, numerics, hardware, elsewhere=elsewhere)
 
 
 def read_comparison(study: Study, root: Path = Path()) -> Comparison:
@@ -81,30 +73,12 @@ def read_numerics(study: Study, root: Path = Path()) -> dict[str, Any]:
     return numerics.model_dump()
 
 
-def read_ceilings(root: Path = Path()) -> dict[str, Any]:
-    return read_result("ceilings.json", Ceilings, root).model_dump()
-
-
 def read_environments(root: Path = Path()) -> list[dict[str, Any]]:
     """Return the environments that the runs were made in; at least one."""
     environments = read_result("environments.json", list[StableEnvironment], root)
     if not environments:
         raise damaged_result("environments.json", "it is empty", root)
     return [dict(environment) for environment in environments]
-
-
-def read_compiled_evidence(root: Path) -> tuple[list[CompiledTarget], dict[str, dict[str, Any]]]:
-    """Return what was compiled by the recipes under `root`, and these recipes by benchmark.
-
-    Raises:
-        InputError: a file is damaged.
-    """
-    made = read_compiled(root / COMPILED_FILES)
-    if not made or not (root / RECIPES).is_file():
-        return [], {}
-    described = describe_recipes(root)
-    digest = recipes_digest(described)
-    return [target for target in made if target.sources.get(str(RECIPES)) == digest], described
 
 
 class FromNumerics(Untrusted, extra="ignore"):
@@ -174,15 +148,8 @@ class Numerics(Untrusted):
     trials: list[TrialResult]
 
 
-class Ceilings(Untrusted):
-    """`ceilings.json`: the largest batch by benchmark and policy."""
-
-    schema_version: Literal[1]
-    largest_batch: dict[str, dict[str, int | None]]
-
-
 # Which stage writes a file: the remedy where it is damaged.
-_STAGES = {"numerics.json": "numerics", "ceilings.json": "ceilings", "verdicts.json": "judge"}
+_STAGES = {"numerics.json": "numerics", "verdicts.json": "judge"}
 
 
 def read_result(name: str, model: type[T], root: Path) -> T:

@@ -1,4 +1,4 @@
-"""Claims about what training takes and reaches: speed, accuracy, the value of one published run, and skipped steps."""
+"""Claims about what training takes and reaches: speed, memory, accuracy, one published value, and how runs end."""
 
 import math
 from typing import ClassVar, Literal
@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 from pipeline.claims.claim import Assessment, PairClaim, Threshold, ThresholdClaim, VariantClaim, Verdict
 from pipeline.claims.evidence import Evidence
 from pipeline.claims.wording import (
+    OUTCOMES,
     count_seeds,
     describe_difference,
     describe_kernels,
@@ -17,12 +18,19 @@ from pipeline.claims.wording import (
 )
 from pipeline.comparison.schema import Comparison, Pair
 from pipeline.numbers import percent
+from pipeline.records.schema import Outcome
+from pipeline.statistics.another_day import reach
 from pipeline.statistics.equivalence import margin_means_something
 from pipeline.statistics.intervals import MIN_SEEDS, Interval, Mean, Ratio, proportion
-from pipeline.statistics.sittings import MIN_SITTINGS, reach
 from pipeline.study.configuration import PositiveFloat
 
-_MORE_LAUNCHES = "More launches, by a larger speed.budget_seconds"
+# What an outcome contradicts: a run that diverged found its memory, and one that was ended for its time tells nothing.
+CONTRARY = {
+    "completed": ("out_of_memory",),
+    "diverged": ("completed",),
+    "out_of_memory": ("completed", "diverged"),
+    "too_slow": ("completed",),
+}
 _MUCH = 10  # times the tolerance: an interval so wide excludes little
 
 
@@ -35,8 +43,7 @@ class SpeedupClaim(PairClaim, ThresholdClaim):
     """
 
     more: ClassVar[str] = (
-        f"{_MORE_LAUNCHES}, and six sittings an hour or more apart, which tell how far days differ here. A difference "
-        "smaller than that needs several machines."
+        "More launches, by a larger speed.budget_seconds. A difference smaller than days make needs several machines."
     )
     kind: Literal["speedup"]
     with_validation: bool = False  # the source timed whole epochs
@@ -47,7 +54,7 @@ class SpeedupClaim(PairClaim, ThresholdClaim):
         epochs = ", whole epochs with validation" if self.with_validation else ""
         return f"the speed of {self.beside_words}{epochs}", self.threshold.words
 
-    def _measured(self, evidence: Evidence) -> Assessment:
+    def judge(self, evidence: Evidence) -> Assessment:
         found = self._by_speedup(evidence)
         if not self.existential or found.verdict not in ("in direction only", "not reproduced"):
             return found
@@ -59,11 +66,9 @@ class SpeedupClaim(PairClaim, ThresholdClaim):
 
         A difference, which chance could feign, is none if the baseline over itself differs from 1 by as much. A claim
         that there is no difference has nothing to fear from chance. What is left open, and is smaller than sittings
-        differ, no longer sitting could settle; nor could more of them, where there are enough to tell how far.
+        differ, no longer sitting could settle.
         """
         pair, threshold = self.pair(evidence), self.threshold
-        between = pair.between_sittings
-        more = f"{_MORE_LAUNCHES}." if between.num_sittings >= MIN_SITTINGS else None
         speedup = pair.epoch_speedup if self.with_validation else pair.speedup
         measured = describe_speedup(pair, self.with_validation)
         if speedup.low is None and (bound := pair.speedup_at_most) is not None:
@@ -78,16 +83,13 @@ class SpeedupClaim(PairClaim, ThresholdClaim):
             by_chance = f"no more than the baseline differs from itself: {describe_ratio(chance)}"
             found = Assessment("inconclusive", by_chance, measured)
         elif speedup.low is not None and found.verdict == "inconclusive" and _is_out_of_reach(threshold, pair):
-            days, size = 100 * math.expm1(reach(between)), 100 * abs(threshold.limit - 1)
+            days, size = 100 * math.expm1(reach(pair.between_sittings)), 100 * abs(threshold.limit - 1)
             beyond = (
                 f"one machine cannot decide this: allowing for other days, the interval is ±{days:.0f} % or wider, "
                 f"and the claimed difference is {size:.0f} %"
             )
             found = found._replace(reason=beyond)
-            if more:
-                vary = f"{between.num_sittings} sittings on such machines vary by {percent(between.spread, '.1f')}"
-                more = f"Other machines, or the cause of this variation: {vary} already."
-        return found._replace(reason=found.reason + failed_runs(pair) + describe_kernels(pair), would_change=more)
+        return found._replace(reason=found.reason + failed_runs(pair) + describe_kernels(pair))
 
 
 def _is_out_of_reach(threshold: Threshold, pair: Pair) -> bool:
@@ -106,14 +108,14 @@ def _distance(ratio: Ratio) -> float:
 class AccuracyClaim(PairClaim):
     """`candidate` and `baseline`, by default the study's, reach the same test accuracy."""
 
-    more: ClassVar[str] = "More seeds: make plan says how many would likely decide, or that no number would."
+    more: ClassVar[str] = "More seeds."
     kind: Literal["same_accuracy"]
 
     @property
     def asked(self) -> tuple[str, str]:
         return f"test accuracy of {self.beside_words}, seed by seed", "equivalent within the study's margin"
 
-    def _measured(self, evidence: Evidence) -> Assessment:
+    def judge(self, evidence: Evidence) -> Assessment:
         pair = self.pair(evidence)
         verdict, reason = judge_equivalence(evidence.comparison, pair)
         reached = evidence.comparison.variant(self.benchmark, pair.baseline).test_accuracy.mean
@@ -181,7 +183,7 @@ class ValueClaim(VariantClaim):
             return f"{self.value:g} ± {self.tolerance:g}"
         return f"{100 * self.value:.2f} ± {100 * self.tolerance:g} %"
 
-    def _measured(self, evidence: Evidence) -> Assessment:
+    def judge(self, evidence: Evidence) -> Assessment:
         """Set the published value, give or take a tolerance, beside where one more run would fall here.
 
         The wider the interval of noisy runs, the less it says: it lies neither inside of the tolerance nor outside.
@@ -225,7 +227,7 @@ class LateSkipsClaim(VariantClaim, ThresholdClaim):
         what = f"the share of steps after the first epoch that runs of {self.candidate} in {self.benchmark} skip"
         return what, self.threshold.words
 
-    def _measured(self, evidence: Evidence) -> Assessment:
+    def judge(self, evidence: Evidence) -> Assessment:
         skips = self.statistics(evidence).late_skips
         if skips is None:
             return Assessment("inconclusive", "no run has a second epoch and says how many steps it skipped", None)
@@ -234,3 +236,48 @@ class LateSkipsClaim(VariantClaim, ThresholdClaim):
             f"{skips.count:,} of {skips.total:,} steps after the first epoch are skipped [{low:.2g}, {high:.2g}] %"
         )
         return self.threshold.judge(low, high, measured)
+
+
+class MemoryClaim(PairClaim, ThresholdClaim):
+    """The peak memory of `candidate` is at most so many times that of the study's baseline, at the batch of each."""
+
+    more: ClassVar[str] = "More seeds."
+    kind: Literal["memory"]
+    baseline: None = None
+    at_most: PositiveFloat
+
+    @property
+    def asked(self) -> tuple[str, str]:
+        return f"the peak memory of {self.beside_words}", self.threshold.words
+
+    def judge(self, evidence: Evidence) -> Assessment:
+        pair = self.pair(evidence)
+        ratio = pair.memory_ratio
+        lack = f"no interval: {count_seeds(pair.num_seeds)} that both completed, {MIN_SEEDS} are needed"
+        measured = describe_ratio(ratio, f"the peak memory of {pair.baseline}")
+        found = self.threshold.judge(ratio.low, ratio.high, measured, lack, has_direction=True)
+        return found._replace(reason=found.reason + failed_runs(pair))
+
+
+class OutcomeClaim(VariantClaim):
+    """Every run of `candidate` ends so."""
+
+    more: ClassVar[str] = "Runs that all end alike."
+    kind: Literal["outcome"]
+    outcome: Outcome
+
+    @property
+    def asked(self) -> tuple[str, str]:
+        return f"how runs of {self.candidate} in {self.benchmark} end", f"each of them {OUTCOMES[self.outcome]}"
+
+    def judge(self, evidence: Evidence) -> Assessment:
+        """Judge how runs ended. One that was ended for its time tells neither; one that diverged found its memory."""
+        outcomes = self.statistics(evidence).outcomes
+        total, count = sum(outcomes.values()), outcomes.get(self.outcome, 0)
+        others = [f"; {number} {OUTCOMES[ended]}" for ended, number in outcomes.items() if ended != self.outcome]
+        measured = f"{count} of {total} runs of {self.candidate} {OUTCOMES[self.outcome]}" + "".join(others)
+        if count == total:
+            return Assessment("reproduced", "all ended so", measured)
+        if all(ended in CONTRARY[self.outcome] for ended in outcomes):
+            return Assessment("not reproduced", "none ended so", measured)
+        return Assessment("inconclusive", "some did, not all" if count else "how they ended does not tell", measured)

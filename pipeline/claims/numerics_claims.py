@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from pipeline.claims.claim import Assessment, BaseClaim, Judges, NotTestableError, Threshold, ThresholdClaim
+from pipeline.claims.claim import Assessment, BaseClaim, EvidenceKind, NotTestableError, Threshold, ThresholdClaim
 from pipeline.claims.evidence import Evidence
 from pipeline.claims.wording import describe_sample, describe_trial, name_sample
 from pipeline.numbers import interval, percent, percents
@@ -29,11 +29,11 @@ class FactClaim(BaseClaim):
         return f"whether {describe_facts(self.quantities)}", "exactly so, without a tolerance"
 
     @property
-    def judges(self) -> Judges:
-        """Return one judge. Where training steps decide all that is claimed it is measured, else counted."""
-        return {"measured" if all(map(is_measured, self.quantities)) else "counted": self._measured}
+    def evidence(self) -> EvidenceKind:
+        """Return `measured` where training steps decide all that is claimed."""
+        return "measured" if all(map(is_measured, self.quantities)) else "counted"
 
-    def _measured(self, evidence: Evidence) -> Assessment:
+    def judge(self, evidence: Evidence) -> Assessment:
         facts = evidence.numerics["facts"]
         if unknown := {name: value for name, value in self.quantities.items() if name not in facts}:
             raise NotTestableError(f"this study did not look whether {describe_facts(unknown)}", NUMERICS)
@@ -67,7 +67,7 @@ class TrialClaim(BaseClaim):
         what = f"at how many seeds {describe_trial(self.trial)} trains"
         return what, f"{trains} at more than half of the seeds, by the 95 % interval"
 
-    def _measured(self, evidence: Evidence) -> Assessment:
+    def judge(self, evidence: Evidence) -> Assessment:
         trial = next((trial for trial in evidence.numerics["trials"] if trial["name"] == self.trial), None)
         if trial is None:
             raise NotTestableError("this study did not try it", TRIED)
@@ -107,8 +107,11 @@ class SampleClaim(ThresholdClaim):
         return name_sample(self.sample), self.threshold.words
 
     @property
-    def judges(self) -> Judges:
-        return {"counted": self._counted} if self.is_counted else {"measured": self._measured}
+    def evidence(self) -> EvidenceKind:
+        return "counted" if self.is_counted else "measured"
+
+    def judge(self, evidence: Evidence) -> Assessment:
+        return self._counted(evidence) if self.is_counted else self._measured(evidence)
 
     def _counted(self, evidence: Evidence) -> Assessment:
         value = evidence.numerics["facts"].get(self.sample)

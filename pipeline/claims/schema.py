@@ -9,8 +9,14 @@ from typing import Annotated, Any, Self
 from pydantic import Field, model_validator
 
 from pipeline.claims.claim import DEFAULT, UntestedClaim
-from pipeline.claims.compiled_claims import MemoryClaim, OutcomeClaim, RoundingClaim
-from pipeline.claims.measured_claims import AccuracyClaim, LateSkipsClaim, SpeedupClaim, ValueClaim
+from pipeline.claims.measured_claims import (
+    AccuracyClaim,
+    LateSkipsClaim,
+    MemoryClaim,
+    OutcomeClaim,
+    SpeedupClaim,
+    ValueClaim,
+)
 from pipeline.claims.numerics_claims import FactClaim, SampleClaim, TrialClaim
 from pipeline.files.untrusted import excerpt
 from pipeline.numerics.facts import TRIALS, facts_of, sample_names
@@ -32,7 +38,6 @@ Claim = Annotated[
     | FactClaim
     | TrialClaim
     | SampleClaim
-    | RoundingClaim
     | UntestedClaim,
     Field(discriminator="kind"),
 ]

@@ -29,7 +29,7 @@ _MADE_FOR = {
     "quick": "any machine",
     "evening": "two CPU cores",
     "float8": "two CPU cores",
-    "night": "two CPU cores",
+    "resnet9": "two CPU cores",
     "paper": "an NVIDIA GPU",
     "tpu": "a TPU",
 }
@@ -91,55 +91,38 @@ def judge_claims(claims: Claims, evidence: Evidence) -> list[Judgement]:
 
 
 def _judge(claim: Claim, evidence: Evidence) -> Assessment:
+    """Ask the claim's judge. Other hardware, of one run or all, and another recipe bar its verdict.
+
+    What was measured is told all the same. What is counted needs no hardware and has no recipe.
+    """
     if isinstance(claim, UntestedClaim):
         return Assessment("not testable here", claim.reason, would_change=claim.testable_by)
-    answers = [ask(kind, claim, evidence) for kind in claim.judges]
-    # Where nothing decides, what was measured is shown all the same, and all that would decide.
-    remedies = " ".join(dict.fromkeys(answer.would_change for answer in answers if answer.would_change))
-    return next((answer for answer in answers if answer.evidence), answers[0]._replace(would_change=remedies))
-
-
-def ask(kind: EvidenceKind, claim: Claim, evidence: Evidence) -> Assessment:
-    """Ask a judge. Other hardware, of one run or all, and another recipe bar its verdict; what was measured is told.
-
-    Only what was measured needs the hardware here, because compilers choose their targets themselves; and what is
-    counted has no recipe.
-    """
-    machines = (evidence.hardware, *evidence.elsewhere) if kind == "measured" else ()
+    is_measured = claim.evidence == "measured"
+    machines = (evidence.hardware, *evidence.elsewhere) if is_measured else ()
     wanted = next(filter(None, map(claim.needs.lacking, machines)), "")
-    differences, lacking, remedy = _other_recipe(kind, claim, evidence), "", ""
+    benchmark, differences, lacking, remedy = getattr(claim, "benchmark", ""), "", "", ""
+    if is_measured and benchmark in evidence.study.benchmarks:
+        differences = recipe_differences(claim, evidence.study.benchmarks[benchmark].model_dump())
     try:
-        found = claim.judges[kind](evidence)
+        found = claim.judge(evidence)
     except NotTestableError as error:
         lacking, remedy = error.args
         found = Assessment("not testable here", lacking)
     if not (wanted or lacking or differences):
         more = (found.would_change or claim.more) if found.verdict == "inconclusive" else None
-        return found._replace(evidence=kind, would_change=more)
-    if kind == "measured":
+        return found._replace(evidence=claim.evidence, would_change=more)
+    if is_measured:
         remedy = _deciding_study(claim, evidence, wanted, remedy, differences)
-    elif differences:
-        remedy = remedy or "The recipe of the source, compiled: make compiled."
     if wanted or lacking:
         reason = f"needs {wanted}" if wanted else lacking
         return Assessment("not testable here", reason, found.measured, would_change=remedy)
     return Assessment("not this recipe", differences, found.measured, would_change=remedy)
 
 
-def _other_recipe(kind: EvidenceKind, claim: Claim, evidence: Evidence) -> str:
-    """Say in what the recipe of what was measured, or compiled, is not that of the claim; empty where it is."""
-    benchmark = getattr(claim, "benchmark", "")
-    if kind == "measured" and benchmark in evidence.study.benchmarks:
-        return recipe_differences(claim, evidence.study.benchmarks[benchmark].model_dump(), "in this study")
-    if kind == "compiled" and benchmark in evidence.recipes:
-        return recipe_differences(claim, evidence.recipes[benchmark], "in what was compiled")
-    return ""
-
-
-def recipe_differences(claim: Claim, recipe: Mapping[str, Any], where: str) -> str:
-    """Say in what `recipe` differs from that of the claim; empty where it does not."""
+def recipe_differences(claim: Claim, recipe: Mapping[str, Any]) -> str:
+    """Say in what the `recipe` of this study differs from that of the claim; empty where it does not."""
     pairs = [(path, _at(recipe, path), theirs) for path, theirs in claim.needs.recipe.items()]
-    return "; ".join(describe_setting(*pair, where) for pair in pairs if pair[1] != pair[2])
+    return "; ".join(describe_setting(*pair) for pair in pairs if pair[1] != pair[2])
 
 
 def _at(recipe: Any, path: str) -> Any:

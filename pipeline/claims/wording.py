@@ -53,11 +53,11 @@ def plain(key: str) -> str:
     return (OUTCOMES | OPTIMIZERS | _OTHER_KEYS).get(key, key.replace("_", " "))
 
 
-def describe_setting(path: str, ours: Any, theirs: Any, where: str) -> str:
+def describe_setting(path: str, ours: Any, theirs: Any) -> str:
     """Set a recipe's value beside the source's, as in "the batch size is 64 in this study, 4,096 in the source"."""
     section, _, name = path.rpartition(".")
     words = _SETTINGS.get(path) or plain(name) + (f" of the {plain(section)}" if section else "")
-    return f"the {words} is {number(ours)} {where}, {number(theirs)} in the source"
+    return f"the {words} is {number(ours)} in this study, {number(theirs)} in the source"
 
 
 def describe_trial(name: str) -> str:

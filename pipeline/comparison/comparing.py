@@ -20,7 +20,6 @@ from pipeline.comparison.finished_runs import (
 )
 from pipeline.comparison.paired_runs import compare
 from pipeline.comparison.schema import Comparison, Pair
-from pipeline.comparison.sittings import read_sittings
 from pipeline.errors import InputError
 from pipeline.files.writing import csv_text
 from pipeline.records.schema import EpochRecord, RunRecord
@@ -42,7 +41,7 @@ def compare_runs(root: Path = Path()) -> tuple[Comparison, dict[str, str]]:
         read_predictions(record, root, labels)
     speeds = {name: read_speeds(study, name, root / SPEED) for name in study.benchmarks}
     speed_device = device(read_circumstances(next(iter(study.benchmarks)), root / SPEED).environment)
-    comparison = compare(study, runs, speeds, speed_device, read_sittings(root))
+    comparison = compare(study, runs, speeds, speed_device)
     _check_circumstances(study, records, speed_device, root)
     rows, pairs = _rows(study, runs), table(comparison)
     files = {

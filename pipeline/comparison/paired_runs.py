@@ -3,30 +3,28 @@
 The times of whole runs are shown, and decide nothing: speed is measured in turns.
 """
 
-import itertools
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from statistics import median
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 from pipeline.comparison.comparable import check_comparable, device, pairs_of
 from pipeline.comparison.finished_runs import Run
-from pipeline.comparison.schema import ELSEWHERE, Comparison, Pair, TimeToAccuracy, Turns, VariantStatistics
-from pipeline.comparison.sittings import SittingRow, spread_between
+from pipeline.comparison.schema import ELSEWHERE, Comparison, Pair, Turns, VariantStatistics
+from pipeline.machine.hardware import hardware_of
 from pipeline.numbers import percent
 from pipeline.records.blocks import REPEAT
-from pipeline.records.schema import EpochRecord, Outcome, RunRecord
+from pipeline.records.schema import Outcome, RunRecord
 from pipeline.records.writing import steady_epoch_seconds
 from pipeline.statistics import intervals
+from pipeline.statistics.another_day import BETWEEN_SITTINGS, on_another_day
 from pipeline.statistics.equivalence import Contrast, adjust, difference, equivalence, p_values, paired
 from pipeline.statistics.intervals import Proportion, Ratio
-from pipeline.statistics.sittings import on_another_day
-from pipeline.statistics.speeds import NO_RATIO, Speeds
+from pipeline.statistics.speeds import Speeds
 from pipeline.study.schema import RunKey, Study
-from pipeline.study.variant import Variant, expected_dtypes
+from pipeline.study.variant import expected_dtypes
 
 
 def compare(
@@ -34,29 +32,27 @@ def compare(
     runs: Mapping[RunKey, Run],
     speeds: Mapping[str, Speeds],
     speed_device: str,
-    sittings: Sequence[SittingRow] = (),
 ) -> Comparison:
     """Return the statistics of every variant and every pair of the study.
 
     Seeds decide about accuracy, whatever they ran on. `speeds`, by benchmark, measured on `speed_device`, decide about
-    speed, and `sittings` how far another day's may be.
+    speed.
 
     Raises:
         InputError: runs differ in what the study does not vary, or are not what it says.
     """
     check_comparable(study, {key: run.record for key, run in runs.items()})
     benchmarks = {name: by_variant(study, name, runs, speed_device) for name in study.benchmarks}
+    environments = [run.record.environment for run in runs.values()]
+    there = [each for each in environments if device(each) == speed_device] or environments
+    spread = BETWEEN_SITTINGS[hardware_of(there).kind]
     return Comparison(
         study_sha256=study.digest,
         turns=[summarise_turns(study, name, speeds[name]) for name in benchmarks],
         variants=[
             variant_statistics(study, of, speeds[of.benchmark]) for each in benchmarks.values() for of in each.values()
         ],
-        pairs=[
-            pair
-            for name, each in benchmarks.items()
-            for pair in _pairs(study, name, each, speeds[name], speed_device, sittings)
-        ],
+        pairs=[pair for name, each in benchmarks.items() for pair in _pairs(study, name, each, speeds[name], spread)],
     )
 
 
@@ -113,7 +109,6 @@ def variant_statistics(study: Study, of: VariantRuns, speeds: Speeds) -> Variant
     timed = [run.epochs for seed, run in of.completed.items() if seed not in of.faults]
     num_warmup_epochs = study.comparison.num_warmup_epochs
     steady = _known(steady_epoch_seconds(epochs, num_warmup_epochs) for epochs in timed)
-    target = study.comparison.target_accuracy.get(of.benchmark)
     return VariantStatistics(
         benchmark=of.benchmark,
         variant=of.variant,
@@ -124,7 +119,6 @@ def variant_statistics(study: Study, of: VariantRuns, speeds: Speeds) -> Variant
         validation_accuracy=intervals.mean(_known(of_run.validation_accuracy for of_run in scores)),
         epoch_seconds=intervals.ratio([math.log(seconds) for seconds in steady]),
         turn_epoch_seconds=speeds.epoch_seconds(of.variant),
-        time_to_accuracy=_time_to_accuracy(of, target) if target else None,
         timing_faults=dict(of.faults),
         late_skips=_late_skips(of.completed.values()),
     )
@@ -143,28 +137,6 @@ def _late_skips(runs: Iterable[Run]) -> Proportion | None:
 
 def _known(values: Iterable[float | None]) -> list[float]:
     return [value for value in values if value is not None]
-
-
-def _time_to_accuracy(of: VariantRuns, target_accuracy: float) -> TimeToAccuracy:
-    """Return how many seeds reach `target_accuracy`, in [0, 1], and their median time; faulty times are left out."""
-    seconds = {seed: _seconds_to_accuracy(run.epochs, target_accuracy) for seed, run in of.runs.items()}
-    counted = [value or math.inf for seed, value in seconds.items() if seed not in of.faults]
-    middle = median(counted) if counted else math.inf
-    return TimeToAccuracy(
-        target_accuracy=target_accuracy,
-        reached=intervals.proportion(sum(value is not None for value in seconds.values()), len(seconds)),
-        median_seconds=middle if math.isfinite(middle) else None,
-    )
-
-
-def _seconds_to_accuracy(epochs: Sequence[EpochRecord], target_accuracy: float) -> float | None:
-    """Return the training seconds, first epoch included, to the end of the first epoch that validates at the target.
-
-    None where no epoch does. A resumed run pays for its second start.
-    """
-    ends = itertools.accumulate(epoch.train_seconds for epoch in epochs)
-    reached = (end for epoch, end in zip(epochs, ends, strict=True) if epoch.validation_accuracy >= target_accuracy)
-    return next(reached, None)
 
 
 def summarise_turns(study: Study, benchmark: str, speeds: Speeds) -> Turns:
@@ -190,11 +162,10 @@ def _pairs(
     benchmark: str,
     variants: Mapping[str, VariantRuns],
     speeds: Speeds,
-    speed_device: str,
-    sittings: Sequence[SittingRow],
+    spread: float,
 ) -> Iterator[Pair]:
     """Set every candidate beside the study's baseline, then the further pairs that run on this benchmark."""
-    margin_pp = study.comparison.margin_pp[benchmark]
+    margin_pp, measured = study.comparison.margin_pp[benchmark], study.measured_as(benchmark)
     pairs = [(variants[baseline], variants[name]) for baseline, name in pairs_of(study, benchmark)]
     families = [_family(study, *pair) for pair in pairs]
     contrasts_pp = [_contrast_pp(*pair) for pair in pairs]
@@ -203,8 +174,7 @@ def _pairs(
         baseline, candidate = theirs.variant, ours.variant
         failures, baseline_failures = ours.failures_beside(theirs), theirs.failures_beside(ours)
         is_selection = bool(failures or baseline_failures)
-        between = spread_between(sittings, study, benchmark, baseline, candidate, speed_device)
-        precision, batch, interaction = _effects(study.variants_of(benchmark), baseline, candidate, speeds)
+        between = 0.0 if measured[baseline] == measured[candidate] else spread
         yield Pair(
             benchmark=benchmark,
             baseline=baseline,
@@ -219,9 +189,6 @@ def _pairs(
             speedup_at_most=_speedup_at_most(study, theirs, ours),
             baseline_kernels=theirs.kernels,
             candidate_kernels=ours.kernels,
-            precision_effect=precision,
-            batch_effect=batch,
-            interaction=interaction,
             accuracy_difference_pp=difference(contrast_pp, of_pair.differs),
             equivalence=equivalence(contrast_pp, margin_pp, families.count(family), of_pair, is_selection),
             memory_ratio=_memory_ratio(theirs, ours),
@@ -280,25 +247,3 @@ def _speedup_at_most(study: Study, theirs: VariantRuns, ours: VariantRuns) -> fl
         if seed in completed and completed[seed].record.warm == slow.record.warm and seed not in ours.faults
     ]
     return max(bounds, default=None)
-
-
-def _effects(
-    variants: Mapping[str, Variant], baseline: str, candidate: str, speeds: Speeds
-) -> tuple[Ratio, Ratio, Ratio] | tuple[None, None, None]:
-    """Return the effects on speed of precision, of batch, and of both beyond each.
-
-    They are known where policy and batch differ and nothing else does, and the study has a variant that changes the
-    policy alone, and one that changes the batch alone.
-    """
-    settings = {name: variant.model_dump(exclude={"benchmarks"}) for name, variant in variants.items()}
-    first, last = settings[baseline], settings[candidate]
-    of_policy = {name: last[name] for name in ("policy", "loss_scale")}  # the scale belongs to the policy
-    of_batch = {"batch_multiplier": last["batch_multiplier"]}
-    either = (first | of_policy, first | of_batch)
-    alone = [[name for name, each in settings.items() if each == one][:1] for one in either]
-    if last != first | of_policy | of_batch or last in either or not all(alone):
-        return None, None, None
-    ((policy_alone,), (batch_alone,)) = alone
-    beyond = speeds.contrast({baseline: -1.0, candidate: -1.0, policy_alone: 1.0, batch_alone: 1.0})
-    interaction = beyond.ratio if beyond else NO_RATIO
-    return speeds.speedup(baseline, policy_alone), speeds.speedup(baseline, batch_alone), interaction

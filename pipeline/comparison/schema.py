@@ -6,21 +6,8 @@ from typing import Literal
 from pipeline.records.schema import Outcome
 from pipeline.statistics.equivalence import Equivalence, PValues
 from pipeline.statistics.intervals import Difference, Mean, Proportion, Ratio, Statistic
-from pipeline.statistics.sittings import SittingSpread
 
 ELSEWHERE = "another device than that of the speeds"  # why the times of a run are left out
-
-
-class TimeToAccuracy(Statistic):
-    """Training seconds until the validation accuracy first reaches the target, first epoch included.
-
-    A run that never does counts as one that takes forever: `median_seconds` is None where half of the runs or more
-    never do. Runs that do, in times that don't count, are in `reached` alone.
-    """
-
-    target_accuracy: float
-    reached: Proportion
-    median_seconds: float | None
 
 
 class VariantStatistics(Statistic):
@@ -42,7 +29,6 @@ class VariantStatistics(Statistic):
     validation_accuracy: Mean
     epoch_seconds: Ratio
     turn_epoch_seconds: float | None = None
-    time_to_accuracy: TimeToAccuracy | None
     timing_faults: dict[int, str]
     late_skips: Proportion | None = None
 
@@ -56,12 +42,11 @@ class Pair(Statistic):
 
     `speedup` is time of the baseline over time of the candidate, to train an image: above 1 the candidate is faster.
     `epoch_speedup` is that of whole epochs, validation included. Both come from short turns of both variants in one
-    sitting. Their intervals hold for other days too: `between_sittings` is how far such machines vary. The interval of
-    `sitting_speedup` leaves that out. So do those of its factors, where the study has the variants to tell them apart:
-    `precision_effect` (the policy changed, the batch kept), `batch_effect` (the batch changed, the policy kept) and
-    `interaction`. `speedup_at_most` is known
-    where runs of the candidate were ended as too slow and the baseline's of the same seed were not: the largest ratio
-    of the two whole runs. `baseline_kernels` and `candidate_kernels` name the libraries whose kernels computed.
+    sitting. Their intervals hold for other days too: `between_sittings` is the standard deviation of log ratios from
+    sitting to sitting, 0 where one process was measured for both. The interval of `sitting_speedup` leaves that out.
+    `speedup_at_most` is known where runs of the candidate were ended as too slow and the baseline's of the same seed
+    were not: the largest ratio of the two whole runs. `baseline_kernels` and `candidate_kernels` name the libraries
+    whose kernels computed.
     `memory_ratio` is the candidate's peak over the baseline's.
     """
 
@@ -74,13 +59,10 @@ class Pair(Statistic):
     speedup: Ratio
     epoch_speedup: Ratio
     sitting_speedup: Ratio
-    between_sittings: SittingSpread
+    between_sittings: float
     speedup_at_most: float | None = None
     baseline_kernels: Sequence[str] = ()
     candidate_kernels: Sequence[str] = ()
-    precision_effect: Ratio | None
-    batch_effect: Ratio | None
-    interaction: Ratio | None
     accuracy_difference_pp: Difference
     equivalence: Equivalence
     memory_ratio: Ratio
@@ -118,7 +100,7 @@ class Turns(Statistic):
 class Comparison(Statistic):
     """`study_sha256` is the digest of the study that was compared."""
 
-    schema_version: Literal[9] = 9
+    schema_version: Literal[10] = 10
     study_sha256: str
     turns: list[Turns]
     variants: list[VariantStatistics]

@@ -11,7 +11,6 @@ from pipeline.machine.hardware import visible_gpus
 from pipeline.records.schema import Disturbance
 
 CGROUP = Path("/sys/fs/cgroup/cpu.stat")
-THROTTLE_COUNTS = "devices/system/cpu/cpu*/thermal_throttle/core_throttle_count"
 # Reasons that a GPU's clock is below what it was asked for, as NVML names their bits; idling is not among them.
 _THROTTLE_REASONS = {
     "power cap": pynvml.nvmlClocksEventReasonSwPowerCap,
@@ -44,7 +43,7 @@ class Watch:
         self._reasons: set[str] = set()
         self._run = _Run(pid)
         self._cpu, self._own_seconds = psutil.cpu_times(), self._run.cpu_seconds()
-        self._quota, self._events = _quota_seconds(), _thermal_events()
+        self._quota = _quota_seconds()
 
     def look(self) -> None:
         self._run.cpu_seconds()
@@ -62,11 +61,10 @@ class Watch:
                 self._reasons |= {name for name, bit in _THROTTLE_REASONS.items() if bits & bit}
 
     def finish(self) -> Disturbance:
-        quota, events = _quota_seconds(), _thermal_events()
+        quota = _quota_seconds()
         return Disturbance(
             other_cpu_share=self._other_cpu_share(),
             cpu_quota_seconds=None if quota is None or self._quota is None else quota - self._quota,
-            num_thermal_events=None if events is None or self._events is None else events - self._events,
             # A container may hide even our own process: then nothing is known of others.
             num_gpu_processes=max(self._num_processes, default=0) or None,
             gpu_throttle_reasons=sorted(self._reasons) if self._clocks else None,
@@ -121,11 +119,3 @@ def _quota_seconds() -> float | None:
         return int(counts["throttled_usec"]) / 1e6
     except (OSError, KeyError, ValueError):
         return None
-
-
-def _thermal_events() -> int | None:
-    counts = []
-    for path in Path("/sys").glob(THROTTLE_COUNTS):
-        with contextlib.suppress(OSError, ValueError):
-            counts.append(int(path.read_text(encoding="utf-8")))
-    return sum(counts) if counts else None

@@ -1,1 +1,1 @@
-"""Publish a study: the archive, what recomputing it gives, and the site."""
+"""Publish a study: the archive, and what recomputing it gives."""

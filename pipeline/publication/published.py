@@ -1,46 +1,37 @@
 """A published study: the files of its archive, the folder that it lies in, and how both are read from a stranger."""
 
 import hashlib
+import json
 import os
 import re
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
 
-from pydantic import AfterValidator, Field
-
-from pipeline.claims.verdicts import Judgement, Verdicts
 from pipeline.comparison.schema import Comparison
-from pipeline.compiled.programs import RECIPES
-from pipeline.compiled.schema import CHECK, COMPILED_FILES
-from pipeline.compiled.targets import TARGETS
 from pipeline.errors import InputError
 from pipeline.files.code import files_of_code
-from pipeline.files.untrusted import Remedy, Untrusted, as_json, damaged, excerpt, read_bytes, read_json, read_zip
-from pipeline.records.schema import StableEnvironment
+from pipeline.files.untrusted import Remedy, damaged, excerpt, read_bytes, read_zip
 from pipeline.study.schema import Study, load_study
 
+COMPARISON_VERSION: int = Comparison.model_fields["schema_version"].default
 GET_IT_AGAIN = Remedy(*["Get it again from whoever published it."] * 2)
 MANIFEST = "manifest-sha256.txt"
 METADATA = "ro-crate-metadata.json"
-OF_THE_PROJECT = ("dvc.yaml", "CITATION.cff", "codemeta.json", "LICENSE")
-_MEASURED = ("results/numerics.json", "results/ceilings.json", "results/step_profile.csv")
+OF_THE_PROJECT = ("dvc.yaml", "CITATION.cff", "LICENSE")
 # Recomputed from the records by whoever checks the archive: the numbers, and what judges and templates make of them.
 _TABLES = ("comparison.json", "environments.json", "runs.csv", "epochs.csv", "pairs.csv")
 RECOMPUTED = tuple(f"results/{name}" for name in (*_TABLES, "verdicts.json", "status.json", "report.html"))
-# What was compiled and by which recipes; claims are judged by both. Some of them may be missing.
-COMPILED_FOR = (*(f"{COMPILED_FILES}/{target}.json" for target in TARGETS), f"{COMPILED_FILES}/{CHECK}", str(RECIPES))
 # Taken as published by whoever checks the archive, with the records and the blocks.
-TAKEN = ("params.yaml", "claims.yaml", "sittings.csv", *_MEASURED, *COMPILED_FOR)
+TAKEN = ("params.yaml", "claims.yaml", "results/numerics.json")
 OF_A_RUN = ("record.json", "epochs.csv", "predictions.npz")
+# What archives that were published earlier have besides. Nothing reads it.
+_EARLIER = re.compile(
+    r"compiled/[\w.-]+|conf/base\.yaml|sittings\.csv|codemeta\.json|results/(ceilings\.json|step_profile\.csv)"
+)
 _LOCK = re.compile(r"requirements/[a-z-]+\.(in|txt)")
 # What a folder of a published study holds, and where each of it lies in the study; the archive has everything else.
 _NAMES = ("report.html", "crate.zip", "params.yaml", "comparison.json", "verdicts.json", "status.json")
 FILES = {name: f"results/{name}" for name in _NAMES} | {"params.yaml": "params.yaml"}
-CLAIM_PAGES, COMPILED_PAGES = "claims", "compiled"
-PAGES = ("index.html", "feed.xml", "badge.svg")
 MAX_REPORT_BYTES = 3 * 10**6  # which opens within two seconds; a study of the profile `paper` has 1.1 MB
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -107,7 +98,7 @@ def unpack(archive: Path, folder: Path) -> dict[str, bytes]:
     code = tuple(f"code/{index}/" for index, _ in enumerate(_own_sources(study)))
     for name in contents:
         is_code = name.startswith(code) and name == os.path.normpath(name)
-        if not (name in known or is_code or _LOCK.fullmatch(name)):
+        if not (name in known or is_code or _LOCK.fullmatch(name) or _EARLIER.fullmatch(name)):
             raise damaged(archive, f"it holds {excerpt(name, 80)}, which no archive of this study has", GET_IT_AGAIN)
     try:
         for name, content in contents.items():
@@ -116,6 +107,15 @@ def unpack(archive: Path, folder: Path) -> dict[str, bytes]:
     except OSError as error:  # a file of the user's code has the name of a folder, or one too long
         raise damaged(archive, error, GET_IT_AGAIN) from None
     return contents
+
+
+def is_published_earlier(contents: Mapping[str, bytes]) -> bool:
+    """Return whether an archive is of a time when the comparison held what is gone since."""
+    try:
+        version = int(json.loads(contents["results/comparison.json"])["schema_version"])
+    except (LookupError, TypeError, ValueError):
+        return False
+    return version < COMPARISON_VERSION
 
 
 def read_archive(archive: Path) -> dict[str, bytes]:
@@ -133,39 +133,8 @@ def read_archive(archive: Path) -> dict[str, bytes]:
     return contents
 
 
-def _past(text: str) -> str:
-    """Refuse a time that is yet to come: the study would stay the latest one of the site."""
-    if datetime.fromisoformat(text).timestamp() > time.time() + 24 * 3600:
-        raise ValueError(f"{text} is yet to come. Whose clock was wrong?")
-    return text
-
-
-class ShownStatus(Untrusted, extra="ignore"):
-    """Hold what the site shows of `status.json`."""
-
-    device: str
-    finished_at: Annotated[str, Field(max_length=200), AfterValidator(_past)]
-    advice: dict[str, str]
-
-
-class Published(NamedTuple):
-    """Hold one published study, read from its folder."""
-
-    folder: Path
-    study: Study
-    comparison: Comparison
-    verdicts: list[Judgement]
-    status: ShownStatus
-    environments: Sequence[Mapping[str, Any]]
-    runs: Sequence[dict[str, Any]] = ()  # they lie in the archive
-
-    @property
-    def name(self) -> str:
-        return self.folder.name
-
-
-def read_published(folder: Path) -> Published:
-    """Read the study in `folder`. Its files must be those of its archive; nothing is recomputed.
+def check_folder(folder: Path) -> None:
+    """Check that the files in a published study's `folder` are those of its archive; nothing is recomputed.
 
     Raise an `InputError` that names the file that is missing, damaged or another.
     """
@@ -173,38 +142,19 @@ def read_published(folder: Path) -> Published:
     if folder.is_symlink():
         raise InputError(f"{folder} is a link, and may lead anywhere. Put the study itself there")
     missing = [name for name in FILES if not (folder / name).is_file() or (folder / name).is_symlink()]
-    remedy = Remedy(*[f"Publish the study again: make publish TO={folder}"] * 2)
     if missing:
-        raise InputError(f"{folder}: {', '.join(missing)} missing, or no plain file. {remedy.missing}")
+        publish = f"Publish the study again: make publish TO={folder}"
+        raise InputError(f"{folder}: {', '.join(missing)} missing, or no plain file. {publish}")
     contents = read_archive(folder / "crate.zip")
     for name, path in FILES.items():
         if name != "crate.zip" and read_bytes(folder / name, GET_IT_AGAIN) != contents.get(path):
             raise damaged(folder / name, "it is not the one in crate.zip", GET_IT_AGAIN)
-    study = load_study(folder / "params.yaml")
-    comparison = read_json(Comparison, folder / "comparison.json", remedy)
-    compared = {(each.benchmark, each.variant) for each in comparison.variants}
-    if compared != {(key.benchmark, key.variant) for key in study.runs()}:
-        raise damaged(folder / "comparison.json", "its variants are not those of params.yaml", remedy)
-    archive = folder / "crate.zip"
-    environments = as_json(
-        list[StableEnvironment], contents.get("results/environments.json", b""), archive, GET_IT_AGAIN
-    )
-    if not environments:
-        raise damaged(archive, "results/environments.json is empty", GET_IT_AGAIN)
-    return Published(
-        folder=folder,
-        study=study,
-        comparison=comparison,
-        verdicts=read_json(Verdicts, folder / "verdicts.json", remedy).judgements,
-        status=read_json(ShownStatus, folder / "status.json", remedy),
-        environments=environments,
-    )
+    if odd := sorted(path.name for path in folder.iterdir() if path.name not in FILES):
+        raise InputError(f"{folder}: {excerpt(', '.join(odd))} is no part of a published study. Remove it")
 
 
 def check_name(folder: Path) -> None:
-    """Raise `InputError` where no address can have the folder's name, or a page of the site has it."""
-    if folder.name.lower() in (*PAGES, CLAIM_PAGES, COMPILED_PAGES):
-        raise InputError(f"{folder}: the site has a page of that name. Rename the folder")
+    """Raise `InputError` where no address can have the folder's name."""
     if not _NAME.fullmatch(folder.name):
         raise InputError(
             f"{excerpt(folder)}: its name must be at most 100 letters, digits, ., - and _ for an address, and begin "

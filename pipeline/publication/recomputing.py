@@ -1,30 +1,32 @@
 """Recompute a published study from its records, with this project's code; verify one that a stranger may have sent."""
 
 import filecmp
+import io
+import json
 import math
 import re
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pandas as pd
 from papermill import PapermillExecutionError
 
 from pipeline.claims.schema import CLAIMS, Claims, load_claims
 from pipeline.claims.verdicts import judge_results, verdicts_text
 from pipeline.comparison.comparing import compare_runs
-from pipeline.comparison.sittings import SITTINGS
 from pipeline.errors import InputError
 from pipeline.files.untrusted import excerpt
 from pipeline.publication.published import (
-    COMPILED_FOR,
-    FILES,
     METADATA,
     RECOMPUTED,
     TAKEN,
+    check_folder,
     check_size,
+    is_published_earlier,
     names_of_project,
-    read_published,
     unpack,
 )
 from pipeline.publication.publishing import describe
@@ -32,6 +34,13 @@ from pipeline.report.rendering import PROJECT, execute, render
 from pipeline.report.results import load_results
 from pipeline.report.status import status, status_text
 
+# Keys and columns that earlier archives have, or have otherwise: of other days, precision and batch effects, times to
+# an accuracy, heat.
+GONE = [
+    *("schema_version", "study_sha256", "num_thermal_events", "time_to_accuracy", "between_sittings", "interaction"),
+    *("precision_effect", "batch_effect", "speedup", "speedup_low", "speedup_high", "epoch_speedup"),
+]
+MADE_OTHERWISE = ("results/verdicts.json", "results/status.json", "results/report.html", METADATA)
 OTHER_RESULTS = "{}: its records give other results than were published."
 # Every run of digits is tried once: a line of a million of them must not take a million squared steps.
 _NUMBER = re.compile(r"-?(?<!\d)\d++(?:\.\d++)?(?:e[-+]?\d++)?", re.ASCII)
@@ -42,7 +51,8 @@ _SURPRISES = (ArithmeticError, AttributeError, LookupError, RecursionError, Stop
 class Recomputation(NamedTuple):
     """Hold the recomputed report, and list what agrees, what was taken as published, and what differs and how.
 
-    `not_ours` are files of this project that the archive lacks or has otherwise.
+    `not_ours` are files of this project that the archive lacks or has otherwise. `by_deletion` says of files that were
+    published earlier what code that is gone had made of them; it is no fault.
     """
 
     html: str
@@ -51,6 +61,7 @@ class Recomputation(NamedTuple):
     taken: list[str]
     not_ours: list[str]
     differing: dict[str, str]
+    by_deletion: dict[str, str]
 
     def check(self, refusal: str) -> None:
         """Raise an `InputError` of these words where anything differs."""
@@ -69,6 +80,9 @@ def recompute(archive: Path) -> Recomputation:
         root = Path(name, "study")
         try:
             published = unpack(archive, root)
+            is_earlier = is_published_earlier(published)
+            if is_earlier:  # by claims that today's judges read
+                shutil.copyfile(PROJECT / CLAIMS, root / CLAIMS)
             made = remake(root)
             made["results/report.html"] = render(execute(root))
             results = load_results(root)
@@ -81,14 +95,50 @@ def recompute(archive: Path) -> Recomputation:
         except _SURPRISES as error:
             raise InputError(_does_not(archive, excerpt(f"{type(error).__name__}: {error}"))) from None
         found = {file: first_difference(published.get(file), made[file]) for file in (*RECOMPUTED, METADATA)}
+        by_deletion = _by_deletion(published, made, found) if is_earlier else {}
         return Recomputation(
             html=made["results/report.html"],
             num_runs=len(results.study.runs()),
             same=[file for file, what in found.items() if what is None],
             taken=_taken(root),
             not_ours=not_of_project(root),
-            differing={file: what for file, what in found.items() if what is not None},
+            differing={file: what for file, what in found.items() if what is not None and file not in by_deletion},
+            by_deletion=by_deletion,
         )
+
+
+def _by_deletion(
+    published: Mapping[str, bytes], made: Mapping[str, str], found: Mapping[str, str | None]
+) -> dict[str, str]:
+    """Return the files of an earlier archive that differ in what is gone alone; in words, the verdicts that changed."""
+    told = {}
+    for file, what in found.items():
+        if what is not None and file in published:
+            theirs, ours = (kept(file, text) for text in (published[file].decode(errors="replace"), made[file]))
+            if first_difference(theirs.encode(), ours) is None:
+                told[file] = ""
+    name = "results/verdicts.json"
+    if name in told:
+        texts = (published[name], made[name])
+        was, now = ({each["id"]: each["verdict"] for each in json.loads(text)["judgements"]} for text in texts)
+        changed = [f"{each} was {was[each]}, is {now[each]}" for each in now if was.get(each) not in (None, now[each])]
+        told[name] = "; ".join(changed)
+    return told
+
+
+def kept(file: str, text: str) -> str:
+    """Return what today's code still makes of a file that was published earlier: records and accuracies."""
+    if file in ("results/runs.csv", "results/pairs.csv"):
+        return str(pd.read_csv(io.StringIO(text), dtype=str).drop(columns=GONE, errors="ignore").to_csv(index=False))
+    if file == "results/comparison.json":
+        return json.dumps(_without(json.loads(text)), indent=1)
+    return "" if file in MADE_OTHERWISE else text
+
+
+def _without(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without(inner) for name, inner in value.items() if name not in GONE}
+    return [_without(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _does_not(archive: Path, reason: str) -> str:
@@ -113,7 +163,7 @@ def remake(root: Path) -> dict[str, str]:
 
 
 def bring_up_to_date(archive: Path, root: Path) -> None:
-    """Unpack a study of this project into `root`, and make its results by today's code, claims and sittings.
+    """Unpack a study of this project into `root`, and make its results by today's code and claims.
 
     A file that differs in nothing but how this processor rounds stays as it is.
 
@@ -121,9 +171,7 @@ def bring_up_to_date(archive: Path, root: Path) -> None:
         InputError: the archive is damaged, or its records don't fit together any more.
     """
     published = unpack(archive, root)
-    for name in (str(CLAIMS), str(SITTINGS), *COMPILED_FOR):
-        (root / name).parent.mkdir(exist_ok=True)
-        shutil.copyfile(PROJECT / name, root / name)
+    shutil.copyfile(PROJECT / CLAIMS, root / CLAIMS)
     for name, text in remake(root).items():
         if first_difference(published.get(name), text) is None:
             (root / name).write_bytes(published[name])
@@ -190,34 +238,31 @@ def check_report(folder: Path) -> tuple[Recomputation, list[str]]:
         InputError: a file is missing, too many, damaged or another than its archive's; or the study and
             its description do not follow from its records and this project's claims.
     """
-    read_published(folder)
-    if odd := sorted(path.name for path in folder.iterdir() if path.name not in FILES):
-        raise InputError(f"{folder}: {excerpt(', '.join(odd))} is no part of a published study. Remove it")
+    check_folder(folder)
     check_size(folder / "report.html")
     archive = folder / "crate.zip"
     with tempfile.TemporaryDirectory() as name:
         root = Path(name, "study")
-        unpack(archive, root)
-        own_claims = check_project_files(root)
+        earlier = is_published_earlier(unpack(archive, root))
+        own_claims = [] if earlier else check_project_files(root)
     found = recompute(archive)
     found.check(OTHER_RESULTS.format(archive))
     return found, own_claims
 
 
 def check_project_files(root: Path) -> list[str]:
-    """Check the files that claims are judged by in the archive unpacked in `root`; return the sender's own claims.
+    """Check the claims in the archive unpacked in `root`; return the sender's own claims.
 
     Raises:
-        InputError: names the files, or the entries of the claims, that are not as this project has them, or a claim of
+        InputError: names the entries of the claims that are not as this project has them, or a claim of
             the sender's that has a source of the project's say what the project does not know of it.
     """
-    odd = [name for name in COMPILED_FOR if _content(root / name) != _content(PROJECT / name)]
     claims, ours = load_claims(root / CLAIMS), _entries(load_claims(PROJECT / CLAIMS))
-    odd += [f"{CLAIMS}: {name}" for name, value in _entries(claims).items() if ours.get(name, value) != value]
+    odd = [f"{CLAIMS}: {name}" for name, value in _entries(claims).items() if ours.get(name, value) != value]
     if odd:
         raise InputError(
-            f"{', '.join(odd)}: not as this project has it. Take compiled/, conf/base.yaml and {CLAIMS} from it, judge "
-            "and report again with make repro, and publish again. A claim of your own has a name of its own"
+            f"{', '.join(odd)}: not as this project has it. Take {CLAIMS} from it, judge and report again with make "
+            "repro, and publish again. A claim of your own has a name of its own"
         )
     for claim in claims.claims:
         if f"claims.{claim.id}" not in ours and f"sources.{claim.source}" in ours:
@@ -236,7 +281,3 @@ def _entries(claims: Claims) -> dict[str, Any]:
     for name in claims.sources:
         found[f"figures.{name}"] = [figure for figure in claims.figures if figure.source == name]
     return found | {f"claims.{claim.id}": (claim in claims.findings, claim) for claim in claims.all}
-
-
-def _content(path: Path) -> bytes | None:
-    return path.read_bytes() if path.is_file() else None

@@ -239,18 +239,24 @@ class Disturbance(Part):
 
     `other_cpu_share` is the share in [0, 1] of the machine's CPU time that was neither idle nor this run's: other
     processes, and other guests of the same host. A run's children are this run's.
-    `cpu_quota_seconds` is how long a container's CPU quota stopped its threads, `num_thermal_events` how often a core
-    slowed down for heat. The GPUs of the run are looked at once an epoch: `num_gpu_processes` is the largest number of
-    processes seen on one of them, this run counted as one, `gpu_throttle_reasons` all reasons seen,
-    `min_gpu_clock_mhz` the lowest clock of their multiprocessors.
+    `cpu_quota_seconds` is how long a container's CPU quota stopped its threads. The GPUs of the run are looked at once
+    an epoch: `num_gpu_processes` is the largest number of processes seen on one of them, this run counted as one,
+    `gpu_throttle_reasons` all reasons seen, `min_gpu_clock_mhz` the lowest clock of their multiprocessors.
     """
 
     other_cpu_share: Share | None
     cpu_quota_seconds: float | None
-    num_thermal_events: int | None
     num_gpu_processes: int | None
     gpu_throttle_reasons: list[str] | None
     min_gpu_clock_mhz: int | None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_published_before(cls, values: Any) -> Any:
+        """Leave out what records had up to version 10."""
+        if not isinstance(values, dict):
+            return values
+        return {name: values[name] for name in values if name != "num_thermal_events"}
 
     def worst(self, other: Self | None) -> Self:
         """Return the worse of each quantity, for a run that two processes trained one after the other."""
@@ -266,7 +272,6 @@ class Disturbance(Part):
 _WORST_OF: dict[str, Callable[[list[Any]], Any]] = {
     "other_cpu_share": max,
     "cpu_quota_seconds": sum,
-    "num_thermal_events": sum,
     "num_gpu_processes": max,
     "gpu_throttle_reasons": lambda lists: sorted({reason for reasons in lists for reason in reasons}),
     "min_gpu_clock_mhz": min,
@@ -288,7 +293,7 @@ class RunRecord(Part):
     `overflow` says what becomes of a step whose gradients are not finite: only a dynamic loss scale skips it.
     """
 
-    schema_version: Literal[9, 10] = 10
+    schema_version: Literal[9, 10, 11] = 11
     benchmark: str
     variant: str
     seed: Count

@@ -20,7 +20,6 @@ from pipeline.numbers import UNKNOWN, digits, listed, mebibytes, percent
 from pipeline.report.results import Compared, Results
 from pipeline.report.words import describe_variant, in_brackets
 from pipeline.statistics.equivalence import margin_means_something
-from pipeline.statistics.sittings import OF_ITSELF
 from pipeline.study.variant import expected_dtypes
 
 OPEN = "not answered by this study"
@@ -111,7 +110,7 @@ class AnswerRow(NamedTuple):
 
 def is_of_itself(pair: Pair) -> bool:
     """Return whether one process is measured for both variants: the ratio of a thing to itself says nothing."""
-    return pair.between_sittings == OF_ITSELF
+    return pair.between_sittings == 0
 
 
 def answers(results: Compared, benchmark: str) -> list[AnswerRow]:

@@ -9,7 +9,6 @@ from pydantic import BaseModel, ConfigDict, create_model
 
 from pipeline.claims.evidence import (
     damaged_result,
-    read_ceilings,
     read_comparison,
     read_environments,
     read_numerics,
@@ -19,11 +18,8 @@ from pipeline.claims.evidence import (
 from pipeline.claims.schema import Claims, load_claims
 from pipeline.claims.verdicts import Judgement, Verdicts
 from pipeline.comparison.schema import Comparison
-from pipeline.compiled.answers import read_compiled
-from pipeline.compiled.schema import COMPILED_FILES, CheckedStep, CompiledTarget, read_check
 from pipeline.files.untrusted import read_rows
 from pipeline.records.schema import Disturbance, EpochRecord, Memory, Planned, RunRecord, Scores, Times
-from pipeline.records.step_profile import ProfiledKind, read_step_profile
 from pipeline.study.schema import Study, load_study
 
 
@@ -41,7 +37,7 @@ class Compared(Protocol):
 
 
 class Results(NamedTuple):
-    """All that the report prints: the study, everything under `results/`, and what was compiled for other hardware."""
+    """All that the report prints: the study, and everything under `results/`."""
 
     study: Study
     claims: Claims
@@ -51,10 +47,6 @@ class Results(NamedTuple):
     runs: list[dict[str, Any]]
     epochs: list[dict[str, Any]]
     numerics: dict[str, Any]
-    ceilings: dict[str, Any]
-    step_profile: list[ProfiledKind]
-    compiled: list[CompiledTarget]
-    checked: list[CheckedStep]
 
 
 def ended_at(results: Results) -> str:
@@ -91,10 +83,6 @@ def load_results(root: Path = Path()) -> Results:
         runs=runs,
         epochs=epochs,
         numerics=read_numerics(study, root),
-        ceilings=read_ceilings(root),
-        step_profile=read_step_profile(root),
-        compiled=read_compiled(root / COMPILED_FILES),
-        checked=read_check(root / COMPILED_FILES),
     )
 
 

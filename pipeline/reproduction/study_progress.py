@@ -27,7 +27,7 @@ BAR = re.compile(r"\[\d+:\d+[,<]|\x1b\[A")  # of a download, which goes up and d
 # The steps of a study, and the stages of each as dvc.yaml names them.
 STEPS = {
     "data and models": ("download", "inputs"),
-    "16-bit arithmetic": ("numerics", "ceilings", "profile"),
+    "16-bit arithmetic": ("numerics",),
     "training": ("train",),
     "speed in turns": ("speed",),
     "comparison, verdicts and report": ("compare", "judge", "report"),

@@ -7,7 +7,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Set
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import AliasChoices, Field, model_validator
 
@@ -30,6 +30,7 @@ from pipeline.study.variant import Variant
 Seed = Annotated[int, Field(ge=0, lt=2**32)]  # what NumPy takes
 
 PARAMS = Path("params.yaml")
+GONE = ("target_accuracy",)  # keys of `comparison`
 
 
 class RunKey(NamedTuple):
@@ -59,8 +60,7 @@ class FurtherPair(Section):
 class ComparisonSettings(Section):
     """The variant that runs are compared with, the epochs left out and the margins of accuracy.
 
-    `target_accuracy` in (0, 1) asks how long training takes to reach it on the validation set. The times of a run are
-    left out where other work took more than `max_other_cpu_share` of the machine's CPU time.
+    The times of a run are left out where other work took more than `max_other_cpu_share` of the machine's CPU time.
     `must_differ` names controls: variants made so that their accuracy differs from the baseline's. Where the tests do
     not find that, they could not have found a loss of precision either.
     """
@@ -68,12 +68,15 @@ class ComparisonSettings(Section):
     baseline: Name
     num_warmup_epochs: NonNegativeInt
     margin_pp: Annotated[dict[Name, Annotated[float, Field(gt=0, le=100)]], Field(max_length=MAX_ENTRIES)]
-    target_accuracy: dict[Name, Annotated[float, Field(gt=0, lt=1)]] = Field(
-        default_factory=dict, max_length=MAX_ENTRIES
-    )
     max_other_cpu_share: Annotated[float, Field(gt=0, le=1)] = 1.0
     further_pairs: list[FurtherPair] = Field(default_factory=list, max_length=MAX_ENTRIES)
     must_differ: list[Name] = Field(default_factory=list, max_length=MAX_ENTRIES)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_published_before(cls, values: Any) -> Any:
+        """Leave out keys that are gone, which published studies have."""
+        return {name: values[name] for name in values if name not in GONE} if isinstance(values, dict) else values
 
     def faults(self, num_epochs: Mapping[str, int], variants: Mapping[str, Variant]) -> Iterator[str]:
         """Yield what the benchmarks and variants of the study do not allow; each fault begins with its field.
@@ -93,10 +96,9 @@ class ComparisonSettings(Section):
             there = [name for name, variant in variants.items() if variant.runs_on(benchmark)]
             if self.baseline not in there:
                 yield unknown_name("baseline", self.baseline, f"a variant that runs on {benchmark}", there)
-        for field, names in (("margin_pp", self.margin_pp), ("target_accuracy", self.target_accuracy)):
-            for name in names:
-                if name not in num_epochs:
-                    yield unknown_name(field, name, "names of benchmarks", num_epochs)
+        for name in self.margin_pp:
+            if name not in num_epochs:
+                yield unknown_name("margin_pp", name, "names of benchmarks", num_epochs)
         others = variants.keys() - {self.baseline}
         yield from (
             unknown_name("must_differ", name, "a variant besides the baseline", sorted(others))

@@ -1,7 +1,6 @@
 """A few steps of the sources' recipes through every stage, as `make repro PROFILE=paper SMALL=1` takes them."""
 
 import json
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -29,21 +28,3 @@ def test_paper_runs_from_end_to_end(tmp_path):
     verdicts = json.loads((project / "results" / "verdicts.json").read_text())["judgements"]
     assert "not this recipe" in {verdict["verdict"] for verdict in verdicts}
     assert (project / "results" / "report.html").stat().st_size > 10_000
-    beside_the_other_studies(project, environment)
-
-
-def beside_the_other_studies(project: Path, environment: dict[str, str]) -> None:
-    """Publish the study and make the site: its matrix has the verdicts of each, in a column of its own."""
-    for words in (["stages.publish", "--to", "docs/reports/tiny"], ["stages.site"]):
-        command = [sys.executable, "-m", *words]
-        done = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-    index = (project / "site" / "index.html").read_text()
-    heads = re.findall(r'<th scope="row"><a href="([^"]+)/report\.html">', index)
-    assert set(heads) == {path.name for path in (project / "docs/reports").iterdir()} > {"tiny"}
-    for name in heads:
-        verdicts = json.loads((project / "docs/reports" / name / "verdicts.json").read_text())["judgements"]
-        cells = re.findall(rf'href="{name}/report\.html#claim-([^"]+)" class="[^"]+">([^<]+)</a>', index)
-        assert sorted(cells) == sorted((verdict["id"], verdict["verdict"]) for verdict in verdicts)
-    row = next(row for row in index.split("</tr>") if "claims/s1-half-the-size.html" in row)
-    assert row.count("#claim-s1-half-the-size") == len(heads)

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from projects import IDENTITY, PROFILE, dense_study, git, make_project
 
-from bench.fake_datasets import write_fake_tfds
+from fake_datasets import write_fake_tfds
 
 NUM_EPOCHS = 60  # long enough to be interrupted
 FOUR_SEEDS = PROFILE | {"seeds": [0, 1, 2, 3]}

@@ -14,7 +14,7 @@ from conftest import REPOSITORY
 from debian import fetch, install
 from projects import PROFILE, dense_study, make_project
 
-from bench.fake_datasets import write_fake_tfds
+from fake_datasets import write_fake_tfds
 
 TARGETS = ("cpu", "cuda", "cuda-jax", "tpu")
 STRANGER = 12345  # a user of no name, where the tests run as root

@@ -14,7 +14,7 @@ import yaml
 from conftest import REPOSITORY
 from projects import RUNNING, USER_ENVIRONMENT, copy_tree
 
-from bench.fake_datasets import write_fake_tfds
+from fake_datasets import write_fake_tfds
 
 
 @pytest.fixture(scope="module")

@@ -61,7 +61,6 @@ def speed(rng: Generator, world: World, num_launches: int, num_studies: int) -> 
     contrasts = {
         "the baseline over itself": np.array([1, -1, 0, 0, 0]),
         "speedup": np.array([0.5, 0.5, 0, 0, -1]),
-        "interaction": np.array([-0.5, -0.5, 1, 1, -1]),
     }
     held: Counter[str] = Counter()
     for _ in range(num_studies):

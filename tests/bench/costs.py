@@ -25,7 +25,7 @@ from pipeline.machine.warm import FOLDER, WarmProcesses
 from pipeline.study.schema import RunKey, Study
 from stages.repro import warm_commands
 
-REPOSITORY = Path(__file__).parent.parent
+REPOSITORY = Path(__file__).parents[2]
 LAUNCHER = Path(__file__).with_name("launch.py")
 PEER = "a plain Keras script on tf.data, as the CIFAR-100 notebook"
 VARIANT = "float32"
@@ -82,7 +82,7 @@ def small_quick_study() -> Study:
 
 def prepare(folder: Path, study: Study) -> None:
     """Write the arrays of `study` under `folder`, of noise."""
-    from bench.fake_datasets import write_fake_tfds
+    from fake_datasets import write_fake_tfds
 
     (folder / "params.yaml").write_text(yaml_files.dump(study.model_dump(mode="json")), encoding="utf-8")
     (folder / "requirements").symlink_to(REPOSITORY / "requirements")
@@ -167,7 +167,7 @@ def run_and_measure(*command: str, cwd: Path, **variables: str) -> Cost:
         done = subprocess.run(
             [sys.executable, "-I", "-S", LAUNCHER, result, *command],
             cwd=cwd,
-            env={**os.environ, **variables, "PYTHONPATH": str(REPOSITORY)},
+            env={**os.environ, **variables, "PYTHONPATH": f"{REPOSITORY}:{REPOSITORY / 'tests'}"},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
