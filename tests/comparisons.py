@@ -6,7 +6,6 @@ from pipeline.comparison.schema import Comparison, Pair, Turns, VariantStatistic
 from pipeline.machine.hardware import Hardware
 from pipeline.statistics.equivalence import Equivalence
 from pipeline.statistics.intervals import Difference, Mean, Proportion, Ratio
-from pipeline.statistics.sittings import NOT_MEASURED
 
 CPU = Hardware("cpu", "Example CPU", None)
 
@@ -39,7 +38,6 @@ def comparison(
         test_loss=Mean(mean=None, low=None, high=None, new_low=None, new_high=None),
         validation_accuracy=Mean(mean=0.8, low=None, high=None, new_low=None, new_high=None),
         epoch_seconds=ratio(),
-        time_to_accuracy=None,
         timing_faults={},
     )
     pair = Pair(
@@ -52,10 +50,7 @@ def comparison(
         speedup=ratio(1.5) if low is None else between(low, high),
         epoch_speedup=ratio(1.02, 1.01, 1.03),
         sitting_speedup=ratio(1.5),
-        between_sittings=NOT_MEASURED,
-        precision_effect=None,
-        batch_effect=None,
-        interaction=None,
+        between_sittings=0.06,
         accuracy_difference_pp=Difference(
             mean=-0.1, low90=-0.2, high90=0.0, low95=-0.3, high95=0.1, p_value=0.2, p_value_holm=0.4
         ),

@@ -278,7 +278,6 @@ def make_record(key: RunKey, plan: Planned | None = None, **changes) -> RunRecor
         "disturbance": {
             "other_cpu_share": 0.02,
             "cpu_quota_seconds": None,
-            "num_thermal_events": 0,
             "num_gpu_processes": None,
             "gpu_throttle_reasons": None,
             "min_gpu_clock_mhz": None,

@@ -59,7 +59,7 @@ def test_the_claim_is_one():
     assert found.claims[-1].id == "ours-bfloat16-squares-256"
     with zipfile.ZipFile(REPOSITORY / "docs/reports/quick-2-cores/crate.zip") as archive:
         evidence = SimpleNamespace(numerics=json.loads(archive.read("results/numerics.json")))
-    assert found.claims[-1].judges["counted"](evidence).verdict == "reproduced"
+    assert found.claims[-1].judge(evidence).verdict == "reproduced"
 
 
 def test_the_cluster_is_one():

@@ -232,19 +232,9 @@ ADVICE = ("advise", "MODEL=mine:build", "DATASET=mnist", "BATCH=64", "IMAGE_SIZE
     [
         ((), "python -m stages.advise"),
         (("TARGET=cuda-jax", "ENGINE=cuda-jax"), "python -m stages.advise"),
-        (("TARGET=tpu-v5e",), ".compilers/bin/python -m stages.advise_target --target 'tpu-v5e'"),
     ],
 )
-def test_advice_is_asked_for_in_variables_of_what_is_here_or_of_a_compiler(folder, target, command):
-    (folder / ".compilers").mkdir()
-    (folder / ".compilers" / "ready").touch()
+def test_advice_is_asked_for_in_variables(folder, target, command):
     line = planned(folder, *ADVICE, *target).replace("\\\n", " ").splitlines()[-1]
     options = """--model='mine:build' --dataset='mnist' --batch='64' --image-size='224' --arguments='{"units": 8}'"""
     assert " ".join(line.split()) == f"{command} {options}"
-
-
-@pytest.mark.parametrize("arguments", [["compiled", "TARGETS=tpu-v9"], ["advise", "TARGET=tpu-v9"]])
-def test_an_unknown_target_is_refused_before_its_compiler_is_installed(folder, arguments):
-    said = make(folder, *arguments)
-    assert "TARGET: must be one of tpu-v3" in said
-    assert "installing" not in said

@@ -47,12 +47,12 @@ def study_of(profile: str) -> Study:
 
 @pytest.mark.parametrize("claim", WITH_RECIPE, ids=[claim.id for claim in WITH_RECIPE])
 def test_the_profile_that_a_claim_names_has_its_recipe_and_its_variants(claim):
-    """Two claims have none that would decide them; a rounding is for the compiler to say."""
+    """Two claims have none that would decide them."""
     if claim.needs.profile is None:
-        assert claim.id in ("s2-small-models-gain-nothing", "s4-custom-loop-accuracy") or claim.kind == "rounding"
+        assert claim.id in ("s2-small-models-gain-nothing", "s4-custom-loop-accuracy")
         return
     study = study_of(claim.needs.profile)
-    assert recipe_differences(claim, study.benchmarks[claim.benchmark].model_dump(), "here") == ""
+    assert recipe_differences(claim, study.benchmarks[claim.benchmark].model_dump()) == ""
     of_device = {"paper": "tf32", "tpu": "float32_default"}.get(claim.needs.profile, "float32")
     for name in (getattr(claim, "baseline", None) or study.comparison.baseline, getattr(claim, "candidate", None)):
         if name:

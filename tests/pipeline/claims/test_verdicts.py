@@ -12,7 +12,6 @@ from pipeline.comparison.schema import Comparison
 from pipeline.machine.hardware import Hardware
 from pipeline.statistics.equivalence import equivalence, paired
 from pipeline.statistics.intervals import Mean, proportion
-from pipeline.statistics.sittings import SittingSpread
 from pipeline.study.configuration import validate
 
 COMMON = {"id": "a", "source": "S", "statement": "It is so.", "needs": {"hardware": "anything"}}
@@ -78,24 +77,6 @@ def test_speed(threshold, low, high, verdict):
 def test_a_difference_smaller_than_days_differ_is_out_of_reach_of_one_machine(threshold, low, high, reason):
     """Unless it is so much larger than claimed that it shows all the same. Where nothing was measured, ±16 %."""
     assert judged(SPEEDUP | threshold, comparison(low, high)).reason.startswith(reason)
-
-
-@pytest.mark.parametrize(
-    ("num_sittings", "at_least", "told"),
-    [
-        (5, 1.05, "More launches, by a larger speed.budget_seconds, and six sittings an hour or more apart, "),
-        (
-            7,
-            1.05,
-            "Other machines, or the cause of this variation: 7 sittings on such machines vary by 13.5 % already.",
-        ),
-        (7, 1.4, "More launches, by a larger speed.budget_seconds."),
-    ],
-)
-def test_what_would_decide_is_not_what_there_already_is(num_sittings, at_least, told):
-    spread = SittingSpread(spread=0.135, degrees_of_freedom=num_sittings - 1, num_sittings=num_sittings)
-    found = altered(comparison(0.95, 1.5), pairs={"between_sittings": spread})
-    assert judged(SPEEDUP | {"at_least": at_least}, found).would_change.startswith(told)
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,12 @@ from typing import Any
 import pytest
 from comparisons import CPU, altered, between, comparison, ratio
 from conftest import REPOSITORY
-from programs import made_up, program
 from studies import composed
 
-from pipeline.claims.compiled_claims import CONTRARY, KEEPS_MORE
 from pipeline.claims.evidence import Evidence
+from pipeline.claims.measured_claims import CONTRARY
 from pipeline.claims.schema import load_claims
 from pipeline.claims.verdicts import judge_claims
-from pipeline.compiled.schema import CompiledTarget
 from pipeline.machine.hardware import Hardware
 from pipeline.numerics.facts import TRIALS
 from pipeline.statistics import intervals
@@ -21,10 +19,9 @@ from pipeline.statistics.intervals import Mean, proportion
 from pipeline.study.schema import Study, load_study
 
 CLAIMS = load_claims(REPOSITORY / "claims.yaml")
-NIGHT = composed("profile=night")
+RESNET9 = composed("profile=resnet9")
 BY_NAME = {claim.id: claim for claim in CLAIMS.all}
 JUDGED = [claim for claim in CLAIMS.all if claim.kind != "untested"]
-COMPILED = [c for c in JUDGED if "compiled" in c.judges and c.needs.hardware not in ("cpu", "intel_cpu", "intel_gpu")]
 
 
 def for_each(claims: list) -> pytest.MarkDecorator:
@@ -49,10 +46,10 @@ def study_for(name: str) -> Study:
     values = load_study(REPOSITORY / "params.yaml").model_dump(mode="json")
     benchmarks = values["benchmarks"]
     benchmarks["mnist_dense_scheduled"] = benchmarks["mnist_dense"] | {}
-    benchmarks |= NIGHT["benchmarks"]
+    benchmarks |= RESNET9["benchmarks"]
     # A variant is compiled by XLA, which its augmentation can't be.
     benchmarks["cifar100_resnet9"] = benchmarks["cifar100_resnet9"] | {"augmentation": []}
-    values["datasets"] |= NIGHT["datasets"]
+    values["datasets"] |= RESNET9["datasets"]
     values["comparison"]["margin_pp"] |= {"mnist_dense_scheduled": 0.5, "cifar100_resnet9": 1.0}
     for name in benchmarks:
         benchmarks[name] |= {"steps_per_execution": 1}
@@ -132,45 +129,7 @@ def world(claim, holds: bool) -> Evidence:
         comparison=found.model_copy(update=every),
         numerics={"facts": facts, "samples": samples, "trials": [each._asdict() | trial for each in TRIALS]},
         hardware=hardware_for(claim),
-        compiled=compiled_for(claim, holds) if "measured" not in claim.judges else (),
-        recipes=recipes_for(claim),
     )
-
-
-def recipes_for(claim) -> dict[str, dict[str, Any]]:
-    return {name: benchmark.model_dump(mode="json") for name, benchmark in study_for(claim.id).benchmarks.items()}
-
-
-def compiled_for(claim, holds: bool) -> list[CompiledTarget]:
-    """What compilers of a V100 and of a TPU would say if the claim were true, or if it were false."""
-    batch_size = recipes_for(claim)[claim.benchmark]["batch_size"] if "compiled" in claim.judges else 0
-    variant = CLAIMS.variants[getattr(claim, "candidate", "float32")]
-    ours = (variant.policy, variant.batch_multiplier * batch_size)
-    match claim.kind:
-        case "memory":
-            steps = [("float32", batch_size, 1000, []), (*ours, 500 if holds else 1100, [])]
-        case "outcome":
-            fits = holds == (claim.outcome == "completed")
-            steps = [(*ours, (12 if fits else 18) * 10**9, [])]
-        case "rounding":
-            operands = "bfloat16 × float32" if holds else "float32"
-            product = {"kind": "product", "operands": operands, "result": "float32", "count": 8}
-            steps = [("float32_default", batch_size, 1000, [product])]
-        case _:
-            steps = []
-    programs = [
-        program(precision, total, size, benchmark=claim.benchmark, operations=products)
-        for precision, size, total, products in steps
-    ]
-    return [
-        made_up(*programs, target=name, kind=kind, title=name, memory_bytes=16_935_682_048)
-        for name, kind in (("v100-16gb", "gpu"), ("tpu-v5e", "tpu"))
-    ]
-
-
-def elsewhere(claim, holds: bool) -> Evidence:
-    """Everything that can be found on a CPU, and what the compilers of other hardware say."""
-    return world(claim, not holds)._replace(hardware=CPU, compiled=compiled_for(claim, holds))
 
 
 def judged(claim, evidence: Evidence):
@@ -191,59 +150,9 @@ def test_evidence_decides_for_a_claim_and_against_it(claim):
     assert right.verdict == "reproduced", right.reason
     assert wrong.verdict == ("inconclusive" if is_existential else "not reproduced"), wrong.reason
     for judgement in (right, wrong):
-        assert judgement.evidence in claim.judges
+        assert judgement.evidence == claim.evidence
         assert judgement.measured
         assert bool(judgement.would_change) == (judgement.verdict == "inconclusive")
-
-
-@for_each(COMPILED)
-def test_compilers_decide_for_a_claim_and_against_it_where_there_is_no_such_hardware(claim):
-    right, wrong = (judged(claim, elsewhere(claim, holds)) for holds in (True, False))
-    # That a leaner program fits refutes no overflow of another one, and vouches for no fit of it.
-    undecided = {"completed": right, "out_of_memory": wrong}.get(getattr(claim, "outcome", ""))
-    for judgement, verdict in ((right, "reproduced"), (wrong, "not reproduced")):
-        is_open = judgement is undecided
-        assert judgement.verdict == ("inconclusive" if is_open else verdict), judgement.reason
-        assert judgement.evidence == "compiled"
-        assert judgement.measured
-        assert KEEPS_MORE in judgement.reason or claim.needs.hardware != "nvidia_gpu"
-        runs = "Runs on such hardware: make repro PROFILE=paper ENGINE=cuda."
-        assert judgement.would_change == (runs if is_open else None)
-
-
-@for_each(COMPILED)
-def test_without_programs_of_its_recipe_it_is_said_how_they_are_made(claim):
-    """Here nothing is measured either: by a study of this machine nobody would know."""
-    nothing = judged(claim, elsewhere(claim, holds=True)._replace(compiled=()))
-    assert (nothing.verdict, nothing.evidence) == ("not testable here", None)
-    assert "make compiled" in nothing.would_change
-    if claim.needs.recipe:
-        recipes = recipes_for(claim)
-        recipes[claim.benchmark]["model"]["name"] = "other"
-        other = judged(claim, elsewhere(claim, holds=True)._replace(recipes=recipes))
-        assert (other.evidence, "compiled" in other.would_change) == (None, True)
-
-
-@for_each([claim for claim in COMPILED if "measured" in claim.judges])
-def test_what_was_measured_goes_before_what_was_compiled(claim):
-    judgement = judged(claim, world(claim, holds=False)._replace(compiled=compiled_for(claim, holds=True)))
-    assert (judgement.verdict, judgement.evidence) == ("not reproduced", "measured")
-
-
-def test_only_targets_that_a_claim_is_about_judge_it():
-    """What fits into 16 GB is not asked of 80 GB, nor what a GPU does of a TPU."""
-    claim = BY_NAME["s3-float32-out-of-memory-at-256"]
-    evidence = elsewhere(claim, holds=True)
-    (gpu,) = (made for made in evidence.compiled if made.kind == "gpu")
-    large = gpu.model_copy(update={"target": "h100", "memory_bytes": 80 * 10**9})
-    assert judged(claim, evidence).measured == "v100-16gb: does not fit"
-    assert judged(claim, evidence._replace(compiled=[large])).evidence is None
-
-
-def test_no_compiler_judges_time():
-    for claim in JUDGED:
-        kinds = ("measured",) if claim.kind == "speedup" else ("measured", "compiled", "counted")
-        assert list(claim.judges) == [kind for kind in kinds if kind in claim.judges] != []
 
 
 @for_each([claim for claim in JUDGED if claim.needs.recipe])
@@ -255,9 +164,8 @@ def test_a_study_by_another_recipe_gives_no_verdict(claim):
         assert (judgement.verdict, judgement.evidence) == ("not this recipe", None)
         assert judgement.measured
         assert judgement.reason.endswith("in the source")
-        by_compiler = "The recipe of the source, compiled" if claim.kind == "rounding" else ""
         by_profile = f"The profile {claim.needs.profile} on " if claim.needs.profile else ""
-        assert judgement.would_change.startswith(by_compiler or by_profile or "A study with the source's settings")
+        assert judgement.would_change.startswith(by_profile or "A study with the source's settings")
 
 
 def without(names: list[str], evidence: Evidence) -> Evidence:

@@ -65,29 +65,9 @@ def test_further_pairs_have_a_baseline_of_their_own(runs):
     assert rows["wide", "mixed_2x"]["speedup"] == pytest.approx(16)
 
 
-def test_a_speedup_splits_into_precision_batch_and_interaction(runs):
-    """8 s → 0.5 s is 16×: precision alone 4×, batch alone 2×, so 2× come from having both."""
-    pair = compare(small_study(), runs).find("wide", "mixed_2x")
-    parts = (pair.speedup, pair.precision_effect, pair.batch_effect, pair.interaction)
-    assert [part.ratio for part in parts] == pytest.approx([16, 4, 2, 2])
-    pair = compare(small_study(), runs, spread=0.1).find("wide", "mixed_2x")
-    parts = (pair.precision_effect, pair.batch_effect, pair.interaction)
-    assert math.prod(part.ratio for part in parts) == pytest.approx(pair.speedup.ratio)
-    assert all(part.low < part.ratio < part.high for part in (pair.speedup, *parts))
-    assert pair.interaction.high / pair.interaction.low > pair.speedup.high / pair.speedup.low  # four variants, not two
-
-
-def test_nothing_is_split_where_a_single_thing_differs_or_more_than_policy_and_batch():
-    comparison = compare(small_study())
-    assert comparison.find("wide", "mixed").precision_effect is None
-    assert comparison.find("wide", "float32_2x").batch_effect is None
-    custom = {name: VARIANTS[name] | {"loop": "custom"} for name in ("float32_2x", "mixed_2x")}
-    assert compare(small_study(variants=VARIANTS | custom)).find("wide", "mixed_2x").batch_effect is None
-
-
 @pytest.mark.parametrize("is_first", [True, False])
 def test_a_variant_with_another_learning_rate_has_the_speed_of_its_twin_and_an_accuracy_of_its_own(is_first):
-    """One process measures both, wherever they stand. The baseline, and whatever has a twin, keep their own effects."""
+    """One process measures both, wherever they stand. """
     twins = {f"{name}_scaled": VARIANTS[name] | {"learning_rate_multiplier": 2.0} for name in ("float32", "mixed_2x")}
     study = small_study(variants=twins | VARIANTS if is_first else VARIANTS | twins)
     runs = finished(study)
@@ -96,8 +76,6 @@ def test_a_variant_with_another_learning_rate_has_the_speed_of_its_twin_and_an_a
     scaled, twin = comparison.find("wide", "mixed_2x_scaled"), comparison.find("wide", "mixed_2x")
     assert scaled.speedup == twin.speedup
     assert (scaled.accuracy_difference_pp.mean, twin.accuracy_difference_pp.mean) == (pytest.approx(5), 0)
-    assert scaled.batch_effect is scaled.precision_effect is None
-    assert twin.interaction.ratio
     alike = comparison.find("wide", "float32_scaled").speedup
     assert (alike.ratio, alike.low, alike.high) == (1, 1, 1)
 

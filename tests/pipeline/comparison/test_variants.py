@@ -48,33 +48,6 @@ def test_times_that_do_not_count_are_left_out_of_what_is_shown_and_not_of_accura
     assert (found.completed.count, found.test_accuracy.low) == (3, pytest.approx(0.9))
 
 
-@pytest.mark.parametrize(
-    ("target", "changes", "reached", "median_seconds"),
-    [
-        (0.1, {}, 3, 20.0),  # at the end of the first epoch, 10, 20 or 30 s
-        (0.6, {}, 3, 21.0),  # at that of the second
-        (0.65, {}, 2, 33.0),  # of the fourth, but for a seed, which counts as one that takes forever
-        (0.75, {}, 1, None),
-        (0.9, {}, 0, None),
-        (0.6, {"timing_fault": "1 other process on its GPU"}, 3, 26.0),  # of seeds 1 and 2
-    ],
-)
-def test_time_to_accuracy_counts_the_first_epoch_and_runs_that_never_get_there(
-    target, changes, reached, median_seconds
-):
-    def epochs_of(seed):
-        by_epoch = (0.1, 0.6, 0.5, 0.6 + 0.1 * seed)
-        return [
-            epoch.model_copy(update={"validation_accuracy": accuracy})
-            for epoch, accuracy in zip(epoch_records(10.0 * (seed + 1), 1.0, 1.0, 1.0), by_epoch, strict=True)
-        ]
-
-    settings = small_study().comparison.model_dump() | {"target_accuracy": {"wide": target}}
-    found = statistics(small_study(comparison=settings), epochs_of, **changes).time_to_accuracy
-    assert (found.reached.count, found.reached.total, found.median_seconds) == (reached, 3, median_seconds)
-    assert statistics(small_study(), epochs_of).time_to_accuracy is None
-
-
 @pytest.mark.parametrize(("policy", "is_dynamic"), [("mixed_float16", True), ("mixed_bfloat16", False)])
 def test_steps_skipped_after_the_first_epoch_are_counted_where_the_loss_scale_is_dynamic(policy, is_dynamic):
     """Skipped steps count from the start of a run: 3 by the end of the first of two epochs, 4 by that of the second."""

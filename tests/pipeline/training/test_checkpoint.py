@@ -137,10 +137,10 @@ def test_random_state_goes_on_where_it_was(workspace):
 
 
 def test_of_two_processes_the_worse_disturbance_counts():
-    first = {"other_cpu_share": 0.3, "num_thermal_events": 2, "gpu_throttle_reasons": ["heat"]}
-    second = {"other_cpu_share": 0.1, "num_thermal_events": 1, "gpu_throttle_reasons": ["power cap"]}
+    first = {"other_cpu_share": 0.3, "gpu_throttle_reasons": ["heat"]}
+    second = {"other_cpu_share": 0.1, "gpu_throttle_reasons": ["power cap"]}
     second["min_gpu_clock_mhz"] = 900
-    both = {"other_cpu_share": 0.3, "num_thermal_events": 3, "gpu_throttle_reasons": ["heat", "power cap"]}
+    both = {"other_cpu_share": 0.3, "gpu_throttle_reasons": ["heat", "power cap"]}
     both["min_gpu_clock_mhz"] = 900
     found = QUIET.model_copy(update=first)
     assert found.worst(QUIET.model_copy(update=second)) == QUIET.model_copy(update=both)
