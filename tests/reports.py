@@ -20,7 +20,6 @@ def lay_out(folder: Path, study: Study, claims: dict, found: dict) -> None:
     (folder / "report").symlink_to(REPOSITORY / "report")
     (folder / "results").mkdir()
     (folder / "results" / "numerics.json").write_text(json.dumps(found))
-    (folder / "results" / "ceilings.json").write_text(json.dumps({"schema_version": 1, "largest_batch": {}}))
 
 
 def prepare(tmp_path: Path) -> None:

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-
 from bench import intervals
+
 from pipeline.speed.turns import MAX_LAUNCHES
 
 

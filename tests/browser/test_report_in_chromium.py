@@ -12,7 +12,6 @@ from browser.chromium import DARK, OBJECTIONS, chromium, evaluate, layout
 from conftest import REPOSITORY
 from projects import stage
 
-from pipeline.compiled.schema import COMPILED_FILES
 from pipeline.report.rendering import execute, render
 from pipeline.study.schema import load_study
 
@@ -21,9 +20,8 @@ PUBLISHED = sorted((REPOSITORY / "docs" / "reports").glob("*/report.html"))
 
 @pytest.fixture(scope="module")
 def small(rendered, tmp_path_factory) -> Path:
-    """The report on the small study of the tests, with what was compiled for other hardware."""
+    """The report on the small study of the tests."""
     folder = Path(shutil.copytree(rendered, tmp_path_factory.mktemp("small") / "study", symlinks=True))
-    shutil.copytree(REPOSITORY / COMPILED_FILES, folder / COMPILED_FILES)
     done = stage(folder, "report")
     assert done.returncode == 0, done.stderr
     return folder / "results" / "report.html"

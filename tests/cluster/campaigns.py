@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from projects import IDENTITY, PROFILE, dense_study, git, make_project
-
 from fake_datasets import write_fake_tfds
+from projects import IDENTITY, PROFILE, dense_study, git, make_project
 
 NUM_EPOCHS = 60  # long enough to be interrupted
 FOUR_SEEDS = PROFILE | {"seeds": [0, 1, 2, 3]}

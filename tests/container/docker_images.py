@@ -12,9 +12,8 @@ import certifi
 import pytest
 from conftest import REPOSITORY
 from debian import fetch, install
-from projects import PROFILE, dense_study, make_project
-
 from fake_datasets import write_fake_tfds
+from projects import PROFILE, dense_study, make_project
 
 TARGETS = ("cpu", "cuda", "cuda-jax", "tpu")
 STRANGER = 12345  # a user of no name, where the tests run as root

@@ -21,8 +21,6 @@ from container.docker_images import ENVIRONMENT, MARKER, STRANGER, TARGETS, as_s
 from projects import commit
 
 from container import docker_images
-from pipeline.compiled.answers import multiplied_in
-from pipeline.compiled.schema import CompiledTarget
 
 MAX_GIGABYTES = {"cpu": 2.6, "cuda": 7.8, "cuda-jax": 8.4, "tpu": 3.8}
 # Two processes of one machine and one lock differ by the order of sums at most.
@@ -194,13 +192,6 @@ def test_the_loader_of_the_cuda_image_finds_its_libraries(docker, images):
     found = output(docker, "run", "--rm", images["cuda"], "ldconfig", "-p")
     for library in ("libcudart.so.12", "libcublas.so.12", "libcudnn.so.9", "libcufft.so.11", "libnccl.so.2"):
         assert f"{library} (" in found, library
-
-
-def test_the_jax_image_compiles_for_a_gpu_that_is_not_here(docker, images):
-    """With its own CUDA libraries; `tests/compilers` says more of what a compiler of these versions makes."""
-    script = "python -m stages.compiled h100 --benchmark mnist_dense --out /tmp/made >&2 && cat /tmp/made/h100.json"
-    made = CompiledTarget.model_validate_json(output(docker, "run", "--rm", images["cuda-jax"], "sh", "-c", script))
-    assert multiplied_in(made.find("mnist_dense", "mixed_float16", 8192), 16) == (8, 8)
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 import yaml
 from conftest import REPOSITORY
-from projects import RUNNING, USER_ENVIRONMENT, copy_tree
-
 from fake_datasets import write_fake_tfds
+from projects import RUNNING, USER_ENVIRONMENT, copy_tree
 
 
 @pytest.fixture(scope="module")

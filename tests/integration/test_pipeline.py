@@ -14,7 +14,6 @@ import yaml
 from conftest import REPOSITORY
 from projects import PROFILE, RUNNING, USER_ENVIRONMENT, commit, dense_study, edit_params, git, make_project
 
-from pipeline.compiled.schema import CHECK, COMPILED_FILES
 from pipeline.numerics.facts import NOT_EVERYWHERE, facts_of
 
 STUDY = dense_study(num_epochs=2) | {"datasets": {"mnist": {"bundled": "mnist"}}}
@@ -28,7 +27,7 @@ def finished(tmp_path_factory) -> Path:
     make_project(folder, STUDY, PROFILE | {"numerics": "facts"}, without=("docs/",))
     (folder.parent / "opened").mkdir()
     done = dvc(folder, "repro", **opened_files(folder.parent))
-    assert len(RUNNING.findall(done)) == 1 + 1 + 3 + 1 + 5, done
+    assert len(RUNNING.findall(done)) == 1 + 1 + 1 + 1 + 5, done
     commit(folder)
     return folder
 
@@ -165,21 +164,16 @@ def test_a_stage_depends_on_every_file_it_opens(stages, opened):
 
 
 def test_a_stage_opens_what_it_depends_on(finished, stages, opened):
-    """More would make results again for nothing. Digests, packages, image and bundled data have their own tests.
-
-    On a CPU, and in a study of facts alone, no batch is tried and no step profiled.
-    """
+    """More would make results again for nothing. Digests, packages, image and bundled data have their own tests."""
     elsewhere = {"bundled", "inputs", "requirements", "Dockerfile", "params.yaml"}
     tracked = git(finished, "ls-files").splitlines()
     unopened = {
         (stage.command, file)
         for stage in stages
-        if stage.command not in ("python -m stages.ceilings", "python -m stages.profile")
         for path in stage.dependencies
         if not inside(path, elsewhere) and not path.endswith(".py")
         for file in [file for file in tracked if inside(file, {path}) and not file.endswith(".py")] or [path]
         if not inside(path, {"pipeline"})  # rooms, which have more than one stage imports
-        if Path(file) != COMPILED_FILES / CHECK  # which lies beside what is read, for people
         if not any(inside(one, {file}) for one in opened[stage.command])
     }
     assert not unopened

@@ -37,7 +37,10 @@ def files(folder: Path) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("profile=papier", "PROFILE is one of evening, float8, paper, paper_jax, quick, resnet9, seeds, tpu. Received: "),
+        (
+            "profile=papier",
+            "PROFILE is one of evening, float8, paper, paper_jax, quick, resnet9, seeds, tpu. ",
+        ),
         ("seeds=[]", "params.partial.yaml: "),
         ("runtime=tpu", "params.partial.yaml: "),
         ("--runtime cuda", "error: params.yaml"),

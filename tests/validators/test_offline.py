@@ -9,11 +9,6 @@ from pathlib import Path
 import pytest
 from archives import contents_of
 from conftest import REPOSITORY
-from reports import render
-
-from pipeline.compiled.answers import read_compiled
-from pipeline.publication.publishing import publish
-from pipeline.report.results import load_results
 
 ENGINES = ("tensorflow", "keras", "jax", "tensorflow_datasets")
 # As root; where a user may have namespaces; where a user may become root.
@@ -37,15 +32,6 @@ def cut_off() -> tuple[str, ...]:
     pytest.skip(told)
 
 
-@pytest.fixture(scope="module")
-def archive(rendered, tmp_path_factory) -> Path:
-    """A study that was published with what compilers say of other hardware."""
-    root = Path(shutil.copytree(rendered, tmp_path_factory.mktemp("offline") / "study", symlinks=True))
-    shutil.copytree(REPOSITORY / "compiled", root / "compiled")
-    render(root)
-    return publish(load_results(root), root, root.parent / "crate.zip")
-
-
 @pytest.fixture
 def no_engine(tmp_path) -> Path:
     """A folder whose modules stand in the place of the engines, and refuse to be imported."""
@@ -62,23 +48,12 @@ def command(way: tuple[str, ...], no_engine: Path, *words: str) -> subprocess.Co
     return subprocess.run([*full, *words], cwd=no_engine.parent, capture_output=True, text=True, check=False)
 
 
-def test_the_report_is_recomputed_without_network_and_engine(archive, cut_off, no_engine, tmp_path):
+def test_the_report_is_recomputed_without_network_and_engine(crate, cut_off, no_engine, tmp_path):
     assert command(cut_off, no_engine, "-c", INTERFACES).stdout == "['lo']\n"
     for name in ENGINES:
         assert f"there is no {name} here" in command(cut_off, no_engine, "-c", f"import {name}").stderr
-    copy = Path(shutil.copy(archive, tmp_path / "crate.zip"))
+    copy = Path(shutil.copy(crate, tmp_path / "crate.zip"))
     done = command(cut_off, no_engine, "-m", "stages.report", "--from", str(copy))
     assert done.returncode == 0, done.stderr
     assert "the same report, byte for byte" in done.stdout
-    assert "compiled/h100.json" in done.stdout
-    assert (tmp_path / "recomputed.html").read_bytes() == contents_of(archive)["results/report.html"]
-
-
-def test_the_archive_has_what_the_report_shows_of_every_target(archive):
-    """The report shows all that was compiled, as one matrix: so all of it was used, and all of it is packed."""
-    contents = contents_of(archive)
-    packed = {name for name in contents if name.startswith("compiled/")}
-    assert packed == {f"compiled/{path.name}" for path in (REPOSITORY / "compiled").iterdir()}
-    report = contents["results/report.html"].decode()
-    for made in read_compiled(REPOSITORY / "compiled"):
-        assert made.title in report
+    assert (tmp_path / "recomputed.html").read_bytes() == contents_of(crate)["results/report.html"]

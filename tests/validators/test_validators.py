@@ -16,7 +16,6 @@ from pipeline.publication.publishing import PROFILE
 VALIDATORS = REPOSITORY / ".validators"
 NO_NETWORK = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")
 WORKFLOWS = sorted((REPOSITORY / ".github/workflows").glob("*.yml"))
-CONTEXT = Path(__file__).with_name("codemeta-3.0.jsonld")  # as its project publishes it, under Apache-2.0
 
 
 def ask(*command: object) -> subprocess.CompletedProcess[str]:
@@ -57,43 +56,6 @@ def test_zenodo_is_told_what_the_citation_says():
     wanted["license"] = wanted["license"]["id"]
     assert {name: said.pop(name) for name in wanted} == wanted
     assert said == {"upload_type": "software", "access_right": "open"}
-
-
-def test_codemeta_uses_the_terms_of_its_context():
-    script = """
-import json, sys
-from rdflib import Graph
-document, context = (json.load(open(path)) for path in sys.argv[1:])
-assert document.pop("@context") == "https://w3id.org/codemeta/3.0"
-def unknown(node):
-    for key, value in node.items():
-        if key not in ("@type", "@id"):
-            yield from ([] if key in context["@context"] else [key])
-        for inner in value if isinstance(value, list) else [value]:
-            yield from unknown(inner) if isinstance(inner, dict) else []
-lost = sorted(unknown(document))
-graph = Graph().parse(data=json.dumps(document | context), format="json-ld")
-types = {str(kind) for kind in graph.objects(None, __import__("rdflib").RDF.type)}
-print(json.dumps({"lost": lost, "types": sorted(types), "objects": sorted(map(str, graph.objects()))}))
-"""
-    done = ask(tool("python"), "-c", script, REPOSITORY / "codemeta.json", CONTEXT)
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found["lost"] == []
-    assert found["types"] == ["http://schema.org/Organization", "http://schema.org/SoftwareSourceCode"]
-    document = json.loads((REPOSITORY / "codemeta.json").read_text())
-    texts = [*document["keywords"], document["author"][0]["name"]]
-    texts += [value for name, value in document.items() if isinstance(value, str) and not name.startswith("@")]
-    assert [text for text in texts if not any(text in value for value in found["objects"])] == []  # none is lost
-
-
-def test_what_codecheck_is_to_check_is_there():
-    draft = yaml.safe_load((REPOSITORY / "codecheck.yml").read_text())
-    assert draft["version"] == "https://codecheck.org.uk/spec/config/2.0/"
-    for entry in draft["manifest"]:
-        assert set(entry) == {"file", "comment"}
-        assert (REPOSITORY / entry["file"]).is_file()
-    assert draft["paper"]["title"] == yaml.safe_load((REPOSITORY / "CITATION.cff").read_text())["title"]
 
 
 @pytest.fixture

@@ -67,7 +67,7 @@ def test_further_pairs_have_a_baseline_of_their_own(runs):
 
 @pytest.mark.parametrize("is_first", [True, False])
 def test_a_variant_with_another_learning_rate_has_the_speed_of_its_twin_and_an_accuracy_of_its_own(is_first):
-    """One process measures both, wherever they stand. """
+    """One process measures both, wherever they stand."""
     twins = {f"{name}_scaled": VARIANTS[name] | {"learning_rate_multiplier": 2.0} for name in ("float32", "mixed_2x")}
     study = small_study(variants=twins | VARIANTS if is_first else VARIANTS | twins)
     runs = finished(study)

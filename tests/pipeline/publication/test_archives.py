@@ -90,7 +90,6 @@ WRITTEN_BY = {
     "epochs.csv": "compare",
     "verdicts.json": "judge",
     "numerics.json": "numerics",
-    "ceilings.json": "ceilings",
 }
 
 
@@ -212,10 +211,10 @@ def test_a_long_line_is_compared_at_once(line):
 def test_what_is_not_this_projects_is_named(contents, tmp_path):
     other = {name: content + b"\n# mine\n" for name, content in contents.items() if name in ("dvc.yaml", "LICENSE")}
     other |= {"requirements/cuda.txt": b"numpy", "requirements/mine.txt": b"torch"}
-    fewer = {name: content for name, content in contents.items() if name != "codemeta.json"}
+    fewer = {name: content for name, content in contents.items() if name != "CITATION.cff"}
     (tmp_path / "crate.zip").write_bytes(pack(sign(fewer | other)))
     unpack(tmp_path / "crate.zip", tmp_path / "study")
-    assert not_of_project(tmp_path / "study") == sorted([*other, "claims.yaml", "codemeta.json"])
+    assert not_of_project(tmp_path / "study") == sorted([*other, "claims.yaml", "CITATION.cff"])
 
 
 def test_the_last_digit_of_a_number_is_no_forgery():

@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 import pytest
+from bench.drift import rates
 from scipy import stats
 
-from bench.drift import rates
 from pipeline.statistics.drift import shift, shift_of_shares, shift_of_speeds
 
 T = stats.t.ppf(0.995, 2)
