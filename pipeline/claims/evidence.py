@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
-from pydantic import Field, model_validator
+from pydantic import Field, TypeAdapter, model_validator
 
 from pipeline.comparison.schema import Comparison
 from pipeline.errors import InputError
@@ -16,6 +16,7 @@ from pipeline.study.schema import Study, load_study
 from pipeline.study.variant import Variant
 
 T = TypeVar("T")
+NUMERICS = Remedy("Make it with: dvc repro", "Make it again: dvc repro --force --single-item numerics")
 
 
 class Evidence(NamedTuple):
@@ -48,10 +49,7 @@ def read_evidence(root: Path = Path()) -> Evidence:
 def read_comparison(study: Study, root: Path = Path()) -> Comparison:
     """Read the comparison under `root`, which must be that of `study`."""
     comparison = read_result("comparison.json", Comparison, root)
-    variants = {(variant.benchmark, variant.variant) for variant in comparison.variants}
-    pairs = {(pair.benchmark, name) for pair in comparison.pairs for name in (pair.baseline, pair.candidate)}
-    wanted = {(key.benchmark, key.variant) for key in study.runs()}
-    if comparison.study_sha256 != study.digest or variants != wanted or not pairs <= wanted:
+    if comparison.study_sha256 != study.digest:
         path = root / "results/comparison.json"
         raise InputError(f"{path} is of another study than params.yaml. Run: dvc repro")
     return comparison
@@ -59,9 +57,9 @@ def read_comparison(study: Study, root: Path = Path()) -> Comparison:
 
 def read_numerics(study: Study, root: Path = Path()) -> dict[str, Any]:
     """Return what 16-bit arithmetic did on the machine of `study`."""
-    numerics = read_result("numerics.json", Numerics, root)
+    numerics = read_json(Numerics, root / "results/numerics.json", NUMERICS)
     if odd := (numerics.models.keys() | numerics.gradients.keys()) - study.benchmarks.keys():
-        raise damaged_result("numerics.json", f"params.yaml has no benchmark {excerpt(min(odd))!r}", root)
+        raise damaged(root / "results/numerics.json", f"params.yaml has no benchmark {excerpt(min(odd))!r}", NUMERICS)
     # Of a benchmark that did not fit into memory nothing is known.
     wanted = facts_of(name for name in study.benchmarks if name in numerics.gradients).keys() - NOT_EVERYWHERE
     lacking = wanted - numerics.facts.keys()
@@ -69,16 +67,13 @@ def read_numerics(study: Study, root: Path = Path()) -> dict[str, Any]:
         lacking |= {f"models.{name}.sizes.{policy}" for policy in KERAS_POLICIES if policy not in model.sizes}
         lacking |= {f"models.{name}.narrow_layers.{of}" for of in ("8", "128") if of not in model.narrow_layers}
     if lacking:
-        raise damaged_result("numerics.json", f"it has no {min(lacking)}", root)
+        raise damaged(root / "results/numerics.json", f"it has no {min(lacking)}", NUMERICS)
     return numerics.model_dump()
 
 
 def read_environments(root: Path = Path()) -> list[dict[str, Any]]:
     """Return the environments that the runs were made in; at least one."""
-    environments = read_result("environments.json", list[StableEnvironment], root)
-    if not environments:
-        raise damaged_result("environments.json", "it is empty", root)
-    return [dict(environment) for environment in environments]
+    return [dict(each) for each in read_result("environments.json", list[StableEnvironment], root)]
 
 
 class FromNumerics(Untrusted, extra="ignore"):
@@ -148,19 +143,9 @@ class Numerics(Untrusted):
     trials: list[TrialResult]
 
 
-# Which stage writes a file: the remedy where it is damaged.
-_STAGES = {"numerics.json": "numerics", "verdicts.json": "judge"}
-
-
 def read_result(name: str, model: type[T], root: Path) -> T:
-    """Return the contents of a file under `results/`. Raise `InputError` that says how to make it (again)."""
-    return read_json(model, root / "results" / name, remedy_of(name))
-
-
-def remedy_of(name: str) -> Remedy:
-    stage = _STAGES.get(name, "compare")
-    return Remedy("Make it with: dvc repro", f"Make it again: dvc repro --force --single-item {stage}")
-
-
-def damaged_result(name: str, reason: str, root: Path) -> InputError:
-    return damaged(root / "results" / name, reason, remedy_of(name))
+    """Return the contents of a file that a stage wrote under `results/`. Raise `InputError` where it is missing."""
+    path = root / "results" / name
+    if not path.is_file():
+        raise InputError(f"{path} is missing. Make it with: dvc repro")
+    return TypeAdapter(model).validate_json(path.read_bytes())

@@ -7,20 +7,15 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from pydantic import BaseModel, ConfigDict, create_model
 
-from pipeline.claims.evidence import (
-    damaged_result,
-    read_comparison,
-    read_environments,
-    read_numerics,
-    read_result,
-    remedy_of,
-)
+from pipeline.claims.evidence import read_comparison, read_environments, read_numerics, read_result
 from pipeline.claims.schema import Claims, load_claims
 from pipeline.claims.verdicts import Judgement, Verdicts
 from pipeline.comparison.schema import Comparison
-from pipeline.files.untrusted import read_rows
+from pipeline.files.untrusted import Remedy, read_rows
 from pipeline.records.schema import Disturbance, EpochRecord, Memory, Planned, RunRecord, Scores, Times
 from pipeline.study.schema import Study, load_study
+
+TABLE = Remedy("Make it with: dvc repro", "Make it again: dvc repro --force --single-item compare")
 
 
 class Compared(Protocol):
@@ -61,27 +56,17 @@ def load_results(root: Path = Path()) -> Results:
     """Read the results under `root`.
 
     Raises:
-        InputError: names the file that is missing, damaged, or of another study.
+        InputError: names the file that is missing, or of another study.
     """
     study, claims = load_study(root / "params.yaml"), load_claims(root / "claims.yaml")
-    comparison = read_comparison(study, root)
-    runs = [row.model_dump() for row in read_rows(_run_row(), root / "results/runs.csv", remedy_of("runs.csv"))]
-    if [(row["benchmark"], row["variant"], row["seed"]) for row in runs] != study.runs():
-        raise damaged_result("runs.csv", "its runs are not those of params.yaml", root)
-    epochs = [row.model_dump() for row in read_rows(EpochRow, root / "results/epochs.csv", remedy_of("epochs.csv"))]
-    if not {(row["benchmark"], row["variant"], row["seed"]) for row in epochs} <= set(study.runs()):
-        raise damaged_result("epochs.csv", "its runs are not those of params.yaml", root)
-    verdicts = read_result("verdicts.json", Verdicts, root).judgements
-    if [(each.id, each.is_finding) for each in verdicts] != [(each.id, each in claims.findings) for each in claims.all]:
-        raise damaged_result("verdicts.json", "its claims are not those of claims.yaml", root)
     return Results(
         study=study,
         claims=claims,
-        comparison=comparison,
-        verdicts=verdicts,
+        comparison=read_comparison(study, root),
+        verdicts=read_result("verdicts.json", Verdicts, root).judgements,
         environments=read_environments(root),
-        runs=runs,
-        epochs=epochs,
+        runs=[row.model_dump() for row in read_rows(_run_row(), root / "results/runs.csv", TABLE)],
+        epochs=[row.model_dump() for row in read_rows(EpochRow, root / "results/epochs.csv", TABLE)],
         numerics=read_numerics(study, root),
     )
 

@@ -1,18 +1,14 @@
 """The answer that a reader sees first: a sentence, and the rows of a table."""
 
 from types import SimpleNamespace
-from typing import get_args
 
 import pytest
-from conftest import DEVICE, ENVIRONMENT, benchmark, epoch_records, planned_record, small_study, timed
+from conftest import DEVICE, ENVIRONMENT, epoch_records, planned_record, small_study, timed
 
 from pipeline.comparison.finished_runs import Run
 from pipeline.comparison.paired_runs import compare
 from pipeline.comparison.schema import ELSEWHERE
-from pipeline.report.answers import advice, answers, describe_controls, describe_seeds
-from pipeline.report.figures import POLICY_COLOURS
-from pipeline.report.words import benchmark_name, describe_faults, short_names
-from pipeline.study.variant import PolicyName
+from pipeline.report.answers import advice, answers
 
 SAME, WORSE, APART = (0.9, 0.9, 0.9), (0.7, 0.71, 0.72), (0.9, 0.8, 0.99)
 NOT_ANSWERED = ". Whether it is as accurate, within ±1 pp, is not answered by this study (3 seeds)."
@@ -126,25 +122,6 @@ def test_some_gpus_emulate_8_bits_too(capability, is_emulated):
     assert answers(found, "wide")[-1].is_emulated == is_emulated
 
 
-@pytest.mark.parametrize(
-    ("accuracies", "start", "end"),
-    [
-        (WORSE, "The control, mixed_bfloat16, must differ, and these tests find it: −19.00 pp [", "]."),
-        (
-            SAME,
-            "The control, mixed_bfloat16, must differ, and these tests do not find it: ",
-            "miss a loss by precision too.",
-        ),
-    ],
-)
-def test_a_control_is_found_or_it_is_said_what_that_means(accuracies, start, end):
-    found = with_settings(results(mixed=(1.0, accuracies)), must_differ=["mixed"])
-    (told,) = describe_controls(found, "wide")
-    assert told.startswith(start)
-    assert told.endswith(end)
-    assert describe_controls(found, "narrow") == []
-
-
 def test_rows_begin_with_the_baseline_and_go_from_policy_to_policy_by_batch():
     rows = answers(results(), "wide")
     names = ["float32", "float32, batch doubled", "mixed_bfloat16", "mixed_bfloat16, batch doubled"]
@@ -198,43 +175,3 @@ def test_the_memory_of_a_variant_is_that_of_completed_runs_in_one_process_on_the
     (mixed,) = [row for row in answers(found, "wide") if row.name == "mixed"]
     mixed.found.timing_faults[4] = ELSEWHERE
     assert mixed.cells["memory"] == "2 MiB"
-
-
-def test_a_table_says_once_how_many_seeds_stand_behind_its_differences():
-    rows = answers(results(), "wide")
-    assert describe_seeds(rows) == "3 seeds each."
-    fewer = rows[1]._replace(pair=rows[1].pair.model_copy(update={"num_seeds": 1}))
-    assert describe_seeds([rows[0], rows[2], fewer]) == "3 seeds each; 1 for float32 (batch doubled)."
-    assert describe_seeds([fewer]) == "1 seed."
-
-
-@pytest.mark.parametrize(
-    ("model", "name"),
-    [
-        ({"name": "dense", "units": 4096, "source": "pipeline/models/dense.py"}, "MNIST, dense network of 4,096 units"),
-        (
-            {"name": "efficientnet", "number": 0, "depth": 0.1, "source": "pipeline/models/efficientnet.py"},
-            "MNIST, small EfficientNet: seven blocks, where B0 has 16",
-        ),
-        (
-            {"name": "efficientnet", "number": 1, "width": 0.5, "source": "pipeline/models/efficientnet.py"},
-            "MNIST, EfficientNet-B1, width × 0.5",
-        ),
-        ({"name": "keras.applications:ResNet50", "source": "pipeline/models/application.py"}, "MNIST, ResNet50"),
-    ],
-)
-def test_a_benchmark_has_a_name_for_people(model, name):
-    study = small_study(benchmarks={"wide": benchmark(8, model=model), "narrow": benchmark(8)})
-    assert benchmark_name(study, "wide") == name
-    assert short_names(study)["wide"] == name  # the other one has the same data
-
-
-def test_faults_that_are_alike_are_told_once():
-    busy = {seed: f"other work took {60 + seed} % of the CPU time" for seed in range(30)}
-    assert describe_faults(busy) == "seeds 0 to 29: other work took 60 to 89 % of the CPU time"
-    assert describe_faults({1: "1 other process on its GPU"}) == "seed 1: 1 other process on its GPU"
-    assert describe_faults({}) == "none"
-
-
-def test_every_policy_that_a_study_may_train_has_a_colour():
-    assert POLICY_COLOURS.keys() == {*get_args(PolicyName)}

@@ -24,7 +24,6 @@ from pipeline.report.rendering import execute, render
 from pipeline.report.reporting import SECTIONS, parts
 from pipeline.report.results import Results, ended_at, load_results
 from pipeline.report.status import status
-from pipeline.report.templates import TEMPLATES, template_environment
 from pipeline.study.schema import RunKey, Study
 from stages import compare, judge, report, summary
 
@@ -224,67 +223,6 @@ def test_numbers_that_contradict_themselves_or_the_study_are_refused(copied, dam
         load_results(copied)
 
 
-def of_study(**changes):
-    return lambda found: found._replace(study=found.study.model_copy(update=changes))
-
-
-def of_runs(change):
-    return lambda found: found._replace(runs=[run | change(run) for run in found.runs])
-
-
-def of_two_devices(found: Results) -> Results:
-    return found._replace(environments=[*found.environments, found.environments[0] | {"num_cpus": 8}])
-
-
-def one_after_the_other(found: Results) -> Results:
-    turns = [each.model_copy(update={"side_by_side": False}) for each in found.comparison.turns]
-    return found._replace(comparison=found.comparison.model_copy(update={"turns": turns}))
-
-
-@pytest.mark.parametrize(
-    ("change", "part", "told"),
-    [
-        (
-            of_study(num_seeds={"narrow": 1}),
-            "method",
-            "dense network of 8 units: 1 seed gives no interval of accuracy.",
-        ),
-        (of_study(num_seeds_by_variant={"wide": {"mixed": 2}}), "measurements", "; some variants the first 2."),
-        (of_study(recipe_chosen_on={"wide": "test"}), "method", "the recipe was chosen by accuracies on the test set"),
-        (of_two_devices, "answer", ", no 16-bit features; some seeds on Example CPU, 8 cores, no 16-bit features · "),
-        (of_two_devices, "method", "each seed on one device; speed and memory are those of the first."),
-        (one_after_the_other, "measurements", "<strong>ran one after the other</strong>"),
-        (
-            of_runs(lambda run: {"final_test_accuracy": 0.7 + 0.1 * run["seed"]}),
-            "method",
-            "float32 itself ends at 70.0 to 90.0 %, from seed to seed.",
-        ),
-        (
-            of_runs(lambda run: {"resumed": (run["variant"], run["seed"]) == ("mixed", 0)}),
-            "method",
-            "1 of 18 runs was interrupted and resumed.",
-        ),
-        (
-            of_runs(lambda run: {"loss_scale": "dynamic", "skipped_steps": run["seed"]}),
-            "measurements",
-            "<td>0 to 2 per run</td>",
-        ),
-    ],
-)
-def test_what_makes_results_less_sure_is_told_where_it_is_so(found, change, part, told):
-    assert told not in parts(found)(part)
-    assert told in parts(change(found))(part)
-
-
-def test_commands_are_code_and_the_keys_in_them_stay_as_they_are(found):
-    prose = template_environment([TEMPLATES], found.study, found.claims, {"wide_net": "Wide"}).filters["prose"]
-    said = "In wide_net. Run: dvc repro --force --single-item speed@wide_net, then make repro SMALL=1."
-    assert prose(said) == (
-        "In Wide. Run: "
-        "<code>dvc repro --force --single-item speed@wide_net</code>, then <code>make repro SMALL=1</code>."
-    )
-
-
 def test_an_accuracy_that_cannot_be_judged_leads_to_the_study_that_judges_it(written_out):
     found = load_results(written_out)
     near = [
@@ -326,14 +264,3 @@ def test_a_chart_repeats_and_escapes_its_labels(found):
     assert "nothing" in first
     assert 'role="img"' in first
     assert "currentColor" in first
-
-
-@pytest.mark.parametrize(("farthest", "squeezed"), [(-9.8, True), (-1.2, False)])
-def test_the_margin_can_be_seen_beside_large_differences(found, farthest, squeezed):
-    """The band takes a tenth of the width or more; what a figure squeezes, it says."""
-    rows = [row(found, "far", (-1.0, farthest, -0.8)), row(found, "near", (0.0, -0.1, 0.1))]
-    svg = figures.answer_charts("x", "X", rows, {})[-1]
-    assert ("logarithmic beyond ±0.4" in svg) == squeezed
-    bands = re.findall(r'd="M ([\d.]+) [\d.]+ \nL ([\d.]+) [^"]*" clip-path="[^"]*" style="fill: #009e73', svg)
-    assert len(bands) == len(rows)
-    assert all(float(right) - float(left) > 0.1 * 72 * figures.WIDTH for left, right in bands)
