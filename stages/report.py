@@ -37,7 +37,10 @@ def recompute_archive(archive: Path) -> None:
     not_ours = [f"{name} (NOT as this project has it)" for name in found.not_ours]
     print("taken as published: " + "; ".join(found.taken + not_ours))
     found.check(OTHER_RESULTS.format(archive))
-    print("nothing differs: the same report, byte for byte")
+    if found.by_deletion:
+        print("different by what is gone since it was published: " + ", ".join(found.by_deletion))
+    else:
+        print("nothing differs: the same report, byte for byte")
 
 
 if __name__ == "__main__":

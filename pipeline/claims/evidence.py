@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
-from pydantic import Field, TypeAdapter, model_validator
+from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from pipeline.comparison.schema import Comparison
 from pipeline.errors import InputError
@@ -144,8 +144,11 @@ class Numerics(Untrusted):
 
 
 def read_result(name: str, model: type[T], root: Path) -> T:
-    """Return the contents of a file that a stage wrote under `results/`. Raise `InputError` where it is missing."""
+    """Return a file that a stage wrote under `results/`. Raise `InputError` where it is missing, or of other code."""
     path = root / "results" / name
     if not path.is_file():
         raise InputError(f"{path} is missing. Make it with: dvc repro")
-    return TypeAdapter(model).validate_json(path.read_bytes())
+    try:
+        return TypeAdapter(model).validate_json(path.read_bytes())
+    except ValidationError:
+        raise InputError(f"{path} was written by other code. Make it again with: dvc repro") from None

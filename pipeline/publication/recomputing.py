@@ -80,7 +80,7 @@ def recompute(archive: Path) -> Recomputation:
         root = Path(name, "study")
         try:
             published = unpack(archive, root)
-            is_earlier = is_published_earlier(published)
+            is_earlier = is_published_earlier(archive)
             if is_earlier:  # by claims that today's judges read
                 shutil.copyfile(PROJECT / CLAIMS, root / CLAIMS)
             made = remake(root)
@@ -243,8 +243,8 @@ def check_report(folder: Path) -> tuple[Recomputation, list[str]]:
     archive = folder / "crate.zip"
     with tempfile.TemporaryDirectory() as name:
         root = Path(name, "study")
-        earlier = is_published_earlier(unpack(archive, root))
-        own_claims = [] if earlier else check_project_files(root)
+        unpack(archive, root)
+        own_claims = [] if is_published_earlier(archive) else check_project_files(root)
     found = recompute(archive)
     found.check(OTHER_RESULTS.format(archive))
     return found, own_claims
