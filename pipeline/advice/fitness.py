@@ -20,7 +20,7 @@ from pipeline.study.variant import Variant, expected_dtypes
 from pipeline.training import building
 from pipeline.training.precision import check_model, observed_dtypes
 
-PROJECT_FOLDERS = ("pipeline", "stages", "bench", "tests", ".venv")
+PROJECT_FOLDERS = ("pipeline", "stages", "tests", ".venv")
 NUM_EXAMINED, NUM_STEPS = 32, 4
 
 

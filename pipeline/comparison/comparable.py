@@ -78,7 +78,7 @@ def device(environment: Mapping[str, Any]) -> str:
 
 
 def describe_device(environment: Mapping[str, Any]) -> str:
-    """Name the device as `device` does, which sittings know it by; of a CPU without 16-bit features, say that too."""
+    """Name the device as `device` does; of a CPU without 16-bit features, say that too."""
     features = environment.get("cpu_features")
     has_none = features is not None and not any("16" in each for each in features)
     return device(environment) + ", no 16-bit features" * (has_none and not environment.get("accelerators"))

@@ -1,1 +1,1 @@
-"""Find out what 16-bit arithmetic does here: facts, optimizer trials, gradients, and what a step's time goes to."""
+"""Find out what 16-bit arithmetic does here: facts, optimizer trials and gradients."""

@@ -47,7 +47,6 @@ def template_environment(
     """
     environment = page_environment(folders)
     environment.tests["of_itself"] = answers.is_of_itself
-    environment.globals["name_of"] = words.benchmark_name
     environment.filters |= {
         "plain": plain,
         "prose": _prose({**claims.benchmarks, **benchmarks}, {**claims.variants, **study.variants}),

@@ -158,7 +158,7 @@ class Study(Section):
     ] = Field(default_factory=dict)
     max_run_seconds: Annotated[float, Field(gt=0, le=1e9)] | None = None  # a run that lasts longer is ended: too_slow
     # What is exact alone, or also what is tried at several seeds: optimizers, first steps, the
-    # notebook's split; and what a step's time goes to.
+    # notebook's split.
     numerics: Literal["facts", "all"] = "all"
     compilation_cache: bool = False  # keeps what XLA compiles from one run to the next, in .cache/xla
     tensorboard: bool = False  # keeps scalars and histograms of the weights of every epoch beside a run's record
