@@ -13,11 +13,22 @@ import argparse
 import contextlib
 import errno
 import io
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FrameType
 
 from pipeline.errors import InputError, UnfinishedRunError
 from pipeline.files.characters import escape_deceptive
+from pipeline.machine.processes import end_with_starter
+
+
+class Interrupted(BaseException):
+    """A signal that ends the command; like KeyboardInterrupt, it is no fault of the code that was running."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.number = number
 
 
 def check_folder(folder: Path) -> None:
@@ -27,13 +38,21 @@ def check_folder(folder: Path) -> None:
 
 
 def run(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentParser) -> None:
-    """Call `main` with the parsed arguments, and end as `ending_in_words` does."""
+    """Call `main` with the parsed arguments, and end as `ending_in_words` does, at the latest with who started this."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # × and − are printed as what they are, or escaped
             stream.reconfigure(errors="backslashreplace")
+    end_with_starter(signal.SIGTERM)
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, _interrupt)
     with ending_in_words():
         check_folder(Path.cwd())
         main(parser.parse_args())
+
+
+def _interrupt(number: int, _: FrameType | None) -> None:
+    raise Interrupted(number)
 
 
 @contextlib.contextmanager
@@ -57,5 +76,9 @@ def ending_in_words() -> Iterator[None]:
     except UnfinishedRunError as interruption:
         print(f"interrupted: {interruption}. The same command goes on from there.", file=sys.stderr)
         sys.exit(os.EX_TEMPFAIL)
-    except KeyboardInterrupt:
-        sys.exit(130)
+    except Interrupted as interruption:
+        print(
+            f"interrupted ({interruption}): what is finished stays, and the same command goes on from there.",
+            file=sys.stderr,
+        )
+        sys.exit(128 + interruption.number)

@@ -5,14 +5,9 @@ It has a folder of its own under advice/. Its params.yaml is composed once, and 
 
 import argparse
 import os
-import signal
 import sys
-from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
 
 from pipeline.advice.proposal import (
     ADVICE,
@@ -29,9 +24,8 @@ from pipeline.errors import InputError
 from pipeline.files import yaml_files
 from pipeline.files.writing import write_whole
 from pipeline.machine.engine_choice import choose_engine
-from pipeline.machine.environment import installed_runtime
-from pipeline.machine.job import ENDING
-from pipeline.machine.locking import STUDY, alone
+from pipeline.machine.environment import installed_engine
+from pipeline.machine.processes import call
 from pipeline.numbers import duration
 from pipeline.study.configuration import validate
 from pipeline.study.dataset_source import DatasetSource
@@ -42,17 +36,15 @@ from stages.argument_types import add_model_options, check_model_given
 
 def main(arguments: argparse.Namespace) -> None:
     check_model_given(arguments)
-    with alone(STUDY, "The study of this folder"):  # two at a time would slow each other down
-        shown = prepare(arguments)
-        if status := repro.make():
-            if status - 128 not in ENDING:  # interrupted, it has said all
-                print(f"This is about {shown}: in place of `make repro`, run the same `make advise`.", file=sys.stderr)
-            sys.exit(status)
+    shown = prepare(arguments)
+    if status := repro.make():
+        print(f"This is about {shown}: in place of `make repro`, run the same `make advise`.", file=sys.stderr)
+        sys.exit(status)
 
 
 def prepare(arguments: argparse.Namespace) -> Path:
     """Make the folder of the study the working directory and return it; compose the study unless it is there."""
-    root, runtime, known = Path.cwd(), installed_runtime() or "cpu", load_study().datasets
+    root, runtime, known = Path.cwd(), installed_engine(), load_study().datasets
     dataset = arguments.dataset if arguments.dataset in known else study_name(arguments.dataset)
     asked = {"tfds": arguments.dataset}
     origin = known.get(dataset) or validate(DatasetSource, asked, f"--dataset {arguments.dataset}")
@@ -76,13 +68,13 @@ def prepare(arguments: argparse.Namespace) -> Path:
     data = next((data for data in (Path("data"), root / "data") if (data / dataset / "dataset.json").exists()), None)
     if data is None:
         print(f"preparing {dataset}", flush=True)
-        data = in_a_process(prepare_data, dataset, origin)
+        data = call(prepare_data, dataset, origin)
     description = read_description(dataset, data).model_dump(mode="json")
     asked_for = model, dataset, origin, description, arguments.batch
     compose = partial(propose, *asked_for, runtime=runtime, image_size=arguments.image_size)
     draft = Study.model_validate(compose())
     print(f"looking at {arguments.model} under each policy", flush=True)
-    seconds = in_a_process(look_at, draft, name, tuple(description["image_shape"]), len(description["classes"]))
+    seconds = call(look_at, draft, name, tuple(description["image_shape"]), len(description["classes"]))
     size = choose_size(seconds, arguments.batch, draft.benchmarks[name].split.num_train_examples)
     header = "# Composed once by make advise. What you change here, the same command takes.\n"
     write_whole(PARAMS, header + yaml_files.dump(compose(size=size)))
@@ -93,7 +85,7 @@ def prepare(arguments: argparse.Namespace) -> Path:
 
 def prepare_data(dataset: str, origin: DatasetSource) -> Path:
     """Prepare a data set in this folder and return data/. DVC does so again: it has no other way to know of it."""
-    choose_engine("tensorflow")  # which TFDS reads its files with, whatever trains
+    choose_engine(backend="tensorflow")  # which TFDS reads its files with, whatever trains
     from pipeline.data.preparation import prepare as prepare_arrays
 
     return prepare_arrays(dataset, origin).parent
@@ -103,17 +95,10 @@ def look_at(
     study: Study, name: str, image_shape: tuple[int, int, int], num_classes: int
 ) -> dict[str, tuple[float, float]]:
     """Look at a model by its study's engine."""
-    choose_engine(study.engine, [variant.policy for variant in study.variants.values()])
+    choose_engine([variant.policy for variant in study.variants.values()])
     from pipeline.advice.fitness import look
 
     return look(study, name, image_shape, num_classes)
-
-
-def in_a_process(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function that loads an engine in a process of its own, which gives back its memory."""
-    quietly = (signal.SIGINT, signal.SIG_DFL)
-    with ProcessPoolExecutor(1, get_context("spawn"), signal.signal, quietly) as process:
-        return process.submit(function, *arguments).result()
 
 
 if __name__ == "__main__":

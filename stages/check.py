@@ -9,11 +9,11 @@ from pathlib import Path
 
 from pipeline.claims.acceleration import speed
 from pipeline.claims.schema import load_claims
-from pipeline.comparison.comparable import check_candidates, device
+from pipeline.comparison.comparable import check_candidates
 from pipeline.comparison.finished_runs import read_record
 from pipeline.errors import InputError
-from pipeline.machine.environment import describe
-from pipeline.machine.hardware import Hardware, gpus, this_machine
+from pipeline.machine.environment import device_here
+from pipeline.machine.hardware import Hardware, device, this_machine
 from pipeline.numbers import ranges
 from pipeline.study import user_code
 from pipeline.study.benchmark import Imported
@@ -22,7 +22,7 @@ from pipeline.study.schema import PARAMS, RunKey, Study, load_study
 from pipeline.study.variant import expected_dtypes
 from stages import run
 
-MADE = ("data", "inputs", "runs", "results")  # folders that DVC writes: what makes one can't depend on it
+MADE = ("data", "runs", "results")  # folders that DVC writes: what makes one can't depend on it
 
 
 def main(_: argparse.Namespace) -> None:
@@ -111,13 +111,6 @@ def slow_choices(study: Study, hardware: Hardware) -> list[str]:
     return [f"{what} on this machine: do not expect speed of {', '.join(names)}" for what, names in slow.items()]
 
 
-def device_here(runtime: str, hardware: Hardware) -> str:
-    """Return what records of runs that train here will call their device: all GPUs that the engine sees."""
-    on_gpus = RUNTIMES[runtime].hardware == hardware.kind == "nvidia_gpu"
-    accelerators = [{"name": gpu.name} for gpu in gpus()] if on_gpus else []
-    return device(describe(runtime, accelerators, {}, ""))
-
-
 def runs_from_elsewhere(study: Study, hardware: Hardware) -> list[str]:
     """Say what of this study was made on another device: a seed has to be finished where it was begun.
 
@@ -125,7 +118,7 @@ def runs_from_elsewhere(study: Study, hardware: Hardware) -> list[str]:
     """
     if hardware.kind == "tpu":
         return []
-    here = device_here(study.runtime, hardware)
+    here = device_here()
     finished: dict[str, list[RunKey]] = defaultdict(list)  # by the device they were made on
     for key in study.runs():
         with contextlib.suppress(InputError):  # it is not there yet, or will be refused when it is compared
@@ -141,10 +134,9 @@ def _from_elsewhere(study: Study, finished: Sequence[RunKey], there: str, here: 
     begun = sorted({key.seed for key in finished} & {key.seed for key in set(study.runs()) - set(finished)})
     if not begun:
         return said + "Accuracy is compared seed by seed; speed is that of one device, on which a seed was made"
-    stages = " ".join(key.stage for key in finished if key.seed in begun)
     return said + (
         f"Runs of one seed must share a device. Begun there: seed{'s' * (len(begun) > 1)} {ranges(begun)}. Go on where "
-        f"such a device is, or make every run of them here: dvc repro --force --single-item {stages}"
+        "such a device is, or make every run anew: give the study another `campaign`"
     )
 
 

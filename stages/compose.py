@@ -16,7 +16,6 @@ from pipeline.files import yaml_files
 from pipeline.files.writing import whole
 from pipeline.files.yaml_files import read_yaml_text
 from pipeline.machine.hardware import this_machine
-from pipeline.machine.locking import refuse_while_a_study_runs
 from pipeline.reproduction.porting import port
 from pipeline.study.runtimes import RUNTIMES
 from pipeline.study.schema import PARAMS, load_study
@@ -29,7 +28,6 @@ FULL_SCALE = {"cuda": "paper", "cuda-jax": "paper_jax", "tpu": "tpu"}  # profile
 
 
 def main(arguments: argparse.Namespace) -> None:
-    refuse_while_a_study_runs()  # it would be another one from here on
     settings, sized = arguments.settings, False
     if arguments.runtime and (settings == QUICK or (not settings and _is_quick_unedited())):
         sized = RUNTIMES[arguments.runtime].hardware == this_machine().kind != "cpu"

@@ -1,10 +1,14 @@
 """Prepare a data set: from this repository, TFDS or a mirror to arrays on disk."""
 
 import argparse
+from pathlib import Path
 
-from pipeline.data.preparation import prepare
+from pipeline.data.datasets import DATA
 from pipeline.errors import InputError
 from pipeline.machine.engine_choice import choose_engine
+from pipeline.machine.processes import call
+from pipeline.store.identity import of_data
+from pipeline.store.kept import is_made, seal
 from pipeline.study.configuration import validate
 from pipeline.study.dataset_source import DatasetSource
 from pipeline.study.schema import load_study
@@ -17,8 +21,22 @@ def main(arguments: argparse.Namespace) -> None:
         known = {arguments.dataset: validate(DatasetSource, {"tfds": arguments.tfds}, f"--tfds {arguments.tfds}")}
     if arguments.dataset not in known:
         raise InputError(f"--dataset: must be one of {', '.join(known)}. Received: {arguments.dataset}")
-    choose_engine("tensorflow")  # which TFDS reads its files with, whatever trains
-    print(f"{prepare(arguments.dataset, known[arguments.dataset])} is ready")
+    prepare(arguments.dataset, known[arguments.dataset])
+
+
+def prepare(name: str, source: DatasetSource) -> None:
+    """Have the data set `name` under data/, from that source and by the code that is here."""
+    of = of_data(name, source)
+    if not is_made(DATA / name, of):
+        seal(call(prepare_arrays, name, source), of)
+    print(f"{DATA / name} is ready")
+
+
+def prepare_arrays(name: str, source: DatasetSource) -> Path:
+    choose_engine(backend="tensorflow")  # which TFDS reads its files with, whatever trains
+    from pipeline.data import preparation
+
+    return preparation.prepare(name, source)
 
 
 if __name__ == "__main__":

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from pipeline.comparison.run_table import COLUMNS, Question, judge, read_runs
 from pipeline.errors import InputError
+from pipeline.files.terminal import print_table
 from pipeline.files.writing import write_whole
 from pipeline.report.table_page import page, tell
-from pipeline.reproduction.terminal import print_table
 from stages import run
 from stages.argument_types import check_given
 

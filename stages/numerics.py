@@ -1,75 +1,53 @@
 """Find out what 16-bit arithmetic does here: dtypes, range, loss scaling, sizes, gradients, optimizers."""
 
 import argparse
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
 
-from pipeline.data.datasets import read_description
 from pipeline.machine.engine_choice import choose_engine
-from pipeline.numbers import rare
+from pipeline.machine.environment import device_here
+from pipeline.machine.processes import call
 from pipeline.numerics.facts import KERAS_POLICIES
-from pipeline.study.benchmark import Benchmark
-from pipeline.study.schema import load_study
+from pipeline.store.identity import of_numerics
+from pipeline.study.schema import Study, load_study
 from stages import run
 
-RESULTS = Path("results")
-LOSS_SCALE = 2.0**15
-RARE = 0.01
+NUMERICS = Path("results/numerics.json")
 
 
 def main(_: argparse.Namespace) -> None:
     study = load_study()
-    choose_engine(study.engine, KERAS_POLICIES)
-    from pipeline import engine  # first, and late: it quietens the engine, which takes seconds to import
-    from pipeline.data import datasets
-    from pipeline.numerics import arithmetic, experiments, exponents
+    of = of_numerics(study, device_here())
+    if is_there(of):
+        print(f"{NUMERICS} is made already")
+        return
+    found = call(find, study)
+    found = {"schema_version": 3, "identity": of, "sha256": digest_of(found)} | found
+    NUMERICS.parent.mkdir(exist_ok=True)
+    NUMERICS.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
 
-    found: dict[str, Any] = {"schema_version": 2, "facts": {}, "samples": {}, "models": {}, "gradients": {}}
-    found["trials"] = []
-    facts, samples = found["facts"], found["samples"]
-    samples["numpy_float16_speedup"] = arithmetic.numpy_speedups()
-    facts["notebook_split.num_trained_on"] = experiments.trained_on()
-    if study.numerics == "all":  # another process, which imports the engine for seconds
-        facts["notebook_split.same_after_restart"] = experiments.same_after_restart()
-    # The benchmark of most classes: there it shows what a network learns by heart.
-    hardest = max(study.benchmarks, key=lambda name: len(read_description(study.benchmarks[name].dataset).classes))
-    facts |= arithmetic.range_facts() | arithmetic.accumulation_facts() | arithmetic.loss_scale_facts()
 
-    def look_at(name: str, benchmark: Benchmark) -> None:
-        data = datasets.load_dataset(benchmark.dataset, benchmark.split)
-        if not found["models"]:
-            facts.update(arithmetic.policy_facts(benchmark, data))
-        found["models"][name] = arithmetic.model_facts(benchmark, data)
-        sizes = found["models"][name]["sizes"]
-        for policy in KERAS_POLICIES:
-            facts[f"weights_ratio.{name}.{policy}"] = sizes[policy]["weights_bytes"] / sizes["float32"]["weights_bytes"]
-        gradients = found["gradients"][name] = exponents.gradient_exponents(benchmark, data, LOSS_SCALE)
-        flushed, scaled = gradients["flushed_share"], gradients["flushed_share_scaled"]
-        facts[f"gradients.{name}.some_flushed"] = flushed > 0
-        facts[f"gradients.{name}.fewer_flushed_when_scaled"] = scaled < flushed
-        facts[f"gradients.{name}.forward_rarely_flushed"] = gradients.pop("forward_flushed_share") < RARE
-        print(f"{name}: {rare(flushed)} of the gradients are too small for float16 unscaled")
-        if study.numerics == "facts":
-            return
-        samples[f"skipped_steps.{name}"] = experiments.skipped_steps(benchmark, data, experiments.SEEDS)
-        if name == hardest:
-            share = facts["notebook_split.num_trained_on"] / experiments.NUM_HELD_OUT
-            samples["notebook_split_gain"] = experiments.split_gains(benchmark, data, share, experiments.SEEDS)
-        if benchmark.model.name == "dense" and not found["trials"]:
-            found["trials"] = experiments.run_trials(benchmark, data, experiments.SEEDS)
+def is_there(of: dict[str, Any]) -> bool:
+    """Return whether the file is of this identity, and as it was written."""
+    try:
+        said = json.loads(NUMERICS.read_bytes())
+    except (FileNotFoundError, ValueError):
+        return False
+    found = {name: value for name, value in said.items() if name not in ("schema_version", "identity", "sha256")}
+    return bool(said.get("identity") == of and said.get("sha256") == digest_of(found))
 
-    for name, benchmark in study.benchmarks.items():
-        try:
-            look_at(name, benchmark)
-        except Exception as error:
-            if not engine.is_out_of_memory(error):
-                raise
-            print(f"{name} does not fit into memory here: what 16 bits do to it stays unknown")
-    for trial in found["trials"]:
-        print(f"{trial['name']}: trains at {trial['num_trained']} of {trial['num_trials']} seeds")
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "numerics.json").write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+
+def digest_of(found: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()
+
+
+def find(study: Study) -> dict[str, Any]:
+    choose_engine(KERAS_POLICIES)
+    from pipeline.numerics import finding  # which imports the engine
+
+    return finding.find(study)
 
 
 if __name__ == "__main__":

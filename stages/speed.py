@@ -1,41 +1,44 @@
 """Say how much faster each variant of a benchmark trains: short blocks of all of them, in turns."""
 
 import argparse
-import os
 from functools import partial
-from multiprocessing import resource_tracker
 from pathlib import Path
 
 from pipeline.errors import InputError
-from pipeline.machine.hardware import this_machine
-from pipeline.machine.job import end_with_it
+from pipeline.machine.environment import device_here
+from pipeline.machine.hardware import driver, this_machine
+from pipeline.records.blocks import SPEED
+from pipeline.statistics.speeds import speeds_of
+from pipeline.store.identity import of_speed
+from pipeline.store.kept import forget, obtain
 from pipeline.study.schema import load_study
 from stages import run
 
-SPEEDS = Path("results/speed")
-
 
 def main(arguments: argparse.Namespace) -> None:
-    study = load_study()
-    if arguments.benchmark not in study.benchmarks:
-        raise InputError(f"--benchmark: must be one of {', '.join(study.benchmarks)}. Received: {arguments.benchmark}")
-    from pipeline.speed.measuring import measure_benchmark, write_measurement  # with signals blocked: it starts threads
+    study, name = load_study(), arguments.benchmark
+    if name not in study.benchmarks:
+        raise InputError(f"--benchmark: must be one of {', '.join(study.benchmarks)}. Received: {name}")
 
-    # Processes that wait would hold an accelerator's memory.
-    side_by_side = this_machine().kind == "cpu" or study.runtime == "cpu"
-    measurement, speeds, environment = measure_benchmark(
-        study, arguments.benchmark, side_by_side, partial(print, flush=True)
-    )
-    write_measurement(study, arguments.benchmark, measurement, environment, SPEEDS)
-    half_width = speeds.half_width()
-    known = "no interval of speed" if half_width is None else f"speed is known to ±{100 * half_width:.1f} %"
-    print(f"{arguments.benchmark}: {known} after {measurement.spent_seconds:.0f} s: {measurement.ended_because}")
+    def make(folder: Path) -> None:
+        from pipeline.speed.measuring import measure_benchmark, write_measurement
+
+        side_by_side = this_machine().kind == "cpu"  # processes that wait would hold an accelerator's memory
+        measurement = measure_benchmark(study, name, folder, side_by_side, partial(print, flush=True))
+        write_measurement(study, measurement, folder)
+        half_width = speeds_of(study, name, measurement.blocks).half_width()
+        known = "no interval of speed" if half_width is None else f"speed is known to ±{100 * half_width:.1f} %"
+        print(f"{name}: {known} after {measurement.spent_seconds:.0f} s: {measurement.ended_because}")
+
+    of = of_speed(study, name, device_here(), driver())
+    if arguments.again:
+        forget(SPEED / name, of)
+    if obtain(SPEED / name, of, make) != "made":
+        print(f"{name}: its speed is measured already")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m stages.speed", description=__doc__)
     parser.add_argument("--benchmark", required=True, help="a benchmark of params.yaml")
-    os.environ["PYTHONSAFEPATH"] = "1"  # or what multiprocessing starts looks in this folder for Python's own modules
-    resource_tracker.ensure_running()  # or multiprocessing starts it later, and unblocks signals then
-    end_with_it("the same command measures again.")
+    parser.add_argument("--again", action="store_true", help="measure anew what is measured already")
     run(main, parser)

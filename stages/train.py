@@ -1,106 +1,111 @@
-"""Train one run of the study: one benchmark, one variant, one seed, in a child of this process or of a warm one."""
+"""Make the runs of a benchmark that are missing, or that something else has made."""
 
-import time
+import argparse
+import shutil
+import sys
+from functools import partial
+from pathlib import Path
 
-PROCESS_STARTED = time.perf_counter()  # before the imports, which are part of what a run costs
-
-import argparse  # noqa: E402
-import json  # noqa: E402
-import os  # noqa: E402
-import signal  # noqa: E402
-import sys  # noqa: E402
-import threading  # noqa: E402
-from multiprocessing.connection import Connection  # noqa: E402
-from pathlib import Path  # noqa: E402
-
-parser = argparse.ArgumentParser(prog="python -m stages.train", description=__doc__)
-parser.add_argument("--benchmark", required=True, help="a benchmark of params.yaml")
-parser.add_argument("--variant", required=True, help="a variant of params.yaml")
-parser.add_argument("--seed", required=True, type=int, help="a seed of params.yaml")
-
-
-def is_left_out(arguments: argparse.Namespace) -> bool:
-    """Return whether the study leaves this run out, by what DVC had written of it; then say why.
-
-    DVC's matrix is a full product. What the other imports take is most of what such a combination costs.
-    """
-    directory = Path("runs", arguments.benchmark, arguments.variant, f"seed-{arguments.seed}")
-    inputs = Path("inputs", f"{directory}.json")
-    why = json.loads(inputs.read_text(encoding="utf-8")).get("left_out") if inputs.exists() else None
-    if why:
-        directory.mkdir(parents=True, exist_ok=True)
-        (directory / "left_out.txt").write_text(f"{why}\n", encoding="utf-8")
-        print(why)
-    return bool(why)
-
-
-if __name__ == "__main__" and is_left_out(parser.parse_args()):
-    sys.exit()
-
-from pipeline.errors import InputError  # noqa: E402
-from pipeline.machine import warm  # noqa: E402
-from pipeline.machine.engine_choice import choose_engine, kernels_for  # noqa: E402
-from pipeline.machine.environment import installed_runtime  # noqa: E402
-from pipeline.records.schema import RunRecord  # noqa: E402
-from pipeline.study.schema import RunKey, Study, load_study  # noqa: E402
-from pipeline.training import parent  # noqa: E402
-from stages import ending_in_words, run  # noqa: E402
+from pipeline.data.datasets import read_description
+from pipeline.errors import InputError
+from pipeline.files.terminal import Terminal
+from pipeline.machine.processes import call
+from pipeline.records.schema import RunRecord
+from pipeline.store.identity import Identity, of_runs
+from pipeline.store.kept import made, obtain
+from pipeline.store.making import FailedRunError, Makers
+from pipeline.store.plan import check_packages, keeps_limit
+from pipeline.store.progress import RunProgress
+from pipeline.study.benchmark import Imported
+from pipeline.study.schema import RunKey, Study, load_study
+from stages import run
 
 
 def main(arguments: argparse.Namespace) -> None:
-    study = load_study()
-    key = RunKey(arguments.benchmark, arguments.variant, arguments.seed)
-    for field, name, known in (
-        ("benchmark", key.benchmark, study.benchmarks),
-        ("variant", key.variant, study.variants),
-        ("seed", key.seed, study.seeds),
-    ):
-        if name not in known:
-            raise InputError(f"--{field}: must be one of {', '.join(map(str, known))}. Received: {name}")
-    if why := study.why_left_out(key):
-        raise InputError(f"{key.directory}: {why}")
-    installed = installed_runtime()
-    if installed not in (None, study.runtime):
-        raise InputError(f"runtime: the study wants {study.runtime}, and the packages here are those of {installed}.")
-    policies = [study.variants[key.variant].policy]
-    if child := warm.ask(kernels_for(policies)):
-        child.pipe.send((Path.cwd(), study, key, PROCESS_STARTED))
-    else:
-        child = parent.fork()
-    if child.pid:
-        sys.exit(parent.wait(child, study, key, tell))
-    choose_engine(study.engine, policies)
-    make(child.pipe, study, key, PROCESS_STARTED)
+    study, name = load_study(), arguments.benchmark
+    if name not in study.benchmarks:
+        raise InputError(f"--benchmark: must be one of {', '.join(study.benchmarks)}. Received: {name}")
+    wanted = of_runs(study, name)
+    if arguments.run:
+        wanted = {key: of for key, of in wanted.items() if f"{key.variant}/{key.seed}" == arguments.run}
+        if not wanted:
+            raise InputError(f"--run: must be VARIANT/SEED, a run of {name}. Received: {arguments.run}")
+    make_all(study, name, wanted)
+    if not arguments.run:
+        remove_others(Path("runs", name), wanted)
 
 
-def make_as_asked(pipe: Connection) -> None:
-    """Make the run that comes through `pipe`, in a child of a warm process."""
-    try:
-        folder, study, key, process_started = pipe.recv()
-    except EOFError:  # whoever asked has ended
-        return
-    with ending_in_words():
-        os.chdir(folder)
-        make(pipe, study, key, process_started, is_warm=True)
+def make_all(study: Study, name: str, wanted: dict[RunKey, Identity]) -> None:
+    """Have every wanted run in its place.
+
+    Raises:
+        InputError: a run can't be made, or packages of other versions made it.
+    """
+    counts = partial(keeps_limit, study)
+    there = {key: folder for key, of in wanted.items() if (folder := made(key.directory, of, counts))}
+    missing = [key for key in wanted if key not in there]
+    for key in missing:
+        check_packages(key.directory, wanted[key])
+    if missing:
+        check_model(study, name)
+    took = {key: read_record(folder).times.run_seconds for key, folder in there.items()}
+    num_epochs = {variant: study.benchmarks[name].num_epochs_of(study.variants[variant]) for variant in study.variants}
+    failed: dict[RunKey, FailedRunError] = {}
+    print(f"{name}: {len(missing)} of {len(wanted)} runs to make", flush=True)
+    with Makers(study) as makers, RunProgress(Terminal(), missing, took, num_epochs) as progress:
+        for key, of in wanted.items():
+
+            def make(folder: Path, key: RunKey = key) -> None:
+                progress.begin(key)
+                makers.make(key, partial(progress.grow, key), folder)
+                progress.end(key, read_record(folder))
+
+            try:
+                obtain(key.directory, of, make, counts)
+            except FailedRunError as error:
+                failed[key] = error
+                if not error.by_signal:  # a fault of the code, which every run would meet
+                    break
+    if failed:
+        for key, fault in failed.items():
+            print(f"error: {key.directory}: {fault}", file=sys.stderr)
+        sys.exit(1)
 
 
-def make(pipe: Connection, study: Study, key: RunKey, process_started: float, *, is_warm: bool = False) -> None:
-    """Make the run `key` in this process, a child, and tell its parent through `pipe` what is known of it."""
-    ending = threading.Event()
-    signal.signal(signal.SIGUSR1, lambda *_: ending.set())  # by which a scheduler warns that time is running out
-    parent.end_with_parent(pipe)
-    from pipeline import engine  # which takes seconds to import
-    from pipeline.training.run import train
-
-    tell(train(study, key, process_started, ending=ending, tell=pipe.send, is_warm=is_warm))
-    engine.end_process()
+def read_record(folder: Path) -> RunRecord:
+    return RunRecord.model_validate_json((folder / "record.json").read_bytes())
 
 
-def tell(record: RunRecord) -> None:
-    accuracy = "unknown" if record.scores.test_accuracy is None else f"{record.scores.test_accuracy:.4f}"
-    outcome = record.outcome.replace("_", " ")
-    print(f"{record.key.directory}: {outcome}, test accuracy {accuracy}")
+def check_model(study: Study, name: str) -> None:
+    """Raise `InputError` where the model of the benchmark `name` can't be trained, before any run is."""
+    benchmark = study.benchmarks[name]
+    if isinstance(benchmark.model, Imported) or benchmark.optimizer.arguments:  # others can't be wrong
+        dataset = read_description(benchmark.dataset)
+        call(_check_model, study, name, dataset.image_shape, len(dataset.classes))
+
+
+def _check_model(study: Study, name: str, image_shape: tuple[int, int, int], num_classes: int) -> None:
+    from pipeline.machine.engine_choice import choose_engine
+
+    choose_engine([variant.policy for variant in study.variants.values()])
+    from pipeline.advice import fitness  # which imports the engine
+
+    fitness.check(study, name, image_shape, num_classes)
+
+
+def remove_others(folder: Path, wanted: dict[RunKey, Identity]) -> None:
+    """Remove the runs that are none of the study's, which DVC would keep in the folder's digest."""
+    places = {key.directory for key in wanted}
+    for place in folder.glob("*/*"):
+        if place not in places:
+            shutil.rmtree(place)
+    for variant in folder.glob("*"):
+        if not any(variant.iterdir()):
+            variant.rmdir()
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="python -m stages.train", description=__doc__)
+    parser.add_argument("--benchmark", required=True, help="a benchmark of params.yaml")
+    parser.add_argument("--run", metavar="VARIANT/SEED", help="make this run alone, and remove none")
     run(main, parser)

@@ -18,10 +18,10 @@ from cluster.small_slurm import slurm  # noqa: F401  a fixture for all of tests/
 from filelock import FileLock
 from xdist.scheduler import LoadScopeScheduling
 
-from pipeline.comparison.comparable import device
-from pipeline.records.blocks import REPEAT, PlacedBlock
+from pipeline.machine.hardware import device
+from pipeline.records.blocks import REPEAT, Launch, PlacedBlock
 from pipeline.records.schema import EpochRecord, Memory, Outcome, Planned, RunRecord, Scores, Times, planned
-from pipeline.records.writing import finished_at, write_run
+from pipeline.records.writing import write_run
 from pipeline.speed.measuring import write_measurement
 from pipeline.speed.turns import Measurement
 from pipeline.statistics.speeds import Speeds, speeds_of
@@ -394,8 +394,20 @@ def write_speeds(
     """The files of the speed stage."""
     for name in study.benchmarks:
         blocks = timed_blocks(study, name, seconds, **how)
-        measurement = Measurement(blocks, "the budget is spent", side_by_side=True, spent_seconds=1.0)
-        write_measurement(study, name, measurement, dict(environment or ENVIRONMENT), root / "results" / "speed")
+        launches = [Launch(environment=dict(environment or ENVIRONMENT))]
+        measurement = Measurement(blocks, launches, "the budget is spent", side_by_side=True, spent_seconds=1.0)
+        folder = root / "results" / "speed" / name
+        folder.mkdir(parents=True, exist_ok=True)
+        write_measurement(study, measurement, folder)
+
+
+def make_run(root: Path, study: Study, key: RunKey, **how: Any) -> RunRecord:
+    """The run `key`, really trained, in its folder under `root`."""
+    from pipeline.training import run
+
+    folder = root / key.directory
+    folder.mkdir(parents=True, exist_ok=True)
+    return run.train(study, key, folder, root / "data", **how)
 
 
 def predictions(record: RunRecord) -> np.ndarray:
@@ -424,5 +436,7 @@ def write_small_run(root: Path, record: RunRecord, *train_seconds: float) -> Run
         epochs[-1] = epochs[-1].model_copy(update=ends)
         times["planned"] = record.planned.model_copy(update={"num_epochs": len(epochs)})
     record = changed(record, **times)
-    write_run(root, record, epochs, labels, predicted, None, finished_at(root / record.key.directory))
+    folder = root / record.key.directory
+    folder.mkdir(parents=True, exist_ok=True)
+    write_run(folder, record, epochs, labels, predicted)
     return record

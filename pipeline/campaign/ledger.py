@@ -14,10 +14,11 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import PositiveFloat
 
-from pipeline.comparison.comparable import device, surroundings
+from pipeline.comparison.comparable import surroundings
 from pipeline.errors import InputError
 from pipeline.files.untrusted import Remedy, Untrusted, read_json
 from pipeline.files.writing import write_whole
+from pipeline.machine.hardware import device
 from pipeline.records.schema import RunRecord
 from pipeline.statistics.speeds import Speeds
 from pipeline.study.schema import RunKey, Study

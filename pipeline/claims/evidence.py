@@ -8,15 +8,15 @@ from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from pipeline.comparison.schema import Comparison
 from pipeline.errors import InputError
-from pipeline.files.untrusted import Remedy, Untrusted, damaged, excerpt, read_json
+from pipeline.files.untrusted import Remedy, Sha256, Untrusted, damaged, excerpt, read_json
 from pipeline.machine.hardware import Hardware, hardware_of
-from pipeline.numerics.facts import KERAS_POLICIES, NOT_EVERYWHERE, facts_of
-from pipeline.records.schema import Count, Share, StableEnvironment
+from pipeline.numerics.facts import KERAS_POLICIES, NOT_EVERYWHERE, facts_of, is_measured
+from pipeline.records.schema import Count, Environment, Share, StableEnvironment
 from pipeline.study.schema import Study, load_study
 from pipeline.study.variant import Variant
 
 T = TypeVar("T")
-NUMERICS = Remedy("Make it with: dvc repro", "Make it again: dvc repro --force --single-item numerics")
+NUMERICS = Remedy(*["Make it with: dvc repro numerics"] * 2)
 
 
 class Evidence(NamedTuple):
@@ -43,6 +43,9 @@ def read_evidence(root: Path = Path()) -> Evidence:
     study = load_study(root / "params.yaml")
     comparison, numerics = read_comparison(study, root), read_numerics(study, root)
     hardware, *elsewhere = (hardware_of([environment]) for environment in read_environments(root))
+    made_in = numerics["environment"]
+    if made_in and hardware_of([made_in]).kind != hardware.kind:
+        numerics = without_measured(numerics)
     return Evidence(study, comparison, numerics, hardware, elsewhere=elsewhere)
 
 
@@ -58,6 +61,9 @@ def read_comparison(study: Study, root: Path = Path()) -> Comparison:
 def read_numerics(study: Study, root: Path = Path()) -> dict[str, Any]:
     """Return what 16-bit arithmetic did on the machine of `study`."""
     numerics = read_json(Numerics, root / "results/numerics.json", NUMERICS)
+    recipes = {name: benchmark.model_dump(mode="json") for name, benchmark in study.benchmarks.items()}
+    if numerics.identity and {name: of["recipe"] for name, of in numerics.identity["benchmarks"].items()} != recipes:
+        raise InputError(f"{root / 'results/numerics.json'} is of another study than params.yaml. {NUMERICS.missing}")
     if odd := (numerics.models.keys() | numerics.gradients.keys()) - study.benchmarks.keys():
         raise damaged(root / "results/numerics.json", f"params.yaml has no benchmark {excerpt(min(odd))!r}", NUMERICS)
     # Of a benchmark that did not fit into memory nothing is known.
@@ -69,6 +75,12 @@ def read_numerics(study: Study, root: Path = Path()) -> dict[str, Any]:
     if lacking:
         raise damaged(root / "results/numerics.json", f"it has no {min(lacking)}", NUMERICS)
     return numerics.model_dump()
+
+
+def without_measured(numerics: Mapping[str, Any]) -> dict[str, Any]:
+    """Return numerics without what arithmetic decided, because it ran on another class of device than training."""
+    facts = {name: value for name, value in numerics["facts"].items() if not is_measured(name)}
+    return {**numerics, "facts": facts, "samples": {}, "gradients": {}, "trials": []}
 
 
 def read_environments(root: Path = Path()) -> list[dict[str, Any]]:
@@ -133,9 +145,15 @@ class TrialResult(Untrusted):
 
 
 class Numerics(Untrusted):
-    """`numerics.json`; `models` and `gradients` are by benchmark, `samples` what each experiment gave each time."""
+    """`numerics.json`; `models` and `gradients` are by benchmark, `samples` what each experiment gave each time.
 
-    schema_version: Literal[2]
+    `identity` is all that decides what it holds, `environment` where that was found.
+    """
+
+    schema_version: Literal[2, 3]
+    identity: dict[str, Any] | None = None  # version 2 has neither this
+    environment: Environment | None = None  # nor this
+    sha256: Sha256 | None = None  # of everything else in the file but the identity
     facts: dict[str, bool | int | float | str]
     samples: dict[str, list[float]]
     models: dict[str, ModelFacts]

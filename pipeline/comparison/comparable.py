@@ -5,6 +5,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pipeline.errors import InputError
+from pipeline.machine.hardware import device
 from pipeline.records.schema import RunRecord, planned
 from pipeline.study.schema import RunKey, Study
 
@@ -61,20 +62,9 @@ def surroundings(environment: Mapping[str, Any]) -> dict[str, str]:
         "driver": environment.get("driver") or "none",
         "environment variables": " ".join(f"{name}={value}" for name, value in environment.get("variables", {}).items())
         or "none",
-        "locked packages": _short(environment.get("lock_sha256")),
+        "packages": " ".join(f"{name} {version}" for name, version in sorted(environment["packages"].items())),
         "container image": _image(environment.get("image")),
     }
-
-
-def device(environment: Mapping[str, Any]) -> str:
-    """Return the device a run trained on, in words: its accelerators, or its CPU, its cores and its 16-bit features.
-
-    Virtual machines name several generations of CPUs alike, of which some multiply 16 bits in hardware.
-    """
-    accelerators = [accelerator["name"] for accelerator in environment.get("accelerators", [])]
-    cpu = environment.get("cpu") or environment.get("machine") or "unknown CPU"
-    features = [each.upper().replace("_", "-") for each in environment.get("cpu_features") or [] if "16" in each]
-    return ", ".join(accelerators or [cpu, f"{environment.get('num_cpus', 'unknown')} cores", *features])
 
 
 def describe_device(environment: Mapping[str, Any]) -> str:
@@ -91,7 +81,7 @@ def _departures(study: Study, record: RunRecord) -> list[str]:
         found["max_run_seconds"], wanted["max_run_seconds"] = record.times.max_run_seconds, study.max_run_seconds
     return [
         f"{record.key.directory} has {setting} {_words(found[setting])}, the study says {_words(value)}. "
-        f"Make it again: dvc repro --force --single-item {record.key.stage}"
+        f"Make it again: dvc repro train@{record.key.benchmark}"
         for setting, value in wanted.items()
         if found[setting] != value
     ]
@@ -103,11 +93,9 @@ def _words(value: Any) -> str:
 
 def _fault(what: str, by_value: Mapping[str, Sequence[RunKey]]) -> str:
     (value, most), (other_value, fewer), *_ = sorted(by_value.items(), key=lambda item: -len(item[1]))
-    stages = " ".join(key.stage for other, keys in by_value.items() if other != value for key in keys)
     return (
         f"{most[0].directory} and {fewer[0].directory} can't be compared: they differ in {what} "
-        f"({value}; {other_value}). If the code and the machine here are those of the former, make the others again: "
-        f"dvc repro --force --single-item {stages}; if not, all: dvc repro --force --single-item train"
+        f"({value}; {other_value}). To make every run anew, give the study another `campaign` in params.yaml"
     )
 
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.comparison.comparable import device, surroundings
+from pipeline.comparison.comparable import surroundings
 from pipeline.comparison.finished_runs import (
-    SPEED,
     Run,
     read_circumstances,
     read_epochs,
@@ -22,6 +21,8 @@ from pipeline.comparison.paired_runs import compare
 from pipeline.comparison.schema import Comparison, Pair
 from pipeline.errors import InputError
 from pipeline.files.writing import csv_text
+from pipeline.machine.hardware import device
+from pipeline.records.blocks import SPEED
 from pipeline.records.schema import EpochRecord, RunRecord
 from pipeline.records.writing import epoch_times
 from pipeline.study.schema import RunKey, Study, load_study
@@ -39,8 +40,8 @@ def compare_runs(root: Path = Path()) -> tuple[Comparison, dict[str, str]]:
     labels: dict[str, np.ndarray] = {}  # by benchmark
     for record in records.values():  # nothing below needs them; they must be those of the recorded accuracy
         read_predictions(record, root, labels)
-    speeds = {name: read_speeds(study, name, root / SPEED) for name in study.benchmarks}
-    speed_device = device(read_circumstances(next(iter(study.benchmarks)), root / SPEED).environment)
+    speeds = {name: read_speeds(study, name, root) for name in study.benchmarks}
+    speed_device = device(read_circumstances(next(iter(study.benchmarks)), root).environment)
     comparison = compare(study, runs, speeds, speed_device)
     _check_circumstances(study, records, speed_device, root)
     rows, pairs = _rows(study, runs), table(comparison)
@@ -68,12 +69,12 @@ def _check_circumstances(study: Study, records: Mapping[RunKey, RunRecord], spee
     made = {key.directory: surroundings(record.environment) for key, record in records.items()}
     there = {run: wanted for run, wanted in made.items() if wanted["device"] == speed_device} or made
     for benchmark in study.benchmarks:
-        found = surroundings(read_circumstances(benchmark, root / SPEED).environment)
+        found = surroundings(read_circumstances(benchmark, root).environment)
         run, wanted = max(there.items(), key=lambda item: len(item[1].items() & found.items()))
         for what, value in wanted.items():
             if found[what] != value:
                 raise InputError(
-                    f"{root / SPEED / benchmark}.json and {run} can't be compared: they "
+                    f"{root / SPEED / benchmark} and {run} can't be compared: they "
                     f"differ in {what} ({found[what]}; {value}). {remedy_of_speed(benchmark).damaged}"
                 )
 

@@ -10,13 +10,12 @@ import numpy as np
 
 from pipeline.files import untrusted
 from pipeline.files.untrusted import Remedy, damaged, read_zip
-from pipeline.records.blocks import REPEAT, Circumstances, PlacedBlock
+from pipeline.records.blocks import REPEAT, SPEED, Circumstances, PlacedBlock
 from pipeline.records.schema import EpochRecord, RunRecord
 from pipeline.records.writing import epoch_scores, epoch_times
 from pipeline.statistics.speeds import Speeds, speeds_of
 from pipeline.study.schema import RunKey, Study
 
-SPEED = Path("results/speed")
 _MAX_BYTES = 2**20  # of a record, or of the circumstances of a measurement
 
 
@@ -122,24 +121,22 @@ def _contradictions(record: RunRecord, epochs: list[EpochRecord]) -> Iterator[st
 
 
 def _remedy(key: RunKey) -> Remedy:
-    return Remedy(
-        missing=f"Make the run: dvc repro {key.stage}",
-        damaged=f"Make the run again: dvc repro --force --single-item {key.stage}",
-    )
+    return Remedy(*[f"Make the run: dvc repro train@{key.benchmark}"] * 2)
 
 
-def read_speeds(study: Study, benchmark: str, folder: Path = SPEED) -> Speeds:
+def read_speeds(study: Study, benchmark: str, root: Path = Path()) -> Speeds:
     """Return the speeds of the variants of `benchmark`. Raises `InputError` that says how to measure them again."""
-    path, remedy = folder / f"{benchmark}.csv", remedy_of_speed(benchmark)
+    path, remedy = root / SPEED / benchmark / "blocks.csv", remedy_of_speed(benchmark)
     blocks = untrusted.read_rows(PlacedBlock, path, remedy)
     for contradiction in _contradictions_of_blocks(study, benchmark, blocks):
         raise damaged(path, contradiction, remedy)
     return speeds_of(study, benchmark, blocks)
 
 
-def read_circumstances(benchmark: str, folder: Path = SPEED) -> Circumstances:
+def read_circumstances(benchmark: str, root: Path = Path()) -> Circumstances:
     """Return where and how the speed of `benchmark` was measured. Raises `InputError` as `read_speeds` does."""
-    return untrusted.read_json(Circumstances, folder / f"{benchmark}.json", remedy_of_speed(benchmark), _MAX_BYTES)
+    path = root / SPEED / benchmark / "measurement.json"
+    return untrusted.read_json(Circumstances, path, remedy_of_speed(benchmark), _MAX_BYTES)
 
 
 def _contradictions_of_blocks(study: Study, benchmark: str, blocks: Sequence[PlacedBlock]) -> Iterator[str]:
@@ -163,5 +160,4 @@ def _contradictions_of_blocks(study: Study, benchmark: str, blocks: Sequence[Pla
 
 
 def remedy_of_speed(benchmark: str) -> Remedy:
-    stage = f"speed@{benchmark}"
-    return Remedy(f"Measure it: dvc repro {stage}", f"Measure it again: dvc repro --force --single-item {stage}")
+    return Remedy(*[f"Measure it: dvc repro speed@{benchmark}"] * 2)

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.comparison.comparable import check_comparable, device, pairs_of
+from pipeline.comparison.comparable import check_comparable, pairs_of
 from pipeline.comparison.finished_runs import Run
 from pipeline.comparison.schema import ELSEWHERE, Comparison, Pair, Turns, VariantStatistics
-from pipeline.machine.hardware import hardware_of
+from pipeline.machine.hardware import device, hardware_of
 from pipeline.numbers import percent
 from pipeline.records.blocks import REPEAT
 from pipeline.records.schema import Outcome, RunRecord

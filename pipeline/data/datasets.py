@@ -36,7 +36,7 @@ def read_description(name: str, root: Path = DATA) -> Description:
 
 
 def _remedy(name: str) -> str:
-    return f"Prepare it again with: dvc repro --force --single-item download@{name}"
+    return f"Prepare it again with: dvc repro --force download@{name}"
 
 
 class Examples(NamedTuple):
@@ -89,6 +89,11 @@ def load_dataset(name: str, split: Split, root: Path = DATA) -> Dataset:
         sha256=hashlib.sha256("".join(description.sha256[array] for array in ARRAYS).encode()).hexdigest(),
         came_from=description.came_from,
     )
+
+
+def labels_of_test(name: str, root: Path = DATA) -> np.ndarray:
+    """Return the true classes (num_test_examples,) of the test set, in data set order."""
+    return _read(root / name / "test_labels.npy", read_description(name, root).sha256.get("test_labels"), _remedy(name))
 
 
 def _read(path: Path, sha256: str | None, remedy: str) -> np.ndarray:

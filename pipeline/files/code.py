@@ -1,9 +1,10 @@
-"""Digest code: the files that a path holds, and what Python runs of each, without comments and docstrings."""
+"""Find code and digest it: the files that a path holds, those that a module imports, and what Python runs of each."""
 
 import ast
 import hashlib
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from pipeline.errors import InputError
@@ -46,6 +47,34 @@ def files_of_code(source: Path) -> list[Path]:
     return sorted(
         path for path in source.rglob("*") if path.is_file() and not hidden.search(path.relative_to(source).as_posix())
     )
+
+
+def with_imports(*files: Path) -> list[Path]:
+    """Return these files and those of the working directory that they import, and so on, in the order of their names.
+
+    Imports within functions count. Modules that are named at run time alone, say by a study, are not found.
+    """
+    found: set[Path] = set()
+    waiting = [*files]
+    while waiting:
+        file = waiting.pop()
+        if file not in found:
+            found.add(file)
+            waiting += _imported(file)
+    return sorted(found)
+
+
+def _imported(file: Path) -> Iterable[Path]:
+    names = set()
+    for node in ast.walk(ast.parse(file.read_bytes())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names |= {str(node.module)} | {f"{node.module}.{alias.name}" for alias in node.names}
+    modules = {Path(*name.split(".")) for name in names}
+    packages = {package for module in modules for package in (module, *module.parents)}  # Python runs them on the way
+    candidates = {module.with_suffix(".py") for module in modules} | {package / "__init__.py" for package in packages}
+    return (candidate for candidate in candidates if candidate.is_file())
 
 
 def check_exists(source: Path) -> None:

@@ -20,6 +20,14 @@ _THROTTLE_REASONS = {
     "heat limit": pynvml.nvmlClocksEventReasonSwThermalSlowdown,
 }
 
+UNDISTURBED = Disturbance(  # as far as anybody saw
+    other_cpu_share=None,
+    cpu_quota_seconds=None,
+    num_gpu_processes=None,
+    gpu_throttle_reasons=None,
+    min_gpu_clock_mhz=None,
+)
+
 
 def timing_fault(disturbance: Disturbance) -> str | None:
     """Return why times measured under `disturbance` can't be used, or None."""

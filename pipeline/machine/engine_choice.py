@@ -3,21 +3,32 @@
 import os
 from collections.abc import Iterable, Sequence
 
-from pipeline.machine.hardware import cpu_features
+from pipeline.machine.environment import installed_engine
+from pipeline.machine.hardware import cpu_features, this_machine
+from pipeline.study.runtimes import RUNTIMES
 from pipeline.study.variant import expected_dtypes
 
 USUAL, OWN = "usual", "own"
 SWITCH = "TF_ENABLE_ONEDNN_OPTS"  # TensorFlow reads it once, when it is loaded
 
 
-def choose_engine(name: str, policies: Iterable[str] = ()) -> None:
-    """Make `name` the engine of this process, with kernels that are fit to compute under `policies`.
+def choose_engine(policies: Iterable[str] = (), backend: str | None = None) -> None:
+    """Choose what Keras computes with in this process, and kernels that are fit to compute under `policies`.
 
     Call it before the first import of `pipeline.engine`.
+
+    Args:
+        backend: by default that of the packages that are installed.
     """
-    os.environ["KERAS_BACKEND"] = name
+    os.environ["KERAS_BACKEND"] = backend or RUNTIMES[installed_engine()].engine
     if kernels_for(policies) == OWN:
         os.environ.setdefault(SWITCH, "0")
+
+
+def can_fork() -> bool:
+    """Return whether a process that has imported the engine can be forked. TensorFlow looks at GPUs at its import."""
+    engine = RUNTIMES[installed_engine()]
+    return engine.engine == "jax" or engine.hardware == "cpu" or this_machine().kind == "cpu"
 
 
 def kernels_for(policies: Iterable[str], features: Sequence[str] | None = None) -> str:

@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline.machine.hardware import cpu_features, cpu_model, driver, gpus
+from pipeline.machine.hardware import cpu_features, cpu_model, device, driver, gpus, this_machine
+from pipeline.study.runtimes import RUNTIMES
 
 REQUIREMENTS = Path("requirements")
 VARIABLES = (  # beginnings of the names of those that change what libraries compute, or how fast
@@ -46,13 +47,23 @@ def describe(
         "driver": driver(),
         "packages": {name: importlib.metadata.version(name) for name in ("keras", "numpy")} | dict(packages),
         "kernels": kernels,
-        "variables": {name: value for name, value in sorted(os.environ.items()) if name.startswith(VARIABLES)},
+        "variables": variables(),
         "runtime": runtime,
         "lock_sha256": hashlib.sha256(lock.read_bytes()).hexdigest() if lock.exists() else None,
         "image": image_identity(),
         "git_commit": _git_commit(),
         "load_average": os.getloadavg()[0],
     }
+
+
+def device_here() -> str:
+    """Return what records of runs that train here call their device, without asking an engine for it."""
+    hardware = this_machine()
+    if RUNTIMES[installed_engine()].hardware == hardware.kind == "tpu":
+        return hardware.name
+    on_gpus = RUNTIMES[installed_engine()].hardware == hardware.kind == "nvidia_gpu"
+    accelerators = [{"kind": "gpu", "name": gpu.name, "compute_capability": ""} for gpu in gpus()] if on_gpus else []
+    return device(describe("", accelerators, {}, ""))
 
 
 def _identified(accelerators: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:
@@ -72,15 +83,17 @@ def _git_commit() -> str | None:
         return None
 
 
-def installed_runtime() -> str | None:
-    """Return whose locked packages these are, one of `RUNTIMES`, by the image or by .venv.
+def variables() -> dict[str, str]:
+    """Return the environment variables that change what libraries compute, or how fast."""
+    return {name: value for name, value in sorted(os.environ.items()) if name.startswith(VARIABLES)}
 
-    None means that neither says.
-    """
+
+def installed_engine() -> str:
+    """Return whose locked packages these are, one of `RUNTIMES`: by the image, by ENGINE, by .venv; else cpu."""
     if image := image_identity():
         return str(image["target"])
     ready = Path(sys.prefix, "ready")
-    return (ready.read_text(encoding="utf-8").strip() or None) if ready.exists() else None
+    return os.environ.get("ENGINE") or (ready.read_text(encoding="utf-8").strip() if ready.exists() else "") or "cpu"
 
 
 def image_identity() -> dict[str, Any] | None:

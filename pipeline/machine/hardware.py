@@ -42,6 +42,17 @@ def hardware_of(environments: Sequence[Mapping[str, Any]]) -> Hardware:
     return _cpu(environment["cpu"] or environment["machine"], environment.get("cpu_features"))
 
 
+def device(environment: Mapping[str, Any]) -> str:
+    """Return the device a run trained on, in words: its accelerators, or its CPU, its cores and its 16-bit features.
+
+    Virtual machines name several generations of CPUs alike, of which some multiply 16 bits in hardware.
+    """
+    accelerators = [accelerator["name"] for accelerator in environment.get("accelerators", [])]
+    cpu = environment.get("cpu") or environment.get("machine") or "unknown CPU"
+    features = [each.upper().replace("_", "-") for each in environment.get("cpu_features") or [] if "16" in each]
+    return ", ".join(accelerators or [cpu, f"{environment.get('num_cpus', 'unknown')} cores", *features])
+
+
 def this_machine() -> Hardware:
     """Return the first NVIDIA GPU of this machine, or its TPU, or its CPU."""
     for gpu in gpus():

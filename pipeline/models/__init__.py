@@ -43,7 +43,7 @@ def _network(benchmark: Benchmark, spec: ModelSpec) -> keras.Model:
     model = benchmark.model
     if isinstance(model, Imported):
         return imported.build(model, spec)
-    # By name, because a run depends on the source of its own model alone, which the inputs stage digests.
+    # By name, because a run depends on the source of its own model alone, which its identity digests.
     arguments = model.model_dump(exclude={"name", "source"})
     if model.name in ("efficientnet", "resnet9"):
         arguments["batch_norm"] = engine.BatchNormalization

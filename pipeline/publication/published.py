@@ -32,6 +32,7 @@ OF_A_RUN = ("record.json", "epochs.csv", "predictions.npz")
 _EARLIER = re.compile(
     r"compiled/[\w.-]+|conf/base\.yaml|sittings\.csv|codemeta\.json|results/(ceilings\.json|step_profile\.csv)"
 )
+_SPEED = re.compile(r"results/speed/(\w+)\.(csv|json)")
 _LOCK = re.compile(r"requirements/[a-z-]+\.(in|txt)")
 # What a folder of a published study holds, and where each of it lies in the study; the archive has everything else.
 _NAMES = ("report.html", "crate.zip", "params.yaml", "comparison.json", "verdicts.json", "status.json")
@@ -43,7 +44,9 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 def names_of_study(study: Study) -> Iterator[str]:
     """List what an archive of `study` may hold of it: its own runs, and no earlier ones."""
     yield from ("dvc.lock", *TAKEN, *RECOMPUTED)
-    yield from (f"results/speed/{name}.{ending}" for name in study.benchmarks for ending in ("csv", "json"))
+    yield from (
+        f"results/speed/{name}/{file}" for name in study.benchmarks for file in ("blocks.csv", "measurement.json")
+    )
     yield from (f"{key.directory}/{name}" for key in study.runs() for name in OF_A_RUN)
 
 
@@ -98,6 +101,8 @@ def unpack(archive: Path, folder: Path) -> dict[str, bytes]:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "params.yaml").write_bytes(contents["params.yaml"])
     study = load_study(folder / "params.yaml")
+    if is_published_earlier(archive):
+        contents = {_SPEED.sub(_place_of_speed, name): content for name, content in contents.items()}
     known = {METADATA, *OF_THE_PROJECT, *names_of_study(study)}
     if is_published_earlier(archive):
         known |= set(filter(_EARLIER.fullmatch, contents))
@@ -113,6 +118,11 @@ def unpack(archive: Path, folder: Path) -> dict[str, bytes]:
     except OSError as error:  # a file of the user's code has the name of a folder, or one too long
         raise damaged(archive, error, GET_IT_AGAIN) from None
     return contents
+
+
+def _place_of_speed(found: re.Match[str]) -> str:
+    """Return where a file of a measurement lies that an earlier archive has beside the others."""
+    return f"results/speed/{found[1]}/{'blocks.csv' if found[2] == 'csv' else 'measurement.json'}"
 
 
 def is_published_earlier(archive: Path) -> bool:

@@ -1,15 +1,17 @@
-"""What the speed stage leaves behind: `results/speed/<benchmark>.csv`, a row a block, and `<benchmark>.json`.
+"""What the speed stage leaves behind: `results/speed/<benchmark>/blocks.csv`, a row a block, and `measurement.json`.
 
 A block is some steps of one variant, and what they took.
 """
 
-from typing import Annotated, Literal, Self
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from pipeline.files.untrusted import Untrusted
-from pipeline.records.schema import Count, Environment, Outcome, Part, Seconds, Share
+from pipeline.records.schema import Count, Environment, Instant, Outcome, Part, Seconds, Share
 
+SPEED = Path("results/speed")
 REPEAT = "baseline_again"  # the baseline in a second process of each launch: what chance alone does
 BlockSeconds = Annotated[float, Field(ge=1e-6, le=1e9)]
 MAX_ROWS = 20  # launches of one process after the other; side by side there are fewer
@@ -86,19 +88,38 @@ class PlacedBlock(Block):
     variant: str
 
 
-class Circumstances(Untrusted):
-    """Hold what the blocks of a benchmark, in the file beside it, do not say. Speeds follow from the blocks alone.
+class Launch(Untrusted):
+    """When a launch of processes began, how long it took, and where its baseline trained."""
 
-    `environment` is that of a process that trained the baseline in the last launch, as run records have theirs.
-    """
-
-    schema_version: Literal[1] = 1
+    started_at: Instant | None = None  # None where nobody wrote it down
+    seconds: Seconds | None = None
     environment: Environment
+
+
+class Circumstances(Untrusted):
+    """Hold what the blocks of a benchmark, in the file beside it, do not say. Speeds follow from the blocks alone."""
+
+    schema_version: Literal[1, 2] = 2
+    launches: Annotated[list[Launch], Field(min_length=1, max_length=MAX_ROWS)]
     side_by_side: bool
     budget_seconds: Seconds
     target_half_width: Annotated[float, Field(gt=0, lt=1)]
     spent_seconds: Seconds
     ended_because: EndReason
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_published_before(cls, values: Any) -> Any:
+        """Take the one environment of version 1, that of the last launch."""
+        if not isinstance(values, dict) or "environment" not in values:
+            return values
+        others = {name: value for name, value in values.items() if name != "environment"}
+        return others | {"launches": [{"environment": values["environment"]}]}
+
+    @property
+    def environment(self) -> Environment:
+        """Return where the baseline trained in the last launch."""
+        return self.launches[-1].environment
 
 
 def besides_images(seconds: float, num_images: int, fewer_seconds: float, num_fewer: int) -> float:

@@ -285,6 +285,9 @@ def _instant(text: str) -> str:
     return text
 
 
+Instant = Annotated[str, AfterValidator(_instant)]
+
+
 class RunRecord(Part):
     """One run. Accuracies in [0, 1]; unknown is None, also what a run that ended early did not get to.
 
@@ -316,7 +319,7 @@ class RunRecord(Part):
     data_source: str | None = None  # the host or folder that the images came from
     resumed: bool
     warm: bool = False
-    started_at: Annotated[str, AfterValidator(_instant)]
+    started_at: Instant
     disturbance: Disturbance
     environment: Environment
 

@@ -1,10 +1,6 @@
-"""Write what a run leaves behind: `record.json`, `epochs.csv` and `predictions.npz`.
-
-A run is finished when its folder exists: the files are written beside it and the folder is renamed into place.
-"""
+"""Write what a run leaves behind: `record.json`, `epochs.csv` and `predictions.npz`."""
 
 import json
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
@@ -12,56 +8,28 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.errors import InputError
-from pipeline.files.writing import csv_text, whole
+from pipeline.files.writing import csv_text
 from pipeline.records.schema import EpochRecord, Outcome, RunRecord
 
 
 def write_run(
-    root: Path,
-    record: RunRecord,
-    epochs: Sequence[EpochRecord],
-    labels: np.ndarray,
-    predicted: np.ndarray,
-    logs: Path | None,
-    finished_before: int | None,
-) -> Path:
-    """Write the run's folder under `root` in one step and return it.
+    folder: Path, record: RunRecord, epochs: Sequence[EpochRecord], labels: np.ndarray, predicted: np.ndarray
+) -> None:
+    """Write the files of a run into `folder`.
 
     Args:
         labels: integer (num_test_examples,), true classes in data set order.
         predicted: integer (num_test_examples,), the most probable class of each; empty for a run without an end.
-        logs: a folder that becomes `tensorboard` of the run.
-        finished_before: what `finished_at` said when the run began.
-
-    Raises:
-        InputError: the run was finished by another process since then; that one stays.
     """
-    directory = root / record.key.directory
-    if finished_at(directory) != finished_before:
-        raise InputError(f"{directory} was finished by another process while this one trained it. That run stays.")
     rows = csv_text(list(EpochRecord.model_fields), (epoch.model_dump() for epoch in epochs))
-    with whole(directory) as partial:
-        partial.mkdir()
-        (partial / "record.json").write_text(json.dumps(record.model_dump(), indent=2) + "\n", encoding="utf-8")
-        (partial / "epochs.csv").write_text(rows, encoding="utf-8")
-        np.savez_compressed(partial / "predictions.npz", labels=_narrow(labels), predicted=_narrow(predicted))
-        if logs:
-            shutil.copytree(logs, partial / "tensorboard")
-    return directory
+    (folder / "record.json").write_text(json.dumps(record.model_dump(), indent=2) + "\n", encoding="utf-8")
+    (folder / "epochs.csv").write_text(rows, encoding="utf-8")
+    np.savez_compressed(folder / "predictions.npz", labels=_narrow(labels), predicted=_narrow(predicted))
 
 
 def _narrow(classes: np.ndarray) -> np.ndarray:
     """Return `classes` in the smallest type that holds them, which takes half the bytes of an archive."""
     return classes.astype(np.min_scalar_type(int(classes.max(initial=0))))
-
-
-def finished_at(directory: Path) -> int | None:
-    """Return when the record of a finished run was written, in nanoseconds; None where there is none."""
-    try:
-        return (directory / "record.json").stat().st_mtime_ns
-    except OSError:
-        return None
 
 
 def steady_epoch_seconds(epochs: Sequence[EpochRecord], num_warmup_epochs: int) -> float | None:

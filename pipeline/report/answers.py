@@ -13,7 +13,6 @@ from pipeline.claims.wording import (
     describe_speedup,
     failed_runs,
 )
-from pipeline.comparison.finished_runs import remedy_of_speed
 from pipeline.comparison.schema import ELSEWHERE, Pair, VariantStatistics
 from pipeline.machine.hardware import hardware_of
 from pipeline.numbers import UNKNOWN, digits, listed, mebibytes, percent
@@ -246,7 +245,8 @@ def caution(results: Compared, benchmark: str) -> str:
         return ""
     return (
         f"These speeds are no answer yet: other work took {percent(share)} of the CPU time, the study allows "
-        f"{percent(most)}. {remedy_of_speed(benchmark).damaged}, on a quiet machine; then: make repro."
+        f"{percent(most)}. Measure it again on a quiet machine: "
+        f"python -m stages.speed --benchmark {benchmark} --again; then: make repro."
     )
 
 

@@ -17,7 +17,7 @@ from pipeline.data.batches import ShuffledBatches
 from pipeline.data.datasets import Examples
 from pipeline.machine.disturbance import Watch
 from pipeline.records.blocks import Block, besides_images
-from pipeline.speed.worker import Task
+from pipeline.speed.turns import Task
 from pipeline.study.schema import Study
 from pipeline.training.building import build_model, compile_model
 from pipeline.training.evaluation import score
@@ -191,6 +191,6 @@ def train_blocks(
     Lack of memory, or a loss that is not finite, is a last block and no error.
     """
     if study.compilation_cache:
-        engine.keep_compiled(root / COMPILED)
+        engine.keep_compiled(COMPILED)
     with engine.data_parallel(study.devices):
         _Trainee(study, benchmark, variant, root, tasks, answer).train()

@@ -1,17 +1,22 @@
 """Measure the speed of variants in turns: short blocks of each, in a balanced order, over several launches."""
 
+import datetime
+import json
 import math
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from typing import NamedTuple, cast
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, cast
 
 import psutil
 
-from pipeline.records.blocks import MAX_ROWS, MAX_TURNS, REPEAT, Block, EndReason, PlacedBlock
-from pipeline.speed.worker import Task, Train
+from pipeline.errors import InputError
+from pipeline.files.writing import write_whole
+from pipeline.records.blocks import MAX_ROWS, MAX_TURNS, REPEAT, Block, EndReason, Launch, PlacedBlock
+from pipeline.records.schema import Environment
 
 # docs/decisions/speed-in-turns.md has the components of variance that the sizes of blocks and launches come from.
 BLOCK_SECONDS = 0.2
@@ -24,13 +29,30 @@ MIN_LAUNCHES, MAX_LAUNCHES = 2, 8
 STARTUP_SHARE = 0.5  # of the budget that launches may take
 MEMORY_MARGIN = 1.5  # times the peak of a process that has trained a few steps
 
-Start = Callable[[Sequence[str]], AbstractContextManager[Mapping[str, Train]]]  # starts a process of each variant
+# Starts a process of each of some variants.
+Start = Callable[[Sequence[str]], AbstractContextManager[Mapping[str, "Train"]]]
+
+
+class Task(NamedTuple):
+    """Tell a process to train so many steps and perhaps validate then."""
+
+    num_steps: int
+    with_validation: bool = False
+
+
+class Train(Protocol):
+    """Has a process train a task. `environment` is where it trains, once it has said so."""
+
+    environment: Environment | None
+
+    def __call__(self, task: Task) -> Block: ...
 
 
 class Measurement(NamedTuple):
-    """All blocks, why there are no more, and whether processes of all variants lived side by side."""
+    """All blocks and launches, why there are no more, and whether processes of all variants lived side by side."""
 
     blocks: list[PlacedBlock]
+    launches: list[Launch]
     ended_because: EndReason
     side_by_side: bool
     spent_seconds: float
@@ -60,6 +82,30 @@ class _Measuring:
         self.peak_memory_bytes = 0
         self.num_launches = 0  # unknown until the first launch has shown what one costs
         self.launch_seconds = 0.0  # the least that another launch costs
+        self.side_by_side = True
+        self.launches: list[Launch] = []
+        self.environment: Environment | None = None
+
+    def resume(self, path: Path) -> None:
+        """Go on from the launches that `path` holds, as `keep` wrote them, if it does."""
+        if not path.exists():
+            return
+        saved = json.loads(path.read_bytes())
+        for name in self._PLAIN:
+            setattr(self, name, saved[name])
+        self.blocks = [PlacedBlock.model_validate(block) for block in saved["blocks"]]
+        self.launches = [Launch.model_validate(launch) for launch in saved["launches"]]
+        self.failed = set(saved["failed"])
+        self.started -= sum(launch.seconds or 0.0 for launch in self.launches)
+
+    def keep(self, path: Path) -> None:
+        """Write all that is known after a launch, in one step."""
+        saved: dict[str, Any] = {name: getattr(self, name) for name in self._PLAIN}
+        for name in ("blocks", "launches"):
+            saved[name] = [each.model_dump() for each in getattr(self, name)]
+        write_whole(path, json.dumps(saved | {"failed": sorted(self.failed)}))
+
+    _PLAIN = ("num_steps", "block_seconds", "peak_memory_bytes", "num_launches", "launch_seconds", "side_by_side")
 
     @property
     def variants(self) -> list[str]:
@@ -149,6 +195,8 @@ class _Measuring:
     def _prepare(self, variant: str, train: Train, launch: int) -> None:
         """Warm a process up."""
         block = train(self._first_task(variant))
+        if variant == self.baseline:
+            self.environment = train.environment
         self.peak_memory_bytes = max(self.peak_memory_bytes, block.peak_memory_bytes or 0)
         self._keep(block, variant, launch, turn=0, place=0)
 
@@ -209,6 +257,7 @@ def take_turns(
     side_by_side: bool,
     is_settled: Callable[[Sequence[PlacedBlock]], bool],
     say: Callable[[str], None],
+    unfinished: Path,
 ) -> Measurement:
     """Train the variants in turns until `is_settled`, or until the budget is spent; two launches are made anyway.
 
@@ -223,21 +272,33 @@ def take_turns(
         unit: blocks are multiples of so many steps.
         side_by_side: whether processes of all variants may live at once; they do as long as memory allows it.
         is_settled: asked after each launch from the second on, in a row after each second one.
+        unfinished: a file that is written after each launch, and from which an interrupted measurement goes on.
+
+    Raises:
+        InputError: the system ended the baseline's process before it trained.
     """
     state = _Measuring(start, max_steps, unit, budget_seconds)
-    launch, reason = 0, cast(EndReason | None, None)
+    state.side_by_side = side_by_side
+    state.resume(unfinished)
+    launch, reason = len(state.launches), cast(EndReason | None, None)
     while reason is None:
         launch += 1
-        if side_by_side and not state.launch_side_by_side(launch):
+        before, started_at = state.spent_seconds(), datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        if state.side_by_side and not state.launch_side_by_side(launch):
             say("not enough memory for a process of each variant at once: one after the other")
-            side_by_side = False
-        if not side_by_side:
+            state.side_by_side = False
+        if not state.side_by_side:
             state.launch_in_a_row(launch)
+        if state.environment is None:
+            raise InputError(f"the system ended the process of {state.baseline} before it trained.")
+        seconds = state.spent_seconds() - before
+        state.launches.append(Launch(started_at=started_at, seconds=seconds, environment=state.environment))
+        state.keep(unfinished)
         started = f"started {'once' if launch == 1 else f'{launch} times'}"
         say(
             f"every variant {started}, {len(state.blocks)} timings of a few steps, {state.spent_seconds():.0f} s so far"
         )
-        num_next = 1 if side_by_side else 2
+        num_next = 1 if state.side_by_side else 2
         next_seconds = num_next * state.launch_seconds
         is_spent = launch >= state.num_launches or state.spent_seconds() + next_seconds > budget_seconds
         may_end = launch >= MIN_LAUNCHES and launch % num_next == 0
@@ -247,4 +308,4 @@ def take_turns(
             reason = "the intervals are as narrow as asked for"
         elif may_end and is_spent:
             reason = "the budget is spent"
-    return Measurement(state.blocks, reason, side_by_side, state.spent_seconds())
+    return Measurement(state.blocks, state.launches, reason, state.side_by_side, state.spent_seconds())

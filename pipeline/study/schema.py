@@ -44,11 +44,6 @@ class RunKey(NamedTuple):
     def directory(self) -> Path:
         return Path("runs", self.benchmark, self.variant, f"seed-{self.seed}")
 
-    @property
-    def stage(self) -> str:
-        """Return the name of the DVC stage that makes the run."""
-        return f"train@{self.seed}-{self.benchmark}-{self.variant}"
-
 
 class FurtherPair(Section):
     """Two variants to compare besides those against the baseline."""
@@ -257,14 +252,6 @@ class Study(Section):
             for variant in self.variants_of(benchmark)
             if seed in self.seeds_of(benchmark, variant)
         ]
-
-    def why_left_out(self, key: RunKey) -> str | None:
-        """Say why a run of this benchmark, variant and seed is not one of the study's; return None where it is."""
-        if key.variant not in self.variants_of(key.benchmark):
-            return f"variants.{key.variant}.benchmarks does not name {key.benchmark}: nothing to run."
-        if key.seed not in self.seeds_of(key.benchmark, key.variant):
-            return f"num_seeds or num_seeds_by_variant leaves out seed {key.seed}: nothing to run."
-        return None
 
 
 def load_study(path: Path = PARAMS) -> Study:

@@ -1,7 +1,4 @@
-"""Checkpoints: with them a run whose process was ended goes on after its last whole epoch, and ends with the same bits.
-
-They lie outside the run's folder, because DVC removes that before it runs a stage.
-"""
+"""Checkpoints: with them an interrupted run goes on after its last whole epoch, and ends with the same bits."""
 
 import hashlib
 import json
@@ -15,7 +12,6 @@ from typing import Any
 import keras
 import numpy as np
 
-from pipeline.files.code import files_of_code
 from pipeline.files.writing import whole
 from pipeline.records.schema import Disturbance, EpochRecord
 from pipeline.training.so_far import NOTHING, Progress
@@ -25,13 +21,12 @@ class Checkpoint:
     """The checkpoint of one run in `folder`, as of its last whole epoch.
 
     Args:
-        determinants: everything that decides what the run computes and how fast, ready for JSON. A checkpoint that
-            was saved under others is not found, and goes when the run is finished.
+        surroundings: what decides what the run computes and how fast besides its identity, ready for JSON. A checkpoint
+            that was saved in others is not found, and goes when the run is finished.
     """
 
-    def __init__(self, folder: Path, determinants: dict[str, Any]) -> None:
-        text = json.dumps(determinants | {"source": source_digest()}, sort_keys=True)
-        self.folder = folder
+    def __init__(self, folder: Path, surroundings: dict[str, Any]) -> None:
+        text = json.dumps(surroundings, sort_keys=True)
         self._path = folder / f"{hashlib.sha256(text.encode()).hexdigest()}.npz"
 
     def save(self, model: keras.Model, progress: Progress) -> None:
@@ -71,14 +66,6 @@ class Checkpoint:
             [EpochRecord.model_validate(epoch) for epoch in read["epochs"]],
             Disturbance.model_validate(read["disturbance"]),
         )
-
-
-def source_digest() -> str:
-    """Return the SHA-256 of this project's code, byte by byte: to parse it takes longer than a short epoch."""
-    found = hashlib.sha256()
-    for path in files_of_code(Path(__file__).parents[1]):
-        found.update(path.read_bytes())
-    return found.hexdigest()
 
 
 def _variables(model: keras.Model) -> Sequence[keras.Variable]:

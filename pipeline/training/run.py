@@ -1,4 +1,4 @@
-"""One run: one benchmark, one variant, one seed, from the arrays to the run's folder."""
+"""One run: one benchmark, one variant, one seed, from the arrays to the files of the run."""
 
 import datetime
 import math
@@ -17,13 +17,9 @@ from pipeline.data import datasets
 from pipeline.data.batches import ShuffledBatches, WholeBatches
 from pipeline.data.datasets import Dataset
 from pipeline.errors import UnfinishedRunError
-from pipeline.files.code import digest
 from pipeline.machine import environment
 from pipeline.machine.disturbance import Watch
-from pipeline.machine.locking import LOCKS, alone
 from pipeline.records.schema import EpochRecord, Outcome, RunRecord
-from pipeline.records.writing import finished_at
-from pipeline.study.benchmark import Imported
 from pipeline.study.schema import RunKey, Study
 from pipeline.training.building import build_model, compile_model, weights_digest
 from pipeline.training.checkpoint import Checkpoint
@@ -32,52 +28,47 @@ from pipeline.training.epoch_log import EpochLog
 from pipeline.training.evaluation import score
 from pipeline.training.loops import LOOPS
 from pipeline.training.precision import check_float32, check_model, loss_scale_now, observed_dtypes
-from pipeline.training.so_far import Notes, Progress, SoFar, Tested, finish, unfinished
+from pipeline.training.so_far import CHECKPOINT, Notes, Progress, SoFar, Tested, finish
 
 COMPILED = Path(".cache/xla")
-PATIENCE_SECONDS = 5  # until the process before this one, whose parents have ended, has noticed that
 
 
 def train(
     study: Study,
     key: RunKey,
-    process_started: float,
-    root: Path = Path(),
+    folder: Path,
+    data_folder: Path = datasets.DATA,
     ending: threading.Event | None = None,
     tell: Callable[[SoFar], None] = lambda _: None,
     is_warm: bool = False,
 ) -> RunRecord:
-    """Make the run `key` of `study`, write its folder under `root` and return its record.
+    """Make the run `key` of `study`, write its files into `folder` and return its record.
 
     Divergence and lack of memory are outcomes in the record, not errors. A run whose process was ended goes on after
-    its last whole epoch.
+    its last whole epoch, of which `folder` has a checkpoint.
 
     Args:
-        process_started: `time.perf_counter()` at the start of the process; start-up time counts from there.
         ending: once it is set, the epoch in progress is the last that this process trains.
-        tell: is told what is known of the run, whenever it is more.
+        tell: called with what is known of the run each time it has grown.
         is_warm: this process was forked from one that had imported the engine.
 
     Raises:
         InputError: the data are missing or damaged, there are fewer devices than asked for, float32 is rounded here, or
-            the model does not have the dtypes of its policy; or another process makes the run, or has finished it in
-            the meantime.
+            the model does not have the dtypes of its policy.
         UnfinishedRunError: `ending` was set.
     """
+    process_started = time.perf_counter()
     if study.compilation_cache:
-        engine.keep_compiled(root / COMPILED)
+        engine.keep_compiled(COMPILED)
     benchmark = study.benchmarks[key.benchmark]
-    lock = root / LOCKS / (str(key.directory).replace("/", "-") + ".lock")
-    data = datasets.load_dataset(benchmark.dataset, benchmark.split, root / datasets.DATA)
-    with alone(lock, str(key.directory), PATIENCE_SECONDS), engine.data_parallel(study.devices):
-        finished_before = finished_at(root / key.directory)
-        watch = Watch(engine.gpu_places()[: study.devices])
-        notes = Notes(_start(study, data, process_started, is_warm), tell)
+    data = datasets.load_dataset(benchmark.dataset, benchmark.split, data_folder)
+    with engine.data_parallel(study.devices):
+        notes = Notes(_start(data, process_started, is_warm), tell)
         outcome: Outcome
         tested = None
         try:
-            model, checkpoint = _prepare(study, key, data, notes, unfinished(root, key))
-            outcome = _train(study, key, data, model, checkpoint, notes, ending or threading.Event())
+            model, checkpoint = _prepare(study, key, data, notes, folder)
+            outcome = _train(study, key, data, model, checkpoint, notes, ending or threading.Event(), folder)
             if outcome == "completed":
                 tested = _test(study, key, data, model)
         except Exception as error:
@@ -86,18 +77,21 @@ def train(
             outcome = "out_of_memory"
         if notes.so_far.memory["peak_bytes"] is None:
             notes.add(memory=_peak())
-        return finish(study, key, notes.so_far, outcome, watch, root, finished_before, tested)
+        return finish(study, key, notes.so_far, outcome, data.test.labels, folder, tested)
 
 
-def _start(study: Study, data: Dataset, process_started: float, is_warm: bool) -> SoFar:
+def _start(data: Dataset, process_started: float, is_warm: bool) -> SoFar:
+    found = environment.describe(
+        environment.installed_engine(), engine.accelerators(), engine.version(), engine.kernels()
+    )
     facts = {
         "started_at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "environment": environment.describe(study.runtime, engine.accelerators(), engine.version(), engine.kernels()),
+        "environment": found,
         "data_sha256": data.sha256,
         "data_source": data.came_from,
         "warm": is_warm,
     }
-    return SoFar(process_started, facts, data.test.labels)
+    return SoFar(process_started, facts)
 
 
 def _prepare(study: Study, key: RunKey, data: Dataset, notes: Notes, folder: Path) -> tuple[keras.Model, Checkpoint]:
@@ -127,10 +121,8 @@ def _prepare(study: Study, key: RunKey, data: Dataset, notes: Notes, folder: Pat
     check_model(key.benchmark, benchmark, variant.policy, dtypes, probabilities)
     notes.add(facts={f"{name}_dtype": dtype for name, dtype in dtypes._asdict().items()})
 
-    inputs = {"data": data.sha256, "initial_weights": initial_weights_sha256}
-    if isinstance(benchmark.model, Imported):
-        inputs["model"] = digest(Path(benchmark.model.source))
-    checkpoint = Checkpoint(folder, determinants(study, key, notes.so_far.facts["environment"]) | inputs)
+    surroundings = lasting(notes.so_far.facts["environment"]) | {"initial_weights": initial_weights_sha256}
+    checkpoint = Checkpoint(folder / CHECKPOINT, surroundings)
     earlier = checkpoint.restore(model)
     notes.add(earlier=earlier, epochs=earlier.epochs)
     return model, checkpoint
@@ -144,13 +136,12 @@ def _train(
     checkpoint: Checkpoint,
     notes: Notes,
     ending: threading.Event,
+    folder: Path,
 ) -> Outcome:
     benchmark, variant, earlier = study.benchmarks[key.benchmark], study.variants[key.variant], notes.so_far.earlier
     batches = ShuffledBatches(data.train, benchmark.batch_size * variant.batch_multiplier, key.seed)
-    title = f"{key.benchmark} {key.variant} seed {key.seed}"
     num_epochs = benchmark.num_epochs_of(variant)
-    logs = checkpoint.folder / "tensorboard"
-    log = EpochLog(model, logs, len(earlier.epochs)) if study.tensorboard else None
+    log = EpochLog(model, folder / "tensorboard", len(earlier.epochs)) if study.tensorboard else None
     watch = Watch(engine.gpu_places()[: study.devices])
 
     def measured() -> dict[str, Any]:
@@ -158,7 +149,6 @@ def _train(
 
     def after_epoch(epoch: EpochRecord) -> None:
         watch.look()
-        print_epoch(title, epoch, num_epochs, len(data.train.labels))
         if log:
             log.write(epoch)
         notes.add(epochs=[*clock.epochs], **measured())
@@ -181,17 +171,6 @@ def _train(
     return "diverged" if clock.diverged else "completed"
 
 
-def print_epoch(title: str, epoch: EpochRecord, num_epochs: int, num_images: int) -> None:
-    """Print a line for an epoch that has ended."""
-    left = (num_epochs - epoch.epoch) * (epoch.train_seconds + epoch.validation_seconds)
-    print(
-        f"{title} · epoch {epoch.epoch}/{num_epochs} · {epoch.train_seconds:.2f} s · "
-        f"{num_images / epoch.train_seconds:,.0f} images/s · loss {epoch.train_loss:.4f} · "
-        f"validation accuracy {epoch.validation_accuracy:.4f} · at most {left:.0f} s left",
-        flush=True,
-    )
-
-
 def _peak() -> dict[str, Any]:
     return dict(zip(("peak_bytes", "peak_kind"), engine.peak_memory(), strict=True))
 
@@ -202,14 +181,10 @@ def _test(study: Study, key: RunKey, data: Dataset, model: keras.Model) -> Teste
     return Tested(scores, predicted, weights_digest(model.get_weights()))
 
 
-def determinants(study: Study, key: RunKey, surroundings: dict[str, Any]) -> dict[str, Any]:
-    """Return what decides the run `key` besides its data: its part of the study, the software and the hardware."""
+def lasting(surroundings: dict[str, Any]) -> dict[str, Any]:
+    """Return what of an environment decides how a run goes on: not what passes, nor which GPU of its kind it is."""
     fleeting = {"git_commit", "load_average", "memory_bytes"}
-    lasting = {name: value for name, value in surroundings.items() if name not in fleeting}
-    accelerators = [{**accelerator, "uuid": None} for accelerator in surroundings["accelerators"]]  # any of the kind
-    return {
-        "study": study.model_dump(include={"campaign", "engine", "runtime", "devices"}),
-        "benchmark": study.benchmarks[key.benchmark].model_dump(),
-        "variant": study.variants[key.variant].model_dump(),
-        "environment": lasting | {"accelerators": accelerators},
+    accelerators = [{**accelerator, "uuid": None} for accelerator in surroundings["accelerators"]]
+    return {name: value for name, value in surroundings.items() if name not in fleeting} | {
+        "accelerators": accelerators
     }

@@ -1,4 +1,4 @@
-"""What is known of a run while it is made, and its folder, written from that once it ends. It needs no engine."""
+"""What is known of a run while it is made, and its files, written from that once it ends. It needs no engine."""
 
 import shutil
 import time
@@ -9,12 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipeline.machine.disturbance import Watch, timing_fault
+from pipeline.machine.disturbance import UNDISTURBED, timing_fault
 from pipeline.records.schema import Disturbance, EpochRecord, Outcome, RunRecord, planned
 from pipeline.records.writing import epoch_scores, epoch_times, write_run
 from pipeline.study.schema import RunKey, Study
-
-CHECKPOINTS = Path(".cache/checkpoints")
 
 
 class Progress(NamedTuple):
@@ -25,19 +23,19 @@ class Progress(NamedTuple):
 
 
 NOTHING = Progress([], None)
+CHECKPOINT = "checkpoint"  # a folder beside the files of a run, until it has ended
 
 
 @dataclass(frozen=True)
 class SoFar:
     """What is known of a run while it is made.
 
-    `facts` and `memory` are by the names of `RunRecord` and `Memory`, `process_started` is by `time.perf_counter()`,
-    `labels` (num_test_examples,) are the true classes. `disturbance` is unknown before the first epoch has ended.
+    `facts` and `memory` are by the names of `RunRecord` and `Memory`, `process_started` is by `time.perf_counter()`.
+    `disturbance` is unknown before the first epoch has ended.
     """
 
     process_started: float
     facts: dict[str, Any]
-    labels: np.ndarray
     earlier: Progress = NOTHING
     epochs: Sequence[EpochRecord] = ()
     memory: dict[str, Any] = field(default_factory=lambda: {"peak_bytes": None, "peak_kind": None})
@@ -71,32 +69,22 @@ class Tested(NamedTuple):
     final_weights_sha256: str
 
 
-def unfinished(root: Path, key: RunKey) -> Path:
-    """Return the folder that keeps a run's checkpoint and its logs for TensorBoard until the run is finished."""
-    return root / CHECKPOINTS / f"{key.benchmark}-{key.variant}-{key.seed}"
-
-
 def finish(
     study: Study,
     key: RunKey,
     so_far: SoFar,
     outcome: Outcome,
-    watch: Watch,
-    root: Path,
-    finished_before: int | None,
+    labels: np.ndarray,
+    folder: Path,
     tested: Tested | None = None,
 ) -> RunRecord:
-    """Write the folder of a run that has ended, and return its record.
+    """Write the files of a run that has ended into `folder`, and return its record.
 
     Args:
-        watch: has watched the machine for as long as `so_far` has no disturbance.
-        finished_before: what `finished_at` said when the run began.
-
-    Raises:
-        InputError: the run was finished by another process since then; that one stays.
+        labels: integer (num_test_examples,), the true classes of the test set.
     """
     epochs = so_far.epochs
-    disturbance = so_far.disturbance or watch.finish().worst(so_far.earlier.disturbance)
+    disturbance = so_far.disturbance or so_far.earlier.disturbance or UNDISTURBED
     times = epoch_times(epochs) | {
         "startup_seconds": so_far.startup_seconds,
         "run_seconds": so_far.seconds(),
@@ -110,7 +98,7 @@ def finish(
             "outcome": outcome,
             "planned": planned(study, key),
             "overflow": "step skipped" if study.variants[key.variant].loss_scale.mode == "dynamic" else "step taken",
-            "num_test_examples": len(so_far.labels),
+            "num_test_examples": len(labels),
             "num_epochs": len(epochs),
             "times": times,
             "memory": so_far.memory,
@@ -120,9 +108,6 @@ def finish(
             "disturbance": disturbance,
         }
     )
-    kept = unfinished(root, key)
-    predicted = tested.predicted if tested else np.empty(0, np.int64)
-    logs = kept / "tensorboard" if study.tensorboard and (kept / "tensorboard").exists() else None
-    write_run(root, record, epochs, so_far.labels, predicted, logs, finished_before)
-    shutil.rmtree(kept, ignore_errors=True)
+    write_run(folder, record, epochs, labels, tested.predicted if tested else np.empty(0, np.int64))
+    shutil.rmtree(folder / CHECKPOINT, ignore_errors=True)
     return record

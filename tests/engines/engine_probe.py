@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import sys
-import time
 from pathlib import Path
 
 if os.environ["KERAS_BACKEND"] == "jax":
@@ -19,7 +18,7 @@ else:
     devices = [tf.config.LogicalDeviceConfiguration()] * 4
     tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], devices)
 
-from conftest import benchmark, small_study
+from conftest import benchmark, make_run, small_study
 
 from pipeline import engine
 from pipeline.data import datasets
@@ -27,6 +26,7 @@ from pipeline.data.batches import ShuffledBatches
 from pipeline.study.schema import RunKey
 from pipeline.study.variant import Variant
 from pipeline.training import building, run
+from pipeline.training.so_far import SoFar
 
 # isort: split
 import keras
@@ -73,7 +73,7 @@ def devices(
         benchmarks={"wide": benchmark(units=16, **({"num_epochs": 3} | (recipe or {}))), "narrow": benchmark(units=8)},
         **changes,
     )
-    record = run.train(study, RunKey("wide", variant, 0), time.perf_counter(), folder)
+    record = make_run(folder, study, RunKey("wide", variant, 0))
     losses = [record.scores.train_loss, record.scores.test_loss]
     return {"devices": record.planned.devices, "outcome": record.outcome, "losses": losses}
 
@@ -115,7 +115,7 @@ def killed(folder: Path, number: int, epoch: int) -> object:
             os.kill(os.getpid(), signal.SIGKILL)
 
     run.EpochClock.on_train_batch_end = kill
-    return run.train(study, RunKey("wide", "mixed", 0), time.perf_counter(), folder).model_dump()
+    return make_run(folder, study, RunKey("wide", "mixed", 0)).model_dump()
 
 
 def compilations(folder: Path) -> object:
@@ -128,15 +128,13 @@ def compilations(folder: Path) -> object:
         counts[-1] += event == "/jax/core/compile/backend_compile_duration"
 
     jax.monitoring.register_event_duration_secs_listener(listen)
-    print_epoch = run.print_epoch
 
-    def after_epoch(*arguments: object) -> None:
-        print_epoch(*arguments)
-        counts.append(0)
+    def after_epoch(so_far: SoFar) -> None:
+        if len(so_far.epochs) == len(counts):
+            counts.append(0)
 
-    run.print_epoch = after_epoch
     study = small_study(benchmarks={"wide": benchmark(units=16, num_epochs=4), "narrow": benchmark(units=8)})
-    run.train(study, RunKey("wide", "float32", 0), time.perf_counter(), folder)
+    make_run(folder, study, RunKey("wide", "float32", 0), tell=after_epoch)
     return counts
 
 
@@ -157,4 +155,5 @@ def cached(folder: Path) -> object:
 
 if __name__ == "__main__":
     function, folder, *numbers = sys.argv[1:]
+    os.chdir(folder)
     print("\n" + json.dumps(globals()[function](Path(folder), *map(int, numbers))))

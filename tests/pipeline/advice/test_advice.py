@@ -86,7 +86,7 @@ def test_asked_for_as_a_user_does(project, monkeypatch, capfd):
     (folder / "params.yaml").write_text(edited)
     assert project / ask(project, **asked) == folder
     assert (folder / "params.yaml").read_text() == edited
-    monkeypatch.setattr(stage, "in_a_process", lambda *_: dict.fromkeys("abc", (1.0, 0.001)))
+    monkeypatch.setattr(stage, "call", lambda *_: dict.fromkeys("abc", (1.0, 0.001)))
     assert project / ask(project, **asked, image_size=16) != folder
     (project / "networks").mkdir()
     (project / "networks" / "mine.py").write_text(OWN_MODEL)
@@ -99,7 +99,7 @@ def test_data_that_are_not_there_are_prepared_in_the_folder(project, monkeypatch
     shutil.rmtree(project / "data")
     (project / "bundled").symlink_to(REPOSITORY / "bundled")
     monkeypatch.setattr(stage, "look_at", lambda *_: dict.fromkeys("abc", (1.0, 0.001)))
-    monkeypatch.setattr(stage, "in_a_process", lambda function, *arguments: function(*arguments))
+    monkeypatch.setattr(stage, "call", lambda function, *arguments: function(*arguments))
     folder = project / ask(project)
     assert "preparing mnist\n" in capfd.readouterr().out
     assert (folder / "data" / "mnist" / "dataset.json").exists()
@@ -129,7 +129,7 @@ def test_bad_input_starts_nothing(project, changes, words):
 def test_a_name_that_no_folder_can_have_is_cut_short(project, monkeypatch):
     long = 300 * "a"
     (project / "mine.py").write_text(f"def {long}(spec): ...\n")
-    monkeypatch.setattr(stage, "in_a_process", lambda *_: dict.fromkeys("abc", (1.0, 0.001)))
+    monkeypatch.setattr(stage, "call", lambda *_: dict.fromkeys("abc", (1.0, 0.001)))
     folders = [ask(project, model=f"mine:{long}", arguments={long: value}) for value in (1, 2)]
     assert len(set(folders)) == 2
     (name,) = load_study(project / folders[0] / "params.yaml").benchmarks
@@ -138,7 +138,7 @@ def test_a_name_that_no_folder_can_have_is_cut_short(project, monkeypatch):
 
 def test_a_fault_that_another_process_finds_is_the_users_to_read(tmp_path):
     with pytest.raises(InputError, match=r"lost\.yaml"):
-        stage.in_a_process(load_study, tmp_path / "lost.yaml")
+        stage.call(load_study, tmp_path / "lost.yaml")
 
 
 @pytest.mark.parametrize("arguments", [["--batch", "0"], ["--arguments", "[1]"]])

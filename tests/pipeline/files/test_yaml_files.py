@@ -165,7 +165,7 @@ def test_a_source_that_can_be_no_path_is_a_fault_of_the_study(source, said):
         validate(Study, values, "params.yaml")
 
 
-@pytest.mark.parametrize("source", [".", "results", "inputs", "../{name}"])
+@pytest.mark.parametrize("source", [".", "results", "../{name}"])
 def test_a_source_around_what_the_study_makes_is_refused(tmp_path, monkeypatch, source):
     monkeypatch.chdir(tmp_path)
     values = study_text()

@@ -27,5 +27,5 @@ def test_a_switch_that_the_user_has_set_is_kept(monkeypatch, set_by_user, expect
     monkeypatch.setenv(SWITCH, "")
     monkeypatch.setenv(SWITCH, set_by_user) if set_by_user else monkeypatch.delenv(SWITCH)
     monkeypatch.setattr("pipeline.machine.engine_choice.cpu_features", lambda: ["avx512_fp16"])
-    choose_engine(ENGINE, ["mixed_float16"])
+    choose_engine(["mixed_float16"], ENGINE)
     assert os.environ[SWITCH] == expected

@@ -1,12 +1,11 @@
 """Models that the project does not have: functions of the user's, and Keras's own networks."""
 
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import benchmark, small_study
+from conftest import benchmark, make_run, small_study
 
 from pipeline import engine
 from pipeline.comparison.finished_runs import read_record
@@ -16,7 +15,7 @@ from pipeline.files.code import digest
 from pipeline.study import user_code
 from pipeline.study.benchmark import Benchmark
 from pipeline.study.schema import RunKey
-from pipeline.training import building, run
+from pipeline.training import building
 
 MODELS = """
 import keras
@@ -95,7 +94,7 @@ def train_own(model, workspace, **changes):
         variants={"mixed": {"policy": "mixed_bfloat16", "batch_multiplier": 1}},
         comparison={"baseline": "mixed", "num_warmup_epochs": 1, "margin_pp": {"wide": 1.0}},
     )
-    return run.train(study, RunKey("wide", "mixed", 0), time.perf_counter(), workspace)
+    return make_run(workspace, study, RunKey("wide", "mixed", 0))
 
 
 @pytest.mark.parametrize("function", ["build", "sequential", "transformer"])
@@ -144,7 +143,7 @@ def test_what_shows_in_a_prediction_is_refused_before_training(own, workspace, f
     with pytest.raises(InputError) as caught:
         train_own(own(function), workspace)
     assert message in str(caught.value)
-    assert not (workspace / "runs").exists()
+    assert not list(workspace.glob("runs/**/record.json"))
 
 
 def test_a_module_that_cannot_be_imported_is_named_with_its_reason(own, tmp_path):

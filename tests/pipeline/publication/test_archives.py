@@ -58,8 +58,8 @@ def test_a_damaged_run_or_one_that_contradicts_itself_is_not_compared(copied, ca
     (copied / name).write_bytes(edit((copied / name).read_bytes()))
     message = refused(lambda: compare_runs(copied), pattern)
     assert str((copied / name).parent) in message
-    stage = "speed@wide" if name in (archives.BLOCKS, archives.CIRCUMSTANCES) else "train@1-wide-mixed"
-    assert message.endswith(f"dvc repro --force --single-item {stage}")
+    stage = "speed@wide" if name in (archives.BLOCKS, archives.CIRCUMSTANCES) else "train@wide"
+    assert message.endswith(f"dvc repro {stage}")
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -91,7 +91,7 @@ def test_damaged_numerics_are_named_with_their_remedy(copied):
     for content in CONTENTS:
         path.write_bytes(content)
         message = refused(lambda: load_results(copied), r"numerics\.json is damaged")
-        assert message.endswith("dvc repro --force --single-item numerics")
+        assert message.endswith("dvc repro numerics")
     path.unlink()
     for place in PLACES.values():
         place(path)

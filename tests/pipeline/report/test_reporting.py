@@ -139,7 +139,7 @@ def test_a_study_in_which_much_went_wrong_still_renders(copied, monkeypatch, cap
     study = study.model_copy(update={"comparison": settings})
     put(copied, study)
     write_speeds(copied, study, failed={"mixed_2x": "out_of_memory"})
-    blocks = copied / "results" / "speed" / "wide.csv"
+    blocks = copied / "results" / "speed" / "wide" / "blocks.csv"
     blocks.write_text(blocks.read_text().replace(",0.02,", ",0.5,"))
     key = RunKey("wide", "mixed", 1)
     write_small_run(copied, planned_record(key, timing_fault="1 other process on its GPU"), 9.0, 1.5)
@@ -159,11 +159,12 @@ def test_a_study_in_which_much_went_wrong_still_renders(copied, monkeypatch, cap
         "Other work took 2 % of the CPU time. ",
         "Other work took 50 % of the CPU time. ",
         "<strong>These speeds are no answer yet: other work took 50 % of the CPU time, the study allows 25 %. "
-        "Measure it again: dvc repro --force --single-item speed@wide, on a quiet machine; then: make repro.</strong>",
+        "Measure it again on a quiet machine: "
+        "python -m stages.speed --benchmark wide --again; then: make repro.</strong>",
     ):
         assert text in html
     assert html.count("These speeds are no answer yet") == 1  # not those of the other benchmark
-    assert status(load_results())["advice"]["wide"].endswith(" on a quiet machine; then: make repro.")
+    assert status(load_results())["advice"]["wide"].endswith(" --again; then: make repro.")
 
 
 def test_a_study_without_a_completed_run_says_so_and_draws_no_empty_chart(copied):

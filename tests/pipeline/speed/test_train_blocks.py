@@ -1,5 +1,7 @@
 """Blocks of real training: what a process that trains them answers."""
 
+from pathlib import Path
+
 import keras
 import pytest
 from conftest import benchmark, small_study
@@ -7,7 +9,7 @@ from conftest import benchmark, small_study
 from pipeline.errors import InputError
 from pipeline.speed import training
 from pipeline.speed.training import train_blocks
-from pipeline.speed.worker import Task
+from pipeline.speed.turns import Task
 from pipeline.training.evaluation import score
 
 
@@ -60,4 +62,4 @@ def test_compiled_steps_are_kept_where_the_study_keeps_them(workspace, monkeypat
     monkeypatch.setattr(training.engine, "keep_compiled", kept.append)
     study = small_study().model_copy(update={"compilation_cache": keeps})  # which only JAX does
     train_blocks(study, "wide", "mixed", iter([]), lambda _: None, workspace)
-    assert kept == [workspace / ".cache/xla"] * keeps
+    assert kept == [Path(".cache/xla")] * keeps

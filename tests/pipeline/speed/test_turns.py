@@ -3,16 +3,24 @@
 import contextlib
 import functools
 import itertools
+from pathlib import Path
 
 import pytest
-from conftest import small_study
+from conftest import ENVIRONMENT, small_study
 
 from pipeline.records.blocks import REPEAT, Block
 from pipeline.speed import measuring, turns
-from pipeline.speed.turns import BLOCK_SECONDS, MIN_LAUNCHES, MIN_TURNS, balanced_orders, take_turns
+from pipeline.speed.turns import BLOCK_SECONDS, MIN_LAUNCHES, MIN_TURNS, balanced_orders
 from pipeline.statistics.speeds import Speeds
 
 VARIANTS = ["float32", REPEAT, "float32_2x", "mixed"]
+UNFINISHED = Path("so_far.json")
+take_turns = functools.partial(turns.take_turns, unfinished=UNFINISHED)
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
 
 
 @pytest.mark.parametrize("num_variants", [1, 2, 3, 4, 5, 8, 9])
@@ -43,7 +51,10 @@ class Trainers:
     def start(self, variants):
         self.started += variants
         self.now += self.startup_seconds * len(variants)
-        yield {variant: functools.partial(self.train, variant, len(variants)) for variant in variants}
+        trains = {variant: functools.partial(self.train, variant, len(variants)) for variant in variants}
+        for train in trains.values():
+            train.environment = ENVIRONMENT
+        yield trains
 
     def train(self, variant, alive, task):
         num_steps = task.num_steps
@@ -65,6 +76,7 @@ class Trainers:
         )
 
     def measure(self, *, budget_seconds=0.0, side_by_side=True, max_steps=100, unit=1, is_settled=lambda _: False):
+        UNFINISHED.unlink(missing_ok=True)
         sizes = dict.fromkeys(VARIANTS, max_steps)
         return take_turns(self.start, sizes, unit, budget_seconds, side_by_side, is_settled, say=lambda _: None)
 
@@ -100,6 +112,22 @@ def test_a_budget_is_shared_by_launches_and_kept(monkeypatch):
     assert {block.launch for block in found.blocks} == {1, 2, 3, 4, 5}
     assert 50 < found.spent_seconds <= 60
     assert found.ended_because == "the budget is spent"
+
+
+def test_a_launch_that_has_ended_is_not_made_again_after_an_interruption(monkeypatch):
+    def interrupted(_: str) -> None:
+        raise KeyboardInterrupt
+
+    whole = Trainers(monkeypatch).measure(budget_seconds=60)
+    UNFINISHED.unlink()
+    trainers = Trainers(monkeypatch)
+    how = (trainers.start, dict.fromkeys(VARIANTS, 100), 1, 60, True, lambda _: False)
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            take_turns(*how, say=interrupted)
+    found = take_turns(*how, say=lambda _: None)
+    assert (found.blocks, len(found.launches)) == (whole.blocks, len(whole.launches))
+    assert trainers.started == VARIANTS * len(whole.launches)
 
 
 def test_it_ends_where_the_intervals_are_narrow_enough(monkeypatch):
@@ -213,4 +241,4 @@ def test_the_baseline_takes_part_in_turns_where_another_variant_stands_before_it
 
     monkeypatch.setattr(measuring, "take_turns", found)
     with pytest.raises(InterruptedError):
-        measuring.measure_benchmark(study, "narrow", True, print)
+        measuring.measure_benchmark(study, "narrow", Path(), True, print)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import yaml
-from conftest import ENGINE, REPOSITORY, benchmark, small_study
+from conftest import ENGINE, REPOSITORY, benchmark, make_run, small_study
 
 from pipeline.comparison.finished_runs import read_epochs, read_predictions, read_record
 from pipeline.data import datasets
@@ -36,7 +36,7 @@ def study_with(policy: str, variant: dict | None = None, **recipe):
 
 
 def train(study, workspace, variant="other", seed=0) -> RunRecord:
-    return run.train(study, RunKey("wide", variant, seed), time.perf_counter(), workspace)
+    return make_run(workspace, study, RunKey("wide", variant, seed))
 
 
 @pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16", "float16", "bfloat16"])
@@ -268,7 +268,7 @@ def test_a_model_that_ignores_its_policy_is_refused(workspace, monkeypatch):
     monkeypatch.setattr(run, "build_model", lambda recipe, _policy, *rest: real(recipe, "float32", *rest))
     with pytest.raises(InputError, match=r"compute='bfloat16'.*under mixed_bfloat16: .*compute='float32'"):
         train(study_with("mixed_bfloat16"), workspace)
-    assert not (workspace / "runs").exists()
+    assert not list(workspace.glob("runs/**/record.json"))
 
 
 def test_fit_receives_the_batches_in_their_order(workspace):

@@ -1,0 +1,186 @@
+"""Start processes that end with the one that started them, and say how each has ended.
+
+A parent process imports an engine once and forks a child for each piece of work, so that none waits for imports.
+It computes nothing itself, because an engine that has computed can't be forked (tensorflow #2448).
+"""
+
+import contextlib
+import ctypes
+import faulthandler
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from multiprocessing import connection, get_context
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from typing import Any, NamedTuple, Self, cast
+
+from pipeline.errors import InputError, UnfinishedRunError
+
+_PR_SET_PDEATHSIG = 1
+Work = Callable[..., None]  # takes the child's end of the line, then what was sent along; a function of a module
+
+
+class Started(NamedTuple):
+    pid: int
+
+
+class Ended(NamedTuple):
+    """How a child ended: its exit status, or less than 0 the signal that ended it."""
+
+    status: int
+
+
+def end_with_starter(number: int = signal.SIGKILL) -> None:
+    """Have the kernel send this process the signal `number` when the process that started it ends, however it does."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
+
+
+def limit_seconds(seconds: float) -> None:
+    """End this process by SIGALRM after so many seconds, whatever call it is in; 0 takes the limit away."""
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
+class Line:
+    """Ask a parent for a child, talk to that child, and hear how it ended. There is one child at a time."""
+
+    def __init__(self, pipe: Connection, parent: BaseProcess, joining: threading.Lock) -> None:
+        self._pipe, self._parent, self._joining = pipe, parent, joining
+        self.pid: int | None = None  # of the child, once it has started
+
+    def start(self, work: Work, *arguments: Any) -> None:
+        """Have the parent fork a child that calls `work`."""
+        self.send((work, arguments))
+
+    def send(self, message: Any) -> None:
+        with contextlib.suppress(OSError):  # all of them have ended: `receive` says how
+            self._pipe.send(message)
+
+    def receive(self) -> Any:
+        """Return the next message of the child, or `Ended` after its last. Raises the child's own `InputError`."""
+        try:
+            message = self._pipe.recv()
+        except (OSError, EOFError):  # the parent has ended, and its children with it
+            with self._joining:  # of two threads that wait for a process, one would not learn how it ended
+                self._parent.join()
+            return Ended(cast(int, self._parent.exitcode))
+        if isinstance(message, Started):
+            self.pid = message.pid
+            return self.receive()
+        if isinstance(message, InputError | UnfinishedRunError):
+            raise message
+        return message
+
+    def messages(self) -> Iterator[Any]:
+        """Yield the messages of the child until its end, which is the last of them."""
+        while True:
+            yield (message := self.receive())
+            if isinstance(message, Ended):
+                return
+
+    def signal(self, number: int) -> None:
+        """Send the child a signal; where none has started there is nobody to tell."""
+        if self.pid:
+            os.kill(self.pid, number)
+
+
+class Parent:
+    """A process that makes itself ready once and forks a child for whatever its `lines` ask for.
+
+    Args:
+        num_lines: how many children may live at once.
+        prepare: called in the parent, before anything is asked for; a function of a module. Its `InputError` is raised
+            where a line is listened to.
+    """
+
+    def __init__(self, num_lines: int, prepare: Callable[..., None], *arguments: Any) -> None:
+        spawned = get_context("spawn")  # a new process: its memory is laid out anew, and nothing here is inherited
+        self._ours, theirs = zip(*(spawned.Pipe() for _ in range(num_lines)), strict=True)
+        self._process = spawned.Process(target=_serve, args=(theirs, prepare, arguments))
+        self._process.start()
+        for pipe in theirs:
+            pipe.close()
+        joining = threading.Lock()
+        self.lines = [Line(pipe, self._process, joining) for pipe in self._ours]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()  # and the kernel ends its children
+        self._process.join()
+        for pipe in self._ours:
+            _wait_until_closed(pipe)
+
+
+def call(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call `function` in a process of its own, which gives back its memory, and return what it returns.
+
+    Raises:
+        InputError: that of the function; or the process ended otherwise, and what it said stands above.
+    """
+    answer: Any = None
+    with Parent(1, _nothing) as parent:
+        parent.lines[0].start(_answer, function, *arguments)
+        for message in parent.lines[0].messages():
+            if not isinstance(message, Ended):
+                answer = message
+            elif message.status:
+                raise InputError(f"{function.__name__} ended with status {message.status}; what it said stands above")
+    return answer
+
+
+def _nothing() -> None:
+    pass
+
+
+def _answer(pipe: Connection, function: Callable[..., Any], *arguments: Any) -> None:
+    pipe.send(function(*arguments))
+
+
+def _serve(pipes: Sequence[Connection], prepare: Callable[..., None], arguments: Sequence[Any]) -> None:
+    """Fork a child for each pipe that asks, and tell through it how the child has ended."""
+    end_with_starter()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the starter has it too, and ends this one
+    faulthandler.enable()
+    try:
+        prepare(*arguments)
+    except InputError as error:
+        for pipe in pipes:
+            pipe.send(error)
+        return
+    children: dict[int, tuple[BaseProcess, Connection]] = {}  # by sentinel
+    while True:
+        busy = [pipe for _, pipe in children.values()]
+        for ready in connection.wait([*children, *(pipe for pipe in pipes if pipe not in busy)]):
+            if isinstance(ready, int):
+                child, pipe = children.pop(ready)
+                child.join()
+                pipe.send(Ended(cast(int, child.exitcode)))
+                continue
+            pipe = cast(Connection, ready)
+            work, sent = pipe.recv()
+            child = get_context("fork").Process(target=_work, args=(pipe, work, sent))
+            try:
+                child.start()
+            except OSError:  # there is no memory for another
+                pipe.send(Ended(-signal.SIGKILL))
+                continue
+            children[child.sentinel] = child, pipe
+
+
+def _work(pipe: Connection, work: Work, sent: Sequence[Any]) -> None:
+    end_with_starter()
+    pipe.send(Started(os.getpid()))
+    try:
+        work(pipe, *sent)
+    except (InputError, UnfinishedRunError) as error:
+        pipe.send(error)
+
+
+def _wait_until_closed(pipe: Connection) -> None:
+    """Wait until no process has the other end, so that those that were killed have given back their memory."""
+    with pipe, contextlib.suppress(OSError, EOFError):
+        while True:
+            pipe.recv_bytes()

@@ -1,0 +1,66 @@
+"""Find out what 16 bits do in a study: facts, samples, sizes, gradients and trials, as `numerics.json` holds them."""
+
+from typing import Any
+
+from pipeline import engine  # first: it quietens the engine, which takes seconds to import
+
+# isort: split
+from pipeline.data import datasets
+from pipeline.data.datasets import read_description
+from pipeline.machine.environment import describe, installed_engine
+from pipeline.numbers import rare
+from pipeline.numerics import arithmetic, experiments, exponents
+from pipeline.numerics.facts import KERAS_POLICIES
+from pipeline.study.benchmark import Benchmark
+from pipeline.study.schema import Study
+
+LOSS_SCALE = 2.0**15
+RARE = 0.01
+
+
+def find(study: Study) -> dict[str, Any]:
+    """Return what `numerics.json` holds of a study, with where it was found."""
+    found: dict[str, Any] = {"facts": {}, "samples": {}, "models": {}, "gradients": {}, "trials": []}
+    facts, samples = found["facts"], found["samples"]
+    found["environment"] = describe(installed_engine(), engine.accelerators(), engine.version(), engine.kernels())
+    samples["numpy_float16_speedup"] = arithmetic.numpy_speedups()
+    facts["notebook_split.num_trained_on"] = experiments.trained_on()
+    if study.numerics == "all":  # another process, which imports the engine for seconds
+        facts["notebook_split.same_after_restart"] = experiments.same_after_restart()
+    # The benchmark of most classes: there it shows what a network learns by heart.
+    hardest = max(study.benchmarks, key=lambda name: len(read_description(study.benchmarks[name].dataset).classes))
+    facts |= arithmetic.range_facts() | arithmetic.accumulation_facts() | arithmetic.loss_scale_facts()
+
+    def look_at(name: str, benchmark: Benchmark) -> None:
+        data = datasets.load_dataset(benchmark.dataset, benchmark.split)
+        if not found["models"]:
+            facts.update(arithmetic.policy_facts(benchmark, data))
+        found["models"][name] = arithmetic.model_facts(benchmark, data)
+        sizes = found["models"][name]["sizes"]
+        for policy in KERAS_POLICIES:
+            facts[f"weights_ratio.{name}.{policy}"] = sizes[policy]["weights_bytes"] / sizes["float32"]["weights_bytes"]
+        gradients = found["gradients"][name] = exponents.gradient_exponents(benchmark, data, LOSS_SCALE)
+        flushed, scaled = gradients["flushed_share"], gradients["flushed_share_scaled"]
+        facts[f"gradients.{name}.some_flushed"] = flushed > 0
+        facts[f"gradients.{name}.fewer_flushed_when_scaled"] = scaled < flushed
+        facts[f"gradients.{name}.forward_rarely_flushed"] = gradients.pop("forward_flushed_share") < RARE
+        print(f"{name}: {rare(flushed)} of the gradients are too small for float16 unscaled", flush=True)
+        if study.numerics == "facts":
+            return
+        samples[f"skipped_steps.{name}"] = experiments.skipped_steps(benchmark, data, experiments.SEEDS)
+        if name == hardest:
+            share = facts["notebook_split.num_trained_on"] / experiments.NUM_HELD_OUT
+            samples["notebook_split_gain"] = experiments.split_gains(benchmark, data, share, experiments.SEEDS)
+        if benchmark.model.name == "dense" and not found["trials"]:
+            found["trials"] = experiments.run_trials(benchmark, data, experiments.SEEDS)
+
+    for name, benchmark in study.benchmarks.items():
+        try:
+            look_at(name, benchmark)
+        except Exception as error:
+            if not engine.is_out_of_memory(error):
+                raise
+            print(f"{name} does not fit into memory here: what 16 bits do to it stays unknown")
+    for trial in found["trials"]:
+        print(f"{trial['name']}: trains at {trial['num_trained']} of {trial['num_trials']} seeds")
+    return found

@@ -1,0 +1,140 @@
+"""A store of finished folders, each under its identity, and their places in the study.
+
+A folder is made in `.cache/unfinished`, gets `identity.json` last, is renamed to `.cache/kept` and copied to its place.
+The store outlives DVC, which empties and restores the places as it likes.
+"""
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import json
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+from pipeline.store.identity import Identity
+
+IDENTITY = "identity.json"
+_NO_LOCKS_HERE = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # some network file systems
+
+
+def store() -> Path:
+    """Return the store of this study, also from within an experiment of DVC's: <study>/.dvc/tmp/exps/<name>."""
+    here = Path.cwd()
+    return next((folder.parent for folder in here.parents if folder.name == ".dvc"), here) / ".cache"
+
+
+def name_of(of: Identity) -> str:
+    return hashlib.sha256(json.dumps(of, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def read_identity(folder: Path) -> dict[str, Any] | None:
+    """Return what `folder` says of itself: `of`, its identity, and `files`, their digests. None if it says nothing."""
+    try:
+        said = json.loads((folder / IDENTITY).read_bytes())
+    except (OSError, ValueError):
+        return None
+    return said if isinstance(said, dict) and isinstance(said.get("of"), dict) else None
+
+
+def is_made(folder: Path, of: Identity) -> bool:
+    """Return whether `folder` has this identity, and every file is as it was when it was made."""
+    said = read_identity(folder)
+    return said is not None and said["of"] == of and said.get("files") == _digests(folder)
+
+
+def seal(folder: Path, of: Identity) -> None:
+    """Say in `folder` of what identity it is, and what its files hold."""
+    said = {"of": of, "files": _digests(folder)}
+    (folder / IDENTITY).write_text(json.dumps(said, indent=1) + "\n", encoding="utf-8")
+
+
+def made(place: Path, of: Identity, counts: Callable[[Path], bool]) -> Path | None:
+    """Return where a folder of this identity is that `counts`: in its place, in the store, or None."""
+    for folder in (place, store() / "kept" / name_of(of)):
+        if is_made(folder, of) and counts(folder):
+            return folder
+    return None
+
+
+def obtain(
+    place: Path, of: Identity, make: Callable[[Path], None], counts: Callable[[Path], bool] = lambda _: True
+) -> Literal["there", "kept", "made"]:
+    """Have a folder of this identity in `place`; return whether it was there, was kept in the store or was made now.
+
+    Another process that makes the same is waited for.
+
+    Args:
+        make: fills the folder that it is given, which may hold what an interrupted attempt left. What it raises leaves
+            that folder as it is.
+        counts: whether a folder that is made still counts.
+    """
+    if made(place, of, counts) == place:
+        return "there"
+    base, name = store(), name_of(of)
+    kept, unfinished = base / "kept" / name, base / "unfinished" / name
+    with _alone(base / "locks" / name):
+        was_kept = made(place, of, counts) == kept
+        if not was_kept:
+            shutil.rmtree(kept, ignore_errors=True)
+            unfinished.mkdir(parents=True, exist_ok=True)
+            make(unfinished)
+            seal(unfinished, of)
+            kept.parent.mkdir(exist_ok=True)
+            unfinished.rename(kept)
+        _place(kept, place, base / "placing" / name)
+    return "kept" if was_kept else "made"
+
+
+def forget(place: Path, of: Identity) -> None:
+    """Delete what is made under this identity, so that it is made anew."""
+    for folder in (place, store() / "kept" / name_of(of)):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def prune(wanted: Iterable[Identity]) -> int:
+    """Delete from the store all but the `wanted`, unfinished ones too, and return how many folders that were."""
+    base, names = store(), {name_of(of) for of in wanted}
+    folders = [*base.glob("kept/*"), *base.glob("unfinished/*"), *base.glob("placing/*")]
+    unwanted = [folder for folder in folders if folder.name not in names]
+    for folder in unwanted:
+        shutil.rmtree(folder)
+    return len(unwanted)
+
+
+def _place(kept: Path, place: Path, partial: Path) -> None:
+    """Copy a finished folder to its place in one step. Not by hard links, which DVC would break up slowly."""
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    for path in sorted(kept.rglob("*")):  # shutil.copytree would hide that the disk is full
+        if path.is_dir():
+            (partial / path.relative_to(kept)).mkdir()
+        else:
+            shutil.copyfile(path, partial / path.relative_to(kept))
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if place.exists():
+        shutil.rmtree(place)
+    partial.rename(place)
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / IDENTITY)
+    return {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+@contextlib.contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Hold the lock `path`; the kernel frees it however the process ends."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print("waiting for another command, which makes the same", flush=True)
+            fcntl.flock(file, fcntl.LOCK_EX)
+        except OSError as error:
+            if error.errno not in _NO_LOCKS_HERE:
+                raise
+        yield

@@ -1,0 +1,133 @@
+"""Make the runs of a benchmark that are missing, each in a child of a process that has imported the engine.
+
+It needs no engine itself.
+"""
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from pipeline.data.datasets import labels_of_test
+from pipeline.errors import UnfinishedRunError
+from pipeline.machine.engine_choice import can_fork, choose_engine, kernels_for
+from pipeline.machine.processes import Ended, Line, Parent, limit_seconds
+from pipeline.study.schema import RunKey, Study
+from pipeline.training.so_far import SoFar, finish
+
+Tell = Callable[[SoFar], None]
+
+
+class FailedRunError(Exception):
+    """A run's process broke down: its text says how. Where memory ran out it did so by a signal, `by_signal`."""
+
+    def __init__(self, status: int) -> None:
+        self.by_signal = status < 0
+        if status == -signal.SIGKILL:
+            super().__init__("its process was killed, probably because memory ran out (see `dmesg`)")
+        elif self.by_signal:
+            super().__init__(f"its process broke down ({signal.strsignal(-status)})")
+        else:
+            super().__init__("its process failed; what it said stands above")
+
+
+class Makers:
+    """Make runs one after the other. A process that imports the engine starts when a run first needs its kernels."""
+
+    def __init__(self, study: Study) -> None:
+        self._study = study
+        self._parents = ExitStack()
+        self._lines: dict[str, Line] = {}  # by kernels
+        self._line: Line | None = None  # of the run that is being made
+        self._warned = threading.Event()
+
+    def __enter__(self) -> "Makers":
+        self._handler = signal.signal(signal.SIGUSR1, self._end_soon)  # a scheduler's warning that time is running out
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        signal.signal(signal.SIGUSR1, self._handler)
+        self._parents.close()
+
+    def make(self, key: RunKey, tell: Tell, folder: Path) -> None:
+        """Make a run in `folder`, and call `tell` with what is known of it each time that has grown.
+
+        A run that outlasts the study's limit is ended, wherever it is, and recorded as too slow.
+
+        Raises:
+            InputError: that of the run.
+            FailedRunError: its process broke down.
+            UnfinishedRunError: this process was told by SIGUSR1 to end soon.
+        """
+        so_far: SoFar | None = None
+        with self._line_for(key) as line:
+            for message in self._talk(line, key, folder):
+                if isinstance(message, SoFar):
+                    so_far = message
+                    tell(so_far)
+                elif message == Ended(-signal.SIGALRM) and so_far:
+                    labels = labels_of_test(self._study.benchmarks[key.benchmark].dataset)
+                    finish(self._study, key, so_far, "too_slow", labels, folder)
+                elif message != Ended(0):
+                    raise FailedRunError(message.status)
+
+    def _talk(self, line: Line, key: RunKey, folder: Path) -> Iterator[Any]:
+        if self._warned.is_set():
+            raise UnfinishedRunError(f"{key.directory} is not begun")
+        self._line = line
+        line.start(make_run, self._study, key, folder)
+        for message in line.messages():
+            if self._warned.is_set():  # again: the child may not have listened yet
+                line.signal(signal.SIGUSR1)
+            yield message
+        self._line = None
+
+    @contextmanager
+    def _line_for(self, key: RunKey) -> Iterator[Line]:
+        policy = self._study.variants[key.variant].policy
+        if not can_fork():
+            with Parent(1, ignore_warnings) as parent:
+                yield parent.lines[0]
+            return
+        kernels = kernels_for([policy])
+        if kernels not in self._lines:
+            parent = self._parents.enter_context(Parent(1, import_engine, policy))
+            self._lines[kernels] = parent.lines[0]
+        yield self._lines[kernels]
+
+    def _end_soon(self, number: int, _: FrameType | None) -> None:
+        self._warned.set()
+        if self._line:
+            self._line.signal(number)
+
+
+def ignore_warnings() -> None:
+    """Ignore a scheduler's warning that time is running out, until a run listens."""
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+
+
+def import_engine(policy: str) -> None:
+    """Import what training needs, without touching a device."""
+    ignore_warnings()
+    choose_engine([policy])
+    import pipeline.training.run  # noqa: F401
+
+
+def make_run(pipe: Any, study: Study, key: RunKey, folder: Path) -> None:
+    """Make a run in this process, a child, and tell through `pipe` what is known of it."""
+    ending = threading.Event()
+    signal.signal(signal.SIGUSR1, lambda *_: ending.set())
+    choose_engine([study.variants[key.variant].policy])
+    from pipeline.training.run import train
+
+    def tell(so_far: SoFar) -> None:
+        if study.max_run_seconds and not so_far.epochs[len(so_far.earlier.epochs) :]:
+            # The limit counts from when the process says where it trains, and what an earlier one trained counts, too.
+            limit_seconds(max(study.max_run_seconds - so_far.seconds(), 1e-3))
+        pipe.send(so_far)
+
+    train(study, key, folder, ending=ending, tell=tell, is_warm=can_fork())
+    limit_seconds(0)

@@ -1,0 +1,21 @@
+"""Delete from the store of finished runs and measurements (.cache/) whatever the study in params.yaml does not have."""
+
+import argparse
+
+from pipeline.machine.environment import device_here
+from pipeline.machine.hardware import driver
+from pipeline.store.identity import of_runs, of_speed
+from pipeline.store.kept import prune
+from pipeline.study.schema import load_study
+from stages import run
+
+
+def main(_: argparse.Namespace) -> None:
+    study = load_study()
+    wanted = [of for benchmark in study.benchmarks for of in of_runs(study, benchmark).values()]
+    wanted += [of_speed(study, benchmark, device_here(), driver()) for benchmark in study.benchmarks]
+    print(f"{prune(wanted)} folders of other studies are gone from .cache/")
+
+
+if __name__ == "__main__":
+    run(main, argparse.ArgumentParser(prog="python -m stages.prune", description=__doc__))
