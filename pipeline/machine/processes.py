@@ -102,6 +102,7 @@ class Parent:
         for pipe in theirs:
             pipe.close()
         joining = threading.Lock()
+        self.pid = self._process.pid
         self.lines = [Line(pipe, self._process, joining) for pipe in self._ours]
 
     def __enter__(self) -> Self:

@@ -58,7 +58,7 @@ def measure_benchmark(
                 policies = [variants[trained[name]].policy for name in group]
                 parent = launched.enter_context(Parent(len(group), prepare, policies))
                 for name, line in zip(group, parent.lines, strict=True):
-                    trains[name] = _Trained(line, study, benchmark, trained[name])
+                    trains[name] = Trained(line, study, benchmark, trained[name])
             yield trains
 
     return take_turns(
@@ -80,7 +80,7 @@ def prepare(policies: Sequence[str]) -> None:
         import pipeline.speed.training  # noqa: F401
 
 
-class _Trained:
+class Trained:
     """Have a process train a variant, a task at a time. It takes no memory before the first.
 
     `environment` is where it trains, once it has said so.

@@ -76,8 +76,10 @@ def obtain(
     base, name = store(), name_of(of)
     kept, unfinished = base / "kept" / name, base / "unfinished" / name
     with _alone(base / "locks" / name):
-        was_kept = made(place, of, counts) == kept
-        if not was_kept:
+        found = made(place, of, counts)
+        if found == place:  # by the other process
+            return "there"
+        if not found:
             shutil.rmtree(kept, ignore_errors=True)
             unfinished.mkdir(parents=True, exist_ok=True)
             make(unfinished)
@@ -85,7 +87,7 @@ def obtain(
             kept.parent.mkdir(exist_ok=True)
             unfinished.rename(kept)
         _place(kept, place, base / "placing" / name)
-    return "kept" if was_kept else "made"
+    return "kept" if found else "made"
 
 
 def forget(place: Path, of: Identity) -> None:

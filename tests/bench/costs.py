@@ -5,11 +5,14 @@ cores.
 """
 
 import argparse
+import contextlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
@@ -21,9 +24,8 @@ from omegaconf import OmegaConf
 from pipeline.comparison.finished_runs import read_epochs, read_record
 from pipeline.files import yaml_files
 from pipeline.machine.hardware import cpu_model
-from pipeline.machine.warm import FOLDER, WarmProcesses
+from pipeline.store.making import Makers
 from pipeline.study.schema import RunKey, Study
-from stages.repro import warm_commands
 
 REPOSITORY = Path(__file__).parents[2]
 LAUNCHER = Path(__file__).with_name("launch.py")
@@ -85,35 +87,36 @@ def prepare(folder: Path, study: Study) -> None:
     from fake_datasets import write_fake_tfds
 
     (folder / "params.yaml").write_text(yaml_files.dump(study.model_dump(mode="json")), encoding="utf-8")
-    (folder / "requirements").symlink_to(REPOSITORY / "requirements")
+    for name in ("pipeline", "requirements", "stages"):
+        (folder / name).symlink_to(REPOSITORY / name)
     write_fake_tfds(folder / "tfds", list(study.datasets), *NUM_FAKE_EXAMPLES)
     for dataset in study.datasets:
         _run(folder, "stages.download", "--dataset", dataset)
 
 
 def measure_benchmark(folder: Path, study: Study, benchmark: str) -> list[dict[str, Any]]:
-    """Measure `benchmark` in the folder that `prepare` made: runs by themselves, and runs of a warm process.
+    """Measure `benchmark` in the folder that `prepare` made: runs by themselves, and runs among others of a stage.
 
     In every other turn the sides are reversed: neither a run by itself nor the script's always comes first.
     """
     alone: list[Run] = []
-    warm: list[Run] = []
+    forked: list[Run] = []
     theirs: list[Run] = []
-    with WarmProcesses(warm_commands(study)):
-        _ours(folder, benchmark)  # which starts it
+    with contextlib.chdir(folder), Makers(study) as makers:
+        _forked(makers, benchmark)  # which imports the engine
         for turn in range(NUM_TURNS):
-            for side in [alone, warm, theirs][:: -1 if turn % 2 else 1]:
+            for side in [alone, forked, theirs][:: -1 if turn % 2 else 1]:
                 if side is theirs:
                     side.append(_peers(folder, peer_settings(study, benchmark)))
                 else:
-                    side.append(_ours(folder, benchmark, **({} if side is warm else {FOLDER: ""})))
-            if not theirs[-1].trained == warm[-1].trained == alone[-1].trained:
+                    side.append(_forked(makers, benchmark) if side is forked else _alone(folder, benchmark))
+            if not theirs[-1].trained == forked[-1].trained == alone[-1].trained:
                 raise RuntimeError(f"{benchmark}: the peer has not trained the same")
     return [
         figure(name, benchmark, field, *([getattr(run, field) for run in side] for side in (ours, theirs)))
         for name, field, ours in (
             ("overhead", "overhead_seconds", alone),
-            ("overhead_warm", "overhead_seconds", warm),
+            ("overhead_forked", "overhead_seconds", forked),
             ("peak_memory", "peak_resident_bytes", alone),
         )
     ]
@@ -126,16 +129,30 @@ def peer_settings(study: Study, benchmark: str, variant: str = VARIANT) -> dict[
     return recipe.model_dump(mode="json") | decided | {"tf32": chosen.tf32}
 
 
-def _ours(folder: Path, benchmark: str, **variables: str) -> Run:
-    command = ("stages.train", "--benchmark", benchmark, "--variant", VARIANT, "--seed", "0")
-    cost = _run(folder, *command, **variables)
-    record = read_record(RunKey(benchmark, VARIANT, 0), folder)
-    epochs = read_epochs(record, folder)
+def _alone(folder: Path, benchmark: str) -> Run:
+    """A run in a stage of its own, from the start of the stage to its end."""
+    shutil.rmtree(folder / ".cache", ignore_errors=True)
+    shutil.rmtree(folder / "runs", ignore_errors=True)
+    cost = _run(folder, "stages.train", "--benchmark", benchmark, "--run", f"{VARIANT}/0")
+    return _finished(folder, benchmark, cost.seconds, cost.peak_resident_bytes)
+
+
+def _forked(makers: Makers, benchmark: str) -> Run:
+    """A run in a child of a process that has imported the engine, from its fork to its end."""
+    key = RunKey(benchmark, VARIANT, 0)
+    shutil.rmtree(key.directory, ignore_errors=True)
+    key.directory.mkdir(parents=True)
+    started = time.perf_counter()
+    makers.make(key, lambda _: None, key.directory)
+    return _finished(Path(), benchmark, time.perf_counter() - started, 0)
+
+
+def _finished(root: Path, benchmark: str, seconds: float, peak_resident_bytes: int) -> Run:
+    record = read_record(RunKey(benchmark, VARIANT, 0), root)
+    epochs = read_epochs(record, root)
     return Run(
-        overhead(
-            cost.seconds, [epoch.train_seconds for epoch in epochs], [epoch.validation_seconds for epoch in epochs]
-        ),
-        cost.peak_resident_bytes,
+        overhead(seconds, [epoch.train_seconds for epoch in epochs], [epoch.validation_seconds for epoch in epochs]),
+        peak_resident_bytes,
         (record.num_parameters or 0, record.planned.batch_size, record.num_epochs, record.planned.steps_per_epoch),
     )
 

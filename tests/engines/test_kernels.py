@@ -1,15 +1,13 @@
 """Float16 on this machine's CPU, whoever made it: no kernel that a study takes may fall back to reference code."""
 
-from functools import partial
-from pathlib import Path
-
 import numpy as np
 import pytest
 import yaml
 from conftest import REPOSITORY, write_arrays
 
-from pipeline.speed.measuring import load_engine, train_variant
-from pipeline.speed.worker import Task, workers
+from pipeline.machine.processes import Parent
+from pipeline.speed.measuring import Trained, prepare
+from pipeline.speed.turns import Task
 from pipeline.study.schema import load_study
 
 NUM_STEPS = 3
@@ -18,9 +16,9 @@ MOST = 20.0  # times float32's; reference kernels take a hundred times as long a
 
 def seconds(study, benchmark, variant) -> float:
     """The shorter of two blocks of a few steps, each after a warm-up, in a process that chooses its kernels."""
-    train = partial(train_variant, study, benchmark, Path("environment.json"))
-    with workers([variant], partial(load_engine, study), train) as (ask,):
-        return min(ask(Task(NUM_STEPS)).wall_seconds for _ in range(2))
+    with Parent(1, prepare, [study.variants[variant].policy]) as parent:
+        train = Trained(parent.lines[0], study, benchmark, variant)
+        return min(train(Task(NUM_STEPS)).wall_seconds for _ in range(2))
 
 
 @pytest.mark.parametrize("benchmark", ["mnist_dense", "cifar100_efficientnet_b0"])

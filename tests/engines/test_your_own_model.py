@@ -45,9 +45,11 @@ def run(folder: Path, environment: dict[str, str], *command: str) -> str:
     return done.stdout
 
 
-def would_train(folder: Path, environment: dict[str, str]) -> set[str]:
-    run(folder, environment, "dvc", "repro", "inputs")
-    return set(RUNNING.findall(run(folder, environment, "dvc", "repro", "--dry", "train")))
+def num_to_make(folder: Path) -> int:
+    """How many runs the study lacks as its model is written now."""
+    code = "from pipeline.store.plan import missing_runs\nfrom pipeline.study.schema import load_study\n"
+    command = [sys.executable, "-c", code + "print(len(missing_runs(load_study())))"]
+    return int(run(folder, USER_ENVIRONMENT | {"PYTHONPATH": str(folder)}, *command))
 
 
 def test_every_run_is_made_and_the_report_is_published(finished):
@@ -63,17 +65,15 @@ def test_every_run_is_made_and_the_report_is_published(finished):
     assert (published / "crate.zip").exists()
 
 
-def test_an_edited_model_trains_anew(finished, environment):
+def test_an_edited_model_trains_anew(finished):
     path = finished.parent / "networks" / "rows.py"
     text = path.read_text()
     path.write_text(f'"""Say it in other words."""\n{text}\n# edited\n')
-    assert would_train(finished, environment) == set()
+    assert num_to_make(finished) == 0
     path.write_text(text + "\nEDITED = 1\n")
-    assert would_train(finished, environment) == {
-        f"train@0-cifar10_rows-{variant}" for variant in ("float32", "float32_2x", "mixed_float16", "mixed_float16_2x")
-    }
+    assert num_to_make(finished) == 4
     path.write_text(text)
-    assert would_train(finished, environment) == set()
+    assert num_to_make(finished) == 0
 
 
 COMPOSE = """
@@ -102,7 +102,7 @@ def test_advice_is_a_study_beside_that_leaves_this_one_alone(finished, environme
     (folder / "params.yaml").write_text(yaml.safe_dump(study | short))
 
     def kept() -> dict[Path, float]:
-        places = ("params.yaml", "dvc.lock", "data", "inputs", "runs", "results")
+        places = ("params.yaml", "dvc.lock", "data", "runs", "results")
         files = [path for place in places for path in (finished / place, *(finished / place).rglob("*"))]
         return {path: path.stat().st_mtime for path in files}
 

@@ -1,0 +1,129 @@
+"""A parent that forks children: each answers, or it is said how it ended, and none outlives the one that started it."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+from conftest import REPOSITORY
+from endings import SECONDS, gone, receive_signals, wait_for
+
+from pipeline.errors import InputError
+from pipeline.machine.processes import Ended, Parent, call, limit_seconds
+
+
+def prepare(how=""):
+    match how:
+        case "torn":
+            raise OSError("no such library")
+        case "missing":
+            raise InputError("no such engine")
+
+
+def work(pipe, how=""):
+    """Answer with this process's number, then end as is asked for."""
+    match how:
+        case "killed":
+            os.kill(os.getpid(), signal.SIGKILL)  # as the system ends it
+        case "slow":
+            limit_seconds(0.3)
+            time.sleep(600)
+        case "endless":
+            pipe.send(os.getpid())
+            time.sleep(600)
+        case "faulty":
+            raise InputError("no such thing")
+        case "broken":
+            raise ZeroDivisionError("by nothing")
+        case "crashed":
+            os.kill(os.getpid(), signal.SIGSEGV)
+    pipe.send(os.getpid())
+
+
+def messages(line, how=""):
+    line.start(work, how)
+    return list(line.messages())
+
+
+def test_each_child_is_a_process_of_its_own_and_its_end_is_told_last():
+    with Parent(1, prepare) as parent:
+        found = [messages(parent.lines[0]) for _ in range(2)]
+    assert [said[1] for said in found] == [Ended(0)] * 2
+    assert len({said[0] for said in found} | {os.getpid()}) == 3
+
+
+@pytest.mark.parametrize(
+    ("how", "status"),
+    [("killed", -signal.SIGKILL), ("slow", -signal.SIGALRM), ("crashed", -signal.SIGSEGV), ("broken", 1)],
+)
+def test_a_child_that_breaks_down_takes_no_other_along(how, status):
+    with Parent(2, prepare) as parent:
+        bad, good = parent.lines
+        assert messages(bad, how) == [Ended(status)]
+        assert messages(good)[1] == messages(bad)[1] == Ended(0)
+
+
+def test_children_live_side_by_side_and_none_is_left_at_the_end():
+    with Parent(2, prepare) as parent:
+        for line in parent.lines:
+            line.start(work, "endless")
+        children = [psutil.Process(line.receive()) for line in parent.lines]
+        assert {child.ppid() for child in children} == {parent.pid}
+    wait_for(lambda: all(map(gone, children)), SECONDS)
+
+
+@pytest.mark.parametrize(("how", "words"), [("missing", "no such engine"), ("faulty", "no such thing")])
+def test_a_fault_of_the_input_is_raised_where_the_line_is_listened_to(how, words):
+    with Parent(1, prepare, how) as parent, pytest.raises(InputError, match=words):
+        messages(parent.lines[0], how)
+
+
+def test_a_parent_that_can_not_make_itself_ready_has_ended(capfd):
+    with Parent(1, prepare, "torn") as parent:
+        assert messages(parent.lines[0]) == [Ended(1)]
+    assert "OSError: no such library" in capfd.readouterr().err
+
+
+def test_a_call_in_another_process_returns_or_raises_what_it_does(tmp_path):
+    assert call(os.getpid) != os.getpid()
+    with pytest.raises(InputError, match="remove ended with status 1"):
+        call(os.remove, tmp_path / "nothing")
+
+
+STARTS = """
+import time
+from pipeline.machine.processes import Parent
+from tests_of_processes import prepare, work
+if __name__ == "__main__":
+    with Parent(2, prepare) as parent:
+        for line in parent.lines:
+            line.start(work, "endless")
+            line.receive()
+        print("they work", flush=True)
+        time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda how: how.name)
+def test_they_end_with_the_process_that_started_them(tmp_path, how):
+    (tmp_path / "starts.py").write_text(STARTS)
+    (tmp_path / "tests_of_processes.py").symlink_to(__file__)
+    with psutil.Popen(
+        [sys.executable, "starts.py"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": f"{REPOSITORY}:{REPOSITORY / 'tests'}"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+        preexec_fn=receive_signals,
+    ) as starting:
+        assert starting.stdout.readline() == "they work\n"
+        others = starting.children(recursive=True)
+        assert len(others) >= 3
+        starting.send_signal(how) if how == signal.SIGKILL else os.killpg(starting.pid, how)  # as Ctrl-C does
+        starting.stdout.read()  # until all have closed it
+        wait_for(lambda: all(map(gone, others)), SECONDS)

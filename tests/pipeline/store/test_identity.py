@@ -1,0 +1,169 @@
+"""What a run depends on: no less than what decides it, and nothing that does not."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import REPOSITORY, write_arrays
+
+from pipeline.errors import InputError
+from pipeline.files import yaml_files
+from pipeline.store import identity
+from pipeline.store.identity import of_numerics, of_runs, of_speed
+from pipeline.store.kept import obtain
+from pipeline.store.plan import check_packages, missing_runs
+from pipeline.study.schema import RunKey, Study
+
+VALUES = yaml_files.load(REPOSITORY / "params.yaml") | {"seeds": [0], "num_seeds": {}}
+BENCHMARKS = set(VALUES["benchmarks"])
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """A study's folder, whose runs are a word each."""
+    for name in ("pipeline", "stages"):
+        shutil.copytree(REPOSITORY / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in VALUES["datasets"]:
+        arrays = {f"{part}_images": np.zeros((1, 1, 1, 1), np.uint8) for part in ("train", "test")}
+        arrays |= {f"{part}_labels": np.zeros(1, np.int64) for part in ("train", "test")}
+        write_arrays(tmp_path, name, arrays, num_classes=10)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(identity, "installed_engine", lambda: "cpu")
+    return tmp_path
+
+
+def study(**changes) -> Study:
+    return Study.model_validate(VALUES | changes)
+
+
+def make_all(found: Study) -> None:
+    for benchmark in found.benchmarks:
+        for key, of in of_runs(found, benchmark).items():
+            obtain(key.directory, of, lambda run: run.joinpath("record.json").write_text('{"outcome": "completed"}'))
+
+
+def benchmarks_of(runs: list[RunKey]) -> set[str]:
+    return {key.benchmark for key in runs}
+
+
+def edit(path: str, text: str) -> None:
+    Path(path).write_text(Path(path).read_text() + text)
+
+
+def test_equal_is_equal():
+    make_all(study())
+    assert missing_runs(study()) == []
+
+
+def test_a_new_seed_is_made_alone_and_a_variant_that_goes_makes_nothing():
+    make_all(study())
+    assert {key.seed for key in missing_runs(study(seeds=[0, 7]))} == {7}
+    variants = {name: values for name, values in VALUES["variants"].items() if name != "mixed_float16_custom"}
+    pairs = [pair for pair in VALUES["comparison"]["further_pairs"] if "mixed_float16_custom" not in pair.values()]
+    seeds = {"mnist_dense": {"planted_loss": 1}}
+    fewer = study(
+        variants=variants, comparison=VALUES["comparison"] | {"further_pairs": pairs}, num_seeds_by_variant=seeds
+    )
+    assert missing_runs(fewer) == []
+
+
+def test_a_variant_that_another_benchmark_gets_is_made_there_alone():
+    make_all(study())
+    more = VALUES["variants"]["mixed_bfloat16"] | {"benchmarks": None}
+    assert missing_runs(study(variants=VALUES["variants"] | {"mixed_bfloat16": more})) == [
+        RunKey("cifar100_efficientnet_b0", "mixed_bfloat16", 0)
+    ]
+
+
+@pytest.mark.parametrize("changes", [{"campaign": "second"}, {"tensorboard": True}])
+def test_what_the_study_says_of_every_run_makes_every_run_again(changes):
+    make_all(study())
+    assert missing_runs(study(**changes)) == study().runs()
+
+
+def test_a_changed_recipe_makes_its_own_benchmark_again_and_a_changed_variant_itself():
+    make_all(study())
+    recipe = VALUES["benchmarks"]["mnist_dense"] | {"num_epochs": 3}
+    again = missing_runs(study(benchmarks=VALUES["benchmarks"] | {"mnist_dense": recipe}))
+    assert again == [key for key in study().runs() if key.benchmark == "mnist_dense"]
+    planted = VALUES["variants"]["planted_loss"] | {"learning_rate_multiplier": 0.25}
+    assert missing_runs(study(variants=VALUES["variants"] | {"planted_loss": planted})) == [
+        RunKey("mnist_dense", "planted_loss", 0)
+    ]
+
+
+def test_what_decides_no_run_makes_nothing_again():
+    make_all(study())
+    margins = dict.fromkeys(VALUES["comparison"]["margin_pp"], 0.125)
+    other = {"comparison": VALUES["comparison"] | {"margin_pp": margins}, "max_run_seconds": 100.0}
+    assert missing_runs(study(**other, description="in other words")) == []
+
+
+def test_a_run_that_was_too_slow_counts_under_its_own_limit_alone():
+    for key, of in of_runs(study(), "mnist_dense").items():
+        text = '{"outcome": "too_slow", "times": {"max_run_seconds": 120.0}}'
+        obtain(key.directory, of, lambda run, text=text: run.joinpath("record.json").write_text(text))
+    assert benchmarks_of(missing_runs(study(max_run_seconds=120.0))) == {"cifar100_efficientnet_b0"}
+    assert benchmarks_of(missing_runs(study(max_run_seconds=240.0))) == BENCHMARKS
+
+
+@pytest.mark.parametrize(
+    ("path", "again"),
+    [
+        ("pipeline/training/clock.py", BENCHMARKS),
+        ("pipeline/models/dense.py", {"mnist_dense"}),
+        ("pipeline/store/progress.py", set()),
+        ("pipeline/report/figures.py", set()),
+        ("pipeline/claims/verdicts.py", set()),
+    ],
+)
+def test_an_edited_line_makes_again_what_runs_it_and_a_reworded_comment_nothing(path, again):
+    make_all(study())
+    text = Path(path).read_text()
+    Path(path).write_text(f'"""Say it in other words."""\n{text}\n# a remark\n')
+    assert missing_runs(study()) == []
+    Path(path).write_text(f"{text}\nEDITED = 1\n")
+    assert benchmarks_of(missing_runs(study())) == again
+
+
+def test_other_images_make_their_benchmark_again():
+    make_all(study())
+    path = Path("data/mnist/dataset.json")
+    description = json.loads(path.read_text())
+    path.write_text(json.dumps(description | {"sha256": description["sha256"] | {"train_images": "0" * 64}}))
+    assert benchmarks_of(missing_runs(study())) == {"mnist_dense"}
+
+
+@pytest.mark.parametrize(("name", "value"), [("installed_engine", "cuda-jax"), ("variables", {"OMP_NUM_THREADS": "1"})])
+def test_another_engine_or_another_variable_makes_every_run_again(monkeypatch, name, value):
+    make_all(study())
+    monkeypatch.setattr(identity, name, lambda: value)
+    assert missing_runs(study()) == study().runs()
+
+
+def test_runs_of_other_packages_alone_are_not_made_again_in_silence(monkeypatch):
+    make_all(study())
+    monkeypatch.setattr(identity, "_packages", lambda _: {"keras": "9.0"})
+    (key, of), *_ = of_runs(study(), "mnist_dense").items()
+    with pytest.raises(InputError, match=r"seed-0 was made with keras 3\S+ \(here 9\.0\).* another `campaign`"):
+        check_packages(key.directory, of)
+    (key, of), *_ = of_runs(study(campaign="second"), "mnist_dense").items()
+    check_packages(key.directory, of)  # the way on
+    check_packages(Path("nowhere"), of)
+
+
+def test_speed_is_that_of_a_device_and_its_driver_and_numerics_that_of_a_device():
+    found = study()
+    here = of_speed(found, "mnist_dense", "V100", "580")
+    assert here == of_speed(found, "mnist_dense", "V100", "580")
+    assert here != of_speed(found, "mnist_dense", "H200", "580")
+    assert here != of_speed(found, "mnist_dense", "V100", "590")
+    assert here != of_speed(study(speed=VALUES["speed"] | {"budget_seconds": 7.0}), "mnist_dense", "V100", "580")
+    assert of_numerics(found, "V100") != of_numerics(found, "H200")
+    edit("pipeline/speed/turns.py", "\nEDITED = 1\n")
+    assert here != of_speed(found, "mnist_dense", "V100", "580")
+    make_all(found)
+    edit("pipeline/speed/training.py", "\nEDITED = 1\n")
+    assert missing_runs(found) == []

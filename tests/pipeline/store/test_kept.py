@@ -1,0 +1,133 @@
+"""The store: a folder of an identity is made once, whatever becomes of its place, and never half."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import REPOSITORY
+
+from pipeline.store import kept
+from pipeline.store.kept import obtain, prune
+
+OF = {"seed": 0, "packages": {"keras": "3"}}
+PLACE = Path("runs/wide/float32/seed-0")
+
+
+@pytest.fixture(autouse=True)
+def study(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def make(folder: Path) -> None:
+    (folder / "record.json").write_text('{"accuracy": 0.5}')
+    (folder / "logs").mkdir(exist_ok=True)
+    (folder / "logs" / "epoch").write_text("1")
+
+
+def test_what_is_made_is_there_and_what_is_lost_comes_from_the_store():
+    assert [obtain(PLACE, OF, make) for _ in range(2)] == ["made", "there"]
+    shutil.rmtree("runs")  # as DVC's checkout does
+    assert obtain(PLACE, OF, make) == "kept"
+    assert (PLACE / "logs" / "epoch").read_text() == "1"
+    assert not list(Path(".cache/unfinished").iterdir()) + list(Path(".cache/placing").iterdir())
+
+
+@pytest.mark.parametrize("name", ["record.json", "logs/epoch"])
+def test_what_was_edited_by_hand_is_put_back(name):
+    obtain(PLACE, OF, make)
+    before = (PLACE / name).read_text()
+    (PLACE / name).write_text("better")
+    assert obtain(PLACE, OF, make) == "kept"
+    assert (PLACE / name).read_text() == before
+    (stored,) = Path(".cache/kept").iterdir()
+    for folder in (PLACE, stored):
+        (folder / name).write_text("better")
+    assert obtain(PLACE, OF, make) == "made"
+
+
+@pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: path.write_text("{"), lambda _: None])
+def test_a_folder_that_does_not_say_whose_it_is_or_is_of_another_study_is_not_taken(damage):
+    obtain(PLACE, OF | {"seed": 1}, make)
+    damage(PLACE / "identity.json")
+    assert obtain(PLACE, OF, make) == "made"
+    assert json.loads((PLACE / "identity.json").read_text())["of"] == OF
+
+
+def test_an_attempt_that_ends_leaves_nothing_finished_and_the_next_goes_on_from_it():
+    def interrupted(folder: Path) -> None:
+        (folder / "checkpoint").write_text("epoch 3")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        obtain(PLACE, OF, interrupted)
+    assert not PLACE.exists()
+    assert not Path(".cache/kept").exists()
+
+    def go_on(folder: Path) -> None:
+        assert (folder / "checkpoint").read_text() == "epoch 3"
+        (folder / "checkpoint").unlink()
+        make(folder)
+
+    assert obtain(PLACE, OF, go_on) == "made"
+
+
+def test_a_full_disk_while_it_is_put_in_place_loses_no_finished_run(monkeypatch):
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(kept.shutil, "copyfile", full)
+        with pytest.raises(OSError, match="No space left"):
+            obtain(PLACE, OF, make)
+    assert not PLACE.exists()
+    assert obtain(PLACE, OF, make) == "kept"
+
+
+def test_a_finished_folder_may_no_longer_count():
+    obtain(PLACE, OF, make)
+    assert obtain(PLACE, OF, make, counts=lambda folder: "0.5" not in (folder / "record.json").read_text()) == "made"
+
+
+def test_an_experiment_of_dvcs_has_the_store_of_its_study(study, monkeypatch):
+    obtain(PLACE, OF, make)
+    experiment = study / ".dvc" / "tmp" / "exps" / "tmpabc"
+    experiment.mkdir(parents=True)
+    monkeypatch.chdir(experiment)
+    assert obtain(PLACE, OF, make) == "kept"
+    assert (experiment / PLACE / "record.json").exists()
+
+
+MAKES = """
+import sys, time
+from pathlib import Path
+from pipeline.store.kept import obtain
+def make(folder):
+    time.sleep(1)
+    with open("made", "a") as file:
+        file.write("once\\n")
+    (folder / "record.json").write_text("{}")
+for seed in range(2):
+    print(obtain(Path("runs", str(seed)), {"seed": seed}, make))
+"""
+
+
+def test_two_commands_at_once_make_each_once(study):
+    command = [sys.executable, "-c", MAKES]
+    how = {"cwd": study, "env": {"PYTHONPATH": str(REPOSITORY)}, "stdout": subprocess.PIPE, "text": True}
+    both = [subprocess.Popen(command, **how) for _ in range(2)]
+    said = [process.communicate(timeout=60)[0] for process in both]
+    assert [process.returncode for process in both] == [0, 0]
+    assert Path("made").read_text() == "once\n" * 2
+    assert "waiting for another command" in "".join(said)
+
+
+def test_what_the_study_has_no_more_can_be_deleted():
+    for seed in range(3):
+        obtain(Path("runs", str(seed)), {"seed": seed}, make)
+    assert prune([{"seed": 1}]) == 2
+    assert obtain(Path("elsewhere"), {"seed": 1}, make) == "kept"
+    assert obtain(Path("elsewhere"), {"seed": 2}, make) == "made"
