@@ -16,17 +16,15 @@ option = $(if $($(1)),$(2)=$(call quoted,$($(1))))
 # PATH, PYTHONPATH and LD_LIBRARY_PATH would take such a folder for two.
 $(if $(findstring :,$(CURDIR)),$(error a path with a colon can't be searched for programs or modules: rename $(CURDIR)))
 
-# What trains, by its locked packages: cuda-jax is Keras on JAX, on NVIDIA GPUs. Without a word a study that is to be made
-# takes the hardware that is here, and everything else what the study says, which only Python reads as DVC does. Where
-# the two differ, the study is ported.
-RUNTIMES := cpu cuda cuda-jax tpu
-ASK := $(BIN)/python -m stages.runtime $(if $(PROFILE),$(call option,PROFILE,--profile),$(if $(SMALL),--profile=quick))
-ANSWER := $(shell $(ASK) $(if $(filter repro study advise .venv/ready,$(MAKECMDGOALS)),--here) 2>/dev/null)
-TOLD := $(wordlist 3,$(words $(ANSWER)),$(ANSWER))
-RUNTIME := $(or $(filter $(RUNTIMES),$(firstword $(ANSWER))),$(shell cat .venv/ready 2>/dev/null),cpu)
-ENGINE ?= $(or $(filter $(RUNTIMES),$(word 2,$(ANSWER))),$(RUNTIME))
-$(if $(filter $(RUNTIMES:%=<%>),<$(ENGINE)>),,$(error ENGINE is one of $(RUNTIMES), not '$(ENGINE)'))
-SETTINGS := $(strip $(call option,PROFILE,profile) $(if $(SMALL),size=small) $(if $(filter-out $(RUNTIME),$(ENGINE)),--runtime $(ENGINE)))
+# What trains, by its locked packages: cuda-jax is Keras on JAX, on NVIDIA GPUs. Without a word that of the finished runs
+# here is taken, else what the hardware here takes.
+ENGINES := cpu cuda cuda-jax tpu
+ANSWER := $(if $(filter repro study advise image repro-in-container .venv/ready,$(MAKECMDGOALS)),$(shell $(BIN)/python -m stages.engine 2>/dev/null))
+TOLD := $(wordlist 2,$(words $(ANSWER)),$(ANSWER))
+ENGINE ?= $(or $(filter $(ENGINES),$(firstword $(ANSWER))),$(shell cat .venv/ready 2>/dev/null),cpu)
+$(if $(filter $(ENGINES:%=<%>),<$(ENGINE)>),,$(error ENGINE is one of $(ENGINES), not '$(ENGINE)'))
+export ENGINE
+SETTINGS := $(strip $(call option,PROFILE,profile) $(if $(SMALL),size=small))
 LOCKS := requirements/$(ENGINE).txt requirements/workflow.txt
 TARGET ?= $(if $(ANSWER),$(ENGINE))
 TESTS =

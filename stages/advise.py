@@ -44,14 +44,14 @@ def main(arguments: argparse.Namespace) -> None:
 
 def prepare(arguments: argparse.Namespace) -> Path:
     """Make the folder of the study the working directory and return it; compose the study unless it is there."""
-    root, runtime, known = Path.cwd(), installed_engine(), load_study().datasets
+    root, engine, known = Path.cwd(), installed_engine(), load_study().datasets
     dataset = arguments.dataset if arguments.dataset in known else study_name(arguments.dataset)
     asked = {"tfds": arguments.dataset}
     origin = known.get(dataset) or validate(DatasetSource, asked, f"--dataset {arguments.dataset}")
-    model = model_values(arguments.model, arguments.source, arguments.arguments, runtime)
+    model = model_values(arguments.model, arguments.source, arguments.arguments, engine)
     name = benchmark_name(dataset, arguments.model)
     varied = [*map(str, arguments.arguments.items()), *([f"{arguments.image_size} px"] if arguments.image_size else [])]
-    shown = ADVICE / study_name(" ".join([name, *varied, f"batch {arguments.batch}", runtime]))
+    shown = ADVICE / study_name(" ".join([name, *varied, f"batch {arguments.batch}", engine]))
     folder = root / shown
     if not model["source"].startswith("pipeline/models/"):
         model["source"] = seen_from(folder, model["source"], root)
@@ -71,7 +71,7 @@ def prepare(arguments: argparse.Namespace) -> Path:
         data = call(prepare_data, dataset, origin)
     description = read_description(dataset, data).model_dump(mode="json")
     asked_for = model, dataset, origin, description, arguments.batch
-    compose = partial(propose, *asked_for, runtime=runtime, image_size=arguments.image_size)
+    compose = partial(propose, *asked_for, image_size=arguments.image_size)
     draft = Study.model_validate(compose())
     print(f"looking at {arguments.model} under each policy", flush=True)
     seconds = call(look_at, draft, name, tuple(description["image_shape"]), len(description["classes"]))

@@ -7,17 +7,18 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pipeline.claims.acceleration import speed
 from pipeline.claims.schema import load_claims
 from pipeline.comparison.comparable import check_candidates
 from pipeline.comparison.finished_runs import read_record
 from pipeline.errors import InputError
-from pipeline.machine.environment import device_here
+from pipeline.machine.acceleration import speed
+from pipeline.machine.environment import device_here, installed_engine
 from pipeline.machine.hardware import Hardware, device, this_machine
+from pipeline.machine.left_out import left_out
 from pipeline.numbers import ranges
 from pipeline.study import user_code
 from pipeline.study.benchmark import Imported
-from pipeline.study.runtimes import RUNTIMES
+from pipeline.study.engines import ENGINES
 from pipeline.study.schema import PARAMS, RunKey, Study, load_study
 from pipeline.study.variant import expected_dtypes
 from stages import run
@@ -46,8 +47,11 @@ def check() -> Study:
         load_claims()
     if faults:
         raise InputError("\n".join(faults))
-    hardware = this_machine()
-    print(describe_device(study.runtime, hardware))
+    hardware, engine = this_machine(), installed_engine()
+    print(describe_device(engine, hardware))
+    for name, why in (unused := left_out(study)).items():
+        print(f"note: {name} is left out: {why}")
+    study = study.without(unused)
     for warning in [*slow_choices(study, hardware), *runs_from_elsewhere(study, hardware)]:
         print(f"note: {warning}")
     return study
@@ -88,14 +92,14 @@ def check_own_code(study: Study) -> None:
         raise InputError("\n".join(messages))
 
 
-def describe_device(runtime: str, hardware: Hardware) -> str:
+def describe_device(engine: str, hardware: Hardware) -> str:
     """Say what trains the study here, and what to do if its packages are made for something else."""
-    if hardware.kind == RUNTIMES[runtime].hardware:
+    if hardware.kind == ENGINES[engine].hardware:
         return f"trains on {hardware.name}"
     if hardware.kind == "cpu":
-        return f"note: the packages are for a {runtime} device and none is visible here; training is on {hardware.name}"
+        return f"note: the packages are for a {engine} device and none is visible here; training is on {hardware.name}"
     return (
-        f"note: the packages are for a {runtime} device and {hardware.name} is here;"
+        f"note: the packages are for a {engine} device and {hardware.name} is here;"
         " make repro ENGINE=cuda-jax or ENGINE=cuda trains on NVIDIA GPUs, ENGINE=tpu on TPUs"
     )
 

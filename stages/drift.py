@@ -13,15 +13,16 @@ from pipeline.campaign.alarm import detect_drift
 from pipeline.campaign.ledger import append, entry, read_baseline, read_ledger
 from pipeline.comparison.finished_runs import read_record, read_speeds
 from pipeline.errors import InputError
+from pipeline.machine.left_out import study_as_made
 from pipeline.report.results import load_results
 from pipeline.report.status import status, write_status
-from pipeline.study.schema import Study, load_study
+from pipeline.study.schema import Study
 from stages import run
 
 
 def main(_: argparse.Namespace) -> None:
     try:
-        _judge(load_study())
+        _judge(study_as_made())
     except Exception as error:
         exit_code, said = (2, "") if isinstance(error, InputError) else (1, f"{type(error).__name__}: ")
         write_status({"exit_code": exit_code, "reasons": [f"{said}{error}"]})

@@ -8,17 +8,18 @@ from typing import Any
 
 from pipeline.machine.engine_choice import choose_engine
 from pipeline.machine.environment import device_here
+from pipeline.machine.left_out import study_here
 from pipeline.machine.processes import call
 from pipeline.numerics.facts import KERAS_POLICIES
 from pipeline.store.identity import of_numerics
-from pipeline.study.schema import Study, load_study
+from pipeline.study.schema import Study
 from stages import run
 
 NUMERICS = Path("results/numerics.json")
 
 
 def main(_: argparse.Namespace) -> None:
-    study = load_study()
+    study = study_here()
     of = of_numerics(study, device_here())
     if is_there(of):
         print(f"{NUMERICS} is made already")

@@ -4,14 +4,14 @@ import argparse
 
 from pipeline.machine.environment import device_here
 from pipeline.machine.hardware import driver
+from pipeline.machine.left_out import study_here
 from pipeline.store.identity import of_runs, of_speed
 from pipeline.store.kept import prune
-from pipeline.study.schema import load_study
 from stages import run
 
 
 def main(_: argparse.Namespace) -> None:
-    study = load_study()
+    study = study_here()
     wanted = [of for benchmark in study.benchmarks for of in of_runs(study, benchmark).values()]
     wanted += [of_speed(study, benchmark, device_here(), driver()) for benchmark in study.benchmarks]
     print(f"{prune(wanted)} folders of other studies are gone from .cache/")

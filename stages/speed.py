@@ -7,16 +7,16 @@ from pathlib import Path
 from pipeline.errors import InputError
 from pipeline.machine.environment import device_here
 from pipeline.machine.hardware import driver, this_machine
+from pipeline.machine.left_out import study_here
 from pipeline.records.blocks import SPEED
 from pipeline.statistics.speeds import speeds_of
 from pipeline.store.identity import of_speed
 from pipeline.store.kept import forget, obtain
-from pipeline.study.schema import load_study
 from stages import run
 
 
 def main(arguments: argparse.Namespace) -> None:
-    study, name = load_study(), arguments.benchmark
+    study, name = study_here(), arguments.benchmark
     if name not in study.benchmarks:
         raise InputError(f"--benchmark: must be one of {', '.join(study.benchmarks)}. Received: {name}")
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from pipeline.data.datasets import read_description
 from pipeline.errors import InputError
 from pipeline.files.terminal import Terminal
+from pipeline.machine.left_out import left_out, write_left_out
 from pipeline.machine.processes import call
 from pipeline.records.schema import RunRecord
 from pipeline.store.identity import Identity, of_runs
@@ -22,7 +23,8 @@ from stages import run
 
 
 def main(arguments: argparse.Namespace) -> None:
-    study, name = load_study(), arguments.benchmark
+    whole, name = load_study(), arguments.benchmark
+    study = whole.without(left_out(whole))
     if name not in study.benchmarks:
         raise InputError(f"--benchmark: must be one of {', '.join(study.benchmarks)}. Received: {name}")
     wanted = of_runs(study, name)
@@ -31,6 +33,7 @@ def main(arguments: argparse.Namespace) -> None:
         if not wanted:
             raise InputError(f"--run: must be VARIANT/SEED, a run of {name}. Received: {arguments.run}")
     make_all(study, name, wanted)
+    write_left_out(whole, name)
     if not arguments.run:
         remove_others(Path("runs", name), wanted)
 
@@ -100,7 +103,7 @@ def remove_others(folder: Path, wanted: dict[RunKey, Identity]) -> None:
         if place not in places:
             shutil.rmtree(place)
     for variant in folder.glob("*"):
-        if not any(variant.iterdir()):
+        if variant.is_dir() and not any(variant.iterdir()):
             variant.rmdir()
 
 

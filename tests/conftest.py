@@ -73,8 +73,6 @@ def small_study(**changes) -> Study:
         "name": "small",
         "description": "for tests",
         "campaign": "first",
-        "engine": ENGINE,
-        "runtime": "tpu" if ENGINE == "jax" else "cpu",
         "devices": 1,
         "seeds": [0, 1, 2],
         "datasets": {"mnist": {"tfds": "mnist"}},
@@ -92,9 +90,6 @@ def small_study(**changes) -> Study:
         "speed": SPEED,
     }
     values |= changes
-    if ENGINE == "jax":
-        compiled = {name: variant | {"jit_compile": True} for name, variant in values["variants"].items()}
-        values["variants"] = compiled
     return Study.model_validate(values)
 
 

@@ -30,8 +30,6 @@ def dense_study(num_epochs: int) -> dict:
     """A dense model on MNIST in two precisions: what `params.yaml` says, but for its profile."""
     return {
         "campaign": "first",
-        "engine": "tensorflow",
-        "runtime": "cpu",
         "devices": 1,
         "compilation_cache": False,
         "tensorboard": False,

@@ -13,7 +13,6 @@ from pipeline.files.writing import write_whole
 from pipeline.study.benchmark import Imported
 from pipeline.study.configuration import validate
 from pipeline.study.dataset_source import DatasetSource
-from pipeline.study.runtimes import RUNTIMES
 from pipeline.study.schema import Study
 from pipeline.study.user_code import check_function
 
@@ -49,7 +48,7 @@ def benchmark_name(dataset: str, model: str) -> str:
     return study_name(f"{dataset} {model.removeprefix('keras.applications:')}")
 
 
-def model_values(name: str, source: str | None, arguments: dict[str, Any], runtime: str) -> dict[str, Any]:
+def model_values(name: str, source: str | None, arguments: dict[str, Any], engine: str) -> dict[str, Any]:
     """Return the `model` of a study; `arguments` come before the sizes that the sources' models have here.
 
     `source` is the file or folder of a model of one's own, by default the one beside this project.
@@ -58,7 +57,7 @@ def model_values(name: str, source: str | None, arguments: dict[str, Any], runti
         InputError: a model of one's own can be seen to be wrong.
     """
     if name in (
-        usual := {"dense": {"units": 64 if runtime == "cpu" else 4096}, "efficientnet": {}, "resnet9": {"width": 16}}
+        usual := {"dense": {"units": 64 if engine == "cpu" else 4096}, "efficientnet": {}, "resnet9": {"width": 16}}
     ):
         return {"name": name, **usual[name], **arguments, "source": f"pipeline/models/{name}.py"}
     if name.startswith("keras.applications:"):
@@ -102,7 +101,6 @@ def propose(
     description: dict[str, Any],
     batch_size: int,
     *,
-    runtime: str,
     image_size: int | None = None,
     size: Size | None = None,
 ) -> dict[str, Any]:
@@ -112,7 +110,6 @@ def propose(
         model: the `model` of the study, as `model_values` makes it.
         dataset: the name it has in the study, and under data/.
         description: the content of the data set's `dataset.json`.
-        runtime: the locked packages that train.
         size: by default all of the data set, at B and at 2B.
 
     Raises:
@@ -128,8 +125,6 @@ def propose(
     num_images, multiples, _ = size or Size(num_examples - num_validation, (1, 2), 0.0)
     num_validation = min(num_validation, num_images)
     split = {"num_train_examples": num_images, "num_validation_examples": num_validation}
-    engine = RUNTIMES[runtime].engine
-    xla = {"jit_compile": engine == "jax"}
     name = benchmark_name(dataset, model["name"])
     deviations = [f"Optimizer, margin and the {NUM_EPOCHS} epochs are those of every such study, not your recipe's."]
     if num_images + num_validation < num_examples:
@@ -141,8 +136,6 @@ def propose(
         deviations.append("Twice the batch is left out, because the study would take longer.")
     values = {
         "campaign": "first",
-        "engine": engine,
-        "runtime": runtime,
         "devices": 1,
         "datasets": {dataset: origin.model_dump(exclude_unset=True)},
         "benchmarks": {
@@ -158,7 +151,7 @@ def propose(
             }
         },
         "variants": {
-            policy if multiple == 1 else f"{policy}_{multiple}x": {"policy": policy, "batch_multiplier": multiple} | xla
+            policy if multiple == 1 else f"{policy}_{multiple}x": {"policy": policy, "batch_multiplier": multiple}
             for policy in ADVISED_POLICIES
             for multiple in multiples
         },

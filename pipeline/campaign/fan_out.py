@@ -24,7 +24,6 @@ from pipeline.files import yaml_files
 from pipeline.files.writing import write_whole
 from pipeline.machine.locking import alone
 from pipeline.study.configuration import Section
-from pipeline.study.runtimes import RUNTIMES
 from pipeline.study.schema import PARAMS, Study, load_study
 
 CAMPAIGNS = Path(".campaigns")

@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from pipeline.claims.acceleration import device_of
 from pipeline.claims.evidence import Evidence
 from pipeline.comparison.schema import Pair, VariantStatistics
+from pipeline.machine.acceleration import device_of
 from pipeline.machine.hardware import Hardware
 from pipeline.numbers import listed, number
 from pipeline.numerics.facts import Value
@@ -18,7 +18,7 @@ from pipeline.study.variant import Variant
 
 DEFAULT = "default"  # as a baseline: float32 as the device computes it where nobody asks for more
 # Where the device computes float32 with less precision unless it is asked for more: the variant that does.
-DEFAULTS = {"nvidia_gpu": "tf32", "tpu": "float32_default"}
+DEFAULTS = {"nvidia_gpu": "tf32", "tpu": "tf32"}
 HARDWARE = {
     "cpu": "a CPU",
     "intel_cpu": "an Intel CPU",
@@ -30,7 +30,7 @@ HARDWARE = {
 
 def profile_command(profile: str) -> str:
     """Return the command that composes and runs a profile of this project."""
-    return f"make repro PROFILE={profile}" + " ENGINE=cuda" * (profile == "paper")
+    return f"make repro PROFILE={profile}"
 
 
 Verdict = Literal[
@@ -80,8 +80,14 @@ class Needs(Section):
     max_compute_capability: PositiveFloat | None = None
     min_memory_gb: PositiveFloat | None = None
     max_memory_gb: PositiveFloat | None = None
-    profile: Literal["quick", "evening", "float8", "resnet9", "paper", "tpu"] | None = None
+    profile: Literal["quick", "evening", "float8", "resnet9", "paper"] | None = None
     recipe: dict[str, Value | None] = Field(default_factory=dict, max_length=20)
+
+    @field_validator("profile", mode="before")
+    @classmethod
+    def _as_published_before(cls, value: Any) -> Any:
+        """Read claims of published studies: `tpu` was a profile of its own."""
+        return "paper" if value == "tpu" else value
 
     def lacking(self, hardware: Hardware) -> str:
         """Name the hardware that the claim is about where this is none; empty where it is."""
@@ -252,8 +258,7 @@ def check_variant(meant: Mapping[str, Variant], study: Study, benchmark: str, na
     if remedy := study_to_run(study, benchmark, name):
         lacking = f"run {name} on {benchmark}" if benchmark in study.benchmarks else f"train {benchmark}"
         raise NotTestableError(f"the study does not {lacking}", remedy)
-    # JAX compiles every step with XLA: there the choice is none.
-    aside = {"benchmarks", "jit_compile"} if study.engine == "jax" else {"benchmarks"}
+    aside = {"benchmarks"}
     if name not in meant or study.variants[name].model_dump(exclude=aside) != meant[name].model_dump(exclude=aside):
         raise NotTestableError(
             f"by {name} this study means something else than the claim",

@@ -10,9 +10,10 @@ from pipeline.comparison.schema import Comparison
 from pipeline.errors import InputError
 from pipeline.files.untrusted import Remedy, Sha256, Untrusted, damaged, excerpt, read_json
 from pipeline.machine.hardware import Hardware, hardware_of
+from pipeline.machine.left_out import study_as_made
 from pipeline.numerics.facts import KERAS_POLICIES, NOT_EVERYWHERE, facts_of, is_measured
 from pipeline.records.schema import Count, Environment, Share, StableEnvironment
-from pipeline.study.schema import Study, load_study
+from pipeline.study.schema import Study
 from pipeline.study.variant import Variant
 
 T = TypeVar("T")
@@ -40,7 +41,7 @@ def read_evidence(root: Path = Path()) -> Evidence:
     Raises:
         InputError: a file is missing, damaged, or of another study.
     """
-    study = load_study(root / "params.yaml")
+    study = study_as_made(root)
     comparison, numerics = read_comparison(study, root), read_numerics(study, root)
     hardware, *elsewhere = (hardware_of([environment]) for environment in read_environments(root))
     made_in = numerics["environment"]

@@ -31,7 +31,6 @@ _MADE_FOR = {
     "float8": "two CPU cores",
     "resnet9": "two CPU cores",
     "paper": "an NVIDIA GPU",
-    "tpu": "a TPU",
 }
 
 

@@ -22,10 +22,11 @@ from pipeline.comparison.schema import Comparison, Pair
 from pipeline.errors import InputError
 from pipeline.files.writing import csv_text
 from pipeline.machine.hardware import device
+from pipeline.machine.left_out import study_as_made
 from pipeline.records.blocks import SPEED
 from pipeline.records.schema import EpochRecord, RunRecord
 from pipeline.records.writing import epoch_times
-from pipeline.study.schema import RunKey, Study, load_study
+from pipeline.study.schema import RunKey, Study
 
 
 def compare_runs(root: Path = Path()) -> tuple[Comparison, dict[str, str]]:
@@ -34,7 +35,7 @@ def compare_runs(root: Path = Path()) -> tuple[Comparison, dict[str, str]]:
     Raises:
         InputError: a run or a measurement of speed is missing or damaged, contradicts itself, or fits no other.
     """
-    study = load_study(root / "params.yaml")
+    study = study_as_made(root)
     records = {key: read_record(key, root) for key in study.runs()}
     runs = {key: Run(record, read_epochs(record, root)) for key, record in records.items()}
     labels: dict[str, np.ndarray] = {}  # by benchmark

@@ -205,7 +205,7 @@ def _family(study: Study, theirs: VariantRuns, ours: VariantRuns) -> Hashable:
         return theirs.variant, ours.variant
     variant = study.variants[ours.variant]
     keeps_float32 = expected_dtypes(variant.policy).variable == "float32"
-    return theirs.variant, variant.is_plain(study.engine), keeps_float32
+    return theirs.variant, variant.is_plain, keeps_float32
 
 
 def _both(theirs: VariantRuns, ours: VariantRuns) -> list[tuple[Run, Run]]:
@@ -238,7 +238,7 @@ def _speedup_at_most(study: Study, theirs: VariantRuns, ours: VariantRuns) -> fl
     Both start alike and train as many epochs, so that training alone differs by no less; else there is no bound.
     """
     baseline, candidate = study.variants[theirs.variant], study.variants[ours.variant]
-    if (baseline.jit_compile, baseline.epoch_multiplier) != (candidate.jit_compile, candidate.epoch_multiplier):
+    if (baseline.xla, baseline.epoch_multiplier) != (candidate.xla, candidate.epoch_multiplier):
         return None
     completed = theirs.completed
     bounds = [

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from pipeline.machine.environment import installed_engine
 from pipeline.machine.hardware import cpu_features, this_machine
-from pipeline.study.runtimes import RUNTIMES
+from pipeline.study.engines import ENGINES
 from pipeline.study.variant import expected_dtypes
 
 USUAL, OWN = "usual", "own"
@@ -20,15 +20,15 @@ def choose_engine(policies: Iterable[str] = (), backend: str | None = None) -> N
     Args:
         backend: by default that of the packages that are installed.
     """
-    os.environ["KERAS_BACKEND"] = backend or RUNTIMES[installed_engine()].engine
+    os.environ["KERAS_BACKEND"] = backend or ENGINES[installed_engine()].backend
     if kernels_for(policies) == OWN:
         os.environ.setdefault(SWITCH, "0")
 
 
 def can_fork() -> bool:
     """Return whether a process that has imported the engine can be forked. TensorFlow looks at GPUs at its import."""
-    engine = RUNTIMES[installed_engine()]
-    return engine.engine == "jax" or engine.hardware == "cpu" or this_machine().kind == "cpu"
+    engine = ENGINES[installed_engine()]
+    return engine.backend == "jax" or engine.hardware == "cpu" or this_machine().kind == "cpu"
 
 
 def kernels_for(policies: Iterable[str], features: Sequence[str] | None = None) -> str:

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline.machine.hardware import cpu_features, cpu_model, device, driver, gpus, this_machine
-from pipeline.study.runtimes import RUNTIMES
+from pipeline.machine.hardware import Hardware, cpu_features, cpu_model, device, driver, gpus, this_cpu, this_machine
+from pipeline.study.engines import ENGINES
 
 REQUIREMENTS = Path("requirements")
 VARIABLES = (  # beginnings of the names of those that change what libraries compute, or how fast
@@ -56,13 +56,19 @@ def describe(
     }
 
 
+def training_hardware() -> Hardware:
+    """Return what the installed engine trains on here: this machine's accelerator if it is for that, else its CPU."""
+    hardware = this_machine()
+    return hardware if ENGINES[installed_engine()].hardware == hardware.kind else this_cpu()
+
+
 def device_here() -> str:
     """Return what records of runs that train here call their device, without asking an engine for it."""
-    hardware = this_machine()
-    if RUNTIMES[installed_engine()].hardware == hardware.kind == "tpu":
+    hardware = training_hardware()
+    if hardware.kind == "tpu":
         return hardware.name
-    on_gpus = RUNTIMES[installed_engine()].hardware == hardware.kind == "nvidia_gpu"
-    accelerators = [{"kind": "gpu", "name": gpu.name, "compute_capability": ""} for gpu in gpus()] if on_gpus else []
+    on_gpus = gpus() if hardware.kind == "nvidia_gpu" else []
+    accelerators = [{"kind": "gpu", "name": gpu.name, "compute_capability": ""} for gpu in on_gpus]
     return device(describe("", accelerators, {}, ""))
 
 
@@ -89,7 +95,7 @@ def variables() -> dict[str, str]:
 
 
 def installed_engine() -> str:
-    """Return whose locked packages these are, one of `RUNTIMES`: by the image, by ENGINE, by .venv; else cpu."""
+    """Return whose locked packages these are, one of `ENGINES`: by the image, by ENGINE, by .venv; else cpu."""
     if image := image_identity():
         return str(image["target"])
     ready = Path(sys.prefix, "ready")

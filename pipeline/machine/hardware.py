@@ -59,6 +59,10 @@ def this_machine() -> Hardware:
         return gpu
     if has_tpu():
         return Hardware("tpu", "TPU")
+    return this_cpu()
+
+
+def this_cpu() -> Hardware:
     return _cpu(cpu_model() or platform.machine(), cpu_features())
 
 

@@ -63,7 +63,7 @@ def build_for_steps(benchmark: Benchmark, data: Dataset, policy: PolicyName) -> 
     """Return the benchmark's model, compiled for one step at a time, with nothing chosen but the policy."""
     recipe = benchmark.model_copy(update={"steps_per_execution": 1})
     model = build(recipe, data, policy)
-    plain = Variant(policy=policy, batch_multiplier=1, jit_compile=engine.COMPILES_SHAPES)
+    plain = Variant(policy=policy, batch_multiplier=1)
     building.compile_model(model, recipe, plain)
     return model
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from pipeline.errors import InputError
 from pipeline.files.code import files_of_code
 from pipeline.files.untrusted import Remedy, damaged, excerpt, read_bytes, read_zip
+from pipeline.machine.left_out import LEFT_OUT
 from pipeline.study.schema import Study, load_study
 
 PUBLISHED_EARLIER = (
@@ -47,6 +48,7 @@ def names_of_study(study: Study) -> Iterator[str]:
     yield from (
         f"results/speed/{name}/{file}" for name in study.benchmarks for file in ("blocks.csv", "measurement.json")
     )
+    yield from (f"runs/{name}/{LEFT_OUT}" for name in study.benchmarks)
     yield from (f"{key.directory}/{name}" for key in study.runs() for name in OF_A_RUN)
 
 

@@ -39,6 +39,7 @@ from pipeline.report.status import status, status_text
 GONE = [
     *("schema_version", "study_sha256", "num_thermal_events", "time_to_accuracy", "between_sittings", "interaction"),
     *("precision_effect", "batch_effect", "speedup", "speedup_low", "speedup_high", "epoch_speedup"),
+    *("engine", "jit_compile", "xla"),
 ]
 MADE_OTHERWISE = ("results/verdicts.json", "results/status.json", "results/report.html", METADATA)
 OTHER_RESULTS = "{}: its records give other results than were published."

@@ -34,12 +34,11 @@ class Planned(Part):
     """
 
     campaign: str
-    engine: str
     devices: int
     policy: str
     learning_rate_multiplier: float = 1.0
     tf32: bool
-    jit_compile: bool
+    xla: bool = False
     loop: Literal["fit", "custom"]
     loss_scale: LossScale
     batch_size: Count
@@ -48,6 +47,15 @@ class Planned(Part):
     num_validation_examples: Count
     num_epochs: Count
     steps_per_epoch: Count
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_published_before(cls, values: Any) -> Any:
+        """Read what records had up to version 11: the backend, and whether XLA compiled, as it always does on JAX."""
+        if not isinstance(values, dict) or "engine" not in values:
+            return values
+        others = {name: value for name, value in values.items() if name not in ("engine", "jit_compile")}
+        return others | {"xla": values["jit_compile"] and values["engine"] == "tensorflow"}
 
     def cells(self) -> dict[str, Any]:
         """Return the settings as cells of a table: of the loss scale its mode alone, and not the planned epochs."""
@@ -59,12 +67,11 @@ def planned(study: Study, key: RunKey) -> Planned:
     benchmark, variant = study.benchmarks[key.benchmark], study.variants[key.variant]
     return Planned(
         campaign=study.campaign,
-        engine=study.engine,
         devices=study.devices,
         policy=variant.policy,
         learning_rate_multiplier=variant.learning_rate_multiplier,
         tf32=variant.tf32,
-        jit_compile=variant.jit_compile,
+        xla=variant.xla,
         loop=variant.loop,
         loss_scale=variant.loss_scale,
         batch_size=benchmark.batch_size * variant.batch_multiplier,
@@ -296,7 +303,7 @@ class RunRecord(Part):
     `overflow` says what becomes of a step whose gradients are not finite: only a dynamic loss scale skips it.
     """
 
-    schema_version: Literal[9, 10, 11] = 11
+    schema_version: Literal[9, 10, 11, 12] = 12
     benchmark: str
     variant: str
     seed: Count

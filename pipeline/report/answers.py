@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from statistics import mean
 from typing import Any, NamedTuple
 
-from pipeline.claims.acceleration import speed
 from pipeline.claims.wording import (
     count_seeds,
     describe_difference,
@@ -14,6 +13,7 @@ from pipeline.claims.wording import (
     failed_runs,
 )
 from pipeline.comparison.schema import ELSEWHERE, Pair, VariantStatistics
+from pipeline.machine.acceleration import speed
 from pipeline.machine.hardware import hardware_of
 from pipeline.numbers import UNKNOWN, digits, listed, mebibytes, percent
 from pipeline.report.results import Compared, Results
@@ -124,8 +124,7 @@ def answers(results: Compared, benchmark: str) -> list[AnswerRow]:
             words="control: " * (name in results.study.comparison.must_differ) + describe_variant(variant),
             policy=variant.policy,
             batch_multiplier=variant.batch_multiplier,
-            is_first=name == baseline
-            or (variant.is_plain(results.study.engine) and expected_dtypes(variant.policy).variable == "float32"),
+            is_first=name == baseline or (variant.is_plain and expected_dtypes(variant.policy).variable == "float32"),
             is_emulated=variant.policy == "float8" and speed(variant.policy, variant.tf32, hardware) == "emulated",
             timed_as="" if measured[name] == name else in_brackets(describe_variant(variants[measured[name]])),
             found=results.comparison.variant(benchmark, name),
@@ -190,9 +189,7 @@ def advice(results: Results, benchmark: str) -> str:
     in_8_bits = [
         f" {name} trains{_accuracy_in_words(pair, chance).removeprefix(',')}{failed_runs(pair)}."
         for name, variant in results.study.variants_of(benchmark).items()
-        if variant.policy == "float8"
-        and variant.is_plain(results.study.engine)
-        and (pair := results.comparison.find(benchmark, name))
+        if variant.policy == "float8" and variant.is_plain and (pair := results.comparison.find(benchmark, name))
     ]
     return _advise(results, benchmark, chance) + "".join(in_8_bits)
 
@@ -209,7 +206,7 @@ def _advise(results: Results, benchmark: str, chance: float | None) -> str:
     pairs = [
         pair
         for name, variant in variants.items()
-        if variant.is_plain(study.engine)
+        if variant.is_plain
         and variant.policy.startswith("mixed_")
         and variant.batch_multiplier == variants[baseline].batch_multiplier
         and (pair := results.comparison.find(benchmark, name))

@@ -5,11 +5,11 @@ from datetime import datetime
 from statistics import mean
 from typing import Any
 
-from pipeline.claims.acceleration import DEVICES, device_of
 from pipeline.claims.schema import Claim, Source
 from pipeline.claims.verdicts import Judgement
 from pipeline.claims.wording import describe_sample
 from pipeline.comparison.comparable import describe_device
+from pipeline.machine.acceleration import DEVICES, device_of
 from pipeline.machine.hardware import hardware_of
 from pipeline.numerics.facts import DTYPES, KERAS_POLICIES, TRIAL_SIZE, describe_facts
 from pipeline.report import answers, figures, words
@@ -83,6 +83,7 @@ def _benchmark(results: Results, name: str) -> dict[str, Any]:
         "num_parameters": max(run["num_parameters"] or 0 for run in rows[0].runs),
         "num_seeds": sorted({len(study.seeds_of(name, row.name)) for row in rows}),
         "near_chance": answers.near_chance(results, name),
+        "left_out": results.left_out,
         "pairs": [pair for pair in results.comparison.pairs if pair.benchmark == name],
         "published": [figure for figure in results.claims.figures if figure.benchmark == name],
     }

@@ -12,8 +12,9 @@ from pipeline.claims.schema import Claims, load_claims
 from pipeline.claims.verdicts import Judgement, Verdicts
 from pipeline.comparison.schema import Comparison
 from pipeline.files.untrusted import Remedy, read_rows
+from pipeline.machine.left_out import read_left_out, study_as_made
 from pipeline.records.schema import Disturbance, EpochRecord, Memory, Planned, RunRecord, Scores, Times
-from pipeline.study.schema import Study, load_study
+from pipeline.study.schema import Study
 
 TABLE = Remedy(*["Make it with: dvc repro compare"] * 2)
 
@@ -42,6 +43,7 @@ class Results(NamedTuple):
     runs: list[dict[str, Any]]
     epochs: list[dict[str, Any]]
     numerics: dict[str, Any]
+    left_out: dict[str, str]  # why, by variant that the study has and this machine had no use for
 
 
 def ended_at(results: Results) -> str:
@@ -58,7 +60,7 @@ def load_results(root: Path = Path()) -> Results:
     Raises:
         InputError: names the file that is missing, or of another study.
     """
-    study, claims = load_study(root / "params.yaml"), load_claims(root / "claims.yaml")
+    study, claims = study_as_made(root), load_claims(root / "claims.yaml")
     return Results(
         study=study,
         claims=claims,
@@ -68,6 +70,7 @@ def load_results(root: Path = Path()) -> Results:
         runs=[row.model_dump() for row in read_rows(_run_row(), root / "results/runs.csv", TABLE)],
         epochs=[row.model_dump() for row in read_rows(EpochRow, root / "results/epochs.csv", TABLE)],
         numerics=read_numerics(study, root),
+        left_out=read_left_out(study, root),
     )
 
 

@@ -29,7 +29,7 @@ def describe_variant(variant: Variant) -> str:
         scales.get(scale.mode, "a dynamic loss scale"): scale
         != Variant(policy=variant.policy, batch_multiplier=1).loss_scale,
         "TF32 allowed": variant.tf32,
-        "compiled by XLA": variant.jit_compile,
+        "compiled by XLA": variant.xla,
         "a custom loop": variant.loop == "custom",
     }
     return ", ".join(words for words, is_told in told.items() if is_told)

@@ -13,7 +13,7 @@ from pipeline.data.datasets import read_description
 from pipeline.files.code import digest, file_digest, with_imports
 from pipeline.machine.environment import image_identity, installed_engine, variables
 from pipeline.study.dataset_source import DatasetSource
-from pipeline.study.runtimes import RUNTIMES
+from pipeline.study.engines import ENGINES
 from pipeline.study.schema import RunKey, Study
 
 Identity = dict[str, Any]  # ready for JSON
@@ -91,7 +91,7 @@ def _code(file: Path) -> dict[str, str]:
 def _packages(engine: str) -> dict[str, str]:
     """Return the versions of the packages that compute and, in a container, what decides results in its image."""
     found = {}
-    for name in sorted((*PACKAGES_OF_ALL, *PACKAGES[RUNTIMES[engine].engine])):
+    for name in sorted((*PACKAGES_OF_ALL, *PACKAGES[ENGINES[engine].backend])):
         try:
             found[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:

@@ -191,7 +191,7 @@ class Benchmark(Section):
         num_steps = self.split.num_train_examples // (self.batch_size * batch_multiplier)
         return max(num_steps // self.steps_per_execution * self.steps_per_execution, 1)
 
-    def faults(self, engine: str, num_devices: int, variants: Mapping[str, Variant]) -> Iterator[str]:
+    def faults(self, num_devices: int, variants: Mapping[str, Variant]) -> Iterator[str]:
         """Yield what can't be trained in these variants; each begins with its field."""
         too_large: dict[int, list[str]] = {}
         for name, variant in variants.items():
@@ -205,16 +205,16 @@ class Benchmark(Section):
         for name, variant in variants.items():
             if variant.policy == "float8" and self.model.name in ("efficientnet", "resnet9"):
                 yield f"model: {name} has float8, which dense layers alone compute in. Name its `benchmarks`."
-        by_xla = engine == "tensorflow" and any(variant.jit_compile for variant in variants.values())
+        by_xla = any(variant.xla for variant in variants.values())
         if by_xla and any(each.name == "random_translation" for each in self.augmentation):
-            yield "augmentation: random_translation can't be compiled with XLA on TensorFlow, as a variant is."
+            yield "augmentation: random_translation can't be compiled with XLA, as a variant is on TensorFlow."
         if self.learning_rate_rule.num_warmup_epochs >= self.num_epochs:
             yield f"learning_rate_rule.num_warmup_epochs: must leave an epoch of the {self.num_epochs}."
-        yield from self._faults_on_several_devices(engine, num_devices, variants.values())
+        yield from self._faults_on_several_devices(num_devices, variants.values())
 
-    def _faults_on_several_devices(self, engine: str, num_devices: int, variants: Iterable[Variant]) -> Iterator[str]:
+    def _faults_on_several_devices(self, num_devices: int, variants: Iterable[Variant]) -> Iterator[str]:
         """Yield what several devices can't run, batches among it that they can't share evenly."""
-        if engine == "tensorflow" and num_devices > 1 and self.steps_per_execution > 1:
+        if num_devices > 1 and self.steps_per_execution > 1:
             yield "steps_per_execution: must be 1 on several devices, where TensorFlow fails on more."
         sizes = [("evaluation_batch_size", self.evaluation_batch_size)]
         for batch_size in {self.batch_size * variant.batch_multiplier for variant in variants}:

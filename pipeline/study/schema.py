@@ -5,7 +5,7 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Collection, Iterator, Mapping, Set
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
@@ -24,7 +24,6 @@ from pipeline.study.configuration import (
     unknown_name,
 )
 from pipeline.study.dataset_source import DatasetSource
-from pipeline.study.runtimes import RUNTIMES
 from pipeline.study.variant import Variant
 
 Seed = Annotated[int, Field(ge=0, lt=2**32)]  # what NumPy takes
@@ -136,8 +135,6 @@ class Study(Section):
     name: Annotated[Name, Field(validation_alias=AliasChoices("name", "profile"))]
     description: str
     campaign: Campaign  # names a repetition: change it to train everything again
-    engine: Literal["tensorflow", "jax"]
-    runtime: Literal["cpu", "cuda", "cuda-jax", "tpu"]  # the locked packages that train: requirements/<runtime>.txt
     devices: PositiveInt  # each takes its share of every batch
     seeds: Annotated[list[Seed], Field(min_length=1, max_length=1000)]
     datasets: Annotated[dict[Name, DatasetSource], Field(min_length=1, max_length=MAX_ENTRIES)]
@@ -155,7 +152,8 @@ class Study(Section):
     # What is exact alone, or also what is tried at several seeds: optimizers, first steps, the
     # notebook's split.
     numerics: Literal["facts", "all"] = "all"
-    compilation_cache: bool = False  # keeps what XLA compiles from one run to the next, in .cache/xla
+    compilation_cache: bool = False  # keeps what XLA compiles from one run to the next, in .cache/xla; on JAX alone
+    leave_out_emulated: bool = False  # leaves out variants whose 16 bits the hardware only emulates
     tensorboard: bool = False  # keeps scalars and histograms of the weights of every epoch beside a run's record
     # Where a benchmark's recipe comes from: its source, or tries that were judged on the validation or on the test set.
     recipe_chosen_on: Annotated[dict[Name, Literal["source", "validation", "test"]], Field(max_length=MAX_ENTRIES)] = (
@@ -163,6 +161,18 @@ class Study(Section):
     )
     # What differs from the source, in words for the report, by benchmark.
     deviations: dict[Name, list[str]] = Field(default_factory=dict, max_length=MAX_ENTRIES)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_published_before(cls, values: Any) -> Any:
+        """Read studies that name their engine, which published ones do: on JAX, XLA was no choice."""
+        if not isinstance(values, dict) or "engine" not in values:
+            return values
+        others = {name: value for name, value in values.items() if name not in ("engine", "runtime")}
+        if values["engine"] == "jax":
+            variants = {name: variant | {"jit_compile": False} for name, variant in values["variants"].items()}
+            others |= {"variants": variants}
+        return others
 
     @model_validator(mode="after")
     def _parts_agree(self) -> Self:
@@ -191,24 +201,35 @@ class Study(Section):
         for name, benchmark in self.benchmarks.items():
             if benchmark.dataset not in self.datasets:
                 yield unknown_name(f"benchmarks.{name}.dataset", benchmark.dataset, "one of `datasets`", self.datasets)
-            of_variants = benchmark.faults(self.engine, self.devices, self.variants_of(name))
+            of_variants = benchmark.faults(self.devices, self.variants_of(name))
             yield from (f"benchmarks.{name}.{fault}" for fault in of_variants)
         steps = {name: benchmark.steps_per_execution for name, benchmark in self.benchmarks.items()}
         for name, variant in self.variants.items():
-            of_variant = variant.faults(self.engine, self.devices, steps)
+            of_variant = variant.faults(self.devices, steps)
             yield from (f"variants.{name}.{fault}" for fault in of_variant)
         epochs = {name: benchmark.num_epochs for name, benchmark in self.benchmarks.items()}
         of_comparison = self.comparison.faults(epochs, self.variants)
         yield from (f"comparison.{fault}" for fault in of_comparison)
-        if self.engine != RUNTIMES[self.runtime].engine:
-            there = [name for name, runtime in RUNTIMES.items() if runtime.engine == self.engine]
-            yield f"runtime: {self.runtime} has no {self.engine}; {' and '.join(there)} have it."
-        if self.compilation_cache and self.engine == "tensorflow":
-            yield "compilation_cache: TensorFlow keeps nothing it compiled; only jax does."
 
     def variants_of(self, benchmark: str) -> dict[str, Variant]:
         """Return the variants that are run on `benchmark`, by name, in the study's order."""
         return {name: variant for name, variant in self.variants.items() if variant.runs_on(benchmark)}
+
+    def without(self, names: Collection[str]) -> "Study":
+        """Return the study without these variants, wherever it names them."""
+        if not names:
+            return self
+        values = self.model_dump(exclude_unset=True)
+        values["variants"] = {name: variant for name, variant in values["variants"].items() if name not in names}
+        comparison = values["comparison"]
+        comparison["must_differ"] = [name for name in comparison.get("must_differ", []) if name not in names]
+        pairs = comparison.get("further_pairs", [])
+        comparison["further_pairs"] = [pair for pair in pairs if not {*names} & {*pair.values()}]
+        values["num_seeds_by_variant"] = {
+            benchmark: {name: number for name, number in by_variant.items() if name not in names}
+            for benchmark, by_variant in values.get("num_seeds_by_variant", {}).items()
+        }
+        return Study.model_validate(values)
 
     def seeds_of(self, benchmark: str, variant: str) -> list[int]:
         """Return the seeds that `variant` is run at on `benchmark`."""
@@ -232,7 +253,7 @@ class Study(Section):
     @property
     def digest(self) -> str:
         """Return a SHA-256 of what decides which runs count and how they are compared."""
-        fields = {"campaign", "engine", "runtime", "devices", "seeds", "num_seeds", "num_seeds_by_variant"}
+        fields = {"campaign", "devices", "seeds", "num_seeds", "num_seeds_by_variant"}
         fields |= {"benchmarks", "variants", "comparison"}
         return self.digest_of(fields)
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from pipeline.study.configuration import MAX_ENTRIES, Name, PositiveFloat, PositiveInt, Section, unknown_name
 
@@ -63,9 +63,9 @@ class Variant(Section):
     `tf32` allows float32 products what the device does where nobody asks for more: TF32 on a GPU, bfloat16 on a TPU.
     `epoch_multiplier` multiplies the recipe's epochs, those of its warm-up too: twice the batch for twice the epochs
     makes as many updates. `learning_rate_multiplier` multiplies its learning rate. An epoch takes as long under both.
-    Without `loss_scale`, mixed_float16 has a dynamic one and every other policy none. The `custom` loop takes gradients
-    and applies them by itself where `fit` is Keras's own. `benchmarks` names those the variant is run on; without it,
-    all.
+    Without `loss_scale`, mixed_float16 has a dynamic one and every other policy none. With `xla`, TensorFlow compiles
+    each step by XLA, as JAX always does. The `custom` loop takes gradients and applies them by itself where `fit` is
+    Keras's own. `benchmarks` names those the variant is run on; without it, all.
     """
 
     policy: PolicyName
@@ -74,23 +74,27 @@ class Variant(Section):
     learning_rate_multiplier: PositiveFloat = 1.0
     loss_scale: LossScale = Field(default_factory=_usual_loss_scale)
     tf32: bool = False
-    jit_compile: bool = False
+    xla: bool = False
     loop: Literal["fit", "custom"] = "fit"
     benchmarks: Annotated[list[Name], Field(min_length=1, max_length=MAX_ENTRIES)] | None = None
 
-    def is_plain(self, engine: str) -> bool:
-        """Return whether only policy and batch are chosen: Keras's loop and loss scale, no TF32, XLA for JAX alone."""
-        return self == Variant(
-            policy=self.policy,
-            batch_multiplier=self.batch_multiplier,
-            jit_compile=engine == "jax",
-            benchmarks=self.benchmarks,
-        )
+    @model_validator(mode="before")
+    @classmethod
+    def _as_published_before(cls, values: Any) -> Any:
+        """Read `jit_compile`, as this key of published studies was called."""
+        if not isinstance(values, dict) or "jit_compile" not in values:
+            return values
+        return {name: value for name, value in values.items() if name != "jit_compile"} | {"xla": values["jit_compile"]}
+
+    @property
+    def is_plain(self) -> bool:
+        """Return whether only policy and batch are chosen: Keras's loop and loss scale, no TF32, no XLA."""
+        return self == Variant(policy=self.policy, batch_multiplier=self.batch_multiplier, benchmarks=self.benchmarks)
 
     def runs_on(self, benchmark: str) -> bool:
         return self.benchmarks is None or benchmark in self.benchmarks
 
-    def faults(self, engine: str, num_devices: int, steps_per_execution: Mapping[str, int]) -> Iterator[str]:
+    def faults(self, num_devices: int, steps_per_execution: Mapping[str, int]) -> Iterator[str]:
         """Yield what can't be run, or would have no effect; each begins with its field.
 
         Args:
@@ -116,14 +120,12 @@ class Variant(Section):
                     f"loop: the custom loop takes one step at a time, {benchmark} has steps_per_execution {steps}. "
                     "Name other `benchmarks`."
                 )
-        if engine == "jax" and not self.jit_compile:
-            yield "jit_compile: must be true, JAX compiles every step with XLA."
         if num_devices > 1:
-            yield from self._faults_on_several_devices(engine)
+            yield from self._faults_on_several_devices()
 
-    def _faults_on_several_devices(self, engine: str) -> Iterator[str]:
+    def _faults_on_several_devices(self) -> Iterator[str]:
         """Yield what fails, or goes wrong silently, where a batch is shared by devices."""
         if self.loop == "custom":
             yield "loop: custom trains on one device; Keras 3.15 breaks it on several (keras #23085)."
-        if engine == "tensorflow" and self.jit_compile and self.loss_scale.mode == "dynamic":
-            yield "jit_compile: crashes with a dynamic loss scale on several devices (keras #21366)."
+        if self.xla and self.loss_scale.mode == "dynamic":
+            yield "xla: crashes with a dynamic loss scale on several devices (keras #21366)."

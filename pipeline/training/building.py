@@ -63,7 +63,8 @@ def compile_model(model: keras.Model, benchmark: Benchmark, variant: Variant) ->
     Raises:
         InputError: the optimizer does not take the arguments that the recipe has for it.
     """
-    if variant.jit_compile:
+    by_xla = variant.xla or keras.backend.backend() == "jax"
+    if by_xla:
         check_compiles(model)
     recipe = benchmark.optimizer
     learning_rate = _learning_rate(benchmark, variant)
@@ -73,7 +74,7 @@ def compile_model(model: keras.Model, benchmark: Benchmark, variant: Variant) ->
         auto_scale_loss=False,
         loss="sparse_categorical_crossentropy",
         metrics=[keras.metrics.SparseCategoricalAccuracy(name="accuracy")],
-        jit_compile=variant.jit_compile,
+        jit_compile=by_xla,
         steps_per_execution=benchmark.steps_per_execution,
     )
     model.optimizer.build(model.trainable_variables)
@@ -84,7 +85,7 @@ def check_compiles(model: keras.Model) -> None:
     layers = [layer.name for layer in model._flatten_layers() if not layer.supports_jit]
     if layers:
         raise InputError(
-            f"jit_compile: XLA can't compile {', '.join(layers)}. Leave these layers out, or the variants with XLA."
+            f"xla: XLA can't compile {', '.join(layers)}. Leave these layers out, or the variants with XLA."
         )
 
 

@@ -69,7 +69,7 @@ def compile_step(target: str, policy: str) -> object:
     jax.config.update("jax_default_matmul_precision", "highest")
     values = yaml_files.load(REPOSITORY / "conf" / "base.yaml")["benchmarks"]["mnist_dense"]
     benchmark = Benchmark.model_validate(values)
-    variant = Variant.model_validate({"policy": policy, "batch_multiplier": 1, "jit_compile": True})
+    variant = Variant.model_validate({"policy": policy, "batch_multiplier": 1, "xla": True})
     model, _ = build_model(benchmark, policy, 10, 1, seed=0)
     compile_model(model, benchmark, variant)
     step, first_state = training_step(model)

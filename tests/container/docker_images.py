@@ -21,7 +21,7 @@ MARKER = "# a certificate authority of the tests"
 SETTINGS = ("MAKEFLAGS", "MAKELEVEL", "ENGINE", "PROFILE", "TARGET", "IMAGE", "PYTHONPATH", "PYTHONWARNINGS")
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name not in SETTINGS}
 STUDY = dense_study(num_epochs=3)
-COMPILED = {name: variant | {"jit_compile": True} for name, variant in STUDY["variants"].items()}
+COMPILED = {name: variant | {"xla": True} for name, variant in STUDY["variants"].items()}
 TPU_PROFILE = PROFILE | {"name": "tpu", "engine": "jax", "runtime": "tpu", "variants": COMPILED}
 
 

@@ -142,9 +142,7 @@ def test_a_stage_depends_on_every_file_it_opens(stages, opened):
     """Less would keep stale results. A store, and what .venv says of itself, are no part of the project."""
     missing = {
         stage.command: {
-            file
-            for file in opened[stage.command]
-            if not inside(file, stage.dependencies | stage.outputs | {".cache"})
+            file for file in opened[stage.command] if not inside(file, stage.dependencies | stage.outputs | {".cache"})
         }
         for stage in stages
     }

@@ -19,15 +19,8 @@ ENVIRONMENT["CUDA_VISIBLE_DEVICES"] = ""  # on whatever machine
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """What the Makefile reads of a project whose study is that of a CPU."""
+    """What the Makefile reads of a project."""
     shutil.copy(REPOSITORY / "Makefile", tmp_path)
-    profiles = tmp_path / "conf" / "profile"
-    profiles.mkdir(parents=True)
-    (tmp_path / "conf" / "base.yaml").write_text("runtime: cpu\n")
-    (tmp_path / "params.yaml").write_text("runtime: cpu\n")
-    (profiles / "paper.yaml").write_text("name: paper\n")
-    (profiles / "tpu.yaml").write_text("engine: jax\nruntime: tpu\n")
-    (profiles / "paper_jax.yaml").write_text("engine: jax\nruntime: cuda-jax\n")
     shutil.copytree(REPOSITORY / "requirements", tmp_path / "requirements")
     for name in ("pipeline", "stages"):
         (tmp_path / name).symlink_to(REPOSITORY / name)
@@ -58,36 +51,15 @@ def make(folder: Path, *arguments: str, **variables: str) -> str:
         ("PROFILE=paper", "profile='paper'", "cpu"),
         ("PROFILE=paper SMALL=1", "profile='paper' size=small", "cpu"),
         ("SMALL=1", "size=small", "cpu"),
-        ("ENGINE=cuda", "--runtime cuda", "cuda"),
-        ("ENGINE=cuda-jax PROFILE=paper", "profile='paper' --runtime cuda-jax", "cuda-jax"),
-        ("PROFILE=tpu", "profile='tpu'", "tpu"),
-        ("PROFILE=tpu ENGINE=cpu", "profile='tpu' --runtime cpu", "cpu"),
+        ("ENGINE=cuda", None, "cuda"),
+        ("ENGINE=cuda-jax PROFILE=paper", "profile='paper'", "cuda-jax"),
     ],
 )
-def test_a_study_is_composed_or_ported_where_another_is_asked_for_and_gets_its_packages(
-    folder, arguments, composed, lock
-):
+def test_a_study_is_composed_where_another_is_asked_for_and_gets_its_packages(folder, arguments, composed, lock):
     lines = planned(folder, "repro", *arguments.split()).splitlines()
     assert [line for line in lines if "compose" in line] == [f"python -m stages.compose {composed}"] * bool(composed)
     assert lines[-1] == "python -m stages.repro"
     assert f"requirements/{lock}.txt requirements/workflow.txt" in "\n".join(lines)
-
-
-@pytest.mark.parametrize(
-    "params",
-    ["'runtime': !!str tpu\n", "nested:\n  runtime: cuda\ndescription: |\n  so:\nruntime: tpu\nnotes: >\n  \n"],
-)
-def test_the_study_is_read_as_dvc_reads_it(folder, params):
-    (folder / "params.yaml").write_text(params)
-    assert "requirements/tpu.txt requirements/workflow.txt" in planned(folder, "repro")
-
-
-@pytest.mark.parametrize("params", ["runtime: [", "runtime: vulkan\n", "- 1\n"])
-def test_a_faulty_study_exchanges_no_packages_and_is_left_to_check(folder, params):
-    (folder / "params.yaml").write_text(params)
-    (folder / ".venv" / "ready").write_text("cuda\n")
-    assert "python -m stages.repro" in planned(folder, "study").splitlines()
-    assert "uv pip sync" not in planned(folder, "repro")
 
 
 def test_a_fresh_machine_gets_the_parser_before_it_is_asked_what_trains(folder):
@@ -136,25 +108,21 @@ def test_who_cannot_reach_the_packages_is_told_what_to_do(folder):
 
 
 def test_what_is_here_is_told_unless_an_engine_is_named(folder):
-    program(folder / ".venv" / "bin" / "python", "echo cpu cuda \"found it, '#1' of \\$2 ($*): why\"")
-    told = "found it, '#1' of $2 (-m stages.runtime --here): why"
+    program(folder / ".venv" / "bin" / "python", "echo cuda \"found it, '#1' of \\$2 ($*): why\"")
+    told = "found it, '#1' of $2 (-m stages.engine): why"
     assert told in planned(folder, "repro").splitlines()
     assert told not in planned(folder, "repro", "ENGINE=cpu").splitlines()
-    assert "(-m stages.runtime --profile=paper --here): why" in planned(folder, "repro", "PROFILE=paper")
 
 
-@pytest.mark.parametrize(
-    ("target", "engine"),
-    [("repro", "cuda"), ("study", "cuda"), ("advise", "cuda"), (".venv/ready", "cuda"), ("campaign", "cpu")],
-)
-def test_a_study_takes_what_is_here_and_a_campaign_what_its_study_says(folder, target, engine):
-    script = 'case "$*" in *--here*) echo cpu cuda ;; *) echo cpu ;; esac'
-    program(folder / ".venv" / "bin" / "python", script)
+@pytest.mark.parametrize("target", ["repro", "advise", ".venv/ready"])
+def test_a_study_takes_what_is_here_and_its_stages_are_told_which(folder, target):
+    program(folder / ".venv" / "bin" / "python", "echo cuda")
     (folder / ".venv" / "ready").write_text("cpu\n")
-    lines = planned(folder, target)
-    assert ("requirements/cuda.txt" in lines) == (engine == "cuda" and target != "study")
-    assert ("python -m stages.compose --runtime cuda" in lines) == (engine == "cuda" and target in ("repro", "study"))
-    assert "cuda" not in planned(folder, target, "ENGINE=cpu").replace("requirements", "")
+    assert "requirements/cuda.txt" in planned(folder, target)
+    assert "requirements/cuda.txt" not in planned(folder, target, "ENGINE=cpu")
+    with (folder / "Makefile").open("a") as makefile:
+        makefile.write("repro: told\ntold:\n\t@echo the engine is $$ENGINE\n")
+    assert "the engine is cpu" in make(folder, "told", "ENGINE=cpu")
 
 
 def test_a_few_steps_are_composed_from_quick_whatever_the_study_is_for(folder):

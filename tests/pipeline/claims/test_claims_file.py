@@ -53,7 +53,7 @@ def test_the_profile_that_a_claim_names_has_its_recipe_and_its_variants(claim):
         return
     study = study_of(claim.needs.profile)
     assert recipe_differences(claim, study.benchmarks[claim.benchmark].model_dump()) == ""
-    of_device = {"paper": "tf32", "tpu": "float32_default"}.get(claim.needs.profile, "float32")
+    of_device = {"paper": "tf32"}.get(claim.needs.profile, "float32")
     for name in (getattr(claim, "baseline", None) or study.comparison.baseline, getattr(claim, "candidate", None)):
         if name:
             check_variant(CLAIMS.variants, study, claim.benchmark, of_device if name == DEFAULT else name)

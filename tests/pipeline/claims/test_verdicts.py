@@ -377,12 +377,6 @@ def test_a_baseline_of_a_name_that_no_claim_knows_is_not_testable():
     check_variant(known, small_study(), "wide", "float32")
 
 
-def test_on_jax_a_variant_compiled_with_xla_is_the_one_of_the_claims():
-    compiled = {name: variant | {"jit_compile": True} for name, variant in variants().items()}
-    study = small_study(engine="jax", runtime="tpu", variants=compiled)
-    assert judged(TWICE, comparison(2.1, 2.5), study=study).verdict == "reproduced"
-
-
 @pytest.mark.parametrize(
     ("low", "high", "answer"),
     [(2.1, 2.5, "found"), (1.2, 1.8, "not found"), (0.5, 0.9, "not found"), (0.9, 2.1, "open")],

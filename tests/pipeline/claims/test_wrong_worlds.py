@@ -177,8 +177,8 @@ def without(names: list[str], evidence: Evidence) -> Evidence:
 
 
 GPU_7 = "an NVIDIA GPU of compute capability ≥ 7.0"
-PAPER = f"The profile paper on {GPU_7}: make repro PROFILE=paper ENGINE=cuda."
-OTHER_UNITS, DEFAULTS = {"model.units": 7}, ["tf32", "float32_default"]
+PAPER = f"The profile paper on {GPU_7}: make repro PROFILE=paper."
+OTHER_UNITS, DEFAULTS = {"model.units": 7}, ["tf32"]
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ OTHER_UNITS, DEFAULTS = {"model.units": 7}, ["tf32", "float32_default"]
         ),
         # A study that would lack the default of other hardware is not sent there.
         ("s2-sixty-percent-on-tpus", {}, [], "The same study on a TPU."),
-        ("s2-sixty-percent-on-tpus", {}, DEFAULTS, "The profile tpu on a TPU: make repro PROFILE=tpu."),
+        ("s2-sixty-percent-on-tpus", {}, DEFAULTS, "The profile paper on a TPU: make repro PROFILE=paper."),
         ("s2-three-times-on-modern-gpus", {}, DEFAULTS, PAPER),
         (
             "s2-small-models-gain-nothing",

@@ -45,7 +45,7 @@ def test_what_is_too_slow_is_so_many_times_slower_at_least():
     ("outcome", "how"),
     [
         ("out_of_memory", {}),
-        ("too_slow", {"variant": {"jit_compile": True}}),  # all of its time may be the compiler's
+        ("too_slow", {"variant": {"xla": True}}),  # all of its time may be the compiler's
         ("too_slow", {"variant": {"epoch_multiplier": 2}}),  # more epochs take longer whatever the speed
         ("too_slow", {"disturbance": BUSY}),  # other work may be all that made it slow
     ],

@@ -177,7 +177,7 @@ RECIPES = [
     (recipe(augmentation=[{"name": "random_flop"}]), "benchmarks.mnist_dense.augmentation.0"),
     (recipe(augmentation=[FLIP | {"mod": "vertical"}]), "augmentation.0.mod: unknown key. Did you mean 'mode'?"),
     (
-        recipe(augmentation=[TURN]) | odd(jit_compile=True),
+        recipe(augmentation=[TURN]) | odd(xla=True),
         "random_translation can't be compiled with XLA on TensorFlow",
     ),
 ]
@@ -199,7 +199,7 @@ ENGINES_AND_DEVICES = [
     ({"devices": 5}, "benchmarks.mnist_dense.batch_size: batches of 8192 can't be shared by 5 devices"),
     ({"devices": 5}, "variants.mixed_float16_custom.loop: custom trains on one device"),
     ({"devices": 2} | recipe(steps_per_execution=2), "steps_per_execution: must be 1 on several devices"),
-    ({"devices": 2} | odd(policy=FLOAT16, jit_compile=True), "keras #21366"),
+    ({"devices": 2} | odd(policy=FLOAT16, xla=True), "keras #21366"),
 ]
 
 

@@ -1,7 +1,7 @@
 import keras
 import numpy as np
 import pytest
-from conftest import ENGINE, benchmark
+from conftest import benchmark
 
 from pipeline.errors import InputError
 from pipeline.study.benchmark import Benchmark
@@ -65,7 +65,7 @@ def trained(policy, num_steps=20):
     """Weights of a dense network in float32, its probabilities before training and the loss after each step."""
     recipe = Benchmark.model_validate(benchmark(units=32))
     model, digest = building.build_model(recipe, policy, 10, 1, seed=5)
-    building.compile_model(model, recipe, Variant(policy=policy, batch_multiplier=1, jit_compile=ENGINE == "jax"))
+    building.compile_model(model, recipe, Variant(policy=policy, batch_multiplier=1))
     images = np.random.default_rng(0).integers(0, 256, (16, 8, 8, 1)).astype(np.uint8)
     probabilities = model.predict(images, verbose=0)
     check_model("mine", recipe, policy, observed_dtypes(model, str(probabilities.dtype)), probabilities)

@@ -11,7 +11,7 @@ from pipeline.study.benchmark import Benchmark
 from pipeline.study.variant import Variant
 from pipeline.training import building
 
-PLAIN = Variant(policy="float32", batch_multiplier=1, jit_compile=ENGINE == "jax")
+PLAIN = Variant(policy="float32", batch_multiplier=1)
 DOUBLE = PLAIN.model_copy(update={"batch_multiplier": 2})
 AUGMENTATIONS = [
     {"name": "random_flip"},
@@ -135,7 +135,7 @@ def weights_after_steps(**changes) -> list[np.ndarray]:
 @pytest.mark.skipif(ENGINE == "jax", reason="JAX compiles them")
 def test_what_tensorflow_cannot_compile_is_refused_in_models_of_ones_own():
     with pytest.raises(InputError, match="XLA can't compile random_translation"):
-        compiled(Variant(policy="float32", batch_multiplier=1, jit_compile=True), augmentation=AUGMENTATIONS[1:])
+        compiled(Variant(policy="float32", batch_multiplier=1, xla=True), augmentation=AUGMENTATIONS[1:])
 
 
 def test_augmented_training_repeats_bit_for_bit():

@@ -201,8 +201,8 @@ def test_no_callback_of_ours_makes_keras_wait_for_every_step():
 
 @pytest.mark.parametrize("loop", ["fit", "custom"])
 def test_xla_and_tf32_are_recorded_as_they_are_set(workspace, loop):
-    record = train(study_with("mixed_bfloat16", {"jit_compile": True, "tf32": True, "loop": loop}), workspace)
-    assert (record.planned.jit_compile, record.planned.tf32, record.outcome) == (True, True, "completed")
+    record = train(study_with("mixed_bfloat16", {"xla": True, "tf32": True, "loop": loop}), workspace)
+    assert (record.planned.xla, record.planned.tf32, record.outcome) == (True, True, "completed")
 
 
 def test_a_run_refuses_a_float32_that_is_rounded_unless_it_may_be(workspace, monkeypatch):
@@ -286,7 +286,7 @@ def test_fit_receives_the_batches_in_their_order(workspace):
 
     recipe = Benchmark.model_validate(benchmark(units=16))
     model, _ = building.build_model(recipe, "float32", 10, 1, seed=0)
-    building.compile_model(model, recipe, Variant(policy="float32", batch_multiplier=1, jit_compile=ENGINE == "jax"))
+    building.compile_model(model, recipe, Variant(policy="float32", batch_multiplier=1))
     loops.fit(model, Spy(data.train, 16, seed=5), range(2), [])
     plain = ShuffledBatches(data.train, 16, seed=5)
     expected = []

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.claims.acceleration import DEVICES, device_of, speed
+from pipeline.machine.acceleration import DEVICES, device_of, speed
 from pipeline.machine.hardware import Hardware, hardware_of, has_tpu
 
 

@@ -1,0 +1,56 @@
+"""Leave out the variants of a study that an engine or its hardware has no use for; the list is stored with the runs."""
+
+import json
+from pathlib import Path
+
+from pipeline.machine.acceleration import speed
+from pipeline.machine.environment import installed_engine, training_hardware
+from pipeline.study.engines import ENGINES
+from pipeline.study.schema import PARAMS, Study, load_study
+from pipeline.study.variant import expected_dtypes
+
+LEFT_OUT = "left_out.json"  # in the folder of a benchmark's runs
+
+
+def left_out(study: Study) -> dict[str, str]:
+    """Return why variants of `study` are left out here, by name."""
+    backend, hardware = ENGINES[installed_engine()].backend, training_hardware()
+    found = {}
+    for name, variant in study.variants.items():
+        how = speed(variant.policy, variant.tf32, hardware)
+        if variant.xla and backend == "jax":
+            found[name] = "JAX compiles every step by XLA"
+        elif variant.tf32 and how == "no":
+            found[name] = f"{hardware.name} has no TF32"
+        elif study.leave_out_emulated and how == "emulated":
+            found[name] = f"{hardware.name} only emulates {expected_dtypes(variant.policy).compute}"
+    return found
+
+
+def study_here() -> Study:
+    """Return the study of this folder, without what is left out here."""
+    study = load_study()
+    return study.without(left_out(study))
+
+
+def write_left_out(study: Study, benchmark: str) -> None:
+    """Store with the runs of `benchmark` which variants of the whole `study` are left out here, and why."""
+    folder = Path("runs", benchmark)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / LEFT_OUT).write_text(json.dumps(left_out(study), indent=1) + "\n", encoding="utf-8")
+
+
+def read_left_out(study: Study, root: Path = Path()) -> dict[str, str]:
+    """Return what was left out where the runs under `root` were made; nothing where nobody wrote it down."""
+    found: dict[str, str] = {}
+    for benchmark in study.benchmarks:
+        path = root / "runs" / benchmark / LEFT_OUT
+        if path.is_file():
+            found |= json.loads(path.read_bytes())
+    return found
+
+
+def study_as_made(root: Path = Path()) -> Study:
+    """Return the study under `root`, without what was left out where its runs were made."""
+    study = load_study(root / PARAMS)
+    return study.without(read_left_out(study, root))

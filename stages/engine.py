@@ -1,0 +1,62 @@
+"""Print the engine, such as cuda-jax, and why. Make asks, so only the parser and NVML must be installed."""
+
+import argparse
+import json
+import platform
+from pathlib import Path
+
+from pipeline.machine.hardware import Hardware, ask_driver, this_machine
+from pipeline.study.engines import ENGINES
+from stages import run
+
+
+def main(_: argparse.Namespace) -> None:
+    print(*choose(finished_by()))
+
+
+def finished_by() -> str | None:
+    """Return the engine that made the finished runs in this folder; None where there are none."""
+    for path in Path("runs").glob("*/*/seed-*/record.json"):
+        try:
+            return str(json.loads(path.read_bytes())["environment"]["runtime"])
+        except (ValueError, KeyError):
+            continue
+    return None
+
+
+def choose(finished: str | None) -> tuple[str, str]:
+    """Return one of `ENGINES`, and a line that says what is here, why this one, and how to choose another.
+
+    Args:
+        finished: the engine of the finished runs of the study; None where there are none.
+    """
+    gpus, fault = ask_driver()
+    hardware = this_machine()
+    engine, why = _for(hardware)
+    if finished in ENGINES:
+        engine, why = str(finished), "as the finished runs here"
+    found = "no GPU and no TPU" if hardware.kind == "cpu" else hardware.name
+    if hardware.compute_capability:
+        found += f", compute capability {hardware.compute_capability}"
+    if len(gpus) > 1:
+        found = f"{len(gpus)} GPUs, the first of them {found}"
+    if fault:
+        found += f" (NVIDIA's driver answers: {fault})"
+    first, *others = (name for name in ENGINES if name != engine)
+    another = f"ENGINE={first} (or {', '.join(others)})"
+    return engine, f"found {found}: ENGINE={engine}, {why}. To choose another, add to the command: {another}"
+
+
+def _for(hardware: Hardware) -> tuple[str, str]:
+    """Return what trains on this hardware, and why."""
+    if hardware.kind == "tpu":
+        return "tpu", "Keras on JAX"
+    if hardware.compute_capability is None:
+        return "cpu", "TensorFlow on the CPU"
+    if platform.machine() != "x86_64":
+        return "cpu", f"since the packages for GPUs are not for {platform.machine()}"
+    return "cuda-jax", "Keras on JAX, which has been measured on GPUs; ENGINE=cuda is TensorFlow"
+
+
+if __name__ == "__main__":
+    run(main, argparse.ArgumentParser(prog="python -m stages.engine", description=__doc__))
