@@ -174,7 +174,7 @@ def append(new: CampaignEntry, ledger: Path) -> Path:
         if _read(path) != new:
             raise InputError(f"{path} is there, and is another campaign. Give this one another name: campaign")
         return path
-    ledger.mkdir(exist_ok=True)
+    ledger.mkdir(parents=True, exist_ok=True)
     write_whole(path, new.model_dump_json(indent=2) + "\n")
     return path
 

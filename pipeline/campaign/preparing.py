@@ -17,7 +17,7 @@ from pathlib import Path
 from pipeline.campaign.ledger import CampaignEntry, read_ledger
 from pipeline.errors import InputError
 from pipeline.files import yaml_files
-from pipeline.machine.locking import alone
+from pipeline.store.kept import alone
 from pipeline.study.configuration import validate
 from pipeline.study.schema import PARAMS, Study, load_study
 
@@ -25,7 +25,6 @@ CAMPAIGNS = Path("campaigns")
 LEDGER = "ledger"  # among the campaigns
 PROJECT = Path(__file__).parents[2]
 CODE = ("bundled", "claims.yaml", "deploy/slurm", "pipeline", "report", "requirements", "stages")
-MAX_DOWNLOAD_SECONDS = 3600.0
 MAX_SEED = 10**9  # short enough to read, and what every engine takes
 
 
@@ -44,8 +43,8 @@ def prepare_campaign(name: str, campaigns: Path) -> Path:
         return folder
     folder.parent.mkdir(exist_ok=True)
     # Who waits is spared a second download. Where files can't be locked both make it, and one is discarded.
-    waiting = alone(folder.parent / ".lock", "A campaign of this checkout", MAX_DOWNLOAD_SECONDS)
-    with waiting, tempfile.TemporaryDirectory(prefix=".partial-", dir=folder.parent) as partial:
+    lock = alone(folder.parent / ".lock")
+    with lock, tempfile.TemporaryDirectory(prefix=".partial-", dir=folder.parent) as partial:
         if not folder.exists():
             _fill(Path(partial, name), study, campaign_seeds(name, len(study.seeds), read_ledger(folder.parent / LEDGER)))
             try:

@@ -83,8 +83,8 @@ def test_an_edit_of_the_checkout_changes_no_campaign_that_is_there(checkout):
         [sys.executable, "-m", "stages.element"], cwd=folder, capture_output=True, text=True, check=True
     ).stdout.splitlines()
     first, *_ = campaign_seeds("a", 3, [])
-    assert listed[0] == f"0 train wide float32/{first}"
-    assert [line.split(" ", 1)[1] for line in listed[-4:]] == ["numerics", "speed wide", "speed narrow", "collect"]
+    assert listed[0] == f"0 train narrow float32/{first}"
+    assert [line.split(" ", 1)[1] for line in listed[-4:]] == ["numerics", "speed narrow", "speed wide", "collect"]
     assert not list(folder.rglob("__pycache__/*net*"))
 
 
