@@ -13,7 +13,7 @@ from fake_datasets import write_fake_tfds
 from projects import PROFILE, copy_tree, dense_study
 
 NUM_EPOCHS = 60  # long enough to be interrupted
-STUDY = dense_study(NUM_EPOCHS) | PROFILE | {"seeds": [0, 1, 2, 3]}
+STUDY = dense_study(NUM_EPOCHS) | PROFILE | {"seeds": [0, 1, 2, 3], "numerics": "facts"}
 CLUSTER = {
     "partition": "test",
     "account": None,

@@ -1,5 +1,6 @@
 """Campaigns on a real Slurm of two nodes: a requeue, a cancelled run, drift and its confirmation."""
 
+import contextlib
 import json
 import os
 import re
@@ -12,6 +13,9 @@ from cluster.campaigns import STUDY, campaign, finish, make_project, output, wai
 
 from pipeline.campaign.preparing import campaign_seeds
 from pipeline.numbers import ranges
+from pipeline.store.identity import of_runs
+from pipeline.store.kept import name_of
+from pipeline.study.schema import RunKey, load_study
 
 SEEDS = campaign_seeds("c1", 4, [])
 THREE = ranges(SEEDS[:3])
@@ -87,7 +91,11 @@ def asked(job: str, *names: str) -> list[str]:
 
 def is_in_its_middle(folder: Path, variant: str) -> bool:
     """Whether the run of the first seed has kept an epoch, and is not finished."""
-    raise NotImplementedError
+    with contextlib.chdir(folder):
+        identities = of_runs(load_study(), "small_dense")
+    name = name_of(identities[RunKey("small_dense", variant, SEEDS[0])])
+    kept = (folder / ".cache" / "unfinished" / name / "checkpoint").glob("*.npz")
+    return any(".partial" not in path.name for path in kept)
 
 
 def ledger(project: Path, name: str) -> dict:
