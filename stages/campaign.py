@@ -10,12 +10,13 @@ import shutil
 import sys
 from pathlib import Path
 
+from pipeline.study.engines import ENGINES
+
 from pipeline.campaign.preparing import CAMPAIGNS, prepare_campaign
 from pipeline.campaign.slurm import CLUSTER, Cluster
 from pipeline.errors import InputError
 from pipeline.machine.environment import installed_engine
 from pipeline.study.configuration import read
-from pipeline.study.engines import ENGINES
 from pipeline.study.schema import load_study
 from stages import run
 
@@ -35,10 +36,8 @@ def main(arguments: argparse.Namespace) -> None:
         shutil.copyfile(arguments.cluster, folder / CLUSTER)
     # From here on by the campaign's own code.
     os.chdir(folder)
-    sys.stdout.flush()
-    os.execve(
-        sys.executable, [sys.executable, "-m", "stages.submit"], os.environ | {"PYTHONPATH": str(folder)}
-    )
+    command = [sys.executable, "-m", "stages.submit"]
+    os.execve(sys.executable, command, os.environ | {"PYTHONPATH": str(folder)})  # noqa: S606
 
 
 if __name__ == "__main__":

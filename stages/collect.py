@@ -72,7 +72,15 @@ def report_whole_seeds(study: Study, missing: Sequence[int]) -> list[int]:
     with tempfile.TemporaryDirectory() as name:
         beside = Path(name)
         (beside / "results").mkdir()
-        for path in ("claims.yaml", "data", "pipeline", "requirements", "runs", "results/numerics.json", "results/speed"):
+        for path in (
+            "claims.yaml",
+            "data",
+            "pipeline",
+            "requirements",
+            "runs",
+            "results/numerics.json",
+            "results/speed",
+        ):
             (beside / path).symlink_to(Path(path).absolute())
         text = yaml_files.dump(yaml_files.load(PARAMS) | {"seeds": whole})
         (beside / PARAMS).write_text(text, encoding="utf-8")

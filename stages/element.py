@@ -25,7 +25,7 @@ def main(arguments: argparse.Namespace) -> None:
         command += ["--wait", str(arguments.wait)]
     # A commit of the repository around this folder is not that of the code in it.
     os.environ["GIT_CEILING_DIRECTORIES"] = str(Path.cwd().parent)
-    os.execv(sys.executable, command)
+    os.execv(sys.executable, command)  # noqa: S606
 
 
 if __name__ == "__main__":

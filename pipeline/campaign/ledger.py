@@ -214,5 +214,7 @@ def pin(campaigns: Sequence[str], ledger: Path) -> str:
 
 
 def _read(path: Path) -> CampaignEntry:
-    remedy = Remedy("There is no such campaign in the ledger", f"Delete it, and enter it again: make campaign CAMPAIGN={path.stem}")
+    remedy = Remedy(
+        "There is no such campaign in the ledger", f"Delete it, and enter it again: make campaign CAMPAIGN={path.stem}"
+    )
     return read_json(CampaignEntry, path, remedy)

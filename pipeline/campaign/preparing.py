@@ -46,7 +46,9 @@ def prepare_campaign(name: str, campaigns: Path) -> Path:
     lock = alone(folder.parent / ".lock")
     with lock, tempfile.TemporaryDirectory(prefix=".partial-", dir=folder.parent) as partial:
         if not folder.exists():
-            _fill(Path(partial, name), study, campaign_seeds(name, len(study.seeds), read_ledger(folder.parent / LEDGER)))
+            _fill(
+                Path(partial, name), study, campaign_seeds(name, len(study.seeds), read_ledger(folder.parent / LEDGER))
+            )
             try:
                 Path(partial, name).rename(folder)
             except OSError:

@@ -1,5 +1,6 @@
-"""The command of deploy/kubernetes/campaign.yaml, run for each index as a pod would: by a user id of no name, whose home
-can't be written. There is no Kubernetes: what starts pods, and when, is not tested.
+"""The command of deploy/kubernetes/campaign.yaml, run for each index as a pod would.
+
+By a user id of no name, whose home can't be written. There is no Kubernetes: what starts pods, and when, is not tested.
 """
 
 import json

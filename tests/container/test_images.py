@@ -17,10 +17,9 @@ from pathlib import Path
 
 import pytest
 from conftest import REPOSITORY
+from container import docker_images
 from container.docker_images import ENVIRONMENT, MARKER, STRANGER, TARGETS, as_stranger, give_away, output, owner, run
 from projects import commit
-
-from container import docker_images
 
 MAX_GIGABYTES = {"cpu": 2.6, "cuda": 7.8, "cuda-jax": 8.4, "tpu": 3.8}
 # Two processes of one machine and one lock differ by the order of sums at most.

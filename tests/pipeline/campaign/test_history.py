@@ -194,9 +194,7 @@ def test_other_hardware_or_software_is_another_series(environment, tmp_path):
     pin(["01"], tmp_path)
     judgement = detect_drift(other, read_ledger(tmp_path), read_baseline(other.series, tmp_path))
     assert judgement.exit_code == TOO_LITTLE
-    assert judgement.reasons == [
-        f"series {other.series} has no baseline: python -m stages.pin --campaign 02"
-    ]
+    assert judgement.reasons == [f"series {other.series} has no baseline: python -m stages.pin --campaign 02"]
 
 
 def test_the_ledger_is_never_changed(tmp_path):
@@ -229,7 +227,9 @@ def test_what_is_damaged_or_missing_is_named(tmp_path):
     with pytest.raises(InputError, match=r"baseline\.json is damaged"):
         read_baseline("x", tmp_path)
     (tmp_path / "02.json").write_text("{")
-    with pytest.raises(InputError, match=r"02\.json is damaged .* Delete it, and enter it again: make campaign CAMPAIGN=02"):
+    with pytest.raises(
+        InputError, match=r"02\.json is damaged .* Delete it, and enter it again: make campaign CAMPAIGN=02"
+    ):
         read_ledger(tmp_path)
 
 
@@ -246,7 +246,9 @@ def test_the_commands_from_the_first_campaign_to_the_next(copied):
     assert status["advice"]
     pinned = stage(copied, "pin", "--campaign", "first", "--ledger", "ledger")
     assert pinned.stdout.startswith(f"baseline of series {status['series']}: first, in ledger/baseline.json")
-    again = stage(copied, "drift", "--ledger", "ledger")  # the same campaign is not entered twice, and is its own baseline
+    again = stage(
+        copied, "drift", "--ledger", "ledger"
+    )  # the same campaign is not entered twice, and is its own baseline
     assert again.returncode == FINE
     assert "nothing has changed since the baseline" in again.stdout
 

@@ -1,4 +1,4 @@
-"""The manifest for Kubernetes: it fits the schemas, the study, and what a pod may do. tests/cluster runs its command."""
+"""The manifest for Kubernetes fits the schemas, the study, and what a pod may do. tests/cluster runs its command."""
 
 import re
 

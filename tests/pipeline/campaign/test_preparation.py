@@ -73,7 +73,9 @@ def test_the_same_campaign_at_once_where_files_are_not_locked(checkout, tmp_path
 def test_an_edit_of_the_checkout_changes_no_campaign_that_is_there(checkout):
     folder = Path(prepare(checkout, "a").stdout.strip().splitlines()[-1])
     (checkout / "mine" / "net.py").write_text("broken")
-    (checkout / "params.yaml").write_text((checkout / "params.yaml").read_text().replace("batch_size: 16", "batch_size: 8"))
+    (checkout / "params.yaml").write_text(
+        (checkout / "params.yaml").read_text().replace("batch_size: 16", "batch_size: 8")
+    )
     again = prepare(checkout, "a")
     assert again.stdout.strip() == str(folder)
     assert "def build" in (folder / "mine" / "net.py").read_text()

@@ -1,4 +1,4 @@
-"""What a campaign asks of Slurm, what submits nothing, and what a collector waits for. tests/cluster has a real Slurm."""
+"""What a campaign asks of Slurm, what submits nothing, what a collector waits for. tests/cluster has a real Slurm."""
 
 import subprocess
 import sys
