@@ -26,6 +26,8 @@ from stages.drift import LEDGER, failures_in_status, judge_drift
 
 REPEAT_SUFFIX = "-again"
 POLL_SECONDS = 120
+# What a study beside this one, on some of its seeds, has in common with it.
+SHARED = ("claims.yaml", "runs", "results/numerics.json", "results/speed")
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -51,7 +53,7 @@ def _without(missing: Sequence[int], study: Study) -> int:
     said = ", ".join(in_words(every[number]) for number in missing)
     slurm, kubernetes = "Submit them: make campaign CAMPAIGN=", "Start them again as a Job of the name "
     again = f"{slurm if CLUSTER.exists() else kubernetes}{study.campaign}"
-    reason = f"{len(missing)} elements did not finish: {said}. {again}"
+    reason = f"{len(missing)} of {len(every) - 1} elements did not finish: {said}. {again}"
     if whole := report_whole_seeds(study, missing):
         reason += f". The report is on seeds {ranges(whole)} alone"
     write_status({"exit_code": TOO_LITTLE, "reasons": [reason]})
@@ -72,15 +74,7 @@ def report_whole_seeds(study: Study, missing: Sequence[int]) -> list[int]:
     with tempfile.TemporaryDirectory() as name:
         beside = Path(name)
         (beside / "results").mkdir()
-        for path in (
-            "claims.yaml",
-            "data",
-            "pipeline",
-            "requirements",
-            "runs",
-            "results/numerics.json",
-            "results/speed",
-        ):
+        for path in SHARED:
             (beside / path).symlink_to(Path(path).absolute())
         text = yaml_files.dump(yaml_files.load(PARAMS) | {"seeds": whole})
         (beside / PARAMS).write_text(text, encoding="utf-8")

@@ -17,6 +17,7 @@ from pathlib import Path
 from pipeline.campaign.ledger import CampaignEntry, read_ledger
 from pipeline.errors import InputError
 from pipeline.files import yaml_files
+from pipeline.files.code import check_exists
 from pipeline.store.kept import alone
 from pipeline.study.configuration import validate
 from pipeline.study.schema import PARAMS, Study, load_study
@@ -46,11 +47,10 @@ def prepare_campaign(name: str, campaigns: Path) -> Path:
     lock = alone(folder.parent / ".lock")
     with lock, tempfile.TemporaryDirectory(prefix=".partial-", dir=folder.parent) as partial:
         if not folder.exists():
-            _fill(
-                Path(partial, name), study, campaign_seeds(name, len(study.seeds), read_ledger(folder.parent / LEDGER))
-            )
+            made = Path(partial, name)
+            _fill(made, study, campaign_seeds(name, len(study.seeds), read_ledger(folder.parent / LEDGER)))
             try:
-                Path(partial, name).rename(folder)
+                made.rename(folder)
             except OSError:
                 if not folder.exists():  # else somebody was quicker
                     raise
@@ -58,11 +58,16 @@ def prepare_campaign(name: str, campaigns: Path) -> Path:
 
 
 def _fill(folder: Path, study: Study, seeds: list[int]) -> None:
-    models = [benchmark.model.source for benchmark in study.benchmarks.values()]
-    sources = {PROJECT / name: name for name in CODE} | {Path(name): name for name in models}
-    for source, name in sources.items():
-        if not (folder / name).exists() and source.exists():  # an absolute path is where it is
-            _copy(source, folder / name)
+    for name in CODE:
+        if (PROJECT / name).exists():  # an image has no use for all of it
+            _copy(PROJECT / name, folder / name)
+    for benchmark in study.benchmarks.values():
+        source = Path(benchmark.model.source)
+        if ".." in source.parts:
+            raise InputError(f"{source}: a campaign takes along what lies in this folder. Copy your model into it")
+        if not (folder / source).exists():  # it is ours, or an absolute path
+            check_exists(source)
+            _copy(source, folder / source)
     text = yaml_files.dump(yaml_files.load(PARAMS) | {"campaign": folder.name, "seeds": seeds})
     (folder / PARAMS).write_text(text, encoding="utf-8")
     for dataset in study.datasets:

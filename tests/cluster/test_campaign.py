@@ -63,7 +63,7 @@ def test_a_campaign_survives_a_requeue_a_warning_and_a_lost_run(project):
     status = finish(project, "c1")
     assert status["exit_code"] == 30
     assert status["reasons"] == [
-        f"1 elements did not finish: train small_dense mixed/{SEEDS[3]}. Submit them: make campaign CAMPAIGN=c1. "
+        f"1 of 10 elements did not finish: train small_dense mixed/{SEEDS[3]}. Submit them: make campaign CAMPAIGN=c1. "
         f"The report is on seeds {THREE} alone"
     ]
     assert f"Seeds {THREE}." in (folder / "results" / "report.html").read_text()

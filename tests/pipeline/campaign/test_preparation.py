@@ -98,6 +98,16 @@ def test_a_name_that_is_none_makes_nothing(checkout, name):
     assert not (checkout / "campaigns").exists()
 
 
+def test_a_model_that_lies_outside_is_not_taken_along(checkout):
+    (checkout / "params.yaml").write_text(
+        (checkout / "params.yaml").read_text().replace("source: mine", "source: ../mine")
+    )
+    done = prepare(checkout, "a")
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+    assert "../mine: a campaign takes along what lies in this folder" in done.stderr
+    assert folders(checkout) == []
+
+
 def test_data_that_can_not_be_had_leave_nothing(checkout):
     values = yaml.safe_load((checkout / "params.yaml").read_text())
     (checkout / "params.yaml").write_text(yaml.safe_dump(values | {"datasets": {"images": {"tfds": "cifar100"}}}))
