@@ -10,13 +10,12 @@ import shutil
 import sys
 from pathlib import Path
 
-from pipeline.study.engines import ENGINES
-
 from pipeline.campaign.preparing import CAMPAIGNS, prepare_campaign
 from pipeline.campaign.slurm import CLUSTER, Cluster
 from pipeline.errors import InputError
 from pipeline.machine.environment import installed_engine
 from pipeline.study.configuration import read
+from pipeline.study.runtimes import RUNTIMES
 from pipeline.study.schema import load_study
 from stages import run
 
@@ -28,7 +27,7 @@ def main(arguments: argparse.Namespace) -> None:
         print(prepare_campaign(arguments.campaign, arguments.campaigns))
         return
     # What would stop a job is told before anything is made.
-    read(Cluster, arguments.cluster).check(load_study(), ENGINES[installed_engine()].hardware)
+    read(Cluster, arguments.cluster).check(load_study(), RUNTIMES[installed_engine()].hardware)
     if shutil.which("sbatch") is None:
         raise InputError("sbatch is not on the path: submit from a machine of the Slurm cluster")
     folder = prepare_campaign(arguments.campaign, arguments.campaigns)

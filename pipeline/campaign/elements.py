@@ -6,7 +6,7 @@ Jobs of a cluster know these numbers alone. They follow from the study, which no
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.comparison.finished_runs import SPEED
+from pipeline.records.blocks import SPEED
 from pipeline.store.plan import missing_runs
 from pipeline.study.schema import Study
 

@@ -75,7 +75,7 @@ def obtain(
         return "there"
     base, name = store(), name_of(of)
     kept, unfinished = base / "kept" / name, base / "unfinished" / name
-    with _alone(base / "locks" / name):
+    with alone(base / "locks" / name):
         was_kept = made(place, of, counts) == kept
         if not was_kept:
             shutil.rmtree(kept, ignore_errors=True)
@@ -125,7 +125,7 @@ def _digests(folder: Path) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def _alone(path: Path) -> Iterator[None]:
+def alone(path: Path) -> Iterator[None]:
     """Hold the lock `path`; the kernel frees it however the process ends."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as file:

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 from cluster.campaigns import STUDY, campaign, finish, make_project, output, wait_for
-from pipeline.store.identity import of_runs
-from pipeline.store.kept import name_of
 
 from pipeline.campaign.preparing import campaign_seeds
 from pipeline.numbers import ranges
+from pipeline.store.identity import of_runs
+from pipeline.store.kept import name_of
 from pipeline.study.schema import RunKey, load_study
 
 SEEDS = campaign_seeds("c1", 4, [])

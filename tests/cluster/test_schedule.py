@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from cluster import campaigns
 from cluster.campaigns import output, surroundings, wait_for
 from conftest import REPOSITORY
 from debian import install
-
-from cluster import campaigns
 
 project = campaigns.project
 PAGE = (REPOSITORY / "docs" / "on-your-cluster.md").read_text()
