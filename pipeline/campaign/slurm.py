@@ -32,8 +32,8 @@ class Cluster(Section):
     exclusive_speed: bool = True
 
     def run_options(self, numbers: Sequence[int]) -> list[str]:
-        """Return the options of the array that makes these elements: runs and numerics."""
-        return self._array(numbers, self.max_jobs)
+        """Return the options of the array that makes these elements: runs, which are warned in time, and numerics."""
+        return [*self._array(numbers, self.max_jobs), f"--signal=B:USR1@{self.warning_seconds}"]
 
     def speed_options(self, numbers: Sequence[int]) -> list[str]:
         """Return the options of the array that measures these elements.
@@ -51,8 +51,7 @@ class Cluster(Section):
         return [*mail, *self._options(gpus=0)]
 
     def _array(self, numbers: Sequence[int], at_once: int) -> list[str]:
-        array = f"--array={','.join(map(str, numbers))}%{at_once}"
-        return [array, "--requeue", f"--signal=B:USR1@{self.warning_seconds}", *self._options(self.gpus)]
+        return [f"--array={','.join(map(str, numbers))}%{at_once}", "--requeue", *self._options(self.gpus)]
 
     def _options(self, gpus: int) -> list[str]:
         named = {
