@@ -1,6 +1,7 @@
 """Submit to Slurm what is missing of the campaign in this folder, and a job that collects it."""
 
 import argparse
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -21,8 +22,10 @@ PYTHON = (sys.executable, "-m")
 def main(_: argparse.Namespace) -> None:
     study, cluster = load_study(), read(Cluster, CLUSTER)
     name, status = study.campaign, STATUS.absolute()
-    if queued := _slurm("squeue", "--me", "--noheader", "--format=%A", f"--name={name}").split():
-        raise InputError(f"campaign {name} has jobs in the queue: {', '.join(sorted(set(queued)))}. Wait for them")
+    named = _slurm("squeue", "--noheader", "--format=%U %A", f"--name={name}").splitlines()
+    # By number: squeue knows no user without a name.
+    if queued := {job for user, job in map(str.split, named) if user == str(os.getuid())}:
+        raise InputError(f"campaign {name} has jobs in the queue: {', '.join(sorted(queued))}. Wait for them")
     every, missing = elements(study), missing_elements(study)
     if not missing and Path("..", LEDGER, f"{name}.json").exists():
         print(f"campaign {name} is complete: {status}")
