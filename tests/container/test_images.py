@@ -92,7 +92,7 @@ def identity(docker: str, image: str) -> dict:
 
 def test_the_results_belong_to_the_caller(finished, place):
     assert (finished / "results" / "report.html").stat().st_size > 10_000
-    made = [path for name in ("data", "inputs", "runs", "results", ".dvc") for path in (finished / name).rglob("*")]
+    made = [path for name in ("data", "runs", "results", ".cache", ".dvc") for path in (finished / name).rglob("*")]
     made += list((place / "cache").rglob("*"))
     assert len(made) > 50
     assert {path.lstat().st_uid for path in made} == {owner()}
@@ -144,8 +144,8 @@ def sha256(path: Path) -> str:
 def test_a_run_inside_is_the_run_outside(finished, tmp_path):
     """The same initial weights, the same data, and losses equal within the tolerance above."""
     outside = tmp_path / "outside"
-    shutil.copytree(finished, outside, ignore=shutil.ignore_patterns("runs", ".git", ".dvc"))
-    command = [*("-m", "stages.train"), *("--benchmark", "small_dense"), *("--variant", "float32"), *("--seed", "0")]
+    shutil.copytree(finished, outside, ignore=shutil.ignore_patterns("runs", ".cache", ".git", ".dvc"))
+    command = ["-m", "stages.train", "--benchmark", "small_dense", "--run", "float32/0"]
     run(sys.executable, *command, folder=outside)
     here, there = read_record(outside), read_record(finished)
     assert here["environment"]["image"] is None
