@@ -1,7 +1,7 @@
 # One Dockerfile, four images: cpu, cuda (TensorFlow with its CUDA libraries), cuda-jax (Keras on JAX with them) and tpu
 # (Keras on JAX).
-# container/build.sh calls it. Layers go from what changes rarely to what changes often: Debian's packages, the locked
-# Python packages, the project's code.
+# deploy/container/build.sh calls it. Layers go from what changes rarely to what changes often: Debian's packages, the
+# locked Python packages, the project's code.
 ARG BASE_IMAGE=debian:bookworm-slim
 
 FROM ${BASE_IMAGE} AS system
@@ -21,7 +21,7 @@ RUN --mount=type=secret,id=ca,target=/run/ca.pem \
     python3 -m venv /opt/uv \
     && if [ -s /run/ca.pem ]; then export PIP_CERT=/run/ca.pem; fi \
     && /opt/uv/bin/pip install --quiet --disable-pip-version-check --no-cache-dir --require-hashes -r requirements/uv.txt
-COPY container/install.sh /opt/uv/
+COPY deploy/container/install.sh /opt/uv/
 
 # The code, and what each image says of itself. The hash is of what decides results and knows no time.
 FROM system AS project

@@ -63,10 +63,10 @@ here: .venv/parser
 	@$(if $(filter file,$(origin ENGINE)),$(if $(TOLD),$(info $(TOLD))))
 
 image: ## build the container image of TARGET=cpu, cuda, cuda-jax or tpu; needs Docker
-	@container/build.sh $(call quoted,$(TARGET))
+	@deploy/container/build.sh $(call quoted,$(TARGET))
 
 repro-in-container: ## run the study inside the image of TARGET; see docs/containers.md
-	@container/run.sh $(call quoted,$(TARGET))
+	@deploy/container/run.sh $(call quoted,$(TARGET))
 
 campaign: .venv/ready ## repeat the study on a Slurm cluster; CAMPAIGN=name, CLUSTER=file; see docs/on-your-cluster.md
 	@python -m stages.campaign $(call option,CAMPAIGN,--campaign) $(call option,CLUSTER,--cluster)

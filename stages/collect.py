@@ -1,109 +1,113 @@
-"""Compare, judge, report and look for drift, once a campaign's jobs have ended. Trains nothing.
+"""Compare, judge, report and look for drift, once a campaign's other elements have ended. Trains and measures nothing.
 
 The exit status is that of `stages.drift`; on Slurm, a warning submits the campaign once more, on fresh seeds.
 """
 
 import argparse
-import json
+import contextlib
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from pipeline.campaign.alarm import TOO_LITTLE, WARNING
-from pipeline.campaign.fan_out import REMOTE, commit_all, load_committed_study, run_command, shared_stages
-from pipeline.campaign.run_cache import missing_stages
+from pipeline.campaign.elements import elements, in_words, missing_elements
+from pipeline.campaign.slurm import CLUSTER
 from pipeline.errors import InputError
 from pipeline.files import yaml_files
+from pipeline.machine.left_out import study_as_made
 from pipeline.numbers import ranges
 from pipeline.report.status import STATUS, write_status
 from pipeline.study.schema import PARAMS, Study
-from stages import run
+from stages import compare, judge, report, run
+from stages.drift import LEDGER, failures_in_status, judge_drift
 
-# Of what is in place by then. All stages would be looked at else, which takes longer than these do.
-REPORT = ("dvc", "repro", "--quiet", "--single-item", "compare", "judge", "report")
 REPEAT_SUFFIX = "-again"
 POLL_SECONDS = 120
+# What a study beside this one, on some of its seeds, has in common with it.
+SHARED = ("claims.yaml", "runs", "results/numerics.json", "results/speed")
 
 
 def main(arguments: argparse.Namespace) -> None:
-    status = arguments.folder / "status.json"
-    for last in (status, STATUS):  # nobody should take it for this one
-        last.unlink(missing_ok=True)
-    try:
-        exit_code = _collect(load_committed_study(Path()), arguments.folder, arguments.wait)
-    except Exception as error:
-        exit_code = 2 if isinstance(error, InputError) else 1
-        write_status({"exit_code": exit_code, "reasons": [f"the collector failed: {error}"]})
-        raise
-    finally:
-        if STATUS.exists():
-            shutil.copy(STATUS, status)
+    STATUS.unlink(missing_ok=True)  # nobody should take the last one for this one
+    with failures_in_status():
+        study = study_as_made()
+        missing = still_missing(study, arguments.wait)
+        exit_code = _without(missing, study) if missing else _with_all(study)
+    if exit_code == WARNING and CLUSTER.exists() and not study.campaign.endswith(REPEAT_SUFFIX):
+        repeat = ["--campaign", study.campaign + REPEAT_SUFFIX, "--campaigns", "..", "--cluster", str(CLUSTER)]
+        subprocess.run([sys.executable, "-m", "stages.campaign", *repeat], check=False)
     sys.exit(exit_code)
 
 
-def _collect(study: Study, folder: Path, wait_seconds: float) -> int:
-    submitted = folder / "cluster.yaml"  # by Slurm; who starts jobs elsewhere does it again, too
-    missing = _still_missing(study, folder, wait_seconds)
-    if missing:
-        again = f"Submit them: make campaign CAMPAIGN={study.campaign}"
-        if not submitted.exists():
-            again = f"Start them again, as jobs campaign-run-{study.campaign} and campaign-collect-{study.campaign}"
-        reason = f"{len(missing)} stages did not finish: {', '.join(missing)}. {again}"
-        if whole := _report_whole_seeds(study, missing, folder):
-            reason += f". The report is on seeds {ranges(whole)} alone"
-        write_status({"exit_code": TOO_LITTLE, "reasons": [reason]})
-        return TOO_LITTLE
-    run_command(*REPORT)
-    if (folder / REMOTE).exists():
-        run_command("dvc", "push", "--quiet")  # results, of whoever reads the branch
-    exit_code = subprocess.run([sys.executable, "-m", "stages.drift"], check=False).returncode
-    shutil.copy("results/report.html", folder / "report.html")
-    headline = json.loads(STATUS.read_text(encoding="utf-8"))["exit_code"]
-    commit_all(Path(), f"Campaign {study.campaign}: exit status {headline}")  # empty where it was collected before
-    run_command("git", "push", "--quiet", "origin", f"HEAD:refs/heads/campaign/{study.campaign}")
-    if exit_code == WARNING and submitted.exists() and not study.campaign.endswith(REPEAT_SUFFIX):
-        repeat = ["--campaign", study.campaign + REPEAT_SUFFIX, "--cluster", str(submitted)]
-        print(run_command(sys.executable, "-m", "stages.campaign", *repeat, folder=folder.parent.parent), end="")
-    return exit_code
+def _with_all(study: Study) -> int:
+    _report()
+    return judge_drift(study, LEDGER)
 
 
-def _report_whole_seeds(study: Study, missing: Sequence[str], folder: Path) -> list[int]:
-    """Report on the seeds whose runs are all there, and enter nothing. Return those seeds."""
-    broken = {key.seed for key in study.runs() if key.stage in missing}
+def _without(missing: Sequence[int], study: Study) -> int:
+    """Report on the seeds whose runs are all there, and enter nothing."""
+    every = elements(study)
+    said = ", ".join(in_words(every[number]) for number in missing)
+    slurm, kubernetes = "Submit them: make campaign CAMPAIGN=", "Start them again as a Job of the name "
+    again = f"{slurm if CLUSTER.exists() else kubernetes}{study.campaign}"
+    reason = f"{len(missing)} of {len(every) - 1} elements did not finish: {said}. {again}"
+    if whole := report_whole_seeds(study, missing):
+        reason += f". The report is on seeds {ranges(whole)} alone"
+    write_status({"exit_code": TOO_LITTLE, "reasons": [reason]})
+    print(reason)
+    return TOO_LITTLE
+
+
+def report_whole_seeds(study: Study, missing: Sequence[int]) -> list[int]:
+    """Report on the seeds whose runs are all there, in a study beside this one. Return those seeds."""
+    runs = study.runs()
+    if any(number >= len(runs) for number in missing):
+        return []
+    broken = {runs[number].seed for number in missing}
     whole = [seed for seed in study.seeds if seed not in broken]
     # What is run at some of the seeds alone must have been run at those of what is left.
-    others = set(study.model_copy(update={"seeds": whole}).runs()) - set(study.runs())
-    if not whole or others or any(not stage.startswith("train@") for stage in missing):
+    if not whole or set(study.model_copy(update={"seeds": whole}).runs()) - set(runs):
         return []
-    text = PARAMS.read_text(encoding="utf-8")
-    try:
-        PARAMS.write_text(yaml_files.dump(yaml_files.load(PARAMS) | {"seeds": whole}), encoding="utf-8")
-        done = subprocess.run(REPORT, check=False)  # what is missing is said, whatever comes of this
-    finally:
-        PARAMS.write_text(text, encoding="utf-8")
-    if done.returncode:
-        return []
-    shutil.copy("results/report.html", folder / "report.html")
+    with tempfile.TemporaryDirectory() as name:
+        beside = Path(name)
+        (beside / "results").mkdir()
+        for path in SHARED:
+            (beside / path).symlink_to(Path(path).absolute())
+        text = yaml_files.dump(yaml_files.load(PARAMS) | {"seeds": whole})
+        (beside / PARAMS).write_text(text, encoding="utf-8")
+        with contextlib.chdir(beside):
+            try:
+                _report()
+            except InputError as error:  # what is missing is said, whatever comes of this
+                print(error)
+                return []
+        shutil.copy(beside / report.REPORT, report.REPORT)
     return whole
 
 
-def _still_missing(study: Study, folder: Path, wait_seconds: float) -> list[str]:
-    """Return the stages that no machine has finished, once none is left or the time is over."""
+def _report() -> None:
+    compare.main(argparse.Namespace())
+    judge.main(argparse.Namespace())
+    report.main(argparse.Namespace(archive=None))
+
+
+def still_missing(study: Study, wait_seconds: float) -> list[int]:
+    """Return the elements that no machine has finished, once none is left or the time is over."""
     deadline = time.monotonic() + wait_seconds
     while True:
-        missing = missing_stages(shared_stages(study), Path(), (folder / REMOTE).exists(), restore=True)
+        missing = missing_elements(study)
         left_seconds = deadline - time.monotonic()
         if not missing or left_seconds <= 0:
             return missing
-        print(f"{len(missing)} stages are missing; {left_seconds / 60:.0f} minutes left", flush=True)
+        print(f"{len(missing)} elements are missing; {left_seconds / 60:.0f} minutes left", flush=True)
         time.sleep(min(POLL_SECONDS, left_seconds))
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m stages.collect", description=__doc__)
-    parser.add_argument("--folder", type=Path, required=True, help="the campaign's")
     parser.add_argument("--wait", type=float, default=0, metavar="SECONDS", help="for what is missing, at most")
     run(main, parser)

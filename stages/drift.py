@@ -6,8 +6,10 @@ happens. The runs must have been compared.
 """
 
 import argparse
+import contextlib
 import sys
-from typing import NoReturn
+from collections.abc import Iterator
+from pathlib import Path
 
 from pipeline.campaign.alarm import detect_drift
 from pipeline.campaign.ledger import append, entry, read_baseline, read_ledger
@@ -19,29 +21,42 @@ from pipeline.report.status import status, write_status
 from pipeline.study.schema import Study
 from stages import run
 
+LEDGER = Path("../ledger")  # beside the campaign, whose folder this is
 
-def main(_: argparse.Namespace) -> None:
+
+def main(arguments: argparse.Namespace) -> None:
+    with failures_in_status():
+        exit_code = judge_drift(study_as_made(), arguments.ledger)
+    sys.exit(exit_code)
+
+
+@contextlib.contextmanager
+def failures_in_status() -> Iterator[None]:
+    """Write what is raised here into results/status.json, and raise it."""
     try:
-        _judge(study_as_made())
+        yield
     except Exception as error:
         exit_code, said = (2, "") if isinstance(error, InputError) else (1, f"{type(error).__name__}: ")
         write_status({"exit_code": exit_code, "reasons": [f"{said}{error}"]})
         raise
 
 
-def _judge(study: Study) -> NoReturn:
+def judge_drift(study: Study, ledger: Path) -> int:
+    """Enter the campaign, say what has changed, and return the exit status."""
     records = {key: read_record(key) for key in study.runs()}
     new = entry(study, records, {name: read_speeds(study, name) for name in study.benchmarks})
-    earlier = [old for old in read_ledger() if old.campaign != new.campaign and old.started_at <= new.started_at]
-    result = detect_drift(new, earlier, read_baseline(new.series))
-    path = append(new)
+    earlier = [old for old in read_ledger(ledger) if old.campaign != new.campaign and old.started_at <= new.started_at]
+    result = detect_drift(new, earlier, read_baseline(new.series, ledger))
+    path = append(new, ledger)
     findings = [str(finding) for finding in result.findings]
     drift = {"series": new.series, "ledger": str(path), "findings": findings, "reasons": result.reasons}
     write_status(status(load_results(), result.exit_code) | drift)
     for line in findings + result.reasons or [f"nothing has changed since the baseline of series {new.series}"]:
         print(line)
-    sys.exit(result.exit_code)
+    return result.exit_code
 
 
 if __name__ == "__main__":
-    run(main, argparse.ArgumentParser(prog="python -m stages.drift", description=__doc__))
+    parser = argparse.ArgumentParser(prog="python -m stages.drift", description=__doc__)
+    parser.add_argument("--ledger", type=Path, default=LEDGER, help=f"folder of the ledger (default {LEDGER})")
+    run(main, parser)

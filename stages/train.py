@@ -24,13 +24,15 @@ from stages import run
 
 def main(arguments: argparse.Namespace) -> None:
     whole, name = load_study(), arguments.benchmark
-    study = whole.without(left_out(whole))
+    study = whole.without(unused := left_out(whole))
     if name not in study.benchmarks:
         raise InputError(f"--benchmark: must be one of {', '.join(study.benchmarks)}. Received: {name}")
     wanted = of_runs(study, name)
     if arguments.run:
         wanted = {key: of for key, of in wanted.items() if f"{key.variant}/{key.seed}" == arguments.run}
-        if not wanted:
+        if (variant := arguments.run.partition("/")[0]) in unused:
+            print(f"{variant} is left out: {unused[variant]}")
+        elif not wanted:
             raise InputError(f"--run: must be VARIANT/SEED, a run of {name}. Received: {arguments.run}")
     make_all(study, name, wanted)
     write_left_out(whole, name)

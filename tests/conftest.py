@@ -47,7 +47,7 @@ TOGETHER = {
     ),
     "compilers": ("tests/compilers/",),
     "Docker": ("tests/container/",),
-    "Slurm": ("tests/cluster/test_campaign.py", "tests/cluster/test_schedule.py"),
+    "Slurm": ("tests/cluster/",),
 }
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import yaml
-from conftest import REPOSITORY, SPEED, benchmark, small_study
+from conftest import REPOSITORY, SPEED, benchmark
 
 # For DVC in a copy of the project, whose stages import its own code.
 USER_ENVIRONMENT = {
@@ -56,17 +56,6 @@ def make_project(folder: Path, study: dict, *profiles: dict, without: tuple[str,
     commit(folder)
 
 
-def make_checkout(folder: Path, *ignored: str) -> Path:
-    """A git repository with the small study, committed, and nothing else."""
-    (folder / ".dvc").mkdir(parents=True)
-    (folder / ".dvc" / "config").write_text("")
-    (folder / ".gitignore").write_text("\n".join(["/.campaigns/", "/.dvc/config.local", *ignored]) + "\n")
-    (folder / "params.yaml").write_text(yaml.safe_dump(small_study().model_dump(mode="json")))
-    git(folder, "init", "--quiet", "--initial-branch=main")
-    commit(folder)
-    return folder
-
-
 def copy_tree(folder: Path, *, without: tuple[str, ...] = ()) -> None:
     """This working tree but for dvc.lock, what git ignores, and what begins with one of `without`."""
     for name in git(REPOSITORY, "ls-files", "-co", "--exclude-standard").splitlines():
@@ -92,16 +81,6 @@ def stage(folder: Path, name: str, *words: str, **variables: str) -> subprocess.
     command = [sys.executable, "-m", f"stages.{name}", *words]
     environment = {"PATH": "", "HOME": str(folder)} | variables | {"PYTHONPATH": str(REPOSITORY)}
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-
-
-def with_programs(folder: Path, programs: dict[str, str]) -> dict[str, str]:
-    """An environment in which these shell scripts, put into `folder`, stand for programs of their names."""
-    folder.mkdir()
-    for name, text in programs.items():
-        (folder / name).write_text(f"#!/usr/bin/env bash\n{text}")
-        (folder / name).chmod(0o755)
-    search = f"{folder}{os.pathsep}{os.environ['PATH']}"
-    return os.environ | IDENTITY | {"PATH": search, "PYTHONPATH": str(REPOSITORY)}
 
 
 def commit(folder: Path) -> None:

@@ -132,7 +132,7 @@ def _too_little(new: CampaignEntry, baseline: Sequence[CampaignEntry], compared:
     if completed + as_ever < new.num_planned:
         yield f"{completed} of {new.num_planned} runs completed"
     if not baseline:
-        yield f"series {new.series} has no baseline: python -m stages.pin --campaign {new.campaign}, and commit"
+        yield f"series {new.series} has no baseline: python -m stages.pin --campaign {new.campaign}"
         return
     unknown = [
         f"{benchmark} {variant}"

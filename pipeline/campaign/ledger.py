@@ -1,7 +1,6 @@
 """The ledger of campaigns: one small file each, never changed once written, and which of them are the baseline.
 
-Different campaigns have different files, so branches merge. A campaign is compared with those of its series alone: the
-same device, driver, packages, image, engine and study.
+A campaign is compared with those of its series alone: the same device, driver, packages, image, engine and study.
 """
 
 import hashlib
@@ -23,7 +22,6 @@ from pipeline.records.schema import RunRecord
 from pipeline.statistics.speeds import Speeds
 from pipeline.study.schema import RunKey, Study
 
-LEDGER = Path("history")
 BASELINE = "baseline.json"
 
 
@@ -165,7 +163,7 @@ def _made_on(study: Study, environment: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def append(new: CampaignEntry, ledger: Path = LEDGER) -> Path:
+def append(new: CampaignEntry, ledger: Path) -> Path:
     """Write the entry, and return its file. The same entry again is no fault.
 
     Raises:
@@ -176,18 +174,18 @@ def append(new: CampaignEntry, ledger: Path = LEDGER) -> Path:
         if _read(path) != new:
             raise InputError(f"{path} is there, and is another campaign. Give this one another name: campaign")
         return path
-    ledger.mkdir(exist_ok=True)
+    ledger.mkdir(parents=True, exist_ok=True)
     write_whole(path, new.model_dump_json(indent=2) + "\n")
     return path
 
 
-def read_ledger(ledger: Path = LEDGER) -> list[CampaignEntry]:
+def read_ledger(ledger: Path) -> list[CampaignEntry]:
     """Return every campaign, oldest first. Raise `InputError` that names a damaged file."""
     paths = [path for path in ledger.glob("*.json") if path.name != BASELINE]
     return sorted((_read(path) for path in paths), key=lambda found: (found.started_at, found.campaign))
 
 
-def read_baseline(series: str, ledger: Path = LEDGER) -> list[CampaignEntry]:
+def read_baseline(series: str, ledger: Path) -> list[CampaignEntry]:
     """Return the campaigns that `baseline.json` names as the baseline of a series; none where it names none."""
     return [_read(ledger / f"{name}.json") for name in _pinned(ledger).get(series, [])]
 
@@ -195,12 +193,12 @@ def read_baseline(series: str, ledger: Path = LEDGER) -> list[CampaignEntry]:
 def _pinned(ledger: Path) -> dict[str, list[str]]:
     """Return, by series, the names of the campaigns that are its baseline."""
     path = ledger / BASELINE
-    remedy = Remedy("", f"It must give a list of campaigns by series. See git log {path}")
+    remedy = Remedy("", "It must give a list of campaigns by series. Delete it, and pin the baseline again: stages.pin")
     return read_json(dict[str, list[str]], path, remedy) if path.exists() else {}
 
 
-def pin(campaigns: Sequence[str], ledger: Path = LEDGER) -> str:
-    """Make these campaigns, of one series, its baseline; return the series. A commit of the file is the decision.
+def pin(campaigns: Sequence[str], ledger: Path) -> str:
+    """Make these campaigns, of one series, its baseline; return the series.
 
     Raises:
         InputError: one is not in the ledger, or they are of several series.
@@ -216,5 +214,7 @@ def pin(campaigns: Sequence[str], ledger: Path = LEDGER) -> str:
 
 
 def _read(path: Path) -> CampaignEntry:
-    remedy = Remedy("There is no such campaign in the ledger", f"Get it back: git checkout {path}")
+    remedy = Remedy(
+        "There is no such campaign in the ledger", f"Delete it, and enter it again: make campaign CAMPAIGN={path.stem}"
+    )
     return read_json(CampaignEntry, path, remedy)

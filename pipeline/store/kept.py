@@ -75,7 +75,7 @@ def obtain(
         return "there"
     base, name = store(), name_of(of)
     kept, unfinished = base / "kept" / name, base / "unfinished" / name
-    with _alone(base / "locks" / name):
+    with alone(base / "locks" / name):
         found = made(place, of, counts)
         if found == place:  # by the other process
             return "there"
@@ -127,7 +127,7 @@ def _digests(folder: Path) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def _alone(path: Path) -> Iterator[None]:
+def alone(path: Path) -> Iterator[None]:
     """Hold the lock `path`; the kernel frees it however the process ends."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as file:

@@ -10,13 +10,11 @@ from pathlib import Path
 import pytest
 import yaml
 from fake_datasets import write_fake_tfds
-from projects import IDENTITY, PROFILE, dense_study, git, make_project
+from projects import PROFILE, copy_tree, dense_study
 
 NUM_EPOCHS = 60  # long enough to be interrupted
-FOUR_SEEDS = PROFILE | {"seeds": [0, 1, 2, 3]}
-STUDY = dense_study(NUM_EPOCHS) | FOUR_SEEDS
+STUDY = dense_study(NUM_EPOCHS) | PROFILE | {"seeds": [0, 1, 2, 3], "numerics": "facts"}
 CLUSTER = {
-    "meeting_place": "shared_cache",
     "partition": "test",
     "account": None,
     "time_limit": "00:10:00",
@@ -29,15 +27,20 @@ CLUSTER = {
 }
 
 
+def make_project(folder: Path, study: dict) -> None:
+    """A copy of this project with a small study, without git and DVC; beside it data sets and a cluster's file."""
+    copy_tree(folder, without=("docs/", "tests/", ".git", ".dvc/"))
+    (folder / "params.yaml").write_text(yaml.safe_dump(study))
+    (folder.parent / "cluster.yaml").write_text(yaml.safe_dump(CLUSTER))
+    # Whoever calls git here is told that the user's configuration is broken.
+    (folder.parent / "gitconfig").write_text("[broken\n")
+    write_fake_tfds(folder.parent / "tfds")
+
+
 @pytest.fixture(scope="module")
 def project(tmp_path_factory) -> Path:
-    """A clone of the project with a small study, nothing of it run."""
     folder = tmp_path_factory.mktemp("campaigns") / "project"
-    make_project(folder, dense_study(NUM_EPOCHS), FOUR_SEEDS, without=("docs/",))
-    (folder.parent / "cluster.yaml").write_text(yaml.safe_dump(CLUSTER))
-    for name, value in (("user.name", "t"), ("user.email", "t@example.org")):
-        git(folder, "config", name, value)
-    write_fake_tfds(folder.parent / "tfds")
+    make_project(folder, STUDY)
     return folder
 
 
@@ -52,11 +55,9 @@ def wait_for(condition, seconds: float) -> None:
         time.sleep(0.1)
 
 
-def campaign(
-    project: Path, name: str, cluster: Path | None = None, **variables: str
-) -> subprocess.CompletedProcess[str]:
+def campaign(project: Path, name: str, **variables: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "stages.campaign", "--campaign", name]
-    command += ["--cluster", str(cluster or project.parent / "cluster.yaml")]
+    command += ["--cluster", str(project.parent / "cluster.yaml")]
     return subprocess.run(
         command, cwd=project, env=surroundings(project) | variables, capture_output=True, text=True, check=False
     )
@@ -64,16 +65,17 @@ def campaign(
 
 def surroundings(project: Path) -> dict[str, str]:
     """The environment of who starts a campaign of `project`."""
-    environment = os.environ | IDENTITY | {"PYTHONPATH": str(project), "TFDS_DATA_DIR": str(project.parent / "tfds")}
+    beside = {"TFDS_DATA_DIR": str(project.parent / "tfds"), "GIT_CONFIG_GLOBAL": str(project.parent / "gitconfig")}
+    environment = os.environ | beside | {"PYTHONPATH": str(project)}
     return environment | {"PATH": str(Path(sys.executable).parent) + os.pathsep + os.environ["PATH"]}
 
 
 def finish(project: Path, name: str, seconds: float = 900) -> dict:
     """The status of a campaign, once no job is left; its logs where there is none."""
     wait_for(lambda: not output("squeue", "--noheader"), seconds)
-    folder = project / ".campaigns" / name
+    folder = project / "campaigns" / name
     logs = "\n".join(path.read_text()[-1500:] for path in folder.glob("logs/*"))
-    assert (folder / "status.json").exists(), logs
-    status = json.loads((folder / "status.json").read_text())
+    assert (folder / "results" / "status.json").exists(), logs
+    status = json.loads((folder / "results" / "status.json").read_text())
     assert status["exit_code"] not in (1, 2), logs
     return status

@@ -2,18 +2,16 @@
 
 import os
 import re
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from cluster import campaigns
 from cluster.campaigns import output, surroundings, wait_for
 from conftest import REPOSITORY
 from debian import install
-
-from cluster import campaigns
 
 project = campaigns.project
 PAGE = (REPOSITORY / "docs" / "on-your-cluster.md").read_text()
@@ -42,11 +40,10 @@ def scheduled(project) -> Iterator[Path]:
     yield project
     subprocess.run(["scancel", "--user=root"], check=True)
     wait_for(lambda: not output("squeue", "--noheader"), 60)
-    shutil.rmtree(project / ".campaigns", ignore_errors=True)
 
 
 def submitted(project: Path) -> bool:
-    return bool(list((project / ".campaigns").glob("20*/stages.txt"))) and bool(output("squeue", "--noheader"))
+    return bool(list((project / "campaigns").glob("20*/logs"))) and bool(output("squeue", "--noheader"))
 
 
 @pytest.mark.usefixtures("slurm")
@@ -54,8 +51,7 @@ def test_the_crontab_line_fires(scheduled):
     """By Debian's cron, which gives a job nearly no environment."""
     install("cron", "cron")
     environment = surroundings(scheduled)
-    names = ("PATH", "SLURM_CONF", "TFDS_DATA_DIR", *(name for name in environment if name.startswith("GIT_")))
-    settings = "".join(f"{name}={environment[name]}\n" for name in names)
+    settings = "".join(f"{name}={environment[name]}\n" for name in ("PATH", "SLURM_CONF", "TFDS_DATA_DIR"))
     with tempfile.NamedTemporaryFile("w", suffix="crontab") as file:
         file.write(f"{settings}{EVERY_MINUTE} {documented_line(scheduled)}\n")
         file.flush()

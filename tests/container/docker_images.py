@@ -98,7 +98,7 @@ def base(docker) -> str:
     name = "mixed-precision-base:bookworm"
     if subprocess.run([docker, "image", "inspect", name], capture_output=True, check=False).returncode:
         install("debootstrap", "debootstrap", "debian-archive-keyring")
-        run("container/base.sh", name, DOCKER=docker)
+        run("deploy/container/base.sh", name, DOCKER=docker)
     return name
 
 

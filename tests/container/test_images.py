@@ -17,10 +17,9 @@ from pathlib import Path
 
 import pytest
 from conftest import REPOSITORY
+from container import docker_images
 from container.docker_images import ENVIRONMENT, MARKER, STRANGER, TARGETS, as_stranger, give_away, output, owner, run
 from projects import commit
-
-from container import docker_images
 
 MAX_GIGABYTES = {"cpu": 2.6, "cuda": 7.8, "cuda-jax": 8.4, "tpu": 3.8}
 # Two processes of one machine and one lock differ by the order of sums at most.
@@ -66,7 +65,7 @@ def inside(images, docker, finished):
 
     def run_inside(target: str, *command: str, **options) -> subprocess.CompletedProcess[str]:
         return as_stranger(
-            *("container/run.sh", target, *command),
+            *("deploy/container/run.sh", target, *command),
             folder=finished,
             DOCKER=docker,
             IMAGE=images[target],
@@ -93,7 +92,7 @@ def identity(docker: str, image: str) -> dict:
 
 def test_the_results_belong_to_the_caller(finished, place):
     assert (finished / "results" / "report.html").stat().st_size > 10_000
-    made = [path for name in ("data", "inputs", "runs", "results", ".dvc") for path in (finished / name).rglob("*")]
+    made = [path for name in ("data", "runs", "results", ".cache", ".dvc") for path in (finished / name).rglob("*")]
     made += list((place / "cache").rglob("*"))
     assert len(made) > 50
     assert {path.lstat().st_uid for path in made} == {owner()}
@@ -116,7 +115,7 @@ def test_nothing_outside_the_workspace_can_be_written(inside):
 
 
 def test_an_interrupt_ends_every_process_inside(ready, clone):
-    command = ["container/run.sh", "cpu", "sh", "-c", "echo started; sleep 100; echo not reached"]
+    command = ["deploy/container/run.sh", "cpu", "sh", "-c", "echo started; sleep 100; echo not reached"]
     restored = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a background start ignores it
     with subprocess.Popen(
         command, cwd=clone, env=ENVIRONMENT | ready, stdout=subprocess.PIPE, text=True, preexec_fn=restored
@@ -145,8 +144,8 @@ def sha256(path: Path) -> str:
 def test_a_run_inside_is_the_run_outside(finished, tmp_path):
     """The same initial weights, the same data, and losses equal within the tolerance above."""
     outside = tmp_path / "outside"
-    shutil.copytree(finished, outside, ignore=shutil.ignore_patterns("runs", ".git", ".dvc"))
-    command = [*("-m", "stages.train"), *("--benchmark", "small_dense"), *("--variant", "float32"), *("--seed", "0")]
+    shutil.copytree(finished, outside, ignore=shutil.ignore_patterns("runs", ".cache", ".git", ".dvc"))
+    command = ["-m", "stages.train", "--benchmark", "small_dense", "--run", "float32/0"]
     run(sys.executable, *command, folder=outside)
     here, there = read_record(outside), read_record(finished)
     assert here["environment"]["image"] is None
@@ -264,7 +263,7 @@ def test_a_code_change_rebuilds_in_seconds(docker, images, build_environment, cl
         file.write("# edited\n")
     name = "mixed-precision-test:edited"
     started = time.perf_counter()
-    done = run("container/build.sh", "cuda", folder=clone, IMAGE=name, **build_environment)
+    done = run("deploy/container/build.sh", "cuda", folder=clone, IMAGE=name, **build_environment)
     assert time.perf_counter() - started < 30
     try:
         assert "the tree differs from its last commit" in done.stdout
@@ -305,7 +304,9 @@ def ready(docker, images, tmp_path) -> dict[str, str]:
 
 
 def test_the_daemon_does_not_answer(clone, docker):
-    message = refused("container/run.sh", "cpu", folder=clone, DOCKER=docker, DOCKER_HOST="unix:///nonexistent.sock")
+    message = refused(
+        "deploy/container/run.sh", "cpu", folder=clone, DOCKER=docker, DOCKER_HOST="unix:///nonexistent.sock"
+    )
     assert "does not answer" in message
     assert "start it (systemctl start docker)" in message
 
@@ -313,21 +314,21 @@ def test_the_daemon_does_not_answer(clone, docker):
 def test_an_image_of_a_dirty_tree_runs_and_says_so(clone, ready, build_environment):
     (clone / "unfinished.txt").write_text("unfinished\n")
     name = "mixed-precision-test:dirty"
-    run("container/build.sh", "cpu", folder=clone, **build_environment | {"IMAGE": name})
+    run("deploy/container/build.sh", "cpu", folder=clone, **build_environment | {"IMAGE": name})
     try:
-        done = run("container/run.sh", "cpu", "true", folder=clone, **ready | {"IMAGE": name})
+        done = run("deploy/container/run.sh", "cpu", "true", folder=clone, **ready | {"IMAGE": name})
         assert "built from a tree with uncommitted changes; the records say so" in done.stdout
     finally:
         run(ready["DOCKER"], "image", "rm", name)
 
 
 def test_no_tpu(clone, ready, images):
-    message = refused("container/run.sh", "tpu", folder=clone, **ready | {"IMAGE": images["tpu"]})
+    message = refused("deploy/container/run.sh", "tpu", folder=clone, **ready | {"IMAGE": images["tpu"]})
     assert "there is no TPU here (no /dev/accel*, no /dev/vfio/*); run this on a TPU VM" in message
 
 
 def test_a_workspace_of_someone_else(clone, ready):
     os.chown(clone, STRANGER + 1, -1)
-    message = refused("container/run.sh", "cpu", folder=clone, **ready)
+    message = refused("deploy/container/run.sh", "cpu", folder=clone, **ready)
     assert f"{clone} belongs to" in message
     assert "run this as its owner, or in a clone of your own" in message

@@ -11,7 +11,7 @@ from pipeline import engine  # noqa: F401  loads the engine quietly
 # isort: split
 import pytest
 
-from pipeline.campaign.fan_out import Cluster
+from pipeline.campaign.slurm import Cluster
 from pipeline.claims.schema import Claims
 from pipeline.files import yaml_files
 from pipeline.study.configuration import validate
@@ -63,5 +63,5 @@ def test_the_claim_is_one():
 
 
 def test_the_cluster_is_one():
-    text = example("on-your-cluster.md", "meeting_place:", "Commit it")
-    assert "--partition=gpu" in validate(Cluster, yaml_files.parse(text, "the page"), "the page").collector()
+    text = example("on-your-cluster.md", "partition:", "2. ")
+    assert "--partition=gpu" in validate(Cluster, yaml_files.parse(text, "the page"), "the page").collector_options()

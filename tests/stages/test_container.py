@@ -1,4 +1,4 @@
-"""What container/build.sh and run.sh refuse before anything is built or run, by a stand-in for Docker.
+"""What deploy/container/build.sh and run.sh refuse before anything is built or run, by a stand-in for Docker.
 
 tests/container has a real one.
 """
@@ -47,7 +47,7 @@ esac
 )
 def test_what_is_missing_is_named_with_its_remedy(tmp_path, before, command, variables, message):
     project, programs = tmp_path / "project", tmp_path / "bin"
-    for name in ("container", "requirements"):
+    for name in ("deploy/container", "requirements"):
         shutil.copytree(REPOSITORY / name, project / name)
     git(project, "init", "--quiet")
     program(programs / "docker", DOCKER)
@@ -58,7 +58,11 @@ def test_what_is_missing_is_named_with_its_remedy(tmp_path, before, command, var
     environment["LOCKS"] = hashlib.sha256(b"".join(lock.read_bytes() for lock in locks)).hexdigest()
     subprocess.run(before, cwd=project, shell=True, check=True)  # noqa: S602
     done = subprocess.run(
-        [project / "container" / script, target], env=environment, capture_output=True, text=True, check=False
+        [project / "deploy" / "container" / script, target],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert (done.returncode, done.stderr[:7]) == (2, "error: "), done.stdout + done.stderr
     assert message in done.stderr
@@ -66,6 +70,8 @@ def test_what_is_missing_is_named_with_its_remedy(tmp_path, before, command, var
 
 @pytest.mark.parametrize("script", ["build.sh", "run.sh"])
 def test_a_path_with_a_colon_is_refused(tmp_path, script):
-    shutil.copytree(REPOSITORY / "container", tmp_path / "a:b" / "container")
-    done = subprocess.run([tmp_path / "a:b" / "container" / script, "cpu"], capture_output=True, text=True, check=False)
+    shutil.copytree(REPOSITORY / "deploy", tmp_path / "a:b" / "deploy")
+    done = subprocess.run(
+        [tmp_path / "a:b" / "deploy" / "container" / script, "cpu"], capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stderr) == (2, f"error: Docker splits paths at colons; rename {tmp_path}/a:b\n")

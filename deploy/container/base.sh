@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Make a base image from Debian's package archive, where none can be pulled: container/base.sh NAME
+# Make a base image from Debian's package archive, where none can be pulled: deploy/container/base.sh NAME
 # Needs root and debootstrap; NAME is for BASE_IMAGE.
 set -euo pipefail
 name=$1

@@ -7,7 +7,7 @@ fail() {
   exit 2
 }
 
-cd -P "$(dirname "$0")/.."
+cd -P "$(dirname "$0")/../.."
 case $PWD in *:*) fail "Docker splits paths at colons; rename $PWD" ;; esac
 target=${1:-}
 case $target in

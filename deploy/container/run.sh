@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Run the study, or a command, in the image of a target, on this checkout, as the user who calls:
-#   container/run.sh cpu|cuda|cuda-jax|tpu [command…], or make repro-in-container TARGET=… [PROFILE=…]
+#   deploy/container/run.sh cpu|cuda|cuda-jax|tpu [command…], or make repro-in-container TARGET=… [PROFILE=…]
 #   TFDS_DATA_DIR   prepared data sets, read only; without it ~/tensorflow_datasets, as outside
 #   CA_CERTIFICATE  file of a private certificate authority, for downloads
 #   JAX_PLATFORMS   cpu tries the cuda-jax and tpu images where there is no GPU or TPU

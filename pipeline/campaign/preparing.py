@@ -1,0 +1,99 @@
+"""Make a campaign's folder: the study on seeds of its own, its data, and a copy of the code that runs it.
+
+Jobs work in this folder alone, so an edit of the checkout disturbs none that is queued. Several machines that share the
+file system may make the same folder at once.
+"""
+
+import hashlib
+import itertools
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from pipeline.campaign.ledger import CampaignEntry, read_ledger
+from pipeline.errors import InputError
+from pipeline.files import yaml_files
+from pipeline.files.code import check_exists
+from pipeline.store.kept import alone
+from pipeline.study.configuration import validate
+from pipeline.study.schema import PARAMS, Study, load_study
+
+CAMPAIGNS = Path("campaigns")
+LEDGER = "ledger"  # among the campaigns
+PROJECT = Path(__file__).parents[2]
+CODE = ("bundled", "claims.yaml", "deploy/slurm", "pipeline", "report", "requirements", "stages")
+MAX_SEED = 10**9  # short enough to read, and what every engine takes
+
+
+def prepare_campaign(name: str, campaigns: Path) -> Path:
+    """Make `campaigns/name` of the study in this folder, unless it is there; return it, absolute.
+
+    Raises:
+        InputError: the study or the name is faulty, or a data set can't be had; nothing half-made stays.
+    """
+    study = load_study()
+    validate(Study, study.model_dump(mode="json") | {"campaign": name}, "the study with this --campaign")
+    if name == LEDGER:
+        raise InputError(f"--campaign: {name} is where the ledger lies. Give the campaign another name")
+    folder = campaigns.resolve() / name
+    if folder.exists():
+        return folder
+    folder.parent.mkdir(exist_ok=True)
+    # Who waits is spared a second download. Where files can't be locked both make it, and one is discarded.
+    lock = alone(folder.parent / ".lock")
+    with lock, tempfile.TemporaryDirectory(prefix=".partial-", dir=folder.parent) as partial:
+        if not folder.exists():
+            made = Path(partial, name)
+            _fill(made, study, campaign_seeds(name, len(study.seeds), read_ledger(folder.parent / LEDGER)))
+            try:
+                made.rename(folder)
+            except OSError:
+                if not folder.exists():  # else somebody was quicker
+                    raise
+    return folder
+
+
+def _fill(folder: Path, study: Study, seeds: list[int]) -> None:
+    for name in CODE:
+        if (PROJECT / name).exists():  # an image has no use for all of it
+            _copy(PROJECT / name, folder / name)
+    for benchmark in study.benchmarks.values():
+        source = Path(benchmark.model.source)
+        if ".." in source.parts:
+            raise InputError(f"{source}: a campaign takes along what lies in this folder. Copy your model into it")
+        if not (folder / source).exists():  # it is ours, or an absolute path
+            check_exists(source)
+            _copy(source, folder / source)
+    text = yaml_files.dump(yaml_files.load(PARAMS) | {"campaign": folder.name, "seeds": seeds})
+    (folder / PARAMS).write_text(text, encoding="utf-8")
+    for dataset in study.datasets:
+        command = [sys.executable, "-m", "stages.download", "--dataset", dataset]
+        environment = os.environ | {"PYTHONPATH": str(folder)}
+        if subprocess.run(command, cwd=folder, env=environment, check=False).returncode:
+            raise InputError(f"the data set {dataset} is needed first. Nothing is submitted")
+
+
+def _copy(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if source.is_dir():
+        shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+    else:
+        shutil.copy(source, target)
+
+
+def campaign_seeds(name: str, num_seeds: int, ledger: Iterable[CampaignEntry]) -> list[int]:
+    """Return the seeds of a campaign, consecutive numbers from a hash of its name: known to all machines alike.
+
+    Where another campaign of the ledger has one of them, the name is hashed again.
+    """
+    taken = {seed for entry in ledger if entry.campaign != name for seed in entry.seeds}
+    for attempt in itertools.count():
+        digest = hashlib.sha256(f"{name}/{attempt}".encode()).digest()
+        first = int.from_bytes(digest[:4], "big") % (MAX_SEED - num_seeds)
+        if taken.isdisjoint(seeds := list(range(first, first + num_seeds))):
+            break
+    return seeds

@@ -1,0 +1,65 @@
+"""Submit to Slurm what is missing of the campaign in this folder, and a job that collects it."""
+
+import argparse
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from pipeline.campaign.elements import elements, missing_elements
+from pipeline.campaign.preparing import LEDGER
+from pipeline.campaign.slurm import CLUSTER, Cluster, split
+from pipeline.errors import InputError
+from pipeline.report.status import STATUS
+from pipeline.study.configuration import read
+from pipeline.study.schema import load_study
+from stages import run
+
+PYTHON = (sys.executable, "-m")
+
+
+def main(_: argparse.Namespace) -> None:
+    study, cluster = load_study(), read(Cluster, CLUSTER)
+    name, status = study.campaign, STATUS.absolute()
+    named = _slurm("squeue", "--noheader", "--format=%U %A", f"--name={name}").splitlines()
+    # By number: squeue knows no user without a name.
+    if queued := {job for user, job in map(str.split, named) if user == str(os.getuid())}:
+        raise InputError(f"campaign {name} has jobs in the queue: {', '.join(sorted(queued))}. Wait for them")
+    every, missing = elements(study), missing_elements(study)
+    if not missing and Path("..", LEDGER, f"{name}.json").exists():
+        print(f"campaign {name} is complete: {status}")
+        return
+    others, speeds = split(missing, every)
+    jobs: list[str] = []
+    if others:
+        jobs.append(_submit(name, jobs, cluster.run_options(others), [*PYTHON, "stages.element"]))
+    if speeds:
+        # A node to itself would give a job all of its CPUs.
+        step = ["srun", "--ntasks=1", "--exact", f"--cpus-per-task={cluster.cpus}"]
+        jobs.append(_submit(name, jobs, cluster.speed_options(speeds), [*step, *PYTHON, "stages.element"]))
+    said = f": {' and after it '.join(f'job {job}' for job in jobs)}" if jobs else ""
+    print(f"{len(missing)} of {len(every) - 1} elements are missing{said}")
+    collector = _submit(name, jobs, cluster.collector_options(), [*PYTHON, "stages.collect"])
+    print(f"job {collector} collects them: {status}")
+
+
+def _submit(name: str, after: Sequence[str], options: Sequence[str], command: Sequence[str]) -> str:
+    """Hand a command to Slurm, to be run after some jobs have ended; return the job's number."""
+    Path("logs").mkdir(exist_ok=True)
+    log = "logs/%A_%a.log" if any(option.startswith("--array") for option in options) else "logs/%j.log"
+    fixed = ["--parsable", f"--job-name={name}", f"--output={log}", "--open-mode=append"]
+    fixed += [f"--dependency=afterany:{':'.join(after)}"] if after else []
+    return _slurm("sbatch", *fixed, *options, "deploy/slurm/job.sh", *command).strip().partition(";")[0]
+
+
+def _slurm(*command: str) -> str:
+    """Return what a command of Slurm prints. Raises `InputError` with its own words where it fails."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise InputError(f"{command[0]} failed: {(done.stderr or done.stdout).strip()}")
+    return done.stdout
+
+
+if __name__ == "__main__":
+    run(main, argparse.ArgumentParser(prog="python -m stages.submit", description=__doc__))
