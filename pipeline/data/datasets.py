@@ -45,6 +45,10 @@ class Examples(NamedTuple):
     images: np.ndarray
     labels: np.ndarray
 
+    def take(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the examples of these numbers, in their order."""
+        return self.images[rows], self.labels[rows]
+
 
 class Dataset(NamedTuple):
     train: Examples

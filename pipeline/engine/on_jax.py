@@ -5,7 +5,7 @@ import importlib.metadata
 import os
 import resource
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -30,6 +30,7 @@ from pipeline.engine.activations import activation_gradients  # noqa: F401
 from pipeline.engine.jax_steps import apply_step, gradient_step  # noqa: F401
 
 BatchNormalization = keras.layers.BatchNormalization  # XLA fuses it
+MAX_SHARE_OF_IMAGES = 1 / 16  # of an accelerator's memory: little beside what a step needs, also of several processes
 COMPILES_SHAPES = True  # every function is compiled again for each shape, and none runs uncompiled
 
 
@@ -111,6 +112,32 @@ def data_parallel(num_devices: int) -> Iterator[None]:
 def feed(batches: Any) -> Any:
     """Return the object from which Keras reads `batches`: the PyDataset itself."""
     return batches
+
+
+def keeps_images(num_bytes: int) -> bool:
+    """Return whether training images of so many bytes stay on the accelerator while a run trains.
+
+    To gather a batch on the host and to send it takes longer than a fast GPU takes to train on it. How much memory the
+    device has decides, and not how much is free: so all variants of a benchmark are fed alike, whatever they need. On a
+    CPU images are already where they are used.
+    """
+    statistics = jax.local_devices()[0].memory_stats() or {}
+    return num_bytes <= MAX_SHARE_OF_IMAGES * int(statistics.get("bytes_limit", 0))
+
+
+def kept_on_device(*arrays: np.ndarray) -> Callable[[np.ndarray], tuple[Any, ...]]:
+    """Put arrays (N, ...) on the device, and return what takes rows of each there, given their numbers (n,).
+
+    Of several devices each has all of them, and takes its share of the rows.
+    """
+    everywhere = shared = None
+    if distribution := keras.distribution.distribution():
+        mesh = distribution.device_mesh.backend_mesh
+        everywhere = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
+        shared = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(distribution.batch_dim_name))
+    kept = jax.device_put(arrays, everywhere)
+    take = jax.jit(lambda kept, rows: tuple(array[rows] for array in kept), out_shardings=shared)
+    return lambda rows: take(kept, rows.astype(np.int32))
 
 
 def predict(model: Any, batches: Any) -> np.ndarray:

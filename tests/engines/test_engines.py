@@ -100,6 +100,19 @@ def test_a_validation_set_need_not_be_shared_evenly(workspace, engine):
     assert probe(engine, "odd_validation_set", workspace)["outcome"] == "completed"
 
 
+@pytest.mark.parametrize(("number", "custom"), [(1, 0), (1, 1), (2, 0)])
+def test_images_that_stay_on_the_device_train_the_same_weights_bit_for_bit(workspace, number, custom):
+    (was_kept, sent), (is_kept, kept) = probe("jax", "fed", workspace, number, custom)
+    assert (was_kept, is_kept) == (False, True)
+    assert kept == sent
+
+
+def test_turns_train_the_same_steps_from_images_that_stay_on_the_device(workspace):
+    sent, kept = probe("jax", "turns", workspace)
+    assert [block[:2] for block in kept] == [[2, 32], [2, 32], [7, 112]]
+    assert kept == sent
+
+
 def test_more_devices_than_there_are_is_a_clear_message(workspace):
     done = start("jax", str(PROBE), "devices", str(workspace), "8", check=False)
     assert "devices: 8 asked for, and JAX sees 4 here." in done.stderr
