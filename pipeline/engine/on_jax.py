@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib.metadata
+import math
 import os
 import resource
 import sys
@@ -13,6 +14,7 @@ import numpy as np
 
 from pipeline.engine.loading import silent_stderr
 from pipeline.errors import InputError
+from pipeline.machine.hardware import free_gpu_bytes
 
 # At its start JAX takes three quarters of a GPU's memory if nobody asks, TensorFlow nearly all: what fits on the one
 # shall fit on the other.
@@ -31,6 +33,8 @@ from pipeline.engine.jax_steps import apply_step, gradient_step  # noqa: F401
 
 BatchNormalization = keras.layers.BatchNormalization  # XLA fuses it
 MAX_SHARE_OF_IMAGES = 1 / 16  # of an accelerator's memory: little beside what a step needs, also of several processes
+NEARLY_ALL = 0.9  # of what an allocator may take
+CUDNN_BYTES = 2**29  # that cuDNN takes beside the allocator, at most
 COMPILES_SHAPES = True  # every function is compiled again for each shape, and none runs uncompiled
 
 
@@ -158,5 +162,17 @@ def peak_memory() -> tuple[int, str]:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    exhausted = isinstance(error, jax.errors.JaxRuntimeError) and "RESOURCE_EXHAUSTED" in str(error)
-    return exhausted or isinstance(error, MemoryError)
+    if not isinstance(error, jax.errors.JaxRuntimeError):
+        return isinstance(error, MemoryError)
+    return "RESOURCE_EXHAUSTED" in str(error) or ("No DNN support for stream" in str(error) and _memory_was_full())
+
+
+def _memory_was_full() -> bool:
+    """Return whether memory explains that a convolution found no cuDNN.
+
+    The allocator was near its limit, or so little is free outside it that cuDNN finds none for itself.
+    """
+    statistics = jax.local_devices()[0].memory_stats() or {}
+    free_bytes = free_gpu_bytes()
+    is_near = statistics.get("peak_bytes_in_use", 0) >= NEARLY_ALL * statistics.get("bytes_limit", math.inf)
+    return is_near or (free_bytes is not None and free_bytes < CUDNN_BYTES)

@@ -1,5 +1,6 @@
 """Measure the variants of a benchmark in turns, and write what was found."""
 
+import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -10,7 +11,7 @@ from typing import Any, cast
 
 from pipeline.errors import InputError
 from pipeline.files.writing import csv_text
-from pipeline.machine.engine_choice import can_fork, choose_engine, kernels_for
+from pipeline.machine.engine_choice import can_fork, choose_engine, kernels_for, take_memory_as_needed
 from pipeline.machine.environment import describe, installed_engine
 from pipeline.machine.processes import Ended, Line, Parent, limit_seconds
 from pipeline.records.blocks import REPEAT, Block, Circumstances, PlacedBlock
@@ -43,8 +44,8 @@ def measure_benchmark(
     recipe, baseline = study.benchmarks[benchmark], study.comparison.baseline
     variants = study.variants_of(benchmark)
     timed = dict.fromkeys(study.measured_as(benchmark).values())
-    max_steps = {name: recipe.max_block_steps(variants[name].batch_multiplier) for name in timed}
-    max_steps = {baseline: max_steps[baseline], REPEAT: max_steps[baseline]} | max_steps
+    names = list(dict.fromkeys([baseline, REPEAT, *timed]))
+    take_memory_as_needed()
 
     @contextmanager
     def start(names: Sequence[str]) -> Iterator[dict[str, Train]]:
@@ -63,13 +64,14 @@ def measure_benchmark(
 
     return take_turns(
         start,
-        max_steps,
+        names,
         recipe.steps_per_execution,
         study.speed.budget_seconds,
         side_by_side,
         partial(is_settled, study, benchmark),
         say,
         folder / UNFINISHED,
+        study.compilation_cache,
     )
 
 
@@ -89,7 +91,7 @@ class _Trained:
     environment: Environment | None = None
 
     def __init__(self, line: Line, study: Study, benchmark: str, variant: str) -> None:
-        self._line, self._work = line, (study, benchmark, variant)
+        self._line, self._work = line, (study, benchmark, variant, os.getpid())
         self._variant, self._has_started = variant, False
 
     def __call__(self, task: Task) -> Block:
@@ -108,8 +110,11 @@ class _Trained:
         raise InputError(f"the process that trained {self._variant} ended ({answer}); what it said stands above")
 
 
-def train_variant(pipe: Any, study: Study, benchmark: str, variant: str) -> None:
-    """Train blocks of a variant in this process, as the tasks that come through `pipe` ask for them."""
+def train_variant(pipe: Any, study: Study, benchmark: str, variant: str, root_pid: int) -> None:
+    """Train blocks of a variant in this process, as the tasks that come through `pipe` ask for them.
+
+    The descendants of process `root_pid` are those of this measurement.
+    """
     tasks = _tasks(pipe, study.max_run_seconds or 0.0)
     first = next(tasks)
     choose_engine([study.variants[variant].policy])
@@ -117,7 +122,7 @@ def train_variant(pipe: Any, study: Study, benchmark: str, variant: str) -> None
     from pipeline.speed.training import train_blocks
 
     pipe.send(describe(installed_engine(), engine.accelerators(), engine.version(), engine.kernels()))
-    train_blocks(study, benchmark, variant, chain([first], tasks), pipe.send)
+    train_blocks(study, benchmark, variant, chain([first], tasks), pipe.send, root_pid=root_pid)
 
 
 def _tasks(pipe: Any, max_seconds: float) -> Iterator[Task]:

@@ -133,6 +133,29 @@ def test_what_xla_compiled_is_found_again_by_the_next_process(workspace):
     assert second["losses"] == first["losses"]
 
 
+WITHOUT_CUDNN = """
+import jax
+from pipeline.engine import on_jax
+
+def is_out_of_memory(peak, free, words="INTERNAL: No DNN support for stream"):
+    statistics = {"peak_bytes_in_use": peak, "bytes_limit": 100}
+    jax.local_devices = lambda: [type("Device", (), {"memory_stats": lambda self: statistics})()]
+    on_jax.free_gpu_bytes = lambda: free
+    return on_jax.is_out_of_memory(jax.errors.JaxRuntimeError(words))
+
+assert is_out_of_memory(95, 2**33)
+assert is_out_of_memory(50, 0)
+assert not is_out_of_memory(50, 2**33)
+assert not is_out_of_memory(50, None)
+assert is_out_of_memory(50, 2**33, "RESOURCE_EXHAUSTED: Out of memory")
+assert not is_out_of_memory(95, 2**27, "INTERNAL: an illegal instruction")
+"""
+
+
+def test_cudnn_that_is_not_found_is_lack_of_memory_where_the_memory_was_full():
+    start("jax", "-c", WITHOUT_CUDNN)
+
+
 def test_an_engine_that_is_not_installed_is_named():
     code = "import sys; sys.modules['jax'] = None; import pipeline.engine"
     done = start("jax", "-c", code, check=False)
