@@ -1,6 +1,7 @@
 """Read prepared data sets: what describes them, and their arrays, cut into training, validation and test."""
 
 import hashlib
+import math
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -37,6 +38,11 @@ def read_description(name: str, root: Path = DATA) -> Description:
 
 def _remedy(name: str) -> str:
     return f"Prepare it again with: dvc repro --force download@{name}"
+
+
+def num_train_bytes(name: str, split: Split, root: Path = DATA) -> int:
+    """Return how many bytes the training images of the data set `name` have, cut as `split` says."""
+    return split.num_train_examples * math.prod(read_description(name, root).image_shape)
 
 
 class Examples(NamedTuple):

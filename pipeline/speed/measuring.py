@@ -2,20 +2,21 @@
 
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
+from pipeline.data.datasets import num_train_bytes
 from pipeline.errors import InputError
 from pipeline.files.writing import csv_text
 from pipeline.machine.engine_choice import can_fork, choose_engine, kernels_for, take_memory_as_needed
 from pipeline.machine.environment import describe, installed_engine
 from pipeline.machine.processes import Ended, Line, Parent, limit_seconds
 from pipeline.records.blocks import REPEAT, Block, Circumstances, PlacedBlock
-from pipeline.records.schema import Environment, Outcome
+from pipeline.records.schema import Outcome
 from pipeline.speed.turns import Measurement, Task, Train, take_turns
 from pipeline.statistics.speeds import speeds_of
 from pipeline.study.schema import Study
@@ -85,10 +86,10 @@ def prepare(policies: Sequence[str]) -> None:
 class _Trained:
     """Have a process train a variant, a task at a time. It takes no memory before the first.
 
-    `environment` is where it trains, once it has said so.
+    `where` is what a `Launch` says of where it trains, once it has said so.
     """
 
-    environment: Environment | None = None
+    where: Mapping[str, Any] | None = None
 
     def __init__(self, line: Line, study: Study, benchmark: str, variant: str) -> None:
         self._line, self._work = line, (study, benchmark, variant, os.getpid())
@@ -101,7 +102,7 @@ class _Trained:
         self._line.send(task)
         answer = self._line.receive()
         if isinstance(answer, dict):
-            self.environment = cast(Environment, answer)
+            self.where = answer
             answer = self._line.receive()
         if isinstance(answer, Block):
             return answer
@@ -121,7 +122,12 @@ def train_variant(pipe: Any, study: Study, benchmark: str, variant: str, root_pi
     from pipeline import engine  # which takes seconds to import
     from pipeline.speed.training import train_blocks
 
-    pipe.send(describe(installed_engine(), engine.accelerators(), engine.version(), engine.kernels()))
+    recipe = study.benchmarks[benchmark]
+    where = {
+        "environment": describe(installed_engine(), engine.accelerators(), engine.version(), engine.kernels()),
+        "images_on_device": engine.keeps_images(num_train_bytes(recipe.dataset, recipe.split)),
+    }
+    pipe.send(where)
     train_blocks(study, benchmark, variant, chain([first], tasks), pipe.send, root_pid=root_pid)
 
 

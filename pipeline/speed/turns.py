@@ -17,7 +17,6 @@ from pipeline.errors import InputError
 from pipeline.files.writing import write_whole
 from pipeline.machine.hardware import free_gpu_bytes
 from pipeline.records.blocks import MAX_ROWS, MAX_TURNS, REPEAT, Block, EndReason, Launch, PlacedBlock
-from pipeline.records.schema import Environment
 
 # docs/decisions/speed-in-turns.md has the components of variance that the sizes of blocks and launches come from.
 BLOCK_SECONDS = 0.2
@@ -43,9 +42,9 @@ class Task(NamedTuple):
 
 
 class Train(Protocol):
-    """Has a process train a task. `environment` is where it trains, once it has said so."""
+    """Has a process train a task. `where` is what a `Launch` says of where it trains, once it has said so."""
 
-    environment: Environment | None
+    where: Mapping[str, Any] | None
 
     def __call__(self, task: Task) -> Block: ...
 
@@ -89,7 +88,7 @@ class _Measuring:
         self.launch_seconds = 0.0  # the least that another launch costs
         self.side_by_side = True
         self.launches: list[Launch] = []
-        self.environment: Environment | None = None
+        self.where: Mapping[str, Any] | None = None
 
     def resume(self, path: Path) -> None:
         """Go on from the launches that `path` holds, as `keep` wrote them, if it does."""
@@ -211,7 +210,7 @@ class _Measuring:
         """Warm a process up."""
         block = train(self._first_task())
         if variant == self.baseline:
-            self.environment = train.environment
+            self.where = train.where
         self.is_on_accelerator = block.peak_memory_kind == "allocator"
         besides = GPU_PROCESS_BYTES if self.is_on_accelerator else 0
         self.process_bytes = max(self.process_bytes, (block.peak_memory_bytes or 0) + besides)
@@ -309,10 +308,10 @@ def take_turns(
             state.side_by_side = False
         if not state.side_by_side:
             state.launch_in_a_row(launch)
-        if state.environment is None:
+        if state.where is None:
             raise InputError(f"the system ended the process of {state.baseline} before it trained.")
         seconds = state.spent_seconds() - before
-        state.launches.append(Launch(started_at=started_at, seconds=seconds, environment=state.environment))
+        state.launches.append(Launch(started_at=started_at, seconds=seconds, **state.where))
         state.keep(unfinished)
         started = f"started {'once' if launch == 1 else f'{launch} times'}"
         say(

@@ -57,7 +57,7 @@ class Trainers:
         self.now += self.startup_seconds * len(variants)
         trains = {variant: functools.partial(self.train, variant, len(variants)) for variant in variants}
         for train in trains.values():
-            train.environment = ENVIRONMENT
+            train.where = {"environment": ENVIRONMENT, "images_on_device": True}
         yield trains
 
     def train(self, variant, alive, task):
@@ -130,7 +130,7 @@ def test_a_launch_that_has_ended_is_not_made_again_after_an_interruption(monkeyp
     whole = Trainers(monkeypatch).measure(budget_seconds=60)
     UNFINISHED.unlink()
     trainers = Trainers(monkeypatch)
-    how = (trainers.start, dict.fromkeys(VARIANTS, 100), 1, 60, True, lambda _: False)
+    how = (trainers.start, VARIANTS, 1, 60, True, lambda _: False)
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
             take_turns(*how, say=interrupted)
