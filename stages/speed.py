@@ -23,7 +23,7 @@ def main(arguments: argparse.Namespace) -> None:
     def make(folder: Path) -> None:
         from pipeline.speed.measuring import measure_benchmark, write_measurement
 
-        side_by_side = this_machine().kind == "cpu"  # processes that wait would hold an accelerator's memory
+        side_by_side = this_machine().kind != "tpu"  # of which one process has all
         measurement = measure_benchmark(study, name, folder, side_by_side, partial(print, flush=True))
         write_measurement(study, measurement, folder)
         half_width = speeds_of(study, name, measurement.blocks).half_width()

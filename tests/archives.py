@@ -198,7 +198,6 @@ DAMAGED_RUNS: dict[str, tuple[str, Edit, str]] = {
     "blocks of a turn without end": (BLOCKS, swap(r",1,1,2,float32(?=\r?\n)", ",1,1000000000000,1,float32"), "turn"),
     "blocks of a launch without end": (BLOCKS, swap(r",1,1,2,float32(?=\r?\n)", ",999999999,1,1,float32"), "launch"),
     "blocks of other images than their steps'": (BLOCKS, swap("completed,1,32,", "completed,1,33,"), "33 images are not those of 1 steps"),
-    "blocks of more steps than an epoch": (BLOCKS, swap("completed,1,16,", "completed,9,144,"), "9 steps are more than an epoch has"),
     "blocks without a first launch": (BLOCKS, swap(r",1,1,2,float32(?=\r?\n)", ",7,1,2,float32"), "its launches are not numbered from 1"),
     "a block that stands twice": (BLOCKS, swap(r",1,1,2,float32(?=\r?\n)", ",1,2,3,float32"), "a block stands twice"),
     "blocks that failed in no time": (BLOCKS, swap(r"completed,1,16,", "out_of_memory,1,16,"), "where it completed"),

@@ -330,11 +330,17 @@ def epoch_records(*train_seconds: float) -> list[EpochRecord]:
 
 
 def timed_blocks(
-    study: Study, benchmark: str, seconds: Mapping[str, float], spread: float = 0.0, failed: Mapping[str, Outcome] = {}
+    study: Study,
+    benchmark: str,
+    seconds: Mapping[str, float],
+    spread: float = 0.0,
+    failed: Mapping[str, Outcome] = {},
+    peaks: Mapping[str, int | None] = {},
 ) -> list[PlacedBlock]:
     """Blocks of three launches of two turns; `seconds` of an epoch by variant, else one, which vary by `spread`.
 
-    Those of the variants in `failed` end so in the first launch.
+    Those of the variants in `failed` end so in the first launch. `peaks` are bytes by variant, else 2**20; before the
+    turns of a launch they are twice that.
     """
     recipe, variants = study.benchmarks[benchmark], study.variants_of(benchmark)
     timed = dict.fromkeys(study.measured_as(benchmark).values())
@@ -357,6 +363,7 @@ def timed_blocks(
         epoch_seconds = seconds.get(study.comparison.baseline if name == REPEAT else name, 1.0) * math.exp(
             wiggle[place, launch - 1]
         )
+        peak = peaks.get(name, 2**20)
         wall_seconds = epoch_seconds * num_images / recipe.split.num_train_examples
         found.append(
             PlacedBlock(
@@ -368,7 +375,7 @@ def timed_blocks(
                 cpu_seconds=2 * wall_seconds,
                 num_validation_images=recipe.split.num_validation_examples,
                 validation_seconds=1.0,
-                peak_memory_bytes=2**20,
+                peak_memory_bytes=peak and peak * (1 if turn else 2),
                 other_cpu_share=0.02,
             )
         )

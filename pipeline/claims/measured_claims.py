@@ -241,7 +241,7 @@ class LateSkipsClaim(VariantClaim, ThresholdClaim):
 class MemoryClaim(PairClaim, ThresholdClaim):
     """The peak memory of `candidate` is at most so many times that of the study's baseline, at the batch of each."""
 
-    more: ClassVar[str] = "More seeds."
+    more: ClassVar[str] = "More launches of the turns: a larger speed.budget_seconds."
     kind: Literal["memory"]
     baseline: None = None
     at_most: PositiveFloat
@@ -253,7 +253,7 @@ class MemoryClaim(PairClaim, ThresholdClaim):
     def judge(self, evidence: Evidence) -> Assessment:
         pair = self.pair(evidence)
         ratio = pair.memory_ratio
-        lack = f"no interval: {count_seeds(pair.num_seeds)} that both completed, {MIN_SEEDS} are needed"
+        lack = "no interval: fewer than two launches of the turns that compiled nothing tell it"
         measured = describe_ratio(ratio, f"the peak memory of {pair.baseline}")
         found = self.threshold.judge(ratio.low, ratio.high, measured, lack, has_direction=True)
         return found._replace(reason=found.reason + failed_runs(pair))

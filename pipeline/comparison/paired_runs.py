@@ -21,7 +21,7 @@ from pipeline.records.writing import steady_epoch_seconds
 from pipeline.statistics import intervals
 from pipeline.statistics.another_day import BETWEEN_SITTINGS, on_another_day
 from pipeline.statistics.equivalence import Contrast, adjust, difference, equivalence, p_values, paired
-from pipeline.statistics.intervals import Proportion, Ratio
+from pipeline.statistics.intervals import Proportion
 from pipeline.statistics.speeds import Speeds
 from pipeline.study.schema import RunKey, Study
 from pipeline.study.variant import expected_dtypes
@@ -119,6 +119,7 @@ def variant_statistics(study: Study, of: VariantRuns, speeds: Speeds) -> Variant
         validation_accuracy=intervals.mean(_known(of_run.validation_accuracy for of_run in scores)),
         epoch_seconds=intervals.ratio([math.log(seconds) for seconds in steady]),
         turn_epoch_seconds=speeds.epoch_seconds(of.variant),
+        turn_peak_memory_bytes=speeds.peak_bytes(of.variant),
         timing_faults=dict(of.faults),
         late_skips=_late_skips(of.completed.values()),
     )
@@ -191,7 +192,7 @@ def _pairs(
             candidate_kernels=ours.kernels,
             accuracy_difference_pp=difference(contrast_pp, of_pair.differs),
             equivalence=equivalence(contrast_pp, margin_pp, families.count(family), of_pair, is_selection),
-            memory_ratio=_memory_ratio(theirs, ours),
+            memory_ratio=speeds.memory_ratio(baseline, candidate),
         )
 
 
@@ -219,17 +220,6 @@ def _contrast_pp(theirs: VariantRuns, ours: VariantRuns) -> Contrast:
     accuracies = [[run.record.scores.test_accuracy for run in pair] for pair in _both(theirs, ours)]
     baseline, candidate = np.array(accuracies, dtype=np.float64).reshape(-1, 2).T
     return paired(100 * (candidate - baseline))
-
-
-def _memory_ratio(theirs: VariantRuns, ours: VariantRuns) -> Ratio:
-    """Compare the peaks of runs that began alike, and whose processes were looked at from the beginning."""
-    memory = [
-        (run.record.memory.peak_bytes, other.record.memory.peak_bytes)
-        for other, run in _both(theirs, ours)
-        if run.record.warm == other.record.warm  # a fork has not touched every page of the libraries
-        and not (run.record.resumed or other.record.resumed)  # whose last process alone was looked at
-    ]
-    return intervals.ratio([math.log(a / b) for a, b in memory if a and b])
 
 
 def _speedup_at_most(study: Study, theirs: VariantRuns, ours: VariantRuns) -> float | None:

@@ -15,8 +15,9 @@ class VariantStatistics(Statistic):
 
     `completed` and `outcomes` count every run, also those that diverged, ran out of memory or took too long; the means
     are over those that completed. `epoch_seconds` of training are geometric means over runs; `turn_epoch_seconds` are
-    those of the baseline in its turns, divided by the speedup. Accuracies are in [0, 1]; `validation_accuracy` is that
-    of the last epoch. `timing_faults` says, by seed, why times were left out. `late_skips` counts, of all steps after
+    those of the baseline in its turns, divided by the speedup. `turn_peak_memory_bytes` are those of a process in its
+    turns, once it had warmed up. Accuracies are in [0, 1]; `validation_accuracy` is that of the last epoch.
+    `timing_faults` says, by seed, why times were left out. `late_skips` counts, of all steps after
     the first epochs, those that a dynamic loss scale skipped; it is None without such a scale.
     """
 
@@ -29,6 +30,7 @@ class VariantStatistics(Statistic):
     validation_accuracy: Mean
     epoch_seconds: Ratio
     turn_epoch_seconds: float | None = None
+    turn_peak_memory_bytes: float | None = None
     timing_faults: dict[int, str]
     late_skips: Proportion | None = None
 
@@ -47,7 +49,7 @@ class Pair(Statistic):
     `speedup_at_most` is known where runs of the candidate were ended as too slow and the baseline's of the same seed
     were not: the largest ratio of the two whole runs. `baseline_kernels` and `candidate_kernels` name the libraries
     whose kernels computed.
-    `memory_ratio` is the candidate's peak over the baseline's.
+    `memory_ratio` is the candidate's peak in turns over the baseline's.
     """
 
     benchmark: str

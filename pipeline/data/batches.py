@@ -1,7 +1,11 @@
 """Make batches; in training, their order depends on the seed and the epoch alone, on every engine."""
 
 import math
+from typing import Any
 
+from pipeline import engine  # first: it quietens the engine before Keras imports it
+
+# isort: split
 import keras
 import numpy as np
 
@@ -9,11 +13,17 @@ from pipeline.data.datasets import Examples
 
 
 class ShuffledBatches(keras.utils.PyDataset):
-    """Serve every example once an epoch, in a new order each time; the last batch may be smaller."""
+    """Serve every example once an epoch, in a new order each time; the last batch may be smaller.
 
-    def __init__(self, examples: Examples, batch_size: int, seed: int) -> None:
+    Args:
+        on_device: put all examples on the device, and send it the numbers of a batch's rows alone. The batches are the
+            same, bit for bit.
+    """
+
+    def __init__(self, examples: Examples, batch_size: int, seed: int, on_device: bool = False) -> None:
         super().__init__()
-        self._examples = examples
+        self._num_examples = len(examples.labels)
+        self._take = engine.kept_on_device(*examples) if on_device else examples.take
         self._batch_size = batch_size
         self._seed = seed
         self.begin_epoch(0)
@@ -21,16 +31,15 @@ class ShuffledBatches(keras.utils.PyDataset):
     def __len__(self) -> int:
         return math.ceil(len(self._order) / self._batch_size)
 
-    def __getitem__(self, index: int) -> tuple[np.ndarray, np.ndarray]:
-        rows = self._order[index * self._batch_size : (index + 1) * self._batch_size]
-        return self._examples.images[rows], self._examples.labels[rows]
+    def __getitem__(self, index: int) -> tuple[Any, Any]:
+        return self._take(self._order[index * self._batch_size : (index + 1) * self._batch_size])
 
     def begin_epoch(self, epoch: int) -> None:
         """Take the order of `epoch`, the first of which is 0.
 
         Called by the training loop: Keras tells a data set of epochs too, but more often on one engine than another.
         """
-        self._order = np.random.default_rng((self._seed, epoch)).permutation(len(self._examples.labels))
+        self._order = np.random.default_rng((self._seed, epoch)).permutation(self._num_examples)
 
 
 class WholeBatches(keras.utils.PyDataset):

@@ -1,6 +1,7 @@
 """Read prepared data sets: what describes them, and their arrays, cut into training, validation and test."""
 
 import hashlib
+import math
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -39,11 +40,20 @@ def _remedy(name: str) -> str:
     return f"Prepare it again with: dvc repro --force download@{name}"
 
 
+def num_train_bytes(name: str, split: Split, root: Path = DATA) -> int:
+    """Return how many bytes the training images of the data set `name` have, cut as `split` says."""
+    return split.num_train_examples * math.prod(read_description(name, root).image_shape)
+
+
 class Examples(NamedTuple):
     """Hold images (N, H, W, C) in uint8 and labels (N,) in int64."""
 
     images: np.ndarray
     labels: np.ndarray
+
+    def take(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the examples of these numbers, in their order."""
+        return self.images[rows], self.labels[rows]
 
 
 class Dataset(NamedTuple):

@@ -2,10 +2,11 @@
 
 import contextlib
 import importlib.metadata
+import math
 import os
 import resource
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from pipeline.engine.loading import silent_stderr
 from pipeline.errors import InputError
+from pipeline.machine.hardware import free_gpu_bytes
 
 # At its start JAX takes three quarters of a GPU's memory if nobody asks, TensorFlow nearly all: what fits on the one
 # shall fit on the other.
@@ -30,6 +32,9 @@ from pipeline.engine.activations import activation_gradients  # noqa: F401
 from pipeline.engine.jax_steps import apply_step, gradient_step  # noqa: F401
 
 BatchNormalization = keras.layers.BatchNormalization  # XLA fuses it
+MAX_SHARE_OF_IMAGES = 1 / 16  # of an accelerator's memory: little beside what a step needs, also of several processes
+NEARLY_ALL = 0.9  # of what an allocator may take
+CUDNN_BYTES = 2**29  # that cuDNN takes beside the allocator, at most
 COMPILES_SHAPES = True  # every function is compiled again for each shape, and none runs uncompiled
 
 
@@ -113,6 +118,32 @@ def feed(batches: Any) -> Any:
     return batches
 
 
+def keeps_images(num_bytes: int) -> bool:
+    """Return whether training images of so many bytes stay on the accelerator while a run trains.
+
+    To gather a batch on the host and to send it takes longer than a fast GPU takes to train on it. How much memory the
+    device has decides, and not how much is free: so all variants of a benchmark are fed alike, whatever they need. On a
+    CPU images are already where they are used.
+    """
+    statistics = jax.local_devices()[0].memory_stats() or {}
+    return num_bytes <= MAX_SHARE_OF_IMAGES * int(statistics.get("bytes_limit", 0))
+
+
+def kept_on_device(*arrays: np.ndarray) -> Callable[[np.ndarray], tuple[Any, ...]]:
+    """Put arrays (N, ...) on the device, and return what takes rows of each there, given their numbers (n,).
+
+    Of several devices each has all of them, and takes its share of the rows.
+    """
+    everywhere = shared = None
+    if distribution := keras.distribution.distribution():
+        mesh = distribution.device_mesh.backend_mesh
+        everywhere = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
+        shared = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(distribution.batch_dim_name))
+    kept = jax.device_put(arrays, everywhere)
+    take = jax.jit(lambda kept, rows: tuple(array[rows] for array in kept), out_shardings=shared)
+    return lambda rows: take(kept, rows.astype(np.int32))
+
+
 def predict(model: Any, batches: Any) -> np.ndarray:
     """Return the predictions of `model` for `batches`, a PyDataset of images (N, ...), all in one array."""
     return np.asarray(model.predict(batches, verbose=0))
@@ -131,5 +162,17 @@ def peak_memory() -> tuple[int, str]:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    exhausted = isinstance(error, jax.errors.JaxRuntimeError) and "RESOURCE_EXHAUSTED" in str(error)
-    return exhausted or isinstance(error, MemoryError)
+    if not isinstance(error, jax.errors.JaxRuntimeError):
+        return isinstance(error, MemoryError)
+    return "RESOURCE_EXHAUSTED" in str(error) or ("No DNN support for stream" in str(error) and _memory_was_full())
+
+
+def _memory_was_full() -> bool:
+    """Return whether memory explains that a convolution found no cuDNN.
+
+    The allocator was near its limit, or so little is free outside it that cuDNN finds none for itself.
+    """
+    statistics = jax.local_devices()[0].memory_stats() or {}
+    free_bytes = free_gpu_bytes()
+    is_near = statistics.get("peak_bytes_in_use", 0) >= NEARLY_ALL * statistics.get("bytes_limit", math.inf)
+    return is_near or (free_bytes is not None and free_bytes < CUDNN_BYTES)

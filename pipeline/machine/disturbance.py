@@ -40,7 +40,7 @@ class Watch:
 
     Args:
         gpus: those the run computes on, by their places among the visible ones.
-        pid: the process of the run; by default, this one.
+        pid: the process of the run, or the one whose descendants wait for their turn; by default, this one.
     """
 
     def __init__(self, gpus: Sequence[int] = (), pid: int | None = None) -> None:
@@ -60,8 +60,9 @@ class Watch:
             running: set[int] = set()
             with contextlib.suppress(pynvml.NVMLError):
                 running = {process.pid for process in pynvml.nvmlDeviceGetComputeRunningProcesses(gpu)}
-            # A container may hide which of them is this one: then one of them is.
-            self._num_processes.append(len(running - own) + 1 if running & own else len(running))
+            # A container may hide which of them are ours: then as many are as compute here.
+            others = running - own if running & own else list(running)[self._run.num_leaves() :]
+            self._num_processes.append(len(others) + 1 if running else 0)
             with contextlib.suppress(pynvml.NVMLError):
                 self._clocks.append(pynvml.nvmlDeviceGetClockInfo(gpu, pynvml.NVML_CLOCK_SM))
             with contextlib.suppress(pynvml.NVMLError):
@@ -110,6 +111,11 @@ class _Run:
         for process in [seen for seen in self._seconds if not seen.is_running() and self._parents[seen] in pids]:
             del self._seconds[process]
         return sum(self._seconds.values())
+
+    def num_leaves(self) -> int:
+        """Count the processes that have no child: where a process has started others, these compute."""
+        pids = self.pids()
+        return len(pids - {parent for process, parent in self._parents.items() if process.pid in pids})
 
     def pids(self) -> set[int]:
         return {process.pid for process in self._seconds if process.is_running()}

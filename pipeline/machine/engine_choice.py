@@ -31,6 +31,15 @@ def can_fork() -> bool:
     return engine.backend == "jax" or engine.hardware == "cpu" or this_machine().kind == "cpu"
 
 
+def take_memory_as_needed() -> None:
+    """Have engines that are loaded from now on take of a GPU's memory what they need, as they need it.
+
+    By default one process takes nearly all of it.
+    """
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
+
+
 def kernels_for(policies: Iterable[str], features: Sequence[str] | None = None) -> str:
     """Name the kernels to compute with: TensorFlow's own where oneDNN's would be a hundred times slower.
 

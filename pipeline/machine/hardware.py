@@ -131,6 +131,14 @@ def _visible_gpus() -> Iterator[Any]:
         yield from named
 
 
+def free_gpu_bytes() -> int | None:
+    """Return how much memory is free on the first GPU that this process may use; None where there is none."""
+    for gpu in visible_gpus()[:1]:
+        with contextlib.suppress(pynvml.NVMLError):
+            return int(pynvml.nvmlDeviceGetMemoryInfo(gpu).free)
+    return None
+
+
 def has_tpu(devices: Path = Path("/sys/bus/pci/devices")) -> bool:
     """Return whether a TPU, v3 to v7, is on this machine's PCI bus. The numbers are those that JAX 0.10 knows."""
     for device in devices.glob("*"):

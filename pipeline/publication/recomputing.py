@@ -34,12 +34,13 @@ from pipeline.report.rendering import PROJECT, execute, render
 from pipeline.report.results import load_results
 from pipeline.report.status import status, status_text
 
-# Keys and columns that earlier archives have, or have otherwise: of other days, precision and batch effects, times to
-# an accuracy, heat.
+# Keys and columns that earlier archives lack, or have otherwise: of other days, precision and batch effects, times to
+# an accuracy, heat, memory in turns.
 GONE = [
     *("schema_version", "study_sha256", "num_thermal_events", "time_to_accuracy", "between_sittings", "interaction"),
     *("precision_effect", "batch_effect", "speedup", "speedup_low", "speedup_high", "epoch_speedup"),
     *("engine", "jit_compile", "xla"),
+    *("images_on_device", "memory_ratio", "turn_peak_memory_bytes"),
 ]
 MADE_OTHERWISE = ("results/verdicts.json", "results/status.json", "results/report.html", METADATA)
 OTHER_RESULTS = "{}: its records give other results than were published."

@@ -89,11 +89,15 @@ class PlacedBlock(Block):
 
 
 class Launch(Untrusted):
-    """When a launch of processes began, how long it took, and where its baseline trained."""
+    """When a launch of processes began, how long it took, and where its baseline trained.
+
+    `images_on_device` says whether all training images stayed on the device, as in a run's record.
+    """
 
     started_at: Instant | None = None  # None where nobody wrote it down
     seconds: Seconds | None = None
     environment: Environment
+    images_on_device: bool = False
 
 
 class Circumstances(Untrusted):

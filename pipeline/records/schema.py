@@ -324,6 +324,7 @@ class RunRecord(Part):
     final_weights_sha256: Sha256 | None = None
     data_sha256: Sha256
     data_source: str | None = None  # the host or folder that the images came from
+    images_on_device: bool = False  # all training images, for the whole run; else each batch was sent
     resumed: bool
     warm: bool = False
     started_at: Instant

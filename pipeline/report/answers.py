@@ -1,7 +1,6 @@
 """The answer of a study for each benchmark: a sentence, and a table of its variants beside the baseline."""
 
 from collections.abc import Sequence
-from statistics import mean
 from typing import Any, NamedTuple
 
 from pipeline.claims.wording import (
@@ -85,26 +84,35 @@ class AnswerRow(NamedTuple):
 
     @property
     def peak_memory_bytes(self) -> float | None:
-        """Return the mean over completed runs on the device of the speeds.
+        """Return that of a process in turns; where there are none, the largest of a run on the device of the speeds.
 
-        Of a run that was resumed, its last process alone was looked at.
+        Runs are not averaged: one that compiles takes more than one that finds what another compiled. Of a run that was
+        resumed, its last process alone was looked at.
         """
+        if self.found.turn_peak_memory_bytes is not None:
+            return self.found.turn_peak_memory_bytes
         elsewhere = {seed for seed, fault in self.found.timing_faults.items() if fault == ELSEWHERE}
         whole = [run for run in self.runs if run["outcome"] == "completed" and not run["resumed"]]
         peaks = [run["peak_memory_bytes"] for run in whole if run["seed"] not in elsewhere]
-        return mean(peaks) if peaks and all(peaks) else None
+        return max(peaks) if peaks and all(peaks) else None
 
     @property
     def note(self) -> str:
         """Say what the numbers lack."""
         if self.pair is None:
-            return ""
+            return self._note_on_memory.removeprefix("; ")
         if self.is_emulated:
             return "8 bits are emulated here, so no time is given" + failed_runs(self.pair)
         is_bound = self.pair.speedup.ratio is None and self.pair.speedup_at_most
         bound = f"; {describe_speedup(self.pair)}" if is_bound else ""
         timed = f"; timed as {self.timed_as}" if self.timed_as else ""
-        return (timed + bound + failed_runs(self.pair) + describe_kernels(self.pair)).removeprefix("; ")
+        failed = failed_runs(self.pair)
+        return (timed + bound + failed + describe_kernels(self.pair) + self._note_on_memory).removeprefix("; ")
+
+    @property
+    def _note_on_memory(self) -> str:
+        is_of_run = self.found.turn_peak_memory_bytes is None and self.peak_memory_bytes is not None
+        return "; memory is that of a whole run, which may have compiled" if is_of_run else ""
 
 
 def is_of_itself(pair: Pair) -> bool:
@@ -137,8 +145,9 @@ def answers(results: Compared, benchmark: str) -> list[AnswerRow]:
 
 
 def columns(rows: Sequence[AnswerRow]) -> dict[str, str]:
-    """Return the headings of `COLUMNS` that a table of `rows` shows: memory is known where the runs are."""
-    return {name: heading for name, heading in COLUMNS.items() if name != "memory" or any(row.runs for row in rows)}
+    """Return the headings of `COLUMNS` that a table of `rows` shows: that of memory where any is known."""
+    is_known = any(row.peak_memory_bytes for row in rows)
+    return {name: heading for name, heading in COLUMNS.items() if name != "memory" or is_known}
 
 
 def near_chance(results: Results, benchmark: str) -> float | None:

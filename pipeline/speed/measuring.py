@@ -1,20 +1,22 @@
 """Measure the variants of a benchmark in turns, and write what was found."""
 
+import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
+from pipeline.data.datasets import num_train_bytes
 from pipeline.errors import InputError
 from pipeline.files.writing import csv_text
-from pipeline.machine.engine_choice import can_fork, choose_engine, kernels_for
+from pipeline.machine.engine_choice import can_fork, choose_engine, kernels_for, take_memory_as_needed
 from pipeline.machine.environment import describe, installed_engine
 from pipeline.machine.processes import Ended, Line, Parent, limit_seconds
 from pipeline.records.blocks import REPEAT, Block, Circumstances, PlacedBlock
-from pipeline.records.schema import Environment, Outcome
+from pipeline.records.schema import Outcome
 from pipeline.speed.turns import Measurement, Task, Train, take_turns
 from pipeline.statistics.speeds import speeds_of
 from pipeline.study.schema import Study
@@ -43,8 +45,8 @@ def measure_benchmark(
     recipe, baseline = study.benchmarks[benchmark], study.comparison.baseline
     variants = study.variants_of(benchmark)
     timed = dict.fromkeys(study.measured_as(benchmark).values())
-    max_steps = {name: recipe.max_block_steps(variants[name].batch_multiplier) for name in timed}
-    max_steps = {baseline: max_steps[baseline], REPEAT: max_steps[baseline]} | max_steps
+    names = list(dict.fromkeys([baseline, REPEAT, *timed]))
+    take_memory_as_needed()
 
     @contextmanager
     def start(names: Sequence[str]) -> Iterator[dict[str, Train]]:
@@ -63,13 +65,14 @@ def measure_benchmark(
 
     return take_turns(
         start,
-        max_steps,
+        names,
         recipe.steps_per_execution,
         study.speed.budget_seconds,
         side_by_side,
         partial(is_settled, study, benchmark),
         say,
         folder / UNFINISHED,
+        study.compilation_cache,
     )
 
 
@@ -83,13 +86,13 @@ def prepare(policies: Sequence[str]) -> None:
 class Trained:
     """Have a process train a variant, a task at a time. It takes no memory before the first.
 
-    `environment` is where it trains, once it has said so.
+    `where` is what a `Launch` says of where it trains, once it has said so.
     """
 
-    environment: Environment | None = None
+    where: Mapping[str, Any] | None = None
 
     def __init__(self, line: Line, study: Study, benchmark: str, variant: str) -> None:
-        self._line, self._work = line, (study, benchmark, variant)
+        self._line, self._work = line, (study, benchmark, variant, os.getpid())
         self._variant, self._has_started = variant, False
 
     def __call__(self, task: Task) -> Block:
@@ -99,7 +102,7 @@ class Trained:
         self._line.send(task)
         answer = self._line.receive()
         if isinstance(answer, dict):
-            self.environment = cast(Environment, answer)
+            self.where = answer
             answer = self._line.receive()
         if isinstance(answer, Block):
             return answer
@@ -108,16 +111,24 @@ class Trained:
         raise InputError(f"the process that trained {self._variant} ended ({answer}); what it said stands above")
 
 
-def train_variant(pipe: Any, study: Study, benchmark: str, variant: str) -> None:
-    """Train blocks of a variant in this process, as the tasks that come through `pipe` ask for them."""
+def train_variant(pipe: Any, study: Study, benchmark: str, variant: str, root_pid: int) -> None:
+    """Train blocks of a variant in this process, as the tasks that come through `pipe` ask for them.
+
+    The descendants of process `root_pid` are those of this measurement.
+    """
     tasks = _tasks(pipe, study.max_run_seconds or 0.0)
     first = next(tasks)
     choose_engine([study.variants[variant].policy])
     from pipeline import engine  # which takes seconds to import
     from pipeline.speed.training import train_blocks
 
-    pipe.send(describe(installed_engine(), engine.accelerators(), engine.version(), engine.kernels()))
-    train_blocks(study, benchmark, variant, chain([first], tasks), pipe.send)
+    recipe = study.benchmarks[benchmark]
+    where = {
+        "environment": describe(installed_engine(), engine.accelerators(), engine.version(), engine.kernels()),
+        "images_on_device": engine.keeps_images(num_train_bytes(recipe.dataset, recipe.split)),
+    }
+    pipe.send(where)
+    train_blocks(study, benchmark, variant, chain([first], tasks), pipe.send, root_pid=root_pid)
 
 
 def _tasks(pipe: Any, max_seconds: float) -> Iterator[Task]:

@@ -35,13 +35,15 @@ NO_TASK = Task(0)
 class _EnoughBatches(ShuffledBatches):
     """Serve as many whole batches as are asked for, from the first example again where there are no more."""
 
-    def __init__(self, examples: Examples, batch_size: int, num_steps: int) -> None:
-        self._num_examples = num_steps * batch_size
-        super().__init__(examples, batch_size, SEED)
+    num_steps = 1
 
     def begin_epoch(self, epoch: int) -> None:
         super().begin_epoch(epoch)
-        self._order = np.resize(self._order, self._num_examples)
+        self._order = np.resize(self._order, self.num_steps * self._batch_size)
+
+    def serve(self, num_steps: int) -> None:
+        self.num_steps = num_steps
+        self.begin_epoch(0)
 
 
 class _Trainee(keras.callbacks.Callback):
@@ -53,6 +55,7 @@ class _Trainee(keras.callbacks.Callback):
     Args:
         tasks: of each block.
         answer: is told of each block but the first, which is a warm-up.
+        root_pid: the process whose descendants belong to the measurement; by default, this one.
     """
 
     def __init__(
@@ -63,6 +66,7 @@ class _Trainee(keras.callbacks.Callback):
         root: Path,
         tasks: Iterator[Task],
         answer: Callable[[Block], None],
+        root_pid: int | None,
     ) -> None:
         super().__init__()
         self.benchmark, self.variant = study.benchmarks[benchmark_name], study.variants[variant_name]
@@ -75,23 +79,23 @@ class _Trainee(keras.callbacks.Callback):
         compile_model(self.network, self.benchmark, self.variant)
         self.batch_size = self.benchmark.batch_size * self.variant.batch_multiplier
         self.gpus = engine.gpu_places()[: study.devices]
-        self.tasks, self.answer = tasks, answer
+        self.tasks, self.answer, self.root_pid = tasks, answer, root_pid
         self.num_blocks = self.num_steps = 0
         self.task = Task(NUM_WARMUP_EXECUTIONS * self.benchmark.steps_per_execution)
 
     def train(self) -> None:
         """Train blocks until there are no more tasks, or one ends badly; lack of memory is an outcome."""
-        while self.task != NO_TASK:
-            num_steps = self.task.num_steps + self.benchmark.steps_per_execution
-            batches = _EnoughBatches(self.data.train, self.batch_size, num_steps)
-            epochs = range(self.num_blocks, self.num_blocks + MANY_EPOCHS)
-            try:
+        try:
+            on_device = engine.keeps_images(self.data.train.images.nbytes)
+            batches = _EnoughBatches(self.data.train, self.batch_size, SEED, on_device)
+            while self.task != NO_TASK:
+                batches.serve(self.task.num_steps + self.benchmark.steps_per_execution)
+                epochs = range(self.num_blocks, self.num_blocks + MANY_EPOCHS)
                 LOOPS[self.variant.loop](self.network, batches, epochs, [self])
-            except Exception as error:
-                if not engine.is_out_of_memory(error):
-                    raise
-                self.answer(Block(outcome="out_of_memory"))
-                return
+        except Exception as error:
+            if not engine.is_out_of_memory(error):
+                raise
+            self.answer(Block(outcome="out_of_memory"))
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         self.is_timed = False
@@ -100,7 +104,7 @@ class _Trainee(keras.callbacks.Callback):
         if not self.is_timed:
             self.is_timed = True
             engine.synchronise()
-            self.watch = Watch(self.gpus)
+            self.watch = Watch(self.gpus, self.root_pid)
             self.started, self.cpu_started = time.perf_counter(), time.process_time()
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
@@ -118,6 +122,7 @@ class _Trainee(keras.callbacks.Callback):
     def _block(self, wall_seconds: float, cpu_seconds: float, loss: float) -> Block:
         if not self.num_blocks:
             self._size_validation()
+            engine.reset_peak_memory()
         validation = self._validate() if self.task.with_validation else {}
         self.num_blocks += 1
         self.num_steps += self.task.num_steps + self.benchmark.steps_per_execution
@@ -185,12 +190,14 @@ def train_blocks(
     tasks: Iterator[Task],
     answer: Callable[[Block], None],
     root: Path = Path(),
+    root_pid: int | None = None,
 ) -> None:
     """Train as many steps as each of `tasks` says, and tell what they took; a warm-up before is not told of.
 
-    Lack of memory, or a loss that is not finite, is a last block and no error.
+    Lack of memory, or a loss that is not finite, is a last block and no error. The descendants of process `root_pid`
+    wait their turn, and disturb nothing.
     """
     if study.compilation_cache:
         engine.keep_compiled(COMPILED)
     with engine.data_parallel(study.devices):
-        _Trainee(study, benchmark, variant, root, tasks, answer).train()
+        _Trainee(study, benchmark, variant, root, tasks, answer, root_pid).train()

@@ -15,8 +15,8 @@ import psutil
 
 from pipeline.errors import InputError
 from pipeline.files.writing import write_whole
+from pipeline.machine.hardware import free_gpu_bytes
 from pipeline.records.blocks import MAX_ROWS, MAX_TURNS, REPEAT, Block, EndReason, Launch, PlacedBlock
-from pipeline.records.schema import Environment
 
 # docs/decisions/speed-in-turns.md has the components of variance that the sizes of blocks and launches come from.
 BLOCK_SECONDS = 0.2
@@ -28,6 +28,7 @@ VALIDATION_EVERY = 4  # turns
 MIN_LAUNCHES, MAX_LAUNCHES = 2, 8
 STARTUP_SHARE = 0.5  # of the budget that launches may take
 MEMORY_MARGIN = 1.5  # times the peak of a process that has trained a few steps
+GPU_PROCESS_BYTES = 2**29  # that a process takes on a GPU beside what its allocator counts
 
 # Starts a process of each of some variants.
 Start = Callable[[Sequence[str]], AbstractContextManager[Mapping[str, "Train"]]]
@@ -41,9 +42,9 @@ class Task(NamedTuple):
 
 
 class Train(Protocol):
-    """Has a process train a task. `environment` is where it trains, once it has said so."""
+    """Has a process train a task. `where` is what a `Launch` says of where it trains, once it has said so."""
 
-    environment: Environment | None
+    where: Mapping[str, Any] | None
 
     def __call__(self, task: Task) -> Block: ...
 
@@ -71,20 +72,23 @@ def balanced_orders(num_variants: int) -> list[list[int]]:
 class _Measuring:
     """The blocks so far, how many steps each variant's have, and the variants that have failed."""
 
-    def __init__(self, start: Start, max_steps: Mapping[str, int], unit: int, budget_seconds: float) -> None:
-        self.start, self.max_steps, self.unit = start, max_steps, unit
+    def __init__(
+        self, start: Start, variants: Sequence[str], unit: int, budget_seconds: float, keeps_compiled: bool
+    ) -> None:
+        self.start, self.all_variants, self.unit, self.keeps_compiled = start, variants, unit, keeps_compiled
         self.started, self.budget_seconds = time.monotonic(), budget_seconds
-        self.baseline = next(iter(max_steps))
+        self.baseline = variants[0]
         self.num_steps: dict[str, int] = {}  # of a block; found in the first launch, as its seconds are
         self.block_seconds: dict[str, float] = {}
         self.blocks: list[PlacedBlock] = []
         self.failed: set[str] = set()
-        self.peak_memory_bytes = 0
+        self.process_bytes = 0  # the most that one has taken
+        self.is_on_accelerator = False
         self.num_launches = 0  # unknown until the first launch has shown what one costs
         self.launch_seconds = 0.0  # the least that another launch costs
         self.side_by_side = True
         self.launches: list[Launch] = []
-        self.environment: Environment | None = None
+        self.where: Mapping[str, Any] | None = None
 
     def resume(self, path: Path) -> None:
         """Go on from the launches that `path` holds, as `keep` wrote them, if it does."""
@@ -105,11 +109,14 @@ class _Measuring:
             saved[name] = [each.model_dump() for each in getattr(self, name)]
         write_whole(path, json.dumps(saved | {"failed": sorted(self.failed)}))
 
-    _PLAIN = ("num_steps", "block_seconds", "peak_memory_bytes", "num_launches", "launch_seconds", "side_by_side")
+    _PLAIN = (
+        *("num_steps", "block_seconds", "process_bytes", "is_on_accelerator"),
+        *("num_launches", "launch_seconds", "side_by_side"),
+    )
 
     @property
     def variants(self) -> list[str]:
-        return [variant for variant in self.max_steps if variant not in self.failed]
+        return [variant for variant in self.all_variants if variant not in self.failed]
 
     def spent_seconds(self) -> float:
         return time.monotonic() - self.started
@@ -140,13 +147,16 @@ class _Measuring:
             if self.baseline in self.failed:
                 return True
             num_trained = len(trains) - len(waiting)
-            more_bytes = self.peak_memory_bytes * (MEMORY_MARGIN * len(self.variants) - num_trained)
-            if more_bytes > psutil.virtual_memory().available:
+            more_bytes = self.process_bytes * (MEMORY_MARGIN * len(self.variants) - num_trained)
+            if more_bytes > self._free_bytes():
                 return False
-            list(pool.map(lambda variant: self._prepare(variant, trains[variant], launch), waiting))
+            # Kernels are chosen on an accelerator by timing them, where none is kept from an earlier launch.
+            is_choosing = self.is_on_accelerator and (launch == 1 or not self.keeps_compiled)
+            prepare = map if is_choosing else pool.map
+            list(prepare(lambda variant: self._prepare(variant, trains[variant], launch), waiting))
+            self.launch_seconds = self.spent_seconds() - before
             for variant in self.variants:
                 self._size(variant, trains[variant], launch)
-            self.launch_seconds = self.spent_seconds() - before
             if self.baseline in self.failed:
                 return True
             if not self.num_launches:
@@ -165,9 +175,13 @@ class _Measuring:
             self.launch_seconds += self._min_turns() * turn_seconds
         return True
 
+    def _free_bytes(self) -> int:
+        """Return how much memory is free where the processes compute; none on a TPU, which one process has alone."""
+        return (free_gpu_bytes() or 0) if self.is_on_accelerator else psutil.virtual_memory().available
+
     def _fits_alone(self, variant: str) -> bool:
         with self.start([variant]) as trains:
-            return trains[variant](self._first_task(variant)).outcome != "out_of_memory"
+            return trains[variant](self._first_task()).outcome != "out_of_memory"
 
     def launch_in_a_row(self, launch: int) -> None:
         """Start one process after the other; each trains all its blocks and ends."""
@@ -194,30 +208,33 @@ class _Measuring:
 
     def _prepare(self, variant: str, train: Train, launch: int) -> None:
         """Warm a process up."""
-        block = train(self._first_task(variant))
+        block = train(self._first_task())
         if variant == self.baseline:
-            self.environment = train.environment
-        self.peak_memory_bytes = max(self.peak_memory_bytes, block.peak_memory_bytes or 0)
+            self.where = train.where
+        self.is_on_accelerator = block.peak_memory_kind == "allocator"
+        besides = GPU_PROCESS_BYTES if self.is_on_accelerator else 0
+        self.process_bytes = max(self.process_bytes, (block.peak_memory_bytes or 0) + besides)
         self._keep(block, variant, launch, turn=0, place=0)
 
-    def _first_task(self, variant: str) -> Task:
-        return Task(min(NUM_SIZING_UNITS * self.unit, self.max_steps[variant]))
+    def _first_task(self) -> Task:
+        return Task(NUM_SIZING_UNITS * self.unit)
 
     def _size(self, variant: str, train: Train, launch: int) -> None:
         """Find out how many steps make a block, in the first launch and beside no other process that trains."""
         if variant in self.num_steps or variant in self.failed:
             return
-        task = self._first_task(variant)
-        seconds: list[float] = []
-        while len(seconds) < NUM_SIZINGS and sum(seconds) < MAX_SIZING_SECONDS:
-            block = train(task)
+        num_units, step_seconds, spent_seconds = NUM_SIZING_UNITS, math.inf, 0.0
+        for _ in range(NUM_SIZINGS):
+            block = train(Task(num_units * self.unit))
             if not block.wall_seconds:
                 self._keep(block, variant, launch, turn=0, place=0)
                 return
-            seconds.append(block.wall_seconds)
-        step_seconds = min(seconds) / task.num_steps
-        num_units = max(1, round(BLOCK_SECONDS / step_seconds / self.unit))
-        self.num_steps[variant] = min(num_units * self.unit, self.max_steps[variant])
+            step_seconds = min(step_seconds, block.wall_seconds / block.num_steps)
+            num_units = math.ceil(BLOCK_SECONDS / step_seconds / self.unit)
+            spent_seconds += block.wall_seconds
+            if spent_seconds > MAX_SIZING_SECONDS:
+                break
+        self.num_steps[variant] = num_units * self.unit
         self.block_seconds[variant] = self.num_steps[variant] * step_seconds
 
     def _min_turns(self) -> int:
@@ -251,13 +268,14 @@ class _Measuring:
 
 def take_turns(
     start: Start,
-    max_steps: Mapping[str, int],
+    variants: Sequence[str],
     unit: int,
     budget_seconds: float,
     side_by_side: bool,
     is_settled: Callable[[Sequence[PlacedBlock]], bool],
     say: Callable[[str], None],
     unfinished: Path,
+    keeps_compiled: bool = False,
 ) -> Measurement:
     """Train the variants in turns until `is_settled`, or until the budget is spent; two launches are made anyway.
 
@@ -268,16 +286,17 @@ def take_turns(
 
     Args:
         start: starts a process of each of some variants.
-        max_steps: most steps of a block, by variant. The first is the baseline.
+        variants: the first is the baseline.
         unit: blocks are multiples of so many steps.
         side_by_side: whether processes of all variants may live at once; they do as long as memory allows it.
         is_settled: asked after each launch from the second on, in a row after each second one.
         unfinished: a file that is written after each launch, and from which an interrupted measurement goes on.
+        keeps_compiled: whether a process finds what those of an earlier launch have compiled.
 
     Raises:
         InputError: the system ended the baseline's process before it trained.
     """
-    state = _Measuring(start, max_steps, unit, budget_seconds)
+    state = _Measuring(start, variants, unit, budget_seconds, keeps_compiled)
     state.side_by_side = side_by_side
     state.resume(unfinished)
     launch, reason = len(state.launches), cast(EndReason | None, None)
@@ -289,10 +308,10 @@ def take_turns(
             state.side_by_side = False
         if not state.side_by_side:
             state.launch_in_a_row(launch)
-        if state.environment is None:
+        if state.where is None:
             raise InputError(f"the system ended the process of {state.baseline} before it trained.")
         seconds = state.spent_seconds() - before
-        state.launches.append(Launch(started_at=started_at, seconds=seconds, environment=state.environment))
+        state.launches.append(Launch(started_at=started_at, seconds=seconds, **state.where))
         state.keep(unfinished)
         started = f"started {'once' if launch == 1 else f'{launch} times'}"
         say(

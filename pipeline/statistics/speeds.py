@@ -137,6 +137,8 @@ class Speeds:
         baseline: a variant.
         num_images: trained on in an epoch; num_validation_images: predicted after it.
         measured_as: the variant whose blocks stand for another's, which differs in its learning rate or epochs alone.
+        num_compiling: the first launches, whose processes may have compiled what those of later ones found, and taken
+            memory for that.
     """
 
     blocks: Sequence[PlacedBlock]
@@ -144,6 +146,7 @@ class Speeds:
     num_images: int
     num_validation_images: int
     measured_as: Mapping[str, str] = field(default_factory=dict)
+    num_compiling: int = 0
 
     @cached_property
     def num_turns(self) -> list[int]:
@@ -256,6 +259,37 @@ class Speeds:
         places = [self.variants.index(name) for name in weights]
         return contrast_of_few_blocks(turns[:, places], list(weights.values()), spread, freedom)
 
+    @cached_property
+    def _log_peaks(self) -> np.ndarray:
+        """Return the logarithm of the bytes that each variant took at its peak, (num_launches, num_variants).
+
+        In the turns of a launch, after its warm-up, and without the launches that may have compiled.
+        """
+        peaks = np.full((len(self.num_turns), len(self.variants)), np.nan)
+        for block in self.blocks:
+            if block.turn and block.variant in self.variants and block.peak_memory_bytes:
+                place = block.launch - 1, self.variants.index(block.variant)
+                peaks[place] = np.fmax(peaks[place], np.log(block.peak_memory_bytes))
+        return peaks[self.num_compiling :]
+
+    def peak_bytes(self, name: str) -> float | None:
+        """Return the peak memory of a process of `name`, the geometric mean over launches; None where it is unknown."""
+        measured = self.measured_as.get(name, name)
+        if measured not in self.variants or not len(self._log_peaks):
+            return None
+        average = self._log_peaks[:, self.variants.index(measured)].mean()
+        return float(np.exp(average)) if np.isfinite(average) else None
+
+    def memory_ratio(self, baseline: str, candidate: str) -> Ratio:
+        """Return the peak memory of `candidate` over that of `baseline`; unknown where that of one is."""
+        if self.peak_bytes(baseline) is None or self.peak_bytes(candidate) is None:
+            return NO_RATIO
+        known = np.isfinite(self._log_peaks).all(axis=0)
+        weights = np.zeros(len(self.variants))
+        weights[self.variants.index(self.measured_as.get(candidate, candidate))] += 1
+        weights[self.variants.index(self.measured_as.get(baseline, baseline))] -= 1
+        return contrast(self._log_peaks[:, known], weights[known]).ratio
+
     def half_width(self) -> float | None:
         """Return the half width of the widest interval of speedup, as a share of the ratio; None with a single launch.
 
@@ -289,4 +323,5 @@ class Speeds:
 def speeds_of(study: Study, benchmark: str, blocks: Sequence[PlacedBlock]) -> Speeds:
     split, measured_as = study.benchmarks[benchmark].split, study.measured_as(benchmark)
     baseline = study.comparison.baseline
-    return Speeds(blocks, baseline, split.num_train_examples, split.num_validation_examples, measured_as)
+    num_images = split.num_train_examples, split.num_validation_examples
+    return Speeds(blocks, baseline, *num_images, measured_as, num_compiling=int(study.compilation_cache))

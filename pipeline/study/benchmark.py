@@ -186,11 +186,6 @@ class Benchmark(Section):
         """Return the steps of an epoch of a variant; the last batch may be smaller."""
         return -(-self.split.num_train_examples // (self.batch_size * batch_multiplier))
 
-    def max_block_steps(self, batch_multiplier: int) -> int:
-        """Return the most steps of a block: those of an epoch in whole batches and whole executions."""
-        num_steps = self.split.num_train_examples // (self.batch_size * batch_multiplier)
-        return max(num_steps // self.steps_per_execution * self.steps_per_execution, 1)
-
     def faults(self, num_devices: int, variants: Mapping[str, Variant]) -> Iterator[str]:
         """Yield what can't be trained in these variants; each begins with its field."""
         too_large: dict[int, list[str]] = {}

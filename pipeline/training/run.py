@@ -89,6 +89,7 @@ def _start(data: Dataset, process_started: float, is_warm: bool) -> SoFar:
         "environment": found,
         "data_sha256": data.sha256,
         "data_source": data.came_from,
+        "images_on_device": engine.keeps_images(data.train.images.nbytes),
         "warm": is_warm,
     }
     return SoFar(process_started, facts)
@@ -139,7 +140,8 @@ def _train(
     folder: Path,
 ) -> Outcome:
     benchmark, variant, earlier = study.benchmarks[key.benchmark], study.variants[key.variant], notes.so_far.earlier
-    batches = ShuffledBatches(data.train, benchmark.batch_size * variant.batch_multiplier, key.seed)
+    batch_size = benchmark.batch_size * variant.batch_multiplier
+    batches = ShuffledBatches(data.train, batch_size, key.seed, notes.so_far.facts["images_on_device"])
     num_epochs = benchmark.num_epochs_of(variant)
     log = EpochLog(model, folder / "tensorboard", len(earlier.epochs)) if study.tensorboard else None
     watch = Watch(engine.gpu_places()[: study.devices])

@@ -23,6 +23,9 @@ from conftest import benchmark, make_run, small_study
 from pipeline import engine
 from pipeline.data import datasets
 from pipeline.data.batches import ShuffledBatches
+from pipeline.records.blocks import Block
+from pipeline.speed.training import train_blocks
+from pipeline.speed.turns import Task
 from pipeline.study.schema import RunKey
 from pipeline.study.variant import Variant
 from pipeline.training import building, run
@@ -92,6 +95,41 @@ def odd_validation_set(folder: Path) -> object:
 
 def mixed_on_two_devices(folder: Path) -> object:
     return devices(folder, 2, "mixed")
+
+
+SHIFTED = {"name": "random_translation", "height_factor": 0.1, "width_factor": 0.1}
+AUGMENTED = {"augmentation": [{"name": "random_flip"}, SHIFTED], "num_epochs": 3}
+
+
+def fed(folder: Path, number: int, custom: int) -> object:
+    """Final weights of a run on several devices, fed by the host and from the device.
+
+    Images are augmented, and the last batch is smaller.
+    """
+    study = small_study(
+        devices=number,
+        variants={"float32": {"policy": "float32", "batch_multiplier": 1, "loop": "custom" if custom else "fit"}},
+        benchmarks={"wide": benchmark(units=16, **AUGMENTED)},
+        comparison={"baseline": "float32", "num_warmup_epochs": 1, "margin_pp": {"wide": 1.0}},
+    )
+    found = []
+    for on_device in (False, True):
+        engine.keeps_images = lambda _, on_device=on_device: on_device
+        record = make_run(folder, study, RunKey("wide", "float32", 0))
+        found.append([record.images_on_device, record.final_weights_sha256])
+    return found
+
+
+def turns(folder: Path) -> object:
+    """Blocks of turns, fed by the host and from the device; the last has more steps than an epoch."""
+    study = small_study(benchmarks={"wide": benchmark(units=16, **AUGMENTED), "narrow": benchmark(units=8)})
+    found = []
+    for on_device in (False, True):
+        engine.keeps_images = lambda _, on_device=on_device: on_device
+        blocks: list[Block] = []
+        train_blocks(study, "wide", "mixed", iter([Task(2), Task(2), Task(7)]), blocks.append, folder)
+        found.append([(block.num_steps, block.num_images, block.loss) for block in blocks])
+    return found
 
 
 def killed(folder: Path, number: int, epoch: int) -> object:

@@ -100,6 +100,19 @@ def test_a_validation_set_need_not_be_shared_evenly(workspace, engine):
     assert probe(engine, "odd_validation_set", workspace)["outcome"] == "completed"
 
 
+@pytest.mark.parametrize(("number", "custom"), [(1, 0), (1, 1), (2, 0)])
+def test_images_that_stay_on_the_device_train_the_same_weights_bit_for_bit(workspace, number, custom):
+    (was_kept, sent), (is_kept, kept) = probe("jax", "fed", workspace, number, custom)
+    assert (was_kept, is_kept) == (False, True)
+    assert kept == sent
+
+
+def test_turns_train_the_same_steps_from_images_that_stay_on_the_device(workspace):
+    sent, kept = probe("jax", "turns", workspace)
+    assert [block[:2] for block in kept] == [[2, 32], [2, 32], [7, 112]]
+    assert kept == sent
+
+
 def test_more_devices_than_there_are_is_a_clear_message(workspace):
     done = start("jax", str(PROBE), "devices", str(workspace), "8", check=False)
     assert "devices: 8 asked for, and JAX sees 4 here." in done.stderr
@@ -118,6 +131,29 @@ def test_what_xla_compiled_is_found_again_by_the_next_process(workspace):
     assert second["misses"] == 0
     assert second["hits"] >= first["misses"]
     assert second["losses"] == first["losses"]
+
+
+WITHOUT_CUDNN = """
+import jax
+from pipeline.engine import on_jax
+
+def is_out_of_memory(peak, free, words="INTERNAL: No DNN support for stream"):
+    statistics = {"peak_bytes_in_use": peak, "bytes_limit": 100}
+    jax.local_devices = lambda: [type("Device", (), {"memory_stats": lambda self: statistics})()]
+    on_jax.free_gpu_bytes = lambda: free
+    return on_jax.is_out_of_memory(jax.errors.JaxRuntimeError(words))
+
+assert is_out_of_memory(95, 2**33)
+assert is_out_of_memory(50, 0)
+assert not is_out_of_memory(50, 2**33)
+assert not is_out_of_memory(50, None)
+assert is_out_of_memory(50, 2**33, "RESOURCE_EXHAUSTED: Out of memory")
+assert not is_out_of_memory(95, 2**27, "INTERNAL: an illegal instruction")
+"""
+
+
+def test_cudnn_that_is_not_found_is_lack_of_memory_where_the_memory_was_full():
+    start("jax", "-c", WITHOUT_CUDNN)
 
 
 def test_an_engine_that_is_not_installed_is_named():

@@ -134,6 +134,24 @@ def test_every_gpu_of_the_run_is_watched_and_no_other(driver, monkeypatch):
     assert disturbance.timing_fault(watch.finish()) == "1 other process on its GPU"
 
 
+def test_what_waits_for_its_turn_is_no_disturbance_of_speed_and_another_run_is_one_of_a_run(driver):
+    """The processes of a stage are siblings: for speed the stage's number is given, for a run its own."""
+    command = [sys.executable, "-c", "input()"]
+    with contextlib.ExitStack() as stack:
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        pids = [stack.enter_context(subprocess.Popen(command, **pipes)).pid for _ in range(3)]
+        for running in (pids, [2**22 + number for number in range(3)]):  # a container may hide their numbers
+            driver["GPU-aa1"] = running
+            speed, run = disturbance.Watch([0], os.getpid()), disturbance.Watch([0], pids[0])
+            for watch in (speed, run):
+                watch.look()
+            assert disturbance.timing_fault(speed.finish()) is None
+            assert disturbance.timing_fault(run.finish()) == "2 other processes on its GPU"
+            running.append(1)
+            speed.look()
+            assert disturbance.timing_fault(speed.finish()) == "1 other process on its GPU"
+
+
 def test_a_container_may_hide_which_process_is_ours(driver):
     """The driver gives the host's numbers, of which none is known here: one of them is taken for ours."""
     driver["GPU-aa1"] = [2**22 + 1]

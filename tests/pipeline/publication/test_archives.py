@@ -239,5 +239,5 @@ def test_runs_that_were_not_compared_are_not_published(copied, monkeypatch):
     message = refused(
         lambda: stage.main(Namespace(to=None, again=None)), "nothing is published: the runs under runs/ are not"
     )
-    assert "results/comparison.json: line" in message
+    assert "results/runs.csv: line" in message
     assert not list((copied / "results").glob("*.zip"))

@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
+from comparisons import altered
 from conftest import DEVICE, ENVIRONMENT, epoch_records, planned_record, small_study, timed
 
 from pipeline.comparison.finished_runs import Run
@@ -153,8 +154,14 @@ def test_the_times_of_a_variant_that_is_not_measured_apart_are_dashes_and_it_say
         assert rows[name].note == f"timed as {timed_as}"
 
 
-def test_the_memory_of_a_variant_is_that_of_completed_runs_in_one_process_on_the_device_of_the_speeds():
+def test_the_memory_of_a_variant_is_that_of_its_turns():
+    (mixed,) = [row for row in answers(results(), "wide") if row.name == "mixed"]
+    assert (mixed.cells["memory"], mixed.note) == ("1 MiB", "")
+
+
+def test_without_turns_it_is_that_of_the_largest_run_in_one_process_on_the_device_of_the_speeds():
     found = results()
+    found.comparison = altered(found.comparison, variants={"turn_peak_memory_bytes": None})
     found.runs = [
         {
             "benchmark": "wide",
@@ -174,4 +181,5 @@ def test_the_memory_of_a_variant_is_that_of_completed_runs_in_one_process_on_the
     ]
     (mixed,) = [row for row in answers(found, "wide") if row.name == "mixed"]
     mixed.found.timing_faults[4] = ELSEWHERE
-    assert mixed.cells["memory"] == "2 MiB"
+    assert mixed.cells["memory"] == "3 MiB"
+    assert mixed.note == "memory is that of a whole run, which may have compiled"

@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import itertools
+import threading
 from pathlib import Path
 
 import pytest
@@ -37,10 +38,13 @@ def test_each_stands_in_each_place_and_after_each_other_equally_often(num_varian
 class Trainers:
     """Trainers of known speed, in steps a second, on a clock that only they move; and what was asked of them."""
 
-    def __init__(self, monkeypatch, outcomes=(), speeds=(), startup_seconds=1.0, memory=100):
+    def __init__(
+        self, monkeypatch, outcomes=(), speeds=(), startup_seconds=1.0, memory=100, call_seconds=0.0, peak_kind=None
+    ):
         """In `memory` so many of them find room at once; one more ends the last that was started."""
         self.outcomes, self.speeds, self.startup_seconds = dict(outcomes), dict(speeds), startup_seconds
-        self.memory = memory
+        self.memory, self.call_seconds, self.peak_kind = memory, call_seconds, peak_kind
+        self.threads: set[int] = set()
         self.now = 0.0
         self.started: list[str] = []
         self.trained: list[tuple[str, int]] = []
@@ -53,7 +57,7 @@ class Trainers:
         self.now += self.startup_seconds * len(variants)
         trains = {variant: functools.partial(self.train, variant, len(variants)) for variant in variants}
         for train in trains.values():
-            train.environment = ENVIRONMENT
+            train.where = {"environment": ENVIRONMENT, "images_on_device": True}
         yield trains
 
     def train(self, variant, alive, task):
@@ -63,7 +67,8 @@ class Trainers:
         if alive > self.memory and variant == VARIANTS[-1]:
             return Block(outcome="out_of_memory")
         self.trained.append((variant, num_steps))
-        seconds = num_steps / self.speeds.get(variant, 20)
+        self.threads.add(threading.get_ident())
+        seconds = self.call_seconds + num_steps / self.speeds.get(variant, 20)
         self.now += seconds
         return Block(
             outcome="completed",
@@ -73,12 +78,12 @@ class Trainers:
             num_validation_images=10 * task.with_validation,
             validation_seconds=0.01 if task.with_validation else None,
             peak_memory_bytes=1,
+            peak_memory_kind=self.peak_kind,
         )
 
-    def measure(self, *, budget_seconds=0.0, side_by_side=True, max_steps=100, unit=1, is_settled=lambda _: False):
+    def measure(self, *, budget_seconds=0.0, side_by_side=True, unit=1, is_settled=lambda _: False):
         UNFINISHED.unlink(missing_ok=True)
-        sizes = dict.fromkeys(VARIANTS, max_steps)
-        return take_turns(self.start, sizes, unit, budget_seconds, side_by_side, is_settled, say=lambda _: None)
+        return take_turns(self.start, VARIANTS, unit, budget_seconds, side_by_side, is_settled, say=lambda _: None)
 
 
 def test_every_launch_starts_all_and_turns_are_interleaved(monkeypatch):
@@ -102,14 +107,18 @@ def test_blocks_take_as_long_for_every_variant_in_whole_units_of_what_there_is(m
 
     assert BLOCK_SECONDS == 0.2
     assert steps_of() == {"float32": 4, REPEAT: 4, "mixed": 8, "float32_2x": 1}
-    assert steps_of(max_steps=5)["mixed"] == 5
     assert steps_of(unit=5) == {"float32": 5, REPEAT: 5, "mixed": 10, "float32_2x": 5}
 
 
+def test_short_steps_fill_a_block_too_although_a_call_takes_time_besides(monkeypatch):
+    trainers = Trainers(monkeypatch, speeds=dict.fromkeys(VARIANTS, 10_000), call_seconds=0.002)
+    assert min(block.wall_seconds for block in trainers.measure().blocks if block.turn) >= 0.9 * BLOCK_SECONDS
+
+
 def test_a_budget_is_shared_by_launches_and_kept(monkeypatch):
-    """Each launch takes 4.4 s to start, the first 1.2 s more, and 3.2 s of turns at least."""
+    """Each launch takes 4.4 s to start, the first 2 s more, and 3.2 s of turns at least."""
     found = Trainers(monkeypatch).measure(budget_seconds=60)
-    assert {block.launch for block in found.blocks} == {1, 2, 3, 4, 5}
+    assert {block.launch for block in found.blocks} == {1, 2, 3, 4, 5, 6}
     assert 50 < found.spent_seconds <= 60
     assert found.ended_because == "the budget is spent"
 
@@ -121,7 +130,7 @@ def test_a_launch_that_has_ended_is_not_made_again_after_an_interruption(monkeyp
     whole = Trainers(monkeypatch).measure(budget_seconds=60)
     UNFINISHED.unlink()
     trainers = Trainers(monkeypatch)
-    how = (trainers.start, dict.fromkeys(VARIANTS, 100), 1, 60, True, lambda _: False)
+    how = (trainers.start, VARIANTS, 1, 60, True, lambda _: False)
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
             take_turns(*how, say=interrupted)
@@ -167,6 +176,21 @@ def test_processes_that_do_not_fit_side_by_side_come_one_after_the_other(monkeyp
     assert len(trainers.started) == len(VARIANTS) * (1 + MIN_LAUNCHES)
     assert [variant for variant, _ in trainers.trained[:2]] == ["float32", "float32"]  # beside all, then alone in a row
     assert [block.turn for block in found.blocks if (block.launch, block.variant) == (1, "float32")].count(0) == 1
+
+
+@pytest.mark.parametrize(("free_bytes", "fit"), [(2**31, False), (2**32, True), (None, False)])
+def test_on_an_accelerator_its_own_free_memory_decides_what_fits(monkeypatch, free_bytes, fit):
+    """Without a driver that tells it, as on a TPU, one process has it alone."""
+    monkeypatch.setattr(turns, "free_gpu_bytes", lambda: free_bytes)
+    found = Trainers(monkeypatch, peak_kind="allocator").measure()
+    assert found.side_by_side == fit
+
+
+def test_no_kernel_is_chosen_beside_another_process_that_computes(monkeypatch):
+    monkeypatch.setattr(turns, "free_gpu_bytes", lambda: 2**40)
+    trainers = Trainers(monkeypatch, peak_kind="allocator")
+    trainers.measure()
+    assert trainers.threads == {threading.get_ident()}  # also in later launches: nothing compiled is kept
 
 
 def test_what_finds_no_memory_beside_the_others_is_tried_alone_and_not_taken_for_too_large(monkeypatch):
@@ -235,8 +259,8 @@ def test_the_baseline_takes_part_in_turns_where_another_variant_stands_before_it
     first = {"scaled": values["variants"]["float32"] | {"learning_rate_multiplier": 2.0}}
     study = small_study(variants=first | values["variants"])
 
-    def found(_start, max_steps, *_rest):
-        assert list(max_steps) == ["float32", REPEAT, "float32_2x"]
+    def found(_start, variants, *_rest):
+        assert variants == ["float32", REPEAT, "float32_2x"]
         raise InterruptedError
 
     monkeypatch.setattr(measuring, "take_turns", found)

@@ -1,6 +1,7 @@
 """What blocks say: how much faster a variant is, how sure that is, and where a measurement may end."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -174,3 +175,19 @@ def test_the_baseline_over_itself_stands_for_variants_where_all_are_slow():
     study = small_study()
     slow = dict.fromkeys(["float32_2x", "mixed", "mixed_2x"], lambda _: 5.0)
     assert speeds_of(study, "wide", blocks_with(study, slow)).half_width() < 0.05
+
+
+def test_memory_is_not_that_of_a_launch_that_compiled_what_others_found():
+    study = small_study()
+    blocks = [
+        block.model_copy(update={"peak_memory_bytes": size * (3 if block.launch == 1 else 1)})
+        for block in timed_blocks(study, "wide", {})
+        for size in [2**19 if block.variant == "mixed" else 2**20]
+    ]
+    once, every_time = (
+        replace(speeds_of(study, "wide", blocks), num_compiling=num_compiling) for num_compiling in (1, 0)
+    )
+    assert once.peak_bytes("mixed") == pytest.approx(2**19)
+    assert every_time.peak_bytes("mixed") == pytest.approx(2**19 * 3 ** (1 / 3))
+    assert once.memory_ratio("float32", "mixed").high == pytest.approx(0.5)
+    assert replace(once, num_compiling=3).peak_bytes("mixed") is None

@@ -88,13 +88,6 @@ def test_variants_that_differ_in_their_learning_rate_or_epochs_alone_have_one_sp
     assert not study.variants["scaled"].is_plain(study.engine)
 
 
-def test_a_block_has_no_more_steps_than_an_epoch_and_whole_executions():
-    recipe = small_study().benchmarks["wide"]
-    assert [recipe.max_block_steps(multiplier) for multiplier in (1, 2)] == [2, 1]  # 40 images in batches of 16, 32
-    five = recipe.model_copy(update={"batch_size": 3, "steps_per_execution": 5})
-    assert five.max_block_steps(1) == 10
-
-
 def test_a_loss_scale_follows_keras_where_none_is_given():
     variants = Study.model_validate(quick()).variants
     assert variants["mixed_float16"].loss_scale == Dynamic(mode="dynamic", initial=2.0**15, growth_steps=2000)
