@@ -125,9 +125,7 @@ def test_a_study_takes_what_is_here_and_its_stages_are_told_which(folder, target
     assert "the engine is cpu" in make(folder, "told", "ENGINE=cpu")
 
 
-def test_a_few_steps_are_composed_from_quick_whatever_the_study_is_for(folder):
-    (folder / "conf" / "profile" / "quick.yaml").write_text("name: quick\n")
-    (folder / "params.yaml").write_text("runtime: tpu\n")
+def test_a_few_steps_are_composed(folder):
     assert "python -m stages.compose size=small" in planned(folder, "study", "SMALL=1").splitlines()
 
 

@@ -55,7 +55,7 @@ def test_every_profile_in_small_keeps_all_but_its_numbers(profile):
     whole, small = (validate(Study, composed(f"profile={profile}", *more), profile) for more in ((), ("size=small",)))
     assert small.variants == whole.variants
     assert small.comparison == whole.comparison
-    assert (small.engine, small.runtime, small.name) == (whole.engine, whole.runtime, whole.name)
+    assert small.name == whole.name
     counts = {"split", "batch_size", "evaluation_batch_size", "num_epochs"}
     for name, benchmark in whole.benchmarks.items():
         assert small.benchmarks[name].model_dump(exclude=counts) == benchmark.model_dump(exclude=counts)
@@ -85,7 +85,7 @@ def test_variants_that_differ_in_their_learning_rate_or_epochs_alone_have_one_sp
     scaled = variants["float32_2x"] | change
     study = small_study(variants=variants | {"scaled": scaled})
     assert study.measured_as("narrow") == {"float32": "float32", "float32_2x": "float32_2x", "scaled": "float32_2x"}
-    assert not study.variants["scaled"].is_plain(study.engine)
+    assert not study.variants["scaled"].is_plain
 
 
 def test_a_loss_scale_follows_keras_where_none_is_given():
@@ -171,7 +171,7 @@ RECIPES = [
     (recipe(augmentation=[FLIP | {"mod": "vertical"}]), "augmentation.0.mod: unknown key. Did you mean 'mode'?"),
     (
         recipe(augmentation=[TURN]) | odd(xla=True),
-        "random_translation can't be compiled with XLA on TensorFlow",
+        "random_translation can't be compiled with XLA",
     ),
 ]
 MODELS = [
@@ -185,10 +185,6 @@ MODELS = [
     (recipe(model=RESNET9) | odd(policy="float8"), "model: odd has float8, which dense layers alone compute in."),
 ]
 ENGINES_AND_DEVICES = [
-    ({"engine": "jax"}, "runtime: cpu has no jax; cuda-jax and tpu have it."),
-    ({"engine": "jax"}, "variants.float32.jit_compile: must be true, JAX compiles"),
-    ({"runtime": "tpu"}, "runtime: tpu has no tensorflow; cpu and cuda have it."),
-    ({"compilation_cache": True}, "compilation_cache: TensorFlow keeps nothing"),
     ({"devices": 5}, "benchmarks.mnist_dense.batch_size: batches of 8192 can't be shared by 5 devices"),
     ({"devices": 5}, "variants.mixed_float16_custom.loop: custom trains on one device"),
     ({"devices": 2} | recipe(steps_per_execution=2), "steps_per_execution: must be 1 on several devices"),
@@ -255,14 +251,14 @@ def test_only_what_crashes_on_several_devices_is_refused_there():
 
 def test_all_faults_are_reported_at_once():
     """Those across fields once those within are mended."""
-    values = quick({"seeds": [], "engine": "torch", "benchmarks.mnist_dense.model.unit": 3})
+    values = quick({"seeds": [], "devices": "two", "benchmarks.mnist_dense.model.unit": 3})
     del values["campaign"]
     text = fault(values)
     assert text.startswith("params.yaml: 4 faults, nothing was started.")
     assert text.endswith("What depends on several keys is checked once these are mended.")
     for line in (
         "seeds:",
-        "engine:",
+        "devices:",
         "campaign: missing",
         "mnist_dense.model.unit: unknown key. Did you mean 'units'?",
     ):
@@ -289,3 +285,16 @@ def test_a_file_that_is_not_there_or_twice_in_itself_says_what_to_do(tmp_path):
     path.write_text((REPOSITORY / "params.yaml").read_text() + "\nseeds: [7]\n")
     with pytest.raises(InputError, match=r'line \d+, column 1: found duplicate key "seeds"'):
         load_study(path)
+
+
+def test_a_study_without_a_variant_names_it_nowhere():
+    study = Study.model_validate(quick())
+    fewer = study.without(["planted_loss", "mixed_float16"])
+    assert study.variants.keys() - fewer.variants.keys() == {"planted_loss", "mixed_float16"}
+    assert not fewer.comparison.must_differ
+    assert not {"planted_loss", "mixed_float16"} & {
+        name for pair in fewer.comparison.further_pairs for name in pair.model_dump().values()
+    }
+    assert fewer.num_seeds_by_variant["mnist_dense"].keys() == study.num_seeds_by_variant["mnist_dense"].keys() - {
+        "planted_loss"
+    }

@@ -1,0 +1,48 @@
+"""One profile for every machine: what an engine or its hardware has no use for is left out by name."""
+
+import pytest
+from conftest import REPOSITORY
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
+
+from pipeline.machine import left_out
+from pipeline.machine.hardware import Hardware
+from pipeline.study.schema import Study
+
+H200, V100 = Hardware("nvidia_gpu", "H200", 9.0), Hardware("nvidia_gpu", "V100", 7.0)
+CPU = Hardware("cpu", "Xeon", cpu_features=("avx2", "amx_bf16"))
+
+
+@pytest.fixture(scope="module")
+def paper() -> Study:
+    with initialize_config_dir(str(REPOSITORY / "conf"), version_base=None):
+        return Study.model_validate(OmegaConf.to_container(compose("config", ["profile=paper"]), resolve=True))
+
+
+@pytest.mark.parametrize(
+    ("engine", "hardware", "names"),
+    [
+        ("cuda-jax", H200, {"mixed_float16_xla"}),
+        ("cuda", H200, set()),
+        ("cuda", V100, {"tf32", "tf32_2x", "mixed_bfloat16", "mixed_bfloat16_2x"}),
+        ("tpu", Hardware("tpu", "TPU v5e"), {"float16"}),
+        ("cpu", CPU, {"float16", "tf32", "tf32_2x"}),
+    ],
+)
+def test_what_the_hardware_lacks_or_emulates_is_left_out(monkeypatch, paper, engine, hardware, names):
+    monkeypatch.setattr(left_out, "installed_engine", lambda: engine)
+    monkeypatch.setattr(left_out, "training_hardware", lambda: hardware)
+    if "float16" in names:
+        names = names - {"float16"} | {name for name in paper.variants if "float16" in name}
+    found = left_out.left_out(paper)
+    assert found.keys() == names
+    assert not names & paper.without(found).variants.keys()
+
+
+def test_the_list_is_stored_with_the_runs(monkeypatch, tmp_path, paper):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(left_out, "installed_engine", lambda: "cuda-jax")
+    monkeypatch.setattr(left_out, "training_hardware", lambda: H200)
+    assert left_out.read_left_out(paper) == {}
+    left_out.write_left_out(paper, "mnist_dense")
+    assert left_out.read_left_out(paper) == {"mixed_float16_xla": "JAX compiles every step by XLA"}
