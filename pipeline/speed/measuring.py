@@ -19,6 +19,7 @@ from pipeline.records.blocks import REPEAT, Block, Circumstances, PlacedBlock
 from pipeline.records.schema import Outcome
 from pipeline.speed.turns import Measurement, Task, Train, take_turns
 from pipeline.statistics.speeds import speeds_of
+from pipeline.study.engines import ENGINES
 from pipeline.study.schema import Study
 
 # Before so many launches a measurement does not end for its narrow intervals: where it would at two, these were narrow
@@ -72,7 +73,7 @@ def measure_benchmark(
         partial(is_settled, study, benchmark),
         say,
         folder / UNFINISHED,
-        study.compilation_cache,
+        study.compilation_cache and ENGINES[installed_engine()].backend == "jax",
     )
 
 
