@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 from conftest import REPOSITORY
 
-from pipeline.comparison.finished_runs import read_record, read_speeds
+from pipeline.comparison.finished_runs import read_record, remedy_of_speed
+from pipeline.files.untrusted import read_rows
+from pipeline.records.blocks import PlacedBlock
 from pipeline.statistics.equivalence import difference, paired
 from pipeline.statistics.intervals import Difference
-from pipeline.statistics.speeds import Speeds
+from pipeline.statistics.speeds import Speeds, speeds_of
 from pipeline.study.schema import RunKey, load_study
 
 H200 = REPOSITORY / "docs" / "h200"
@@ -23,7 +25,9 @@ DOUBLED = ["float32_2x", "mixed_float16_2x", "mixed_bfloat16_2x"]
 
 @pytest.fixture(scope="module")
 def speeds() -> Speeds:
-    return read_speeds(load_study(H200 / "mnist" / "params.yaml"), "mnist_dense", H200 / "mnist" / "speed")
+    name = "mnist_dense"
+    blocks = read_rows(PlacedBlock, H200 / "mnist" / "speed" / f"{name}.csv", remedy_of_speed(name))
+    return speeds_of(load_study(H200 / "mnist" / "params.yaml"), name, blocks)
 
 
 def row_of(name: str) -> list[str]:
