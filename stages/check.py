@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pipeline.claims.schema import load_claims
 from pipeline.comparison.comparable import check_candidates
 from pipeline.comparison.finished_runs import read_record
 from pipeline.errors import InputError
@@ -36,6 +35,8 @@ def check() -> Study:
     Raises:
         InputError: names every fault of the study, of the claims and of the user's own code.
     """
+    from pipeline.claims.schema import load_claims  # which imports SciPy, for half a second
+
     faults: list[str] = []
     with _noting(faults):
         study = load_study()

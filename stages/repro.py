@@ -9,11 +9,11 @@ import sys
 from functools import partial
 from typing import IO, cast
 
+from pipeline.machine.left_out import study_here
 from pipeline.machine.processes import end_with_starter
 from pipeline.numbers import duration
 from pipeline.study.schema import Study
 from stages import Interrupted, run
-from stages.check import check
 from stages.summary import summarise
 
 AGAIN = "then `make repro` goes on from there: what is finished stays."
@@ -34,8 +34,12 @@ def main(_: argparse.Namespace) -> None:
 
 def make() -> int:
     """Check, make and sum up the study of this folder; return an exit status for `make`."""
-    study = check()
-    print(f"{study.name}: {study.description}\n{forecast(study)}", flush=True)
+    study = study_here()
+    if missing := [key for key in study.runs() if not (key.directory / "record.json").exists()]:
+        from stages.check import check  # which takes half a second to import
+
+        check()  # whole, before anything that takes long
+    print(f"{study.name}: {study.description}\n{forecast(study, len(missing))}", flush=True)
     status, words = run_dvc()
     if status:
         print(f"what to do: {remedy(words)}", file=sys.stderr)
@@ -44,14 +48,13 @@ def make() -> int:
     return 0
 
 
-def forecast(study: Study) -> str:
+def forecast(study: Study, num_missing: int) -> str:
     """Say how much there is to make."""
-    keys = study.runs()
-    missing = [key for key in keys if not (key.directory / "record.json").exists()]
+    num_runs = len(study.runs())
+    if not num_missing:
+        return f"{num_runs} runs are there; what has changed since is made again"
     speed_seconds = study.speed.budget_seconds * len(study.benchmarks)
-    if not missing:
-        return f"{len(keys)} runs are there; what has changed since is made again"
-    return f"{len(missing)} of {len(keys)} runs to make, and speed to measure for about {duration(speed_seconds)}"
+    return f"{num_missing} of {num_runs} runs to make, and speed to measure for about {duration(speed_seconds)}"
 
 
 def run_dvc() -> tuple[int, str]:

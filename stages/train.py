@@ -9,6 +9,7 @@ from pathlib import Path
 from pipeline.data.datasets import read_description
 from pipeline.errors import InputError
 from pipeline.files.terminal import Terminal
+from pipeline.machine.engine_choice import take_memory_as_needed
 from pipeline.machine.left_out import left_out, write_left_out
 from pipeline.machine.processes import call
 from pipeline.records.schema import RunRecord
@@ -29,6 +30,7 @@ def main(arguments: argparse.Namespace) -> None:
         raise InputError(f"--benchmark: must be one of {', '.join(study.benchmarks)}. Received: {name}")
     wanted = of_runs(study, name)
     if arguments.run:
+        take_memory_as_needed()  # several such commands may share a GPU; their times are not used
         wanted = {key: of for key, of in wanted.items() if f"{key.variant}/{key.seed}" == arguments.run}
         if (variant := arguments.run.partition("/")[0]) in unused:
             print(f"{variant} is left out: {unused[variant]}")
