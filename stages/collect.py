@@ -21,7 +21,7 @@ from pipeline.files import yaml_files
 from pipeline.machine.left_out import study_as_made
 from pipeline.numbers import ranges
 from pipeline.report.status import STATUS, write_status
-from pipeline.study.schema import PARAMS, Study
+from pipeline.study.schema import PARAMS, Study, load_study
 from stages import compare, judge, report, run
 from stages.drift import LEDGER, failures_in_status, judge_drift
 
@@ -34,9 +34,9 @@ SHARED = ("claims.yaml", "runs", "results/numerics.json", "results/speed")
 def main(arguments: argparse.Namespace) -> None:
     STATUS.unlink(missing_ok=True)  # nobody should take the last one for this one
     with failures_in_status():
-        study = study_as_made()
+        study = load_study()
         missing = still_missing(study, arguments.wait)
-        exit_code = _without(missing, study) if missing else _with_all(study)
+        exit_code = _without(missing, study) if missing else _with_all(study_as_made())
     if exit_code == WARNING and CLUSTER.exists() and not study.campaign.endswith(REPEAT_SUFFIX):
         repeat = ["--campaign", study.campaign + REPEAT_SUFFIX, "--campaigns", "..", "--cluster", str(CLUSTER)]
         subprocess.run([sys.executable, "-m", "stages.campaign", *repeat], check=False)

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from pipeline.files.writing import write_whole
 from pipeline.machine.engine_choice import choose_engine
 from pipeline.machine.environment import device_here
 from pipeline.machine.left_out import study_here
@@ -27,7 +28,7 @@ def main(_: argparse.Namespace) -> None:
     found = call(find, study)
     found = {"schema_version": 3, "identity": of, "sha256": digest_of(found)} | found
     NUMERICS.parent.mkdir(exist_ok=True)
-    NUMERICS.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    write_whole(NUMERICS, json.dumps(found, indent=2) + "\n")
 
 
 def is_there(of: dict[str, Any]) -> bool:

@@ -6,6 +6,7 @@ Jobs of a cluster know these numbers alone. They follow from the study, which no
 from collections.abc import Sequence
 from pathlib import Path
 
+from pipeline.machine.left_out import read_left_out
 from pipeline.records.blocks import SPEED
 from pipeline.store.plan import missing_runs
 from pipeline.study.schema import Study
@@ -22,8 +23,11 @@ def elements(study: Study) -> list[Element]:
 
 
 def missing_elements(study: Study) -> list[int]:
-    """Return the numbers of what is not made in this folder, the campaign's; of the collector nothing is made."""
-    missing = set(missing_runs(study))
+    """Return the numbers of what is not made in this folder, the campaign's; of the collector nothing is made.
+
+    Runs that were left out where the others were made are not missing.
+    """
+    missing = set(missing_runs(study.without(read_left_out(study))))
     runs = [key not in missing for key in study.runs()]
     speeds = [(SPEED / benchmark / "measurement.json").exists() for benchmark in study.benchmarks]
     return [number for number, made in enumerate([*runs, NUMERICS.exists(), *speeds]) if not made]

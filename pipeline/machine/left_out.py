@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from pipeline.files.writing import write_whole
 from pipeline.machine.acceleration import speed
 from pipeline.machine.environment import installed_engine, training_hardware
 from pipeline.study.engines import ENGINES
@@ -37,7 +38,7 @@ def write_left_out(study: Study, benchmark: str) -> None:
     """Store with the runs of `benchmark` which variants of the whole `study` are left out here, and why."""
     folder = Path("runs", benchmark)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / LEFT_OUT).write_text(json.dumps(left_out(study), indent=1) + "\n", encoding="utf-8")
+    write_whole(folder / LEFT_OUT, json.dumps(left_out(study), indent=1) + "\n")  # several jobs may
 
 
 def read_left_out(study: Study, root: Path = Path()) -> dict[str, str]:

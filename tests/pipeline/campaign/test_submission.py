@@ -8,9 +8,10 @@ import pytest
 import yaml
 from conftest import REPOSITORY, small_study
 
-from pipeline.campaign.elements import elements
+from pipeline.campaign.elements import elements, missing_elements
 from pipeline.campaign.slurm import Cluster, split
 from pipeline.errors import InputError
+from pipeline.machine.left_out import write_left_out
 from pipeline.study.configuration import read
 from stages import collect
 
@@ -25,6 +26,23 @@ def test_there_is_an_element_for_what_is_missing_alone():
     assert cluster.speed_options(speeds)[0] == "--array=20%8"
     assert "--exclusive" in cluster.speed_options(speeds)
     assert "--exclusive" not in cluster.run_options(others)
+
+
+def test_what_the_hardware_has_no_use_for_is_not_missing(workspace, monkeypatch):
+    """Until a run is made, nobody knows: the head of a cluster may have other hardware."""
+    (workspace / "pipeline").symlink_to(REPOSITORY / "pipeline")
+    monkeypatch.chdir(workspace)
+    variants = {
+        name: {"policy": "float32", "batch_multiplier": 1, "tf32": name == "tf32"} for name in ("float32", "tf32")
+    }
+    study = small_study(variants=variants, seeds=[0])
+    every = elements(study)
+    assert missing_elements(study) == list(range(len(every) - 1))
+    write_left_out(study, "wide")  # as a run does
+    missing = [every[number] for number in missing_elements(study)]
+    assert [element for element in missing if element[0] == "train"] == [
+        ("train", "--benchmark", benchmark, "--run", "float32/0") for benchmark in ("wide", "narrow")
+    ]
 
 
 def test_where_no_job_has_a_node_to_itself_one_speed_follows_the_other():
