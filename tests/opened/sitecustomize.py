@@ -9,7 +9,7 @@ from typing import Any
 
 
 def _write_down(folder: str) -> None:
-    command = os.environ.setdefault("OPENED_BY", " ".join(("python", *sys.orig_argv[1:])))  # inherited by children
+    command = os.environ.setdefault("OPENED_BY", " ".join(("exec python", *sys.orig_argv[1:])))  # inherited by children
     lines = os.open(f"{folder}/{os.getpid()}", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     seen = set()
 

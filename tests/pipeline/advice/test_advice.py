@@ -186,9 +186,7 @@ def test_a_study_that_can_not_be_short_is_the_smallest_and_says_how_long_it_take
 def test_what_was_cut_is_a_deviation_of_the_study():
     model = {"name": "dense", "units": 8, "source": "pipeline/models/dense.py"}
     description = {"num_train_examples": 60_000, "image_shape": [28, 28, 1]}
-    values = propose(
-        model, "mnist", DatasetSource(bundled="mnist"), description, 64, runtime="cpu", size=Size(640, (1,), 900.0)
-    )
+    values = propose(model, "mnist", DatasetSource(bundled="mnist"), description, 64, size=Size(640, (1,), 900.0))
     study = Study.model_validate(values)
     assert study.benchmarks["mnist_dense"].split.num_train_examples == 640
     assert {variant.batch_multiplier for variant in study.variants.values()} == {1}

@@ -1,5 +1,6 @@
 """Archives and files of strangers: nothing in them runs, nothing forged passes, nothing damaged ends in a traceback."""
 
+import json
 import shutil
 import subprocess
 import time
@@ -11,15 +12,19 @@ import archives
 import projects
 import pytest
 from archives import DAMAGED_ARCHIVES, DAMAGED_RUNS, DEEP, FORGED, PLACES, change, contents_of, pack, sign, within
+from conftest import ENVIRONMENT
 
+from pipeline.claims.evidence import read_evidence
 from pipeline.claims.verdicts import judge_results
 from pipeline.comparison.comparing import compare_runs
 from pipeline.errors import InputError
+from pipeline.numerics.facts import is_measured
 from pipeline.publication.published import RECOMPUTED, unpack
 from pipeline.publication.publishing import publish
 from pipeline.publication.recomputing import first_difference, not_of_project, recompute, remake
 from pipeline.report import rendering
 from pipeline.report.results import load_results
+from pipeline.study.schema import load_study
 from stages import publish as stage
 
 
@@ -241,3 +246,20 @@ def test_runs_that_were_not_compared_are_not_published(copied, monkeypatch):
     )
     assert "results/runs.csv: line" in message
     assert not list((copied / "results").glob("*.zip"))
+
+
+def test_numerics_of_another_study_are_refused_and_those_of_another_device_decide_nothing_measured(copied):
+    path = copied / "results" / "numerics.json"
+    study, found = load_study(copied / "params.yaml"), json.loads(path.read_text())
+    recipes = {name: {"recipe": benchmark.model_dump(mode="json")} for name, benchmark in study.benchmarks.items()}
+    found |= {"schema_version": 3, "identity": {"benchmarks": recipes}, "environment": ENVIRONMENT}
+    path.write_text(json.dumps(found))
+    facts = read_evidence(copied).numerics["facts"]
+    assert any(map(is_measured, facts))
+    gpu = {"kind": "gpu", "name": "NVIDIA H200", "compute_capability": "9.0"}
+    path.write_text(json.dumps(found | {"environment": ENVIRONMENT | {"accelerators": [gpu]}}))
+    left = read_evidence(copied).numerics["facts"]
+    assert left == {name: value for name, value in facts.items() if not is_measured(name)}
+    recipes["wide"]["recipe"]["num_epochs"] += 1
+    path.write_text(json.dumps(found))
+    refused(lambda: read_evidence(copied), r"numerics\.json is of another study than params\.yaml")
