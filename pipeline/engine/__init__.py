@@ -21,3 +21,12 @@ except ModuleNotFoundError as error:
     if error.name not in ("jax", "tensorflow"):
         raise
     raise InputError(f"engine: {error.name} is not installed here; `make help` says how to set up another.") from None
+
+import keras  # noqa: E402  which an engine has imported in silence
+
+# As Keras has it by default, whatever ~/.keras/keras.json and KERAS_MAX_EPOCHS say: no record would show it.
+keras.config.set_floatx("float32")
+keras.config.set_epsilon(1e-7)
+keras.config.set_image_data_format("channels_last")
+keras.config.set_max_epochs(None)
+keras.config.set_max_steps_per_epoch(None)

@@ -18,7 +18,8 @@ from pipeline.study.engines import ENGINES
 REQUIREMENTS = Path("requirements")
 VARIABLES = (  # beginnings of the names of those that change what libraries compute, or how fast
     *("CUBLAS_", "CUDNN_", "DNNL_", "GLIBC_TUNABLES", "JAX_", "KMP_", "LD_PRELOAD", "MALLOC_", "MKL_"),
-    *("NVIDIA_TF32_OVERRIDE", "OMP_", "ONEDNN_", "TF_CUDNN_", "TF_NUM_", "TF_SET_", "TF_XLA_", "XLA_FLAGS"),
+    *("NVIDIA_TF32_OVERRIDE", "OMP_", "ONEDNN_", "TF_CUDNN_", "TF_DETERMINISTIC_", "TF_NUM_", "TF_SET_"),
+    *("TF_XLA_", "XLA_FLAGS"),
 )
 IMAGE = Path("/etc/mixed-precision-image.json")  # the note that the build of a container image leaves
 

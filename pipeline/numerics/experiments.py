@@ -4,6 +4,7 @@ One model is set back to where each seed starts, because tracing costs more than
 """
 
 import hashlib
+import importlib.util
 import math
 import os
 import subprocess
@@ -13,7 +14,6 @@ from typing import Any
 
 import keras
 import numpy as np
-import tensorflow as tf
 
 from pipeline import engine
 from pipeline.data.batches import ShuffledBatches
@@ -117,6 +117,11 @@ def skipped_steps(benchmark: Benchmark, data: Dataset, seeds: Sequence[int]) -> 
     return found
 
 
+def has_tensorflow() -> bool:
+    """Return whether TensorFlow, whose shuffle the notebook splits by, is installed."""
+    return importlib.util.find_spec("tensorflow") is not None
+
+
 def trained_on(reshuffle: bool | None = None) -> int:
     """Return how many of the CIFAR-100 notebook's validation examples are trained on as well.
 
@@ -130,6 +135,8 @@ def trained_on(reshuffle: bool | None = None) -> int:
 
 def _split(reshuffle: bool | None = None) -> tuple[list[int], list[int]]:
     """Return the indices that are held out, and those that are trained on."""
+    import tensorflow as tf  # which alone shuffles so
+
     tf.random.set_seed(None)  # as in a fresh process: a global seed would change the order
     indices = tf.data.Dataset.range(NUM_SPLIT)
     shuffled = indices.shuffle(SHUFFLE_BUFFER, seed=SHUFFLE_SEED, reshuffle_each_iteration=reshuffle)

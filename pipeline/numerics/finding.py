@@ -24,8 +24,12 @@ def find(study: Study) -> dict[str, Any]:
     facts, samples = found["facts"], found["samples"]
     found["environment"] = describe(installed_engine(), engine.accelerators(), engine.version(), engine.kernels())
     samples["numpy_float16_speedup"] = arithmetic.numpy_speedups()
-    facts["notebook_split.num_trained_on"] = experiments.trained_on()
-    if study.numerics == "all":  # another process, which imports the engine for seconds
+    has_split = experiments.has_tensorflow()
+    if not has_split:
+        print("notebook_split is skipped: the notebook splits by a shuffle of TensorFlow, which is not installed")
+    if has_split:
+        facts["notebook_split.num_trained_on"] = experiments.trained_on()
+    if has_split and study.numerics == "all":  # another process, which imports the engine for seconds
         facts["notebook_split.same_after_restart"] = experiments.same_after_restart()
     # The benchmark of most classes: there it shows what a network learns by heart.
     hardest = max(study.benchmarks, key=lambda name: len(read_description(study.benchmarks[name].dataset).classes))
@@ -48,7 +52,7 @@ def find(study: Study) -> dict[str, Any]:
         if study.numerics == "facts":
             return
         samples[f"skipped_steps.{name}"] = experiments.skipped_steps(benchmark, data, experiments.SEEDS)
-        if name == hardest:
+        if has_split and name == hardest:
             share = facts["notebook_split.num_trained_on"] / experiments.NUM_HELD_OUT
             samples["notebook_split_gain"] = experiments.split_gains(benchmark, data, share, experiments.SEEDS)
         if benchmark.model.name == "dense" and not found["trials"]:

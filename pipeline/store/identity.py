@@ -6,11 +6,13 @@ DVC decides by files whether a stage runs. The identity decides what the stage t
 """
 
 import importlib.metadata
+import os
 from pathlib import Path
 from typing import Any
 
 from pipeline.data.datasets import read_description
 from pipeline.files.code import digest, file_digest, with_imports
+from pipeline.machine.engine_choice import SWITCH
 from pipeline.machine.environment import image_identity, installed_engine, variables
 from pipeline.study.dataset_source import DatasetSource
 from pipeline.study.engines import ENGINES
@@ -79,7 +81,7 @@ def _shared(study: Study, code: Path) -> Identity:
         "code": _code(code),
         "engine": engine,
         "packages": _packages(engine),
-        "variables": variables(),
+        "variables": variables() | {name: os.environ[name] for name in [SWITCH] if name in os.environ},
     }
 
 

@@ -156,6 +156,32 @@ def test_cudnn_that_is_not_found_is_lack_of_memory_where_the_memory_was_full():
     start("jax", "-c", WITHOUT_CUDNN)
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_a_user_has_set_of_keras_reaches_no_run(workspace, tmp_path_factory, engine):
+    """As in ~/.keras/keras.json and in the environment: slower, wrong, or cut short without a word."""
+    home = tmp_path_factory.mktemp("home")
+    (home / ".keras").mkdir()
+    hostile = {"floatx": "float64", "epsilon": 1e-3, "image_data_format": "channels_first", "backend": "torch"}
+    (home / ".keras" / "keras.json").write_text(json.dumps(hostile))
+    short = {"KERAS_MAX_EPOCHS": "1", "KERAS_MAX_STEPS_PER_EPOCH": "1"}
+    arguments = [str(PROBE), "trained", str(workspace)]
+    said = [start(engine, *arguments, **more).stdout.splitlines()[-1] for more in ({}, {"HOME": str(home)} | short)]
+    assert said[0] == said[1]
+
+
+def test_numerics_on_jax_need_no_tensorflow(workspace):
+    code = f"""import sys, os; sys.modules["tensorflow"] = None; os.chdir({str(workspace)!r})
+from pipeline.numerics import finding
+from conftest import small_study
+found = finding.find(small_study(numerics="facts"))
+print(*found["facts"], *found["samples"])"""
+    said = start("jax", "-c", code).stdout
+    assert "notebook_split is skipped: the notebook splits by a shuffle of TensorFlow" in said
+    found = said.splitlines()[-1].split()
+    assert not [name for name in found if name.startswith("notebook_split")]
+    assert "gradients.wide.some_flushed" in found
+
+
 def test_an_engine_that_is_not_installed_is_named():
     code = "import sys; sys.modules['jax'] = None; import pipeline.engine"
     done = start("jax", "-c", code, check=False)
