@@ -170,7 +170,11 @@ def test_what_a_user_has_set_of_keras_reaches_no_run(workspace, tmp_path_factory
 
 
 def test_numerics_on_jax_need_no_tensorflow(workspace):
-    code = f"""import sys, os; sys.modules["tensorflow"] = None; os.chdir({str(workspace)!r})
+    code = f"""import importlib.util, os, sys
+from importlib.machinery import PathFinder
+found = PathFinder.find_spec
+PathFinder.find_spec = lambda name, *rest: None if name == "tensorflow" else found(name, *rest)
+os.chdir({str(workspace)!r})
 from pipeline.numerics import finding
 from conftest import small_study
 found = finding.find(small_study(numerics="facts"))
