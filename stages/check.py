@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from pipeline.claims.schema import load_claims
 from pipeline.comparison.comparable import check_candidates
 from pipeline.comparison.finished_runs import read_record
 from pipeline.errors import InputError
@@ -14,7 +15,7 @@ from pipeline.machine.acceleration import speed
 from pipeline.machine.environment import device_here, installed_engine
 from pipeline.machine.hardware import Hardware, device, this_machine
 from pipeline.machine.left_out import left_out
-from pipeline.numbers import ranges
+from pipeline.numbers import duration, ranges
 from pipeline.study import user_code
 from pipeline.study.benchmark import Imported
 from pipeline.study.engines import ENGINES
@@ -29,14 +30,12 @@ def main(_: argparse.Namespace) -> None:
     check()
 
 
-def check() -> Study:
-    """Return the study, and print what trains it here and what will not be fast.
+def check() -> None:
+    """Check the study of this folder; print what trains it here, what will not be fast, and how much there is to make.
 
     Raises:
         InputError: names every fault of the study, of the claims and of the user's own code.
     """
-    from pipeline.claims.schema import load_claims  # which imports SciPy, for half a second
-
     faults: list[str] = []
     with _noting(faults):
         study = load_study()
@@ -55,7 +54,17 @@ def check() -> Study:
     study = study.without(unused)
     for warning in [*slow_choices(study, hardware), *runs_from_elsewhere(study, hardware)]:
         print(f"note: {warning}")
-    return study
+    print(f"{study.name}: {study.description}\n{forecast(study)}", flush=True)
+
+
+def forecast(study: Study) -> str:
+    """Say how much there is to make."""
+    runs = study.runs()
+    num_missing = sum(not (key.directory / "record.json").exists() for key in runs)
+    if not num_missing:
+        return f"{len(runs)} runs are there; what has changed since is made again"
+    speed_seconds = study.speed.budget_seconds * len(study.benchmarks)
+    return f"{num_missing} of {len(runs)} runs to make, and speed to measure for about {duration(speed_seconds)}"
 
 
 @contextlib.contextmanager

@@ -7,14 +7,12 @@ import signal
 import subprocess
 import sys
 from functools import partial
+from pathlib import Path
 from typing import IO, cast
 
-from pipeline.machine.left_out import study_here
 from pipeline.machine.processes import end_with_starter
-from pipeline.numbers import duration
-from pipeline.study.schema import Study
 from stages import Interrupted, run
-from stages.summary import summarise
+from stages.summary import STATUS, summarise
 
 AGAIN = "then `make repro` goes on from there: what is finished stays."
 GOES_ON = "`make repro` goes on after the last whole epoch."
@@ -34,12 +32,10 @@ def main(_: argparse.Namespace) -> None:
 
 def make() -> int:
     """Check, make and sum up the study of this folder; return an exit status for `make`."""
-    study = study_here()
-    if missing := [key for key in study.runs() if not (key.directory / "record.json").exists()]:
+    if not is_checked():
         from stages.check import check  # which takes half a second to import
 
-        check()  # whole, before anything that takes long
-    print(f"{study.name}: {study.description}\n{forecast(study, len(missing))}", flush=True)
+        check()
     status, words = run_dvc()
     if status:
         print(f"what to do: {remedy(words)}", file=sys.stderr)
@@ -48,13 +44,13 @@ def make() -> int:
     return 0
 
 
-def forecast(study: Study, num_missing: int) -> str:
-    """Say how much there is to make."""
-    num_runs = len(study.runs())
-    if not num_missing:
-        return f"{num_runs} runs are there; what has changed since is made again"
-    speed_seconds = study.speed.budget_seconds * len(study.benchmarks)
-    return f"{num_missing} of {num_runs} runs to make, and speed to measure for about {duration(speed_seconds)}"
+def is_checked() -> bool:
+    """Return whether what was last found is newer than the study and the claims, which were checked then."""
+    files = [Path("params.yaml"), Path("claims.yaml"), STATUS]
+    if not all(file.exists() for file in files):
+        return False
+    *asked, found = (file.stat().st_mtime for file in files)
+    return found > max(asked)
 
 
 def run_dvc() -> tuple[int, str]:
