@@ -8,7 +8,7 @@ from pathlib import Path
 from projects import STUB_ENVIRONMENT, commit, copy_tree, git
 
 from pipeline.comparison.finished_runs import read_record
-from pipeline.study.schema import load_study
+from pipeline.machine.left_out import study_as_made
 
 
 def test_paper_runs_from_end_to_end(tmp_path):
@@ -21,7 +21,7 @@ def test_paper_runs_from_end_to_end(tmp_path):
     command = ["make", "--no-print-directory", "study", "PROFILE=paper", "SMALL=1"]
     done = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    study = load_study(project / "params.yaml")
+    study = study_as_made(project)
     assert (study.name, study.benchmarks["cifar100_efficientnet_b0"].image_size) == ("paper", 224)
     outcomes = {str(key): read_record(key, project).outcome for key in study.runs()}
     assert set(outcomes.values()) == {"completed"}, outcomes
