@@ -12,7 +12,7 @@ from pipeline.comparison.comparable import check_candidates
 from pipeline.comparison.finished_runs import read_record
 from pipeline.errors import InputError
 from pipeline.machine.acceleration import speed
-from pipeline.machine.environment import device_here, installed_engine
+from pipeline.machine.environment import device_here, installed_engine, training_hardware
 from pipeline.machine.hardware import Hardware, device, this_machine
 from pipeline.machine.left_out import left_out
 from pipeline.numbers import duration, ranges
@@ -52,7 +52,8 @@ def check() -> None:
     for name, why in (unused := left_out(study)).items():
         print(f"note: {name} is left out: {why}")
     study = study.without(unused)
-    for warning in [*slow_choices(study, hardware), *runs_from_elsewhere(study, hardware)]:
+    study.check_on(engine)
+    for warning in [*slow_choices(study, training_hardware()), *runs_from_elsewhere(study, hardware)]:
         print(f"note: {warning}")
     print(f"{study.name}: {study.description}\n{forecast(study)}", flush=True)
 

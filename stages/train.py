@@ -10,6 +10,7 @@ from pipeline.data.datasets import read_description
 from pipeline.errors import InputError
 from pipeline.files.terminal import Terminal
 from pipeline.machine.engine_choice import take_memory_as_needed
+from pipeline.machine.environment import installed_engine
 from pipeline.machine.left_out import left_out, write_left_out
 from pipeline.machine.processes import call
 from pipeline.records.schema import RunRecord
@@ -26,6 +27,7 @@ from stages import run
 def main(arguments: argparse.Namespace) -> None:
     whole, name = load_study(), arguments.benchmark
     study = whole.without(unused := left_out(whole))
+    study.check_on(installed_engine())
     if name not in study.benchmarks:
         raise InputError(f"--benchmark: must be one of {', '.join(study.benchmarks)}. Received: {name}")
     wanted = of_runs(study, name)

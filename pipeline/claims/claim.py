@@ -28,9 +28,9 @@ HARDWARE = {
 }
 
 
-def profile_command(profile: str) -> str:
-    """Return the command that composes and runs a profile of this project."""
-    return f"make repro PROFILE={profile}"
+def profile_command(profile: str, by_xla: bool = False) -> str:
+    """Return the command that composes and runs a profile of this project; XLA is a choice on TensorFlow alone."""
+    return f"make repro PROFILE={profile}" + " ENGINE=cuda" * by_xla
 
 
 Verdict = Literal[

@@ -147,7 +147,8 @@ def _deciding_study(claim: Claim, evidence: Evidence, wanted: str, remedy: str, 
         remedy = other if remedy else "A study with the source's settings."
     if remedy and (profile := claim.needs.profile):
         device = wanted or HARDWARE.get(claim.needs.hardware, _MADE_FOR[profile])
-        return f"The profile {profile} on {device}: {profile_command(profile)}."
+        meant = evidence.variants.get(getattr(claim, "candidate", ""))
+        return f"The profile {profile} on {device}: {profile_command(profile, bool(meant and meant.xla))}."
     if wanted:
         return f"{remedy} It must run on {wanted}." if remedy else f"The same study on {wanted}."
     return remedy

@@ -13,9 +13,9 @@ from pipeline.study.schema import RunKey, Study
 def check_comparable(study: Study, records: Mapping[RunKey, RunRecord]) -> None:
     """Check that every run of the study was made as the study says, and pairs with its partners.
 
-    All runs must share locked packages and container image; those of a seed their device and the variables of their
-    environment, because a study may go on elsewhere; those of a benchmark their data; those of a benchmark and seed
-    their initial weights.
+    All runs must share their engine, its packages and the container image; those of a seed their device and the
+    variables of their environment, because a study may go on elsewhere; those of a benchmark their data; those of a
+    benchmark and seed their initial weights.
 
     Raises:
         InputError: names every fault, the runs, and how to make them again.
@@ -60,6 +60,7 @@ def surroundings(environment: Mapping[str, Any]) -> dict[str, str]:
     return {
         "device": device(environment),
         "driver": environment.get("driver") or "none",
+        "engine": environment["runtime"],
         "environment variables": " ".join(f"{name}={value}" for name, value in environment.get("variables", {}).items())
         or "none",
         "packages": " ".join(f"{name} {version}" for name, version in sorted(environment["packages"].items())),

@@ -10,6 +10,7 @@ from pipeline.errors import InputError
 
 NAME = os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # where TensorFlow is installed, Keras imports it whatever trains
+os.environ["KERAS_NNX_ENABLED"] = "false"  # whatever ~/.keras/keras.json says: later it can't be changed
 os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # so that an index means the same GPU to NVML
 
 try:

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from pipeline.errors import InputError
 from pipeline.files.writing import write_whole
 from pipeline.machine.acceleration import speed
 from pipeline.machine.environment import installed_engine, training_hardware
@@ -14,7 +15,11 @@ LEFT_OUT = "left_out.json"  # in the folder of a benchmark's runs
 
 
 def left_out(study: Study) -> dict[str, str]:
-    """Return why variants of `study` are left out here, by name."""
+    """Return why variants of `study` are left out here, by name.
+
+    Raises:
+        InputError: the baseline would be one of them.
+    """
     backend, hardware = ENGINES[installed_engine()].backend, training_hardware()
     found = {}
     for name, variant in study.variants.items():
@@ -25,13 +30,23 @@ def left_out(study: Study) -> dict[str, str]:
             found[name] = f"{hardware.name} has no TF32"
         elif study.leave_out_emulated and how == "emulated":
             found[name] = f"{hardware.name} only emulates {expected_dtypes(variant.policy).compute}"
+    if (baseline := study.comparison.baseline) in found:
+        raise InputError(
+            f"{PARAMS}: comparison.baseline: {baseline} can't be trained here, because {found[baseline]}. Name another."
+        )
     return found
 
 
 def study_here() -> Study:
-    """Return the study of this folder, without what is left out here."""
-    study = load_study()
-    return study.without(left_out(study))
+    """Return the study of this folder, without what is left out here.
+
+    Raises:
+        InputError: the engine here can't train it.
+    """
+    whole = load_study()
+    study = whole.without(left_out(whole))
+    study.check_on(installed_engine())
+    return study
 
 
 def write_left_out(study: Study, benchmark: str) -> None:

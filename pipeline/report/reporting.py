@@ -25,7 +25,7 @@ SECTIONS = ("answer", "judgements", "measurements", "arithmetic", "hardware", "m
 
 def parts(results: Results) -> Callable[[str], str]:
     """Return a function that gives the HTML of a part of the report: the macro of that name in report/parts.html."""
-    short = words.short_names(results.study)
+    short, facts = words.short_names(results.study), results.numerics["facts"]
     module = (
         template_environment([TEMPLATES], results.study, results.claims, short)
         .get_template("parts.html")
@@ -45,7 +45,7 @@ def parts(results: Results) -> Callable[[str], str]:
                     describe_sample(name, intervals.mean(values), len(values))
                     for name, values in results.numerics["samples"].items()
                 ],
-                "split": describe_facts({SPLIT: results.numerics["facts"][SPLIT]}),
+                "split": describe_facts({SPLIT: facts[SPLIT]}) if SPLIT in facts else None,
                 "gradient_charts": [
                     figures.exponent_histogram(name, short[name], g["exponents"], g["counts"], g["loss_scale"])
                     for name, g in results.numerics["gradients"].items()

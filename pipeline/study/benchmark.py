@@ -200,17 +200,21 @@ class Benchmark(Section):
         for name, variant in variants.items():
             if variant.policy == "float8" and self.model.name in ("efficientnet", "resnet9"):
                 yield f"model: {name} has float8, which dense layers alone compute in. Name its `benchmarks`."
-        by_xla = any(variant.xla for variant in variants.values())
-        if by_xla and any(each.name == "random_translation" for each in self.augmentation):
-            yield "augmentation: random_translation can't be compiled with XLA, as a variant is on TensorFlow."
         if self.learning_rate_rule.num_warmup_epochs >= self.num_epochs:
             yield f"learning_rate_rule.num_warmup_epochs: must leave an epoch of the {self.num_epochs}."
         yield from self._faults_on_several_devices(num_devices, variants.values())
 
-    def _faults_on_several_devices(self, num_devices: int, variants: Iterable[Variant]) -> Iterator[str]:
-        """Yield what several devices can't run, batches among it that they can't share evenly."""
+    def faults_on_tensorflow(self, num_devices: int, variants: Iterable[Variant]) -> Iterator[str]:
+        """Yield what TensorFlow can't train in these variants, and JAX can; each begins with its field."""
+        if any(variant.xla for variant in variants) and any(
+            of.name == "random_translation" for of in self.augmentation
+        ):
+            yield "augmentation: random_translation can't be compiled with XLA on TensorFlow, as a variant is."
         if num_devices > 1 and self.steps_per_execution > 1:
             yield "steps_per_execution: must be 1 on several devices, where TensorFlow fails on more."
+
+    def _faults_on_several_devices(self, num_devices: int, variants: Iterable[Variant]) -> Iterator[str]:
+        """Yield what several devices can't run, batches among it that they can't share evenly."""
         sizes = [("evaluation_batch_size", self.evaluation_batch_size)]
         for batch_size in {self.batch_size * variant.batch_multiplier for variant in variants}:
             sizes += [

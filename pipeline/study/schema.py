@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import AliasChoices, Field, model_validator
 
+from pipeline.errors import InputError
 from pipeline.study.benchmark import Benchmark
 from pipeline.study.configuration import (
     MAX_ENTRIES,
@@ -24,6 +25,7 @@ from pipeline.study.configuration import (
     unknown_name,
 )
 from pipeline.study.dataset_source import DatasetSource
+from pipeline.study.engines import ENGINES
 from pipeline.study.variant import Variant
 
 Seed = Annotated[int, Field(ge=0, lt=2**32)]  # what NumPy takes
@@ -210,6 +212,20 @@ class Study(Section):
         epochs = {name: benchmark.num_epochs for name, benchmark in self.benchmarks.items()}
         of_comparison = self.comparison.faults(epochs, self.variants)
         yield from (f"comparison.{fault}" for fault in of_comparison)
+
+    def check_on(self, engine: str) -> None:
+        """Raise `InputError` that lists what this engine, one of `ENGINES`, can't train and others can."""
+        if ENGINES[engine].backend == "jax":
+            return
+        faults = [
+            f"benchmarks.{name}.{fault}"
+            for name, benchmark in self.benchmarks.items()
+            for fault in benchmark.faults_on_tensorflow(self.devices, self.variants_of(name).values())
+        ]
+        for name, variant in self.variants.items():
+            faults += [f"variants.{name}.{fault}" for fault in variant.faults_on_tensorflow(self.devices)]
+        if faults:
+            raise InputError("\n  ".join([f"{PARAMS}: nothing was started.", *faults]))
 
     def variants_of(self, benchmark: str) -> dict[str, Variant]:
         """Return the variants that are run on `benchmark`, by name, in the study's order."""

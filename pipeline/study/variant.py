@@ -120,12 +120,10 @@ class Variant(Section):
                     f"loop: the custom loop takes one step at a time, {benchmark} has steps_per_execution {steps}. "
                     "Name other `benchmarks`."
                 )
-        if num_devices > 1:
-            yield from self._faults_on_several_devices()
-
-    def _faults_on_several_devices(self) -> Iterator[str]:
-        """Yield what fails, or goes wrong silently, where a batch is shared by devices."""
-        if self.loop == "custom":
+        if num_devices > 1 and self.loop == "custom":
             yield "loop: custom trains on one device; Keras 3.15 breaks it on several (keras #23085)."
-        if self.xla and self.loss_scale.mode == "dynamic":
+
+    def faults_on_tensorflow(self, num_devices: int) -> Iterator[str]:
+        """Yield what TensorFlow can't train, and JAX can; each begins with its field."""
+        if num_devices > 1 and self.xla and self.loss_scale.mode == "dynamic":
             yield "xla: crashes with a dynamic loss scale on several devices (keras #21366)."

@@ -21,8 +21,6 @@ MARKER = "# a certificate authority of the tests"
 SETTINGS = ("MAKEFLAGS", "MAKELEVEL", "ENGINE", "PROFILE", "TARGET", "IMAGE", "PYTHONPATH", "PYTHONWARNINGS")
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name not in SETTINGS}
 STUDY = dense_study(num_epochs=3)
-COMPILED = {name: variant | {"xla": True} for name, variant in STUDY["variants"].items()}
-TPU_PROFILE = PROFILE | {"name": "tpu", "engine": "jax", "runtime": "tpu", "variants": COMPILED}
 
 
 def run(
@@ -137,7 +135,7 @@ def tfds(place) -> Path:
 def project(place) -> Path:
     """A git repository of this tree with a small study, committed, of a user who is not root."""
     folder = place / "project"
-    make_project(folder, STUDY, PROFILE, TPU_PROFILE)
+    make_project(folder, STUDY, PROFILE)
     give_away(place)
     return folder
 

@@ -161,7 +161,8 @@ def test_what_a_user_has_set_of_keras_reaches_no_run(workspace, tmp_path_factory
     """As in ~/.keras/keras.json and in the environment: slower, wrong, or cut short without a word."""
     home = tmp_path_factory.mktemp("home")
     (home / ".keras").mkdir()
-    hostile = {"floatx": "float64", "epsilon": 1e-3, "image_data_format": "channels_first", "backend": "torch"}
+    hostile = {"floatx": "float64", "epsilon": 1e-3, "image_data_format": "channels_first"}
+    hostile |= {"backend": "torch", "nnx_enabled": engine == "jax"}  # Keras has NNX on JAX alone
     (home / ".keras" / "keras.json").write_text(json.dumps(hostile))
     short = {"KERAS_MAX_EPOCHS": "1", "KERAS_MAX_STEPS_PER_EPOCH": "1"}
     arguments = [str(PROBE), "trained", str(workspace)]

@@ -197,6 +197,13 @@ OTHER_UNITS, DEFAULTS = {"model.units": 7}, ["tf32"]
         ("s2-sixty-percent-on-tpus", {}, [], "The same study on a TPU."),
         ("s2-sixty-percent-on-tpus", {}, DEFAULTS, "The profile paper on a TPU: make repro PROFILE=paper."),
         ("s2-three-times-on-modern-gpus", {}, DEFAULTS, PAPER),
+        # On JAX XLA is no choice.
+        (
+            "s2-xla-adds-speed",
+            {},
+            ["mixed_float16_xla"],
+            "The profile paper on an NVIDIA GPU: make repro PROFILE=paper ENGINE=cuda.",
+        ),
         (
             "s2-small-models-gain-nothing",
             {},

@@ -61,6 +61,7 @@ def test_a_run_that_is_not_like_its_partners_is_refused_by_name(field, what):
     [
         ({"accelerators": [GPU]}, "device (Example CPU, 2 cores; V100)"),
         ({"driver": "590.1"}, "driver (none; 590.1)"),
+        ({"runtime": "cuda-jax"}, "engine (cpu; cuda-jax)"),
         ({"variables": {"MALLOC_MMAP_MAX_": "0"}}, "environment variables (none; MALLOC_MMAP_MAX_=0)"),
         ({"num_cpus": 8}, "device (Example CPU, 2 cores; Example CPU, 8 cores)"),
         (

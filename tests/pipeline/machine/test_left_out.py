@@ -5,6 +5,7 @@ from conftest import REPOSITORY
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
+from pipeline.errors import InputError
 from pipeline.machine import left_out
 from pipeline.machine.hardware import Hardware
 from pipeline.study.schema import Study
@@ -37,6 +38,14 @@ def test_what_the_hardware_lacks_or_emulates_is_left_out(monkeypatch, paper, eng
     found = left_out.left_out(paper)
     assert found.keys() == names
     assert not names & paper.without(found).variants.keys()
+
+
+def test_a_baseline_that_the_hardware_lacks_is_refused_in_words(monkeypatch, paper):
+    monkeypatch.setattr(left_out, "installed_engine", lambda: "cuda-jax")
+    monkeypatch.setattr(left_out, "training_hardware", lambda: V100)
+    comparison = paper.comparison.model_copy(update={"baseline": "tf32"})
+    with pytest.raises(InputError, match=r"comparison\.baseline: tf32 can't be trained here, because V100 has no TF32"):
+        left_out.left_out(paper.model_copy(update={"comparison": comparison}))
 
 
 def test_the_list_is_stored_with_the_runs(monkeypatch, tmp_path, paper):

@@ -21,7 +21,7 @@ from pipeline.publication.recomputing import remake
 from pipeline.report import figures
 from pipeline.report.answers import AnswerRow, answers
 from pipeline.report.rendering import execute, render
-from pipeline.report.reporting import SECTIONS, parts
+from pipeline.report.reporting import SECTIONS, SPLIT, parts
 from pipeline.report.results import Results, ended_at, load_results
 from pipeline.report.status import status
 from pipeline.study.schema import RunKey, Study
@@ -70,6 +70,15 @@ def test_the_report_is_one_file_that_loads_nothing(rendered):
     identifiers = re.findall(r'\bid="([^"]+)"', html)
     assert len(identifiers) == len(set(identifiers))
     assert set(re.findall(r'href="#([^"]+)"', html)) <= set(identifiers)
+
+
+def test_what_numerics_without_tensorflow_lack_is_not_told(found):
+    lacking = {name: value for name, value in found.numerics["facts"].items() if name != SPLIT}
+    told, without = (
+        parts(found._replace(numerics=found.numerics | {"facts": facts}))("arithmetic")
+        for facts in (found.numerics["facts"], lacking)
+    )
+    assert ("validation examples" in told, "validation examples" in without) == (True, False)
 
 
 def test_the_report_shows_what_would_turn_or_hide_its_words(found):

@@ -1,6 +1,7 @@
 """What params.yaml may say, and what a study makes of it. Every fault is named by its place before anything runs."""
 
 import copy
+import re
 
 import pytest
 from conftest import REPOSITORY, small_study
@@ -169,10 +170,6 @@ RECIPES = [
     (recipe(learning_rate_rule={"num_warmup_epochs": 5}), "_rule.num_warmup_epochs: must leave an epoch of the 5."),
     (recipe(augmentation=[{"name": "random_flop"}]), "benchmarks.mnist_dense.augmentation.0"),
     (recipe(augmentation=[FLIP | {"mod": "vertical"}]), "augmentation.0.mod: unknown key. Did you mean 'mode'?"),
-    (
-        recipe(augmentation=[TURN]) | odd(xla=True),
-        "random_translation can't be compiled with XLA",
-    ),
 ]
 MODELS = [
     (recipe(model="dense"), "benchmarks.mnist_dense.model"),
@@ -184,20 +181,34 @@ MODELS = [
     (recipe(model=OWN | {"argument": {}}), "mnist_dense.model.argument: unknown key. Did you mean 'arguments'?"),
     (recipe(model=RESNET9) | odd(policy="float8"), "model: odd has float8, which dense layers alone compute in."),
 ]
-ENGINES_AND_DEVICES = [
+DEVICES = [
     ({"devices": 5}, "benchmarks.mnist_dense.batch_size: batches of 8192 can't be shared by 5 devices"),
     ({"devices": 5}, "variants.mixed_float16_custom.loop: custom trains on one device"),
-    ({"devices": 2} | recipe(steps_per_execution=2), "steps_per_execution: must be 1 on several devices"),
-    ({"devices": 2} | odd(policy=FLOAT16, xla=True), "keras #21366"),
+]
+ON_TENSORFLOW = [
+    (recipe(augmentation=[TURN]) | odd(xla=True), "mnist_dense.augmentation: random_translation can't be compiled"),
+    (
+        recipe(steps_per_execution=2) | {"variants.mixed_float16_custom.loop": "fit"},
+        "mnist_dense.steps_per_execution: must be 1 on several devices",
+    ),
+    (odd(policy=FLOAT16, xla=True), "variants.odd.xla: crashes with a dynamic loss scale"),
 ]
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
-    [*NAMES_TYPES_AND_COUNTS, *COMPARISONS, *VARIANTS, *RECIPES, *MODELS, *ENGINES_AND_DEVICES],
+    [*NAMES_TYPES_AND_COUNTS, *COMPARISONS, *VARIANTS, *RECIPES, *MODELS, *DEVICES],
 )
 def test_what_makes_no_sense_is_refused_by_its_place(changes, message):
     assert message in fault(quick(changes))
+
+
+@pytest.mark.parametrize(("changes", "message"), ON_TENSORFLOW)
+def test_what_one_engine_cannot_train_is_refused_where_it_trains(changes, message):
+    study = Study.model_validate(quick(changes)).model_copy(update={"devices": 2})
+    study.check_on("cuda-jax")
+    with pytest.raises(InputError, match=re.escape(message)):
+        study.check_on("cuda")
 
 
 @pytest.mark.parametrize("name", ["mixed-float16", "Mixed", "a b", "a@b", "ä", "a.b", "16", "a/b", "", "x;rm"])
