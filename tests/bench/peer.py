@@ -19,7 +19,7 @@ import keras
 import tensorflow as tf
 import tensorflow_datasets as tfds
 
-MODELS = Path(__file__).parent.parent / "pipeline" / "models"
+MODELS = Path(__file__).parents[2] / "pipeline" / "models"
 
 
 class Times(keras.callbacks.Callback):
