@@ -17,7 +17,7 @@ from pipeline.study.schema import Study
 from pipeline.study.variant import PolicyName, Variant
 
 TEMPLATES = Path(__file__).parents[2] / "report"
-_COMMAND = r"\b(?:make repro|dvc repro)\b(?: (?:--[\w-]+|[A-Z]+=\w+|\w+@[\w-]+))*"
+_COMMAND = r"\b(?:make repro|dvc repro|python -m stages\.\w+)\b(?: (?:--benchmark \w+|--[\w-]+|[A-Z]+=\w+|\w+@[\w-]+))*"
 
 
 def page_environment(folders: Sequence[Path]) -> jinja2.Environment:
