@@ -42,7 +42,8 @@ def run(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentPar
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # × and − are printed as what they are, or escaped
             stream.reconfigure(errors="backslashreplace")
-    end_with_starter(signal.SIGTERM)
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # which `nohup` has it ignore, to outlive its shell
+        end_with_starter(signal.SIGTERM)
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _interrupt)

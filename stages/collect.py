@@ -52,8 +52,9 @@ def _without(missing: Sequence[int], study: Study) -> int:
     """Report on the seeds whose runs are all there, and enter nothing."""
     every = elements(study)
     said = ", ".join(in_words(every[number]) for number in missing)
-    slurm, kubernetes = "Submit them: make campaign CAMPAIGN=", "Start them again as a Job of the name "
-    again = f"{slurm if CLUSTER.exists() else kubernetes}{study.campaign}"
+    again = "Start these elements again"
+    if CLUSTER.exists():  # they are jobs of Slurm
+        again = f"Submit them: make campaign CAMPAIGN={study.campaign}"
     reason = f"{len(missing)} of {len(every) - 1} elements did not finish: {said}. {again}"
     if whole := report_whole_seeds(study, missing):
         reason += f". The report is on seeds {ranges(whole)} alone"

@@ -1,4 +1,4 @@
-"""Delete from the store of finished runs and measurements (.cache/) whatever the study in params.yaml does not have."""
+"""Delete from the store (.cache/) what the study in params.yaml would not use, with these packages and this device."""
 
 import argparse
 
@@ -14,7 +14,7 @@ def main(_: argparse.Namespace) -> None:
     study = study_here()
     wanted = [of for benchmark in study.benchmarks for of in of_runs(study, benchmark).values()]
     wanted += [of_speed(study, benchmark, device_here(), driver()) for benchmark in study.benchmarks]
-    print(f"{prune(wanted)} folders of other studies are gone from .cache/")
+    print(f"{prune(wanted)} folders that this study would not use are gone from .cache/")
 
 
 if __name__ == "__main__":

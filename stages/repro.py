@@ -1,6 +1,7 @@
 """Check the study, make what is unfinished of it with `dvc repro`, and say what it found, or what to do if it fails."""
 
 import argparse
+import hashlib
 import os
 import re
 import signal
@@ -12,14 +13,16 @@ from typing import IO, cast
 
 from pipeline.machine.processes import end_with_starter
 from stages import Interrupted, run
-from stages.summary import STATUS, summarise
+from stages.summary import summarise
 
 AGAIN = "then `make repro` goes on from there: what is finished stays."
 GOES_ON = "`make repro` goes on after the last whole epoch."
+CHECKED = Path(".cache/checked")
 # By what DVC's words have in them; the first that fits.
 REMEDIES = {
     "No space left|Disk quota exceeded": f"Make room on the disk; {AGAIN}",
-    "acquire lock|is busy": f"Another DVC command works in this folder. Wait until it has ended, or end it; {AGAIN}",
+    "acquire lock|is busy, it is being blocked": "Another DVC command works in this folder. "
+    f"Wait until it has ended, or end it; {AGAIN}",
     "is not a git repository": f"DVC works in a git repository. Clone this project with git, or run: git init; {AGAIN}",
     r"dvc\.lock": f"Remove dvc.lock: finished runs are found in .cache/; {AGAIN}",
 }
@@ -40,17 +43,21 @@ def make() -> int:
     if status:
         print(f"what to do: {remedy(words)}", file=sys.stderr)
         return exit_status(words) or 1
+    CHECKED.parent.mkdir(exist_ok=True)
+    CHECKED.write_text(asked_for(), encoding="utf-8")
     summarise()
     return 0
 
 
 def is_checked() -> bool:
-    """Return whether what was last found is newer than the study and the claims, which were checked then."""
-    files = [Path("params.yaml"), Path("claims.yaml"), STATUS]
-    if not all(file.exists() for file in files):
-        return False
-    *asked, found = (file.stat().st_mtime for file in files)
-    return found > max(asked)
+    """Return whether the last study that was made in this folder is this one, on this engine."""
+    return CHECKED.exists() and CHECKED.read_text(encoding="utf-8") == asked_for()
+
+
+def asked_for() -> str:
+    """Return a digest of the study, the claims and the engine that make was asked for."""
+    texts = [Path(name).read_bytes() for name in ("params.yaml", "claims.yaml") if Path(name).exists()]
+    return hashlib.sha256(b"\n".join([*texts, os.environ.get("ENGINE", "").encode()])).hexdigest()
 
 
 def run_dvc() -> tuple[int, str]:
@@ -88,17 +95,18 @@ def exit_status(words: str) -> int | None:
 
 def remedy(words: str) -> str:
     """Return what to do, given what DVC and its stages printed as errors."""
+    words = "\n".join(line for line in words.splitlines() if line.startswith("ERROR: "))  # DVC's own
     for pattern, told in REMEDIES.items():
         if re.search(pattern, words):
             return told
     status = exit_status(words)
     if status is None:
-        return f"dvc repro --verbose says more. Mend what it names; {AGAIN}"
+        return f"dvc repro --verbose says more. Fix what it names; {AGAIN}"
     if status == 128 + signal.SIGKILL:
         return f"A stage was killed, probably because memory ran out (see `dmesg`). End what else needs memory; {AGAIN}"
     if status in (os.EX_TEMPFAIL, *(128 + number for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM))):
         return GOES_ON
-    return f"Mend what the message above names; {AGAIN}"
+    return f"Fix what the message above names; {AGAIN}"
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from pipeline.machine.left_out import study_here
 from pipeline.records.blocks import SPEED
 from pipeline.statistics.speeds import speeds_of
 from pipeline.store.identity import of_speed
-from pipeline.store.kept import forget, obtain
+from pipeline.store.kept import obtain
 from stages import run
 
 
@@ -31,9 +31,7 @@ def main(arguments: argparse.Namespace) -> None:
         print(f"{name}: {known} after {measurement.spent_seconds:.0f} s: {measurement.ended_because}")
 
     of = of_speed(study, name, device_here(), driver())
-    if arguments.again:
-        forget(SPEED / name, of)
-    if obtain(SPEED / name, of, make) != "made":
+    if obtain(SPEED / name, of, make, again=arguments.again) != "made":
         print(f"{name}: its speed is measured already")
 
 

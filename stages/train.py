@@ -1,7 +1,6 @@
 """Make the runs of a benchmark that are missing, or that something else has made."""
 
 import argparse
-import shutil
 import sys
 from functools import partial
 from pathlib import Path
@@ -9,13 +8,13 @@ from pathlib import Path
 from pipeline.data.datasets import read_description
 from pipeline.errors import InputError
 from pipeline.files.terminal import Terminal
-from pipeline.machine.engine_choice import take_memory_as_needed
+from pipeline.machine.engine_choice import choose_engine, take_memory_as_needed
 from pipeline.machine.environment import installed_engine
 from pipeline.machine.left_out import left_out, write_left_out
 from pipeline.machine.processes import call
 from pipeline.records.schema import RunRecord
 from pipeline.store.identity import Identity, of_runs
-from pipeline.store.kept import made, obtain
+from pipeline.store.kept import made, obtain, set_aside
 from pipeline.store.making import FailedRunError, Makers
 from pipeline.store.plan import check_packages, keeps_limit
 from pipeline.store.progress import RunProgress
@@ -34,8 +33,9 @@ def main(arguments: argparse.Namespace) -> None:
     if arguments.run:
         take_memory_as_needed()  # several such commands may share a GPU; their times are not used
         wanted = {key: of for key, of in wanted.items() if f"{key.variant}/{key.seed}" == arguments.run}
-        if (variant := arguments.run.partition("/")[0]) in unused:
-            print(f"{variant} is left out: {unused[variant]}")
+        left_out_here = [key.variant for key in whole.runs() if f"{key.variant}/{key.seed}" == arguments.run]
+        if not wanted and name in whole.benchmarks and unused.keys() & {*left_out_here}:
+            print(f"{left_out_here[0]} is left out: {unused[left_out_here[0]]}")
         elif not wanted:
             raise InputError(f"--run: must be VARIANT/SEED, a run of {name}. Received: {arguments.run}")
     make_all(study, name, wanted)
@@ -94,8 +94,6 @@ def check_model(study: Study, name: str) -> None:
 
 
 def _check_model(study: Study, name: str, image_shape: tuple[int, int, int], num_classes: int) -> None:
-    from pipeline.machine.engine_choice import choose_engine
-
     choose_engine([variant.policy for variant in study.variants.values()])
     from pipeline.advice import fitness  # which imports the engine
 
@@ -103,11 +101,11 @@ def _check_model(study: Study, name: str, image_shape: tuple[int, int, int], num
 
 
 def remove_others(folder: Path, wanted: dict[RunKey, Identity]) -> None:
-    """Remove the runs that are none of the study's, which DVC would keep in the folder's digest."""
+    """Take the runs that are none of the study's out of the folder, in whose digest DVC would have them."""
     places = {key.directory for key in wanted}
     for place in folder.glob("*/*"):
-        if place not in places:
-            shutil.rmtree(place)
+        if place.is_dir() and place not in places:
+            set_aside(place)
     for variant in folder.glob("*"):
         if variant.is_dir() and not any(variant.iterdir()):
             variant.rmdir()

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pipeline.errors import InputError
 from pipeline.machine.hardware import Hardware, cpu_features, cpu_model, device, driver, gpus, this_cpu, this_machine
 from pipeline.study.engines import ENGINES
 
@@ -96,11 +97,14 @@ def variables() -> dict[str, str]:
 
 
 def installed_engine() -> str:
-    """Return whose locked packages these are, one of `ENGINES`: by the image, by ENGINE, by .venv; else cpu."""
+    """Return whose locked packages these are, one of `ENGINES`: by the image, by .venv, by ENGINE; else cpu."""
     if image := image_identity():
         return str(image["target"])
     ready = Path(sys.prefix, "ready")
-    return os.environ.get("ENGINE") or (ready.read_text(encoding="utf-8").strip() if ready.exists() else "") or "cpu"
+    said = ready.read_text(encoding="utf-8").strip() if ready.exists() else os.environ.get("ENGINE")
+    if said and said not in ENGINES:
+        raise InputError(f"ENGINE is one of {', '.join(ENGINES)}. Received: {said}")
+    return said or "cpu"
 
 
 def image_identity() -> dict[str, Any] | None:

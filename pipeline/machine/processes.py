@@ -51,6 +51,7 @@ class Line:
 
     def start(self, work: Work, *arguments: Any) -> None:
         """Have the parent fork a child that calls `work`."""
+        self.pid = None
         self.send((work, arguments))
 
     def send(self, message: Any) -> None:
@@ -68,6 +69,8 @@ class Line:
         if isinstance(message, Started):
             self.pid = message.pid
             return self.receive()
+        if isinstance(message, Ended):
+            self.pid = None
         if isinstance(message, InputError | UnfinishedRunError):
             raise message
         return message
@@ -80,9 +83,10 @@ class Line:
                 return
 
     def signal(self, number: int) -> None:
-        """Send the child a signal; where none has started there is nobody to tell."""
+        """Send the child a signal; where it has not started, or has ended, there is nobody to tell."""
         if self.pid:
-            os.kill(self.pid, number)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
 
 
 class Parent:
@@ -104,6 +108,10 @@ class Parent:
         joining = threading.Lock()
         self.pid = self._process.pid
         self.lines = [Line(pipe, self._process, joining) for pipe in self._ours]
+
+    @property
+    def has_ended(self) -> bool:
+        return not self._process.is_alive()
 
     def __enter__(self) -> Self:
         return self

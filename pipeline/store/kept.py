@@ -60,7 +60,11 @@ def made(place: Path, of: Identity, counts: Callable[[Path], bool]) -> Path | No
 
 
 def obtain(
-    place: Path, of: Identity, make: Callable[[Path], None], counts: Callable[[Path], bool] = lambda _: True
+    place: Path,
+    of: Identity,
+    make: Callable[[Path], None],
+    counts: Callable[[Path], bool] = lambda _: True,
+    again: bool = False,
 ) -> Literal["there", "kept", "made"]:
     """Have a folder of this identity in `place`; return whether it was there, was kept in the store or was made now.
 
@@ -70,40 +74,55 @@ def obtain(
         make: fills the folder that it is given, which may hold what an interrupted attempt left. What it raises leaves
             that folder as it is.
         counts: whether a folder that is made still counts.
+        again: make it anew, whatever is there. That stays until the new one is made.
     """
-    if made(place, of, counts) == place:
+    if not again and made(place, of, counts) == place:
         return "there"
     base, name = store(), name_of(of)
     kept, unfinished = base / "kept" / name, base / "unfinished" / name
     with alone(base / "locks" / name):
-        found = made(place, of, counts)
+        found = None if again else made(place, of, counts)
         if found == place:  # by the other process
             return "there"
+        if again:
+            shutil.rmtree(unfinished, ignore_errors=True)
         if not found:
-            shutil.rmtree(kept, ignore_errors=True)
             unfinished.mkdir(parents=True, exist_ok=True)
             make(unfinished)
             seal(unfinished, of)
+            shutil.rmtree(kept, ignore_errors=True)
             kept.parent.mkdir(exist_ok=True)
             unfinished.rename(kept)
         _place(kept, place, base / "placing" / name)
     return "kept" if found else "made"
 
 
-def forget(place: Path, of: Identity) -> None:
-    """Delete what is made under this identity, so that it is made anew."""
-    for folder in (place, store() / "kept" / name_of(of)):
-        shutil.rmtree(folder, ignore_errors=True)
+def set_aside(place: Path) -> None:
+    """Take a folder from its place: into the store where it is as it was made, which may have come from elsewhere."""
+    said = read_identity(place)
+    if said and is_made(place, said["of"]):
+        kept = store() / "kept" / name_of(said["of"])
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        if not kept.exists():
+            place.rename(kept)
+            return
+    shutil.rmtree(place)
 
 
 def prune(wanted: Iterable[Identity]) -> int:
-    """Delete from the store all but the `wanted`, unfinished ones too, and return how many folders that were."""
+    """Delete from the store all but the `wanted`, unfinished ones too, and return how many folders that were.
+
+    What another process makes now stays.
+    """
     base, names = store(), {name_of(of) for of in wanted}
     folders = [*base.glob("kept/*"), *base.glob("unfinished/*"), *base.glob("placing/*")]
-    unwanted = [folder for folder in folders if folder.name not in names]
-    for folder in unwanted:
-        shutil.rmtree(folder)
-    return len(unwanted)
+    num_deleted = 0
+    for folder in folders:
+        if folder.name not in names:
+            with contextlib.suppress(BlockingIOError), alone(base / "locks" / folder.name, waits=False):
+                shutil.rmtree(folder)
+                num_deleted += 1
+    return num_deleted
 
 
 def _place(kept: Path, place: Path, partial: Path) -> None:
@@ -127,13 +146,19 @@ def _digests(folder: Path) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def alone(path: Path) -> Iterator[None]:
-    """Hold the lock `path`; the kernel frees it however the process ends."""
+def alone(path: Path, waits: bool = True) -> Iterator[None]:
+    """Hold the lock `path`; the kernel frees it however the process ends.
+
+    Raises:
+        BlockingIOError: another process holds it, and this one is not to wait.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            if not waits:
+                raise
             print("waiting for another command, which makes the same", flush=True)
             fcntl.flock(file, fcntl.LOCK_EX)
         except OSError as error:

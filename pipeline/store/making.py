@@ -40,7 +40,7 @@ class Makers:
     def __init__(self, study: Study) -> None:
         self._study = study
         self._parents = ExitStack()
-        self._lines: dict[str, Line] = {}  # by kernels
+        self._forking: dict[str, Parent] = {}  # by kernels
         self._line: Line | None = None  # of the run that is being made
         self._warned = threading.Event()
 
@@ -79,11 +79,13 @@ class Makers:
             raise UnfinishedRunError(f"{key.directory} is not begun")
         self._line = line
         line.start(make_run, self._study, key, folder)
-        for message in line.messages():
-            if self._warned.is_set():  # again: the child may not have listened yet
-                line.signal(signal.SIGUSR1)
-            yield message
-        self._line = None
+        try:
+            for message in line.messages():
+                if self._warned.is_set():  # again: the child may not have listened yet
+                    line.signal(signal.SIGUSR1)
+                yield message
+        finally:
+            self._line = None
 
     @contextmanager
     def _line_for(self, key: RunKey) -> Iterator[Line]:
@@ -93,10 +95,9 @@ class Makers:
                 yield parent.lines[0]
             return
         kernels = kernels_for([policy])
-        if kernels not in self._lines:
-            parent = self._parents.enter_context(Parent(1, import_engine, policy))
-            self._lines[kernels] = parent.lines[0]
-        yield self._lines[kernels]
+        if kernels not in self._forking or self._forking[kernels].has_ended:
+            self._forking[kernels] = self._parents.enter_context(Parent(1, import_engine, policy))
+        yield self._forking[kernels].lines[0]
 
     def _end_soon(self, number: int, _: FrameType | None) -> None:
         self._warned.set()

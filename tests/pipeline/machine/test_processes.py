@@ -127,3 +127,14 @@ def test_they_end_with_the_process_that_started_them(tmp_path, how):
         starting.send_signal(how) if how == signal.SIGKILL else os.killpg(starting.pid, how)  # as Ctrl-C does
         starting.stdout.read()  # until all have closed it
         wait_for(lambda: all(map(gone, others)), SECONDS)
+
+
+def test_a_signal_for_a_child_that_has_ended_goes_nowhere():
+    with Parent(1, prepare) as parent:
+        messages(parent.lines[0])
+        parent.lines[0].signal(signal.SIGTERM)
+        assert parent.lines[0].pid is None
+        assert not parent.has_ended
+        os.kill(parent.pid, signal.SIGKILL)
+        assert messages(parent.lines[0]) == [Ended(-signal.SIGKILL)]
+        assert parent.has_ended

@@ -10,7 +10,7 @@ import pytest
 from conftest import REPOSITORY
 
 from pipeline.store import kept
-from pipeline.store.kept import obtain, prune
+from pipeline.store.kept import alone, name_of, obtain, prune, set_aside
 
 OF = {"seed": 0, "packages": {"keras": "3"}}
 PLACE = Path("runs/wide/float32/seed-0")
@@ -131,3 +131,36 @@ def test_what_the_study_has_no_more_can_be_deleted():
     assert prune([{"seed": 1}]) == 2
     assert obtain(Path("elsewhere"), {"seed": 1}, make) == "kept"
     assert obtain(Path("elsewhere"), {"seed": 2}, make) == "made"
+
+
+def test_what_another_command_makes_now_is_not_deleted():
+    for seed in range(2):
+        obtain(Path("runs", str(seed)), {"seed": seed}, make)
+    with alone(Path(".cache/locks", name_of({"seed": 1}))):
+        assert prune([]) == 1
+    assert obtain(Path("elsewhere"), {"seed": 1}, make) == "kept"
+
+
+def test_a_run_that_came_from_elsewhere_is_kept_when_the_study_has_it_no_more():
+    obtain(PLACE, OF, make)
+    shutil.rmtree(".cache")  # as in a clone, into which DVC has pulled the run
+    set_aside(PLACE)
+    assert not PLACE.exists()
+    assert obtain(PLACE, OF, make) == "kept"
+    (PLACE / "record.json").write_text("better")
+    set_aside(PLACE)
+    assert obtain(PLACE, OF, lambda _: None) == "kept"
+
+
+def test_what_is_made_again_stays_until_it_is():
+    obtain(PLACE, OF, make)
+    before = (PLACE / "record.json").read_text()
+
+    def interrupted(_: Path) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        obtain(PLACE, OF, interrupted, again=True)
+    assert (PLACE / "record.json").read_text() == before
+    assert obtain(PLACE, OF, lambda folder: folder.joinpath("record.json").write_text("anew"), again=True) == "made"
+    assert (PLACE / "record.json").read_text() == "anew"
