@@ -10,8 +10,12 @@ from pipeline.errors import InputError
 
 NAME = os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # where TensorFlow is installed, Keras imports it whatever trains
-os.environ["KERAS_NNX_ENABLED"] = "false"  # whatever ~/.keras/keras.json says: later it can't be changed
 os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # so that an index means the same GPU to NVML
+
+# Keras is as it comes: nothing of a user's ~/.keras/keras.json, KERAS_MAX_EPOCHS and the like, which no record shows.
+for setting in [name for name in os.environ if name.startswith("KERAS_") and name != "KERAS_BACKEND"]:
+    del os.environ[setting]
+os.environ["KERAS_HOME"] = f"{os.devnull}/keras"  # where no keras.json can be read or written
 
 try:
     if NAME == "jax":
@@ -22,12 +26,3 @@ except ModuleNotFoundError as error:
     if error.name not in ("jax", "tensorflow"):
         raise
     raise InputError(f"engine: {error.name} is not installed here; `make help` says how to set up another.") from None
-
-import keras  # noqa: E402  which an engine has imported in silence
-
-# As Keras has it by default, whatever ~/.keras/keras.json and KERAS_MAX_EPOCHS say: no record would show it.
-keras.config.set_floatx("float32")
-keras.config.set_epsilon(1e-7)
-keras.config.set_image_data_format("channels_last")
-keras.config.set_max_epochs(None)
-keras.config.set_max_steps_per_epoch(None)

@@ -11,12 +11,6 @@ from pathlib import Path
 
 if os.environ["KERAS_BACKEND"] == "jax":
     os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4"
-else:
-    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-    import tensorflow as tf
-
-    devices = [tf.config.LogicalDeviceConfiguration()] * 4
-    tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], devices)
 
 from conftest import benchmark, make_run, small_study
 
@@ -33,6 +27,12 @@ from pipeline.training.so_far import SoFar
 
 # isort: split
 import keras
+
+if engine.NAME == "tensorflow":
+    import tensorflow as tf
+
+    four = [tf.config.LogicalDeviceConfiguration()] * 4
+    tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], four)
 
 EFFICIENTNET = {
     "name": "efficientnet",

@@ -162,11 +162,11 @@ def test_what_a_user_has_set_of_keras_reaches_no_run(workspace, tmp_path_factory
     home = tmp_path_factory.mktemp("home")
     (home / ".keras").mkdir()
     hostile = {"floatx": "float64", "epsilon": 1e-3, "image_data_format": "channels_first"}
-    hostile |= {"backend": "torch", "nnx_enabled": engine == "jax"}  # Keras has NNX on JAX alone
-    (home / ".keras" / "keras.json").write_text(json.dumps(hostile))
-    short = {"KERAS_MAX_EPOCHS": "1", "KERAS_MAX_STEPS_PER_EPOCH": "1"}
+    (home / ".keras" / "keras.json").write_text(json.dumps(hostile | {"backend": "torch", "nnx_enabled": True}))
+    variables = {"HOME": str(home), "KERAS_HOME": str(home / ".keras"), "KERAS_NNX_ENABLED": "1"}
+    variables |= {"KERAS_MAX_EPOCHS": "1", "KERAS_MAX_STEPS_PER_EPOCH": "1"}
     arguments = [str(PROBE), "trained", str(workspace)]
-    said = [start(engine, *arguments, **more).stdout.splitlines()[-1] for more in ({}, {"HOME": str(home)} | short)]
+    said = [start(engine, *arguments, **more).stdout.splitlines()[-1] for more in ({}, variables)]
     assert said[0] == said[1]
 
 
