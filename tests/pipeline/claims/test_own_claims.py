@@ -1,10 +1,12 @@
 """A study of one's own beside the sources' claims: its own are judged and shown, and theirs say why they are not."""
 
 import json
+import shutil
 from pathlib import Path
 
 import yaml
 from conftest import REPOSITORY, benchmark, planned_record, small_study, write_small_run, write_speeds
+from projects import stage
 from reports import lay_out, numerics, render
 
 from pipeline.claims.schema import load_claims
@@ -77,3 +79,21 @@ def test_claims_of_ones_own_are_judged_and_shown_with_the_whole_recipe(tmp_path)
         assert text in html, text
     assert "What the sources published" not in html  # nothing of this benchmark
     assert "The baseline is run again last" not in html
+
+
+def test_numerics_without_tensorflow_decide_nothing_of_the_split_of_a_notebook(written_out, tmp_path):
+    """The other claims keep their verdicts."""
+    folder = shutil.copytree(written_out, tmp_path / "without", symlinks=True)
+    path = folder / "results" / "numerics.json"
+    found = json.loads(path.read_text())
+    for part in ("facts", "samples"):
+        found[part] = {name: value for name, value in found[part].items() if not name.startswith("notebook_split")}
+    path.write_text(json.dumps(found))
+    done = stage(folder, "judge")
+    assert done.returncode == 0, done.stderr
+    before, after = (
+        json.loads((each / "results" / "verdicts.json").read_text())["judgements"] for each in (written_out, folder)
+    )
+    changed = {now["id"]: now["verdict"] for was, now in zip(before, after, strict=True) if now != was}
+    unknown = dict.fromkeys(["s3-split-leaks", "s3-split-raises-validation-accuracy"], "open")  # findings of our own
+    assert changed == {"s3-seed-keeps-the-split": "not testable here"} | unknown
