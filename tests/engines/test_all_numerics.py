@@ -5,7 +5,7 @@ import os
 
 import yaml
 from conftest import small_study
-from projects import stage
+from projects import link_code, stage
 
 from pipeline.numerics.facts import TRIALS, facts_of, sample_names
 
@@ -13,6 +13,7 @@ from pipeline.numerics.facts import TRIALS, facts_of, sample_names
 def test_numerics_writes_exactly_what_claims_may_ask_for(workspace):
     study = small_study()
     (workspace / "params.yaml").write_text(yaml.safe_dump(study.model_dump(mode="json")))
+    link_code(workspace)
     done = stage(workspace, "numerics", **os.environ)
     assert done.returncode == 0, done.stderr
     found = json.loads((workspace / "results" / "numerics.json").read_text())

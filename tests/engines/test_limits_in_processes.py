@@ -6,7 +6,7 @@ import sys
 
 import yaml
 from conftest import REPOSITORY, benchmark, small_study
-from projects import stage
+from projects import link_code, stage
 
 from pipeline.comparison.finished_runs import read_epochs, read_predictions, read_record
 from pipeline.study.schema import RunKey
@@ -41,8 +41,7 @@ def study(**recipe):
 def train_in_a_process(folder, study):
     """What is printed where `stages.train` makes the run `KEY`."""
     (folder / "params.yaml").write_text(yaml.safe_dump(study.model_dump(mode="json")))
-    for name in ("pipeline", "requirements", "stages"):
-        (folder / name).symlink_to(REPOSITORY / name)
+    link_code(folder)
     done = stage(folder, "train", "--benchmark", "wide", "--run", "float32/0", **os.environ)
     assert done.returncode == 0, done.stderr  # in which an engine may say more
     return done.stdout
@@ -52,7 +51,7 @@ def test_a_run_that_is_too_slow_ends_in_the_middle_of_a_step(workspace):
     """Its first step takes a quarter of an hour."""
     (workspace / "mine.py").write_text(MODEL)
     model = {"name": "mine:build", "source": "mine.py"}
-    slow = study(model=model).model_copy(update={"max_run_seconds": 10.0})
+    slow = study(model=model).without(["mixed", "mixed_2x"]).model_copy(update={"max_run_seconds": 10.0})
     printed = train_in_a_process(workspace, slow)
     record = read_record(KEY, workspace)
     assert (record.outcome, record.num_epochs, record.times.max_run_seconds) == ("too_slow", 0, 10.0)
@@ -113,6 +112,7 @@ def test_what_does_not_fit_into_memory_stops_no_other_stage(workspace, capsys):
         os.chdir(REPOSITORY)
     assert "float32 does not fit into memory here" in capsys.readouterr().out
     (workspace / "params.yaml").write_text(yaml.safe_dump(both.model_dump(mode="json")))
+    link_code(workspace)
     done = stage(workspace, "numerics", **os.environ)
     assert done.returncode == 0, done.stderr
     assert "wide does not fit into memory here" in done.stdout
