@@ -106,3 +106,9 @@ def program(path: Path, script: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"#!/bin/sh\n{script}\n")
     path.chmod(0o755)
+
+
+def link_code(folder: Path) -> None:
+    """Have in a study's folder the code that decides its runs."""
+    for name in ("pipeline", "requirements", "stages"):
+        (folder / name).symlink_to(REPOSITORY / name)
