@@ -95,7 +95,6 @@ def exit_status(words: str) -> int | None:
 
 def remedy(words: str) -> str:
     """Return what to do, given what DVC and its stages printed as errors."""
-    words = "\n".join(line for line in words.splitlines() if line.startswith("ERROR: "))  # DVC's own
     for pattern, told in REMEDIES.items():
         if re.search(pattern, words):
             return told

@@ -1,0 +1,65 @@
+"""`make repro` where DVC or a stage fails or is ended: what to do, by which exit status, and nothing left running."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+from endings import SECONDS, gone, receive_signals, wait_for
+from projects import STUB_ENVIRONMENT, make_stub
+
+REPRO = [sys.executable, "-m", "stages.repro"]
+
+
+def repro(folder: Path, command: str) -> subprocess.CompletedProcess[str]:
+    make_stub(folder, {"train": {"cmd": command, "outs": ["made"]}})
+    return subprocess.run(REPRO, cwd=folder, env=STUB_ENVIRONMENT, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("command", "status", "remedy"),
+    [
+        ("echo 'error: a wrong key' >&2; exit 2", 2, "Fix what the message above names"),
+        ("exit 75", 75, "goes on after the last whole epoch"),
+        ("exec sh -c 'kill -TERM $$'", 143, "goes on after the last whole epoch"),
+        ("exec sh -c 'kill -KILL $$'", 137, "memory ran out"),
+        ("echo 'Device or resource is busy' >&2; exit 1", 1, "Fix what the message above names"),
+    ],
+)
+def test_a_stage_that_fails_is_told_of_with_what_to_do(tmp_path, command, status, remedy):
+    done = repro(tmp_path, command)
+    assert done.returncode == status, done.stderr
+    *_, last = done.stderr.splitlines()
+    assert last.startswith("what to do: ")
+    assert remedy in last
+
+
+def test_a_lock_file_that_cannot_be_read_is_named(tmp_path):
+    make_stub(tmp_path, {"train": {"cmd": "touch made", "outs": ["made"]}})
+    (tmp_path / "dvc.lock").write_text("<<<<<<< HEAD\n")
+    done = subprocess.run(REPRO, cwd=tmp_path, env=STUB_ENVIRONMENT, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "what to do: Remove dvc.lock: finished runs are found in .cache/" in done.stderr
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda how: how.name)
+def test_nothing_is_left_running(tmp_path, how):
+    code = "from pipeline.machine.processes import end_with_starter; import pathlib, signal, time; "
+    code += "end_with_starter(signal.SIGTERM); pathlib.Path('runs').touch(); time.sleep(600)"
+    make_stub(tmp_path, {"train": {"cmd": f'exec python -c "{code}"', "outs": ["made"]}})
+    with psutil.Popen(
+        REPRO,
+        cwd=tmp_path,
+        env=STUB_ENVIRONMENT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        preexec_fn=receive_signals,
+    ) as process:
+        wait_for((tmp_path / "runs").exists, 60, process)
+        others = process.children(recursive=True)
+        process.send_signal(how)
+        wait_for(lambda: process.poll() is not None and all(map(gone, others)), 3 * SECONDS)
+    assert process.returncode == (-how if how == signal.SIGKILL else 128 + how)
