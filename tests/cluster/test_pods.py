@@ -83,5 +83,5 @@ def test_the_pods_of_a_campaign(project):
     shutil.rmtree(folder / "results" / "speed")
     assert start(project, 4).returncode == 30
     assert json.loads((folder / "results" / "status.json").read_text())["reasons"] == [
-        f"1 of 4 elements did not finish: speed small_dense. Start them again as a Job of the name {CAMPAIGN}"
+        "1 of 4 elements did not finish: speed small_dense. Start these elements again"
     ]
