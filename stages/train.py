@@ -9,8 +9,7 @@ from pipeline.data.datasets import read_description
 from pipeline.errors import InputError
 from pipeline.files.terminal import Terminal
 from pipeline.machine.engine_choice import choose_engine, take_memory_as_needed
-from pipeline.machine.environment import installed_engine
-from pipeline.machine.left_out import left_out, write_left_out
+from pipeline.machine.left_out import left_out, study_here, write_left_out
 from pipeline.machine.processes import call
 from pipeline.records.schema import RunRecord
 from pipeline.store.identity import Identity, of_runs
@@ -24,19 +23,19 @@ from stages import run
 
 
 def main(arguments: argparse.Namespace) -> None:
-    whole, name = load_study(), arguments.benchmark
-    study = whole.without(unused := left_out(whole))
-    study.check_on(installed_engine())
+    whole, study, name = load_study(), study_here(), arguments.benchmark
     if name not in study.benchmarks:
         raise InputError(f"--benchmark: must be one of {', '.join(study.benchmarks)}. Received: {name}")
     wanted = of_runs(study, name)
     if arguments.run:
         take_memory_as_needed()  # several such commands may share a GPU; their times are not used
         wanted = {key: of for key, of in wanted.items() if f"{key.variant}/{key.seed}" == arguments.run}
-        left_out_here = [key.variant for key in whole.runs() if f"{key.variant}/{key.seed}" == arguments.run]
-        if not wanted and name in whole.benchmarks and unused.keys() & {*left_out_here}:
-            print(f"{left_out_here[0]} is left out: {unused[left_out_here[0]]}")
-        elif not wanted:
+        variant = arguments.run.partition("/")[0]
+        if why := left_out(whole).get(variant):
+            print(f"{variant} is left out: {why}")
+            write_left_out(whole, name)
+            return
+        if not wanted:
             raise InputError(f"--run: must be VARIANT/SEED, a run of {name}. Received: {arguments.run}")
     make_all(study, name, wanted)
     write_left_out(whole, name)

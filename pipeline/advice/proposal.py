@@ -168,7 +168,6 @@ def propose(
 
 # The pipeline, by links; the study, its claims and all that it makes are the folder's own.
 LINKS = (
-    "Dockerfile",
     "bundled",
     "conf",
     "dvc.yaml",

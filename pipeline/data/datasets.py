@@ -37,7 +37,7 @@ def read_description(name: str, root: Path = DATA) -> Description:
 
 
 def _remedy(name: str) -> str:
-    return f"Prepare it again with: dvc repro --force download@{name}"
+    return f"Prepare it again with: dvc repro download@{name}"
 
 
 def num_train_bytes(name: str, split: Split, root: Path = DATA) -> int:

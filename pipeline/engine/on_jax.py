@@ -8,7 +8,7 @@ import resource
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -46,11 +46,6 @@ def version() -> dict[str, str]:
 def kernels() -> str:
     """Name what makes the kernels that compute here."""
     return "XLA"
-
-
-def end_process() -> NoReturn:
-    """End this process."""
-    sys.exit()
 
 
 def set_tf32(enabled: bool) -> None:

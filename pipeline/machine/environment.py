@@ -19,10 +19,8 @@ from pipeline.study.engines import ENGINES
 REQUIREMENTS = Path("requirements")
 VARIABLES = (  # beginnings of the names of those that change what libraries compute, or how fast
     *("CUBLAS_", "CUDA_LAUNCH_BLOCKING", "CUDNN_", "DNNL_", "GLIBC_TUNABLES", "JAX_", "KMP_", "LD_PRELOAD"),
-    *("LIBTPU_INIT_ARGS", "MALLOC_", "MKL_", "NCCL_ALGO", "NCCL_PROTO", "NPROC", "NVIDIA_TF32_OVERRIDE", "OMP_"),
-    *("ONEDNN_", "PJRT_NPROC", "TF_CONV2D_", "TF_CPU_ALLOCATOR_", "TF_CUDNN_", "TF_DETERMINISTIC_", "TF_FP16_"),
-    *("TF_FUNCTION_JIT_", "TF_GPU_", "TF_MATMUL_", "TF_MKL_", "TF_NUM_", "TF_ONEDNN_", "TF_SET_", "TF_USE_CUBLASLT"),
-    *("TF_USE_DEEP_CONV2D", "TF_XLA_", "XLA_FLAGS", "XLA_PYTHON_CLIENT_ALLOCATOR"),
+    *("LIBTPU_INIT_ARGS", "MALLOC_", "MKL_", "NPROC", "NVIDIA_TF32_OVERRIDE", "OMP_", "ONEDNN_", "TF_CUDNN_"),
+    *("TF_DETERMINISTIC_", "TF_GPU_", "TF_NUM_", "TF_SET_", "TF_XLA_", "XLA_FLAGS", "XLA_PYTHON_CLIENT_ALLOCATOR"),
 )
 IMAGE = Path("/etc/mixed-precision-image.json")  # the note that the build of a container image leaves
 

@@ -42,7 +42,7 @@ def test_damage_is_named_with_the_command_that_rebuilds(workspace, name, damage)
     with pytest.raises(InputError) as caught:
         datasets.load_dataset("mnist", SPLIT, workspace / "data")
     assert "mnist" in str(caught.value)
-    assert "dvc repro --force download@mnist" in str(caught.value)
+    assert "dvc repro download@mnist" in str(caught.value)
 
 
 def test_a_flipped_bit_is_found(workspace):
