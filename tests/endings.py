@@ -1,12 +1,29 @@
 """What tests need that end processes and look whether others end with them."""
 
 import signal
+import subprocess
 import time
+from collections.abc import Mapping
+from pathlib import Path
 
 import psutil
 
 ENDING = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 SECONDS = 6  # that a test waits; it is over within two on a quiet machine
+
+
+def start(folder: Path, environment: Mapping[str, str], *command: str) -> psutil.Popen:
+    """A command in a session of its own, which receives signals; what it says can be read from its standard output."""
+    return psutil.Popen(
+        command,
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+        preexec_fn=receive_signals,
+    )
 
 
 def receive_signals() -> None:

@@ -9,10 +9,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 from conftest import benchmark
-from endings import SECONDS, gone, receive_signals, wait_for
+from endings import SECONDS, gone, start, wait_for
 from projects import PROFILE, USER_ENVIRONMENT, commit, dense_study, edit_params, git, make_project
 
 STUDY = dense_study(num_epochs=2) | {"datasets": {"mnist": {"bundled": "mnist"}}}
@@ -148,16 +147,7 @@ def test_whoever_is_ended_no_process_is_left_and_no_finished_run_lost(project, w
             if path.is_dir() and "mixed" in (path / "identity.json").read_text() and is_long(path):
                 shutil.rmtree(path)
     shutil.rmtree(project / "runs" / "small_dense" / "mixed")
-    with psutil.Popen(
-        [*DVC, "repro", "train@small_dense"],
-        cwd=project,
-        env=USER_ENVIRONMENT | {"PYTHONUNBUFFERED": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-        preexec_fn=receive_signals,
-    ) as process:
+    with start(project, USER_ENVIRONMENT | {"PYTHONUNBUFFERED": "1"}, *DVC, "repro", "train@small_dense") as process:
         wait_for(lambda: has_checkpoint(project), 60, process)
         others = process.children(recursive=True)
         stage = next(each for each in others if "stages.train" in each.cmdline())

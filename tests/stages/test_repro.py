@@ -5,9 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import psutil
 import pytest
-from endings import SECONDS, gone, receive_signals, wait_for
+from endings import SECONDS, gone, start, wait_for
 from projects import STUB_ENVIRONMENT, make_stub
 
 REPRO = [sys.executable, "-m", "stages.repro"]
@@ -49,15 +48,7 @@ def test_nothing_is_left_running(tmp_path, how):
     code = "from pipeline.machine.processes import end_with_starter; import pathlib, signal, time; "
     code += "end_with_starter(signal.SIGTERM); pathlib.Path('runs').touch(); time.sleep(600)"
     make_stub(tmp_path, {"train": {"cmd": f'exec python -c "{code}"', "outs": ["made"]}})
-    with psutil.Popen(
-        REPRO,
-        cwd=tmp_path,
-        env=STUB_ENVIRONMENT,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-        preexec_fn=receive_signals,
-    ) as process:
+    with start(tmp_path, STUB_ENVIRONMENT, *REPRO) as process:
         wait_for((tmp_path / "runs").exists, 60, process)
         others = process.children(recursive=True)
         process.send_signal(how)

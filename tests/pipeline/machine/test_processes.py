@@ -2,14 +2,13 @@
 
 import os
 import signal
-import subprocess
 import sys
 import time
 
 import psutil
 import pytest
 from conftest import REPOSITORY
-from endings import SECONDS, gone, receive_signals, wait_for
+from endings import SECONDS, gone, start, wait_for
 
 from pipeline.errors import InputError
 from pipeline.machine.processes import Ended, Parent, call, limit_seconds
@@ -111,16 +110,8 @@ if __name__ == "__main__":
 def test_they_end_with_the_process_that_started_them(tmp_path, how):
     (tmp_path / "starts.py").write_text(STARTS)
     (tmp_path / "tests_of_processes.py").symlink_to(__file__)
-    with psutil.Popen(
-        [sys.executable, "starts.py"],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": f"{REPOSITORY}:{REPOSITORY / 'tests'}"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        start_new_session=True,
-        preexec_fn=receive_signals,
-    ) as starting:
+    environment = os.environ | {"PYTHONPATH": f"{REPOSITORY}:{REPOSITORY / 'tests'}"}
+    with start(tmp_path, environment, sys.executable, "starts.py") as starting:
         assert starting.stdout.readline() == "they work\n"
         others = starting.children(recursive=True)
         assert len(others) >= 3
