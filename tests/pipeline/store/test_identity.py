@@ -161,7 +161,7 @@ def test_other_images_make_their_benchmark_again():
     assert benchmarks_of(missing_runs(study())) == {"mnist_dense"}
 
 
-@pytest.mark.parametrize(("name", "value"), [("installed_engine", "cuda-jax"), ("variables", {"OMP_NUM_THREADS": "1"})])
+@pytest.mark.parametrize(("name", "value"), [("installed_engine", "cuda"), ("variables", {"OMP_NUM_THREADS": "1"})])
 def test_another_engine_or_another_variable_makes_every_run_again(monkeypatch, name, value):
     make_all(study())
     monkeypatch.setattr(identity, name, lambda: value)
