@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pipeline.claims.schema import load_claims
+from pipeline.claims.claims_file import load_claims
 from pipeline.comparison.comparable import check_candidates
 from pipeline.comparison.finished_runs import read_record
 from pipeline.errors import InputError

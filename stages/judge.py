@@ -1,12 +1,9 @@
 """Judge every published claim by the statistics of this study."""
 
 import argparse
-from pathlib import Path
 
-from pipeline.claims.verdicts import judge_results, verdicts_text
+from pipeline.claims.verdicts import VERDICTS, judge_results, verdicts_text
 from stages import run
-
-VERDICTS = Path("results/verdicts.json")
 
 
 def main(_: argparse.Namespace) -> None:

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from pipeline.files.characters import escape_deceptive
+from pipeline.sentences import Said, sentence
 from stages import run
 
 STATUS, REPORT = Path("results/status.json"), Path("results/report.html")
-
 
 def main(_: argparse.Namespace) -> None:
     summarise()
@@ -29,14 +29,17 @@ def what_was_found() -> dict[str, Any]:
 
 def summarise() -> None:
     found = what_was_found()
-    for benchmark, advice in found["advice"].items():
-        print(f"{benchmark}: {escape_deceptive(advice)}")
-    for what, counts in (("published claims", found["verdicts"]), ("experiments of ours", found["findings"])):
-        if counts:
-            print(f"{sum(counts.values())} {what}: " + ", ".join(f"{n} {verdict}" for verdict, n in counts.items()))
-    print("claims: " + ", ".join(f"{sum(counts.values())} {words}" for words, counts in found["evidence"].items()))
-    print("runs: " + ", ".join(f"{count} {outcome}" for outcome, count in found["runs"].items()))
-    print(f"report: {Path(found['report']).resolve()}")
+    said = [
+        Said("summary.advice", {"title": found["titles"][benchmark], "advice": advice})
+        for benchmark, advice in found["advice"].items()
+    ]
+    for part, code in (("verdicts", "summary.claims"), ("findings", "summary.findings")):
+        if counts := found[part]:
+            said.append(Said(code, {"total": sum(counts.values()), "counts": counts}))
+    said += [Said("summary.runs", {"counts": found["runs"]})] if found["runs"] else []
+    said.append(Said("summary.report", {"path": str(Path(found["report"]).resolve())}))
+    for each in said:
+        print(escape_deceptive(sentence(each)))
 
 
 if __name__ == "__main__":

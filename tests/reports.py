@@ -8,7 +8,7 @@ import yaml
 from conftest import ENVIRONMENT, REPOSITORY, changed, planned_record, small_study, write_small_run, write_speeds
 from projects import stage
 
-from pipeline.claims.schema import load_claims
+from pipeline.claims.claims_file import load_claims
 from pipeline.numerics.facts import KERAS_POLICIES, TRIALS, facts_of, sample_names
 from pipeline.study.schema import Study, load_study
 

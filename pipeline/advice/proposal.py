@@ -172,7 +172,6 @@ LINKS = (
     "conf",
     "dvc.yaml",
     "pipeline",
-    "report",
     "requirements",
     "stages",
 )

@@ -1,17 +1,17 @@
 """Say what every claim has: its words, what it needs, its threshold, and its judges."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from pipeline.claims.evidence import Evidence
-from pipeline.comparison.schema import Pair, VariantStatistics
+from pipeline.comparison.tables import Row, hardware_of_row
 from pipeline.machine.acceleration import device_of
 from pipeline.machine.hardware import Hardware
-from pipeline.numbers import listed, number
 from pipeline.numerics.facts import Value
+from pipeline.sentences import Said
 from pipeline.study.configuration import Name, PositiveFloat, Section
 from pipeline.study.schema import Study
 from pipeline.study.variant import Variant
@@ -19,20 +19,6 @@ from pipeline.study.variant import Variant
 DEFAULT = "default"  # as a baseline: float32 as the device computes it where nobody asks for more
 # Where the device computes float32 with less precision unless it is asked for more: the variant that does.
 DEFAULTS = {"nvidia_gpu": "tf32", "tpu": "tf32"}
-HARDWARE = {
-    "cpu": "a CPU",
-    "intel_cpu": "an Intel CPU",
-    "nvidia_gpu": "an NVIDIA GPU",
-    "tpu": "a TPU",
-    "intel_gpu": "an Intel GPU",
-}
-
-
-def profile_command(profile: str, by_xla: bool = False) -> str:
-    """Return the command that composes and runs a profile of this project; XLA is a choice on TensorFlow alone."""
-    return f"make repro PROFILE={profile}" + " ENGINE=cuda" * by_xla
-
-
 Verdict = Literal[
     "reproduced", "in direction only", "not reproduced", "inconclusive", "not this recipe", "not testable here"
 ]
@@ -51,21 +37,25 @@ EvidenceKind = Literal["measured", "counted"]
 
 
 class Assessment(NamedTuple):
-    """Hold a verdict, its reason, and what was found in words.
+    """Hold a verdict, its reason, and what was measured.
 
-    `evidence` is the kind that it rests on, None where it decides nothing; `would_change` what would decide instead.
-    A judge gives neither, but for a `would_change` of its own.
+    `evidence` is the kind that it rests on, None where it decides nothing; `would_change` says what would decide
+    instead. A judge gives neither, but for a `would_change` of its own.
     """
 
     verdict: Verdict
-    reason: str
-    measured: str | None = None
+    reason: Said
+    measured: Sequence[Said] = ()
     evidence: EvidenceKind | None = None
-    would_change: str | None = None
+    would_change: Said | None = None
 
 
 class NotTestableError(Exception):
-    """Say, in two arguments, why the evidence has nothing to say about a claim, and what would make it testable."""
+    """Say why the evidence has nothing to say about a claim, and what would make it testable."""
+
+    def __init__(self, reason: Said, remedy: Said) -> None:
+        super().__init__(reason, remedy)
+        self.reason, self.remedy = reason, remedy
 
 
 class Needs(Section):
@@ -89,21 +79,22 @@ class Needs(Section):
         """Read claims of published studies: `tpu` was a profile of its own."""
         return "paper" if value == "tpu" else value
 
-    def lacking(self, hardware: Hardware) -> str:
-        """Name the hardware that the claim is about where this is none; empty where it is."""
+    def fits(self, hardware: Hardware) -> bool:
+        """Tell whether this is hardware that the claim is about."""
+        kind = "cpu" if self.hardware == "intel_cpu" else self.hardware
         if self.hardware == "anything":
-            return ""
-        wanted, here = HARDWARE[self.hardware], hardware.kind == self.hardware
-        if self.hardware == "intel_cpu":
-            here = hardware.kind == "cpu" and "intel" in hardware.name.lower()
-        capabilities = {"≥": self.min_compute_capability, "≤": self.max_compute_capability}
-        sizes = {"at least": self.min_memory_gb, "at most": self.max_memory_gb}
-        wanted += "".join(f" of compute capability {sign} {limit:.1f}" for sign, limit in capabilities.items() if limit)
-        if told := [f"{word} {limit:.0f} GB" for word, limit in sizes.items() if limit]:
-            wanted += f" with {listed(told)}"
+            return True
+        if hardware.kind != kind or (self.hardware == "intel_cpu" and "intel" not in hardware.name.lower()):
+            return False
         memory_gb = hardware.memory_bytes and hardware.memory_bytes / 1e9
-        here = here and _lies(hardware.compute_capability, *capabilities.values()) and _lies(memory_gb, *sizes.values())
-        return "" if here else wanted
+        return _lies(
+            hardware.compute_capability, self.min_compute_capability, self.max_compute_capability
+        ) and _lies(memory_gb, self.min_memory_gb, self.max_memory_gb)
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """Return the conditions on hardware, for a sentence."""
+        return self.model_dump(exclude={"profile", "recipe"})
 
 
 def _lies(value: float | None, low: float | None, high: float | None) -> bool:
@@ -115,11 +106,9 @@ class BaseClaim(Section):
     """A source's claim, or a finding of ours beside one.
 
     `statement` is the sense of the source's sentence in our words; of a finding, what we expect, and `beside` is what
-    the source says there. `short` is for the rows of the report that are not folded. `more` is what would decide where
-    a judge leaves it open, unless that says so itself.
+    the source says there. `short` is for the rows of the report.
     """
 
-    more: ClassVar[str] = ""
     id: Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]
     source: str
     statement: str
@@ -128,14 +117,18 @@ class BaseClaim(Section):
     needs: Needs
 
     @property
-    def asked(self) -> tuple[str, str]:
+    def asked(self) -> Said | None:
         """Say what is measured or counted here for the claim, and the result by which it holds."""
-        return "", ""
+        return None
 
     @property
     def evidence(self) -> EvidenceKind:
         """Return the kind of evidence that decides."""
         return "measured"
+
+    def hardware(self, evidence: Evidence) -> Sequence[Hardware]:
+        """Return the hardware that the evidence for this claim is of; all of the study's where there is none."""
+        return evidence.tables.hardware()
 
     def judge(self, evidence: Evidence) -> Assessment:
         """Return the verdict by `evidence`. Raise `NotTestableError` where that says nothing."""
@@ -160,30 +153,34 @@ class Threshold(NamedTuple):
     def holds(self, value: float) -> bool:
         return value >= self.limit if self.is_least else value <= self.limit
 
-    @property
-    def words(self) -> str:
-        """Say what holds, as in "at least 2×"."""
-        return f"at {'least' if self.is_least else 'most'} {number(self.limit)}{self.unit}"
-
     def judge(
-        self, low: float | None, high: float | None, measured: str, lack: str = "", has_direction: bool = False
+        self,
+        low: float | None,
+        high: float | None,
+        measured: Sequence[Said],
+        lack: Said,
+        more: Said,
+        has_direction: bool = False,
     ) -> Assessment:
-        """Compare an interval with the threshold; `lack` says why there is none.
+        """Compare an interval with the threshold.
 
         A ratio that has a direction and misses the threshold, but lies on the right side of 1, has the direction alone.
+
+        Args:
+            lack: why there is no interval.
+            more: what would decide where the interval does not.
         """
         if low is None or high is None:
-            return Assessment("inconclusive", lack, measured)
-        limit, low_holds, high_holds = f"{number(self.limit)}{self.unit}", self.holds(low), self.holds(high)
-        what = f"{number(round(low, 4))}{self.unit}" if low == high else "the whole interval"
+            return Assessment("inconclusive", lack, measured, would_change=more)
+        numbers = self._asdict() | {"low": low, "high": high}
+        low_holds, high_holds = self.holds(low), self.holds(high)
         if low_holds and high_holds:
-            return Assessment("reproduced", f"{what} is {self.words}", measured)
+            return Assessment("reproduced", Said("threshold.holds", numbers), measured)
         if low_holds or high_holds:
-            return Assessment("inconclusive", f"the interval reaches from below {limit} to above it", measured)
-        right, wrong = ("above", "below") if self.is_least else ("below", "above")
+            return Assessment("inconclusive", Said("threshold.inside", numbers), measured, would_change=more)
         if has_direction and (low > 1 if self.is_least else high < 1):
-            return Assessment("in direction only", f"{what} lies {right} 1 and {wrong} {limit}", measured)
-        return Assessment("not reproduced", f"{what} lies {wrong} {limit}", measured)
+            return Assessment("in direction only", Said("threshold.direction", numbers), measured)
+        return Assessment("not reproduced", Said("threshold.misses", numbers), measured)
 
 
 class ThresholdClaim(BaseClaim):
@@ -210,14 +207,21 @@ class VariantClaim(BaseClaim):
     benchmark: Name
     candidate: Name
 
-    def statistics(self, evidence: Evidence) -> VariantStatistics:
+    def runs(self, evidence: Evidence) -> list[Row]:
         """Return those of the candidate.
 
         Raises:
-            NotTestableError: the study does not run it, or means something else by its name.
+            NotTestableError: the study has none, or means something else by its name.
         """
         check_variant(evidence.variants, evidence.study, self.benchmark, self.candidate)
-        return evidence.comparison.variant(self.benchmark, self.candidate)
+        if runs := evidence.tables.runs_of(self.benchmark, self.candidate):
+            return runs
+        names = {"benchmark": self.benchmark, "variant": self.candidate}
+        raise NotTestableError(Said("lack.runs", names), Said("remedy.variant", names))
+
+    def hardware(self, evidence: Evidence) -> Sequence[Hardware]:
+        runs = evidence.tables.runs_of(self.benchmark, self.candidate)
+        return list(dict.fromkeys(map(hardware_of_row, runs))) or evidence.tables.hardware()
 
 
 class PairClaim(VariantClaim):
@@ -226,12 +230,10 @@ class PairClaim(VariantClaim):
     baseline: Name | None = None
 
     @property
-    def beside_words(self) -> str:
-        """Name both variants, as in "mixed_float16 in mnist_dense, beside float32"."""
-        baseline = "float32 as the device computes it by default" if self.baseline == DEFAULT else self.baseline
-        return f"{self.candidate} in {self.benchmark}, beside {baseline or 'float32'}"
+    def names(self) -> dict[str, Any]:
+        return {"benchmark": self.benchmark, "candidate": self.candidate, "baseline": self.baseline or "float32"}
 
-    def pair(self, evidence: Evidence) -> Pair:
+    def pair(self, evidence: Evidence) -> Row:
         """Return the candidate beside the baseline; the default is float32 where nobody asks the device for more.
 
         TensorFlow, since 2.4, multiplies in TF32 where the GPU has it; a TPU multiplies in bfloat16.
@@ -239,34 +241,42 @@ class PairClaim(VariantClaim):
         Raises:
             NotTestableError: the study does not run both, or compare them, or means something else by a name.
         """
-        baseline, hardware = self.baseline or evidence.study.comparison.baseline, evidence.hardware
+        study = evidence.study
+        baseline = self.baseline or study.comparison.baseline
         if baseline == DEFAULT:
+            hardware = self.hardware(evidence)[0]
             is_wide = hardware.kind != "tpu" and device_of(hardware).tf32 != "in hardware"
-            baseline = evidence.study.comparison.baseline if is_wide else DEFAULTS[hardware.kind]
+            baseline = study.comparison.baseline if is_wide else DEFAULTS[hardware.kind]
         for name in (baseline, self.candidate):
-            check_variant(evidence.variants, evidence.study, self.benchmark, name)
-        if pair := evidence.comparison.find(self.benchmark, self.candidate, baseline):
+            check_variant(evidence.variants, study, self.benchmark, name)
+        if pair := evidence.tables.pair(self.benchmark, self.candidate, baseline):
             return pair
-        raise NotTestableError(
-            f"the study does not compare {self.candidate} with {baseline}",
-            f"A study that names {baseline} and {self.candidate} as a further pair.",
-        )
+        names = self.names | {"baseline": baseline}
+        raise NotTestableError(Said("lack.pair", names), Said("remedy.pair", names))
+
+
+class SpeedClaim(PairClaim):
+    """A claim about what the turns measure of a pair."""
+
+    def hardware(self, evidence: Evidence) -> Sequence[Hardware]:
+        pairs = [row for row in evidence.tables.pairs if row.benchmark == self.benchmark and row.device]
+        return [hardware_of_row(pairs[0])] if pairs else evidence.tables.hardware()
 
 
 def check_variant(meant: Mapping[str, Variant], study: Study, benchmark: str, name: str) -> None:
     """Raise `NotTestableError` where `study` does not run a variant, or means else by its name than is `meant`."""
-    if remedy := study_to_run(study, benchmark, name):
-        lacking = f"run {name} on {benchmark}" if benchmark in study.benchmarks else f"train {benchmark}"
-        raise NotTestableError(f"the study does not {lacking}", remedy)
+    names = {"benchmark": benchmark, "variant": name}
+    if lack := study_lacks(study, benchmark, name):
+        raise NotTestableError(lack, Said("remedy.variant", names))
     aside = {"benchmarks"}
     if name not in meant or study.variants[name].model_dump(exclude=aside) != meant[name].model_dump(exclude=aside):
-        raise NotTestableError(
-            f"by {name} this study means something else than the claim",
-            f"A study whose {name} is that of the variants in the file of claims.",
-        )
+        raise NotTestableError(Said("lack.meaning", names), Said("remedy.meaning", names))
 
 
-def study_to_run(study: Study, benchmark: str, name: str) -> str:
-    """Say which study runs a variant on a benchmark, where this one does not."""
-    runs = benchmark in study.benchmarks and name in study.variants_of(benchmark)
-    return "" if runs else f"A study that runs {name} on {benchmark}."
+def study_lacks(study: Study, benchmark: str, name: str) -> Said | None:
+    """Say that a study does not run a variant on a benchmark; None where it does."""
+    if benchmark not in study.benchmarks:
+        return Said("lack.benchmark", {"benchmark": benchmark})
+    if name not in study.variants_of(benchmark):
+        return Said("lack.variant", {"benchmark": benchmark, "variant": name})
+    return None

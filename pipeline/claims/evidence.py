@@ -2,37 +2,35 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import Field, TypeAdapter, ValidationError, model_validator
+from pydantic import Field, model_validator
 
-from pipeline.comparison.schema import Comparison
+from pipeline.comparison.tables import Tables, read_tables
 from pipeline.errors import InputError
 from pipeline.files.untrusted import Remedy, Sha256, Untrusted, damaged, excerpt, read_json
 from pipeline.machine.hardware import Hardware, hardware_of
 from pipeline.machine.left_out import study_as_made
-from pipeline.numerics.facts import KERAS_POLICIES, NOT_EVERYWHERE, facts_of, is_measured
-from pipeline.records.schema import Count, Environment, Share, StableEnvironment
+from pipeline.numerics.facts import KERAS_POLICIES, NOT_EVERYWHERE, fact_names, is_measured
+from pipeline.records.schema import Count, Environment, Share
 from pipeline.study.schema import Study
 from pipeline.study.variant import Variant
 
-T = TypeVar("T")
 NUMERICS = Remedy(*["Make it with: dvc repro numerics"] * 2)
 
 
 class Evidence(NamedTuple):
     """Hold the results that claims are judged by.
 
-    `numerics` is the contents of the file of that name. `hardware` is that of the speeds, `elsewhere` what other seeds
-    were trained on. `variants` says what claims mean by a name.
+    `numerics` is the contents of the file of that name, None where there is none, and `numerics_hardware` what
+    arithmetic ran on, where the file says so. `variants` says what claims mean by a name.
     """
 
     study: Study
-    comparison: Comparison
-    numerics: Mapping[str, Any]
-    hardware: Hardware
+    tables: Tables
+    numerics: Mapping[str, Any] | None
+    numerics_hardware: Hardware | None = None
     variants: Mapping[str, Variant] = {}
-    elsewhere: Sequence[Hardware] = ()
 
 
 def read_evidence(root: Path = Path()) -> Evidence:
@@ -42,25 +40,17 @@ def read_evidence(root: Path = Path()) -> Evidence:
         InputError: a file is missing, damaged, or of another study.
     """
     study = study_as_made(root)
-    comparison, numerics = read_comparison(study, root), read_numerics(study, root)
-    hardware, *elsewhere = (hardware_of([environment]) for environment in read_environments(root))
-    made_in = numerics["environment"]
-    if made_in and hardware_of([made_in]).kind != hardware.kind:
+    tables, numerics = read_tables(study, root), read_numerics(study, root)
+    made_on = hardware_of([numerics["environment"]]) if numerics and numerics["environment"] else None
+    if numerics and made_on and made_on.kind not in {each.kind for each in tables.hardware()}:
         numerics = without_measured(numerics)
-    return Evidence(study, comparison, numerics, hardware, elsewhere=elsewhere)
+    return Evidence(study, tables, numerics, made_on)
 
 
-def read_comparison(study: Study, root: Path = Path()) -> Comparison:
-    """Read the comparison under `root`, which must be that of `study`."""
-    comparison = read_result("comparison.json", Comparison, root)
-    if comparison.study_sha256 != study.digest:
-        path = root / "results/comparison.json"
-        raise InputError(f"{path} is of another study than params.yaml. Run: dvc repro")
-    return comparison
-
-
-def read_numerics(study: Study, root: Path = Path()) -> dict[str, Any]:
-    """Return what 16-bit arithmetic did on the machine of `study`."""
+def read_numerics(study: Study, root: Path = Path()) -> dict[str, Any] | None:
+    """Return what 16-bit arithmetic did on the machine of `study`; None where nobody looked."""
+    if not (root / "results/numerics.json").exists():
+        return None
     numerics = read_json(Numerics, root / "results/numerics.json", NUMERICS)
     recipes = {name: benchmark.model_dump(mode="json") for name, benchmark in study.benchmarks.items()}
     if numerics.identity and {name: of["recipe"] for name, of in numerics.identity["benchmarks"].items()} != recipes:
@@ -68,7 +58,7 @@ def read_numerics(study: Study, root: Path = Path()) -> dict[str, Any]:
     if odd := (numerics.models.keys() | numerics.gradients.keys()) - study.benchmarks.keys():
         raise damaged(root / "results/numerics.json", f"params.yaml has no benchmark {excerpt(min(odd))!r}", NUMERICS)
     # Of a benchmark that did not fit into memory nothing is known.
-    wanted = facts_of(name for name in study.benchmarks if name in numerics.gradients).keys() - NOT_EVERYWHERE
+    wanted = fact_names(name for name in study.benchmarks if name in numerics.gradients) - NOT_EVERYWHERE
     lacking = wanted - numerics.facts.keys()
     for name, model in numerics.models.items():
         lacking |= {f"models.{name}.sizes.{policy}" for policy in KERAS_POLICIES if policy not in model.sizes}
@@ -82,11 +72,6 @@ def without_measured(numerics: Mapping[str, Any]) -> dict[str, Any]:
     """Return numerics without what arithmetic decided, because it ran on another class of device than training."""
     facts = {name: value for name, value in numerics["facts"].items() if not is_measured(name)}
     return {**numerics, "facts": facts, "samples": {}, "gradients": {}, "trials": []}
-
-
-def read_environments(root: Path = Path()) -> list[dict[str, Any]]:
-    """Return the environments that the runs were made in; at least one."""
-    return [dict(each) for each in read_result("environments.json", list[StableEnvironment], root)]
 
 
 class FromNumerics(Untrusted, extra="ignore"):
@@ -160,14 +145,3 @@ class Numerics(Untrusted):
     models: dict[str, ModelFacts]
     gradients: dict[str, Gradients]
     trials: list[TrialResult]
-
-
-def read_result(name: str, model: type[T], root: Path) -> T:
-    """Return a file that a stage wrote under `results/`. Raise `InputError` where it is missing, or of other code."""
-    path = root / "results" / name
-    if not path.is_file():
-        raise InputError(f"{path} is missing. Make it with: dvc repro")
-    try:
-        return TypeAdapter(model).validate_json(path.read_bytes())
-    except ValidationError:
-        raise InputError(f"{path} was written by other code. Make it again with: dvc repro") from None

@@ -9,7 +9,6 @@ from pipeline.claims.claim import (
     ANSWERS,
     DEFAULT,
     DEFAULTS,
-    HARDWARE,
     Answer,
     Assessment,
     EvidenceKind,
@@ -17,47 +16,37 @@ from pipeline.claims.claim import (
     PairClaim,
     UntestedClaim,
     Verdict,
-    profile_command,
-    study_to_run,
+    study_lacks,
 )
+from pipeline.claims.claims_file import Claim, Claims, load_claims
 from pipeline.claims.evidence import Evidence, read_evidence
-from pipeline.claims.schema import Claim, Claims, load_claims
-from pipeline.claims.wording import describe_setting
-from pipeline.files.untrusted import Untrusted
+from pipeline.files.untrusted import Remedy, Untrusted, read_json
+from pipeline.sentences import Said
 
-_MADE_FOR = {
-    "quick": "any machine",
-    "evening": "two CPU cores",
-    "float8": "two CPU cores",
-    "resnet9": "two CPU cores",
-    "paper": "an NVIDIA GPU",
-}
+VERDICTS = Path("results/verdicts.json")
 
 
 class Judgement(Untrusted):
     """The verdict on a source's claim, or the answer that an experiment of ours found.
 
-    `asked` is what was measured or counted for it, `threshold` the result by which it holds; both are empty where
-    nothing here can test it. `evidence` is the kind that the verdict rests on, None where there is none. `would_change`
-    is what would decide where nothing did.
+    `evidence` is the kind that the verdict rests on, None where there is none. `reason`, what was `measured`, and what
+    `would_change` the verdict are codes of sentences with their numbers.
     """
 
     id: str
     source: str
     is_finding: bool
-    asked: str
-    threshold: str
     verdict: Verdict | Answer
     evidence: EvidenceKind | None
-    reason: str
-    measured: str | None
-    would_change: str | None
+    reason: Said
+    measured: list[Said]
+    would_change: Said | None
 
 
 class Verdicts(Untrusted):
     """The contents of `verdicts.json`: claims first, then findings, in the order of `claims.yaml`."""
 
-    schema_version: Literal[2] = 2
+    schema_version: Literal[3] = 3
     judgements: list[Judgement]
 
 
@@ -72,8 +61,13 @@ def judge_results(root: Path = Path()) -> list[Judgement]:
 
 def verdicts_text(judgements: Sequence[Judgement]) -> str:
     """Return the text of `verdicts.json`."""
-    found = Verdicts(judgements=list(judgements))
-    return json.dumps(found.model_dump(), indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(Verdicts(judgements=list(judgements)).model_dump(), indent=2, ensure_ascii=False) + "\n"
+
+
+def read_verdicts(root: Path = Path()) -> list[Judgement]:
+    """Return what `verdicts_text` wrote under `root`."""
+    remedy = Remedy(*["Make it with: dvc repro judge"] * 2)
+    return read_json(Verdicts, root / VERDICTS, remedy).judgements
 
 
 def judge_claims(claims: Claims, evidence: Evidence) -> list[Judgement]:
@@ -81,47 +75,55 @@ def judge_claims(claims: Claims, evidence: Evidence) -> list[Judgement]:
     evidence = evidence._replace(variants=claims.variants)
     judgements = []
     for claim in claims.all:
-        (asked, threshold), found = claim.asked, _judge(claim, evidence)._asdict()
-        about: dict[str, Any] = {"id": claim.id, "source": claim.source, "asked": asked, "threshold": threshold}
+        found = _judge(claim, evidence)._asdict()
         if is_finding := claim in claims.findings:
             found["verdict"] = ANSWERS[found["verdict"]]
-        judgements.append(Judgement(is_finding=is_finding, **about, **found))
+        found["measured"] = list(found["measured"])
+        judgements.append(Judgement(id=claim.id, source=claim.source, is_finding=is_finding, **found))
     return judgements
 
 
 def _judge(claim: Claim, evidence: Evidence) -> Assessment:
-    """Ask the claim's judge. Other hardware, of one run or all, and another recipe bar its verdict.
+    """Ask the claim's judge. Other hardware and another recipe bar its verdict.
 
     What was measured is told all the same. What is counted needs no hardware and has no recipe.
     """
     if isinstance(claim, UntestedClaim):
-        return Assessment("not testable here", claim.reason, would_change=claim.testable_by)
-    is_measured = claim.evidence == "measured"
-    machines = (evidence.hardware, *evidence.elsewhere) if is_measured else ()
-    wanted = next(filter(None, map(claim.needs.lacking, machines)), "")
-    benchmark, differences, lacking, remedy = getattr(claim, "benchmark", ""), "", "", ""
-    if is_measured and benchmark in evidence.study.benchmarks:
-        differences = recipe_differences(claim, evidence.study.benchmarks[benchmark].model_dump())
+        numbers = {"reason": claim.reason, "testable_by": claim.testable_by}
+        return Assessment(
+            "not testable here", Said("untested.reason", numbers), would_change=Said("untested.remedy", numbers)
+        )
+    lack: NotTestableError | None = None
     try:
         found = claim.judge(evidence)
     except NotTestableError as error:
-        lacking, remedy = error.args
-        found = Assessment("not testable here", lacking)
-    if not (wanted or lacking or differences):
-        more = (found.would_change or claim.more) if found.verdict == "inconclusive" else None
-        return found._replace(evidence=claim.evidence, would_change=more)
-    if is_measured:
-        remedy = _deciding_study(claim, evidence, wanted, remedy, differences)
-    if wanted or lacking:
-        reason = f"needs {wanted}" if wanted else lacking
-        return Assessment("not testable here", reason, found.measured, would_change=remedy)
-    return Assessment("not this recipe", differences, found.measured, would_change=remedy)
+        lack, found = error, Assessment("not testable here", error.reason)
+    if claim.evidence == "counted":
+        if lack:
+            return found._replace(would_change=lack.remedy)
+        return found._replace(evidence="counted", would_change=None)
+    benchmark = getattr(claim, "benchmark", "")
+    differences = {}
+    if benchmark in evidence.study.benchmarks:
+        differences = recipe_differences(claim, evidence.study.benchmarks[benchmark].model_dump())
+    is_elsewhere = not all(map(claim.needs.fits, claim.hardware(evidence)))
+    if not (is_elsewhere or lack or differences):
+        return found._replace(
+            evidence="measured", would_change=found.would_change if found.verdict == "inconclusive" else None
+        )
+    remedy = _deciding_study(claim, evidence, is_elsewhere, lack and lack.remedy, differences)
+    if is_elsewhere:
+        reason = Said("lack.hardware", claim.needs.limits)
+    else:
+        reason = lack.reason if lack else Said("lack.recipe", {"differences": differences})
+    verdict: Verdict = "not testable here" if is_elsewhere or lack else "not this recipe"
+    return Assessment(verdict, reason, found.measured, would_change=remedy)
 
 
-def recipe_differences(claim: Claim, recipe: Mapping[str, Any]) -> str:
-    """Say in what the `recipe` of this study differs from that of the claim; empty where it does not."""
-    pairs = [(path, _at(recipe, path), theirs) for path, theirs in claim.needs.recipe.items()]
-    return "; ".join(describe_setting(*pair) for pair in pairs if pair[1] != pair[2])
+def recipe_differences(claim: Claim, recipe: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Return by key path what this study's `recipe` has, and what the claim's has where they differ."""
+    pairs = {path: [_at(recipe, path), theirs] for path, theirs in claim.needs.recipe.items()}
+    return {path: pair for path, pair in pairs.items() if pair[0] != pair[1]}
 
 
 def _at(recipe: Any, path: str) -> Any:
@@ -131,24 +133,23 @@ def _at(recipe: Any, path: str) -> Any:
     return recipe
 
 
-def _deciding_study(claim: Claim, evidence: Evidence, wanted: str, remedy: str, differences: str) -> str:
-    """Say which study decides: this one on other hardware, a profile, or another where this one lacks more.
+def _deciding_study(
+    claim: Claim, evidence: Evidence, is_elsewhere: bool, remedy: Said | None, differences: Mapping[str, Any]
+) -> Said:
+    """Say which study decides: a profile, this study on other hardware, or another where this one lacks more.
 
     Args:
-        wanted: the hardware, where this is another.
-        remedy: what this study lacks, and so the judge too.
+        remedy: what this study lacks.
         differences: those of the recipe.
     """
     default = DEFAULTS.get(claim.needs.hardware)
-    if wanted and not remedy and default and isinstance(claim, PairClaim) and claim.baseline == DEFAULT:
-        remedy = study_to_run(evidence.study, claim.benchmark, default)
-    if differences:
-        other = f"{remedy} Its recipe must be the source's: {differences}."
-        remedy = other if remedy else "A study with the source's settings."
-    if remedy and (profile := claim.needs.profile):
-        device = wanted or HARDWARE.get(claim.needs.hardware, _MADE_FOR[profile])
+    if is_elsewhere and default and isinstance(claim, PairClaim) and claim.baseline == DEFAULT:
+        names = {"benchmark": claim.benchmark, "variant": default}
+        remedy = remedy or (Said("remedy.variant", names) if study_lacks(evidence.study, *names.values()) else None)
+    if (remedy or differences) and claim.needs.profile:
         meant = evidence.variants.get(getattr(claim, "candidate", ""))
-        return f"The profile {profile} on {device}: {profile_command(profile, bool(meant and meant.xla))}."
-    if wanted:
-        return f"{remedy} It must run on {wanted}." if remedy else f"The same study on {wanted}."
-    return remedy
+        by_xla = {"profile": claim.needs.profile, "xla": bool(meant and meant.xla)}  # a choice on TensorFlow alone
+        return Said("remedy.profile", claim.needs.limits | by_xla)
+    if differences:
+        return Said("remedy.recipe", {"differences": differences})
+    return remedy or Said("remedy.hardware", claim.needs.limits)

@@ -8,10 +8,11 @@ from pipeline.errors import InputError
 from pipeline.machine.hardware import device
 from pipeline.records.schema import RunRecord, planned
 from pipeline.study.schema import RunKey, Study
+from pipeline.study.variant import Variant
 
 
 def check_comparable(study: Study, records: Mapping[RunKey, RunRecord]) -> None:
-    """Check that every run of the study was made as the study says, and pairs with its partners.
+    """Check that every run there is was made as the study says, and pairs with its partners.
 
     All runs must share their engine, its packages and the container image; those of a seed their device and the
     variables of their environment, because a study may go on elsewhere; those of a benchmark their data; those of a
@@ -20,7 +21,7 @@ def check_comparable(study: Study, records: Mapping[RunKey, RunRecord]) -> None:
     Raises:
         InputError: names every fault, the runs, and how to make them again.
     """
-    chosen = [records[key] for key in study.runs()]
+    chosen = list(records.values())
     faults = [fault for record in chosen for fault in _departures(study, record)]
     alike: dict[tuple[str, Hashable], dict[str, list[RunKey]]] = defaultdict(lambda: defaultdict(list))
     for record in chosen:
@@ -48,11 +49,23 @@ def check_candidates(study: Study) -> None:
 
 
 def pairs_of(study: Study, benchmark: str) -> list[tuple[str, str]]:
-    """Return baseline and candidate of every pair on `benchmark`: the study's baseline first, then further pairs."""
+    """Return baseline and candidate of every pair on `benchmark`.
+
+    The study's baseline comes first, then float32 in TF32, which is what a GPU that has TF32 computes by default, then
+    further pairs.
+    """
     settings, variants = study.comparison, study.variants_of(benchmark)
     pairs = [(settings.baseline, name) for name in variants if name != settings.baseline]
+    if default := by_default(variants):
+        pairs += [(default, name) for name in variants if name not in (settings.baseline, default)]
     pairs += [(pair.baseline, pair.candidate) for pair in settings.further_pairs]
-    return [pair for pair in pairs if variants.keys() >= set(pair)]
+    return [pair for pair in dict.fromkeys(pairs) if variants.keys() >= set(pair)]
+
+
+def by_default(variants: Mapping[str, Variant]) -> str | None:
+    """Name the variant that computes float32 as the device does where nobody asks for more: TF32 on a GPU."""
+    default = Variant(policy="float32", batch_multiplier=1, tf32=True)
+    return next((name for name, of in variants.items() if of.model_copy(update={"benchmarks": None}) == default), None)
 
 
 def surroundings(environment: Mapping[str, Any]) -> dict[str, str]:

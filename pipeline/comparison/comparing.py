@@ -1,175 +1,312 @@
-"""The runs under a folder to the files that the compare stage writes."""
+"""Turn the runs and blocks under a folder into the tables of the study: a row a run, a row a pair."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Mapping
 from pathlib import Path
-from typing import Any
+from statistics import median
+from typing import Any, NamedTuple
 
-import numpy as np
-
-from pipeline.comparison.comparable import surroundings
+from pipeline.comparison.comparable import check_comparable, pairs_of, surroundings
 from pipeline.comparison.finished_runs import (
     Run,
     read_circumstances,
-    read_epochs,
-    read_predictions,
-    read_record,
+    read_runs,
     read_speeds,
     remedy_of_speed,
 )
-from pipeline.comparison.paired_runs import compare
-from pipeline.comparison.schema import Comparison, Pair
+from pipeline.comparison.pairing import Question, set_beside
+from pipeline.comparison.tables import EPOCHS, PAIR_COLUMNS, PAIRS, RUN_COLUMNS, RUNS, Row, Tables, hardware_cells, table_text
 from pipeline.errors import InputError
-from pipeline.files.writing import csv_text
-from pipeline.machine.hardware import device
+from pipeline.machine.hardware import device, hardware_of
 from pipeline.machine.left_out import study_as_made
-from pipeline.records.blocks import SPEED
-from pipeline.records.schema import EpochRecord, RunRecord
-from pipeline.records.writing import epoch_times
+from pipeline.records.blocks import REPEAT, SPEED, Circumstances
+from pipeline.records.schema import EpochRecord
+from pipeline.records.writing import steady_epoch_seconds
+from pipeline.statistics.another_day import BETWEEN_SITTINGS, on_another_day
+from pipeline.statistics.speeds import Speeds
 from pipeline.study.schema import RunKey, Study
+from pipeline.study.variant import expected_dtypes
+
+# Digits after the point. Each quantity is a file of its own: DVC shows a row a file, and a terminal is 80 columns wide.
+METRICS = {"difference_pp": 3, "speedup": 4, "candidate_accuracy": 5, "candidate_epoch_seconds": 4}
 
 
-def compare_runs(root: Path = Path()) -> tuple[Comparison, dict[str, str]]:
-    """Return the comparison of the study under `root` from its runs, and the files of it by their path from `root`.
+class Measured(NamedTuple):
+    """Hold the speeds of a benchmark, and where and how they were measured."""
+
+    speeds: Speeds
+    circumstances: Circumstances
+
+    @property
+    def device(self) -> str:
+        return device(self.circumstances.environment)
+
+
+def compare_runs(root: Path = Path()) -> tuple[Tables, dict[str, str]]:
+    """Return the tables of the study under `root`, and the files of them by their path from `root`.
+
+    What was not run or measured is missing in its row.
 
     Raises:
-        InputError: a run or a measurement of speed is missing or damaged, contradicts itself, or fits no other.
+        InputError: nothing was; or a run or a measurement is damaged, contradicts itself, or fits no other.
     """
     study = study_as_made(root)
-    records = {key: read_record(key, root) for key in study.runs()}
-    runs = {key: Run(record, read_epochs(record, root)) for key, record in records.items()}
-    labels: dict[str, np.ndarray] = {}  # by benchmark
-    for record in records.values():  # nothing below needs them; they must be those of the recorded accuracy
-        read_predictions(record, root, labels)
-    speeds = {name: read_speeds(study, name, root) for name in study.benchmarks}
-    speed_device = device(read_circumstances(next(iter(study.benchmarks)), root).environment)
-    comparison = compare(study, runs, speeds, speed_device)
-    _check_circumstances(study, records, speed_device, root)
-    rows, pairs = _rows(study, runs), table(comparison)
-    files = {
-        "comparison.json": comparison.model_dump_json(indent=2) + "\n",
-        **{f"{name}.json": _json(values) for name, values in summarise(study, comparison).items()},
-        "environments.json": _json(_environments(runs, speed_device)),
-        "runs.csv": csv_text(list(rows[0]), rows),
-        "epochs.csv": csv_text(
+    runs = read_runs(study, root)
+    measured = {
+        name: Measured(read_speeds(study, name, root), read_circumstances(name, root))
+        for name in study.benchmarks
+        if (root / SPEED / name).exists()
+    }
+    if not runs and not measured:
+        raise InputError(f"{root / 'runs'} has no run of the study, and {root / SPEED} no speed. Make them: dvc repro")
+    check_comparable(study, {key: run.record for key, run in runs.items()})
+    for name, found in measured.items():
+        _check_circumstances(study, name, found, runs, root)
+    run_rows = [run_row(study, key, run, measured.get(key.benchmark)) for key, run in runs.items()]
+    pair_rows = [row for name in study.benchmarks for row in _pair_rows(study, name, runs, measured.get(name))]
+    tables = Tables(
+        [Row(**dict.fromkeys(RUN_COLUMNS) | row) for row in run_rows],
+        [Row(**dict.fromkeys(PAIR_COLUMNS) | row) for row in pair_rows],
+    )
+    texts = {
+        str(RUNS): table_text(RUN_COLUMNS, run_rows),
+        str(PAIRS): table_text(PAIR_COLUMNS, pair_rows),
+        str(EPOCHS): table_text(
             [*RunKey._fields, *EpochRecord.model_fields],
             (key._asdict() | epoch.model_dump() for key, run in runs.items() for epoch in run.epochs),
         ),
-        "pairs.csv": csv_text(list(pairs[0]), pairs),
+        **{
+            f"results/{name}.json": json.dumps(of, indent=2) + "\n" for name, of in summarise(study, tables).items()
+        },
     }
-    return comparison, {f"results/{name}": text for name, text in files.items()}
+    return tables, texts
 
 
-def _check_circumstances(study: Study, records: Mapping[RunKey, RunRecord], speed_device: str, root: Path) -> None:
-    """Check that the speed of every benchmark was measured on one device, as some of the runs there were made.
+def _check_circumstances(
+    study: Study, benchmark: str, measured: Measured, runs: Mapping[RunKey, Run], root: Path
+) -> None:
+    """Check that the speed of a benchmark was measured as some of the runs on its device were made.
 
     Raises:
-        InputError: it was measured elsewhere, or the file that says where is missing or damaged; and how to measure
-            again.
+        InputError: it was measured otherwise; and how to measure again.
     """
-    made = {key.directory: surroundings(record.environment) for key, record in records.items()}
-    there = {run: wanted for run, wanted in made.items() if wanted["device"] == speed_device} or made
-    for benchmark in study.benchmarks:
-        found = surroundings(read_circumstances(benchmark, root).environment)
-        run, wanted = max(there.items(), key=lambda item: len(item[1].items() & found.items()))
-        for what, value in wanted.items():
-            if found[what] != value:
-                raise InputError(
-                    f"{root / SPEED / benchmark} and {run} can't be compared: they "
-                    f"differ in {what} ({found[what]}; {value}). {remedy_of_speed(benchmark).damaged}"
-                )
+    made = {key.directory: surroundings(run.record.environment) for key, run in runs.items()}
+    there = {run: of for run, of in made.items() if of["device"] == measured.device}
+    found = surroundings(measured.circumstances.environment)
+    if not there:
+        return
+    run, wanted = max(there.items(), key=lambda item: len(item[1].items() & found.items()))
+    for what, value in wanted.items():
+        if found[what] != value:
+            raise InputError(
+                f"{root / SPEED / benchmark} and {run} can't be compared: they "
+                f"differ in {what} ({found[what]}; {value}). {remedy_of_speed(benchmark).damaged}"
+            )
 
 
-def _environments(runs: Mapping[RunKey, Run], speed_device: str) -> list[dict[str, object]]:
-    """List the environments of the runs, each once; those of the device that speed was measured on come first."""
-    found: list[dict[str, object]] = []
-    for run in runs.values():
-        stable = {name: value for name, value in run.record.environment.items() if name != "load_average"}
-        if stable not in found:
-            found.append(stable)
-    return sorted(found, key=lambda stable: device(stable) != speed_device)
+def run_row(study: Study, key: RunKey, run: Run, measured: Measured | None) -> dict[str, Any]:
+    """Return the row of a run in `runs.csv`."""
+    record, epochs = run.record, run.epochs
+    late_skips, late_steps = _late_skips(run)
+    settings = study.comparison
+    return key._asdict() | {
+        "outcome": record.outcome,
+        "test_accuracy": record.scores.test_accuracy,
+        "validation_accuracy": record.scores.validation_accuracy,
+        "test_loss": record.scores.test_loss,
+        "epoch_seconds": steady_epoch_seconds(epochs, settings.num_warmup_epochs),
+        "validation_seconds": median(epoch.validation_seconds for epoch in epochs) if epochs else None,
+        "peak_memory_bytes": record.memory.peak_bytes,
+        "memory_kind": record.memory.peak_kind,
+        "started_at": record.started_at,
+        "policy": record.planned.policy,
+        "tf32": record.planned.tf32,
+        "batch_size": record.planned.batch_size,
+        "num_epochs": record.num_epochs,
+        "num_parameters": record.num_parameters,
+        "run_seconds": record.times.run_seconds,
+        "warm": record.warm,
+        "resumed": record.resumed,
+        "num_predicted_classes": len(set(run.predicted.tolist())) or None,
+        "skipped_steps": record.scores.skipped_steps,
+        "num_late_skips": late_skips,
+        "num_late_steps": late_steps,
+        "final_weights_sha256": record.final_weights_sha256,
+        "other_cpu_share": record.disturbance.other_cpu_share,
+        "timing_fault": _timing_fault(study, run, measured),
+        "images_on_device": record.images_on_device,
+        "data_source": record.data_source,
+        "kernels": record.environment.get("kernels"),
+        **hardware_cells(hardware_of([record.environment]), device(record.environment)),
+    }
 
 
-def _rows(study: Study, runs: Mapping[RunKey, Run]) -> list[dict[str, object]]:
-    """Return a row a run: its record, and what disturbed it."""
-    return [
-        run.record.model_dump(exclude={"planned", "times", "memory", "scores", "disturbance", "environment"})
-        | run.record.planned.cells()
-        | run.record.times.cells()
-        | run.record.memory.cells()
-        | run.record.scores.cells()
-        | run.record.disturbance.model_dump()
-        | {"gpu_throttle_reasons": ", ".join(run.record.disturbance.gpu_throttle_reasons or [])}
-        | epoch_times(run.epochs, study.comparison.num_warmup_epochs)
-        for run in runs.values()
+def _late_skips(run: Run) -> tuple[int | None, int | None]:
+    """Count the steps after the first epoch that a dynamic loss scale skipped, and all there were."""
+    counts = [epoch.skipped_steps for epoch in run.epochs if epoch.skipped_steps is not None]
+    is_known = run.record.planned.loss_scale.mode == "dynamic" and len(counts) == len(run.epochs) > 1
+    if not is_known or run.record.outcome != "completed":
+        return None, None
+    return counts[-1] - counts[0], (len(counts) - 1) * run.record.planned.steps_per_epoch
+
+
+def _timing_fault(study: Study, run: Run, measured: Measured | None) -> str | None:
+    """Return why the times of a run don't count: its own reason, another device than that of the speeds, or busy CPUs."""
+    if measured and device(run.record.environment) != measured.device:
+        return "another device"
+    share = run.record.disturbance.other_cpu_share
+    is_busy = share is not None and share > study.comparison.max_other_cpu_share
+    return run.record.times.fault or ("busy CPUs" if is_busy else None)
+
+
+def _pair_rows(
+    study: Study, benchmark: str, runs: Mapping[RunKey, Run], measured: Measured | None
+) -> list[dict[str, Any]]:
+    """Return a row a pair, and one of the baseline beside itself where speed was measured."""
+    of_variants = {
+        name: {
+            seed: _result(study, runs[key])
+            for seed in study.seeds_of(benchmark, name)
+            if (key := RunKey(benchmark, name, seed)) in runs
+        }
+        for name in study.variants_of(benchmark)
+    }
+    pairs = [
+        (baseline, candidate)
+        for baseline, candidate in pairs_of(study, benchmark)
+        if measured or (of_variants[baseline] and of_variants[candidate])
     ]
+    families = [_family(study, *pair) for pair in pairs]
+    compared = set_beside(of_variants, pairs, families, Question(study.comparison.margin_pp[benchmark]))
+    rows = []
+    for (baseline, candidate), found in zip(pairs, compared, strict=True):
+        row = {"benchmark": benchmark, "baseline": baseline, "candidate": candidate}
+        row |= {name: value for name, value in found.items() if name != "is_paired"}
+        for side, name in (("baseline", baseline), ("candidate", candidate)):
+            accuracy = found[f"{side}_accuracy"]
+            row[f"{side}_accuracy"] = None if accuracy is None else accuracy / 100
+            missing = [seed for seed in study.seeds_of(benchmark, name) if seed not in of_variants[name]]
+            row[f"missing_{side}"] = " ".join(map(str, missing)) or None
+        if not of_variants[baseline] or not of_variants[candidate]:
+            row |= {"reason": "no_runs", "outcome": None}
+        row["speedup_at_most"] = _speedup_at_most(study, benchmark, baseline, candidate, runs, measured)
+        rows.append(row | (_speed_cells(study, benchmark, baseline, candidate, measured) if measured else {}))
+    if measured:
+        baseline = study.comparison.baseline
+        row = {"benchmark": benchmark, "baseline": baseline, "candidate": REPEAT}
+        rows.append(row | _speed_cells(study, benchmark, baseline, REPEAT, measured))
+    return rows
 
 
-def _json(value: object) -> str:
-    return json.dumps(value, indent=2) + "\n"
+def _result(study: Study, run: Run) -> Row:
+    """Return what is compared of a run: its test accuracy in percent, and what tells whether it is another run."""
+    accuracy = run.record.scores.test_accuracy
+    return Row(
+        outcome=run.record.outcome,
+        result=None if accuracy is None else 100 * accuracy,
+        unit=None,
+        precision=(run.record.planned.policy, run.record.planned.tf32),
+        final_weights_sha256=run.record.final_weights_sha256,
+        num_predicted_classes=len(set(run.predicted.tolist())),
+    )
 
 
-# Digits after the point. Each quantity is a file of its own: DVC shows a row a file, and a terminal is 80 columns wide.
-METRICS = {"accuracy_difference_pp": 3, "speedup": 4, "test_accuracy": 5, "turn_epoch_seconds": 4}
+def _family(study: Study, baseline: str, candidate: str) -> Hashable:
+    """Group candidates that answer one question.
+
+    What do precision and batch do; does training work with variables in 16 bits; what does anything else do? A control
+    is no candidate, and stands alone.
+    """
+    if candidate in study.comparison.must_differ:
+        return baseline, candidate
+    variant = study.variants[candidate]
+    return baseline, variant.is_plain, expected_dtypes(variant.policy).variable == "float32"
 
 
-def summarise(study: Study, comparison: Comparison) -> dict[str, dict[str, float]]:
+def _speed_cells(
+    study: Study, benchmark: str, baseline: str, candidate: str, measured: Measured
+) -> dict[str, Any]:
+    """Return what the turns say of a pair. A variant that was measured by another's process has no speed beside it."""
+    speeds, environment = measured.speeds, measured.circumstances.environment
+    hardware, num_steps = hardware_of([environment]), study.benchmarks[benchmark].steps_per_epoch
+    cells: dict[str, Any] = {
+        "num_launches": len(speeds.num_turns),
+        "num_turns": sum(speeds.num_turns),
+        "other_cpu_share": speeds.other_cpu_share,
+        "num_blocks_left_out": sum(block.shares_gpu for block in speeds.blocks),
+        "side_by_side": speeds.side_by_side,
+        "images_on_device": measured.circumstances.launches[-1].images_on_device,
+        **hardware_cells(hardware, measured.device),
+    }
+    measured_as = study.measured_as(benchmark) | {REPEAT: REPEAT}
+    for side, name in (("baseline", baseline), ("candidate", candidate)):
+        variant = study.variants[study.comparison.baseline if name == REPEAT else name]
+        seconds = speeds.epoch_seconds(name) if measured_as[name] == name else None
+        cells[f"{side}_epoch_seconds"] = seconds
+        cells[f"{side}_step_seconds"] = seconds and seconds / num_steps(variant.batch_multiplier)
+        cells[f"{side}_peak_bytes"] = speeds.peak_bytes(name)
+    if measured_as[baseline] == measured_as[candidate]:
+        return cells
+    spread = 0.0 if candidate == REPEAT else BETWEEN_SITTINGS[hardware.kind]
+    ratios = {
+        "speedup": on_another_day(speeds.log_speedup(baseline, candidate), spread),
+        "epoch_speedup": on_another_day(speeds.log_speedup(baseline, candidate, whole_epochs=True), spread),
+        "memory_ratio": speeds.memory_ratio(baseline, candidate),
+    }
+    for name, found in ratios.items():
+        cells |= {name: found.ratio, f"{name}_low": found.low, f"{name}_high": found.high}
+    sitting = speeds.speedup(baseline, candidate)
+    return cells | {"sitting_low": sitting.low, "sitting_high": sitting.high}
+
+
+def _speedup_at_most(
+    study: Study,
+    benchmark: str,
+    baseline: str,
+    candidate: str,
+    runs: Mapping[RunKey, Run],
+    measured: Measured | None,
+) -> float | None:
+    """Bound the speedup by whole runs, where those of the candidate were ended as too slow.
+
+    Both start alike and train as many epochs, so that training alone differs by no less; else there is no bound.
+    """
+    theirs, ours = study.variants[baseline], study.variants[candidate]
+    if (theirs.xla, theirs.epoch_multiplier) != (ours.xla, ours.epoch_multiplier):
+        return None
+    bounds = []
+    for seed in study.seeds_of(benchmark, candidate):
+        fast, slow = (runs.get(RunKey(benchmark, name, seed)) for name in (baseline, candidate))
+        if not fast or not slow or (fast.record.outcome, slow.record.outcome) != ("completed", "too_slow"):
+            continue
+        if fast.record.warm == slow.record.warm and not _timing_fault(study, slow, measured):
+            bounds.append(fast.record.times.run_seconds / slow.record.times.run_seconds)
+    return max(bounds, default=None)
+
+
+def summarise(study: Study, tables: Tables) -> dict[str, dict[str, float]]:
     """Return numbers by quantity and benchmark; an unknown one is left out, because DVC can't subtract it.
 
     They are those of the first mixed policy at the baseline's batch.
     """
     numbers: dict[str, dict[str, float]] = {name: {} for name in METRICS}
-    for pair in _mixed_pairs(study, comparison):
-        found = comparison.variant(pair.benchmark, pair.candidate)
-        row = {
-            "accuracy_difference_pp": pair.accuracy_difference_pp.mean,
-            "speedup": pair.speedup.ratio,
-            "test_accuracy": found.test_accuracy.mean,
-            "turn_epoch_seconds": found.turn_epoch_seconds,
-        }
-        for name, value in row.items():
+    for benchmark in study.benchmarks:
+        row = next(iter(mixed_pairs(study, tables, benchmark)), None)
+        for name, num_digits in METRICS.items():
+            value = row and getattr(row, name)
             if value is not None:
-                numbers[name][pair.benchmark] = round(value, METRICS[name])
+                numbers[name][benchmark] = round(value, num_digits)
     return numbers
 
 
-def _mixed_pairs(study: Study, comparison: Comparison) -> Iterator[Pair]:
-    """Return the first mixed policy of each benchmark at the baseline's batch, beside the baseline."""
-    baseline = study.comparison.baseline
-    for benchmark in study.benchmarks:
-        variants = study.variants_of(benchmark)
-        batch = variants[baseline].batch_multiplier
-        mixed = [name for name, of in variants.items() if (of.policy[:6], of.batch_multiplier) == ("mixed_", batch)]
-        yield from [pair for name in mixed if (pair := comparison.find(benchmark, name, baseline))][:1]
-
-
-def table(comparison: Comparison) -> list[dict[str, Any]]:
-    """Return every pair as a row, as `pairs.csv` has it.
-
-    Intervals are of 95 %. The p-values say that the accuracies differ by less than the margin, at all, and by more,
-    each adjusted for the other candidates of its family.
-    """
-    return [
-        {
-            "benchmark": pair.benchmark,
-            "variant": _name(comparison, pair),
-            "num_seeds": pair.num_seeds,
-            "speedup": pair.speedup.ratio,
-            "speedup_low": pair.speedup.low,
-            "speedup_high": pair.speedup.high,
-            "speedup_at_most": pair.speedup_at_most,
-            "memory_ratio": pair.memory_ratio.ratio,
-            "accuracy_difference_pp": pair.accuracy_difference_pp.mean,
-            "accuracy_difference_pp_low": pair.accuracy_difference_pp.low95,
-            "accuracy_difference_pp_high": pair.accuracy_difference_pp.high95,
-            **{f"p_value_{name}": value for name, value in pair.p_values._asdict().items()},
-            "outcome": pair.equivalence.outcome,
-        }
-        for pair in comparison.pairs
+def mixed_pairs(study: Study, tables: Tables, benchmark: str) -> list[Row]:
+    """Return the mixed policies of a benchmark beside the baseline, at its batch and with nothing else changed."""
+    baseline, variants = study.comparison.baseline, study.variants_of(benchmark)
+    mixed = [
+        name
+        for name, variant in variants.items()
+        if variant.is_plain
+        and variant.policy.startswith("mixed_")
+        and variant.batch_multiplier == variants[baseline].batch_multiplier
     ]
-
-
-def _name(comparison: Comparison, pair: Pair) -> str:
-    """Name the candidate, and for a further pair also its baseline."""
-    known = pair == comparison.find(pair.benchmark, pair.candidate)
-    return pair.candidate if known else f"{pair.candidate}_against_{pair.baseline}"
+    return [row for name in mixed if (row := tables.pair(benchmark, name, baseline))]

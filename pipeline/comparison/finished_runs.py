@@ -20,10 +20,22 @@ _MAX_BYTES = 2**20  # of a record, or of the circumstances of a measurement
 
 
 class Run(NamedTuple):
-    """Hold what a finished run recorded."""
+    """Hold what a finished run recorded; `predicted` (num_test_examples,) is empty where it failed."""
 
     record: RunRecord
     epochs: Sequence[EpochRecord]
+    predicted: np.ndarray
+
+
+def read_runs(study: Study, root: Path = Path()) -> dict[RunKey, Run]:
+    """Return the runs of the study that lie under `root`. Raises `InputError` as `read_predictions` does."""
+    labels: dict[str, np.ndarray] = {}
+    found = {}
+    for key in study.runs():
+        if (root / key.directory).exists():
+            record = read_record(key, root)
+            found[key] = Run(record, read_epochs(record, root), read_predictions(record, root, labels))
+    return found
 
 
 def read_record(key: RunKey, root: Path = Path()) -> RunRecord:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 from papermill import PapermillExecutionError
 
-from pipeline.claims.schema import CLAIMS, Claims, load_claims
+from pipeline.claims.claims_file import CLAIMS, Claims, load_claims
 from pipeline.claims.verdicts import judge_results, verdicts_text
 from pipeline.comparison.comparing import compare_runs
 from pipeline.errors import InputError

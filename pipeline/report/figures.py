@@ -1,4 +1,4 @@
-"""Draw statistics as charts in SVG. Those of an answer draw on axes, so that the notebook draws the same.
+"""Draw statistics as charts in SVG, each on axes, so that the notebook draws the same.
 
 Text and lines take the colour of the page, so that charts follow light and dark mode.
 """
@@ -17,11 +17,10 @@ matplotlib.use("svg")
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
-from matplotlib.ticker import MaxNLocator, NullLocator
+from matplotlib.ticker import MaxNLocator
 
 from pipeline.numbers import UNKNOWN, digits, percent, rare
-from pipeline.report.answers import AnswerRow
-from pipeline.report.words import describe_multiple
+from pipeline.report.first_screen import VariantRow
 
 # Okabe & Ito's palette: told apart by colour-blind readers. The batch is a second cue: hollow and dashed at 2B and up.
 POLICY_COLOURS = {
@@ -59,7 +58,6 @@ STYLE: dict[Any, Any] = {
     "xtick.color": INK,
     "ytick.color": INK,
 }
-MAX_SPAN = 8  # times: a band of ± so much less than the farthest value is too narrow to see
 
 
 def draw_svg(identifier: str, description: str, draw: Callable[[Axes], None], height: float = HEIGHT) -> str:
@@ -80,7 +78,7 @@ def draw_svg(identifier: str, description: str, draw: Callable[[Axes], None], he
     return svg.replace("<svg ", f'<svg role="img" aria-label="{html.escape(description)}" ', 1)
 
 
-def draw_epoch_times(axes: Axes, rows: Sequence[AnswerRow]) -> None:
+def draw_epoch_times(axes: Axes, rows: Sequence[VariantRow]) -> None:
     """Draw a bar a variant, its name above it: filled at the baseline's batch, hollow at any other."""
     longest = max((row.epoch_seconds or 0.0 for row in rows), default=0.0) or 1.0
     for place, row in enumerate(rows):
@@ -90,14 +88,14 @@ def draw_epoch_times(axes: Axes, rows: Sequence[AnswerRow]) -> None:
             axes.barh(place, seconds, 0.36, color=colour if filled else "none", edgecolor=colour, linewidth=1.5)
         words = f"{digits(seconds)} s" if seconds else UNKNOWN
         axes.text(seconds + 0.02 * longest, place, words, verticalalignment="center")
-    name_rows(axes, [row.words for row in rows])
+    name_rows(axes, [row.full_words for row in rows])
     axes.set(xlim=(0, 1.2 * longest), title="Training time of an epoch")
     axes.xaxis.set_visible(False)
     axes.spines["bottom"].set_visible(False)
     axes.grid(visible=False)
 
 
-def draw_accuracies(axes: Axes, rows: Sequence[AnswerRow], curves: Mapping[str, Mapping[int, float]]) -> None:
+def draw_accuracies(axes: Axes, rows: Sequence[VariantRow], curves: Mapping[str, Mapping[int, float]]) -> None:
     """Draw the accuracy in [0, 1] by epoch of each variant in `curves`: dashed and hollow at another batch."""
     from_the_top = list(dict.fromkeys(row.policy for row in reversed(rows)))
     for row in rows:
@@ -111,8 +109,7 @@ def draw_accuracies(axes: Axes, rows: Sequence[AnswerRow], curves: Mapping[str, 
         else:
             line.set_markerfacecolor("none")
     for multiplier in sorted({row.batch_multiplier for row in rows} - {rows[0].batch_multiplier}):
-        label = describe_multiple(multiplier, "batch")
-        axes.plot([], [], "o--", color="#808080", markerfacecolor="none", label=label)
+        axes.plot([], [], "o--", color="#808080", markerfacecolor="none", label=f"batch × {multiplier}")
     axes.set(xlabel="epoch", title="Validation accuracy, mean over seeds")
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
@@ -120,46 +117,16 @@ def draw_accuracies(axes: Axes, rows: Sequence[AnswerRow], curves: Mapping[str, 
     axes.legend(handlelength=3)
 
 
-def draw_differences(axes: Axes, rows: Sequence[AnswerRow]) -> None:
-    """Draw a row a candidate, over the margin: its accuracy less the baseline's and the interval, or a cross alone."""
-    found = [(row, row.pair.accuracy_difference_pp) for row in rows if row.pair]
-    margin = next(row.pair.equivalence.margin_pp for row in rows if row.pair)
-    names = []
-    for place, (row, difference) in enumerate(found):
-        axes.barh(place, 2 * margin, 0.4, left=-margin, color="#009E73", alpha=0.25, linewidth=0)
-        axes.vlines(0.0, place - 0.2, place + 0.2, color=INK, linewidth=1)
-        colour, name, marker = POLICY_COLOURS[row.policy], row.words, "o"
-        if difference.low95 is not None and difference.high95 is not None:
-            axes.plot([difference.low95, difference.high95], [place, place], color=colour, linewidth=2.2)
-        elif difference.mean is not None:
-            name, marker = f"{name} (no interval)", "x"
-        if difference.mean is not None:
-            face = colour if row.batch_multiplier == 1 else "none"
-            axes.plot(difference.mean, place, marker=marker, markersize=7, color=colour, markerfacecolor=face)
-        names.append(name)
-    drawn = [end for _, d in found for end in (d.mean, d.low95, d.high95) if end is not None]
-    axes.use_sticky_edges = False
-    axes.margins(x=0.06)
-    axes.xaxis.set_major_locator(MaxNLocator(5))
-    note = _squeeze_far_values(axes, margin, drawn)
-    name_rows(axes, names)
-    axes.grid(visible=False)
-    axes.set(title=f"Difference of test accuracy from {rows[0].policy}")
-    axes.set(xlabel=f"percentage points; shaded: margin, ±{margin:g}{note}")
-
-
 def answer_charts(
-    identifier: str, benchmark: str, rows: Sequence[AnswerRow], curves: Mapping[str, Mapping[int, float]]
+    identifier: str, benchmark: str, rows: Sequence[VariantRow], curves: Mapping[str, Mapping[int, float]]
 ) -> list[str]:
-    """Return the charts of a benchmark's answer: epoch times, accuracies by epoch, differences from the baseline."""
-    times = [f"{row.words} {digits(row.epoch_seconds)} s" for row in rows if row.epoch_seconds]
+    """Return the charts of a benchmark's answer: epoch times, and accuracies by epoch."""
+    times = [f"{row.full_words} {digits(row.epoch_seconds)} s" for row in rows if row.epoch_seconds]
     last = {name: [*curve.values()][-1] for name, curve in curves.items()}
-    ends = [f"{row.words} ends at {percent(last[row.name], '.1f')}" for row in rows if row.name in last]
-    others = [f"{row.words} {row.difference}" for row in rows if row.pair and row.pair.num_seeds]
+    ends = [f"{row.full_words} ends at {percent(last[row.name], '.1f')}" for row in rows if row.name in last]
     charts: list[tuple[str, Sequence[str], Callable[[Axes], None]]] = [
         ("Training time of an epoch", times, lambda axes: draw_epoch_times(axes, rows)),
         ("Validation accuracy by epoch", ends, lambda axes: draw_accuracies(axes, rows, curves)),
-        (f"Difference of test accuracy from {rows[0].policy}", others, lambda axes: draw_differences(axes, rows)),
     ]
     height = max(HEIGHT, 0.6 + 0.4 * len(rows))
     return [
@@ -207,19 +174,3 @@ def name_rows(axes: Axes, names: Sequence[str]) -> None:
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
     axes.set_ylim(len(names) - 0.5, -0.75)
-
-
-def _squeeze_far_values(axes: Axes, near: float, values: Sequence[float]) -> str:
-    """Make x logarithmic beyond ±2 `near`, and say so, where `values` reach so far that ±`near` could not be seen."""
-    farthest = max(map(abs, values), default=0.0)
-    if farthest <= MAX_SPAN * near:
-        return ""
-    axes.set_xscale("symlog", linthresh=2 * near, linscale=1)
-    low, high = min(*values, -2 * near) * 1.4, max(*values, 2 * near) * 1.4
-    powers = range(math.ceil(math.log10(2 * near)), math.ceil(math.log10(farthest)) + 1)
-    ticks = [near, *(10.0**power for power in powers if 10.0**power > 3 * near), math.floor(farthest)]
-    axes.set_xlim(low, high)
-    axes.set_xticks([0.0, *(tick for tick in ticks if tick <= high), *(-tick for tick in ticks if -tick >= low)])
-    axes.xaxis.set_major_formatter("{x:g}")
-    axes.xaxis.set_minor_locator(NullLocator())
-    return f"\nlogarithmic beyond ±{2 * near:g}"

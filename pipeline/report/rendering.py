@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     import pipeline.report.reporting  # noqa: F401
 
 PROJECT = Path(__file__).parents[2]
-NOTEBOOK = PROJECT / "report" / "report.ipynb"
+TEMPLATES = Path(__file__).parent / "templates"
+NOTEBOOK = TEMPLATES / "report.ipynb"
 
 
 def execute(root: Path) -> NotebookNode:
@@ -71,7 +72,7 @@ def render(notebook: NotebookNode) -> str:
     report = [cell for cell in notebook.cells if "report" in cell.metadata.get("tags", [])]
     # Not the exporter for HTML: it parses the page once more, to mend what its own templates leave out.
     exporter = TemplateExporter(
-        template_name="template", file_extension=".html", extra_template_basedirs=[str(NOTEBOOK.parent)]
+        template_name="page", file_extension=".html", extra_template_basedirs=[str(NOTEBOOK.parent)]
     )
     exporter.register_filter("sha256", _sha256)
     html, _resources = exporter.from_notebook_node(NotebookNode(notebook | {"cells": report}))

@@ -2,109 +2,136 @@
 
 from collections.abc import Callable
 from datetime import datetime
-from statistics import mean
 from typing import Any
 
-from pipeline.claims.schema import Claim, Source
 from pipeline.claims.verdicts import Judgement
-from pipeline.claims.wording import describe_sample
-from pipeline.comparison.comparable import describe_device
-from pipeline.machine.acceleration import DEVICES, device_of
-from pipeline.machine.hardware import hardware_of
-from pipeline.numerics.facts import DTYPES, KERAS_POLICIES, TRIAL_SIZE, describe_facts
-from pipeline.report import answers, figures, words
+from pipeline.comparison.comparable import by_default, describe_device
+from pipeline.numerics.facts import DTYPES, KERAS_POLICIES, TRIAL_SIZE, facts_said, sample_said
+from pipeline.records.blocks import REPEAT
+from pipeline.report import figures
+from pipeline.report.first_screen import FURTHER, OTHER_BATCH, SAME_BATCH, VariantRow, variant_rows
+from pipeline.report.names import benchmark_names
+from pipeline.report.pages import page_environment
+from pipeline.report.recommendation import recommend
 from pipeline.report.results import Results, ended_at
 from pipeline.report.status import tally
-from pipeline.report.templates import TEMPLATES, template_environment
-from pipeline.statistics import intervals
 
-Row = tuple[Claim, Judgement]
+SECTIONS = ("answer", "verdicts", "measurements", "arithmetic", "method", "surroundings")
 SPLIT = "notebook_split.num_trained_on"
-SECTIONS = ("answer", "judgements", "measurements", "arithmetic", "hardware", "method", "surroundings")
+SHOWN_SAMPLES = ("skipped_steps", "notebook_split_gain")
 
 
 def parts(results: Results) -> Callable[[str], str]:
-    """Return a function that gives the HTML of a part of the report: the macro of that name in report/parts.html."""
-    short, facts = words.short_names(results.study), results.numerics["facts"]
+    """Return a function that gives the HTML of a part of the report: the macro of that name in parts.html."""
+    study, titles = results.study, benchmark_names(results.study)
+    names = {*study.variants, *results.claims.variants, *study.benchmarks}
+    judged = list(zip(results.claims.all, results.verdicts, strict=True))
     module = (
-        template_environment([TEMPLATES], results.study, results.claims, short)
+        page_environment(names)
         .get_template("parts.html")
         .make_module(
             results._asdict()
             | {
-                "short": short,
-                "ended_on": f"{datetime.fromisoformat(ended_at(results)):%-d %B %Y}",
+                "titles": titles,
+                "ended_on": f"{datetime.fromisoformat(ended_at(results)):%-d %B %Y}" if ended_at(results) else "",
                 "counts": tally(results),
-                "sources": claims_by_source(results),
-                "findings": list(zip(results.claims.all, results.verdicts, strict=True))[len(results.claims.claims) :],
-                "benchmarks": [_benchmark(results, benchmark) for benchmark in results.study.benchmarks],
-                "policies": KERAS_POLICIES,
-                "types": DTYPES,
-                "trial_size": str(TRIAL_SIZE),
-                "samples": [
-                    describe_sample(name, intervals.mean(values), len(values))
-                    for name, values in results.numerics["samples"].items()
-                ],
-                "split": describe_facts({SPLIT: facts[SPLIT]}) if SPLIT in facts else None,
-                "gradient_charts": [
-                    figures.exponent_histogram(name, short[name], g["exponents"], g["counts"], g["loss_scale"])
-                    for name, g in results.numerics["gradients"].items()
-                ],
-                "devices": DEVICES,
-                "device": device_of(hardware_of(results.environments)),
+                "tested": [row for row in judged if is_tested(row[1]) and not row[1].is_finding],
+                "findings": [row for row in judged if is_tested(row[1]) and row[1].is_finding],
+                "untested": [row for row in judged if not is_tested(row[1])],
+                "benchmarks": [_benchmark(results, name, title) for name, title in titles.items()],
+                "runs": results.tables.runs,
+                "numerics": _numerics(results),
                 "made_on": list(dict.fromkeys(map(describe_device, results.environments))),
+                "by_default": by_default(study.variants),
             }
         )
     )
     return lambda name: str(getattr(module, name)())
 
 
-def _benchmark(results: Results, name: str) -> dict[str, Any]:
+def is_tested(verdict: Judgement) -> bool:
+    """Tell whether this study tried what a claim says: what it left open counts, another recipe or device does not."""
+    return verdict.evidence is not None
+
+
+def _benchmark(results: Results, name: str, title: str) -> dict[str, Any]:
     """Return what the report tells of one benchmark, beside what is stored."""
-    study, title = results.study, words.benchmark_name(results.study, name)
-    rows = answers.answers(results, name)
-    first = [row for row in rows if row.is_first]
-    sentence = answers.advice(results, name)
-    is_completed = any(row.found.completed.count for row in rows)
+    study, tables = results.study, results.tables
+    rows = variant_rows(study, tables, name)
+    blocks: dict[str, list[VariantRow]] = {}
+    for row in rows:
+        blocks.setdefault(row.group, []).append(row)
+    first = blocks.get(SAME_BATCH, []) + blocks.get(OTHER_BATCH, [])
+    again = tables.pair(name, REPEAT, study.comparison.baseline)
+    curves = results.curves(name)
     return {
         "name": name,
         "title": title,
-        "dataset": words.dataset_name(study, name),
-        "advice": sentence,
-        "caution": answers.caution(results, name),
-        "training": answers.describe_training(results, name),
-        "answered_in": answers.ANSWERED_IN.get(name) if answers.OPEN in sentence else None,
-        "first": first,
-        "further": [row for row in rows if not row.is_first],
+        "recipe": study.benchmarks[name],
+        "advice": recommend(study, tables, name),
         "rows": rows,
-        "words": {row.name: row.words for row in rows},
-        "controls": answers.describe_controls(results, name),
-        "charts": figures.answer_charts(name, title, first, accuracy_curves(results, name)) if is_completed else [],
-        "num_parameters": max(run["num_parameters"] or 0 for run in rows[0].runs),
-        "num_seeds": sorted({len(study.seeds_of(name, row.name)) for row in rows}),
-        "near_chance": answers.near_chance(results, name),
-        "left_out": results.left_out,
-        "pairs": [pair for pair in results.comparison.pairs if pair.benchmark == name],
-        "published": [figure for figure in results.claims.figures if figure.benchmark == name],
+        "words": {row.name: row.full_words for row in rows},
+        "same": blocks.get(SAME_BATCH, []),
+        "other": blocks.get(OTHER_BATCH, []),
+        "further": blocks.get(FURTHER, []),
+        "columns": columns(first),
+        "further_columns": columns(blocks.get(FURTHER, [])),
+        "charts": figures.answer_charts(name, title, first, curves),
+        "runs": tables.runs_of(name),
+        "pairs": [row for row in tables.pairs if row.benchmark == name and row.candidate != REPEAT],
+        "again": again,
+        "half_width": half_width(tables.pairs, name),
+        "margin_pp": study.comparison.margin_pp[name],
     }
 
 
-def accuracy_curves(results: Results, benchmark: str) -> dict[str, dict[int, float]]:
-    """Return the validation accuracy in [0, 1] by variant and epoch, the mean over seeds."""
-    found: dict[str, dict[int, list[float]]] = {}
-    for row in results.epochs:
-        if row["benchmark"] == benchmark and row["validation_accuracy"] is not None:
-            of_variant = found.setdefault(row["variant"], {})
-            of_variant.setdefault(row["epoch"], []).append(row["validation_accuracy"])
-    return {name: {epoch: mean(values) for epoch, values in sorted(by.items())} for name, by in found.items()}
+# The columns of a table of the first screen: what each shows of a row.
+COLUMNS: dict[str, Callable[[VariantRow], Any]] = {
+    "accuracy": lambda row: row.accuracy,
+    "difference": lambda row: row.difference[1],
+    "step": lambda row: row.step_seconds,
+    "epoch": lambda row: row.epoch_seconds,
+    "speed": lambda row: row.speed[0],
+    "beside_default": lambda row: row.speed_beside_default[0],
+    "memory": lambda row: row.peak_bytes,
+    "peak": lambda row: row.share_of_peak,
+}
 
 
-def claims_by_source(results: Results) -> list[tuple[str, Source, list[Row], list[Row]]]:
-    """Return each source with its name and its claims: those with a short form, then the others, to be folded."""
-    both = list(zip(results.claims.claims, results.verdicts, strict=False))  # findings come after the claims
-    found = []
-    for identifier, source in results.claims.sources.items():
-        rows = [row for row in both if row[0].source == identifier]
-        leading = [row for row in rows if row[0].short] or rows
-        found.append((identifier, source, leading, [row for row in rows if row not in leading]))
-    return found
+def columns(rows: list[VariantRow]) -> list[str]:
+    """Return the columns in which any of `rows` has something."""
+    return [name for name, value in COLUMNS.items() if any(value(row) is not None for row in rows)]
+
+
+def half_width(pairs: Any, benchmark: str) -> float | None:
+    """Return the half width of the widest interval of this sitting, as a share of the ratio; None where none has one.
+
+    Of variants up to three times slower than the baseline.
+    """
+    timed = [row for row in pairs if row.benchmark == benchmark and row.sitting_high and row.speedup > 1 / 3]
+    return max((row.sitting_high / row.speedup - 1 for row in timed), default=None)
+
+
+def _numerics(results: Results) -> dict[str, Any] | None:
+    """Return what the report shows of 16-bit arithmetic; None where nobody looked."""
+    if results.numerics is None:
+        return None
+    facts, titles = results.numerics["facts"], benchmark_names(results.study)
+    shown = [
+        sample_said(name, values)
+        for name, values in results.numerics["samples"].items()
+        if name.partition(".")[0] in SHOWN_SAMPLES
+    ]
+    return {
+        **results.numerics,
+        "policies": KERAS_POLICIES,
+        "types": DTYPES,
+        "trial_size": TRIAL_SIZE,
+        "said": shown + facts_said({SPLIT: facts[SPLIT]} if SPLIT in facts else {}),
+        "charts": [
+            figures.exponent_histogram(name, titles[name], of["exponents"], of["counts"], of["loss_scale"])
+            for name, of in results.numerics["gradients"].items()
+        ],
+    }
+
+

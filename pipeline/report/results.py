@@ -1,35 +1,19 @@
-"""Read everything that a report prints, and check that its parts are of one study."""
+"""Read everything that a report prints."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from statistics import fmean
+from typing import Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, create_model
-
-from pipeline.claims.evidence import read_comparison, read_environments, read_numerics, read_result
-from pipeline.claims.schema import Claims, load_claims
-from pipeline.claims.verdicts import Judgement, Verdicts
-from pipeline.comparison.schema import Comparison
-from pipeline.files.untrusted import Remedy, read_rows
+from pipeline.claims.claims_file import Claims, load_claims
+from pipeline.claims.evidence import read_numerics
+from pipeline.claims.verdicts import Judgement, read_verdicts
+from pipeline.comparison.finished_runs import read_circumstances, read_record
+from pipeline.comparison.tables import EPOCHS, Row, Tables, read_table, read_tables
 from pipeline.machine.left_out import read_left_out, study_as_made
-from pipeline.records.schema import Disturbance, EpochRecord, Memory, Planned, RunRecord, Scores, Times
+from pipeline.records.blocks import SPEED
 from pipeline.study.schema import Study
-
-TABLE = Remedy(*["Make it with: dvc repro compare"] * 2)
-
-
-class Compared(Protocol):
-    """Hold what the answers of a study are made of."""
-
-    @property
-    def study(self) -> Study: ...
-    @property
-    def comparison(self) -> Comparison: ...
-    @property
-    def environments(self) -> Sequence[Mapping[str, Any]]: ...
-    @property
-    def runs(self) -> Sequence[dict[str, Any]]: ...
 
 
 class Results(NamedTuple):
@@ -37,21 +21,26 @@ class Results(NamedTuple):
 
     study: Study
     claims: Claims
-    comparison: Comparison
+    tables: Tables
     verdicts: list[Judgement]
-    environments: list[dict[str, Any]]
-    runs: list[dict[str, Any]]
-    epochs: list[dict[str, Any]]
-    numerics: dict[str, Any]
+    environments: list[dict[str, Any]]  # those of the speeds first, each once
+    epochs: Sequence[Row]
+    numerics: Mapping[str, Any] | None
     left_out: dict[str, str]  # why, by variant that the study has and this machine had no use for
+
+    def curves(self, benchmark: str) -> dict[str, dict[int, float]]:
+        """Return the validation accuracy in [0, 1] by variant and epoch, the mean over seeds."""
+        found: dict[str, dict[int, list[float]]] = {}
+        for row in self.epochs:
+            if row.benchmark == benchmark:
+                found.setdefault(row.variant, {}).setdefault(row.epoch, []).append(row.validation_accuracy)
+        return {name: {epoch: fmean(values) for epoch, values in sorted(by.items())} for name, by in found.items()}
 
 
 def ended_at(results: Results) -> str:
-    """Return when the last run ended, in ISO 8601."""
-    ends = (
-        datetime.fromisoformat(run["started_at"]) + timedelta(seconds=run["run_seconds"] or 0.0) for run in results.runs
-    )
-    return max(ends).isoformat(timespec="seconds")
+    """Return when the last run ended, in ISO 8601; where there is none, when the last launch of the turns began."""
+    ends = [datetime.fromisoformat(run.started_at) + timedelta(seconds=run.run_seconds) for run in results.tables.runs]
+    return max(ends).isoformat(timespec="seconds") if ends else ""
 
 
 def load_results(root: Path = Path()) -> Results:
@@ -60,40 +49,26 @@ def load_results(root: Path = Path()) -> Results:
     Raises:
         InputError: names the file that is missing, or of another study.
     """
-    study, claims = study_as_made(root), load_claims(root / "claims.yaml")
+    study = study_as_made(root)
     return Results(
         study=study,
-        claims=claims,
-        comparison=read_comparison(study, root),
-        verdicts=read_result("verdicts.json", Verdicts, root).judgements,
-        environments=read_environments(root),
-        runs=[row.model_dump() for row in read_rows(_run_row(), root / "results/runs.csv", TABLE)],
-        epochs=[row.model_dump() for row in read_rows(EpochRow, root / "results/epochs.csv", TABLE)],
+        claims=load_claims(root / "claims.yaml"),
+        tables=read_tables(study, root),
+        verdicts=read_verdicts(root),
+        environments=read_environments(study, root),
+        epochs=read_table(root / EPOCHS),
         numerics=read_numerics(study, root),
         left_out=read_left_out(study, root),
     )
 
 
-class EpochRow(EpochRecord):
-    """A row of `epochs.csv`."""
-
-    benchmark: str
-    variant: str
-    seed: int
-
-
-def _run_row() -> type[BaseModel]:
-    """Return the model of a row of `runs.csv`: what of a record fits a cell, what was measured, what disturbed it."""
-    parts = {"planned", "times", "memory", "scores", "disturbance", "environment"}
-    no_cell = parts | {"schema_version", "excluded_epochs"}
-    fields: dict[str, Any] = {
-        field.serialization_alias or name: (field.annotation, ...)
-        for model in (RunRecord, Planned, Times, Memory, Scores, Disturbance)
-        for name, field in model.model_fields.items()
-        if name not in no_cell
-    }
-    fields |= {"loss_scale": (Literal["dynamic", "fixed", "none"], ...), "gpu_throttle_reasons": (str | None, ...)}
-    row: type[BaseModel] = create_model(
-        "RunRow", __config__=ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False), **fields
-    )
-    return row
+def read_environments(study: Study, root: Path) -> list[dict[str, Any]]:
+    """Return the environments that speeds were measured in and runs were made in, each once."""
+    found: list[dict[str, Any]] = []
+    measured = [read_circumstances(name, root).environment for name in study.benchmarks if (root / SPEED / name).exists()]
+    made = [read_record(key, root).environment for key in study.runs() if (root / key.directory).exists()]
+    for environment in [*measured, *made]:
+        stable = {name: value for name, value in environment.items() if name != "load_average"}
+        if stable not in found:
+            found.append(stable)
+    return found

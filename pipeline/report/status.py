@@ -6,10 +6,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
-from pipeline.claims.claim import Answer, EvidenceKind
+from pipeline.claims.claim import Answer
 from pipeline.comparison.comparable import describe_device
-from pipeline.report.answers import advice, caution
+from pipeline.report.names import benchmark_names
+from pipeline.report.recommendation import recommend
 from pipeline.report.results import Results, ended_at
+from pipeline.sentences import sentences
 
 STATUS = Path("results/status.json")
 # From what a claim says to what nothing here decides: the order of the bar at the top.
@@ -21,22 +23,15 @@ VERDICTS = (
     "not this recipe",
     "not testable here",
 )
-EVIDENCE: tuple[EvidenceKind | None, ...] = (*get_args(EvidenceKind), None)
 FOUND: tuple[Answer, ...] = get_args(Answer)
 
 
 def tally(results: Results) -> dict[str, dict[str, Any]]:
-    """Count claims by verdict, and by what verdicts rest on; experiments of ours by answer; runs by outcome."""
-    claims = [each for each in results.verdicts if not each.is_finding]
-    evidence = {
-        kind or "without evidence here": in_order(VERDICTS, (each.verdict for each in claims if each.evidence == kind))
-        for kind in EVIDENCE
-    }
+    """Count claims by verdict, experiments of ours by answer, and runs by outcome."""
     return {
-        "verdicts": in_order(VERDICTS, (each.verdict for each in claims)),
-        "evidence": {words: counts for words, counts in evidence.items() if counts},
+        "verdicts": in_order(VERDICTS, (each.verdict for each in results.verdicts if not each.is_finding)),
         "findings": in_order(FOUND, (each.verdict for each in results.verdicts if each.is_finding)),
-        "runs": dict(Counter(run["outcome"] for run in results.runs).most_common()),
+        "runs": dict(Counter(run.outcome for run in results.tables.runs).most_common()),
     }
 
 
@@ -48,12 +43,11 @@ def in_order(names: Sequence[str], found: Iterable[str]) -> dict[str, int]:
 
 def status(results: Results, exit_code: int = 0) -> dict[str, Any]:
     """Return advice by benchmark, counts, device, when the last run ended, and where the report is."""
+    study, tables = results.study, results.tables
     return {
         "exit_code": exit_code,
-        "advice": {
-            benchmark: f"{advice(results, benchmark)} {caution(results, benchmark)}".rstrip()
-            for benchmark in results.study.benchmarks
-        },
+        "titles": benchmark_names(study),
+        "advice": {benchmark: sentences(recommend(study, tables, benchmark)) for benchmark in study.benchmarks},
         **tally(results),
         "device": describe_device(results.environments[0]),
         "finished_at": ended_at(results),

@@ -13,7 +13,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from pipeline.statistics.intervals import MIN_SEEDS, Difference, Interval, Ratio, Statistic, has_spread, holm
+from pipeline.statistics.intervals import MIN_SEEDS, Interval, Ratio, has_spread, holm
 
 SIGNIFICANCE_LEVEL = 0.05
 POWER = 0.8
@@ -108,56 +108,11 @@ def unpaired(baseline: np.ndarray, candidate: np.ndarray) -> Contrast:
     )
 
 
-def difference(found: Contrast, p_value_holm: float | None = None) -> Difference:
-    """Return mean, intervals and the test of "no difference". Whoever knows the other candidates gives its p-value."""
-    (low90, high90), (low95, high95) = (found.interval(level) or (None, None) for level in (0.90, 0.95))
-    return Difference(
-        mean=None if math.isnan(found.mean) else found.mean,
-        low90=low90,
-        high90=high90,
-        low95=low95,
-        high95=high95,
-        p_value=found.beyond(0.0) if found.is_known else None,
-        p_value_holm=p_value_holm,
-    )
-
-
 def ratio(logarithms: Contrast) -> Ratio:
     """Return exp of a contrast of logarithms, with its 95 % interval."""
     ends = (logarithms.mean, *(logarithms.interval(0.95) or (math.nan, math.nan)))
     value, low, high = (None if math.isnan(end) else math.exp(end) for end in ends)
     return Ratio(ratio=value, low=low, high=high)
-
-
-class Equivalence(Statistic):
-    """Two one-sided tests (TOST) within ±`margin_pp`, and the test that the difference lies beyond it.
-
-    `p_value_holm` is the p-value adjusted for the other candidates of its family, and decides `outcome`;
-    `beyond_p_value_holm` is that of "beyond the margin", which no outcome but "different" leaves room for.
-    `detectable_margin_pp` is the smallest margin that this number of seeds and this spread establish with 80 % power
-    when nothing differs, whatever the other candidates show. `num_seeds_needed` is how many seeds show with 80 % power
-    on which side of the margin the difference lies, if it is the mean that was found, and the spread too.
-    """
-
-    margin_pp: float
-    num_candidates: int
-    p_value: float | None
-    p_value_holm: float | None
-    outcome: EquivalenceOutcome
-    spread_pp: float | None
-    detectable_margin_pp: float | None
-    num_seeds_needed: int | None
-    beyond_p_value_holm: float | None = None
-
-    @property
-    def is_beyond(self) -> bool:
-        """Tell whether the difference is shown to lie beyond the margin."""
-        return self.beyond_p_value_holm is not None and self.beyond_p_value_holm < SIGNIFICANCE_LEVEL
-
-    @property
-    def is_decided(self) -> bool:
-        """Tell whether it is known on which side of the margin the difference lies."""
-        return self.is_beyond or self.outcome.startswith("equivalent")
 
 
 class PValues(NamedTuple):
@@ -208,40 +163,6 @@ def adjust(pairs: Sequence[PValues], families: Sequence[Hashable]) -> list[PValu
         for index, row in zip(members, zip(*columns, strict=True), strict=True):
             adjusted[index] = PValues(*row)
     return adjusted
-
-
-def equivalence(
-    found: Contrast,
-    margin_pp: float,
-    num_candidates: int = 1,
-    adjusted: PValues = UNKNOWN,
-    is_selection: bool = False,
-    is_one_sided: bool = False,
-) -> Equivalence:
-    """Test that a contrast lies within ±margin, as one of `num_candidates` such questions.
-
-    Args:
-        adjusted: for the other candidates; whoever knows them gives it, and with it the outcome.
-        is_selection: runs failed at other seeds, so that these are never equivalent.
-    """
-    detectable = needed = None
-    if found.is_known:
-        more = Design(is_one_sided, found.freedom_per_seed)
-        needed = num_seeds_needed(found.spread, margin_pp, num_candidates, found.mean, more)
-    if found.error > 0:
-        these = Design(is_one_sided, found.freedom / (found.num_seeds - 1))
-        detectable = detectable_margin(found.spread, found.num_seeds, num_candidates, these)
-    return Equivalence(
-        margin_pp=margin_pp,
-        num_candidates=num_candidates,
-        p_value=p_values(found, margin_pp, is_one_sided).within,
-        p_value_holm=adjusted.within,
-        outcome=outcome(None if is_selection else adjusted.within, adjusted.differs),
-        spread_pp=None if math.isnan(found.spread) else found.spread,
-        detectable_margin_pp=detectable,
-        num_seeds_needed=needed,
-        beyond_p_value_holm=adjusted.beyond,
-    )
 
 
 def margin_means_something(margin_pp: float, baseline_accuracy: float) -> bool:
@@ -351,3 +272,13 @@ def num_seeds_needed(
         return None
     # Power grows with the number of seeds.
     return bisect.bisect_left(range(MAX_SEEDS), True, lo=MIN_SEEDS, key=enough)
+
+
+def is_beyond(p_beyond_margin: float | None) -> bool:
+    """Tell whether a difference is shown to lie beyond the margin."""
+    return p_beyond_margin is not None and p_beyond_margin < SIGNIFICANCE_LEVEL
+
+
+def is_decided(outcome: str | None, p_beyond_margin: float | None) -> bool:
+    """Tell whether it is known on which side of the margin a difference lies."""
+    return is_beyond(p_beyond_margin) or (outcome or "").startswith("equivalent")

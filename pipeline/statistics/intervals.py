@@ -10,13 +10,8 @@ from typing import NamedTuple
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike
-from pydantic import BaseModel, ConfigDict
 
 MIN_SEEDS = 3  # with fewer, their spread is not known, and no interval is given
-
-
-class Statistic(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Interval(NamedTuple):
@@ -24,7 +19,7 @@ class Interval(NamedTuple):
     high: float
 
 
-class Ratio(Statistic):
+class Ratio(NamedTuple):
     """A geometric mean of ratios with its 95 % interval; None where there are too few seeds, or launches."""
 
     ratio: float | None
@@ -32,7 +27,7 @@ class Ratio(Statistic):
     high: float | None
 
 
-class Mean(Statistic):
+class Mean(NamedTuple):
     """A mean with its 95 % interval; one new value falls between `new_low` and `new_high` with 95 % probability."""
 
     mean: float | None
@@ -42,22 +37,7 @@ class Mean(Statistic):
     new_high: float | None
 
 
-class Difference(Statistic):
-    """A mean paired difference in percentage points, its 90 % and 95 % intervals, and the p-value of "no difference".
-
-    `p_value_holm` is that p-value adjusted for the other candidates of its family.
-    """
-
-    mean: float | None
-    low90: float | None
-    high90: float | None
-    low95: float | None
-    high95: float | None
-    p_value: float | None
-    p_value_holm: float | None
-
-
-class Proportion(Statistic):
+class Proportion(NamedTuple):
     """`count` of `total`, and the exact 95 % interval of the share (Clopper & Pearson, Biometrika 26, 1934)."""
 
     count: int

@@ -12,7 +12,7 @@ from pipeline import engine  # noqa: F401  loads the engine quietly
 import pytest
 
 from pipeline.campaign.slurm import Cluster
-from pipeline.claims.schema import Claims
+from pipeline.claims.claims_file import Claims
 from pipeline.files import yaml_files
 from pipeline.study.configuration import validate
 from pipeline.study.variant import Variant

@@ -12,7 +12,7 @@ import yaml
 from conftest import REPOSITORY, write_data
 
 from pipeline.advice.proposal import PROCESS_SECONDS, STUDY_SECONDS, TRACING, TURN_SECONDS, Size, choose_size, propose
-from pipeline.claims.schema import load_claims
+from pipeline.claims.claims_file import load_claims
 from pipeline.errors import InputError
 from pipeline.study.dataset_source import DatasetSource
 from pipeline.study.schema import Study, load_study

@@ -9,7 +9,7 @@ from conftest import REPOSITORY
 from studies import composed
 
 from pipeline.claims.claim import DEFAULT, check_variant
-from pipeline.claims.schema import Claims, load_claims
+from pipeline.claims.claims_file import Claims, load_claims
 from pipeline.claims.verdicts import recipe_differences
 from pipeline.claims.wording import OUTCOMES, describe_trial
 from pipeline.errors import InputError

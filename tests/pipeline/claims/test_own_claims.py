@@ -9,7 +9,7 @@ from conftest import REPOSITORY, benchmark, planned_record, small_study, write_s
 from projects import stage
 from reports import lay_out, numerics, render
 
-from pipeline.claims.schema import load_claims
+from pipeline.claims.claims_file import load_claims
 
 SOURCE = {"title": "Our hope", "hardware": "this machine"}
 COMMON = {"source": "OURS", "needs": {"hardware": "anything"}, "benchmark": "mine"}

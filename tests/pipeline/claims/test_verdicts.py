@@ -6,7 +6,7 @@ from conftest import small_study
 
 from pipeline.claims.claim import NotTestableError, check_variant
 from pipeline.claims.evidence import Evidence
-from pipeline.claims.schema import Claims
+from pipeline.claims.claims_file import Claims
 from pipeline.claims.verdicts import judge_claims
 from pipeline.comparison.schema import Comparison
 from pipeline.machine.hardware import Hardware

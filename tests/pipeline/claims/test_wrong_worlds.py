@@ -10,7 +10,7 @@ from studies import composed
 
 from pipeline.claims.evidence import Evidence
 from pipeline.claims.measured_claims import CONTRARY
-from pipeline.claims.schema import load_claims
+from pipeline.claims.claims_file import load_claims
 from pipeline.claims.verdicts import judge_claims
 from pipeline.machine.hardware import Hardware
 from pipeline.numerics.facts import TRIALS

@@ -7,7 +7,7 @@ import pytest
 from conftest import REPOSITORY
 from dvc.utils.serialize import ParseError, load_yaml
 
-from pipeline.claims.schema import Claims
+from pipeline.claims.claims_file import Claims
 from pipeline.errors import InputError
 from pipeline.files import yaml_files
 from pipeline.files.characters import escape_deceptive

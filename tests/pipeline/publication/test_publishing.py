@@ -14,7 +14,7 @@ from archives import contents_of, pack, sign
 from conftest import REPOSITORY
 from rocrate.rocrate import ROCrate
 
-from pipeline.claims.schema import load_claims
+from pipeline.claims.claims_file import load_claims
 from pipeline.errors import InputError
 from pipeline.publication.published import MANIFEST, MAX_REPORT_BYTES, METADATA, RECOMPUTED, unpack
 from pipeline.publication.publishing import PROFILE, publish

@@ -19,13 +19,13 @@ from pipeline.claims.measured_claims import (
 )
 from pipeline.claims.numerics_claims import FactClaim, SampleClaim, TrialClaim
 from pipeline.files.untrusted import excerpt
-from pipeline.numerics.facts import TRIALS, facts_of, sample_names
+from pipeline.numerics.facts import TRIALS, fact_names, sample_names
 from pipeline.study.benchmark import Benchmark, Dense, EfficientNet, LearningRateRule, Optimizer, Split
 from pipeline.study.configuration import MAX_ENTRIES, Name, Section, read
 from pipeline.study.variant import Variant
 
 CLAIMS = Path("claims.yaml")
-MAX_CLAIMS = 1000  # also of sources, and of figures
+MAX_CLAIMS = 1000  # also of sources
 
 
 Claim = Annotated[
@@ -48,16 +48,6 @@ class Source(Section):
     hardware: str
 
 
-class Figure(Section):
-    """A number a source published for one of our benchmarks, shown beside ours."""
-
-    source: str
-    benchmark: Name
-    condition: str
-    quantity: str
-    value: str
-
-
 class Claims(Section):
     """`claims` are what sources say, `findings` experiments of ours beside them.
 
@@ -68,7 +58,6 @@ class Claims(Section):
     sources: Annotated[dict[str, Source], Field(max_length=MAX_CLAIMS)]
     benchmarks: Annotated[dict[Name, str], Field(max_length=MAX_ENTRIES)]
     variants: Annotated[dict[Name, Variant], Field(max_length=MAX_ENTRIES)]
-    figures: Annotated[list[Figure], Field(max_length=MAX_CLAIMS)]
     claims: Annotated[list[Claim], Field(max_length=MAX_CLAIMS)]
     findings: Annotated[list[Claim], Field(default_factory=list, max_length=MAX_CLAIMS)]
 
@@ -98,12 +87,12 @@ class Claims(Section):
             "benchmark": set(self.benchmarks),
             "candidate": set(self.variants),
             "baseline": {*self.variants, DEFAULT},
-            "quantities": set(facts_of(self.benchmarks)),
+            "quantities": fact_names(self.benchmarks),
             "trial": {trial.name for trial in TRIALS},
-            "sample": {*sample_names(self.benchmarks), *facts_of(self.benchmarks)},
+            "sample": {*sample_names(self.benchmarks), *fact_names(self.benchmarks)},
         }
         listed = {field: excerpt(", ".join(sorted(names)), 1500) for field, names in known.items()}
-        for where, entry in [*claims, *((f"figures.{index}", figure) for index, figure in enumerate(self.figures))]:
+        for where, entry in claims:
             faults += [
                 f"{where}.{field}: must be one of {listed[field]}. Received: {name!r}"
                 for field, names in known.items()

@@ -1,0 +1,183 @@
+"""Set results of a candidate beside those of a baseline, seed by seed: a row a pair, of a study or of anyone's table."""
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pipeline.comparison.tables import Row
+from pipeline.statistics.equivalence import (
+    Contrast,
+    Design,
+    PValues,
+    adjust,
+    detectable_margin,
+    margin_means_something,
+    num_seeds_needed,
+    outcome,
+    p_values,
+    paired,
+    unpaired,
+)
+from pipeline.statistics.intervals import MIN_SEEDS
+
+Runs = Mapping[Any, Row]  # of a variant, by seed
+
+
+class Question(NamedTuple):
+    """Ask whether results lie within ±`margin` of the baseline's, in their own unit; or, one-sided, are no worse."""
+
+    margin: float
+    is_lower_better: bool = False
+    is_one_sided: bool = False
+
+
+class Side(NamedTuple):
+    """Hold the runs of a variant, by seed, each with its `result`, and which of them another variant's stand beside."""
+
+    runs: Runs
+    shared: list[Any]
+
+    @property
+    def results(self) -> np.ndarray:
+        return np.array([self.runs[seed].result for seed in self.shared], dtype=np.float64)
+
+
+def set_beside(
+    runs: Mapping[str, Runs], pairs: Sequence[tuple[str, str]], families: Sequence[Hashable], asked: Question
+) -> list[dict[str, Any]]:
+    """Return what the results say of each pair, by the names of `ACCURACY_COLUMNS`.
+
+    Runs are paired by the seeds that both variants completed. Variants that share fewer than `MIN_SEEDS` and have
+    others are compared unpaired, by Welch's test.
+
+    Args:
+        runs: by variant and seed; each has `outcome`, `result`, and None or a value for `unit` (of the last digit that
+            its result was written with), `precision`, `final_weights_sha256` and `num_predicted_classes`.
+        pairs: baseline and candidate.
+        families: which pairs answer one question, for Holm's method.
+    """
+    sides = [_sides(runs[baseline], runs[candidate]) for baseline, candidate in pairs]
+    contrasts = [paired(b.results - a.results) if a.shared == b.shared else unpaired(a.results, b.results) for a, b in sides]
+    reasons = [_reason(*both, found, asked) for both, found in zip(sides, contrasts, strict=True)]
+    sign = -1 if asked.is_lower_better else 1
+    gains = [found._replace(mean=sign * found.mean) for found in contrasts]
+    tested = [
+        PValues(None, None, None) if reason in NO_TEST else p_values(gain, asked.margin, asked.is_one_sided)
+        for gain, reason in zip(gains, reasons, strict=True)
+    ]
+    rows = []
+    for both, found, gain, reason, family, adjusted in zip(
+        sides, contrasts, gains, reasons, families, adjust(tested, families), strict=True
+    ):
+        rows.append(
+            _counts(*both)
+            | _estimates(found, reason)
+            | _tests(gain, reason, adjusted, families.count(family), asked)
+            | {"is_paired": both[0].shared == both[1].shared, "reason": reason}
+        )
+    return rows
+
+
+# Reasons for which no test of the results says anything.
+NO_TEST = ("identical", "rounded", "one_class", "too_few_seeds", "same_difference")
+
+
+def _sides(theirs: Runs, ours: Runs) -> tuple[Side, Side]:
+    completed = [[seed for seed, run in runs.items() if run.outcome == "completed"] for runs in (theirs, ours)]
+    shared = [seed for seed in completed[0] if seed in completed[1]]
+    if len(shared) >= MIN_SEEDS or not theirs.keys() ^ ours.keys():
+        return Side(theirs, shared), Side(ours, shared)
+    return Side(theirs, completed[0]), Side(ours, completed[1])
+
+
+def _reason(theirs: Side, ours: Side, found: Contrast, asked: Question) -> str | None:
+    """Return why these results decide nothing, whatever a test would say of them."""
+    a, b = theirs.results, ours.results
+    runs = [side.runs[seed] for side in (theirs, ours) for seed in side.shared]
+    if _are_identical(theirs, ours):
+        return "identical"
+    if len(a) and {run.num_predicted_classes for run in runs} == {1}:
+        return "one_class"
+    if min(len(a), len(b)) < MIN_SEEDS:
+        return "too_few_seeds"
+    if not found.is_known:
+        return "same_difference"
+    if all(run.unit and run.unit > asked.margin for run in runs):
+        return "rounded"
+    if any(_failed_beside(one, other) for one, other in ((theirs, ours), (ours, theirs))):
+        return "runs_failed"
+    is_accuracy = not asked.is_lower_better and 0 <= a.min() <= a.max() <= 100
+    if is_accuracy and not margin_means_something(asked.margin, float(a.mean()) / 100):
+        return "near_chance"
+    return None
+
+
+def _are_identical(theirs: Side, ours: Side) -> bool:
+    """Tell whether runs of two precisions are the same runs: by their final weights, or else by all their results.
+
+    Runs of one precision may be: a loop of one's own that equals Keras's bit for bit is right.
+    """
+    a, b = ([side.runs[seed] for seed in side.shared] for side in (theirs, ours))
+    if not a or not b or (a[0].precision is not None and a[0].precision == b[0].precision):
+        return False
+    digests = [[run.final_weights_sha256 for run in runs] for runs in (a, b)]
+    if all(map(all, digests)):
+        return digests[0] == digests[1]
+    is_same = np.array_equal(*(side.results if theirs.shared == ours.shared else np.sort(side.results) for side in (theirs, ours)))
+    return is_same and len(a) >= MIN_SEEDS
+
+
+def _failed_beside(side: Side, other: Side, how: str | None = None) -> int:
+    """Count the runs that failed, in one way or any, at seeds that the other variant completed or does not have."""
+    return sum(
+        run.outcome not in ("completed", None) and how in (None, run.outcome)
+        for seed, run in side.runs.items()
+        if seed not in other.runs or other.runs[seed].outcome == "completed"
+    )
+
+
+def _counts(theirs: Side, ours: Side) -> dict[str, Any]:
+    beside = {"baseline": (theirs, ours), "candidate": (ours, theirs)}
+    counts: dict[str, Any] = {"num_seeds": min(len(theirs.shared), len(ours.shared))}
+    for name, (side, other) in beside.items():
+        missing = [seed for seed in other.runs if seed not in side.runs]
+        counts[f"missing_{name}"] = " ".join(map(str, missing)) or None
+        counts[f"num_failed_{name}"] = _failed_beside(side, other)
+        counts[f"num_diverged_{name}"] = _failed_beside(side, other, "diverged")
+        counts[f"{name}_accuracy"] = float(side.results.mean()) if side.shared else None
+    return counts
+
+
+def _estimates(found: Contrast, reason: str | None) -> dict[str, Any]:
+    interval = None if reason in NO_TEST else found.interval(0.95)
+    return {
+        "difference_pp": None if math.isnan(found.mean) else found.mean,
+        "difference_low_pp": interval and interval.low,
+        "difference_high_pp": interval and interval.high,
+        "spread_pp": None if math.isnan(found.spread) else found.spread,
+    }
+
+
+def _tests(
+    gain: Contrast, reason: str | None, adjusted: PValues, num_candidates: int, asked: Question
+) -> dict[str, Any]:
+    """Return p values and what they decide. Results that may be a selection, or are near chance, are never equivalent."""
+    detectable = needed = None
+    if reason not in NO_TEST:
+        more = Design(asked.is_one_sided, gain.freedom_per_seed)
+        needed = num_seeds_needed(gain.spread, asked.margin, num_candidates, gain.mean, more)
+        if gain.error > 0:
+            these = Design(asked.is_one_sided, gain.freedom / (gain.num_seeds - 1))
+            detectable = detectable_margin(gain.spread, gain.num_seeds, num_candidates, these)
+    return {
+        "margin_pp": asked.margin,
+        "num_candidates": num_candidates,
+        "p_different": adjusted.differs,
+        "p_equivalent": adjusted.within,
+        "p_beyond_margin": adjusted.beyond,
+        "outcome": outcome(None if reason else adjusted.within, adjusted.differs),
+        "detectable_margin_pp": detectable,
+        "num_seeds_needed": needed,
+    }

@@ -1,0 +1,114 @@
+"""The two tables that `compare` writes, a row a run and a row a pair: all that claims and the report read of a study."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from pipeline.errors import InputError
+from pipeline.machine.hardware import Hardware
+from pipeline.study.schema import RunKey, Study
+
+RUNS, PAIRS = Path("results/runs.csv"), Path("results/pairs.csv")
+EPOCHS = Path("results/epochs.csv")  # all epochs of all runs, for curves
+# Of `runs.csv`. Accuracies are in [0, 1]. `epoch_seconds` is the median training time of an epoch after the warm-up,
+# `validation_seconds` that of its validation. `num_late_skips` counts the steps after the first epoch, of
+# `num_late_steps`, that a dynamic loss scale skipped. `timing_fault` says why the times of a run don't count.
+RUN_COLUMNS = (
+    *("benchmark", "variant", "seed", "outcome", "test_accuracy", "validation_accuracy", "test_loss"),
+    *("epoch_seconds", "validation_seconds", "peak_memory_bytes", "memory_kind", "started_at", "device"),
+    *("policy", "tf32", "batch_size", "num_epochs", "num_parameters", "run_seconds", "warm", "resumed"),
+    *("num_predicted_classes", "skipped_steps", "num_late_skips", "num_late_steps", "final_weights_sha256"),
+    *("other_cpu_share", "timing_fault", "images_on_device", "data_source", "kernels"),
+    *("device_kind", "compute_capability", "device_memory_bytes", "cpu_features"),
+)
+# Of `pairs.csv`. Accuracy is compared over the seeds that both variants completed: `missing_*` names seeds that only the
+# other has, `num_failed_*` counts runs that failed where the other's completed. Differences are the candidate's less the
+# baseline's, in percentage points, with 95 % intervals; p values are adjusted by Holm's method over `num_candidates`.
+# `reason` says why the tests decide nothing. `speedup` is time of the baseline over time of the candidate, its interval
+# that of another day, `sitting_*` that of this measurement; `epoch_speedup` is of whole epochs with their validation.
+# `speedup_at_most` is the largest ratio of two whole runs, where the candidate's were ended as too slow.
+ACCURACY_COLUMNS = (
+    *("num_seeds", "missing_baseline", "missing_candidate", "num_failed_baseline", "num_failed_candidate"),
+    *("num_diverged_baseline", "num_diverged_candidate", "baseline_accuracy", "candidate_accuracy"),
+    *("difference_pp", "difference_low_pp", "difference_high_pp", "p_different", "margin_pp", "p_equivalent"),
+    *("p_beyond_margin", "outcome", "reason", "spread_pp", "num_candidates", "detectable_margin_pp"),
+    "num_seeds_needed",
+)
+SPEED_COLUMNS = (
+    *("speedup", "speedup_low", "speedup_high", "sitting_low", "sitting_high", "speedup_at_most"),
+    *("epoch_speedup", "epoch_speedup_low", "epoch_speedup_high", "num_launches", "num_turns", "other_cpu_share"),
+    *("num_blocks_left_out", "side_by_side", "baseline_step_seconds", "candidate_step_seconds"),
+    *("baseline_epoch_seconds", "candidate_epoch_seconds", "baseline_peak_bytes", "candidate_peak_bytes"),
+    *("memory_ratio", "memory_ratio_low", "memory_ratio_high", "images_on_device", "device", "device_kind"),
+    *("compute_capability", "device_memory_bytes", "cpu_features"),
+)
+PAIR_COLUMNS = ("benchmark", "baseline", "candidate", *ACCURACY_COLUMNS, *SPEED_COLUMNS)
+
+
+class Row(SimpleNamespace):
+    """A row of a table by the names of its columns. What is not known is None."""
+
+
+class Tables(NamedTuple):
+    """Hold the rows of both tables."""
+
+    runs: Sequence[Row]
+    pairs: Sequence[Row]
+
+    def runs_of(self, benchmark: str, variant: str | None = None) -> list[Row]:
+        """Return the runs of a benchmark, or of a variant on it."""
+        return [row for row in self.runs if row.benchmark == benchmark and variant in (None, row.variant)]
+
+    def pair(self, benchmark: str, candidate: str, baseline: str) -> Row | None:
+        """Return the row of a pair; None where the two were not compared."""
+        wanted = benchmark, candidate, baseline
+        return next((row for row in self.pairs if (row.benchmark, row.candidate, row.baseline) == wanted), None)
+
+    def hardware(self, benchmark: str = "") -> list[Hardware]:
+        """Return the hardware that the runs and the speeds of a benchmark, or of all, are of: each once."""
+        rows = [row for row in (*self.pairs, *self.runs) if row.device and benchmark in ("", row.benchmark)]
+        return list(dict.fromkeys(map(hardware_of_row, rows)))
+
+
+def hardware_cells(hardware: Hardware, device: str) -> dict[str, Any]:
+    """Return the cells that say on what hardware a row was measured."""
+    return {
+        "device": device,
+        "device_kind": hardware.kind,
+        "compute_capability": hardware.compute_capability,
+        "device_memory_bytes": hardware.memory_bytes,
+        "cpu_features": None if hardware.cpu_features is None else " ".join(hardware.cpu_features) or "none",
+    }
+
+
+def hardware_of_row(row: Row) -> Hardware:
+    """Return the hardware that the cells of a row name; its name is the device in words."""
+    features = None if row.cpu_features is None else tuple(row.cpu_features.replace("none", "").split())
+    return Hardware(row.device_kind, row.device, row.compute_capability, row.device_memory_bytes, features)
+
+
+def table_text(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
+    """Return the text of a CSV file: an empty cell is not known, and numbers have all their digits."""
+    return str(pd.DataFrame(list(rows), columns=list(columns), dtype=object).to_csv(index=False, lineterminator="\n"))
+
+
+def read_table(path: Path) -> list[Row]:
+    """Return the rows of a CSV file that `compare` wrote. Raise `InputError` where there is none."""
+    if not path.is_file():
+        raise InputError(f"{path} is missing. Make it with: dvc repro")
+    frame = pd.read_csv(
+        path, dtype_backend="numpy_nullable", float_precision="round_trip", keep_default_na=False, na_values=[""]
+    ).astype(object)
+    return [Row(**row) for row in frame.where(frame.notna(), None).to_dict("records")]
+
+
+def read_tables(study: Study, root: Path = Path()) -> Tables:
+    """Return the tables under `root`. Raise `InputError` where they are missing, or of another study."""
+    found = Tables(read_table(root / RUNS), read_table(root / PAIRS))
+    planned = set(study.runs())
+    if any(RunKey(row.benchmark, row.variant, row.seed) not in planned for row in found.runs):
+        raise InputError(f"{root / RUNS} is of another study than params.yaml. Run: dvc repro")
+    return found

@@ -1,0 +1,150 @@
+"""The tables of the first screen: the variants of a benchmark beside its baseline, by batch."""
+
+from collections.abc import Sequence
+from statistics import fmean
+from typing import Any, NamedTuple
+
+from pipeline.comparison.comparable import by_default
+from pipeline.comparison.tables import Row, Tables, hardware_of_row
+from pipeline.machine.acceleration import speed
+from pipeline.records.blocks import REPEAT
+from pipeline.report.names import full_name, variant_name
+from pipeline.report.peak import share_of_peak
+from pipeline.sentences import Said, sentence
+from pipeline.study.schema import Study
+from pipeline.study.variant import expected_dtypes
+
+
+class VariantRow(NamedTuple):
+    """A variant by itself and beside the baseline. What is not known, or tells nothing, is None.
+
+    `accuracy` in [0, 1] is the mean over the seeds that the baseline completed too; `difference` has its ends in
+    percentage points. `speed` is beside the study's baseline, `speed_beside_default` beside what the device computes by
+    default, each with its ends. `peak_bytes` is that of a process in its turns, or of a run where none was measured.
+    """
+
+    name: str
+    words: str
+    full_words: str  # with the batch
+    policy: str
+    batch_multiplier: int
+    group: str  # baseline's batch, another batch, or further
+    accuracy: float | None
+    difference: tuple[float | None, float | None, float | None]
+    step_seconds: float | None
+    epoch_seconds: float | None
+    speed: tuple[float | None, float | None, float | None]
+    speed_beside_default: tuple[float | None, float | None, float | None]
+    peak_bytes: float | None
+    share_of_peak: float | None
+    notes: list[Said]
+    pair: Row | None
+    runs: Sequence[Row]
+
+    @property
+    def note(self) -> str:
+        """Say what the numbers lack."""
+        return " ".join(map(sentence, self.notes))
+
+
+NOTHING = (None, None, None)
+SAME_BATCH, OTHER_BATCH, FURTHER = "same", "other", "further"
+
+
+def variant_rows(study: Study, tables: Tables, benchmark: str) -> list[VariantRow]:
+    """Return a row for each variant of `benchmark`: the baseline, TF32, then the others, by batch."""
+    variants = study.variants_of(benchmark)
+    strict, default = study.comparison.baseline, by_default(variants)
+    policies = list(dict.fromkeys([variants[strict].policy, *(variant.policy for variant in variants.values())]))
+    rows = [_row(study, tables, benchmark, name) for name in variants]
+    groups = [SAME_BATCH, OTHER_BATCH, FURTHER]
+
+    def place(row: VariantRow) -> Any:
+        is_leading = (row.name != strict, row.name != default)
+        return *is_leading, groups.index(row.group), row.batch_multiplier, policies.index(row.policy)
+
+    return sorted(rows, key=place)
+
+
+def _row(study: Study, tables: Tables, benchmark: str, name: str) -> VariantRow:
+    variants, strict = study.variants_of(benchmark), study.comparison.baseline
+    variant, default = variants[name], by_default(variants)
+    pair = tables.pair(benchmark, name, strict)
+    beside_default = tables.pair(benchmark, name, default) if default and default != name else None
+    again = tables.pair(benchmark, REPEAT, strict)
+    runs = tables.runs_of(benchmark, name)
+    timed = again if name == strict else pair
+    side = "baseline" if name == strict else "candidate"
+    seconds = {what: timed and getattr(timed, f"{side}_{what}_seconds") for what in ("step", "epoch")}
+    is_emulated = bool(timed and timed.device) and _is_emulated(variant.policy, timed)
+    peak = timed and getattr(timed, f"{side}_peak_bytes")
+    completed = [run for run in runs if run.outcome == "completed"]
+    of_runs = [run.peak_memory_bytes for run in completed if not run.resumed]
+    plain = variant.is_plain and expected_dtypes(variant.policy).variable == "float32"
+    if name in (strict, default):
+        group = SAME_BATCH
+    elif plain:
+        group = SAME_BATCH if variant.batch_multiplier == variants[strict].batch_multiplier else OTHER_BATCH
+    else:
+        group = FURTHER
+    accuracies = [run.test_accuracy for run in completed]
+    return VariantRow(
+        name=name,
+        words=variant_name(variant) if group != FURTHER else full_name(variant),
+        full_words=full_name(variant),
+        policy=variant.policy,
+        batch_multiplier=variant.batch_multiplier,
+        group=group,
+        accuracy=pair.candidate_accuracy if pair else fmean(accuracies) if accuracies else None,
+        difference=NOTHING if pair is None else _ends(pair, "difference", "difference_low", "difference_high", "_pp"),
+        step_seconds=None if is_emulated else seconds["step"],
+        epoch_seconds=None if is_emulated else seconds["epoch"],
+        speed=NOTHING if pair is None or is_emulated else _ends(pair, "speedup", "speedup_low", "speedup_high"),
+        speed_beside_default=NOTHING
+        if beside_default is None or is_emulated
+        else _ends(beside_default, "speedup", "speedup_low", "speedup_high"),
+        peak_bytes=peak or (max(of_runs) if of_runs and all(of_runs) else None),
+        share_of_peak=share_of_peak(study.benchmarks[benchmark], variant, timed, seconds["step"]),
+        notes=_notes(study, tables, benchmark, name, pair, is_emulated),
+        pair=pair,
+        runs=runs,
+    )
+
+
+def _ends(pair: Row, *names: str) -> tuple[float | None, float | None, float | None]:
+    suffix = names[3] if len(names) > 3 else ""
+    value, low, high = (getattr(pair, f"{name}{suffix}") for name in names[:3])
+    return value, low, high
+
+
+def _is_emulated(policy: str, timed: Row) -> bool:
+    """Tell whether the device computes 8 bits by wider numbers, so that their speed answers nothing."""
+    return policy == "float8" and speed(policy, False, hardware_of_row(timed)) == "emulated"
+
+
+def _notes(
+    study: Study, tables: Tables, benchmark: str, name: str, pair: Row | None, is_emulated: bool
+) -> list[Said]:
+    """Say of a variant what its row's numbers do not."""
+    found, runs = [], tables.runs_of(benchmark, name)
+    if name in study.comparison.must_differ:
+        found.append(Said("note.control"))
+    if is_emulated:
+        found.append(Said("note.emulated"))
+    measured_as = study.measured_as(benchmark)[name]
+    if pair and pair.device and measured_as != name:
+        found.append(Said("note.timed_as", {"name": full_name(study.variants[measured_as])}))
+    if pair is None:
+        return found
+    if pair.speedup is None and pair.speedup_at_most is not None:
+        found.append(Said("note.too_slow", {"bound": pair.speedup_at_most}))
+    failed = {outcome: sum(run.outcome == outcome for run in runs) for outcome in ("diverged", "out_of_memory")}
+    if any(failed.values()):
+        found.append(Said("note.failed", failed | {"num_runs": len(runs)}))
+    num_baseline = len(study.seeds_of(benchmark, pair.baseline))
+    if pair.num_seeds and pair.num_seeds < num_baseline:
+        found.append(Said("note.fewer_seeds", {"num_seeds": pair.num_seeds}))
+    kernels, theirs = ({run.kernels for run in of} for of in (runs, tables.runs_of(benchmark, pair.baseline)))
+    if kernels - theirs and theirs:
+        found.append(Said("note.kernels", {"kernels": sorted(kernels), "theirs": sorted(theirs)}))
+    return found

@@ -1,0 +1,34 @@
+"""Names that people read, of variants, benchmarks and devices, by the templates under `name`."""
+
+from collections.abc import Mapping
+
+from pipeline.sentences import Said, sentence
+from pipeline.study.schema import Study
+from pipeline.study.variant import Variant
+
+
+def variant_name(variant: Variant) -> str:
+    """Name what a variant sets besides its batch, as in "mixed_float16, fixed loss scale of 1,024"."""
+    usual = Variant(policy=variant.policy, batch_multiplier=1).loss_scale
+    scale = variant.loss_scale
+    numbers = variant.model_dump() | {
+        "scale": None if scale == usual else scale.mode,
+        "scale_value": getattr(scale, "value", None),
+    }
+    return sentence(Said("name.variant", numbers))
+
+
+def full_name(variant: Variant) -> str:
+    """Name what a variant sets, its batch too, as in "mixed_float16 (batch doubled)"."""
+    numbers = {"name": variant_name(variant), "batch_multiplier": variant.batch_multiplier}
+    return sentence(Said("name.variant_and_batch", numbers))
+
+
+def benchmark_names(study: Study) -> Mapping[str, str]:
+    """Name each benchmark, as in "MNIST, dense network of 64 units"; two of one name get their keys besides."""
+    found = {}
+    for key, benchmark in study.benchmarks.items():
+        numbers = {"model": benchmark.model.model_dump(), "dataset": benchmark.dataset}
+        found[key] = sentence(Said("name.benchmark", numbers))
+    names = list(found.values())
+    return {key: f"{name} ({key})" if names.count(name) > 1 else name for key, name in found.items()}

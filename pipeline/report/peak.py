@@ -1,0 +1,40 @@
+"""The share of a GPU's peak that a step reaches, where both the peak and the operations of a step are known."""
+
+from pipeline.comparison.tables import Row
+from pipeline.study.benchmark import Benchmark, Dense
+from pipeline.study.variant import Variant, expected_dtypes
+
+# Dense (not sparse) TFLOP/s by the words of a GPU's name and by what its products round to. NVIDIA's data sheets: H200
+# and H100 (SXM, PCIe), A100, L4, L40S, V100 (SXM2), T4.
+PEAKS = {
+    "H200": {"float32": 67.0, "tf32": 494.5, "float16": 989.5, "bfloat16": 989.5, "float8": 1979.0},
+    "H100 80GB HBM3": {"float32": 67.0, "tf32": 494.5, "float16": 989.5, "bfloat16": 989.5, "float8": 1979.0},
+    "H100 PCIe": {"float32": 51.0, "tf32": 378.0, "float16": 756.0, "bfloat16": 756.0, "float8": 1513.0},
+    "A100": {"float32": 19.5, "tf32": 156.0, "float16": 312.0, "bfloat16": 312.0},
+    "L40S": {"float32": 91.6, "tf32": 183.0, "float16": 362.0, "bfloat16": 362.0, "float8": 733.0},
+    "V100-SXM2": {"float32": 15.7, "float16": 125.0},
+    "T4": {"float32": 8.1, "float16": 65.0},
+}
+DENSE_DATASETS = {"mnist": (28 * 28, 10)}  # values of an image, and classes
+
+
+def share_of_peak(benchmark: Benchmark, variant: Variant, timed: Row | None, step_seconds: float | None) -> float | None:
+    """Return the share in [0, 1] of the device's peak that a training step reaches; None where it is not known."""
+    flops = flops_of_step(benchmark, variant)
+    peaks = next((of for name, of in PEAKS.items() if timed and timed.device and name in timed.device), {})
+    peak = peaks.get("tf32" if variant.tf32 else expected_dtypes(variant.policy).compute)
+    return flops / step_seconds / (peak * 1e12) if flops and peak and step_seconds else None
+
+
+def flops_of_step(benchmark: Benchmark, variant: Variant) -> float | None:
+    """Count the operations of the matrix products of a training step of the dense network; None of other networks.
+
+    A product of an image with an (n, m) matrix takes 2nm, forwards and for the gradient of the weights, and once more
+    for the gradient of its input, which the first layer does not need.
+    """
+    if not isinstance(benchmark.model, Dense) or benchmark.dataset not in DENSE_DATASETS:
+        return None
+    num_inputs, num_classes = DENSE_DATASETS[benchmark.dataset]
+    units = benchmark.model.units
+    first, rest = num_inputs * units, units * units + units * num_classes
+    return 2.0 * benchmark.batch_size * variant.batch_multiplier * (2 * first + 3 * rest)

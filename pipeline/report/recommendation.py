@@ -1,0 +1,127 @@
+"""Recommend a policy for each benchmark, by what its pairs show: is it faster than the default, is it as accurate?"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from pipeline.claims.measured_claims import accuracy_numbers
+from pipeline.comparison.comparable import by_default
+from pipeline.comparison.tables import Row, Tables, hardware_of_row
+from pipeline.machine.acceleration import speed
+from pipeline.report.names import variant_name
+from pipeline.sentences import Said
+from pipeline.statistics.equivalence import is_beyond
+from pipeline.study.schema import Study
+from pipeline.study.variant import expected_dtypes
+
+# What a reader can't use on the first screen: it says nothing of these.
+UNSAID = ("no_runs", "too_few_seeds", "near_chance")
+
+
+def recommend(study: Study, tables: Tables, benchmark: str) -> list[Said]:
+    """Return sentences that advise on this hardware: a 16-bit policy at the same batch, or float32.
+
+    The advice rests on the policies that train faster than what the device computes by default, and whose accuracy is
+    that of float32 within the margin. Policies that keep their variables in 16 bits too are experiments, and no advice.
+    """
+    strict, variants = study.comparison.baseline, study.variants_of(benchmark)
+    default = by_default(variants) or strict
+    names = [
+        name
+        for name, variant in variants.items()
+        if variant.is_plain
+        and variant.policy.startswith(("mixed_", "float8"))
+        and variant.batch_multiplier == variants[strict].batch_multiplier
+    ]
+    accuracies = [row for name in names if (row := tables.pair(benchmark, name, strict)) and row.num_seeds]
+    speeds = [
+        row
+        for name in names
+        if name != "float8" and (row := tables.pair(benchmark, name, default)) and _is_timed(row)
+    ]
+    same = [row.candidate for row in accuracies if row.reason is None and row.outcome.startswith("equivalent")]
+    gains = [row for row in speeds if row.speedup_low and row.speedup_low > 1]
+    best = alike([row for row in gains if row.candidate in same])
+    numbers = {"default": variant_name(variants[default]), "strict": strict, "is_default": default != strict}
+    if best:
+        by_accuracy = [row for row in accuracies if row.candidate in {each.candidate for each in best}]
+        settled = {"margin_pp": by_accuracy[0].margin_pp, "num_seeds": min(row.num_seeds for row in by_accuracy)}
+        found = [Said("advice.use", numbers | _speed_numbers(best) | settled)]
+        accuracies = [row for row in accuracies if row not in by_accuracy]
+    else:
+        found = _on_speed(gains or speeds, numbers, variants)
+    return found + _on_accuracy(accuracies) + _on_other_work(study, tables, benchmark)
+
+
+def _is_timed(row: Row) -> bool:
+    return row.speedup is not None or row.speedup_at_most is not None
+
+
+def alike(rows: Sequence[Row]) -> list[Row]:
+    """Return the fastest pair, and those that this measurement does not tell from it; fastest first."""
+    ordered = sorted(rows, key=lambda row: -(row.speedup or 0.0))
+    return [row for row in ordered if row is ordered[0] or (row.sitting_high or 0.0) >= ordered[0].speedup]
+
+
+def _speed_numbers(rows: Sequence[Row]) -> dict[str, Any]:
+    ratios = [row.speedup for row in rows]
+    return {
+        "candidates": [row.candidate for row in rows],
+        "least": min(ratios),
+        "most": max(ratios),
+        "low": min((row.speedup_low for row in rows if row.speedup_low is not None), default=None),
+        "high": max((row.speedup_high for row in rows if row.speedup_high is not None), default=None),
+        "num_launches": rows[0].num_launches,
+    }
+
+
+def _on_speed(rows: Sequence[Row], numbers: dict[str, Any], variants: Any) -> list[Said]:
+    """Say whether a policy is faster, where none can be recommended outright."""
+    if not rows:
+        return []
+    timed = [row for row in rows if row.speedup is not None]
+    if not timed:
+        slow = max(rows, key=lambda row: row.speedup_at_most)
+        return [Said("advice.too_slow", numbers | {"candidate": slow.candidate, "bound": slow.speedup_at_most})]
+    numbers = numbers | _speed_numbers(alike(timed))
+    if numbers["low"] is None:
+        return [Said("advice.no_interval", numbers)]
+    if numbers["low"] > 1:
+        return [Said("advice.faster", numbers)]
+    policies = [variants[row.candidate].policy for row in timed]
+    is_emulated = all(speed(policy, False, hardware_of_row(timed[0])) in ("emulated", "no") for policy in policies)
+    if is_emulated and timed[0].device_kind == "cpu":
+        formats = [expected_dtypes(policy).compute for policy in policies]
+        return [Said("advice.no_arithmetic", numbers | {"formats": formats})]
+    return [Said("advice.slower" if numbers["high"] < 1 else "advice.open", numbers)]
+
+
+def _on_accuracy(rows: Sequence[Row]) -> list[Said]:
+    """Say how accurate policies are, each outcome in a sentence that names its policies."""
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        if row.num_failed_candidate or row.num_failed_baseline:
+            groups.setdefault("runs_failed", []).append(row)
+        elif row.reason not in UNSAID:
+            outcome = "beyond" if is_beyond(row.p_beyond_margin) else row.outcome
+            groups.setdefault(row.reason or outcome, []).append(row)
+    found = []
+    for outcome, alike_rows in groups.items():
+        together = {
+            "candidates": [row.candidate for row in alike_rows],
+            "differences": [accuracy_numbers(row) for row in alike_rows],
+            "num_seeds": min(row.num_seeds for row in alike_rows),
+            "needed": [row.num_seeds_needed or "more than 1,000" for row in alike_rows],
+            "margin_pp": alike_rows[0].margin_pp,
+            "baseline": alike_rows[0].baseline,
+        }
+        found.append(Said(f"advice.accuracy.{outcome.replace(' ', '_')}", together))
+    return found
+
+
+def _on_other_work(study: Study, tables: Tables, benchmark: str) -> list[Said]:
+    """Say how to measure again where other work took more of the CPUs than the study allows."""
+    most = study.comparison.max_other_cpu_share
+    shares = [row.other_cpu_share for row in tables.pairs if row.benchmark == benchmark and row.other_cpu_share]
+    if not shares or shares[0] <= most:
+        return []
+    return [Said("advice.busy", {"share": shares[0], "most": most, "benchmark": benchmark})]

@@ -1,0 +1,97 @@
+"""Say what was found: whoever decides names a sentence by its code, and whoever shows it writes the sentence out.
+
+All sentences stand in `pipeline/report/sentences.yaml`, as templates by code.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipeline import numbers
+from pipeline.files.characters import shown_value
+
+if TYPE_CHECKING:
+    import jinja2
+
+SENTENCES = Path(__file__).parent / "report" / "sentences.yaml"
+
+
+@dataclass(frozen=True)
+class Said:
+    """A sentence by its code, and the numbers and names in it, which are values of JSON."""
+
+    code: str
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+
+
+def sentence(said: Said) -> str:
+    """Write out a sentence."""
+    return templates()[said.code].render(said.numbers).strip()
+
+
+def sentences(said: Iterable[Said]) -> str:
+    """Write sentences out, one after the other."""
+    return " ".join(map(sentence, said))
+
+
+@functools.cache
+def templates() -> Mapping[str, jinja2.Template]:
+    """Return the templates by their dotted codes."""
+    import jinja2  # which takes a tenth of a second, and is not needed where nothing is said
+
+    from pipeline.files import yaml_files
+
+    texts = _flat(yaml_files.load(SENTENCES))
+    environment = jinja2.Environment(
+        loader=jinja2.DictLoader(texts), undefined=jinja2.StrictUndefined, finalize=shown_value
+    )
+    environment.filters |= FILTERS
+    return {code: environment.get_template(code) for code in texts}
+
+
+def _flat(nested: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, value in nested.items():
+        code = f"{prefix}{name}"
+        found |= _flat(value, f"{code}.") if isinstance(value, Mapping) else {code: value}
+    return found
+
+
+def times(ratio: float) -> str:
+    """Write a ratio, as in "1.23×"."""
+    return f"{ratio:.2f}×"
+
+
+def times_to(least: float, most: float) -> str:
+    """Write the least and the largest of ratios in two digits, as in "1.4 to 1.5×" or "1.4×"."""
+    return " to ".join(dict.fromkeys(f"{ratio:.2g}" for ratio in (least, most))) + "×"
+
+
+def count(number: int, noun: str, plural: str = "") -> str:
+    """Write how many there are, as in "1 seed", "5 seeds" or "no seed"."""
+    return f"{number or 'no'} {(plural or f'{noun}s') if number > 1 else noun}"
+
+
+def either(names: Sequence[str]) -> str:
+    """Join alternatives, as in "a, b or c"."""
+    return numbers.listed(names).replace(" and ", " or ")
+
+
+FILTERS: Mapping[str, Callable[..., str]] = {
+    "count": count,
+    "decimals": numbers.decimals,
+    "digits": numbers.digits,
+    "either": either,
+    "interval": numbers.interval,
+    "listed": numbers.listed,
+    "number": numbers.number,
+    "percent": numbers.percent,
+    "percents": numbers.percents,
+    "rare": numbers.rare,
+    "times": times,
+    "times_to": times_to,
+}
