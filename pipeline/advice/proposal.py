@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from pipeline.errors import InputError
 from pipeline.files import yaml_files
 from pipeline.files.writing import write_whole
+from pipeline.statistics.speeds import MIN_LAUNCHES
 from pipeline.study.benchmark import Imported
 from pipeline.study.configuration import validate
 from pipeline.study.dataset_source import DatasetSource
@@ -82,7 +83,7 @@ def choose_size(seconds: Mapping[str, tuple[float, float]], batch_size: int, max
     """
     for multiples in ((1, 2), (1,)):
         starts = sum(TRACING * start + PROCESS_SECONDS for start, _ in seconds.values()) * len(multiples)
-        fixed = starts * (len(SEEDS) + 2) + TURN_SECONDS  # the turns have two launches
+        fixed = starts * (len(SEEDS) + MIN_LAUNCHES) + TURN_SECONDS
         image_seconds = (
             sum(step for _, step in seconds.values()) / batch_size * len(multiples) * len(SEEDS) * NUM_EPOCHS
         )

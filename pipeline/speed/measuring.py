@@ -22,8 +22,8 @@ from pipeline.statistics.speeds import speeds_of
 from pipeline.study.engines import ENGINES
 from pipeline.study.schema import Study
 
-# Before so many launches a measurement does not end for its narrow intervals: where it would at two, these were narrow
-# by chance too often. docs/decisions/speed-in-turns.md has the numbers.
+# Before so many launches a measurement does not end for its narrow intervals: where it would earlier, these were
+# narrow by chance too often. docs/decisions/speed-in-turns.md has the numbers.
 MIN_SETTLED_LAUNCHES = 4
 ENDED: dict[int, Outcome] = {-signal.SIGALRM: "too_slow", -signal.SIGKILL: "out_of_memory"}  # by exit status
 UNFINISHED = "so_far.json"  # the launches of a measurement that was interrupted

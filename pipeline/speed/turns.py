@@ -17,6 +17,7 @@ from pipeline.errors import InputError
 from pipeline.files.writing import write_whole
 from pipeline.machine.hardware import free_gpu_bytes
 from pipeline.records.blocks import MAX_ROWS, MAX_TURNS, REPEAT, Block, EndReason, Launch, PlacedBlock
+from pipeline.statistics.speeds import MIN_LAUNCHES
 
 # docs/decisions/speed-in-turns.md has the components of variance that the sizes of blocks and launches come from.
 BLOCK_SECONDS = 0.2
@@ -25,7 +26,7 @@ MIN_TURNS = 4
 MIN_LONG_TURNS, LONG_SECONDS = 2, 1.0  # fewer will do where a block of the baseline is so long that little stalls it
 MAX_TURNS_IN_A_ROW, ROW_SECONDS = 20, 10.0
 VALIDATION_EVERY = 4  # turns
-MIN_LAUNCHES, MAX_LAUNCHES = 2, 8
+MAX_LAUNCHES = 8
 STARTUP_SHARE = 0.5  # of the budget that launches may take
 MEMORY_MARGIN = 1.5  # times the peak of a process that has trained a few steps
 GPU_PROCESS_BYTES = 2**29  # that a process takes on a GPU beside what its allocator counts
@@ -277,19 +278,19 @@ def take_turns(
     unfinished: Path,
     keeps_compiled: bool = False,
 ) -> Measurement:
-    """Train the variants in turns until `is_settled`, or until the budget is spent; two launches are made anyway.
+    """Train the variants in turns until `is_settled`, or until the budget is spent; `MIN_LAUNCHES` are made anyway.
 
     Side by side, a launch has a process of each variant, which train a block each in every turn. In a row, one process
     after the other trains all its blocks of the launch, and every second launch has the order of the one before it
-    turned around, so that it ends with a second one. A variant that fails takes no further part; where it is the
-    baseline, nothing more can be compared.
+    turned around. So launches in a row come in twos, and four are made anyway. A variant that fails takes no further
+    part; where it is the baseline, nothing more can be compared.
 
     Args:
         start: starts a process of each of some variants.
         variants: the first is the baseline.
         unit: blocks are multiples of so many steps.
         side_by_side: whether processes of all variants may live at once; they do as long as memory allows it.
-        is_settled: asked after each launch from the second on, in a row after each second one.
+        is_settled: asked after each launch from `MIN_LAUNCHES` on, in a row after each second one.
         unfinished: a file that is written after each launch, and from which an interrupted measurement goes on.
         keeps_compiled: whether a process finds what those of an earlier launch have compiled.
 

@@ -28,7 +28,7 @@ def on_another_day(found: LogRatio | None, spread: float) -> Ratio:
     """Return the ratio of a sitting with the 95 % interval of such machines, whatever the day.
 
     Its variance is that within the sitting plus τ², the square of `spread`. It is never narrower than the sitting's
-    own interval.
+    own interval. A sitting of fewer than `MIN_LAUNCHES` has no interval of its own, and so none of another day either.
     """
     if found is None:
         return NO_RATIO

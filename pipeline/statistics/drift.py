@@ -77,7 +77,7 @@ def shift_of_speeds(
     """Compare a contrast of fresh launch effects with that of the baseline's campaigns; None where there are too few.
 
     As `shift`, but launches take the place of seeds, and their spread is that of all variants together
-    (`launch_spread`), so that two launches suffice.
+    (`launch_spread`).
 
     Args:
         baseline: launch effects of each pinned campaign, (num_launches, num_variants), of log seconds, finite.

@@ -21,6 +21,8 @@ from pipeline.records.blocks import REPEAT, PlacedBlock
 from pipeline.statistics.intervals import Ratio
 from pipeline.study.schema import Study
 
+MIN_LAUNCHES = 3  # for an interval of speed: two that happen to agree say little of how launches differ
+MIN_MEMORY_LAUNCHES = 2  # for one of peak memory, which hardly varies from process to process
 NO_RATIO = Ratio(ratio=None, low=None, high=None)
 MAD = 1.4826  # times the median absolute deviation is the standard deviation of a normal distribution
 MANY_BLOCKS = 0.6  # of a launch's turns: a variant with no more is measured less well than the others
@@ -45,9 +47,13 @@ class LogRatio(NamedTuple):
 
     @property
     def ratio(self) -> Ratio:
-        """Return exp of the mean, with its 95 % interval."""
+        """Return the ratio of speeds: from `MIN_LAUNCHES` on it has an interval."""
+        return self.ratio_from(MIN_LAUNCHES)
+
+    def ratio_from(self, min_launches: int) -> Ratio:
+        """Return exp of the mean, with its 95 % interval where there are as many launches."""
         value = float(np.exp(self.mean))
-        if not self.degrees_of_freedom:
+        if not self.degrees_of_freedom or self.num_launches < min_launches:
             return Ratio(ratio=value, low=None, high=None)
         half = float(scipy.stats.t.ppf(0.975, self.degrees_of_freedom)) * self.error
         return Ratio(ratio=value, low=float(np.exp(self.mean - half)), high=float(np.exp(self.mean + half)))
@@ -125,7 +131,7 @@ def contrast_of_few_blocks(log_seconds: ArrayLike, weights: ArrayLike, spread: f
     return LogRatio(mean, of_one, min(freedom, freedom_of_turns), num_launches)
 
 
-ONE = LogRatio(0.0, 0.0, 1, 1)  # exactly: the same blocks stand for both
+ONE = LogRatio(0.0, 0.0, 1, MIN_LAUNCHES)  # exactly: the same blocks stand for both
 
 
 @dataclass(frozen=True)
@@ -288,10 +294,10 @@ class Speeds:
         weights = np.zeros(len(self.variants))
         weights[self.variants.index(self.measured_as.get(candidate, candidate))] += 1
         weights[self.variants.index(self.measured_as.get(baseline, baseline))] -= 1
-        return contrast(self._log_peaks[:, known], weights[known]).ratio
+        return contrast(self._log_peaks[:, known], weights[known]).ratio_from(MIN_MEMORY_LAUNCHES)
 
     def half_width(self) -> float | None:
-        """Return the half width of the widest interval of speedup, as a share of the ratio; None with a single launch.
+        """Return the half width of the widest interval of speedup, as a share of the ratio; None without an interval.
 
         Of variants up to three times slower than the baseline. If there are none, of the baseline over itself.
         """
@@ -314,8 +320,11 @@ class Speeds:
         return [(found.ratio, found.high / found.ratio - 1) for found in ratios if found.ratio and found.high]
 
     def launch_spread(self) -> tuple[float, int] | None:
-        """Return the standard deviation of log seconds from launch to launch, and its degrees of freedom."""
-        if len(self.num_turns) < 2 or len(self.often) < 2:
+        """Return the standard deviation of log seconds from launch to launch, and its degrees of freedom.
+
+        None where speed has no interval either.
+        """
+        if len(self.num_turns) < MIN_LAUNCHES or len(self.often) < 2:
             return None
         return launch_spread(self.training[:, [self.variants.index(name) for name in self.often]])
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.random import Generator
 
 from pipeline.speed.measuring import MIN_SETTLED_LAUNCHES
-from pipeline.speed.turns import MAX_LAUNCHES, MIN_LAUNCHES
+from pipeline.speed.turns import MAX_LAUNCHES
 from pipeline.statistics.equivalence import (
     SIGNIFICANCE_LEVEL,
     Design,
@@ -23,10 +23,10 @@ from pipeline.statistics.equivalence import (
     power,
     unpaired,
 )
-from pipeline.statistics.speeds import contrast, launch_effects
+from pipeline.statistics.speeds import MIN_LAUNCHES, contrast, launch_effects
 
 NUM_SEEDS = (3, 5, 10, 30)
-NUM_LAUNCHES = (2, 3, 5)
+NUM_LAUNCHES = (3, 5)
 LAUNCH_SPREADS_PERCENT = (1, 2, 3, 4, 5, 6)
 HALF_WIDTH = 0.05
 MARGIN_PP = 1.0

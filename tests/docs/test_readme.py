@@ -7,12 +7,10 @@ import numpy as np
 import pytest
 from conftest import REPOSITORY
 
-from pipeline.comparison.finished_runs import read_record, remedy_of_speed
-from pipeline.files.untrusted import read_rows
-from pipeline.records.blocks import PlacedBlock
+from pipeline.comparison.finished_runs import read_record, read_speeds
 from pipeline.statistics.equivalence import difference, paired
 from pipeline.statistics.intervals import Difference
-from pipeline.statistics.speeds import Speeds, speeds_of
+from pipeline.statistics.speeds import Speeds
 from pipeline.study.schema import RunKey, load_study
 
 H200 = REPOSITORY / "docs" / "h200"
@@ -25,9 +23,7 @@ DOUBLED = ["float32_2x", "mixed_float16_2x", "mixed_bfloat16_2x"]
 
 @pytest.fixture(scope="module")
 def speeds() -> Speeds:
-    name = "mnist_dense"
-    blocks = read_rows(PlacedBlock, H200 / "mnist" / "speed" / f"{name}.csv", remedy_of_speed(name))
-    return speeds_of(load_study(H200 / "mnist" / "params.yaml"), name, blocks)
+    return read_speeds(load_study(H200 / "params.yaml"), "mnist_dense", H200)
 
 
 def row_of(name: str) -> list[str]:
@@ -70,20 +66,19 @@ def test_the_words_beside_it_have_the_ratios_and_the_launches(speeds):
     assert "float8 gains nothing over 16 bits" in README
 
 
-def scores(study: str, benchmark: str, variant: str) -> dict[int, float]:
+def scores(benchmark: str, variant: str) -> dict[int, float]:
     """Return the test accuracies in percent by seed."""
-    root = H200 / study
-    keys = [RunKey(benchmark, variant, int(path.name[5:])) for path in root.glob(f"runs/{benchmark}/{variant}/seed-*")]
-    return {key.seed: 100 * read_record(key, root).scores.test_accuracy for key in keys}
+    keys = [RunKey(benchmark, variant, int(path.name[5:])) for path in H200.glob(f"runs/{benchmark}/{variant}/seed-*")]
+    return {key.seed: 100 * read_record(key, H200).scores.test_accuracy for key in keys}
 
 
 def lost(variant: str) -> Difference:
-    baseline, candidate = (scores("resnet9", "cifar100_resnet9", name) for name in ("float32", variant))
+    baseline, candidate = (scores("cifar100_resnet9", name) for name in ("float32", variant))
     return difference(paired([candidate[seed] - baseline[seed] for seed in candidate]))
 
 
 def test_the_sentence_on_accuracy_follows_from_the_runs():
-    baseline = scores("resnet9", "cifar100_resnet9", "float32")
+    baseline = scores("cifar100_resnet9", "float32")
     assert f"reaches {np.mean(list(baseline.values())):.0f} % in five seeds" in README
     assert len(baseline) == 5
     for name in ("tf32", "mixed_float16", "mixed_bfloat16"):
@@ -96,13 +91,13 @@ def test_the_sentence_on_accuracy_follows_from_the_runs():
     words = f"lost {-float32.mean:.1f} points in float32 and {-mixed.mean:.1f} in `mixed_float16` at equal epochs"
     updates = lost("float32_2x_equal_updates")
     assert f"{words}, and gained {updates.mean:.1f} in float32 at equal updates (three seeds)" in README
-    assert len(scores("resnet9", "cifar100_resnet9", "float32_2x_equal_updates")) == 3
+    assert len(scores("cifar100_resnet9", "float32_2x_equal_updates")) == 3
     assert lost("planted_loss").high95 < 0
 
 
 def test_the_sentence_on_memory_follows_from_the_runs():
     peaks = {
-        name: read_record(RunKey("cifar100_efficientnet_b0", name, 0), H200 / "efficientnet").memory.peak_bytes / 2**20
+        name: read_record(RunKey("cifar100_efficientnet_b0", name, 0), H200).memory.peak_bytes / 2**20
         for name in ("float32", "mixed_float16")
     }
     assert f"{peaks['float32']:,.0f} MiB in float32 and {peaks['mixed_float16']:,.0f} MiB" in README

@@ -149,8 +149,8 @@ def test_bad_arguments_are_refused(arguments):
 
 
 def fixed_seconds(start: float, num_multiples: int) -> float:
-    """What three policies take at three seeds and in two launches, before anything trains."""
-    return 3 * num_multiples * (TRACING * start + PROCESS_SECONDS) * 5 + TURN_SECONDS
+    """What three policies take at three seeds and in three launches, before anything trains."""
+    return 3 * num_multiples * (TRACING * start + PROCESS_SECONDS) * 6 + TURN_SECONDS
 
 
 def chosen(start: float, step: float, max_images: int = 48_000) -> Size:

@@ -21,8 +21,8 @@ def test_the_interval_of_another_day_by_hand():
 
 
 def test_it_is_never_narrower_than_the_sittings_own():
-    """Of two launches of two variants, with one degree of freedom."""
-    own = LogRatio(0.5, 0.1, 1, 2)
+    """One degree of freedom alone."""
+    own = LogRatio(0.5, 0.1, 1, 3)
     found = on_another_day(own, 0.06)
     assert (found.low, found.high) == pytest.approx((own.ratio.low, own.ratio.high))
 
@@ -30,6 +30,7 @@ def test_it_is_never_narrower_than_the_sittings_own():
 def test_without_an_interval_of_its_own_a_sitting_has_none_for_other_days():
     assert on_another_day(None, 0.06) == NO_RATIO
     assert on_another_day(LogRatio(0.5, 0.0, 0, 1), 0.06).high is None
+    assert on_another_day(LogRatio(0.5, 0.1, 4, 2), 0.06).high is None  # of two launches
 
 
 @pytest.mark.parametrize("spread", [0.036, 0.067])

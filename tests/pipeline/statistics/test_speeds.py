@@ -57,28 +57,41 @@ def test_a_single_slow_block_does_not_move_the_median():
 
 
 def test_the_interval_rests_on_how_launches_differ():
-    """Worked by hand: residuals ±0.01 in a 2 × 2 layout, one degree of freedom, s = 0.02, t = 12.706."""
-    effects = np.array([[0.0, -0.48], [0.0, -0.52]])
+    """Worked by hand: residuals ±0.01 in two of three launches of two variants, two degrees of freedom, t = 4.303."""
+    effects = np.array([[0.0, -0.48], [0.0, -0.52], [0.0, -0.5]])
     spread, freedom = launch_spread(effects)
-    assert (spread, freedom) == (pytest.approx(0.02), 1)
+    assert (spread, freedom) == (pytest.approx(0.01 * math.sqrt(2)), 2)
     ratio = contrast(effects, [1, -1]).ratio
     assert ratio.ratio == pytest.approx(math.exp(0.5))
-    half = 12.7062 * 0.02 * math.sqrt(2 / 2)
+    half = 4.30265 * 0.01 * math.sqrt(2) * math.sqrt(2 / 3)
     assert (math.log(ratio.low), math.log(ratio.high)) == pytest.approx((0.5 - half, 0.5 + half), abs=1e-4)
-    assert contrast(effects[:1], [1, -1]).ratio.low is None  # one launch gives no interval
     speeds = Speeds(timed_blocks(small_study(), "wide", {}, spread=0.01), "float32", 40, 10)
     assert speeds.log_speedup("mixed", "mixed") == ONE  # two that are measured as one
+
+
+def test_speed_has_an_interval_from_three_launches_on_and_memory_from_two():
+    blocks = timed_blocks(small_study(), "wide", {}, spread=0.01)
+    of_two, of_three = (
+        Speeds([block for block in blocks if block.launch <= number], "float32", 40, 10) for number in (2, 3)
+    )
+    for speeds, has_interval in ((of_two, False), (of_three, True)):
+        ratio = speeds.speedup("float32", "mixed")
+        assert ratio.ratio == pytest.approx(1, rel=0.05)
+        found = (ratio.low, ratio.high, speeds.half_width(), speeds.launch_spread())
+        assert [value is not None for value in found] == [has_interval] * 4
+        assert speeds.memory_ratio("float32", "mixed").high is not None
+    assert not of_two.is_settled(1.0)
 
 
 def test_a_variant_with_few_blocks_has_an_interval_of_its_own():
     """It is measured less well than the others, and makes their intervals no wider."""
     study = small_study()
     blocks = timed_blocks(study, "wide", {}, spread=0.01)
-    few = [b for b in blocks if b.variant != "mixed" or b.turn == 0 or (b.turn, b.launch) in ((1, 1), (1, 2))]
+    few = [b for b in blocks if b.variant != "mixed" or b.turn < 2]
     blocks = [
         b.model_copy(update={"wall_seconds": b.wall_seconds * b.launch}) if b.variant == "mixed" else b for b in few
     ]
-    speeds = Speeds([b for b in blocks if b.launch < 3], "float32", 40, 10)
+    speeds = Speeds(blocks, "float32", 40, 10)
     assert "mixed" not in speeds.often
     own, others = speeds.speedup("float32", "mixed"), speeds.speedup("float32", "mixed_2x")
     assert math.log(own.high / own.low) > 20 * math.log(others.high / others.low)
@@ -87,7 +100,7 @@ def test_a_variant_with_few_blocks_has_an_interval_of_its_own():
 def test_few_blocks_make_an_interval_wider_until_it_holds_the_truth():
     """Launches vary by 1.5 % and blocks by 14 %, as measured; the last variant is in every fourth of 20 turns."""
     rng = np.random.default_rng(0)
-    for num_launches in (2, 4):
+    for num_launches in (3, 5):
         held, as_if_many = 0, 0
         for _ in range(500):
             seconds = rng.normal(0, 0.015, (num_launches, 6, 1)) + rng.normal(0, 0.14, (num_launches, 6, 20))
@@ -167,7 +180,7 @@ def test_a_measurement_settles_where_every_interval_is_narrow(times_slower, vari
 
 def test_a_measurement_does_not_settle_before_its_fourth_launch():
     study = small_study()
-    assert speeds_of(study, "wide", blocks_with(study, {}, 2)).half_width() < 0.05
+    assert speeds_of(study, "wide", blocks_with(study, {}, 3)).half_width() < 0.05
     assert [is_settled(study, "wide", blocks_with(study, {}, number)) for number in (2, 3, 4)] == [False, False, True]
 
 
