@@ -67,8 +67,8 @@ def times(ratio: float) -> str:
 
 
 def times_to(least: float, most: float) -> str:
-    """Write the least and the largest of ratios in two digits, as in "1.4 to 1.5×" or "1.4×"."""
-    return " to ".join(dict.fromkeys(f"{ratio:.2g}" for ratio in (least, most))) + "×"
+    """Write the least and the largest of ratios, as in "1.42 to 1.51×" or "1.42×"."""
+    return " to ".join(dict.fromkeys(f"{ratio:.2f}" for ratio in (least, most))) + "×"
 
 
 def count(number: int, noun: str, plural: str = "") -> str:
@@ -78,16 +78,16 @@ def count(number: int, noun: str, plural: str = "") -> str:
 
 def either(names: Sequence[str]) -> str:
     """Join alternatives, as in "a, b or c"."""
-    return numbers.listed(names).replace(" and ", " or ")
+    return numbers.listed(map(str, names)).replace(" and ", " or ")
 
 
-FILTERS: Mapping[str, Callable[..., str]] = {
+FILTERS: dict[str, Callable[..., Any]] = {
     "count": count,
     "decimals": numbers.decimals,
     "digits": numbers.digits,
     "either": either,
     "interval": numbers.interval,
-    "listed": numbers.listed,
+    "listed": lambda names: numbers.listed(map(str, names)),
     "number": numbers.number,
     "percent": numbers.percent,
     "percents": numbers.percents,

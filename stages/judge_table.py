@@ -5,13 +5,17 @@ import contextlib
 import errno
 import json
 import sys
+import unicodedata
 from pathlib import Path
 
-from pipeline.comparison.run_table import COLUMNS, Question, judge, read_runs
+from pipeline.comparison.pairing import Question
 from pipeline.errors import InputError
 from pipeline.files.terminal import print_table
 from pipeline.files.writing import write_whole
-from pipeline.report.table_page import page, tell
+from pipeline.run_table.table_file import COLUMNS, read_runs
+from pipeline.run_table.table_page import cells, page
+from pipeline.run_table.table_verdict import failures_said, judge_table, question, said_of
+from pipeline.sentences import sentence, sentences
 from stages import run
 from stages.argument_types import check_given
 
@@ -22,7 +26,8 @@ a table has a row a run, for example:
   fp32,0,91.32,412
   bf16,0,91.27,260
 
-A run without a number has failed, and so has one with `diverged` in its cell, or true in a column `diverged`.
+A run without a number has failed, and so has one whose column `state`, `status` or `diverged` says so: crashed, FAILED,
+PRUNED, true. Whatever number such a row carries, it is not judged.
 
 exit status: 0 every candidate is equivalent, 20 one is different, 30 one is inconclusive, 2 the table is faulty
 """
@@ -46,32 +51,27 @@ def main(arguments: argparse.Namespace) -> None:
     example = "judge TABLE=docs/example-runs.csv BASELINE=float32 MARGIN=0.5"
     check_given(example, TABLE=arguments.table, BASELINE=arguments.baseline, MARGIN=arguments.margin)
     table: Path = arguments.table
-    asked = Question(
-        metric=arguments.metric,
-        baseline=arguments.baseline,
-        margin=arguments.margin,
-        is_lower_better=arguments.lower_is_better,
-        is_one_sided=arguments.one_sided,
-    )
-    verdict = judge(read_runs(table, asked.metric, asked.baseline, dict(arguments.columns)), asked)
-    told = tell(verdict)
-    print(f"{told.question}\n{told.how}\n")
-    print_table(told.columns, told.rows, num_names=2)
-    print("", *told.failures, sep="\n")
-    for candidate in told.candidates:
-        print(f"{candidate.variant} is {candidate.verdict}: {candidate.means}.", *candidate.sentences, sep="\n  ")
+    metric, baseline = (unicodedata.normalize("NFC", name) for name in (arguments.metric, arguments.baseline))
+    asked = Question(arguments.margin, arguments.lower_is_better, arguments.one_sided)
+    judged = judge_table(read_runs(table, metric, baseline, dict(arguments.columns)), metric, baseline, asked)
+    columns, rows = cells(judged)
+    print(sentence(question(judged)), end="\n\n")
+    print_table(columns, rows, num_names=2)
+    print("", *map(sentence, failures_said(judged)), sep="\n")
+    for row in judged.candidates:
+        print(sentences(said_of(judged, row)))
     name = f"{table.stem}-verdict"
-    # The library's numbers are in percentage points; those of a table have its own unit.
-    as_json = json.dumps({"schema_version": 1, "status": verdict.status} | verdict.model_dump(), indent=2)
+    values = {"schema_version": 2, "status": judged.status, "metric": metric, "baseline": baseline}
     try:
-        write_whole(table.with_name(f"{name}.html"), page(told, table.name))
-        write_whole(table.with_name(f"{name}.json"), as_json.replace('_pp":', '":') + "\n")
+        write_whole(table.with_name(f"{name}.html"), page(judged, table.name))
+        as_json = json.dumps(values | asked._asdict() | {"variants": judged.rows}, indent=2)
+        write_whole(table.with_name(f"{name}.json"), as_json + "\n")
     except OSError as error:
         if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
             raise
         raise InputError(f"{table.parent} can't be written to ({error.strerror}). Copy the table elsewhere") from None
     print(f"\n{table.with_name(name)}.html is written, and {name}.json")
-    sys.exit(verdict.status)
+    sys.exit(judged.status)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from stages import run
 
 STATUS, REPORT = Path("results/status.json"), Path("results/report.html")
 
+
 def main(_: argparse.Namespace) -> None:
     summarise()
 

@@ -87,9 +87,9 @@ class Needs(Section):
         if hardware.kind != kind or (self.hardware == "intel_cpu" and "intel" not in hardware.name.lower()):
             return False
         memory_gb = hardware.memory_bytes and hardware.memory_bytes / 1e9
-        return _lies(
-            hardware.compute_capability, self.min_compute_capability, self.max_compute_capability
-        ) and _lies(memory_gb, self.min_memory_gb, self.max_memory_gb)
+        return _lies(hardware.compute_capability, self.min_compute_capability, self.max_compute_capability) and _lies(
+            memory_gb, self.min_memory_gb, self.max_memory_gb
+        )
 
     @property
     def limits(self) -> dict[str, Any]:

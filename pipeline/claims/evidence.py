@@ -1,6 +1,6 @@
 """Read the evidence that claims are judged by: results of the study."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 

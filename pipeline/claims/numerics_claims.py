@@ -9,7 +9,7 @@ from pydantic import Field
 from pipeline.claims.claim import Assessment, BaseClaim, EvidenceKind, NotTestableError, Threshold, ThresholdClaim
 from pipeline.claims.evidence import Evidence
 from pipeline.machine.hardware import Hardware
-from pipeline.numerics.facts import SAMPLES, SHORTFALL, TRIALS, Value, facts_said, is_measured, sample_said, trial_said
+from pipeline.numerics.facts import SAMPLES, SHORTFALL, TRIALS, Value, is_measured
 from pipeline.sentences import Said
 from pipeline.statistics.equivalence import margin_means_something
 from pipeline.statistics.intervals import mean, proportion
@@ -140,3 +140,31 @@ class SampleClaim(NumericsClaim, ThresholdClaim):
         if share.low <= 0.5:
             return Assessment("inconclusive", reason, measured, would_change=MORE)
         return Assessment("reproduced" if holds else "not reproduced", reason, measured)
+
+
+def facts_said(values: Mapping[str, Value]) -> list[Said]:
+    """Say facts, a sentence each."""
+    return [_fact_said(name, value) for name, value in values.items()]
+
+
+def _fact_said(name: str, value: Value) -> Said:
+    kind, _, place = name.partition(".")
+    numbers: dict[str, Any] = {"value": value, "place": place}
+    if kind == "gradients":
+        benchmark, _, what = place.partition(".")
+        return Said(f"fact.gradients.{what}", numbers | {"place": benchmark})
+    if kind in ("loss_scale", "notebook_split"):
+        return Said(f"fact.{name}", numbers)
+    return Said(f"fact.{kind}", numbers)
+
+
+def sample_said(name: str, values: Sequence[float]) -> Said:
+    """Say what an experiment gave in all its tries."""
+    kind, _, benchmark = name.partition(".")
+    return Said(f"sample.{kind}", mean(values)._asdict() | {"num_tries": len(values), "benchmark": benchmark})
+
+
+def trial_said(trial: Mapping[str, Any]) -> Said:
+    """Say how an optimizer's trial ended, from its entry in results/numerics.json."""
+    share = proportion(trial["num_trained"], trial["num_trials"])
+    return Said("trial.result", {**trial, "low": share.low, "high": share.high})

@@ -111,7 +111,7 @@ def _judge(claim: Claim, evidence: Evidence) -> Assessment:
         return found._replace(
             evidence="measured", would_change=found.would_change if found.verdict == "inconclusive" else None
         )
-    remedy = _deciding_study(claim, evidence, is_elsewhere, lack and lack.remedy, differences)
+    remedy = _deciding_study(claim, evidence, is_elsewhere, lack.remedy if lack else None, differences)
     if is_elsewhere:
         reason = Said("lack.hardware", claim.needs.limits)
     else:

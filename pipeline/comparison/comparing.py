@@ -15,7 +15,17 @@ from pipeline.comparison.finished_runs import (
     remedy_of_speed,
 )
 from pipeline.comparison.pairing import Question, set_beside
-from pipeline.comparison.tables import EPOCHS, PAIR_COLUMNS, PAIRS, RUN_COLUMNS, RUNS, Row, Tables, hardware_cells, table_text
+from pipeline.comparison.tables import (
+    EPOCHS,
+    PAIR_COLUMNS,
+    PAIRS,
+    RUN_COLUMNS,
+    RUNS,
+    Row,
+    Tables,
+    hardware_cells,
+    table_text,
+)
 from pipeline.errors import InputError
 from pipeline.machine.hardware import device, hardware_of
 from pipeline.machine.left_out import study_as_made
@@ -75,9 +85,7 @@ def compare_runs(root: Path = Path()) -> tuple[Tables, dict[str, str]]:
             [*RunKey._fields, *EpochRecord.model_fields],
             (key._asdict() | epoch.model_dump() for key, run in runs.items() for epoch in run.epochs),
         ),
-        **{
-            f"results/{name}.json": json.dumps(of, indent=2) + "\n" for name, of in summarise(study, tables).items()
-        },
+        **{f"results/{name}.json": json.dumps(of, indent=2) + "\n" for name, of in summarise(study, tables).items()},
     }
     return tables, texts
 
@@ -180,7 +188,7 @@ def _pair_rows(
     compared = set_beside(of_variants, pairs, families, Question(study.comparison.margin_pp[benchmark]))
     rows = []
     for (baseline, candidate), found in zip(pairs, compared, strict=True):
-        row = {"benchmark": benchmark, "baseline": baseline, "candidate": candidate}
+        row: dict[str, Any] = {"benchmark": benchmark, "baseline": baseline, "candidate": candidate}
         row |= {name: value for name, value in found.items() if name != "is_paired"}
         for side, name in (("baseline", baseline), ("candidate", candidate)):
             accuracy = found[f"{side}_accuracy"]
@@ -223,9 +231,7 @@ def _family(study: Study, baseline: str, candidate: str) -> Hashable:
     return baseline, variant.is_plain, expected_dtypes(variant.policy).variable == "float32"
 
 
-def _speed_cells(
-    study: Study, benchmark: str, baseline: str, candidate: str, measured: Measured
-) -> dict[str, Any]:
+def _speed_cells(study: Study, benchmark: str, baseline: str, candidate: str, measured: Measured) -> dict[str, Any]:
     """Return what the turns say of a pair. A variant that was measured by another's process has no speed beside it."""
     speeds, environment = measured.speeds, measured.circumstances.environment
     hardware, num_steps = hardware_of([environment]), study.benchmarks[benchmark].steps_per_epoch

@@ -10,9 +10,11 @@ from pipeline.comparison.tables import Row
 from pipeline.statistics.equivalence import (
     Contrast,
     Design,
+    EquivalenceOutcome,
     PValues,
     adjust,
     detectable_margin,
+    is_beyond,
     margin_means_something,
     num_seeds_needed,
     outcome,
@@ -58,8 +60,10 @@ def set_beside(
         pairs: baseline and candidate.
         families: which pairs answer one question, for Holm's method.
     """
-    sides = [_sides(runs[baseline], runs[candidate]) for baseline, candidate in pairs]
-    contrasts = [paired(b.results - a.results) if a.shared == b.shared else unpaired(a.results, b.results) for a, b in sides]
+    sides = [sides_of(runs[baseline], runs[candidate]) for baseline, candidate in pairs]
+    contrasts = [
+        paired(b.results - a.results) if a.shared == b.shared else unpaired(a.results, b.results) for a, b in sides
+    ]
     reasons = [_reason(*both, found, asked) for both, found in zip(sides, contrasts, strict=True)]
     sign = -1 if asked.is_lower_better else 1
     gains = [found._replace(mean=sign * found.mean) for found in contrasts]
@@ -84,7 +88,8 @@ def set_beside(
 NO_TEST = ("identical", "rounded", "one_class", "too_few_seeds", "same_difference")
 
 
-def _sides(theirs: Runs, ours: Runs) -> tuple[Side, Side]:
+def sides_of(theirs: Runs, ours: Runs) -> tuple[Side, Side]:
+    """Return the runs that are compared: those of the seeds that both completed, or all where they share too few."""
     completed = [[seed for seed, run in runs.items() if run.outcome == "completed"] for runs in (theirs, ours)]
     shared = [seed for seed in completed[0] if seed in completed[1]]
     if len(shared) >= MIN_SEEDS or not theirs.keys() ^ ours.keys():
@@ -125,8 +130,9 @@ def _are_identical(theirs: Side, ours: Side) -> bool:
     digests = [[run.final_weights_sha256 for run in runs] for runs in (a, b)]
     if all(map(all, digests)):
         return digests[0] == digests[1]
-    is_same = np.array_equal(*(side.results if theirs.shared == ours.shared else np.sort(side.results) for side in (theirs, ours)))
-    return is_same and len(a) >= MIN_SEEDS
+    is_paired = theirs.shared == ours.shared
+    results = [side.results if is_paired else np.sort(side.results) for side in (theirs, ours)]
+    return len(a) >= MIN_SEEDS and np.array_equal(results[0], results[1])
 
 
 def _failed_beside(side: Side, other: Side, how: str | None = None) -> int:
@@ -142,7 +148,7 @@ def _counts(theirs: Side, ours: Side) -> dict[str, Any]:
     beside = {"baseline": (theirs, ours), "candidate": (ours, theirs)}
     counts: dict[str, Any] = {"num_seeds": min(len(theirs.shared), len(ours.shared))}
     for name, (side, other) in beside.items():
-        missing = [seed for seed in other.runs if seed not in side.runs]
+        missing = [seed for seed, run in other.runs.items() if run.outcome == "completed" and seed not in side.runs]
         counts[f"missing_{name}"] = " ".join(map(str, missing)) or None
         counts[f"num_failed_{name}"] = _failed_beside(side, other)
         counts[f"num_diverged_{name}"] = _failed_beside(side, other, "diverged")
@@ -163,7 +169,7 @@ def _estimates(found: Contrast, reason: str | None) -> dict[str, Any]:
 def _tests(
     gain: Contrast, reason: str | None, adjusted: PValues, num_candidates: int, asked: Question
 ) -> dict[str, Any]:
-    """Return p values and what they decide. Results that may be a selection, or are near chance, are never equivalent."""
+    """Return p values, what they decide, and how many seeds would."""
     detectable = needed = None
     if reason not in NO_TEST:
         more = Design(asked.is_one_sided, gain.freedom_per_seed)
@@ -177,7 +183,14 @@ def _tests(
         "p_different": adjusted.differs,
         "p_equivalent": adjusted.within,
         "p_beyond_margin": adjusted.beyond,
-        "outcome": outcome(None if reason else adjusted.within, adjusted.differs),
+        "outcome": _outcome(reason, adjusted),
         "detectable_margin_pp": detectable,
         "num_seeds_needed": needed,
     }
+
+
+def _outcome(reason: str | None, adjusted: PValues) -> EquivalenceOutcome:
+    """Return what the tests decide. Results that are a selection, or near chance, show a large difference alone."""
+    if reason:
+        return "different" if is_beyond(adjusted.beyond) else "inconclusive"
+    return outcome(adjusted.within, adjusted.differs)

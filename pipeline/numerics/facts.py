@@ -1,10 +1,8 @@
 """Name what the numerics stage looks at. Nothing here needs an engine."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from collections.abc import Iterable
+from typing import Literal, NamedTuple, get_args
 
-from pipeline.sentences import Said
-from pipeline.statistics.intervals import mean, proportion
 from pipeline.study.variant import PolicyName
 
 KERAS_POLICIES: tuple[PolicyName, ...] = tuple(policy for policy in get_args(PolicyName) if policy != "float8")
@@ -50,22 +48,6 @@ def is_measured(fact: str) -> bool:
     return fact.startswith(("gradients.", "products_accumulate_in."))
 
 
-def facts_said(values: Mapping[str, Value]) -> list[Said]:
-    """Say facts, a sentence each."""
-    return [_fact_said(name, value) for name, value in values.items()]
-
-
-def _fact_said(name: str, value: Value) -> Said:
-    kind, _, place = name.partition(".")
-    numbers: dict[str, Any] = {"value": value, "place": place}
-    if kind == "gradients":
-        benchmark, _, what = place.partition(".")
-        return Said(f"fact.gradients.{what}", numbers | {"place": benchmark})
-    if kind in ("loss_scale", "notebook_split"):
-        return Said(f"fact.{name}", numbers)
-    return Said(f"fact.{kind}", numbers)
-
-
 # What an experiment of numerics gives at each try, by its name, which a benchmark may follow; and its unit.
 SAMPLES = {"numpy_float16_speedup": "×", "notebook_split_gain": " pp", "skipped_steps": ""}
 
@@ -73,18 +55,6 @@ SAMPLES = {"numpy_float16_speedup": "×", "notebook_split_gain": " pp", "skipped
 def sample_names(benchmarks: Iterable[str]) -> set[str]:
     """Return every name that `samples` in results/numerics.json may have; what could not be tried is left out."""
     return {"numpy_float16_speedup", "notebook_split_gain"} | {f"skipped_steps.{name}" for name in benchmarks}
-
-
-def sample_said(name: str, values: Sequence[float]) -> Said:
-    """Say what an experiment gave in all its tries."""
-    kind, _, benchmark = name.partition(".")
-    return Said(f"sample.{kind}", mean(values)._asdict() | {"num_tries": len(values), "benchmark": benchmark})
-
-
-def trial_said(trial: Mapping[str, Any]) -> Said:
-    """Say how an optimizer's trial ended, from its entry in results/numerics.json."""
-    share = proportion(trial["num_trained"], trial["num_trials"])
-    return Said("trial.result", {**trial, "low": share.low, "high": share.high})
 
 
 class OptimizerTrial(NamedTuple):

@@ -24,20 +24,23 @@ MANIFEST = "manifest-sha256.txt"
 METADATA = "ro-crate-metadata.json"
 OF_THE_PROJECT = ("dvc.yaml", "CITATION.cff", "LICENSE")
 # Recomputed from the records by whoever checks the archive: the numbers, and what judges and templates make of them.
-_TABLES = ("comparison.json", "environments.json", "runs.csv", "epochs.csv", "pairs.csv")
+_TABLES = ("runs.csv", "pairs.csv", "epochs.csv")
 RECOMPUTED = tuple(f"results/{name}" for name in (*_TABLES, "verdicts.json", "status.json", "report.html"))
 # Taken as published by whoever checks the archive, with the records and the blocks.
 TAKEN = ("params.yaml", "claims.yaml", "results/numerics.json")
 OF_A_RUN = ("record.json", "epochs.csv", "predictions.npz")
 # What archives that were published earlier have besides. Nothing reads it.
 _EARLIER = re.compile(
-    r"compiled/[\w.-]+|conf/base\.yaml|sittings\.csv|codemeta\.json|results/(ceilings\.json|step_profile\.csv)"
+    r"compiled/[\w.-]+|conf/base\.yaml|sittings\.csv|codemeta\.json|results/(ceilings|comparison|environments)\.json|results/step_profile\.csv"
 )
 _SPEED = re.compile(r"results/speed/(\w+)\.(csv|json)")
 _LOCK = re.compile(r"requirements/[a-z-]+\.(in|txt)")
 # What a folder of a published study holds, and where each of it lies in the study; the archive has everything else.
-_NAMES = ("report.html", "crate.zip", "params.yaml", "comparison.json", "verdicts.json", "status.json")
+_NAMES = ("report.html", "crate.zip", "params.yaml", "pairs.csv", "verdicts.json", "status.json")
 FILES = {name: f"results/{name}" for name in _NAMES} | {"params.yaml": "params.yaml"}
+_FILES_EARLIER = {name: path for name, path in FILES.items() if name != "pairs.csv"} | {
+    "comparison.json": "results/comparison.json"
+}
 MAX_REPORT_BYTES = 3 * 10**6  # which opens within two seconds; a study of the profile `paper` has 1.1 MB
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -155,15 +158,17 @@ def check_folder(folder: Path) -> None:
     check_name(folder)
     if folder.is_symlink():
         raise InputError(f"{folder} is a link, and may lead anywhere. Put the study itself there")
-    missing = [name for name in FILES if not (folder / name).is_file() or (folder / name).is_symlink()]
+    is_earlier = (folder / "crate.zip").is_file() and is_published_earlier(folder / "crate.zip")
+    files = _FILES_EARLIER if is_earlier else FILES
+    missing = [name for name in files if not (folder / name).is_file() or (folder / name).is_symlink()]
     if missing:
         publish = f"Publish the study again: make publish TO={folder}"
         raise InputError(f"{folder}: {', '.join(missing)} missing, or no plain file. {publish}")
     contents = read_archive(folder / "crate.zip")
-    for name, path in FILES.items():
+    for name, path in files.items():
         if name != "crate.zip" and read_bytes(folder / name, GET_IT_AGAIN) != contents.get(path):
             raise damaged(folder / name, "it is not the one in crate.zip", GET_IT_AGAIN)
-    if odd := sorted(path.name for path in folder.iterdir() if path.name not in FILES):
+    if odd := sorted(path.name for path in folder.iterdir() if path.name not in files):
         raise InputError(f"{folder}: {excerpt(', '.join(odd))} is no part of a published study. Remove it")
 
 

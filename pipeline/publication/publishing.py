@@ -108,7 +108,7 @@ def describe(results: Results, names: Iterable[str], folder: Path) -> str:
             "name": f"The study {results.study.name}",
             "description": f"Trained {len(results.study.variants)} variants of {benchmarks} at up to {seeds} seeds, "
             f"compared them, judged the published claims and wrote the report. {_data(results)}",
-            "startTime": min(run["started_at"] for run in results.runs),
+            "startTime": min(run.started_at for run in results.tables.runs),
             "endTime": finished,
             "agent": {"@id": "#developers"},
             "actionStatus": "http://schema.org/CompletedActionStatus",
@@ -120,7 +120,7 @@ def describe(results: Results, names: Iterable[str], folder: Path) -> str:
 
 def _data(results: Results) -> str:
     """Return sentences that say where the images of each benchmark came from, as its runs recorded it."""
-    sources = {run["benchmark"]: run["data_source"] for run in results.runs if run["data_source"]}
+    sources = {run.benchmark: run.data_source for run in results.tables.runs if run.data_source}
     return " ".join(f"The images of {name} came from {source}." for name, source in sources.items())
 
 

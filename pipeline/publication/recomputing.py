@@ -1,7 +1,6 @@
 """Recompute a published study from its records, with this project's code; verify one that a stranger may have sent."""
 
 import filecmp
-import io
 import json
 import math
 import re
@@ -11,12 +10,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pandas as pd
 from papermill import PapermillExecutionError
 
 from pipeline.claims.claims_file import CLAIMS, Claims, load_claims
 from pipeline.claims.verdicts import judge_results, verdicts_text
 from pipeline.comparison.comparing import compare_runs
+from pipeline.comparison.tables import read_tables
 from pipeline.errors import InputError
 from pipeline.files.untrusted import excerpt
 from pipeline.publication.published import (
@@ -33,16 +32,8 @@ from pipeline.publication.publishing import describe
 from pipeline.report.rendering import PROJECT, execute, render
 from pipeline.report.results import load_results
 from pipeline.report.status import status, status_text
+from pipeline.study.schema import load_study
 
-# Keys and columns that earlier archives lack, or have otherwise: of other days, precision and batch effects, times to
-# an accuracy, heat, memory in turns.
-GONE = [
-    *("schema_version", "study_sha256", "num_thermal_events", "time_to_accuracy", "between_sittings", "interaction"),
-    *("precision_effect", "batch_effect", "speedup", "speedup_low", "speedup_high", "epoch_speedup"),
-    *("engine", "jit_compile", "xla"),
-    *("images_on_device", "memory_ratio", "turn_peak_memory_bytes"),
-]
-MADE_OTHERWISE = ("results/verdicts.json", "results/status.json", "results/report.html", METADATA)
 OTHER_RESULTS = "{}: its records give other results than were published."
 # Every run of digits is tried once: a line of a million of them must not take a million squared steps.
 _NUMBER = re.compile(r"-?(?<!\d)\d++(?:\.\d++)?(?:e[-+]?\d++)?", re.ASCII)
@@ -89,6 +80,7 @@ def recompute(archive: Path) -> Recomputation:
             made["results/report.html"] = render(execute(root))
             results = load_results(root)
             made[METADATA] = describe(results, published.keys() - {METADATA}, root)
+            by_deletion = _by_deletion(published, made, root) if is_earlier else {}
         except InputError as error:
             words = str(error).replace(f"{root}/", "")
             raise InputError(words if str(archive) in words else _does_not(archive, words)) from None
@@ -97,7 +89,6 @@ def recompute(archive: Path) -> Recomputation:
         except _SURPRISES as error:
             raise InputError(_does_not(archive, excerpt(f"{type(error).__name__}: {error}"))) from None
         found = {file: first_difference(published.get(file), made[file]) for file in (*RECOMPUTED, METADATA)}
-        by_deletion = _by_deletion(published, made, found) if is_earlier else {}
         return Recomputation(
             html=made["results/report.html"],
             num_runs=len(results.study.runs()),
@@ -109,38 +100,26 @@ def recompute(archive: Path) -> Recomputation:
         )
 
 
-def _by_deletion(
-    published: Mapping[str, bytes], made: Mapping[str, str], found: Mapping[str, str | None]
-) -> dict[str, str]:
-    """Return the files of an earlier archive that differ in what is gone alone; in words, the verdicts that changed."""
-    told = {}
-    for file, what in found.items():
-        if what is not None and file in published:
-            theirs, ours = (kept(file, text) for text in (published[file].decode(errors="replace"), made[file]))
-            if first_difference(theirs.encode(), ours) is None:
-                told[file] = ""
-    name = "results/verdicts.json"
-    if name in told:
-        texts = (published[name], made[name])
-        was, now = ({each["id"]: each["verdict"] for each in json.loads(text)["judgements"]} for text in texts)
-        changed = [f"{each} was {was[each]}, is {now[each]}" for each in now if was.get(each) not in (None, now[each])]
-        told[name] = "; ".join(changed)
-    return told
+def _by_deletion(published: Mapping[str, bytes], made: Mapping[str, str], root: Path) -> dict[str, str]:
+    """Return the files of an earlier archive, which code that is gone had made; in words, the verdicts that changed.
 
-
-def kept(file: str, text: str) -> str:
-    """Return what today's code still makes of a file that was published earlier: records and accuracies."""
-    if file in ("results/runs.csv", "results/pairs.csv"):
-        return str(pd.read_csv(io.StringIO(text), dtype=str).drop(columns=GONE, errors="ignore").to_csv(index=False))
-    if file == "results/comparison.json":
-        return json.dumps(_without(json.loads(text)), indent=1)
-    return "" if file in MADE_OTHERWISE else text
-
-
-def _without(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _without(inner) for name, inner in value.items() if name not in GONE}
-    return [_without(inner) for inner in value] if isinstance(value, list) else value
+    Raises:
+        InputError: an accuracy or a speed is another than was published.
+    """
+    ours = read_tables(load_study(root / "params.yaml"), root)
+    for pair in json.loads(published["results/comparison.json"])["pairs"]:
+        row = ours.pair(pair["benchmark"], pair["candidate"], pair["baseline"])
+        numbers = {"difference_pp": pair["accuracy_difference_pp"]["mean"], "speedup": pair["speedup"]["ratio"]}
+        for name, value in numbers.items():
+            found = getattr(row, name)
+            if None not in (found, value) and not math.isclose(found, value, rel_tol=1e-9, abs_tol=1e-9):
+                raise InputError(f"{name} of {pair['candidate']} is {found}, and was published as {value}")
+    theirs = {each["id"]: each["verdict"] for each in json.loads(published["results/verdicts.json"])["judgements"]}
+    now = {each["id"]: each["verdict"] for each in json.loads(made["results/verdicts.json"])["judgements"]}
+    changed = [
+        f"{name} was {theirs[name]}, is {now[name]}" for name in now if theirs.get(name) not in (None, now[name])
+    ]
+    return dict.fromkeys((*RECOMPUTED, METADATA), "") | {"results/verdicts.json": "; ".join(changed)}
 
 
 def _does_not(archive: Path, reason: str) -> str:
@@ -280,6 +259,4 @@ def _entries(claims: Claims) -> dict[str, Any]:
     found: dict[str, Any] = {f"sources.{name}": source for name, source in claims.sources.items()}
     found |= {f"benchmarks.{name}": words for name, words in claims.benchmarks.items()}
     found |= {f"variants.{name}": variant for name, variant in claims.variants.items()}
-    for name in claims.sources:
-        found[f"figures.{name}"] = [figure for figure in claims.figures if figure.source == name]
     return found | {f"claims.{claim.id}": (claim in claims.findings, claim) for claim in claims.all}

@@ -22,9 +22,10 @@ from matplotlib.ticker import MaxNLocator
 from pipeline.numbers import UNKNOWN, digits, percent, rare
 from pipeline.report.first_screen import VariantRow
 
-# Okabe & Ito's palette: told apart by colour-blind readers. The batch is a second cue: hollow and dashed at 2B and up.
-POLICY_COLOURS = {
+# Okabe & Ito's palette, and a violet: told apart by colour-blind readers. The batch is a second cue: hollow and dashed at 2B and up.
+COLOURS = {
     "float32": "#0072B2",
+    "tf32": "#6A3D9A",
     "mixed_float16": "#D55E00",
     "mixed_bfloat16": "#009E73",
     "float16": "#CC79A7",
@@ -82,7 +83,7 @@ def draw_epoch_times(axes: Axes, rows: Sequence[VariantRow]) -> None:
     """Draw a bar a variant, its name above it: filled at the baseline's batch, hollow at any other."""
     longest = max((row.epoch_seconds or 0.0 for row in rows), default=0.0) or 1.0
     for place, row in enumerate(rows):
-        colour, seconds = POLICY_COLOURS[row.policy], row.epoch_seconds or 0.0
+        colour, seconds = COLOURS[row.precision], row.epoch_seconds or 0.0
         filled = row.batch_multiplier == rows[0].batch_multiplier
         if seconds:
             axes.barh(place, seconds, 0.36, color=colour if filled else "none", edgecolor=colour, linewidth=1.5)
@@ -97,15 +98,15 @@ def draw_epoch_times(axes: Axes, rows: Sequence[VariantRow]) -> None:
 
 def draw_accuracies(axes: Axes, rows: Sequence[VariantRow], curves: Mapping[str, Mapping[int, float]]) -> None:
     """Draw the accuracy in [0, 1] by epoch of each variant in `curves`: dashed and hollow at another batch."""
-    from_the_top = list(dict.fromkeys(row.policy for row in reversed(rows)))
+    from_the_top = list(dict.fromkeys(row.precision for row in reversed(rows)))
     for row in rows:
         curve, filled = curves.get(row.name, {}), row.batch_multiplier == rows[0].batch_multiplier
         (line,) = axes.plot(list(curve), list(curve.values()), "o-" if filled else "o--")
         # The first policy is the widest, so that it shows under those that lie upon it.
-        layer = from_the_top.index(row.policy)
-        line.set(color=POLICY_COLOURS[row.policy], linewidth=1.3 + 1.6 * layer, markersize=4 + 2.4 * layer)
+        layer = from_the_top.index(row.precision)
+        line.set(color=COLOURS[row.precision], linewidth=1.3 + 1.6 * layer, markersize=4 + 2.4 * layer)
         if filled:
-            line.set_label(row.policy)
+            line.set_label(row.words)
         else:
             line.set_markerfacecolor("none")
     for multiplier in sorted({row.batch_multiplier for row in rows} - {rows[0].batch_multiplier}):

@@ -26,7 +26,7 @@ class VariantRow(NamedTuple):
     name: str
     words: str
     full_words: str  # with the batch
-    policy: str
+    precision: str  # the policy, or tf32
     batch_multiplier: int
     group: str  # baseline's batch, another batch, or further
     accuracy: float | None
@@ -40,6 +40,11 @@ class VariantRow(NamedTuple):
     notes: list[Said]
     pair: Row | None
     runs: Sequence[Row]
+
+    @property
+    def is_known(self) -> bool:
+        """Tell whether the row has any number."""
+        return any(value is not None for value in (self.accuracy, self.step_seconds, self.peak_bytes, *self.speed[:1]))
 
     @property
     def note(self) -> str:
@@ -61,7 +66,7 @@ def variant_rows(study: Study, tables: Tables, benchmark: str) -> list[VariantRo
 
     def place(row: VariantRow) -> Any:
         is_leading = (row.name != strict, row.name != default)
-        return *is_leading, groups.index(row.group), row.batch_multiplier, policies.index(row.policy)
+        return *is_leading, groups.index(row.group), row.batch_multiplier, policies.index(variants[row.name].policy)
 
     return sorted(rows, key=place)
 
@@ -75,9 +80,9 @@ def _row(study: Study, tables: Tables, benchmark: str, name: str) -> VariantRow:
     runs = tables.runs_of(benchmark, name)
     timed = again if name == strict else pair
     side = "baseline" if name == strict else "candidate"
-    seconds = {what: timed and getattr(timed, f"{side}_{what}_seconds") for what in ("step", "epoch")}
-    is_emulated = bool(timed and timed.device) and _is_emulated(variant.policy, timed)
-    peak = timed and getattr(timed, f"{side}_peak_bytes")
+    seconds = {what: getattr(timed, f"{side}_{what}_seconds", None) for what in ("step", "epoch")}
+    is_emulated = timed is not None and _is_emulated(variant.policy, timed)
+    peak = getattr(timed, f"{side}_peak_bytes", None)
     completed = [run for run in runs if run.outcome == "completed"]
     of_runs = [run.peak_memory_bytes for run in completed if not run.resumed]
     plain = variant.is_plain and expected_dtypes(variant.policy).variable == "float32"
@@ -92,7 +97,7 @@ def _row(study: Study, tables: Tables, benchmark: str, name: str) -> VariantRow:
         name=name,
         words=variant_name(variant) if group != FURTHER else full_name(variant),
         full_words=full_name(variant),
-        policy=variant.policy,
+        precision="tf32" if variant.tf32 else variant.policy,
         batch_multiplier=variant.batch_multiplier,
         group=group,
         accuracy=pair.candidate_accuracy if pair else fmean(accuracies) if accuracies else None,
@@ -119,12 +124,12 @@ def _ends(pair: Row, *names: str) -> tuple[float | None, float | None, float | N
 
 def _is_emulated(policy: str, timed: Row) -> bool:
     """Tell whether the device computes 8 bits by wider numbers, so that their speed answers nothing."""
-    return policy == "float8" and speed(policy, False, hardware_of_row(timed)) == "emulated"
+    return (
+        policy == "float8" and timed.device is not None and speed(policy, False, hardware_of_row(timed)) == "emulated"
+    )
 
 
-def _notes(
-    study: Study, tables: Tables, benchmark: str, name: str, pair: Row | None, is_emulated: bool
-) -> list[Said]:
+def _notes(study: Study, tables: Tables, benchmark: str, name: str, pair: Row | None, is_emulated: bool) -> list[Said]:
     """Say of a variant what its row's numbers do not."""
     found, runs = [], tables.runs_of(benchmark, name)
     if name in study.comparison.must_differ:
@@ -141,8 +146,7 @@ def _notes(
     failed = {outcome: sum(run.outcome == outcome for run in runs) for outcome in ("diverged", "out_of_memory")}
     if any(failed.values()):
         found.append(Said("note.failed", failed | {"num_runs": len(runs)}))
-    num_baseline = len(study.seeds_of(benchmark, pair.baseline))
-    if pair.num_seeds and pair.num_seeds < num_baseline:
+    if pair.num_seeds and pair.num_seeds < len(tables.runs_of(benchmark, pair.baseline)):
         found.append(Said("note.fewer_seeds", {"num_seeds": pair.num_seeds}))
     kernels, theirs = ({run.kernels for run in of} for of in (runs, tables.runs_of(benchmark, pair.baseline)))
     if kernels - theirs and theirs:

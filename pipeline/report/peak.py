@@ -18,7 +18,9 @@ PEAKS = {
 DENSE_DATASETS = {"mnist": (28 * 28, 10)}  # values of an image, and classes
 
 
-def share_of_peak(benchmark: Benchmark, variant: Variant, timed: Row | None, step_seconds: float | None) -> float | None:
+def share_of_peak(
+    benchmark: Benchmark, variant: Variant, timed: Row | None, step_seconds: float | None
+) -> float | None:
     """Return the share in [0, 1] of the device's peak that a training step reaches; None where it is not known."""
     flops = flops_of_step(benchmark, variant)
     peaks = next((of for name, of in PEAKS.items() if timed and timed.device and name in timed.device), {})

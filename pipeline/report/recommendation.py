@@ -34,9 +34,7 @@ def recommend(study: Study, tables: Tables, benchmark: str) -> list[Said]:
     ]
     accuracies = [row for name in names if (row := tables.pair(benchmark, name, strict)) and row.num_seeds]
     speeds = [
-        row
-        for name in names
-        if name != "float8" and (row := tables.pair(benchmark, name, default)) and _is_timed(row)
+        row for name in names if name != "float8" and (row := tables.pair(benchmark, name, default)) and _is_timed(row)
     ]
     same = [row.candidate for row in accuracies if row.reason is None and row.outcome.startswith("equivalent")]
     gains = [row for row in speeds if row.speedup_low and row.speedup_low > 1]

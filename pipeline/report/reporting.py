@@ -4,9 +4,10 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
+from pipeline.claims.numerics_claims import facts_said, sample_said
 from pipeline.claims.verdicts import Judgement
 from pipeline.comparison.comparable import by_default, describe_device
-from pipeline.numerics.facts import DTYPES, KERAS_POLICIES, TRIAL_SIZE, facts_said, sample_said
+from pipeline.numerics.facts import DTYPES, KERAS_POLICIES, TRIAL_SIZE
 from pipeline.records.blocks import REPEAT
 from pipeline.report import figures
 from pipeline.report.first_screen import FURTHER, OTHER_BATCH, SAME_BATCH, VariantRow, variant_rows
@@ -60,7 +61,8 @@ def _benchmark(results: Results, name: str, title: str) -> dict[str, Any]:
     rows = variant_rows(study, tables, name)
     blocks: dict[str, list[VariantRow]] = {}
     for row in rows:
-        blocks.setdefault(row.group, []).append(row)
+        if row.is_known or row.notes:
+            blocks.setdefault(row.group, []).append(row)
     first = blocks.get(SAME_BATCH, []) + blocks.get(OTHER_BATCH, [])
     again = tables.pair(name, REPEAT, study.comparison.baseline)
     curves = results.curves(name)
@@ -78,6 +80,7 @@ def _benchmark(results: Results, name: str, title: str) -> dict[str, Any]:
         "further_columns": columns(blocks.get(FURTHER, [])),
         "charts": figures.answer_charts(name, title, first, curves),
         "runs": tables.runs_of(name),
+        "num_seeds": len([run for run in rows[0].runs if run.outcome == "completed"]),
         "pairs": [row for row in tables.pairs if row.benchmark == name and row.candidate != REPEAT],
         "again": again,
         "half_width": half_width(tables.pairs, name),
@@ -133,5 +136,3 @@ def _numerics(results: Results) -> dict[str, Any] | None:
             for name, of in results.numerics["gradients"].items()
         ],
     }
-
-

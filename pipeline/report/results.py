@@ -65,7 +65,9 @@ def load_results(root: Path = Path()) -> Results:
 def read_environments(study: Study, root: Path) -> list[dict[str, Any]]:
     """Return the environments that speeds were measured in and runs were made in, each once."""
     found: list[dict[str, Any]] = []
-    measured = [read_circumstances(name, root).environment for name in study.benchmarks if (root / SPEED / name).exists()]
+    measured = [
+        read_circumstances(name, root).environment for name in study.benchmarks if (root / SPEED / name).exists()
+    ]
     made = [read_record(key, root).environment for key in study.runs() if (root / key.directory).exists()]
     for environment in [*measured, *made]:
         stable = {name: value for name, value in environment.items() if name != "load_average"}

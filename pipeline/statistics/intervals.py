@@ -38,9 +38,9 @@ class Mean(NamedTuple):
 
 
 class Proportion(NamedTuple):
-    """`count` of `total`, and the exact 95 % interval of the share (Clopper & Pearson, Biometrika 26, 1934)."""
+    """`part` of `total`, and the exact 95 % interval of the share (Clopper & Pearson, Biometrika 26, 1934)."""
 
-    count: int
+    part: int
     total: int
     low: float
     high: float
@@ -87,7 +87,7 @@ def proportion(count: int, total: int) -> Proportion:
     """
     low = scipy.special.betaincinv(count, total - count + 1, 0.025) if count else 0.0
     high = scipy.special.betaincinv(count + 1, total - count, 0.975) if count < total else 1.0
-    return Proportion(count=count, total=total, low=float(low), high=float(high))
+    return Proportion(part=count, total=total, low=float(low), high=float(high))
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:

@@ -1,0 +1,43 @@
+"""Show the verdict on a table: its cells in the terminal, and a page of one file."""
+
+import math
+
+from pipeline.numbers import UNKNOWN, decimals, estimate
+from pipeline.report.pages import page_environment
+from pipeline.run_table.table_verdict import Judged, failures_said, outcome_name, question, said_of
+from pipeline.sentences import sentence
+
+
+def cells(judged: Judged) -> tuple[list[str], list[list[str]]]:
+    """Return the columns of the table and a row a variant. Numbers have the digits that the margin asks for."""
+    places = max(0, 2 - math.ceil(math.log10(judged.asked.margin)))
+    has_speed = any(row["speedup"] is not None for row in judged.candidates)
+    rows = []
+    for row in judged.rows:
+        mean = UNKNOWN if row["mean"] is None else decimals(row["mean"], f".{places}f")
+        if "outcome" not in row:
+            rows.append([row["variant"], "", mean, "baseline", UNKNOWN])
+            continue
+        ends = row["difference_low"], row["difference_high"]
+        difference = estimate(row["difference"], *ends, f"+.{places}f", "")
+        speed = estimate(row["speedup"], row["speedup_low"], row["speedup_high"], ".2f", "×")
+        rows.append([row["variant"], sentence(outcome_name(judged, row)), mean, difference, speed])
+    columns = ["variant", "verdict", judged.metric, "difference [95 %]"] + ["speed [95 %]"] * has_speed
+    return columns, [row[: len(columns)] for row in rows]
+
+
+def page(judged: Judged, name: str) -> str:
+    """Return one HTML file that loads nothing; `name` is that of the table."""
+    columns, rows = cells(judged)
+    return (
+        page_environment()
+        .get_template("table.html.j2")
+        .render(
+            name=name,
+            question=question(judged),
+            columns=columns,
+            rows=rows,
+            candidates=[(row, outcome_name(judged, row), said_of(judged, row)) for row in judged.candidates],
+            failures=failures_said(judged),
+        )
+    )

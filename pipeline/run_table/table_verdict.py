@@ -1,0 +1,114 @@
+"""Judge a table of runs as a study is judged, and say so."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pipeline.comparison.pairing import Question, Side, set_beside, sides_of
+from pipeline.comparison.tables import Row
+from pipeline.sentences import Said
+from pipeline.statistics.equivalence import is_beyond, paired, ratio, unpaired
+from pipeline.statistics.intervals import proportion
+
+
+class Judged(NamedTuple):
+    """Hold the verdict on a table.
+
+    `rows` has a row a variant, the baseline first: its runs, its mean and, but for the baseline, what `set_beside` says
+    of it, in the metric's unit, and the ratio of the runs' own seconds.
+    """
+
+    metric: str
+    baseline: str
+    asked: Question
+    rows: list[dict[str, Any]]
+
+    @property
+    def candidates(self) -> list[dict[str, Any]]:
+        return self.rows[1:]
+
+    @property
+    def status(self) -> int:
+        """Return the exit status, by the worst candidate: 20 one is different, 30 one is open, 0 all are equivalent."""
+        outcomes = {row["outcome"] for row in self.candidates}
+        return 20 if "different" in outcomes else 30 if "inconclusive" in outcomes else 0
+
+
+def judge_table(runs: Sequence[Row], metric: str, baseline: str, asked: Question) -> Judged:
+    """Return the verdict on each variant beside the baseline. One family of Holm's method holds them all."""
+    variants: dict[str, dict[Any, Row]] = {}
+    for place, run in enumerate(runs):
+        # A failed run that was made again at its seed stays a failure, beside the run that completed.
+        seed = run.seed if run.outcome == "completed" else (run.seed, place)
+        variants.setdefault(run.variant, {})[seed] = run
+    names = [baseline, *(name for name in variants if name != baseline)]
+    pairs = [(baseline, name) for name in names[1:]]
+    compared = set_beside(variants, pairs, [0] * len(pairs), asked)
+    rows = [_of_variant(baseline, variants[baseline])]
+    for (_, name), found in zip(pairs, compared, strict=True):
+        of_unit = {key.removesuffix("_pp"): value for key, value in found.items()}
+        speed = _speed(*sides_of(variants[baseline], variants[name]))
+        rows.append(_of_variant(name, variants[name]) | of_unit | speed)
+    return Judged(metric, baseline, asked, rows)
+
+
+def _of_variant(name: str, runs: Mapping[str, Row]) -> dict[str, Any]:
+    results = [run.result for run in runs.values() if run.result is not None]
+    failures = Counter(run.outcome for run in runs.values() if run.outcome != "completed")
+    return {
+        "variant": name,
+        "num_runs": len(runs),
+        "failures": dict(failures),
+        "mean": float(np.mean(results)) if results else None,
+    }
+
+
+def _speed(theirs: Side, ours: Side) -> dict[str, float | None]:
+    """Return how much faster the candidate's runs were, by their own seconds, with the 95 % interval."""
+    if theirs.shared == ours.shared:
+        both = [(theirs.runs[seed].seconds, ours.runs[seed].seconds) for seed in theirs.shared]
+        found = paired([math.log(a / b) for a, b in both if a and b])
+    else:
+        logs = [
+            np.array([math.log(run.seconds) for run in side.runs.values() if run.seconds]) for side in (ours, theirs)
+        ]
+        found = unpaired(*logs)
+    return dict(zip(("speedup", "speedup_low", "speedup_high"), ratio(found), strict=True))
+
+
+def question(judged: Judged) -> Said:
+    numbers = {"metric": judged.metric, "baseline": judged.baseline}
+    return Said("table.question", numbers | judged.asked._asdict())
+
+
+def said_of(judged: Judged, row: Mapping[str, Any]) -> list[Said]:
+    """Say what the runs of a candidate show, and what would change the answer."""
+    numbers = {"baseline": judged.baseline, **judged.asked._asdict(), **row}
+    outcome = "beyond" if is_beyond(row["p_beyond_margin"]) and not row["reason"] else row["outcome"]
+    found = [Said(f"table.{outcome.replace(' ', '_')}", numbers)]
+    if row["reason"] and outcome == "inconclusive":
+        found = [Said(f"table.{row['reason']}", numbers)]
+    elif outcome in ("inconclusive", "different"):
+        found.append(Said("table.needed", numbers))
+    found.append(Said("table.pairing", numbers))
+    for side, name in (("baseline", judged.baseline), ("candidate", row["variant"])):
+        if missing := row[f"missing_{side}"]:
+            found.append(Said("table.missing", {"variant": name, "seeds": missing.split()}))
+    return found
+
+
+def failures_said(judged: Judged) -> list[Said]:
+    """Say how many runs of each variant failed, and how."""
+    found = []
+    for row in judged.rows:
+        if row["failures"]:
+            share = proportion(sum(row["failures"].values()), row["num_runs"])._asdict()
+            found.append(Said("table.failures", share | {"variant": row["variant"], "failures": row["failures"]}))
+    return found
+
+
+def outcome_name(judged: Judged, row: Mapping[str, Any]) -> Said:
+    return Said("table.outcome", {"outcome": row.get("outcome"), "is_one_sided": judged.asked.is_one_sided})
