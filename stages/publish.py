@@ -8,8 +8,8 @@ from pathlib import Path
 from pipeline.errors import InputError
 from pipeline.files.terminal import this_python
 from pipeline.files.writing import whole
-from pipeline.publication.published import FILES, check_name, check_size, read_archive
-from pipeline.publication.publishing import publish
+from pipeline.publication.archive import FILES, check_name, check_size, read_archive
+from pipeline.publication.crate import publish
 from pipeline.publication.recomputing import bring_up_to_date, recompute
 from pipeline.report.results import load_results
 from pipeline.report.status import status, write_status

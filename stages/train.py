@@ -11,7 +11,7 @@ from pipeline.files.terminal import Terminal
 from pipeline.machine.engine_choice import choose_engine, take_memory_as_needed
 from pipeline.machine.left_out import left_out, study_here, write_left_out
 from pipeline.machine.processes import call
-from pipeline.records.schema import RunRecord
+from pipeline.records.run_record import RunRecord
 from pipeline.store.identity import Identity, of_runs
 from pipeline.store.kept import made, obtain, set_aside
 from pipeline.store.making import FailedRunError, Makers

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.publication.published import MANIFEST, manifest
+from pipeline.publication.archive import MANIFEST, manifest
 
 Contents = dict[str, bytes]
 RUN = "runs/wide/mixed/seed-1/"

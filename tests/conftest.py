@@ -20,8 +20,8 @@ from xdist.scheduler import LoadScopeScheduling
 
 from pipeline.machine.hardware import device
 from pipeline.records.blocks import REPEAT, Launch, PlacedBlock
-from pipeline.records.schema import EpochRecord, Memory, Outcome, Planned, RunRecord, Scores, Times, planned
-from pipeline.records.writing import write_run
+from pipeline.records.run_record import EpochRecord, Memory, Outcome, Planned, RunRecord, Scores, Times, planned
+from pipeline.records.run_files import write_run
 from pipeline.speed.measuring import write_measurement
 from pipeline.speed.turns import Measurement
 from pipeline.statistics.speeds import Speeds, speeds_of
@@ -181,7 +181,7 @@ def copied(rendered: Path, tmp_path: Path) -> Path:
 @pytest.fixture(scope="session")
 def crate(rendered: Path, made_once: MakeOnce) -> Path:
     """The archive of that study."""
-    from pipeline.publication.publishing import publish
+    from pipeline.publication.crate import publish
     from pipeline.report.results import load_results
 
     return (

@@ -13,8 +13,8 @@ import numpy as np
 from pipeline.campaign.ledger import CampaignEntry
 from pipeline.numbers import percent
 from pipeline.records.blocks import REPEAT
-from pipeline.statistics.drift import Shift, shift, shift_of_shares, shift_of_speeds
 from pipeline.statistics.intervals import MIN_SEEDS
+from pipeline.statistics.shifts import Shift, shift, shift_of_shares, shift_of_speeds
 
 ACCURACY, TIME, RELATIVE_TIME = "test accuracy", "training time", "training time over the baseline's"
 COMPLETED = "share of runs that complete"

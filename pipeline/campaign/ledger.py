@@ -18,7 +18,7 @@ from pipeline.errors import InputError
 from pipeline.files.untrusted import Remedy, Untrusted, read_json
 from pipeline.files.writing import write_whole
 from pipeline.machine.hardware import device
-from pipeline.records.schema import RunRecord
+from pipeline.records.run_record import RunRecord
 from pipeline.statistics.speeds import Speeds
 from pipeline.study.schema import RunKey, Study
 

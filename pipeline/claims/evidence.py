@@ -12,7 +12,7 @@ from pipeline.files.untrusted import Remedy, Sha256, Untrusted, damaged, excerpt
 from pipeline.machine.hardware import Hardware, hardware_of
 from pipeline.machine.left_out import study_as_made
 from pipeline.numerics.facts import KERAS_POLICIES, NOT_EVERYWHERE, fact_names, is_measured
-from pipeline.records.schema import Count, Environment, Share
+from pipeline.records.run_record import Count, Environment, Share
 from pipeline.study.schema import Study
 from pipeline.study.variant import Variant
 

@@ -8,7 +8,7 @@ from pipeline.claims.claim import Assessment, PairClaim, SpeedClaim, ThresholdCl
 from pipeline.claims.evidence import Evidence
 from pipeline.comparison.tables import Row
 from pipeline.records.blocks import REPEAT
-from pipeline.records.schema import Outcome
+from pipeline.records.run_record import Outcome
 from pipeline.sentences import Said
 from pipeline.statistics.another_day import BETWEEN_SITTINGS, reach
 from pipeline.statistics.equivalence import is_beyond, is_decided

@@ -6,7 +6,7 @@ from typing import Any
 
 from pipeline.errors import InputError
 from pipeline.machine.hardware import device
-from pipeline.records.schema import RunRecord, planned
+from pipeline.records.run_record import RunRecord, planned
 from pipeline.study.schema import RunKey, Study
 from pipeline.study.variant import Variant
 

@@ -30,8 +30,8 @@ from pipeline.errors import InputError
 from pipeline.machine.hardware import device, hardware_of
 from pipeline.machine.left_out import study_as_made
 from pipeline.records.blocks import REPEAT, SPEED, Circumstances
-from pipeline.records.schema import EpochRecord
-from pipeline.records.writing import steady_epoch_seconds
+from pipeline.records.run_files import steady_epoch_seconds
+from pipeline.records.run_record import EpochRecord
 from pipeline.statistics.another_day import BETWEEN_SITTINGS, on_another_day
 from pipeline.statistics.speeds import Speeds
 from pipeline.study.schema import RunKey, Study
@@ -71,7 +71,7 @@ def compare_runs(root: Path = Path()) -> tuple[Tables, dict[str, str]]:
         raise InputError(f"{root / 'runs'} has no run of the study, and {root / SPEED} no speed. Make them: dvc repro")
     check_comparable(study, {key: run.record for key, run in runs.items()})
     for name, found in measured.items():
-        _check_circumstances(study, name, found, runs, root)
+        _check_circumstances(name, found, runs, root)
     run_rows = [run_row(study, key, run, measured.get(key.benchmark)) for key, run in runs.items()]
     pair_rows = [row for name in study.benchmarks for row in _pair_rows(study, name, runs, measured.get(name))]
     tables = Tables(
@@ -90,9 +90,7 @@ def compare_runs(root: Path = Path()) -> tuple[Tables, dict[str, str]]:
     return tables, texts
 
 
-def _check_circumstances(
-    study: Study, benchmark: str, measured: Measured, runs: Mapping[RunKey, Run], root: Path
-) -> None:
+def _check_circumstances(benchmark: str, measured: Measured, runs: Mapping[RunKey, Run], root: Path) -> None:
     """Check that the speed of a benchmark was measured as some of the runs on its device were made.
 
     Raises:
@@ -159,7 +157,7 @@ def _late_skips(run: Run) -> tuple[int | None, int | None]:
 
 
 def _timing_fault(study: Study, run: Run, measured: Measured | None) -> str | None:
-    """Return why the times of a run don't count: its own reason, another device than that of the speeds, or busy CPUs."""
+    """Return why the times of a run don't count: another device than that of the speeds, its own reason, busy CPUs."""
     if measured and device(run.record.environment) != measured.device:
         return "another device"
     share = run.record.disturbance.other_cpu_share
@@ -173,7 +171,7 @@ def _pair_rows(
     """Return a row a pair, and one of the baseline beside itself where speed was measured."""
     of_variants = {
         name: {
-            seed: _result(study, runs[key])
+            seed: _result(runs[key])
             for seed in study.seeds_of(benchmark, name)
             if (key := RunKey(benchmark, name, seed)) in runs
         }
@@ -206,7 +204,7 @@ def _pair_rows(
     return rows
 
 
-def _result(study: Study, run: Run) -> Row:
+def _result(run: Run) -> Row:
     """Return what is compared of a run: its test accuracy in percent, and what tells whether it is another run."""
     accuracy = run.record.scores.test_accuracy
     return Row(

@@ -11,8 +11,8 @@ import numpy as np
 from pipeline.files import untrusted
 from pipeline.files.untrusted import Remedy, damaged, read_zip
 from pipeline.records.blocks import REPEAT, SPEED, Circumstances, PlacedBlock
-from pipeline.records.schema import EpochRecord, RunRecord
-from pipeline.records.writing import epoch_scores, epoch_times
+from pipeline.records.run_files import epoch_scores, epoch_times
+from pipeline.records.run_record import EpochRecord, RunRecord
 from pipeline.statistics.speeds import Speeds, speeds_of
 from pipeline.study.schema import RunKey, Study
 

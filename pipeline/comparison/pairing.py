@@ -1,4 +1,4 @@
-"""Set results of a candidate beside those of a baseline, seed by seed: a row a pair, of a study or of anyone's table."""
+"""Set results of a candidate beside a baseline's, seed by seed: a row a pair, of a study or of anyone's table."""
 
 import math
 from collections.abc import Hashable, Mapping, Sequence

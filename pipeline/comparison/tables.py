@@ -1,4 +1,4 @@
-"""The two tables that `compare` writes, a row a run and a row a pair: all that claims and the report read of a study."""
+"""The two tables that `compare` writes, a row a run and a row a pair: claims and the report read nothing else."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -24,9 +24,10 @@ RUN_COLUMNS = (
     *("other_cpu_share", "timing_fault", "images_on_device", "data_source", "kernels"),
     *("device_kind", "compute_capability", "device_memory_bytes", "cpu_features"),
 )
-# Of `pairs.csv`. Accuracy is compared over the seeds that both variants completed: `missing_*` names seeds that only the
-# other has, `num_failed_*` counts runs that failed where the other's completed. Differences are the candidate's less the
-# baseline's, in percentage points, with 95 % intervals; p values are adjusted by Holm's method over `num_candidates`.
+# Of `pairs.csv`. Accuracy is compared over the seeds that both variants completed. `missing_*` names planned seeds
+# without a run, `num_failed_*` counts runs that failed where the other's completed. Differences are the candidate's less
+# the baseline's, in percentage points, with 95 % intervals; p values are adjusted by Holm's method over
+# `num_candidates`.
 # `reason` says why the tests decide nothing. `speedup` is time of the baseline over time of the candidate, its interval
 # that of another day, `sitting_*` that of this measurement; `epoch_speedup` is of whole epochs with their validation.
 # `speedup_at_most` is the largest ratio of two whole runs, where the candidate's were ended as too slow.

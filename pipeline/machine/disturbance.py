@@ -8,7 +8,7 @@ import psutil
 import pynvml
 
 from pipeline.machine.hardware import visible_gpus
-from pipeline.records.schema import Disturbance
+from pipeline.records.run_record import Disturbance
 
 CGROUP = Path("/sys/fs/cgroup/cpu.stat")
 # Reasons that a GPU's clock is below what it was asked for, as NVML names their bits; idling is not among them.

@@ -18,7 +18,7 @@ from pipeline.comparison.comparing import compare_runs
 from pipeline.comparison.tables import read_tables
 from pipeline.errors import InputError
 from pipeline.files.untrusted import excerpt
-from pipeline.publication.published import (
+from pipeline.publication.archive import (
     METADATA,
     RECOMPUTED,
     TAKEN,
@@ -28,7 +28,7 @@ from pipeline.publication.published import (
     names_of_project,
     unpack,
 )
-from pipeline.publication.publishing import describe
+from pipeline.publication.crate import describe
 from pipeline.report.rendering import PROJECT, execute, render
 from pipeline.report.results import load_results
 from pipeline.report.status import status, status_text

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from pipeline.files.untrusted import Untrusted
-from pipeline.records.schema import Count, Environment, Instant, Outcome, Part, Seconds, Share
+from pipeline.records.run_record import Count, Environment, Instant, Outcome, Part, Seconds, Share
 
 SPEED = Path("results/speed")
 REPEAT = "baseline_again"  # the baseline in a second process of each launch: what chance alone does

@@ -22,7 +22,8 @@ from matplotlib.ticker import MaxNLocator
 from pipeline.numbers import UNKNOWN, digits, percent, rare
 from pipeline.report.first_screen import VariantRow
 
-# Okabe & Ito's palette, and a violet: told apart by colour-blind readers. The batch is a second cue: hollow and dashed at 2B and up.
+# Okabe & Ito's palette, and a violet: told apart by colour-blind readers. The batch is a second cue: hollow and dashed
+# at 2B and up.
 COLOURS = {
     "float32": "#0072B2",
     "tf32": "#6A3D9A",

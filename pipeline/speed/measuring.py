@@ -16,7 +16,7 @@ from pipeline.machine.engine_choice import can_fork, choose_engine, kernels_for,
 from pipeline.machine.environment import describe, installed_engine
 from pipeline.machine.processes import Ended, Line, Parent, limit_seconds
 from pipeline.records.blocks import REPEAT, Block, Circumstances, PlacedBlock
-from pipeline.records.schema import Outcome
+from pipeline.records.run_record import Outcome
 from pipeline.speed.turns import Measurement, Task, Train, take_turns
 from pipeline.statistics.speeds import speeds_of
 from pipeline.study.engines import ENGINES

@@ -10,7 +10,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Column
 
 from pipeline.numbers import duration
-from pipeline.records.schema import RunRecord
+from pipeline.records.run_record import RunRecord
 from pipeline.study.schema import RunKey
 from pipeline.training.so_far import SoFar
 

@@ -13,7 +13,7 @@ import keras
 import numpy as np
 
 from pipeline.files.writing import whole
-from pipeline.records.schema import Disturbance, EpochRecord
+from pipeline.records.run_record import Disturbance, EpochRecord
 from pipeline.training.so_far import NOTHING, Progress
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import keras
 
 from pipeline import engine
-from pipeline.records.schema import EpochRecord
+from pipeline.records.run_record import EpochRecord
 from pipeline.training.precision import loss_scale_now
 
 

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 from tensorboardX import SummaryWriter
 
-from pipeline.records.schema import EpochRecord
+from pipeline.records.run_record import EpochRecord
 
 
 class EpochLog:

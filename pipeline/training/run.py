@@ -19,7 +19,7 @@ from pipeline.data.datasets import Dataset
 from pipeline.errors import UnfinishedRunError
 from pipeline.machine import environment
 from pipeline.machine.disturbance import Watch
-from pipeline.records.schema import EpochRecord, Outcome, RunRecord
+from pipeline.records.run_record import EpochRecord, Outcome, RunRecord
 from pipeline.study.schema import RunKey, Study
 from pipeline.training.building import build_model, compile_model, weights_digest
 from pipeline.training.checkpoint import Checkpoint

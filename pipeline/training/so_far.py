@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pipeline.machine.disturbance import UNDISTURBED, timing_fault
-from pipeline.records.schema import Disturbance, EpochRecord, Outcome, RunRecord, planned
-from pipeline.records.writing import epoch_scores, epoch_times, write_run
+from pipeline.records.run_files import epoch_scores, epoch_times, write_run
+from pipeline.records.run_record import Disturbance, EpochRecord, Outcome, RunRecord, planned
 from pipeline.study.schema import RunKey, Study
 
 

@@ -10,7 +10,7 @@ import json
 
 import numpy as np
 
-from pipeline.statistics.drift import shift
+from pipeline.statistics.shifts import shift
 
 
 def rates(

@@ -4,7 +4,7 @@ import pytest
 from conftest import REPOSITORY
 
 from pipeline.comparison.finished_runs import read_circumstances, read_speeds
-from pipeline.records.schema import RunRecord, planned
+from pipeline.records.run_record import RunRecord, planned
 from pipeline.study.schema import Study, load_study
 
 H200 = REPOSITORY / "docs" / "h200"

@@ -15,8 +15,8 @@ from conftest import REPOSITORY
 from projects import stage
 
 from pipeline.errors import InputError
-from pipeline.publication.published import FILES, MAX_REPORT_BYTES
-from pipeline.publication.publishing import publish
+from pipeline.publication.archive import FILES, MAX_REPORT_BYTES
+from pipeline.publication.crate import publish
 from pipeline.publication.recomputing import check_report, remake
 from pipeline.report.rendering import execute, render
 from pipeline.report.results import load_results

@@ -11,7 +11,7 @@ import yaml
 from archives import contents_of
 from conftest import REPOSITORY
 
-from pipeline.publication.publishing import PROFILE
+from pipeline.publication.crate import PROFILE
 
 VALIDATORS = REPOSITORY / ".validators"
 NO_NETWORK = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")

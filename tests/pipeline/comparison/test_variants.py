@@ -5,7 +5,7 @@ from conftest import DEVICE, changed, epoch_records, planned_record, small_study
 
 from pipeline.comparison.finished_runs import Run
 from pipeline.comparison.paired_runs import compare, exclusion_reason
-from pipeline.records.writing import epoch_times, steady_epoch_seconds
+from pipeline.records.run_files import epoch_times, steady_epoch_seconds
 from pipeline.study.schema import RunKey
 
 

@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 
 from pipeline.comparison.comparable import surroundings
 from pipeline.machine import environment, hardware
-from pipeline.records.schema import Environment
+from pipeline.records.run_record import Environment
 
 ENVIRONMENTS = TypeAdapter(Environment)
 H100 = ("NVIDIA H100 80GB HBM3", "9.0")

@@ -19,8 +19,8 @@ from pipeline.claims.verdicts import judge_results
 from pipeline.comparison.comparing import compare_runs
 from pipeline.errors import InputError
 from pipeline.numerics.facts import is_measured
-from pipeline.publication.published import RECOMPUTED, unpack
-from pipeline.publication.publishing import publish
+from pipeline.publication.archive import RECOMPUTED, unpack
+from pipeline.publication.crate import publish
 from pipeline.publication.recomputing import first_difference, not_of_project, recompute, remake
 from pipeline.report import rendering
 from pipeline.report.results import load_results

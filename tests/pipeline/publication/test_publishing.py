@@ -16,8 +16,8 @@ from rocrate.rocrate import ROCrate
 
 from pipeline.claims.claims_file import load_claims
 from pipeline.errors import InputError
-from pipeline.publication.published import MANIFEST, MAX_REPORT_BYTES, METADATA, RECOMPUTED, unpack
-from pipeline.publication.publishing import PROFILE, publish
+from pipeline.publication.archive import MANIFEST, MAX_REPORT_BYTES, METADATA, RECOMPUTED, unpack
+from pipeline.publication.crate import PROFILE, publish
 from pipeline.publication.recomputing import remake
 from pipeline.report.results import load_results
 from stages import publish as stage

@@ -7,7 +7,7 @@ import pytest
 from bench.drift import rates
 from scipy import stats
 
-from pipeline.statistics.drift import shift, shift_of_shares, shift_of_speeds
+from pipeline.statistics.shifts import shift, shift_of_shares, shift_of_speeds
 
 T = stats.t.ppf(0.995, 2)
 PINNED = [[mean - 0.5, mean + 0.5] for mean in (0.0, 1.0, 2.0)]

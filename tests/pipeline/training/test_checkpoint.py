@@ -12,7 +12,7 @@ from tensorboardX.proto.event_pb2 import Event
 
 from pipeline.comparison.finished_runs import read_epochs
 from pipeline.errors import UnfinishedRunError
-from pipeline.records.schema import Disturbance
+from pipeline.records.run_record import Disturbance
 from pipeline.study.schema import RunKey
 from pipeline.training.checkpoint import Checkpoint
 from pipeline.training.so_far import CHECKPOINT, Progress

@@ -15,7 +15,7 @@ from pipeline.comparison.finished_runs import read_epochs, read_predictions, rea
 from pipeline.data import datasets
 from pipeline.errors import InputError
 from pipeline.machine.disturbance import Watch
-from pipeline.records.schema import RunRecord
+from pipeline.records.run_record import RunRecord
 from pipeline.study.benchmark import Benchmark
 from pipeline.study.schema import RunKey
 from pipeline.study.variant import Variant

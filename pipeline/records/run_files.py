@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.files.writing import csv_text
-from pipeline.records.schema import EpochRecord, Outcome, RunRecord
+from pipeline.records.run_record import EpochRecord, Outcome, RunRecord
 
 
 def write_run(

@@ -16,7 +16,7 @@ from rocrate.rocrate import ROCrate
 
 from pipeline.files import yaml_files
 from pipeline.files.writing import whole
-from pipeline.publication.published import (
+from pipeline.publication.archive import (
     MANIFEST,
     METADATA,
     RECOMPUTED,
