@@ -25,8 +25,8 @@ RUN_COLUMNS = (
     *("device_kind", "compute_capability", "device_memory_bytes", "cpu_features"),
 )
 # Of `pairs.csv`. Accuracy is compared over the seeds that both variants completed. `missing_*` names planned seeds
-# without a run, `num_failed_*` counts runs that failed where the other's completed. Differences are the candidate's less
-# the baseline's, in percentage points, with 95 % intervals; p values are adjusted by Holm's method over
+# without a run, `num_failed_*` counts runs that failed where the other's completed. Differences are the candidate's
+# less the baseline's, in percentage points, with 95 % intervals; p values are adjusted by Holm's method over
 # `num_candidates`.
 # `reason` says why the tests decide nothing. `speedup` is time of the baseline over time of the candidate, its interval
 # that of another day, `sitting_*` that of this measurement; `epoch_speedup` is of whole epochs with their validation.

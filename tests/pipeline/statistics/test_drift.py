@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from bench.drift import rates
+from bench.drift_alarms import rates
 from scipy import stats
 
 from pipeline.statistics.shifts import shift, shift_of_shares, shift_of_speeds

@@ -46,6 +46,6 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="python -m bench.drift", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench.drift_alarms", description=__doc__)
     parser.add_argument("--histories", type=int, default=2000)
     main(parser.parse_args())

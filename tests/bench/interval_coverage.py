@@ -162,7 +162,7 @@ def _holds(low: float | None, truth: float, high: float | None) -> bool:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.intervals", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench.interval_coverage", description=__doc__)
     parser.add_argument("--num-studies", type=int, default=10_000, help="simulated studies a row")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
