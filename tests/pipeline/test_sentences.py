@@ -1,0 +1,89 @@
+"""The file of sentences: each can be written out, of one and of many, and each code that is named has one."""
+
+import ast
+import re
+
+import pytest
+from conftest import REPOSITORY
+
+from pipeline.sentences import FILTERS, Said, sentence, templates
+
+ONE = {
+    "candidates": ["mixed_float16"], "formats": ["float16"], "needed": [12], "failures": {"diverged": 1}, "counts": {"found": 1},
+    "seeds": ["3"], "kernels": ["Eigen"], "theirs": ["oneDNN"], "why": ["busy CPUs"], "options": {"epsilon": 0.001},
+    "differences": [{"candidate": "mixed_float16", "difference_pp": -0.5, "num_failed_candidate": 1, "num_failed_baseline": 0}],
+    "outcome": "diverged", "model": {"name": "dense", "units": 64}, "hardware": "nvidia_gpu", "quantity": "test_accuracy",
+    "accuracies": [0.9], "float32_accuracies": [0.8], "place": "mnist.float16", "policy": "float16", "dataset": "mnist",
+    "optimizer": "adam", "loss_scale": "dynamic", "path": "batch_size", "reason": "nobody has tried", "scale": None, "loop": "fit",
+}  # fmt: skip
+MANY = ONE | {
+    "candidates": ["mixed_float16", "mixed_bfloat16"], "formats": ["float16", "bfloat16"], "needed": [12, "more than 1,000"],
+    "failures": {"diverged": 2, "out_of_memory": 3}, "counts": {"found": 2, "open": 5}, "seeds": ["3", "4"],
+    "differences": 2 * [*ONE["differences"]], "options": {}, "accuracies": [0.1, 0.9], "quantity": "test_loss",
+    "model": {"name": "efficientnet", "number": 0, "depth": 0.1}, "loss_scale": None, "scale": "fixed", "loop": "custom",
+}  # fmt: skip
+
+
+def numbers(code: str, many: bool) -> dict:
+    """Return what the template asks for: a number that is one or many, unless its name says something else."""
+    given = dict(MANY if many else ONE)
+    if code == "lack.recipe":
+        given["differences"] = {"batch_size": [64, 4096]} | ({"num_epochs": [1, 5]} if many else {})
+    for name in set(re.findall(r"\b[a-z]\w*\b", source(code))) - given.keys():
+        is_name = name in (
+            "candidate",
+            "baseline",
+            "benchmark",
+            "variant",
+            "name",
+            "title",
+            "advice",
+            "metric",
+            "strict",
+            "default",
+        )
+        is_flag = name.startswith("is_") or name in ("whole", "holds", "trains", "xla", "tf32")
+        given[name] = "float32" if is_name else many if is_flag else 7 if many else 1
+    return given | {"unit": "×", "profile": "quick", "testable_by": "A run."}
+
+
+def source(code: str) -> str:
+    """Return a template's text, and that of those which it includes."""
+    found = templates()[code]
+    text = found.environment.loader.get_source(found.environment, code)[0]
+    return text + "".join(source(inner) for inner in re.findall(r'include "([\w.]+)"', text))
+
+
+@pytest.mark.parametrize("many", [False, True])
+@pytest.mark.parametrize("code", templates())
+def test_a_sentence_can_be_written_of_one_and_of_many(code, many):
+    told = sentence(Said(code, numbers(code, many)))
+    assert told
+    assert not re.search(r"\b1 (?!points|times|GB)[a-z]+s\b|\{|\}|  |None|\( |,,", told), told
+    if not code.startswith(("name.", "asked.threshold", "table.outcome", "summary.")):
+        assert told.endswith((".", "?"))
+
+
+# Codes whose last part is a value that the code has in hand.
+PREFIXES = ("accuracy.", "advice.accuracy.", "asked.sample.", "fact.", "sample.", "table.")
+
+
+def test_each_code_that_is_named_has_a_sentence_and_each_sentence_is_named():
+    named = set()
+    for folder in ("pipeline", "stages"):
+        for path in (REPOSITORY / folder).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    named.add(node.value)
+    for path in (REPOSITORY / "pipeline" / "report").rglob("*"):
+        if path.is_file() and path.suffix in (".html", ".j2", ".yaml"):
+            named |= set(re.findall(r'"([\w.]+)"', path.read_text()))
+    said = {
+        name
+        for name in named
+        if name.partition(".")[0] in {code.partition(".")[0] for code in templates()} and "." in name
+    }
+    assert [code for code in templates() if code not in named and not code.startswith(PREFIXES)] == []
+    assert [
+        name for name in said if name not in templates() and not name.startswith(PREFIXES) and "yaml" not in name
+    ] == []
