@@ -5,7 +5,7 @@ BIN := .venv/bin
 # Make expands $(…) in what is typed, and the shell reads quotes, spaces and `…`. Here each variable from the command line
 # or the environment stays the text that it is, and recipes quote it.
 TYPED := PYTHON PROFILE SMALL ENGINE TARGET MODEL DATASET BATCH IMAGE_SIZE SOURCE ARGUMENTS TABLE BASELINE MARGIN \
-  METRIC OPTIONS TO AGAIN REPORTS CAMPAIGN CLUSTER
+  METRIC OPTIONS TO AGAIN FROM REPORTS CAMPAIGN CLUSTER
 OVERRIDDEN := $(foreach name,$(.VARIABLES),$(if $(filter command,$(firstword $(origin $(name)))),$(name)))
 $(foreach name,$(OVERRIDDEN) $(foreach name,$(TYPED),$(if $(filter environment,$(origin $(name))),$(name))), \
   $(eval override $(name) := $$(value $(name))))
@@ -46,7 +46,7 @@ export LD_LIBRARY_PATH = $(subst $(SPACE),:,$(strip $(shell ls -d $(abspath .ven
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help here repro study campaign advise judge publish check-reports test validate validators lint \
+.PHONY: help here repro study campaign advise judge report publish check-reports test validate validators lint \
   params lock image repro-in-container
 
 help: ## what can be made
@@ -80,6 +80,9 @@ advise: here .venv/ready ## make a small study of MODEL=… on DATASET=… at BA
 judge: .venv/ready ## judge anyone's runs, a row each: TABLE=runs.csv BASELINE=fp32 MARGIN=0.5; METRIC=loss OPTIONS=--lower-is-better
 	@python -m stages.judge_table $(if $(TABLE),$(call quoted,$(TABLE))) $(call option,BASELINE,--baseline) \
 	  $(call option,MARGIN,--margin) $(call option,METRIC,--metric) $(call quoted_words,OPTIONS)
+
+report: .venv/ready ## write the report on a study from its raw records: FROM=docs/h200, or an archive that publish made
+	@python -m stages.report $(call option,FROM,--from)
 
 test: .venv/development ## run the tests, on fake data and without network; TESTS=tests/engines for others
 	@python -m pytest --numprocesses=logical --maxprocesses=4 $(call quoted_words,TESTS)

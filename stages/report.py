@@ -1,8 +1,11 @@
 """Render the report on the finished study, or on one that was published, from its archive alone."""
 
 import argparse
+import shutil
+import tempfile
 from pathlib import Path
 
+from pipeline.claims.claims_file import CLAIMS
 from pipeline.files.writing import write_whole
 from pipeline.report.rendering import execute, notebook_text, render
 from stages import run
@@ -13,6 +16,9 @@ EXPLORABLE = Path("results/report.ipynb")  # the same to explore: every cell can
 
 
 def main(arguments: argparse.Namespace) -> None:
+    if arguments.archive and arguments.archive.is_dir():
+        report_on(arguments.archive)
+        return
     if arguments.archive:
         recompute_archive(arguments.archive)
         return
@@ -20,6 +26,19 @@ def main(arguments: argparse.Namespace) -> None:
     EXPLORABLE.write_text(notebook_text(notebook), encoding="utf-8")
     REPORT.write_text(render(notebook), encoding="utf-8")
     print(f"{REPORT} is written, and {EXPLORABLE} to explore")
+
+
+def report_on(folder: Path) -> None:
+    """Compare, judge and report from the raw records in a folder of this project, which stays as it is."""
+    from pipeline.publication.recomputing import remake
+
+    with tempfile.TemporaryDirectory() as name:
+        root = Path(name, "study")
+        shutil.copytree(folder, root)
+        shutil.copyfile(CLAIMS, root / CLAIMS)
+        remake(root)
+        write_whole(RECOMPUTED, render(execute(root)))
+    print(f"{RECOMPUTED} is written, from the records in {folder}")
 
 
 def recompute_archive(archive: Path) -> None:
@@ -45,5 +64,5 @@ def recompute_archive(archive: Path) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m stages.report", description=__doc__)
-    parser.add_argument("--from", dest="archive", type=Path, metavar="ARCHIVE", help="an archive that `publish` made")
+    parser.add_argument("--from", dest="archive", type=Path, metavar="STUDY", help="an archive that `publish` made, or a folder of raw records")
     run(main, parser)
