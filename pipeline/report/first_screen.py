@@ -20,7 +20,8 @@ class VariantRow(NamedTuple):
 
     `accuracy` in [0, 1] is the mean over the seeds that the baseline completed too; `difference` has its ends in
     percentage points. `speed` is beside the study's baseline, `speed_beside_default` beside what the device computes by
-    default, each with its ends. `peak_bytes` is that of a process in its turns, or of a run where none was measured.
+    default, each with its ends. `peak_bytes` is that of a process in its turns; where none was measured, the least of a
+    run, because a run that compiles needs more than one that finds what another compiled.
     """
 
     name: str
@@ -108,7 +109,7 @@ def _row(study: Study, tables: Tables, benchmark: str, name: str) -> VariantRow:
         speed_beside_default=NOTHING
         if beside_default is None or is_emulated
         else _ends(beside_default, "speedup", "speedup_low", "speedup_high"),
-        peak_bytes=peak or (max(of_runs) if of_runs and all(of_runs) else None),
+        peak_bytes=peak or (min(of_runs) if of_runs and all(of_runs) else None),
         share_of_peak=share_of_peak(study.benchmarks[benchmark], variant, timed, seconds["step"]),
         notes=_notes(study, tables, benchmark, name, pair, is_emulated),
         pair=pair,

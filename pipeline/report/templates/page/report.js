@@ -1,5 +1,4 @@
-// Tables sort by the heading that is pressed, claims can be narrowed to one verdict, and a link opens what it leads to.
-// Without scripts all of it just stands.
+// Tables sort by the heading that is pressed, and a link opens what it leads to. Without scripts all of it just stands.
 function number(cell) {
   const match = cell.textContent.trim().replaceAll("−", "-").replaceAll(",", "").match(/^[<±+[ ]*(-?\d+(\.\d+)?)/);
   return match ? Number(match[1]) : NaN;
@@ -27,23 +26,6 @@ for (const table of document.querySelectorAll("table")) {
       const body = table.tBodies[0];
       body.append(...[...body.rows].sort((a, b) => direction * compare(a.cells[column], b.cells[column])));
     });
-  });
-}
-
-const place = document.querySelector("[data-filter]");
-if (place) {
-  const rows = [...document.querySelectorAll(".claim")];
-  const verdicts = [...new Set(rows.map((row) => row.querySelector(".verdict").textContent))];
-  const label = document.createElement("label");
-  const select = document.createElement("select");
-  select.append(new Option("every verdict", ""), ...verdicts.map((verdict) => new Option(verdict)));
-  label.append("Show ", select);
-  place.append(label);
-  select.addEventListener("change", () => {
-    for (const fold of document.querySelectorAll(".more")) fold.open = select.value !== "";
-    for (const row of rows) {
-      row.hidden = select.value !== "" && row.querySelector(".verdict").textContent !== select.value;
-    }
   });
 }
 
