@@ -9,7 +9,7 @@ from conftest import ENVIRONMENT, REPOSITORY, changed, planned_record, small_stu
 from projects import stage
 
 from pipeline.claims.claims_file import load_claims
-from pipeline.numerics.facts import KERAS_POLICIES, TRIALS, facts_of, sample_names
+from pipeline.numerics.facts import KERAS_POLICIES, TRIALS, fact_names, sample_names
 from pipeline.study.schema import Study, load_study
 
 
@@ -77,7 +77,7 @@ def numerics(study) -> dict:
     trial = TRIALS[2]._asdict() | {"accuracies": [0.9, 0.8], "float32_accuracies": [0.9, 0.9]}
     return {
         "schema_version": 2,
-        "facts": dict.fromkeys(facts_of(study.benchmarks), 1),
+        "facts": dict.fromkeys(fact_names(study.benchmarks), 1),
         "samples": {name: [0.9, 1.0, 1.1] for name in sample_names(study.benchmarks)},
         "models": dict.fromkeys(study.benchmarks, model),
         "gradients": dict.fromkeys(study.benchmarks, gradients),

@@ -7,7 +7,7 @@ import yaml
 from conftest import small_study
 from projects import link_code, stage
 
-from pipeline.numerics.facts import TRIALS, facts_of, sample_names
+from pipeline.numerics.facts import TRIALS, fact_names, sample_names
 
 
 def test_numerics_writes_exactly_what_claims_may_ask_for(workspace):
@@ -17,7 +17,7 @@ def test_numerics_writes_exactly_what_claims_may_ask_for(workspace):
     done = stage(workspace, "numerics", **os.environ)
     assert done.returncode == 0, done.stderr
     found = json.loads((workspace / "results" / "numerics.json").read_text())
-    assert set(found["facts"]) == facts_of(study.benchmarks).keys()
+    assert set(found["facts"]) == fact_names(study.benchmarks)
     assert found["facts"]["notebook_split.same_after_restart"]
     assert set(found["samples"]) == sample_names(study.benchmarks)
     assert set(found["models"]) == set(found["gradients"]) == set(study.benchmarks)

@@ -13,7 +13,7 @@ import yaml
 from conftest import REPOSITORY
 from projects import PROFILE, RUNNING, USER_ENVIRONMENT, commit, dense_study, edit_params, git, make_project
 
-from pipeline.numerics.facts import facts_of
+from pipeline.numerics.facts import fact_names
 
 STUDY = dense_study(num_epochs=2) | {"datasets": {"mnist": {"bundled": "mnist"}}}
 STUDY["benchmarks"]["small_dense"]["evaluation_batch_size"] = 1000
@@ -67,7 +67,7 @@ def test_the_run_is_complete(finished):
 def test_numerics_writes_exactly_the_facts_that_claims_may_ask_for(finished):
     found = json.loads((finished / "results" / "numerics.json").read_text())
     benchmarks = STUDY["benchmarks"]
-    assert set(found["facts"]) == facts_of(benchmarks).keys() - {"notebook_split.same_after_restart"}
+    assert set(found["facts"]) == fact_names(benchmarks) - {"notebook_split.same_after_restart"}
     assert set(found["models"]) == set(found["gradients"]) == set(benchmarks)
 
 
