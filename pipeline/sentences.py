@@ -72,8 +72,8 @@ def times_to(least: float, most: float) -> str:
 
 
 def count(number: int, noun: str, plural: str = "") -> str:
-    """Write how many there are, as in "1 seed", "5 seeds" or "no seed"."""
-    return f"{number or 'no'} {(plural or f'{noun}s') if number > 1 else noun}"
+    """Write how many there are, as in "1 seed", "5,000 seeds" or "no seed"."""
+    return f"{numbers.number(number or 'no')} {(plural or f'{noun}s') if number > 1 else noun}"
 
 
 def either(names: Sequence[str]) -> str:

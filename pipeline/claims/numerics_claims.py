@@ -148,14 +148,14 @@ def facts_said(values: Mapping[str, Value]) -> list[Said]:
 
 
 def _fact_said(name: str, value: Value) -> Said:
-    kind, _, place = name.partition(".")
-    numbers: dict[str, Any] = {"value": value, "place": place}
+    kind, place, *rest = f"{name}.".split(".")
+    if kind == "weights_ratio":
+        return Said("fact.weights_ratio", {"value": value, "benchmark": place, "policy": rest[0]})
     if kind == "gradients":
-        benchmark, _, what = place.partition(".")
-        return Said(f"fact.gradients.{what}", numbers | {"place": benchmark})
+        return Said(f"fact.gradients.{rest[0]}", {"value": value, "benchmark": place})
     if kind in ("loss_scale", "notebook_split"):
-        return Said(f"fact.{name}", numbers)
-    return Said(f"fact.{kind}", numbers)
+        return Said(f"fact.{name}", {"value": value})
+    return Said(f"fact.{kind}", {"value": value, "place": place})
 
 
 def sample_said(name: str, values: Sequence[float]) -> Said:
