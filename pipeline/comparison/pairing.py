@@ -51,8 +51,8 @@ def set_beside(
 ) -> list[dict[str, Any]]:
     """Return what the results say of each pair, by the names of `ACCURACY_COLUMNS`.
 
-    Runs are paired by the seeds that both variants completed. Variants that share fewer than `MIN_SEEDS` and have
-    others are compared unpaired, by Welch's test.
+    Runs are paired by the seeds that both variants completed. Variants that share fewer than `MIN_SEEDS`, each with
+    seeds of its own, are compared unpaired, by Welch's test.
 
     Args:
         runs: by variant and seed; each has `outcome`, `result`, and None or a value for `unit` (of the last digit that
@@ -89,10 +89,10 @@ NO_TEST = ("identical", "rounded", "one_class", "too_few_seeds", "same_differenc
 
 
 def sides_of(theirs: Runs, ours: Runs) -> tuple[Side, Side]:
-    """Return the runs that are compared: those of the seeds that both completed, or all where they share too few."""
+    """Return the runs that are compared: those of the seeds that both completed, or all where seeds differ."""
     completed = [[seed for seed, run in runs.items() if run.outcome == "completed"] for runs in (theirs, ours)]
     shared = [seed for seed in completed[0] if seed in completed[1]]
-    if len(shared) >= MIN_SEEDS or not theirs.keys() ^ ours.keys():
+    if len(shared) >= MIN_SEEDS or theirs.keys() <= ours.keys() or ours.keys() <= theirs.keys():
         return Side(theirs, shared), Side(ours, shared)
     return Side(theirs, completed[0]), Side(ours, completed[1])
 

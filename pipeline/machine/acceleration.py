@@ -15,13 +15,11 @@ Speed = Literal["in hardware", "in part", "emulated", "no"]
 
 
 class Device(NamedTuple):
-    """The way a class of devices computes with float16, bfloat16 and TF32. The first that fits a device is its row."""
+    """The way a class of devices multiplies float16, bfloat16 and TF32."""
 
-    name: str
     float16: Speed
     bfloat16: Speed
     tf32: Speed
-    note: str
     fits: Callable[[Hardware], bool]
 
 
@@ -36,22 +34,16 @@ def _cpu(*features: str) -> Callable[[Hardware], bool]:
 _YES: Speed = "in hardware"
 _PART: Speed = "in part"
 _SLOW: Speed = "emulated"
-_BLACKWELL = "XLA of TensorFlow 2.21 fails on 12.0"
-_PASCAL = "no matrix units; less memory traffic is all there is to gain"
-_TPU = "float32 products are bfloat16 inside unless the highest precision is asked for"
-_AVX = "large dense layers may gain in bfloat16, convolutions may not"
-_XPU = "no longer installable: Intel's extension ended with TensorFlow 2.15"
+# The first that fits a device is its row.
 DEVICES = (
-    Device("NVIDIA, compute capability 10.0 and up (Blackwell)", _YES, _YES, _YES, _BLACKWELL, _gpu(10.0)),
-    Device("NVIDIA, 8.0 to 9.0 (Ampere, Ada, Hopper)", _YES, _YES, _YES, "", _gpu(8.0)),
-    Device("NVIDIA, 7.0 to 7.5 (Volta, Turing)", _YES, _SLOW, "no", "", _gpu(7.0)),
-    Device("NVIDIA, below 7.0 (Pascal and older)", _PART, _SLOW, "no", _PASCAL, _gpu(0.0)),
-    Device("Google TPU", _SLOW, _YES, "no", _TPU, lambda hardware: hardware.kind == "tpu"),
-    Device("CPU with AMX-FP16", _YES, _YES, "no", "", _cpu("amx_fp16", "amx_bf16")),
-    Device("CPU with AMX-BF16", _SLOW, _YES, "no", "", _cpu("amx_bf16")),
-    Device("CPU with AVX512-BF16", _SLOW, _PART, "no", _AVX, _cpu("avx512_bf16")),
-    Device("CPU without AMX-BF16 and AVX512-BF16", _SLOW, _SLOW, "no", "", _cpu()),
-    Device("Intel GPU (XPU)", _YES, _YES, "no", _XPU, lambda hardware: hardware.kind == "intel_gpu"),
+    Device(_YES, _YES, _YES, _gpu(8.0)),  # Ampere and later
+    Device(_YES, _SLOW, "no", _gpu(7.0)),  # Volta, Turing
+    Device(_PART, _SLOW, "no", _gpu(0.0)),
+    Device(_SLOW, _YES, "no", lambda hardware: hardware.kind == "tpu"),
+    Device(_YES, _YES, "no", _cpu("amx_fp16", "amx_bf16")),
+    Device(_SLOW, _YES, "no", _cpu("amx_bf16")),
+    Device(_SLOW, _PART, "no", _cpu("avx512_bf16")),
+    Device(_SLOW, _SLOW, "no", _cpu()),
 )
 
 
