@@ -84,6 +84,7 @@ def either(names: Sequence[str]) -> str:
 FILTERS: dict[str, Callable[..., Any]] = {
     "count": count,
     "decimals": numbers.decimals,
+    "duration": numbers.duration,
     "digits": numbers.digits,
     "either": either,
     "interval": numbers.interval,
@@ -91,6 +92,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "number": numbers.number,
     "percent": numbers.percent,
     "percents": numbers.percents,
+    "ranges": numbers.ranges,
     "rare": numbers.rare,
     "times": times,
     "times_to": times_to,

@@ -15,7 +15,7 @@ from pipeline.machine.acceleration import speed
 from pipeline.machine.environment import device_here, installed_engine, training_hardware
 from pipeline.machine.hardware import Hardware, device, this_machine
 from pipeline.machine.left_out import left_out
-from pipeline.numbers import duration, ranges
+from pipeline.sentences import Said, sentence
 from pipeline.study import user_code
 from pipeline.study.benchmark import Imported
 from pipeline.study.engines import ENGINES
@@ -48,24 +48,23 @@ def check() -> None:
     if faults:
         raise InputError("\n".join(faults))
     hardware, engine = this_machine(), installed_engine()
-    print(describe_device(engine, hardware))
+    print(sentence(trains_on(engine, hardware)))
     for name, why in (unused := left_out(study)).items():
-        print(f"note: {name} is left out: {why}")
+        print(sentence(Said(f"left_out.{why}", {"name": name})))
     study = study.without(unused)
     study.check_on(engine)
-    for warning in [*slow_choices(study, training_hardware()), *runs_from_elsewhere(study, hardware)]:
-        print(f"note: {warning}")
-    print(f"{study.name}: {study.description}\n{forecast(study)}", flush=True)
+    for said in [*slow_choices(study, training_hardware()), *runs_from_elsewhere(study, hardware)]:
+        print(sentence(said))
+    print(f"{study.name}: {study.description}", sentence(forecast(study)), sep="\n", flush=True)
 
 
-def forecast(study: Study) -> str:
+def forecast(study: Study) -> Said:
     """Say how much there is to make."""
     runs = study.runs()
     num_missing = sum(not (key.directory / "record.json").exists() for key in runs)
-    if not num_missing:
-        return f"{len(runs)} runs are there; what has changed since is made again"
     speed_seconds = study.speed.budget_seconds * len(study.benchmarks)
-    return f"{num_missing} of {len(runs)} runs to make, and speed to measure for about {duration(speed_seconds)}"
+    numbers = {"num_missing": num_missing, "num_runs": len(runs), "speed_seconds": speed_seconds}
+    return Said("check.forecast", numbers)
 
 
 @contextlib.contextmanager
@@ -103,30 +102,25 @@ def check_own_code(study: Study) -> None:
         raise InputError("\n".join(messages))
 
 
-def describe_device(engine: str, hardware: Hardware) -> str:
+def trains_on(engine: str, hardware: Hardware) -> Said:
     """Say what trains the study here, and what to do if its packages are made for something else."""
+    names = {"engine": engine, "hardware": hardware.name}
     if hardware.kind == ENGINES[engine].hardware:
-        return f"trains on {hardware.name}"
-    if hardware.kind == "cpu":
-        return f"note: the packages are for a {engine} device and none is visible here; training is on {hardware.name}"
-    return (
-        f"note: the packages are for a {engine} device and {hardware.name} is here;"
-        " make repro ENGINE=cuda-jax or ENGINE=cuda trains on NVIDIA GPUs, ENGINE=tpu on TPUs"
-    )
+        return Said("check.device", names)
+    return Said("check.no_device" if hardware.kind == "cpu" else "check.other_device", names)
 
 
-def slow_choices(study: Study, hardware: Hardware) -> list[str]:
+def slow_choices(study: Study, hardware: Hardware) -> list[Said]:
     """Name the choices of the study that this machine can run, but not fast."""
     slow: dict[str, list[str]] = {}
     for name, variant in study.variants.items():
-        if (how := speed(variant.policy, variant.tf32, hardware)) in ("emulated", "no"):
+        if speed(variant.policy, variant.tf32, hardware) in ("emulated", "no"):
             what = "TF32" if variant.tf32 else expected_dtypes(variant.policy).compute
-            there = "not computed in hardware" if how == "emulated" else "not there"
-            slow.setdefault(f"{what} is {there}", []).append(name)
-    return [f"{what} on this machine: do not expect speed of {', '.join(names)}" for what, names in slow.items()]
+            slow.setdefault(what, []).append(name)
+    return [Said("check.slow", {"format": what, "variants": names}) for what, names in slow.items()]
 
 
-def runs_from_elsewhere(study: Study, hardware: Hardware) -> list[str]:
+def runs_from_elsewhere(study: Study, hardware: Hardware) -> list[Said]:
     """Say what of this study was made on another device: a seed has to be finished where it was begun.
 
     A TPU's name is known to the engine alone.
@@ -141,18 +135,15 @@ def runs_from_elsewhere(study: Study, hardware: Hardware) -> list[str]:
             if record.planned.campaign == study.campaign:
                 finished[device(record.environment)].append(key)
     finished.pop(here, None)
-    return [_from_elsewhere(study, keys, there, here) for there, keys in finished.items()]
+    return [
+        Said("check.elsewhere", {"num_runs": len(keys), "there": there, "here": here, "seeds": _begun(study, keys)})
+        for there, keys in finished.items()
+    ]
 
 
-def _from_elsewhere(study: Study, finished: Sequence[RunKey], there: str, here: str) -> str:
-    said = f"{len(finished)} finished runs of this study were made on {there}, and this is {here}. "
-    begun = sorted({key.seed for key in finished} & {key.seed for key in set(study.runs()) - set(finished)})
-    if not begun:
-        return said + "Accuracy is compared seed by seed; speed is that of one device, on which a seed was made"
-    return said + (
-        f"Runs of one seed must share a device. Begun there: seed{'s' * (len(begun) > 1)} {ranges(begun)}. Go on where "
-        "such a device is, or make every run anew: give the study another `campaign`"
-    )
+def _begun(study: Study, finished: Sequence[RunKey]) -> list[int]:
+    """Return the seeds of which some runs are finished and others are not."""
+    return sorted({key.seed for key in finished} & {key.seed for key in set(study.runs()) - set(finished)})
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from pipeline.errors import InputError
 from pipeline.machine.left_out import study_as_made
 from pipeline.report.results import load_results
 from pipeline.report.status import status, write_status
+from pipeline.sentences import Said, sentence
 from pipeline.study.schema import Study
 from stages import run
 
@@ -48,10 +49,11 @@ def judge_drift(study: Study, ledger: Path) -> int:
     earlier = [old for old in read_ledger(ledger) if old.campaign != new.campaign and old.started_at <= new.started_at]
     result = detect_drift(new, earlier, read_baseline(new.series, ledger))
     path = append(new, ledger)
-    findings = [str(finding) for finding in result.findings]
-    drift = {"series": new.series, "ledger": str(path), "findings": findings, "reasons": result.reasons}
+    findings = [sentence(finding.said) for finding in result.findings]
+    reasons = list(map(sentence, result.reasons))
+    drift = {"series": new.series, "ledger": str(path), "findings": findings, "reasons": reasons}
     write_status(status(load_results(), result.exit_code) | drift)
-    for line in findings + result.reasons or [f"nothing has changed since the baseline of series {new.series}"]:
+    for line in findings + reasons or [sentence(Said("drift.none", {"series": new.series}))]:
         print(line)
     return result.exit_code
 

@@ -64,5 +64,11 @@ def recompute_archive(archive: Path) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m stages.report", description=__doc__)
-    parser.add_argument("--from", dest="archive", type=Path, metavar="STUDY", help="an archive that `publish` made, or a folder of raw records")
+    parser.add_argument(
+        "--from",
+        dest="archive",
+        type=Path,
+        metavar="STUDY",
+        help="an archive that `publish` made, or a folder of raw records",
+    )
     run(main, parser)

@@ -11,15 +11,14 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.campaign.ledger import CampaignEntry
-from pipeline.numbers import percent
 from pipeline.records.blocks import REPEAT
+from pipeline.sentences import Said
 from pipeline.statistics.intervals import MIN_SEEDS
 from pipeline.statistics.shifts import Shift, shift, shift_of_shares, shift_of_speeds
 
-ACCURACY, TIME, RELATIVE_TIME = "test accuracy", "training time", "training time over the baseline's"
-COMPLETED = "share of runs that complete"
+ACCURACY, TIME, RELATIVE_TIME, COMPLETED = "accuracy", "time", "relative_time", "completed"
 NEGLIGIBLE_TIME, NEGLIGIBLE_RELATIVE_TIME = math.log(1.05), math.log(1.02)
-NO_SPEED = "no measurement of speed counts"
+NO_SPEED = Said("drift.no_speed")
 Place = tuple[str, str, str]  # benchmark, variant, quantity
 FINE, WARNING, DRIFT, TOO_LITTLE, INVALID = 0, 10, 20, 30, 40
 
@@ -33,23 +32,21 @@ class Alarm(NamedTuple):
     shift: Shift
     confirmed: bool
 
-    def __str__(self) -> str:
+    @property
+    def said(self) -> Said:
+        """Say what has changed, by how much, and how much would be within its band."""
+        places = {"benchmark": self.benchmark, "variant": self.variant, "confirmed": self.confirmed}
         now, then, allowed = self.shift
-        again = "for the second time, on other seeds" if self.confirmed else "for the first time"
-        if self.quantity == COMPLETED:
-            said = f"is {percent(now)}, it was {percent(then)}"
-            return f"{self.benchmark} {self.variant}: {self.quantity} {said}; {again}"
-        if self.quantity != ACCURACY:
-            said = f"{math.exp(now - then):.3f}× what it was, {math.exp(-allowed):.3f} to {math.exp(allowed):.3f} is"
-        else:
-            said = f"{now - then:+.2f} pp from what it was, ±{allowed:.2f} is"
-        return f"{self.benchmark} {self.variant}: {self.quantity} {said} within its band; outside {again}"
+        if self.quantity in (ACCURACY, COMPLETED):
+            return Said(f"drift.{self.quantity}", places | {"now": now, "then": then, "allowed": allowed})
+        ratios = {"ratio": math.exp(now - then), "low": math.exp(-allowed), "high": math.exp(allowed)}
+        return Said(f"drift.{self.quantity}", places | ratios)
 
 
 class DriftResult(NamedTuple):
     exit_code: int
     findings: list[Alarm]
-    reasons: list[str]
+    reasons: list[Said]
 
 
 def detect_drift(
@@ -124,15 +121,15 @@ def _shifts_of_time(
     return shifts
 
 
-def _too_little(new: CampaignEntry, baseline: Sequence[CampaignEntry], compared: Set[Place]) -> Iterator[str]:
+def _too_little(new: CampaignEntry, baseline: Sequence[CampaignEntry], compared: Set[Place]) -> Iterator[Said]:
     completed = sum(run.outcome == "completed" for run in new.runs)
     before = {pair: {run.outcome for old in baseline for run in old.runs_of(*pair)} for pair in new.pairs}
     failed = [run for run in new.runs if run.outcome != "completed"]
     as_ever = sum(before[run.benchmark, run.variant] == {run.outcome} for run in failed)
     if completed + as_ever < new.num_planned:
-        yield f"{completed} of {new.num_planned} runs completed"
+        yield Said("drift.too_few_runs", {"num_completed": completed, "num_planned": new.num_planned})
     if not baseline:
-        yield f"series {new.series} has no baseline: python -m stages.pin --campaign {new.campaign}"
+        yield Said("drift.no_baseline", {"series": new.series, "campaign": new.campaign})
         return
     unknown = [
         f"{benchmark} {variant}"
@@ -140,10 +137,10 @@ def _too_little(new: CampaignEntry, baseline: Sequence[CampaignEntry], compared:
         if new.accuracies(benchmark, variant) and (benchmark, variant, ACCURACY) not in compared
     ]
     if unknown:
-        yield f"the baseline has fewer than three seeds of {', '.join(unknown)}: their spread is not known"
+        yield Said("drift.no_spread", {"variants": unknown})
 
 
-def _not_timed(new: CampaignEntry, baseline: Sequence[CampaignEntry]) -> Iterator[str]:
+def _not_timed(new: CampaignEntry, baseline: Sequence[CampaignEntry]) -> Iterator[Said]:
     """Tell where time was not judged: nothing counts, or a variant is timed on one side alone.
 
     A variant that has become much slower may get too few blocks to be timed.
@@ -154,13 +151,12 @@ def _not_timed(new: CampaignEntry, baseline: Sequence[CampaignEntry]) -> Iterato
     if completed and not measured:
         yield NO_SPEED
         return
-    yield from (f"{name}: {NO_SPEED}" for name in completed if name not in measured)
+    yield from (Said("drift.no_speed_of", {"benchmark": name}) for name in completed if name not in measured)
     for benchmark in measured if baseline else ():
         timed = [set(old.timed_variants(benchmark)) for old in baseline if old.training_times(benchmark)]
         if not timed:
-            yield f"{benchmark}: of the baseline, {NO_SPEED}"
+            yield Said("drift.no_speed_before", {"benchmark": benchmark})
             continue
         here, everywhere = set(new.timed_variants(benchmark)), set.intersection(*timed)
         for name in sorted(set.union(here, *timed) - (here & everywhere)):
-            where = "now, but not in all of the baseline" if name in here else "in the baseline, and no longer"
-            yield f"{benchmark} {name}: timed often enough {where}"
+            yield Said("drift.timed_once", {"benchmark": benchmark, "variant": name, "is_now": name in here})

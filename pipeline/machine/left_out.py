@@ -9,13 +9,12 @@ from pipeline.machine.acceleration import speed
 from pipeline.machine.environment import installed_engine, training_hardware
 from pipeline.study.engines import ENGINES
 from pipeline.study.schema import PARAMS, Study, load_study
-from pipeline.study.variant import expected_dtypes
 
 LEFT_OUT = "left_out.json"  # in the folder of a benchmark's runs
 
 
 def left_out(study: Study) -> dict[str, str]:
-    """Return why variants of `study` are left out here, by name.
+    """Return why variants of `study` are left out here, by name: the end of a code under `left_out`.
 
     Raises:
         InputError: the baseline would be one of them.
@@ -25,14 +24,14 @@ def left_out(study: Study) -> dict[str, str]:
     for name, variant in study.variants.items():
         how = speed(variant.policy, variant.tf32, hardware)
         if variant.xla and backend == "jax":
-            found[name] = "JAX compiles every step by XLA"
+            found[name] = "by_xla"
         elif variant.tf32 and how == "no":
-            found[name] = f"{hardware.name} has no TF32"
+            found[name] = "no_tf32"
         elif study.leave_out_emulated and how == "emulated":
-            found[name] = f"{hardware.name} only emulates {expected_dtypes(variant.policy).compute}"
+            found[name] = "emulated"
     if (baseline := study.comparison.baseline) in found:
         raise InputError(
-            f"{PARAMS}: comparison.baseline: {baseline} can't be trained here, because {found[baseline]}. Name another."
+            f"{PARAMS}: comparison.baseline: {baseline} is left out here ({found[baseline]}). Name another."
         )
     return found
 

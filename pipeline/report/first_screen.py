@@ -86,7 +86,9 @@ def _row(study: Study, tables: Tables, benchmark: str, name: str) -> VariantRow:
     peak = getattr(timed, f"{side}_peak_bytes", None)
     completed = [run for run in runs if run.outcome == "completed"]
     of_runs = [run.peak_memory_bytes for run in completed if not run.resumed]
-    plain = variant.is_plain and expected_dtypes(variant.policy).variable == "float32"
+    plain = (
+        variant.model_copy(update={"tf32": False}).is_plain and expected_dtypes(variant.policy).variable == "float32"
+    )
     if name in (strict, default):
         group = SAME_BATCH
     elif plain:

@@ -44,9 +44,8 @@ def page_environment(names: Iterable[str] = ()) -> jinja2.Environment:
         "prose": prose,
         "say": lambda said: prose(sentence(said)),
         "mebibytes": numbers.mebibytes,
-        "ranges": numbers.ranges,
         "span": numbers.span,
         "spread": numbers.mean_and_spread,
     }
-    environment.globals["Said"] = Said
+    environment.globals["tell"] = lambda code, **values: prose(sentence(Said(code, values)))
     return environment

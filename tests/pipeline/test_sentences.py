@@ -10,7 +10,7 @@ from pipeline.sentences import FILTERS, Said, sentence, templates
 
 ONE = {
     "candidates": ["mixed_float16"], "formats": ["float16"], "needed": [12], "failures": {"diverged": 1}, "counts": {"found": 1},
-    "seeds": ["3"], "kernels": ["Eigen"], "theirs": ["oneDNN"], "why": ["busy CPUs"], "options": {"epsilon": 0.001},
+    "variants": ["a"], "sources": ["TFDS"], "series": "a1", "seeds": [3], "kernels": ["Eigen"], "theirs": ["oneDNN"], "why": ["busy CPUs"], "devices": ["CPU"], "options": {"epsilon": 0.001},
     "differences": [{"candidate": "mixed_float16", "difference_pp": -0.5, "num_failed_candidate": 1, "num_failed_baseline": 0}],
     "outcome": "diverged", "model": {"name": "dense", "units": 64}, "hardware": "nvidia_gpu", "quantity": "test_accuracy",
     "accuracies": [0.9], "float32_accuracies": [0.8], "place": "mnist.float16", "policy": "float16", "dataset": "mnist",
@@ -18,7 +18,7 @@ ONE = {
 }  # fmt: skip
 MANY = ONE | {
     "candidates": ["mixed_float16", "mixed_bfloat16"], "formats": ["float16", "bfloat16"], "needed": [12, "more than 1,000"],
-    "failures": {"diverged": 2, "out_of_memory": 3}, "counts": {"found": 2, "open": 5}, "seeds": ["3", "4"],
+    "failures": {"diverged": 2, "out_of_memory": 3}, "counts": {"found": 2, "open": 5}, "seeds": [3, 4],
     "differences": 2 * [*ONE["differences"]], "options": {}, "accuracies": [0.1, 0.9], "quantity": "test_loss",
     "model": {"name": "efficientnet", "number": 0, "depth": 0.1}, "loss_scale": None, "scale": "fixed", "loop": "custom",
 }  # fmt: skip
@@ -59,13 +59,13 @@ def source(code: str) -> str:
 def test_a_sentence_can_be_written_of_one_and_of_many(code, many):
     told = sentence(Said(code, numbers(code, many)))
     assert told
-    assert not re.search(r"\b1 (?!points|times|GB)[a-z]+s\b|\{|\}|  |None|\( |,,", told), told
+    assert not re.search(r"\b1 (?!points|times|units|GB)[a-z]+s\b|\{|\}|  |None|\( |,,", told), told
     if not code.startswith(("name.", "asked.threshold", "table.outcome", "summary.")):
-        assert told.endswith((".", "?"))
+        assert told.endswith((".", "?", ":"))
 
 
 # Codes whose last part is a value that the code has in hand.
-PREFIXES = ("accuracy.", "advice.accuracy.", "asked.sample.", "fact.", "sample.", "table.")
+PREFIXES = ("accuracy.", "advice.accuracy.", "asked.sample.", "drift.", "fact.", "left_out.", "sample.", "table.")
 
 
 def test_each_code_that_is_named_has_a_sentence_and_each_sentence_is_named():
