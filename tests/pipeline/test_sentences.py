@@ -9,19 +9,55 @@ from conftest import REPOSITORY
 from pipeline.sentences import FILTERS, Said, sentence, templates
 
 ONE = {
-    "candidates": ["mixed_float16"], "formats": ["float16"], "needed": [12], "failures": {"diverged": 1}, "counts": {"found": 1},
-    "variants": ["a"], "sources": ["TFDS"], "series": "a1", "seeds": [3], "kernels": ["Eigen"], "theirs": ["oneDNN"], "why": ["busy CPUs"], "devices": ["CPU"], "options": {"epsilon": 0.001},
-    "differences": [{"candidate": "mixed_float16", "difference_pp": -0.5, "num_failed_candidate": 1, "num_failed_baseline": 0}],
-    "outcome": "diverged", "model": {"name": "dense", "units": 64}, "hardware": "nvidia_gpu", "quantity": "test_accuracy",
-    "accuracies": [0.9], "float32_accuracies": [0.8], "place": "mnist.float16", "policy": "float16", "dataset": "mnist",
-    "optimizer": "adam", "loss_scale": "dynamic", "path": "batch_size", "reason": "nobody has tried", "scale": None, "loop": "fit",
-}  # fmt: skip
+    "candidates": ["mixed_float16"],
+    "formats": ["float16"],
+    "needed": [12],
+    "failures": {"diverged": 1},
+    "counts": {"found": 1},
+    "variants": ["a"],
+    "sources": ["TFDS"],
+    "series": "a1",
+    "seeds": [3],
+    "kernels": ["Eigen"],
+    "theirs": ["oneDNN"],
+    "why": ["busy CPUs"],
+    "devices": ["CPU"],
+    "options": {"epsilon": 0.001},
+    "differences": [
+        {"candidate": "mixed_float16", "difference_pp": -0.5, "num_failed_candidate": 1, "num_failed_baseline": 0}
+    ],
+    "outcome": "diverged",
+    "model": {"name": "dense", "units": 64},
+    "hardware": "nvidia_gpu",
+    "quantity": "test_accuracy",
+    "accuracies": [0.9],
+    "float32_accuracies": [0.8],
+    "place": "mnist.float16",
+    "policy": "float16",
+    "dataset": "mnist",
+    "optimizer": "adam",
+    "loss_scale": "dynamic",
+    "path": "batch_size",
+    "reason": "nobody has tried",
+    "scale": None,
+    "loop": "fit",
+}
 MANY = ONE | {
-    "candidates": ["mixed_float16", "mixed_bfloat16"], "formats": ["float16", "bfloat16"], "needed": [12, "more than 1,000"],
-    "failures": {"diverged": 2, "out_of_memory": 3}, "counts": {"found": 2, "open": 5}, "seeds": [3, 4],
-    "differences": 2 * [*ONE["differences"]], "options": {}, "accuracies": [0.1, 0.9], "quantity": "test_loss",
-    "model": {"name": "efficientnet", "number": 0, "depth": 0.1}, "loss_scale": None, "scale": "fixed", "loop": "custom",
-}  # fmt: skip
+    "candidates": ["mixed_float16", "mixed_bfloat16"],
+    "formats": ["float16", "bfloat16"],
+    "needed": [12, "more than 1,000"],
+    "failures": {"diverged": 2, "out_of_memory": 3},
+    "counts": {"found": 2, "open": 5},
+    "seeds": [3, 4],
+    "differences": 2 * [*ONE["differences"]],
+    "options": {},
+    "accuracies": [0.1, 0.9],
+    "quantity": "test_loss",
+    "model": {"name": "efficientnet", "number": 0, "depth": 0.1},
+    "loss_scale": None,
+    "scale": "fixed",
+    "loop": "custom",
+}
 
 
 def numbers(code: str, many: bool) -> dict:
