@@ -5,8 +5,7 @@ from typing import Any
 
 from pipeline.claims.measured_claims import accuracy_numbers
 from pipeline.comparison.comparable import by_default
-from pipeline.comparison.tables import Row, Tables, hardware_of_row
-from pipeline.machine.acceleration import speed
+from pipeline.comparison.tables import Row, Tables
 from pipeline.report.names import variant_name
 from pipeline.sentences import Said
 from pipeline.statistics.equivalence import is_beyond
@@ -85,12 +84,15 @@ def _on_speed(rows: Sequence[Row], numbers: dict[str, Any], variants: Any) -> li
         return [Said("advice.no_interval", numbers)]
     if numbers["low"] > 1:
         return [Said("advice.faster", numbers)]
-    policies = [variants[row.candidate].policy for row in timed]
-    is_emulated = all(speed(policy, False, hardware_of_row(timed[0])) in ("emulated", "no") for policy in policies)
-    if is_emulated and timed[0].device_kind == "cpu":
-        formats = [expected_dtypes(policy).compute for policy in policies]
-        return [Said("advice.no_arithmetic", numbers | {"formats": formats})]
+    formats = {expected_dtypes(variants[row.candidate].policy).compute for row in timed}
+    if timed[0].device_kind == "cpu" and not any(_has(timed[0].cpu_features or "", each) for each in formats):
+        return [Said("advice.no_arithmetic", numbers | {"formats": sorted(formats)})]
     return [Said("advice.slower" if numbers["high"] < 1 else "advice.open", numbers)]
+
+
+def _has(cpu_features: str, dtype: str) -> bool:
+    """Tell whether a CPU with these features has instructions for a 16-bit type."""
+    return {"float16": "fp16", "bfloat16": "bf16"}.get(dtype, "") in cpu_features
 
 
 def _on_accuracy(rows: Sequence[Row]) -> list[Said]:
