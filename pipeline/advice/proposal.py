@@ -176,7 +176,7 @@ LINKS = (
     "requirements",
     "stages",
 )
-NO_CLAIMS: dict[str, object] = {"sources": {}, "benchmarks": {}, "variants": {}, "figures": [], "claims": []}
+NO_CLAIMS: dict[str, object] = {"sources": {}, "benchmarks": {}, "variants": {}, "claims": []}
 
 
 def make_folder(folder: Path, root: Path) -> None:

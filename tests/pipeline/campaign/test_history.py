@@ -12,9 +12,23 @@ from conftest import planned_record, small_study, timed, timed_blocks
 from projects import stage
 
 import stages.drift
-from pipeline.campaign.alarm import DRIFT, FINE, INVALID, TOO_LITTLE, WARNING, detect_drift
+from pipeline.campaign.alarm import (
+    ACCURACY,
+    DRIFT,
+    FINE,
+    INVALID,
+    NO_SPEED,
+    RELATIVE_TIME,
+    TIME,
+    TOO_LITTLE,
+    WARNING,
+    detect_drift,
+)
 from pipeline.campaign.ledger import CampaignEntry, append, entry, pin, read_baseline, read_ledger
+from pipeline.comparison.tables import read_tables
 from pipeline.errors import InputError
+from pipeline.records.blocks import REPEAT
+from pipeline.sentences import Said
 from pipeline.statistics.speeds import speeds_of
 
 
@@ -79,8 +93,13 @@ def test_a_campaign_of_two_devices_or_drivers_belongs_to_no_series(changes, on):
 IMAGE = {"target": "cpu", "base": "debian", "content_sha256": "c"}
 FIRST, LATER = campaign("01"), campaign("02", (3, 4, 5))
 FAILED = campaign("02", (3, 4, 5), outcome="diverged", final_test_accuracy=None)
-FEWER_SEEDS = "the baseline has fewer than three seeds of wide mixed: their spread is not known"
+FEWER_SEEDS = Said("drift.no_spread", {"variants": ["wide mixed"]})
 SELDOM = campaign("02", (3, 4, 5), seldom=("mixed",))
+NO_SPEED_OF_WIDE = Said("drift.no_speed_of", {"benchmark": "wide"})
+
+
+def timed_once(*, is_now):
+    return Said("drift.timed_once", {"benchmark": "wide", "variant": "mixed", "is_now": is_now})
 
 
 @pytest.mark.parametrize(
@@ -88,15 +107,15 @@ SELDOM = campaign("02", (3, 4, 5), seldom=("mixed",))
     [
         (LATER, FIRST, FINE, []),
         (campaign("02", (3, 4, 5), seconds=1.01), FIRST, FINE, []),  # up to 2 % of time are negligible
-        (FAILED, FIRST, TOO_LITTLE, ["0 of 18 runs completed"]),
+        (FAILED, FIRST, TOO_LITTLE, [Said("drift.too_few_runs", {"num_completed": 0, "num_planned": 18})]),
         (FAILED, FAILED, FINE, []),  # as ever
         (LATER, diverged(FIRST, 0), TOO_LITTLE, [FEWER_SEEDS]),
-        (timed_for(LATER), FIRST, INVALID, ["no measurement of speed counts"]),
-        (timed_for(LATER, "narrow"), FIRST, TOO_LITTLE, ["wide: no measurement of speed counts"]),
-        (LATER, timed_for(FIRST, "narrow"), TOO_LITTLE, ["wide: of the baseline, no measurement of speed counts"]),
+        (timed_for(LATER), FIRST, INVALID, [NO_SPEED]),
+        (timed_for(LATER, "narrow"), FIRST, TOO_LITTLE, [NO_SPEED_OF_WIDE]),
+        (LATER, timed_for(FIRST, "narrow"), TOO_LITTLE, [Said("drift.no_speed_before", {"benchmark": "wide"})]),
         # A variant that has become much slower has too few blocks to be judged.
-        (SELDOM, FIRST, TOO_LITTLE, ["wide mixed: timed often enough in the baseline, and no longer"]),
-        (FIRST, SELDOM, TOO_LITTLE, ["wide mixed: timed often enough now, but not in all of the baseline"]),
+        (SELDOM, FIRST, TOO_LITTLE, [timed_once(is_now=False)]),
+        (FIRST, SELDOM, TOO_LITTLE, [timed_once(is_now=True)]),
         (SELDOM, SELDOM, FINE, []),
     ],
 )  # fmt: skip
@@ -107,10 +126,10 @@ def test_what_is_missing_is_named_and_the_rest_has_not_changed(new, pinned, exit
 @pytest.mark.parametrize(
     ("changes", "quantity", "direction"),
     [
-        ({"accuracy": 0.8}, "test accuracy", "down"),
-        ({"accuracy": 0.99}, "test accuracy", "up"),  # better alerts too
-        ({"seconds": 1.05}, "training time over the baseline's", "up"),
-        ({"seconds": 0.95}, "training time over the baseline's", "down"),
+        ({"accuracy": 0.8}, ACCURACY, "down"),
+        ({"accuracy": 0.99}, ACCURACY, "up"),  # better alerts too
+        ({"seconds": 1.05}, RELATIVE_TIME, "up"),
+        ({"seconds": 0.95}, RELATIVE_TIME, "down"),
     ],
 )
 def test_a_change_warns_and_is_confirmed_by_fresh_seeds_in_the_same_direction(changes, quantity, direction):
@@ -122,7 +141,7 @@ def test_a_change_warns_and_is_confirmed_by_fresh_seeds_in_the_same_direction(ch
     assert (finding.shift.direction, finding.confirmed) == (direction, False)
     confirmed = detect_drift(again, [FIRST, first], [FIRST])
     assert (confirmed.exit_code, confirmed.findings[0].confirmed) == (DRIFT, True)
-    assert "outside for the second time, on other seeds" in str(confirmed.findings[0])
+    assert confirmed.findings[0].said.numbers["confirmed"]
 
 
 def test_the_same_seeds_again_or_the_other_direction_confirm_nothing():
@@ -137,9 +156,8 @@ def test_a_variant_that_begins_to_diverge_warns_and_has_drifted():
     first, again = (diverged(campaign(f"0{n}", range(5 * n, 5 * n + 5)), *range(5 * n, 5 * n + 5)) for n in (2, 3))
     warned = detect_drift(first, [baseline], [baseline])
     assert warned.exit_code == WARNING
-    assert str(warned.findings[0]) == (
-        "wide mixed: share of runs that complete is 0 %, it was 100 %; for the first time"
-    )
+    said = warned.findings[0].said
+    assert (said.code, said.numbers["now"], said.numbers["then"]) == ("drift.completed", 0, 1)
     confirmed = detect_drift(again, [baseline, first], [baseline])
     assert (confirmed.exit_code, confirmed.findings[0].confirmed) == (DRIFT, True)
     assert detect_drift(again, [first], [first]).exit_code == FINE  # as ever
@@ -159,8 +177,8 @@ def test_a_slower_machine_shows_where_three_campaigns_are_pinned():
     assert detect_drift(later, pinned[:1], pinned[:1]).exit_code == FINE
     found = detect_drift(later, pinned, pinned)
     assert found.exit_code == WARNING
-    assert {(finding.variant, finding.quantity) for finding in found.findings} == {("float32", "training time")}
-    assert "training time 1.200× what it was" in str(found.findings[0])
+    assert {(finding.variant, finding.quantity) for finding in found.findings} == {("float32", TIME)}
+    assert found.findings[0].said.numbers["ratio"] == pytest.approx(1.2, abs=0.001)
     assert detect_drift(slower(later, 1.02 / 1.2), pinned, pinned).exit_code == FINE
 
 
@@ -169,11 +187,11 @@ def test_the_time_of_a_baseline_that_has_few_blocks_is_judged_as_the_baselines(o
     few = {"seldom": ("float32", *others)}
     pinned = three(**few)
     same = detect_drift(campaign("04", (12, 13, 14), **few), pinned, pinned)
-    assert same == (TOO_LITTLE, [], ["wide: no measurement of speed counts"])  # of the others beside it
+    assert same == (TOO_LITTLE, [], [NO_SPEED_OF_WIDE])  # of the others beside it
     found = detect_drift(slower(campaign("05", (15, 16, 17), **few), 2.0), pinned, pinned)
     assert (found.exit_code, found.reasons) == (WARNING, same.reasons)
     places = {(finding.benchmark, finding.variant, finding.quantity) for finding in found.findings}
-    assert places == {(benchmark, "float32", "training time") for benchmark in ("wide", "narrow")}
+    assert places == {(benchmark, "float32", TIME) for benchmark in ("wide", "narrow")}
 
 
 def test_a_pinned_campaign_in_which_a_variant_diverged_leaves_the_band_to_the_others():
@@ -194,7 +212,7 @@ def test_other_hardware_or_software_is_another_series(environment, tmp_path):
     pin(["01"], tmp_path)
     judgement = detect_drift(other, read_ledger(tmp_path), read_baseline(other.series, tmp_path))
     assert judgement.exit_code == TOO_LITTLE
-    assert judgement.reasons == [f"series {other.series} has no baseline: python -m stages.pin --campaign 02"]
+    assert judgement.reasons == [Said("drift.no_baseline", {"series": other.series, "campaign": "02"})]
 
 
 def test_the_ledger_is_never_changed(tmp_path):
@@ -240,7 +258,7 @@ def status_of(folder: Path) -> dict:
 def test_the_commands_from_the_first_campaign_to_the_next(copied):
     first = stage(copied, "drift", "--ledger", "ledger")
     assert first.returncode == TOO_LITTLE, first.stderr
-    assert "has no baseline: python -m stages.pin --campaign first" in first.stdout
+    assert "python -m stages.pin --campaign first" in first.stdout
     status = status_of(copied)
     assert (status["exit_code"], status["ledger"]) == (TOO_LITTLE, "ledger/first.json")
     assert status["advice"]
@@ -250,20 +268,20 @@ def test_the_commands_from_the_first_campaign_to_the_next(copied):
         copied, "drift", "--ledger", "ledger"
     )  # the same campaign is not entered twice, and is its own baseline
     assert again.returncode == FINE
-    assert "nothing has changed since the baseline" in again.stdout
+    assert "Nothing has changed since the baseline" in again.stdout
 
 
 def test_the_ledger_has_the_speeds_that_the_report_compares(copied):
     stage(copied, "drift", "--ledger", "ledger")
     ledger = json.loads((copied / "ledger" / "first.json").read_text())
-    pairs = json.loads((copied / "results" / "comparison.json").read_text())["pairs"]
-    for pair in (pair for pair in pairs if pair["baseline"] == "float32"):
+    pairs = read_tables(small_study(), copied).pairs
+    for pair in (pair for pair in pairs if pair.baseline == "float32" and pair.candidate != REPEAT):
         logs = [
-            np.log(launch["slowdowns"][pair["candidate"]]) - (np.log(launch["slowdowns"]["baseline_again"])) / 2
+            np.log(launch["slowdowns"][pair.candidate]) - (np.log(launch["slowdowns"][REPEAT])) / 2
             for launch in ledger["launches"]
-            if launch["benchmark"] == pair["benchmark"]
+            if launch["benchmark"] == pair.benchmark
         ]
-        assert math.exp(-np.mean(logs)) == pytest.approx(pair["speedup"]["ratio"])
+        assert math.exp(-np.mean(logs)) == pytest.approx(pair.speedup)
 
 
 def test_a_fault_of_the_input_is_in_the_status_too(copied):
