@@ -1,86 +1,69 @@
-"""A comparison of two variants with the values that a test gives."""
+"""The two tables of a comparison, with the values that a test gives."""
 
-from conftest import small_study
+import math
 
-from pipeline.comparison.schema import Comparison, Pair, Turns, VariantStatistics
+from pipeline.comparison.tables import PAIR_COLUMNS, RUN_COLUMNS, Row, Tables, hardware_cells
 from pipeline.machine.hardware import Hardware
-from pipeline.statistics.equivalence import Equivalence
-from pipeline.statistics.intervals import Difference, Mean, Proportion, Ratio
+from pipeline.records.blocks import REPEAT
 
 CPU = Hardware("cpu", "Example CPU", None)
+PAIR = {
+    "benchmark": "wide",
+    "baseline": "float32",
+    "candidate": "mixed",
+    "num_seeds": 3,
+    "num_failed_baseline": 0,
+    "num_failed_candidate": 0,
+    "num_diverged_baseline": 0,
+    "num_diverged_candidate": 0,
+    "baseline_accuracy": 0.9,
+    "candidate_accuracy": 0.899,
+    "difference_pp": -0.1,
+    "difference_low_pp": -0.3,
+    "difference_high_pp": 0.1,
+    "p_different": 0.4,
+    "margin_pp": 1.0,
+    "p_equivalent": 0.02,
+    "outcome": "inconclusive",
+    "num_candidates": 2,
+    "num_launches": 3,
+    "memory_ratio": 0.5,
+    "memory_ratio_low": 0.48,
+    "memory_ratio_high": 0.52,
+}
 
 
-def ratio(value=None, low=None, high=None) -> Ratio:
-    return Ratio(ratio=value, low=low, high=high)
+def ends(name: str, low: float | None, high: float | None, middle: float | None = None) -> dict:
+    """The cells of a ratio: by default the middle of its interval."""
+    value = middle if low is None or high is None or middle is not None else math.sqrt(low * high)
+    return {name: value, f"{name}_low": low, f"{name}_high": high}
 
 
-def between(low: float, high: float) -> Ratio:
-    return ratio((low + high) / 2, low, high)
+def pair(hardware: Hardware = CPU, **cells) -> Row:
+    of_speed = ends("speedup", None, None, 1.5) | ends("epoch_speedup", 1.01, 1.03)
+    on = hardware_cells(hardware, hardware.name)
+    return Row(**dict.fromkeys(PAIR_COLUMNS) | PAIR | of_speed | on | cells)
 
 
-def altered(found: Comparison, **changes: dict) -> Comparison:
-    """Return the comparison with these values in each of its `pairs`, `variants` or `turns`."""
-    update = {
-        part: [each.model_copy(update=values) for each in getattr(found, part)] for part, values in changes.items()
-    }
-    return found.model_copy(update=update)
+def run(variant: str, seed: int, hardware: Hardware = CPU, **cells) -> Row:
+    """A completed run; at seeds 0 to 2 accuracies are such that one more falls in [0.88, 0.92]."""
+    accuracy = 0.9 + 0.0040254 * (seed - 1)
+    of_run = {"benchmark": "wide", "variant": variant, "seed": seed, "outcome": "completed", "test_accuracy": accuracy}
+    of_run |= {"validation_accuracy": accuracy, "test_loss": 0.5, "other_cpu_share": 0.02}
+    return Row(**dict.fromkeys(RUN_COLUMNS) | of_run | hardware_cells(hardware, hardware.name) | cells)
 
 
-def comparison(
-    low=None, high=None, outcome="inconclusive", needed=None, failures=None, accuracy=0.9, beyond=None
-) -> Comparison:
-    baseline = VariantStatistics(
-        benchmark="wide",
-        variant="float32",
-        completed=Proportion(count=3, total=3, low=0.3, high=1.0),
-        outcomes={"completed": 3},
-        test_accuracy=Mean(mean=accuracy, low=0.89, high=0.91, new_low=0.88, new_high=0.92),
-        test_loss=Mean(mean=None, low=None, high=None, new_low=None, new_high=None),
-        validation_accuracy=Mean(mean=0.8, low=None, high=None, new_low=None, new_high=None),
-        epoch_seconds=ratio(),
-        timing_faults={},
-    )
-    pair = Pair(
-        benchmark="wide",
-        baseline="float32",
-        candidate="mixed",
-        num_seeds=3,
-        failures=failures or {},
-        baseline_failures={},
-        speedup=ratio(1.5) if low is None else between(low, high),
-        epoch_speedup=ratio(1.02, 1.01, 1.03),
-        sitting_speedup=ratio(1.5),
-        between_sittings=0.06,
-        accuracy_difference_pp=Difference(
-            mean=-0.1, low90=-0.2, high90=0.0, low95=-0.3, high95=0.1, p_value=0.2, p_value_holm=0.4
-        ),
-        equivalence=Equivalence(
-            margin_pp=1.0,
-            num_candidates=2,
-            p_value=0.01,
-            p_value_holm=0.02,
-            outcome=outcome,
-            spread_pp=0.5,
-            detectable_margin_pp=2.5,
-            num_seeds_needed=needed,
-            beyond_p_value_holm=beyond,
-        ),
-        memory_ratio=ratio(0.5, 0.48, 0.52),
-    )
-    turns = Turns(
-        benchmark="wide",
-        num_turns_by_launch=[20, 20],
-        num_blocks=200,
-        half_width=0.04,
-        target_half_width=0.05,
-        launch_spread=0.02,
-        degrees_of_freedom=4,
-        baseline_again=ratio(1.01, 0.97, 1.05),
-        other_cpu_share=0.02,
-    )
-    return Comparison(
-        study_sha256=small_study().digest,
-        turns=[turns],
-        variants=[baseline, baseline.model_copy(update={"variant": "mixed"})],
-        pairs=[pair],
-    )
+def tables(
+    low: float | None = None,
+    high: float | None = None,
+    *,
+    again: tuple = (0.97, 1.05, 1.01),
+    runs: list[Row] | None = None,
+    hardware: Hardware = CPU,
+    **cells,
+) -> Tables:
+    """The mixed policy beside float32, and float32 beside itself; `low` and `high` are those of the speedup."""
+    speed = {} if low is None else ends("speedup", low, high)
+    of_itself = {"candidate": REPEAT, "num_seeds": None, "difference_pp": None} | ends("speedup", *again)
+    made = [run(name, seed, hardware) for name in ("float32", "mixed") for seed in range(3)]
+    return Tables(made if runs is None else runs, [pair(hardware, **speed | cells), pair(hardware, **of_itself)])

@@ -263,7 +263,7 @@ def make_record(key: RunKey, plan: Planned | None = None, **changes) -> RunRecor
         "final_test_loss": 0.5,
         "final_test_accuracy": 0.9,
         "initial_weights_sha256": hashlib.sha256(f"{key.benchmark}{key.seed}".encode()).hexdigest(),
-        "final_weights_sha256": None,
+        "final_weights_sha256": hashlib.sha256(repr(key).encode()).hexdigest(),
         "data_sha256": "d" * 64,
         "data_source": "this repository",
         "resumed": False,
@@ -284,6 +284,7 @@ def make_record(key: RunKey, plan: Planned | None = None, **changes) -> RunRecor
     values = {f"{name}_dtype": dtype for name, dtype in dtypes.items()} | values
     if values["outcome"] != "completed":  # it has no end
         ends = ("final_train_loss", "final_validation_accuracy", "final_test_loss", "final_test_accuracy")
+        ends += ("final_weights_sha256",)
         values |= {name: None for name in ends if name not in changes}
     record = {name: value for name, value in values.items() if name not in PARTS}
     record |= {part: {} for part, _ in PARTS.values()} | {"planned": {"num_epochs": values["num_epochs"]}}

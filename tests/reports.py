@@ -17,7 +17,6 @@ def lay_out(folder: Path, study: Study, claims: dict, found: dict) -> None:
     """Write what a study has before its runs, with these numerics."""
     (folder / "params.yaml").write_text(yaml.safe_dump(study.model_dump(mode="json")))
     (folder / "claims.yaml").write_text(yaml.safe_dump(claims))
-    (folder / "report").symlink_to(REPOSITORY / "report")
     (folder / "results").mkdir()
     (folder / "results" / "numerics.json").write_text(json.dumps(found))
 
@@ -25,12 +24,10 @@ def lay_out(folder: Path, study: Study, claims: dict, found: dict) -> None:
 def prepare(tmp_path: Path) -> None:
     study = small_study(description="<script>alert(1)</script>", deviations={"wide": ["a <b>bold</b> & daring change"]})
     about = {"source": "S", "benchmark": "wide"}
-    figure = about | {"condition": "c", "quantity": "q", "value": "<script>alert(2)</script>"}
     claim = about | {"id": "a", "statement": "Wide & mixed is <faster>.", "needs": {"hardware": "anything"}}
     claim |= {"kind": "speedup", "candidate": "mixed_2x", "at_least": 1.0}
     claims = {
         "sources": {"S": {"title": "<i>Source</i>", "hardware": "H"}},
-        "figures": [figure],
         "benchmarks": dict.fromkeys(study.benchmarks, ""),
         "variants": {name: each.model_dump(mode="json", exclude_unset=True) for name, each in study.variants.items()},
         "claims": [claim],

@@ -21,7 +21,7 @@ def check_comparable(study: Study, records: Mapping[RunKey, RunRecord]) -> None:
     Raises:
         InputError: names every fault, the runs, and how to make them again.
     """
-    chosen = list(records.values())
+    chosen = [records[key] for key in study.runs() if key in records]
     faults = [fault for record in chosen for fault in _departures(study, record)]
     alike: dict[tuple[str, Hashable], dict[str, list[RunKey]]] = defaultdict(lambda: defaultdict(list))
     for record in chosen:

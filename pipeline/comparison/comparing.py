@@ -29,7 +29,7 @@ from pipeline.comparison.tables import (
 from pipeline.errors import InputError
 from pipeline.machine.hardware import device, hardware_of
 from pipeline.machine.left_out import study_as_made
-from pipeline.records.blocks import REPEAT, SPEED, Circumstances
+from pipeline.records.blocks import REPEAT, SPEED
 from pipeline.records.run_files import steady_epoch_seconds
 from pipeline.records.run_record import EpochRecord
 from pipeline.statistics.another_day import BETWEEN_SITTINGS, on_another_day
@@ -42,14 +42,15 @@ METRICS = {"difference_pp": 3, "speedup": 4, "candidate_accuracy": 5, "candidate
 
 
 class Measured(NamedTuple):
-    """Hold the speeds of a benchmark, and where and how they were measured."""
+    """Hold the speeds of a benchmark, and where they were measured."""
 
     speeds: Speeds
-    circumstances: Circumstances
+    environment: Mapping[str, Any]
+    images_on_device: bool = False
 
     @property
     def device(self) -> str:
-        return device(self.circumstances.environment)
+        return device(self.environment)
 
 
 def compare_runs(root: Path = Path()) -> tuple[Tables, dict[str, str]]:
@@ -62,25 +63,15 @@ def compare_runs(root: Path = Path()) -> tuple[Tables, dict[str, str]]:
     """
     study = study_as_made(root)
     runs = read_runs(study, root)
-    measured = {
-        name: Measured(read_speeds(study, name, root), read_circumstances(name, root))
-        for name in study.benchmarks
-        if (root / SPEED / name).exists()
-    }
+    measured = {name: _read_measured(study, name, root) for name in study.benchmarks if (root / SPEED / name).exists()}
     if not runs and not measured:
         raise InputError(f"{root / 'runs'} has no run of the study, and {root / SPEED} no speed. Make them: dvc repro")
-    check_comparable(study, {key: run.record for key, run in runs.items()})
+    tables = tabulate(study, runs, measured)
     for name, found in measured.items():
-        _check_circumstances(name, found, runs, root)
-    run_rows = [run_row(study, key, run, measured.get(key.benchmark)) for key, run in runs.items()]
-    pair_rows = [row for name in study.benchmarks for row in _pair_rows(study, name, runs, measured.get(name))]
-    tables = Tables(
-        [Row(**dict.fromkeys(RUN_COLUMNS) | row) for row in run_rows],
-        [Row(**dict.fromkeys(PAIR_COLUMNS) | row) for row in pair_rows],
-    )
+        _check_surroundings(name, found, runs, root)
     texts = {
-        str(RUNS): table_text(RUN_COLUMNS, run_rows),
-        str(PAIRS): table_text(PAIR_COLUMNS, pair_rows),
+        str(RUNS): table_text(RUN_COLUMNS, map(vars, tables.runs)),
+        str(PAIRS): table_text(PAIR_COLUMNS, map(vars, tables.pairs)),
         str(EPOCHS): table_text(
             [*RunKey._fields, *EpochRecord.model_fields],
             (key._asdict() | epoch.model_dump() for key, run in runs.items() for epoch in run.epochs),
@@ -90,24 +81,48 @@ def compare_runs(root: Path = Path()) -> tuple[Tables, dict[str, str]]:
     return tables, texts
 
 
-def _check_circumstances(benchmark: str, measured: Measured, runs: Mapping[RunKey, Run], root: Path) -> None:
-    """Check that the speed of a benchmark was measured as some of the runs on its device were made.
+def _read_measured(study: Study, benchmark: str, root: Path) -> Measured:
+    launch = read_circumstances(benchmark, root).launches[-1]
+    return Measured(read_speeds(study, benchmark, root), launch.environment, launch.images_on_device)
+
+
+def _check_surroundings(benchmark: str, measured: Measured, runs: Mapping[RunKey, Run], root: Path) -> None:
+    """Check that the speed of a benchmark was measured as runs were made: those on the same device, or its own.
 
     Raises:
         InputError: it was measured otherwise; and how to measure again.
     """
-    made = {key.directory: surroundings(run.record.environment) for key, run in runs.items()}
-    there = {run: of for run, of in made.items() if of["device"] == measured.device}
-    found = surroundings(measured.circumstances.environment)
+    found = surroundings(measured.environment)
+    made = {key: surroundings(run.record.environment) for key, run in runs.items()}
+    there = {key: of for key, of in made.items() if of["device"] == measured.device}
+    there = there or {key: of for key, of in made.items() if key.benchmark == benchmark}
     if not there:
         return
-    run, wanted = max(there.items(), key=lambda item: len(item[1].items() & found.items()))
+    key, wanted = max(there.items(), key=lambda item: len(item[1].items() & found.items()))
     for what, value in wanted.items():
         if found[what] != value:
             raise InputError(
-                f"{root / SPEED / benchmark} and {run} can't be compared: they "
+                f"{root / SPEED / benchmark} and {key.directory} can't be compared: they "
                 f"differ in {what} ({found[what]}; {value}). {remedy_of_speed(benchmark).damaged}"
             )
+
+
+def tabulate(study: Study, runs: Mapping[RunKey, Run], measured: Mapping[str, Measured]) -> Tables:
+    """Return a row for each run, and for each pair of variants.
+
+    Args:
+        measured: by benchmark.
+
+    Raises:
+        InputError: runs differ in what the study does not vary, or are not what it says.
+    """
+    check_comparable(study, {key: run.record for key, run in runs.items()})
+    run_rows = [run_row(study, key, run, measured.get(key.benchmark)) for key, run in runs.items()]
+    pair_rows = [row for name in study.benchmarks for row in _pair_rows(study, name, runs, measured.get(name))]
+    return Tables(
+        [Row(**dict.fromkeys(RUN_COLUMNS) | row) for row in run_rows],
+        [Row(**dict.fromkeys(PAIR_COLUMNS) | row) for row in pair_rows],
+    )
 
 
 def run_row(study: Study, key: RunKey, run: Run, measured: Measured | None) -> dict[str, Any]:
@@ -231,7 +246,7 @@ def _family(study: Study, baseline: str, candidate: str) -> Hashable:
 
 def _speed_cells(study: Study, benchmark: str, baseline: str, candidate: str, measured: Measured) -> dict[str, Any]:
     """Return what the turns say of a pair. A variant that was measured by another's process has no speed beside it."""
-    speeds, environment = measured.speeds, measured.circumstances.environment
+    speeds, environment = measured.speeds, measured.environment
     hardware, num_steps = hardware_of([environment]), study.benchmarks[benchmark].steps_per_epoch
     cells: dict[str, Any] = {
         "num_launches": len(speeds.num_turns),
@@ -239,7 +254,7 @@ def _speed_cells(study: Study, benchmark: str, baseline: str, candidate: str, me
         "other_cpu_share": speeds.other_cpu_share,
         "num_blocks_left_out": sum(block.shares_gpu for block in speeds.blocks),
         "side_by_side": speeds.side_by_side,
-        "images_on_device": measured.circumstances.launches[-1].images_on_device,
+        "images_on_device": measured.images_on_device,
         **hardware_cells(hardware, measured.device),
     }
     measured_as = study.measured_as(benchmark) | {REPEAT: REPEAT}
@@ -251,15 +266,16 @@ def _speed_cells(study: Study, benchmark: str, baseline: str, candidate: str, me
         cells[f"{side}_peak_bytes"] = speeds.peak_bytes(name)
     if measured_as[baseline] == measured_as[candidate]:
         return cells
-    spread = 0.0 if candidate == REPEAT else BETWEEN_SITTINGS[hardware.kind]
+    spread, sitting = BETWEEN_SITTINGS[hardware.kind], speeds.speedup(baseline, candidate)
     ratios = {
         "speedup": on_another_day(speeds.log_speedup(baseline, candidate), spread),
         "epoch_speedup": on_another_day(speeds.log_speedup(baseline, candidate, whole_epochs=True), spread),
         "memory_ratio": speeds.memory_ratio(baseline, candidate),
     }
+    if candidate == REPEAT:  # which differs by chance alone, and by no day
+        ratios["speedup"] = sitting
     for name, found in ratios.items():
         cells |= {name: found.ratio, f"{name}_low": found.low, f"{name}_high": found.high}
-    sitting = speeds.speedup(baseline, candidate)
     return cells | {"sitting_low": sitting.low, "sitting_high": sitting.high}
 
 

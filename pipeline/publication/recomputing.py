@@ -255,7 +255,7 @@ def check_project_files(root: Path) -> list[str]:
 
 
 def _entries(claims: Claims) -> dict[str, Any]:
-    """Return what claims define by section and name; figures by their source."""
+    """Return what claims define by section and name."""
     found: dict[str, Any] = {f"sources.{name}": source for name, source in claims.sources.items()}
     found |= {f"benchmarks.{name}": words for name, words in claims.benchmarks.items()}
     found |= {f"variants.{name}": variant for name, variant in claims.variants.items()}

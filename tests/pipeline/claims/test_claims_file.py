@@ -1,7 +1,6 @@
 """The file of claims: each is of a source and asks for something, and what is wrong in it is told all at once."""
 
 import functools
-from typing import get_args
 
 import pytest
 import yaml
@@ -11,10 +10,8 @@ from studies import composed
 from pipeline.claims.claim import DEFAULT, check_variant
 from pipeline.claims.claims_file import Claims, load_claims
 from pipeline.claims.verdicts import recipe_differences
-from pipeline.claims.wording import OUTCOMES, describe_trial
 from pipeline.errors import InputError
-from pipeline.numerics.facts import SAMPLES, TRIALS, sample_names
-from pipeline.records import schema as records
+from pipeline.sentences import sentence
 from pipeline.study.configuration import validate
 from pipeline.study.schema import Study
 
@@ -26,15 +23,7 @@ def test_the_projects_claims_cover_every_source():
     assert all(claim.id.startswith(f"{claim.source.lower()}-") for claim in CLAIMS.claims)
     assert all(finding.beside for finding in CLAIMS.findings)  # what the source says there
     for claim in CLAIMS.all:
-        asked, threshold = claim.asked
-        assert bool(asked) == bool(threshold) == (claim.kind != "untested")
-
-
-def test_every_key_has_words():
-    """A key without words would end the report with a traceback."""
-    assert OUTCOMES.keys() >= set(get_args(records.Outcome))
-    assert SAMPLES.keys() == {name.partition(".")[0] for name in sample_names(CLAIMS.benchmarks)}
-    assert all(describe_trial(trial.name) for trial in TRIALS)
+        assert bool(claim.asked and sentence(claim.asked)) == (claim.kind != "untested")
 
 
 WITH_RECIPE = [claim for claim in CLAIMS.all if claim.needs.recipe and claim.kind != "untested"]
@@ -52,7 +41,7 @@ def test_the_profile_that_a_claim_names_has_its_recipe_and_its_variants(claim):
         assert claim.id in ("s2-small-models-gain-nothing", "s4-custom-loop-accuracy")
         return
     study = study_of(claim.needs.profile)
-    assert recipe_differences(claim, study.benchmarks[claim.benchmark].model_dump()) == ""
+    assert recipe_differences(claim, study.benchmarks[claim.benchmark].model_dump()) == {}
     of_device = {"paper": "tf32"}.get(claim.needs.profile, "float32")
     for name in (getattr(claim, "baseline", None) or study.comparison.baseline, getattr(claim, "candidate", None)):
         if name:

@@ -4,18 +4,18 @@ import functools
 from typing import Any
 
 import pytest
-from comparisons import CPU, altered, between, comparison, ratio
+from comparisons import CPU, ends, pair, run
 from conftest import REPOSITORY
 from studies import composed
 
+from pipeline.claims.claims_file import load_claims
 from pipeline.claims.evidence import Evidence
 from pipeline.claims.measured_claims import CONTRARY
-from pipeline.claims.claims_file import load_claims
 from pipeline.claims.verdicts import judge_claims
+from pipeline.comparison.tables import Row, Tables
 from pipeline.machine.hardware import Hardware
 from pipeline.numerics.facts import TRIALS
-from pipeline.statistics import intervals
-from pipeline.statistics.intervals import Mean, proportion
+from pipeline.sentences import sentence
 from pipeline.study.schema import Study, load_study
 
 CLAIMS = load_claims(REPOSITORY / "claims.yaml")
@@ -62,8 +62,9 @@ def study_for(name: str) -> Study:
     return Study.model_validate(values | {"seeds": [0, 1, 2, 3, 4, 5], "num_seeds": {}})
 
 
-def around(low: float, high: float) -> Mean:
-    return Mean(mean=(low + high) / 2, low=low, high=high, new_low=low, new_high=high)
+def around(centre: float, half: float, count: int = 3) -> list[float]:
+    """Values of which one more falls within `half` of their mean, `centre` (t(0.975, 2) √(1 + 1/3) = 4.968)."""
+    return [centre + half / 4.9683 * place for place in (-1, 0, 1)[:count]]
 
 
 def speedup_for(claim, holds: bool) -> tuple[float, float]:
@@ -73,31 +74,30 @@ def speedup_for(claim, holds: bool) -> tuple[float, float]:
     return (0.8 * limit, 0.9 * limit) if holds else (1.1 * max(limit, 1), 1.2 * max(limit, 1))
 
 
-def world(claim, holds: bool) -> Evidence:
+def world(claim, holds: bool, hardware: Hardware | None = None) -> Evidence:
     """Everything that this project can find, as it would be if the claim were true, or if it were false."""
-    found = comparison(0.9, 1.1)
-    of_pair: dict[str, Any] = {}
-    of_variant: dict[str, Any] = {"completed": proportion(6, 6), "outcomes": {"completed": 6}}
+    of_pair: dict[str, Any] = ends("speedup", 0.9, 1.1)
+    of_runs: list[dict[str, Any]] = 3 * [{}]
     facts: dict[str, Any] = {}
     samples: dict[str, list[float]] = {}
     limit = getattr(claim, "at_least", None) or getattr(claim, "at_most", None) or 1.0
     centre = 2 * limit if holds == bool(getattr(claim, "at_least", None)) else limit / 2
     match claim.kind:
         case "speedup":
-            of_pair = dict.fromkeys(("speedup", "epoch_speedup"), between(*speedup_for(claim, holds)))
+            speedup = speedup_for(claim, holds)
+            of_pair |= ends("speedup", *speedup) | ends("epoch_speedup", *speedup)
         case "same_accuracy":
-            test = {"outcome": "equivalent"} if holds else {"outcome": "different", "beyond_p_value_holm": 0.01}
-            of_pair = {"equivalence": found.pairs[0].equivalence.model_copy(update=test)}
+            of_pair |= {"outcome": "equivalent"} if holds else {"outcome": "different", "p_beyond_margin": 0.01}
         case "memory":
-            of_pair = {"memory_ratio": ratio(0.5, 0.48, 0.52) if holds else ratio(1.1, 1.05, 1.15)}
+            of_pair |= ends("memory_ratio", 0.48, 0.52) if holds else ends("memory_ratio", 1.05, 1.15)
         case "value":
-            value, tolerance = claim.value, claim.tolerance
-            near = around(value - tolerance / 2, value + tolerance / 2)
-            of_variant |= {claim.quantity: near if holds else around(value + 2 * tolerance, value + 3 * tolerance)}
+            tolerance = claim.tolerance
+            values = around(claim.value + (0 if holds else 2.5 * tolerance), tolerance / 2)
+            of_runs = [{claim.quantity: value} for value in values]
         case "late_skips":
-            of_variant |= {"late_skips": proportion(0 if holds else 500, 10_000)}
+            of_runs = 3 * [{"num_late_skips": 0 if holds else 500, "num_late_steps": 10_000}]
         case "outcome":
-            of_variant |= {"outcomes": {claim.outcome if holds else CONTRARY[claim.outcome][0]: 6}}
+            of_runs = 3 * [{"outcome": claim.outcome if holds else CONTRARY[claim.outcome][0]}]
         case "fact":
             name, value = next(iter(claim.quantities.items()))
             facts = claim.quantities | ({} if holds else {name: "65000.0" if isinstance(value, str) else 3.5})
@@ -107,33 +107,41 @@ def world(claim, holds: bool) -> Evidence:
             samples = {claim.sample: [0.99 * centre, centre, 1.01 * centre]}
     trial = {"num_trained": 6 if holds == getattr(claim, "trains", True) else 0, "num_trials": 6}
     trial |= dict.fromkeys(("accuracies", "float32_accuracies"), 6 * [0.9])
-    found = altered(found, pairs=of_pair, variants=of_variant)
-    names, benchmarks = list(CLAIMS.variants), CLAIMS.benchmarks
-    every = {
-        "pairs": [
-            found.pairs[0].model_copy(update={"benchmark": benchmark, "baseline": baseline, "candidate": candidate})
-            for benchmark in benchmarks
-            for baseline in names
-            for candidate in names
-            if baseline != candidate
-        ],
-        "variants": [
-            found.variants[0].model_copy(update={"benchmark": benchmark, "variant": name})
-            for benchmark in benchmarks
-            for name in names
-        ],
-        "turns": [found.turns[0].model_copy(update={"benchmark": benchmark}) for benchmark in benchmarks],
-    }
     return Evidence(
         study=study_for(claim.id),
-        comparison=found.model_copy(update=every),
+        tables=everywhere(of_pair, of_runs, hardware or hardware_for(claim)),
         numerics={"facts": facts, "samples": samples, "trials": [each._asdict() | trial for each in TRIALS]},
-        hardware=hardware_for(claim),
     )
+
+
+def everywhere(of_pair: dict[str, Any], of_runs: list[dict[str, Any]], hardware: Hardware) -> Tables:
+    """The same of each variant of each benchmark, and of each two of them."""
+    places = [(benchmark, name) for benchmark in CLAIMS.benchmarks for name in CLAIMS.variants]
+    return Tables(
+        [
+            run(name, seed, hardware, benchmark=benchmark, **cells)
+            for benchmark, name in places
+            for seed, cells in enumerate(of_runs)
+        ],
+        [
+            pair(hardware, benchmark=benchmark, baseline=baseline, candidate=candidate, **of_pair)
+            for benchmark, baseline in places
+            for candidate in CLAIMS.variants
+            if baseline != candidate
+        ],
+    )
+
+
+def altered(evidence: Evidence, part: str, **cells) -> Evidence:
+    """The evidence with these cells in each row of its `runs` or `pairs`."""
+    rows = [Row(**vars(row) | cells) for row in getattr(evidence.tables, part)]
+    return evidence._replace(tables=evidence.tables._replace(**{part: rows}))
 
 
 def judged(claim, evidence: Evidence):
     (judgement,) = judge_claims(CLAIMS.model_copy(update={"claims": [claim], "findings": []}), evidence)
+    for said in (judgement.reason, *judgement.measured, judgement.would_change):
+        assert said is None or sentence(said)
     return judgement
 
 
@@ -163,9 +171,8 @@ def test_a_study_by_another_recipe_gives_no_verdict(claim):
         judgement = judged(needing(claim, recipe={path: other}), world(claim, holds=True))
         assert (judgement.verdict, judgement.evidence) == ("not this recipe", None)
         assert judgement.measured
-        assert judgement.reason.endswith("in the source")
-        by_profile = f"The profile {claim.needs.profile} on " if claim.needs.profile else ""
-        assert judgement.would_change.startswith(by_profile or "A study with the source's settings")
+        assert list(judgement.reason.numbers["differences"]) == [path]
+        assert judgement.would_change.code == ("remedy.profile" if claim.needs.profile else "remedy.recipe")
 
 
 def without(names: list[str], evidence: Evidence) -> Evidence:
@@ -176,70 +183,54 @@ def without(names: list[str], evidence: Evidence) -> Evidence:
     return evidence._replace(study=Study.model_validate(values))
 
 
-GPU_7 = "an NVIDIA GPU of compute capability ≥ 7.0"
-PAPER = f"The profile paper on {GPU_7}: make repro PROFILE=paper."
 OTHER_UNITS, DEFAULTS = {"model.units": 7}, ["tf32"]
 
 
 @pytest.mark.parametrize(
     ("name", "recipe", "lacking", "would_change"),
     [
-        ("s1-faster-on-16-bit-hardware", {}, [], f"The same study on {GPU_7}."),
-        ("s1-faster-on-16-bit-hardware", OTHER_UNITS, [], PAPER),
+        ("s1-faster-on-16-bit-hardware", {}, [], "The same study on an NVIDIA GPU of compute capability 7.0 or more."),
+        ("s1-faster-on-16-bit-hardware", OTHER_UNITS, [], "make repro PROFILE=paper, on an NVIDIA GPU of compute"),
         ("s4-custom-loop-accuracy", OTHER_UNITS, [], "A study with the source's settings."),
         (
             "s5-fixed-scale-trains-equally-well",
             {},
             ["mixed_float16_fixed"],
-            "The profile evening on two CPU cores: make repro PROFILE=evening.",
+            "make repro PROFILE=evening, on any",
         ),
         # A study that would lack the default of other hardware is not sent there.
         ("s2-sixty-percent-on-tpus", {}, [], "The same study on a TPU."),
-        ("s2-sixty-percent-on-tpus", {}, DEFAULTS, "The profile paper on a TPU: make repro PROFILE=paper."),
-        ("s2-three-times-on-modern-gpus", {}, DEFAULTS, PAPER),
+        ("s2-sixty-percent-on-tpus", {}, DEFAULTS, "make repro PROFILE=paper, on a TPU."),
+        ("s2-three-times-on-modern-gpus", {}, DEFAULTS, "make repro PROFILE=paper, on an NVIDIA GPU of compute"),
         # On JAX XLA is no choice.
-        (
-            "s2-xla-adds-speed",
-            {},
-            ["mixed_float16_xla"],
-            "The profile paper on an NVIDIA GPU: make repro PROFILE=paper ENGINE=cuda.",
-        ),
-        (
-            "s2-small-models-gain-nothing",
-            {},
-            DEFAULTS,
-            f"A study that runs tf32 on mnist_dense. It must run on {GPU_7}.",
-        ),
-        # Hardware, a baseline and a recipe that are all missing are all named.
-        (
-            "s2-small-models-gain-nothing",
-            OTHER_UNITS,
-            DEFAULTS,
-            "A study that runs tf32 on mnist_dense. Its recipe must be the source's: the width of the dense layers is "
-            f"64 in this study, 7 in the source. It must run on {GPU_7}.",
-        ),
+        ("s2-xla-adds-speed", {}, ["mixed_float16_xla"], "make repro PROFILE=paper ENGINE=cuda, on an NVIDIA GPU"),
+        ("s2-small-models-gain-nothing", {}, DEFAULTS, "A study that runs tf32 on mnist_dense."),
+        ("s2-small-models-gain-nothing", OTHER_UNITS, DEFAULTS, "A study with the source's settings."),
     ],
 )
 def test_what_would_decide_is_a_study_that_can(name, recipe, lacking, would_change):
-    evidence = without(lacking, world(BY_NAME[name], holds=True))._replace(hardware=CPU)
-    assert judged(needing(BY_NAME[name], recipe=recipe), evidence).would_change == would_change
+    evidence = without(lacking, world(BY_NAME[name], holds=True, hardware=CPU))
+    found = judged(needing(BY_NAME[name], recipe=recipe), evidence)
+    assert sentence(found.would_change).startswith(would_change)
+
+
+NO_SPEED = dict.fromkeys((*ends("speedup", None, None), *ends("epoch_speedup", None, None)))
 
 
 @pytest.mark.parametrize(
-    ("changes", "numerics"),
+    ("part", "cells", "numerics"),
     [
-        ({}, {}),
-        ({"pairs": {"speedup": ratio(), "epoch_speedup": ratio()}}, {"facts": {}, "samples": {}, "trials": []}),
-        ({"pairs": {"failures": {"diverged": 1}}, "variants": {"outcomes": {"too_slow": 2, "completed": 1}}}, {}),
+        ("pairs", {}, {}),
+        ("pairs", NO_SPEED, {"facts": {}, "samples": {}, "trials": []}),
+        ("pairs", {"num_seeds": 0, "outcome": None, "reason": "no_runs", "difference_pp": None}, None),
+        ("runs", {"outcome": "too_slow", "test_accuracy": None, "test_loss": None}, {}),
     ],
-    ids=["found", "nothing found", "failed"],
+    ids=["found", "no speed", "no runs", "failed"],
 )
-def test_every_claim_gets_a_verdict_whatever_was_found(changes, numerics):
+def test_every_claim_gets_a_verdict_whatever_was_found(part, cells, numerics):
     """Claims first, then findings, which are never called reproduced; also without what they need."""
-    evidence = world(JUDGED[0], holds=True)
-    evidence = evidence._replace(
-        comparison=altered(evidence.comparison, **changes), numerics=evidence.numerics | numerics
-    )
+    evidence = altered(world(JUDGED[0], holds=True), part, **cells)
+    evidence = evidence._replace(numerics=None if numerics is None else evidence.numerics | numerics)
     judgements = judge_claims(CLAIMS, evidence)
     order = [(claim.id, claim in CLAIMS.findings) for claim in CLAIMS.all]
     assert [(each.id, each.is_finding) for each in judgements] == order
@@ -251,8 +242,11 @@ def test_every_claim_gets_a_verdict_whatever_was_found(changes, numerics):
 @for_each([claim for claim in CLAIMS.all if claim.kind == "untested"])
 def test_what_nothing_decides_is_shown_and_rests_on_no_evidence(claim):
     found = judged(claim, world(claim, holds=True))
-    assert (found.verdict, found.evidence, found.measured) == ("not testable here", None, None)
-    assert (found.reason, found.would_change) == (claim.reason, claim.testable_by)
+    assert (found.verdict, found.evidence, found.measured) == ("not testable here", None, [])
+    assert (found.reason.numbers["reason"], found.would_change.numbers["testable_by"]) == (
+        claim.reason,
+        claim.testable_by,
+    )
 
 
 @pytest.mark.parametrize(
@@ -265,36 +259,35 @@ def test_what_nothing_decides_is_shown_and_rests_on_no_evidence(claim):
 def test_the_baseline_is_what_the_device_does_unless_asked_for_more(hardware, verdict, beside):
     """4 times as fast as strict float32 and 2 times as fast as TF32, the default on Ampere and later, is no 3 times."""
     claim = BY_NAME["s2-three-times-on-modern-gpus"]
-    evidence = world(claim, holds=True)._replace(hardware=hardware)
+    evidence = world(claim, holds=True, hardware=hardware)
     pairs = [
-        pair.model_copy(update={"speedup": between(1.9, 2.1) if pair.baseline == "tf32" else between(3.9, 4.1)})
-        for pair in evidence.comparison.pairs
+        Row(**vars(row) | (ends("speedup", 1.9, 2.1) if row.baseline == "tf32" else ends("speedup", 3.9, 4.1)))
+        for row in evidence.tables.pairs
     ]
-    judgement = judged(claim, evidence._replace(comparison=evidence.comparison.model_copy(update={"pairs": pairs})))
+    judgement = judged(claim, evidence._replace(tables=evidence.tables._replace(pairs=pairs)))
     assert judgement.verdict == verdict
-    assert f"the speed of {beside} [" in judgement.measured
+    assert judgement.measured[0].numbers["baseline"] == beside
 
 
 def test_noise_never_helps_a_value():
     """The wider the interval of one more run, the less is said: no width turns a verdict into the other."""
     claim = BY_NAME["s1-test-accuracy"]
 
-    def verdict_of(accuracy: Mean) -> str:
+    def verdict_of(accuracies: list[float]) -> str:
+        runs = [run(claim.candidate, n, benchmark=claim.benchmark, test_accuracy=a) for n, a in enumerate(accuracies)]
         evidence = world(claim, holds=True)
-        found = altered(evidence.comparison, variants={"test_accuracy": accuracy})
-        return judged(claim, evidence._replace(comparison=found)).verdict
+        return judged(claim, evidence._replace(tables=evidence.tables._replace(runs=runs))).verdict
 
     for centre, first in ((claim.value, "reproduced"), (claim.value + 0.02, "not reproduced")):
-        verdicts = [verdict_of(around(centre - half, centre + half)) for half in (0.001, 0.005, 0.009, 0.02, 0.1)]
+        verdicts = [verdict_of(around(centre, half)) for half in (0.001, 0.005, 0.009, 0.02, 0.1)]
         num_first = verdicts.count(first)
         assert verdicts == num_first * [first] + (5 - num_first) * ["inconclusive"]
         assert 0 < num_first < 5
-    assert verdict_of(intervals.mean([claim.value] * 3)) == "reproduced"
-    assert verdict_of(intervals.mean([claim.value] * 2)) == "inconclusive"
+    assert verdict_of([claim.value] * 3) == "reproduced"
+    assert verdict_of([claim.value] * 2) == "inconclusive"
 
 
 def test_no_claim_rests_on_the_epochs_of_runs():
     for claim in JUDGED:
         evidence = world(claim, holds=True)
-        slow = altered(evidence.comparison, variants={"epoch_seconds": ratio(99.0, 98.0, 100.0)})
-        assert judged(claim, evidence._replace(comparison=slow)) == judged(claim, evidence)
+        assert judged(claim, altered(evidence, "runs", epoch_seconds=99.0)) == judged(claim, evidence)

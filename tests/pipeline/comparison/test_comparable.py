@@ -1,7 +1,5 @@
 """Which runs may be compared: those made as the study says, a seed's on one machine, all with one set of packages."""
 
-import json
-
 import pytest
 import yaml
 from conftest import ENVIRONMENT, changed, planned_record, small_study, write_small_run, write_speeds
@@ -10,6 +8,7 @@ from pipeline.comparison.comparable import check_comparable, describe_device
 from pipeline.comparison.comparing import compare_runs
 from pipeline.comparison.finished_runs import read_circumstances
 from pipeline.errors import InputError
+from pipeline.report.results import read_environments
 from pipeline.study.schema import RunKey
 
 KEY = RunKey("wide", "mixed", 1)
@@ -99,11 +98,10 @@ def test_a_study_may_go_on_elsewhere_seed_by_seed_and_speed_is_that_of_one_devic
     for key, record in records().items():
         changes = {0: {"num_cpus": 8}, 1: {"driver": "590.1"}}.get(key.seed, {})
         write_small_run(tmp_path, with_environment(record, record.environment | changes), 9.0, 1.0)
-    comparison, files = compare_runs(tmp_path)
-    found = comparison.variant("wide", "mixed")
-    assert found.timing_faults == {0: "another device than that of the speeds"}
-    assert comparison.find("wide", "mixed").num_seeds == 3
-    assert [environment["num_cpus"] for environment in json.loads(files["results/environments.json"])] == [2, 2, 8]
+    tables, _ = compare_runs(tmp_path)
+    assert [row.timing_fault for row in tables.runs_of("wide", "mixed")] == ["another device", None, None]
+    assert tables.pair("wide", "mixed", "float32").num_seeds == 3
+    assert [environment["num_cpus"] for environment in read_environments(study, tmp_path)] == [2, 8, 2]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,263 @@
+"""Runs and turns to tables: which variants meet, what their rows hold, and what is missing in them."""
+
+import numpy as np
+import pytest
+from conftest import ENVIRONMENT, changed, epoch_records, planned_record, predictions, small_study, timed
+
+from pipeline.comparison.comparable import check_comparable
+from pipeline.comparison.comparing import Measured, summarise, tabulate
+from pipeline.comparison.finished_runs import Run
+from pipeline.errors import InputError
+from pipeline.records.blocks import REPEAT
+from pipeline.records.run_files import epoch_times, steady_epoch_seconds
+from pipeline.study.schema import RunKey, Study
+
+# Seconds of an epoch: float32 at B, at 2B, mixed at B, at 2B.
+SECONDS = {"float32": 8.0, "float32_2x": 4.0, "mixed": 2.0, "mixed_2x": 0.5}
+VARIANTS = small_study().model_dump(mode="json")["variants"]
+SETTINGS = small_study().comparison.model_dump()
+
+
+def finished(study, epochs=None) -> dict[RunKey, Run]:
+    """A completed run for each of the study."""
+    found = {}
+    for key in study.runs():
+        seconds = SECONDS.get(key.variant, 1.0)
+        record = planned_record(key, study)
+        found[key] = Run(record, epochs or epoch_records(99.0, seconds, seconds), predictions(record))
+    return found
+
+
+def compare(study, runs=None, **how):
+    measured = {name: Measured(speeds, ENVIRONMENT) for name, speeds in timed(study, SECONDS, **how).items()}
+    return tabulate(study, finished(study) if runs is None else runs, measured)
+
+
+def change(runs, variant, seed=None, benchmark="wide", **changes):
+    for key, run in runs.items():
+        if key.variant == variant and key.benchmark == benchmark and seed in (None, key.seed):
+            runs[key] = run._replace(record=changed(run.record, **changes))
+
+
+def test_every_variant_meets_the_baseline_of_its_benchmark_and_the_baseline_itself():
+    tables = compare(small_study(), spread=0.1)
+    assert [(row.benchmark, row.baseline, row.candidate, row.num_seeds) for row in tables.pairs] == [
+        ("wide", "float32", "float32_2x", 3),
+        ("wide", "float32", "mixed", 3),
+        ("wide", "float32", "mixed_2x", 3),
+        ("wide", "float32", REPEAT, None),
+        ("narrow", "float32", "float32_2x", 3),
+        ("narrow", "float32", REPEAT, None),
+    ]
+    again = tables.pair("wide", REPEAT, "float32")
+    assert again.speedup_low < again.speedup < again.speedup_high
+    assert (again.speedup_low, again.speedup_high) == (again.sitting_low, again.sitting_high)  # chance has no other day
+    pair = tables.pair("wide", "mixed", "float32")
+    assert pair.speedup_low < pair.sitting_low < pair.sitting_high < pair.speedup_high
+
+
+def test_further_pairs_have_a_baseline_of_their_own():
+    settings = SETTINGS | {"further_pairs": [{"baseline": "float32_2x", "candidate": "mixed_2x"}]}
+    tables = compare(small_study(comparison=settings))
+    pair = tables.pair("wide", "mixed_2x", "float32_2x")
+    assert (pair.speedup, pair.num_candidates) == (pytest.approx(8), 1)  # 4 s against 0.5 s
+    assert tables.pair("narrow", "mixed_2x", "float32_2x") is None
+    assert summarise(small_study(), tables)["speedup"]["wide"] == 4
+
+
+def test_where_tf32_is_a_variant_every_other_stands_beside_it_too():
+    study = small_study(variants=VARIANTS | {"tf32": {"policy": "float32", "batch_multiplier": 1, "tf32": True}})
+    found = [(row.baseline, row.candidate) for row in compare(study).pairs if row.benchmark == "wide"]
+    others = ["float32_2x", "mixed", "mixed_2x"]
+    assert found == [
+        *(("float32", name) for name in (*others, "tf32")),
+        *(("tf32", name) for name in others),
+        ("float32", REPEAT),
+    ]
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_variant_with_another_learning_rate_has_the_speed_of_its_twin_and_an_accuracy_of_its_own(is_first):
+    """One process measures both, wherever they stand."""
+    twins = {f"{name}_scaled": VARIANTS[name] | {"learning_rate_multiplier": 2.0} for name in ("float32", "mixed_2x")}
+    study = small_study(variants=twins | VARIANTS if is_first else VARIANTS | twins)
+    runs = finished(study)
+    change(runs, "mixed_2x_scaled", final_test_accuracy=0.95)
+    tables = compare(study, runs, spread=0.1)
+    scaled, twin, of_itself = (
+        tables.pair("wide", name, "float32") for name in ("mixed_2x_scaled", "mixed_2x", "float32_scaled")
+    )
+    measured_as = study.measured_as("wide")
+    assert {scaled.speedup, twin.speedup} == {twin.speedup}
+    assert (scaled.difference_pp, twin.difference_pp) == (pytest.approx(5), 0)
+    assert (of_itself.speedup, of_itself.candidate_epoch_seconds) == (None, None)
+    assert (scaled.candidate_step_seconds is None) == (measured_as["mixed_2x_scaled"] != "mixed_2x_scaled")
+
+
+def test_turns_decide_about_speed_and_seeds_do_not():
+    """However long the epochs of runs took. 8 s and 0.5 s of training are 9 s and 1.5 s with a second's validation."""
+    tables = compare(small_study(), finished(small_study(), epoch_records(99.0, 7.0)))
+    pair = tables.pair("wide", "mixed", "float32")
+    assert (pair.speedup, pair.num_launches, pair.num_turns) == (pytest.approx(4), 3, 6)
+    assert (pair.baseline_epoch_seconds, pair.candidate_epoch_seconds) == pytest.approx((8.0, 2.0), rel=1e-6)
+    assert pair.candidate_step_seconds == pytest.approx(2.0 / 3)  # three steps an epoch
+    assert tables.pair("wide", "mixed_2x", "float32").epoch_speedup == pytest.approx(9 / 1.5)
+
+
+def test_accuracies_are_paired_by_seed():
+    runs = finished(small_study())
+    for seed, accuracy in enumerate((0.90, 0.91, 0.92)):
+        change(runs, "mixed", seed, final_test_accuracy=accuracy - 0.01)
+        change(runs, "float32", seed, final_test_accuracy=accuracy)
+    pair = compare(small_study(), runs).pair("wide", "mixed", "float32")
+    assert (pair.difference_pp, pair.baseline_accuracy) == (pytest.approx(-1.0), pytest.approx(0.91))
+
+
+def test_memory_is_that_of_turns_after_their_warm_up():
+    """Whatever the runs took themselves: some of them compiled."""
+    runs = finished(small_study())
+    change(runs, "mixed", 1, peak_memory_bytes=2**30)
+    pair = compare(small_study(), runs, peaks={"mixed": 2**19}).pair("wide", "mixed", "float32")
+    assert (pair.memory_ratio, pair.memory_ratio_low, pair.memory_ratio_high) == pytest.approx((0.5, 0.5, 0.5))
+    assert pair.candidate_peak_bytes == pytest.approx(2**19)
+    unknown = compare(small_study(), runs, peaks={"mixed": None}).pair("wide", "mixed", "float32")
+    assert (unknown.memory_ratio, unknown.candidate_peak_bytes) == (None, None)
+
+
+def test_what_is_missing_is_missing_in_its_row_and_the_rest_is_compared():
+    study = small_study()
+    runs = {key: run for key, run in finished(study).items() if key.benchmark == "wide" and key != ("wide", "mixed", 1)}
+    measured = {name: Measured(of, ENVIRONMENT) for name, of in timed(study, SECONDS).items() if name == "narrow"}
+    tables = tabulate(study, runs, measured)
+    accuracy_alone = tables.pair("wide", "mixed", "float32")
+    assert (accuracy_alone.num_seeds, accuracy_alone.missing_candidate) == (2, "1")
+    assert (accuracy_alone.speedup, accuracy_alone.device) == (None, None)
+    speed_alone = tables.pair("narrow", "float32_2x", "float32")
+    assert (speed_alone.speedup, speed_alone.num_seeds) == (pytest.approx(2), 0)
+    assert (speed_alone.outcome, speed_alone.reason) == (None, "no_runs")
+    assert [hardware.kind for hardware in tables.hardware()] == ["cpu"]
+
+
+def test_a_pair_without_a_completed_seed_is_still_listed():
+    runs = finished(small_study())
+    change(runs, "mixed", outcome="out_of_memory", final_test_accuracy=None)
+    pair = compare(small_study(), runs, failed={"mixed": "out_of_memory"}).pair("wide", "mixed", "float32")
+    assert (pair.num_seeds, pair.speedup, pair.difference_pp) == (0, None, None)
+    assert (pair.num_failed_candidate, pair.num_diverged_candidate) == (3, 0)
+
+
+def test_runs_that_predict_one_class_alone_answer_nothing():
+    runs = {key: run._replace(predicted=np.zeros(100, np.int64)) for key, run in finished(small_study()).items()}
+    tables = compare(small_study(), runs)
+    assert {row.num_predicted_classes for row in tables.runs} == {1}
+    assert {row.reason for row in tables.pairs if row.candidate != REPEAT} == {"one_class"}
+
+
+def test_candidates_that_vary_something_else_are_families_apart_and_so_is_a_control():
+    others = {
+        "custom": VARIANTS["mixed"] | {"loop": "custom"},
+        "planted_loss": VARIANTS["float32"] | {"learning_rate_multiplier": 0.5},
+        "pure": {"policy": "float16", "batch_multiplier": 1},
+        "pure_2x": {"policy": "bfloat16", "batch_multiplier": 2},
+    }
+    study = small_study(variants=VARIANTS | others, comparison=SETTINGS | {"must_differ": ["planted_loss"]})
+    pairs = [row for row in compare(study).pairs if row.benchmark == "wide" and row.candidate != REPEAT]
+    assert {row.candidate: row.num_candidates for row in pairs} == {
+        "float32_2x": 3,
+        "mixed": 3,
+        "mixed_2x": 3,
+        "custom": 1,
+        "planted_loss": 1,
+        "pure": 2,
+        "pure_2x": 2,
+    }
+
+
+def test_warm_up_epochs_are_left_out_by_parameter():
+    epochs = epoch_records(50.0, 3.0, 1.0, 2.0)
+    assert [steady_epoch_seconds(epochs, number) for number in (1, 0, 4)] == [2.0, 2.5, None]
+    assert [epoch_times(epochs, number)["excluded_epochs"] for number in (2, 0)] == [[1, 2], []]
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({}, None),
+        ({"other_cpu_share": 0.2}, None),
+        ({"other_cpu_share": 0.4}, "busy CPUs"),
+        ({"other_cpu_share": None}, None),
+        ({"num_cpus": 8}, "another device"),
+    ],
+)
+def test_times_of_a_busy_machine_or_another_device_do_not_count_and_accuracy_does(changes, fault):
+    values = small_study().model_dump(mode="json")
+    values["comparison"]["max_other_cpu_share"] = 0.25
+    study = Study.model_validate(values)
+    runs = finished(study)
+    for key, run in runs.items():
+        if key.seed == 0:
+            record = run.record
+            disturbance = record.disturbance.model_copy(update={k: v for k, v in changes.items() if k != "num_cpus"})
+            environment = record.environment | {k: v for k, v in changes.items() if k == "num_cpus"}
+            update = {"disturbance": disturbance, "environment": environment}
+            runs[key] = run._replace(record=record.model_copy(update=update))
+    tables = compare(study, runs)
+    assert {row.timing_fault for row in tables.runs if row.seed == 0} == {fault}
+    assert tables.pair("wide", "mixed", "float32").num_seeds == 3
+
+
+@pytest.mark.parametrize(("policy", "is_dynamic"), [("mixed_float16", True), ("mixed_bfloat16", False)])
+def test_steps_skipped_after_the_first_epoch_are_counted_where_the_loss_scale_is_dynamic(policy, is_dynamic):
+    """Skipped steps count from the start of a run: 3 by the end of the first of two epochs, 4 by that of the second."""
+    epochs = zip(epoch_records(9.0, 1.0), (3, 4), strict=True)
+    skipping = [epoch.model_copy(update={"skipped_steps": skipped}) for epoch, skipped in epochs]
+    variants = {name: {"policy": of, "batch_multiplier": 1} for name, of in (("float32", "float32"), ("mixed", policy))}
+    study = small_study(variants=variants)
+    rows = compare(study, finished(study, skipping)).runs_of("wide", "mixed")
+    assert {(row.num_late_skips, row.num_late_steps) for row in rows} == {(1, 3) if is_dynamic else (None, None)}
+
+
+BUSY = planned_record(RunKey("wide", "float32", 0)).disturbance.model_copy(update={"other_cpu_share": 0.9})
+
+
+def ended(outcome: str, variant: dict | None = None, **more):
+    """The small study, in which every run of `mixed` ended so after two minutes and every other took 10 s in all."""
+    values = small_study(max_run_seconds=120.0).model_dump(mode="json")
+    values["variants"]["mixed"] |= variant or {}
+    values["comparison"]["max_other_cpu_share"] = 0.25
+    study = Study.model_validate(values)
+    of_mixed = {"outcome": outcome, "final_test_accuracy": None, "num_epochs": 0}
+    of_mixed |= {"run_seconds": 120.0, "max_run_seconds": 120.0} | more
+    runs = {}
+    for key in study.runs():
+        changes, seconds = (of_mixed, ()) if key.variant == "mixed" else ({}, (9.0, 2.0))
+        runs[key] = Run(planned_record(key, study, **changes), epoch_records(*seconds), np.empty(0, np.int64))
+    return runs, compare(study, runs, failed={"mixed": outcome}).pair("wide", "mixed", "float32")
+
+
+def test_what_is_too_slow_is_so_many_times_slower_at_least():
+    _, pair = ended("too_slow")
+    assert (pair.speedup, pair.num_failed_candidate) == (None, 3)
+    assert pair.speedup_at_most == pytest.approx(10 / 120)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "how"),
+    [
+        ("out_of_memory", {}),
+        ("too_slow", {"variant": {"xla": True}}),  # all of its time may be the compiler's
+        ("too_slow", {"variant": {"epoch_multiplier": 2}}),  # more epochs take longer whatever the speed
+        ("too_slow", {"disturbance": BUSY}),  # other work may be all that made it slow
+    ],
+)
+def test_what_may_have_another_reason_bounds_no_speed(outcome, how):
+    assert ended(outcome, **how)[1].speedup_at_most is None
+
+
+def test_a_run_ended_at_another_limit_is_made_again():
+    """A larger limit asks for it; a run that completed under the smaller one is as good as ever."""
+    records = {key: made.record for key, made in ended("too_slow")[0].items()}
+    check_comparable(small_study(max_run_seconds=120.0), records)
+    with pytest.raises(InputError, match=r"max_run_seconds 120\.0, the study says 240\.0") as error:
+        check_comparable(small_study(max_run_seconds=240.0), records)
+    assert "float32" not in str(error.value)

@@ -1,0 +1,172 @@
+"""Results of a candidate beside a baseline's: what seeds show, and what they can't show however they look."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+from statsmodels.stats.weightstats import ttost_ind, ttost_paired
+
+from pipeline.comparison.pairing import Question, set_beside
+from pipeline.comparison.tables import Row
+
+BASELINE = [90.0, 90.4, 89.8, 90.1, 90.3]
+SAME, SHIFTED, WORSE = [0.1, -0.1, 0.0, 0.1, -0.2], [0.3, 0.31, 0.29, 0.3, 0.31], [-2.0, -2.1, -1.9, -2.0, -2.2]
+
+
+def runs(results, precision="float32", seeds=None, **changes) -> dict[int, Row]:
+    """Runs by seed; a result of None is one that diverged."""
+    of_run = {"unit": None, "precision": precision, "num_predicted_classes": 10} | changes
+    return {
+        seed: Row(
+            **{"outcome": "diverged" if result is None else "completed", "result": result}
+            | {"final_weights_sha256": f"{precision} {seed}"}
+            | of_run
+        )
+        for seed, result in zip(seeds or range(len(results)), results, strict=True)
+    }
+
+
+def plus(differences) -> list[float]:
+    return [round(value + d, 6) for value, d in zip(BASELINE, differences, strict=False)]
+
+
+def beside(theirs, ours, margin=1.0, **asked) -> dict:
+    (found,) = set_beside({"a": theirs, "b": ours}, [("a", "b")], [0], Question(margin, **asked))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("differences", "outcome"),
+    [(SAME, "equivalent"), (SHIFTED, "equivalent but shifted"), (WORSE, "different")],
+)
+def test_the_tests_are_those_of_the_references(differences, outcome):
+    found = beside(runs(BASELINE), runs(plus(differences), "mixed"))
+    ours, theirs = np.array(plus(differences)), np.array(BASELINE)
+    assert (found["outcome"], found["reason"], found["num_seeds"]) == (outcome, None, 5)
+    assert found["p_equivalent"] == pytest.approx(ttost_paired(ours, theirs, -1.0, 1.0)[0])
+    test = stats.ttest_rel(ours, theirs)
+    assert found["p_different"] == pytest.approx(test.pvalue)
+    ends = (found["difference_low_pp"], found["difference_high_pp"])
+    assert ends == pytest.approx(tuple(test.confidence_interval(0.95)))
+    assert found["difference_pp"] == pytest.approx(np.mean(ours - theirs))
+    assert (found["baseline_accuracy"], found["candidate_accuracy"]) == pytest.approx((theirs.mean(), ours.mean()))
+
+
+def test_variants_of_other_seeds_are_compared_unpaired():
+    found = beside(runs(BASELINE), runs(plus(WORSE), "mixed", seeds=range(5, 10)))
+    assert not found["is_paired"]
+    expected = ttost_ind(np.array(plus(WORSE)), np.array(BASELINE), -1.0, 1.0, usevar="unequal")[0]
+    assert found["p_equivalent"] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"), [((0, 1, 2, 4), (0, 1, 2, 3, 4)), ((0,), (0, 1, 2)), ((0, 1, 2, 9), (0, 1, 2, 3))]
+)
+def test_a_missing_seed_is_named_and_the_others_stay_paired(ours, theirs):
+    found = beside(runs(BASELINE[: len(theirs)], seeds=theirs), runs(BASELINE[: len(ours)], "mixed", seeds=ours))
+    assert found["is_paired"]
+    assert found["num_seeds"] == len({*ours} & {*theirs})
+    assert found["missing_candidate"] == " ".join(str(seed) for seed in theirs if seed not in ours)
+
+
+@pytest.mark.parametrize("lower_is_better", [True, False])
+def test_where_losses_alone_count_a_gain_is_no_difference(lower_is_better):
+    gain = [-d if lower_is_better else d for d in (2.0, 2.1, 1.9, 2.0, 2.2)]
+    asked = {"is_one_sided": True, "is_lower_better": lower_is_better}
+    assert beside(runs(BASELINE), runs(plus(gain), "mixed"), **asked)["outcome"] == "equivalent"
+    assert beside(runs(BASELINE), runs(plus([-d for d in gain]), "mixed"), **asked)["outcome"] == "different"
+    assert beside(runs(BASELINE), runs(plus(gain), "mixed"))["outcome"] == "different"
+
+
+def test_holm_counts_the_candidates_of_a_family():
+    """Alone each would differ at p = 0.0202; over three the smallest must be below 0.0167."""
+    variants = {"a": runs(BASELINE[:3])}
+    for name in "bcd":
+        variants[name] = runs(plus([-1.0, -1.5, -2.0]), name)
+    pairs = [("a", name) for name in "bcd"]
+    alone = stats.ttest_1samp([-1.0, -1.5, -2.0], 0).pvalue
+    assert alone < 0.05 < 3 * alone
+    for found in set_beside(variants, pairs, ["f"] * 3, Question(1.0)):
+        assert (found["p_different"], found["num_candidates"]) == (pytest.approx(3 * alone), 3)
+        assert found["outcome"] == "inconclusive"
+    for found in set_beside(variants, pairs, ["f", "g", "h"], Question(1.0)):
+        assert found["p_different"] == pytest.approx(alone)
+
+
+def test_holm_adjusts_what_lies_beyond_the_margin_too():
+    """Means of −5, told from zero by each of three candidates; beyond ±1 lies the one of the smallest spread."""
+    spreads = {"b": 0.4, "c": 0.6, "d": 0.01}
+    variants = {"a": runs([90.0] * 3)} | {n: runs([85 - s, 85, 85 + s], n) for n, s in spreads.items()}
+    pairs = [("a", name) for name in spreads]
+    found = dict(zip(spreads, set_beside(variants, pairs, [0] * 3, Question(1.0)), strict=True))
+    assert {each["outcome"] for each in found.values()} == {"different"}
+    alone = {spread: 2 * stats.t.sf(4 * math.sqrt(3) / spread, 2) for spread in (0.4, 0.6)}
+    assert found["b"]["p_beyond_margin"] == pytest.approx(2 * alone[0.4], rel=1e-6)
+    assert found["c"]["p_beyond_margin"] == pytest.approx(max(alone[0.6], 2 * alone[0.4]), rel=1e-6)
+
+
+# No information is not equivalence.
+DIGESTS = {"final_weights_sha256": "alike"}
+UNKNOWN = {"final_weights_sha256": None}
+ONE_CLASS = {"num_predicted_classes": 1}
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "reason", "outcome"),
+    [
+        # Final weights tell whether a change of precision took effect.
+        (runs(BASELINE, **DIGESTS), runs(BASELINE, "mixed", **DIGESTS), "identical", "inconclusive"),
+        (runs(BASELINE), runs(BASELINE, "mixed"), None, "equivalent"),
+        (runs(BASELINE, **DIGESTS), runs(BASELINE, **DIGESTS), None, "equivalent"),  # a loop of one's own
+        # Where nothing tells the weights, equal results in every seed do.
+        *(
+            (runs(BASELINE, None, **UNKNOWN), runs(ours, None, seeds, **UNKNOWN), *found)
+            for ours, seeds, *found in (
+                (BASELINE, None, "identical", "inconclusive"),
+                (BASELINE[::-1], range(5, 10), "identical", "inconclusive"),
+                ([*BASELINE[:4], 90.2], None, None, "equivalent"),
+            )
+        ),
+        # All predict one class: the share of that class is all that is compared.
+        (
+            runs([95.0, 95.0, 95.1], **ONE_CLASS),
+            runs([95.0, 95.0, 95.2], "mixed", **ONE_CLASS),
+            "one_class",
+            "inconclusive",
+        ),
+        (runs(BASELINE, **ONE_CLASS), runs(plus(SAME), "mixed"), None, "equivalent"),
+        # Numbers whose last digit is coarser than the margin.
+        (runs(BASELINE, unit=10.0), runs(plus(SAME), "mixed", unit=10.0), "rounded", "inconclusive"),
+        (runs(BASELINE, unit=10.0), runs(plus(SAME), "mixed", unit=0.1), None, "equivalent"),
+        # A difference that is the same at every seed has no spread to be tested by.
+        (runs(BASELINE), runs(plus([0.5] * 5), "mixed"), "same_difference", "inconclusive"),
+        (runs(BASELINE[:2]), runs(BASELINE[:2], "mixed"), "too_few_seeds", "inconclusive"),
+        # What is left of runs that failed is a selection; a large difference shows all the same.
+        (runs(BASELINE), runs([*plus(SAME)[:4], None], "mixed"), "runs_failed", "inconclusive"),
+        (runs([*BASELINE[:4], None]), runs(plus(SAME), "mixed"), "runs_failed", "inconclusive"),
+        (runs([*BASELINE[:4], None]), runs([*plus(WORSE)[:4], None], "mixed"), None, "different"),
+        (runs(BASELINE), runs([*(v - 20 for v in plus(SAME)[:4]), None], "mixed"), "runs_failed", "different"),
+        # Near chance all is equivalent.
+        (runs([5.0, 5.2, 5.1]), runs([5.1, 5.1, 5.2], "mixed"), "near_chance", "inconclusive"),
+        (runs([10.0, 10.2, 10.1]), runs([10.1, 10.1, 10.2], "mixed"), None, "equivalent"),
+    ],
+)  # fmt: skip
+def test_what_says_nothing_is_never_equivalent(theirs, ours, reason, outcome):
+    found = beside(theirs, ours)
+    assert (found["reason"], found["outcome"]) == (reason, outcome)
+    if reason in ("identical", "one_class", "rounded", "too_few_seeds", "same_difference"):
+        assert (found["p_equivalent"], found["difference_low_pp"], found["num_seeds_needed"]) == (None, None, None)
+
+
+def test_a_loss_has_no_chance_to_be_near():
+    """What is better when lower, or is no share, is not held against a tenth of its mean."""
+    theirs, ours = runs([2.1, 2.2, 2.0, 2.15]), runs([2.2, 2.1, 2.1, 2.1], "mixed")
+    assert beside(theirs, ours, is_lower_better=True)["reason"] is None
+    assert beside(theirs, ours)["reason"] == "near_chance"
+
+
+def test_failures_are_counted_where_the_other_completed():
+    found = beside(runs([*BASELINE[:3], None, None]), runs([None, *plus(SAME)[1:4], None], "mixed"))
+    assert (found["num_failed_baseline"], found["num_failed_candidate"]) == (1, 1)
+    assert (found["num_diverged_candidate"], found["num_seeds"]) == (1, 2)
