@@ -16,7 +16,6 @@ from pipeline.statistics.equivalence import (
     SIGNIFICANCE_LEVEL,
     Design,
     adjust,
-    difference,
     num_seeds_needed,
     p_values,
     paired,
@@ -108,9 +107,9 @@ def accuracy(
         candidates = rng.normal(0, spreads_pp[1], (3, num_seeds))
         alike = [paired(values - baseline) if is_paired else unpaired(baseline, values) for values in candidates]
         below = [found._replace(mean=found.mean - MARGIN_PP) for found in alike]
-        found = difference(below[0])
-        counts["difference, 95 %"] += _holds(found.low95, -MARGIN_PP, found.high95)
-        counts["difference, 90 %"] += _holds(found.low90, -MARGIN_PP, found.high90)
+        for level in (0.95, 0.90):
+            low, high = below[0].interval(level)
+            counts[f"difference, {100 * level:.0f} %"] += _holds(low, -MARGIN_PP, high)
         counts["false different"] += _is_shown(p_values(alike[0], MARGIN_PP).differs)
         counts["false equivalent at the margin"] += _is_shown(p_values(below[0], MARGIN_PP).within)
         counts["false no worse at the margin"] += _is_shown(p_values(below[0], MARGIN_PP, is_one_sided=True).within)
@@ -145,8 +144,8 @@ def going_on(rng: Generator, num_studies: int, true_pp: float) -> dict[str, floa
             planned = num_seeds_needed(first.spread, MARGIN_PP, difference=first.mean) or MOST_SEEDS
             more = rng.normal(true_pp, SPREAD_PP, max(0, min(planned, MOST_SEEDS) - FIRST_SEEDS))
             differences = np.concatenate([differences, more])
-        found, tests = difference(paired(differences)), p_values(paired(differences), MARGIN_PP)
-        counts["difference, 95 %"] += _holds(found.low95, true_pp, found.high95)
+        (low, high), tests = paired(differences).interval(0.95), p_values(paired(differences), MARGIN_PP)
+        counts["difference, 95 %"] += _holds(low, true_pp, high)
         counts["equivalent"] += _is_shown(tests.within)
         counts["beyond"] += _is_shown(tests.beyond)
         counts["seeds"] += len(differences)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from bench import intervals
+from bench import interval_coverage as intervals
 
 
 def test_an_interval_of_speed_holds_the_truth_as_often_as_it_says():

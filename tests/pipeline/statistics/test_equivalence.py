@@ -14,8 +14,7 @@ from pipeline.statistics.equivalence import (
     adjust,
     beyond_power,
     detectable_margin,
-    difference,
-    equivalence,
+    is_beyond,
     num_seeds_needed,
     outcome,
     p_values,
@@ -50,24 +49,24 @@ def test_tost_by_hand():
     """Mean 0, standard error 1/√3, margin 2: t = 2√3, and Student's t with 2 degrees of freedom has a closed form."""
     t = 2 * math.sqrt(3)
     expected = 0.5 - t / (2 * math.sqrt(2 + t * t))
-    assert equivalence(paired([-1.0, 0.0, 1.0]), 2.0).p_value == pytest.approx(expected, abs=1e-9)
+    assert p_values(paired([-1.0, 0.0, 1.0]), 2.0).within == pytest.approx(expected, abs=1e-9)
 
 
 def test_difference_by_hand():
-    result = difference(paired([-1.0, 0.0, 1.0]))
+    found = paired([-1.0, 0.0, 1.0])
     error = 1 / math.sqrt(3)
-    assert (result.mean, result.p_value) == (0.0, 1.0)
-    assert result.high90 == pytest.approx(T_95_2 * error, rel=1e-6)
-    assert result.low95 == pytest.approx(-T_975_2 * error, rel=1e-6)
+    assert (found.mean, found.beyond(0.0)) == (0.0, 1.0)
+    assert found.interval(0.90).high == pytest.approx(T_95_2 * error, rel=1e-6)
+    assert found.interval(0.95).low == pytest.approx(-T_975_2 * error, rel=1e-6)
 
 
 def test_a_difference_that_happens_to_repeat_is_no_certainty_and_none_at_all_is():
     """Accuracies come in steps of one example."""
-    alike = difference(paired([0.0, 0.0, 0.0]))
-    assert (alike.p_value, alike.low95, alike.high95) == (1.0, 0.0, 0.0)
-    by_chance = difference(paired([0.01, 0.01, 0.01]))
-    assert (by_chance.mean, by_chance.p_value, by_chance.low95) == (pytest.approx(0.01), None, None)
-    assert difference(paired([0.1 + 0.2, 0.3, 0.3])).p_value is None  # the same, but for rounding
+    alike = paired([0.0, 0.0, 0.0])
+    assert (alike.beyond(0.0), alike.interval(0.95)) == (1.0, (0.0, 0.0))
+    by_chance = paired([0.01, 0.01, 0.01])
+    assert (by_chance.mean, by_chance.is_known, by_chance.interval(0.95)) == (pytest.approx(0.01), False, None)
+    assert not paired([0.1 + 0.2, 0.3, 0.3]).is_known  # the same, but for rounding
 
 
 @pytest.mark.parametrize("is_paired", [True, False])
@@ -81,10 +80,10 @@ def test_random_samples_agree_with_scipy_and_statsmodels(is_paired):
         baseline = rng.normal(90, spreads[0], num_seeds)
         candidate = rng.normal(90 + rng.normal(0, 0.7), spreads[1], num_seeds if is_paired else others)
         found = paired(candidate - baseline) if is_paired else unpaired(baseline, candidate)
-        interval, test, margin = difference(found), t_test(candidate, baseline), rng.uniform(0.2, 2)
-        assert (found.freedom, interval.p_value) == pytest.approx((test.df, test.pvalue), rel=1e-8)
-        assert (interval.low95, interval.high95) == pytest.approx(tuple(test.confidence_interval(0.95)), rel=1e-8)
-        assert (interval.low90, interval.high90) == pytest.approx(tuple(test.confidence_interval(0.90)), rel=1e-8)
+        test, margin = t_test(candidate, baseline), rng.uniform(0.2, 2)
+        assert (found.freedom, found.beyond(0.0)) == pytest.approx((test.df, test.pvalue), rel=1e-8)
+        for level in (0.90, 0.95):
+            assert found.interval(level) == pytest.approx(tuple(test.confidence_interval(level)), rel=1e-8)
         within = tost(candidate, baseline, -margin, margin)[0]
         assert p_values(found, margin).within == pytest.approx(within, rel=1e-7, abs=1e-12)
         no_worse = t_test(candidate + margin, baseline, alternative="greater").pvalue
@@ -96,11 +95,10 @@ def test_beyond_the_margin_is_the_95_percent_interval_wholly_outside():
     seen = set()
     for _ in range(300):
         values = rng.normal(rng.normal(0, 2), 0.6, 5)
-        interval = difference(paired(values))
-        outside = interval.low95 > 1.0 or interval.high95 < -1.0
-        p_value = p_values(paired(values), 1.0).beyond
-        assert (p_value < 0.05) == outside
-        assert p_value >= interval.p_value  # what lies beyond the margin is told from zero as well
+        interval, found = paired(values).interval(0.95), p_values(paired(values), 1.0)
+        outside = interval.low > 1.0 or interval.high < -1.0
+        assert (found.beyond < 0.05) == outside
+        assert found.beyond >= found.differs  # what lies beyond the margin is told from zero as well
         seen.add(outside)
     assert seen == {True, False}
 
@@ -126,9 +124,8 @@ def test_too_few_or_equal_runs_decide_only_what_they_can():
     for pair in ((same, other), (same, few), (few, same), (few, few[:0])):
         found = unpaired(*pair)
         assert p_values(found, 0.5) == (None, None, None)
-        assert equivalence(found, 0.5).outcome == "inconclusive"
-    assert difference(unpaired(same, few)).mean == 0.5
-    assert difference(unpaired(same, few[:0])).mean is None
+    assert unpaired(same, few).mean == 0.5
+    assert math.isnan(unpaired(same, few[:0]).mean)
 
 
 def test_a_ratio_is_the_exponent_of_its_logarithms():
@@ -160,8 +157,7 @@ def test_more_seeds_never_turn_a_refutation_into_its_opposite():
         values = stats.norm.ppf((np.arange(num_seeds) + 0.5) / num_seeds)
         values = -0.8 + 0.35 * values / values.std(ddof=1)
         adjusted, *_ = adjust(4 * [p_values(paired(values), 1.0)], 4 * ["one family"])
-        result = equivalence(paired(values), 1.0, 4, adjusted)
-        return result.outcome, result.is_beyond
+        return outcome(adjusted.within, adjusted.differs), is_beyond(adjusted.beyond)
 
     assert found(5) == ("different", False)
     assert found(20) == ("equivalent but shifted", False)
@@ -213,9 +209,6 @@ def test_the_detectable_margin_is_the_one_with_80_percent_power():
     for num_seeds in (3, 5, 10, 50):
         margin = detectable_margin(2.0, num_seeds)
         assert power(2.0, margin, num_seeds) == pytest.approx(0.8, abs=1e-9)
-    result = equivalence(paired([-1.0, 0.0, 1.0]), 1.0)
-    assert (result.spread_pp, result.detectable_margin_pp) == (1.0, detectable_margin(1.0, 3))
-    assert result.num_seeds_needed == num_seeds_needed(1.0, 1.0)
 
 
 def test_seeds_are_planned_for_the_mean_that_was_found():
@@ -255,11 +248,11 @@ def test_the_detectable_margin_of_unequal_numbers_is_shown_in_80_percent():
     rng = np.random.default_rng(5)
     baseline, candidate = rng.normal(0, 0.5, 4), rng.normal(0, 0.8, 9)
     found = unpaired(baseline, candidate)
-    test = equivalence(found, 1.0)
+    these = Design(freedom_per_seed=found.freedom / (found.num_seeds - 1))
+    margin = detectable_margin(found.spread, found.num_seeds, design=these)
     scales = baseline.std(ddof=1), candidate.std(ddof=1)
     shown = sum(
-        p_values(unpaired(rng.normal(0, scales[0], 4), rng.normal(0, scales[1], 9)), test.detectable_margin_pp).within
-        < 0.05
+        p_values(unpaired(rng.normal(0, scales[0], 4), rng.normal(0, scales[1], 9)), margin).within < 0.05
         for _ in range(2000)
     )
     assert shown / 2000 == pytest.approx(0.8, abs=0.04)
