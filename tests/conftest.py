@@ -20,8 +20,8 @@ from xdist.scheduler import LoadScopeScheduling
 
 from pipeline.machine.hardware import device
 from pipeline.records.blocks import REPEAT, Launch, PlacedBlock
-from pipeline.records.run_record import EpochRecord, Memory, Outcome, Planned, RunRecord, Scores, Times, planned
 from pipeline.records.run_files import write_run
+from pipeline.records.run_record import EpochRecord, Memory, Outcome, Planned, RunRecord, Scores, Times, planned
 from pipeline.speed.measuring import write_measurement
 from pipeline.speed.turns import Measurement
 from pipeline.statistics.speeds import Speeds, speeds_of

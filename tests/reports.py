@@ -68,7 +68,7 @@ def prepare_quick(folder: Path) -> None:
 def numerics(study) -> dict:
     """A file as the numerics stage writes it, which needs an engine."""
     sizes = {policy: {"weights_bytes": 2**20} for policy in KERAS_POLICIES}
-    model = {"sizes": sizes, "num_matrix_layers": 3, "narrow_layers": {"8": {"d": [3, 5]}, "128": {}}}
+    model = {"sizes": sizes}
     gradients = {"exponents": [-30, -20, -10], "counts": [1, 6, 3], "loss_scale": 32768.0}
     gradients |= {"flushed_share": 0.1, "flushed_share_scaled": 0.0, "overflow_share_scaled": 0.0}
     trial = TRIALS[2]._asdict() | {"accuracies": [0.9, 0.8], "float32_accuracies": [0.9, 0.9]}

@@ -62,7 +62,6 @@ def read_numerics(study: Study, root: Path = Path()) -> dict[str, Any] | None:
     lacking = wanted - numerics.facts.keys()
     for name, model in numerics.models.items():
         lacking |= {f"models.{name}.sizes.{policy}" for policy in KERAS_POLICIES if policy not in model.sizes}
-        lacking |= {f"models.{name}.narrow_layers.{of}" for of in ("8", "128") if of not in model.narrow_layers}
     if lacking:
         raise damaged(root / "results/numerics.json", f"it has no {min(lacking)}", NUMERICS)
     return numerics.model_dump()
@@ -83,11 +82,9 @@ class Sizes(FromNumerics):
 
 
 class ModelFacts(FromNumerics):
-    """`sizes` by policy; `narrow_layers` by the multiple their channels are not of: name and channels."""
+    """The size of a model's weights, by policy."""
 
     sizes: dict[str, Sizes]
-    num_matrix_layers: Count
-    narrow_layers: dict[str, dict[str, list[int]]]
 
 
 class Gradients(FromNumerics):

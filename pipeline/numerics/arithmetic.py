@@ -169,28 +169,10 @@ def loss_scale_facts(growth_steps: int = 2000) -> Facts:
 
 
 def model_facts(benchmark: Benchmark, data: Dataset) -> dict[str, Any]:
-    """Return the bytes of the model's weights in memory under each policy, and its layers of unfit width.
-
-    Matrix units work on blocks: `narrow_layers` names, for GPUs (8) and TPUs (128), the dense and convolution layers
-    with a number of input or output channels that is not a multiple.
-    """
+    """Return the bytes of the model's weights in memory under each policy."""
     sizes: dict[str, dict[str, int]] = {}
     for policy in KERAS_POLICIES:
         keras.utils.clear_session()  # layers are numbered from the first, whatever was built before
         model = build(benchmark, data, policy)
         sizes[policy] = {"weights_bytes": sum(weight.nbytes for weight in model.get_weights())}
-    shapes = {
-        layer.name: tuple(layer.kernel.shape[-2:])
-        for layer in model._flatten_layers()  # of the last policy: shapes are those of every one
-        if isinstance(layer, keras.layers.Dense | keras.layers.Conv2D) and layer.built
-    }
-    return {
-        "sizes": sizes,
-        "num_matrix_layers": len(shapes),
-        "narrow_layers": {
-            str(multiple): {
-                name: list(shape) for name, shape in shapes.items() if any(size % multiple for size in shape)
-            }
-            for multiple in (8, 128)
-        },
-    }
+    return {"sizes": sizes}

@@ -6,7 +6,7 @@ import re
 import pytest
 from conftest import REPOSITORY
 
-from pipeline.sentences import FILTERS, Said, sentence, templates
+from pipeline.sentences import Said, sentence, templates
 
 ONE = {
     "candidates": ["mixed_float16"],

@@ -152,15 +152,13 @@ def test_dtypes_under_each_policy(data):
         assert facts[f"default_loss_scale.{policy}"] == ("dynamic" if policy == "mixed_float16" else "none")
 
 
-def test_sizes_and_widths(data):
-    """64 pixels → 16 → 16 → 10: only the last layer's ten outputs are no multiple of 8."""
+def test_sizes(data):
+    """64 pixels → 16 → 16 → 10."""
     facts = arithmetic.model_facts(RECIPE, data)
     count = 64 * 16 + 16 + 16 * 16 + 16 + 16 * 10 + 10
     for policy in KERAS_POLICIES:
         width = 2 if policy in ("float16", "bfloat16") else 4
         assert facts["sizes"][policy]["weights_bytes"] == width * count
-    assert list(facts["narrow_layers"]["8"].values()) == [[16, 10]]
-    assert len(facts["narrow_layers"]["128"]) == facts["num_matrix_layers"] == 3
 
 
 def test_gradients_by_hand():

@@ -1,0 +1,191 @@
+"""What a reader sees first: the recommendation, and the rows of the tables."""
+
+import pytest
+from comparisons import CPU, ends, pair, run
+from conftest import small_study
+
+from pipeline.comparison.tables import Tables
+from pipeline.machine.hardware import Hardware
+from pipeline.records.blocks import REPEAT
+from pipeline.report.first_screen import variant_rows
+from pipeline.report.peak import flops_of_step, share_of_peak
+from pipeline.report.recommendation import recommend
+from pipeline.sentences import sentence
+from pipeline.study.schema import Study
+from pipeline.study.variant import Variant
+
+H200 = Hardware("nvidia_gpu", "NVIDIA H200", 9.0, 150 * 10**9)
+BF16_CPU = Hardware("cpu", "Example CPU", cpu_features=("avx2", "avx512_bf16"))
+POLICIES = ("mixed_float16", "mixed_bfloat16")
+EQUIVALENT = {"outcome": "equivalent", "margin_pp": 1.0}
+NO_SPEED = dict.fromkeys(("num_launches", "device", "device_kind")) | ends("speedup", None, None)
+NO_ACCURACY = {"num_seeds": 0, "outcome": None, "reason": "no_runs", "difference_pp": None}
+NO_ACCURACY |= {"difference_low_pp": None, "difference_high_pp": None, "candidate_accuracy": None}
+
+
+def study(*policies: str, tf32: bool = False) -> Study:
+    """The small study of these policies at one batch and float32 at twice."""
+    variants = {"float32": {"policy": "float32", "batch_multiplier": 1}}
+    variants |= {"tf32": variants["float32"] | {"tf32": True}} if tf32 else {}
+    variants |= {name: {"policy": name, "batch_multiplier": 1} for name in policies}
+    variants |= {"float32_2x": {"policy": "float32", "batch_multiplier": 2}}
+    return small_study(variants={name: each | {"benchmarks": ["wide"]} for name, each in variants.items()} | {
+        "float32": {"policy": "float32", "batch_multiplier": 1}
+    })  # fmt: skip
+
+
+def found(hardware=BF16_CPU, baselines=("float32",), **cells: dict) -> Tables:
+    """These cells of each policy beside each baseline; a speedup is given by its ends."""
+    rows = [
+        pair(hardware, baseline=baseline, candidate=name, **of) for baseline in baselines for name, of in cells.items()
+    ]
+    again = pair(hardware, candidate=REPEAT, baseline_step_seconds=0.0214, **ends("speedup", 0.98, 1.02) | NO_ACCURACY)
+    return Tables([run(name, seed, hardware) for name in ("float32", *cells) for seed in range(3)], [*rows, again])
+
+
+def fast(low: float, high: float) -> dict:
+    middle = (low * high) ** 0.5
+    return ends("speedup", low, high) | {"sitting_low": 0.99 * middle, "sitting_high": 1.01 * middle}
+
+
+def advised(*asked, **options) -> list:
+    said = recommend(*asked, "wide", **options)
+    assert all(map(sentence, said))
+    return [each.code.removeprefix("advice.") for each in said]
+
+
+@pytest.mark.parametrize(
+    ("cells", "codes"),
+    [
+        ({"mixed_bfloat16": EQUIVALENT | fast(1.2, 1.6)}, ["use"]),
+        ({"mixed_bfloat16": EQUIVALENT | fast(0.5, 0.7)}, ["slower", "accuracy.equivalent"]),
+        ({"mixed_bfloat16": EQUIVALENT | fast(0.9, 1.2)}, ["open", "accuracy.equivalent"]),
+        ({"mixed_float16": EQUIVALENT | fast(0.5, 0.7)}, ["no_arithmetic", "accuracy.equivalent"]),
+        ({"mixed_bfloat16": EQUIVALENT | ends("speedup", None, None, 1.5)}, ["no_interval", "accuracy.equivalent"]),
+        ({"mixed_bfloat16": EQUIVALENT | NO_SPEED | {"speedup_at_most": 0.1}}, ["too_slow", "accuracy.equivalent"]),
+        # Fast, and not known to be as accurate.
+        ({"mixed_bfloat16": fast(1.2, 1.6) | {"num_seeds_needed": 12}}, ["faster", "accuracy.inconclusive"]),
+        ({"mixed_bfloat16": fast(1.2, 1.6) | {"outcome": "different"}}, ["faster", "accuracy.different"]),
+        (
+            {"mixed_bfloat16": fast(1.2, 1.6) | {"outcome": "different", "p_beyond_margin": 0.01}},
+            ["faster", "accuracy.beyond"],
+        ),
+        ({"mixed_bfloat16": fast(1.2, 1.6) | {"reason": "identical"}}, ["faster", "accuracy.identical"]),
+        ({"mixed_bfloat16": fast(1.2, 1.6) | {"reason": "one_class"}}, ["faster", "accuracy.one_class"]),
+        (
+            {"mixed_bfloat16": fast(1.2, 1.6) | {"reason": "runs_failed", "num_failed_candidate": 1}},
+            ["faster", "accuracy.runs_failed"],
+        ),
+        # What a study can't say it doesn't mention.
+        ({"mixed_bfloat16": fast(1.2, 1.6) | {"reason": "near_chance"}}, ["faster"]),
+        ({"mixed_bfloat16": fast(1.2, 1.6) | {"reason": "too_few_seeds", "num_seeds": 1}}, ["faster"]),
+        ({"mixed_bfloat16": fast(1.2, 1.6) | NO_ACCURACY}, ["faster"]),
+        ({"mixed_bfloat16": EQUIVALENT | NO_SPEED}, ["accuracy.equivalent"]),
+        ({"mixed_bfloat16": NO_SPEED | NO_ACCURACY}, []),
+    ],
+)
+def test_what_is_known_is_said_and_nothing_else(cells, codes):
+    assert advised(study(*cells), found(**cells)) == codes
+
+
+def test_a_policy_that_is_as_accurate_is_advised_before_a_faster_one_and_two_alike_together():
+    accurate, other = EQUIVALENT | fast(1.2, 1.4), {"outcome": "different"} | fast(1.8, 2.2)
+    (use, accuracy) = recommend(study(*POLICIES), found(mixed_float16=other, mixed_bfloat16=accurate), "wide")
+    assert (use.code, use.numbers["candidates"]) == ("advice.use", ["mixed_bfloat16"])
+    assert [each["candidate"] for each in accuracy.numbers["differences"]] == ["mixed_float16"]
+    near, far = EQUIVALENT | fast(1.21, 1.41), EQUIVALENT | fast(1.05, 1.2)
+    (both,) = recommend(study(*POLICIES), found(mixed_float16=near, mixed_bfloat16=accurate), "wide")
+    assert both.numbers["candidates"] == ["mixed_float16", "mixed_bfloat16"]
+    (one, _) = recommend(study(*POLICIES), found(mixed_float16=far, mixed_bfloat16=accurate), "wide")
+    assert one.numbers["candidates"] == ["mixed_bfloat16"]
+
+
+def test_policies_that_keep_their_variables_in_16_bits_are_no_advice():
+    assert advised(study("bfloat16"), found(bfloat16=EQUIVALENT | fast(1.5, 2.0))) == []
+
+
+def test_other_work_that_spoils_the_speeds_is_said_with_what_to_do():
+    settings = small_study().comparison.model_copy(update={"max_other_cpu_share": 0.25})
+    busy = study("mixed_bfloat16").model_copy(update={"comparison": settings})
+    cells = EQUIVALENT | fast(1.2, 1.6)
+    assert advised(busy, found(mixed_bfloat16=cells | {"other_cpu_share": 0.5})) == ["use", "busy"]
+    assert advised(busy, found(mixed_bfloat16=cells | {"other_cpu_share": 0.2})) == ["use"]
+
+
+def test_on_a_gpu_with_tf32_the_advice_and_the_rows_stand_beside_it():
+    """5.7 times as fast as strict float32 is 1.5 times as fast as TF32."""
+    of_study = study(*POLICIES, tf32=True)
+    tables = found(H200, **{name: EQUIVALENT | fast(5.6, 5.8) for name in ("tf32", *POLICIES)})
+    tables.pairs.extend(pair(H200, baseline="tf32", candidate=name, **fast(1.4, 1.6)) for name in POLICIES)
+    (said,) = recommend(of_study, tables, "wide")
+    assert (said.numbers["default"], said.numbers["is_default"]) == ("TF32", True)
+    assert said.numbers["most"] == pytest.approx(1.5, abs=0.01)
+    rows = variant_rows(of_study, tables, "wide")
+    assert [row.words for row in rows[:4]] == ["float32", "TF32", *POLICIES]
+    assert {row.group for row in rows[:4]} == {"same"}
+    assert [row.speed_beside_default[0] is not None for row in rows[:4]] == [False, False, True, True]
+    assert rows[2].speed[0] == pytest.approx(5.7, abs=0.01)
+
+
+def test_rows_go_from_policy_to_policy_in_blocks_of_one_batch():
+    variants = {
+        "pure": {"policy": "float16", "batch_multiplier": 1},
+        "custom": {"policy": "float32", "batch_multiplier": 1, "loop": "custom"},
+        "mixed_2x": {"policy": "mixed_bfloat16", "batch_multiplier": 2},
+        "float32_2x": {"policy": "float32", "batch_multiplier": 2},
+        "mixed": {"policy": "mixed_bfloat16", "batch_multiplier": 1},
+        "float32": {"policy": "float32", "batch_multiplier": 1},
+    }
+    rows = variant_rows(small_study(variants=variants), Tables([], []), "wide")
+    assert [(row.name, row.group) for row in rows] == [
+        ("float32", "same"),
+        ("mixed", "same"),
+        ("float32_2x", "other"),
+        ("mixed_2x", "other"),
+        ("custom", "further"),
+        ("pure", "further"),
+    ]
+    assert not any(row.is_known for row in rows)
+
+
+def test_a_row_has_what_is_known_and_no_more():
+    """A difference without an interval is none; memory without turns is the least of a whole run."""
+    cells = fast(1.2, 1.6) | {"difference_low_pp": None, "difference_high_pp": None, "num_seeds": 2}
+    tables = found(mixed_bfloat16=cells)
+    runs = [
+        run("mixed_bfloat16", seed, peak_memory_bytes=size, resumed=resumed, outcome=outcome)
+        for seed, size, resumed, outcome in (
+            (0, 3 * 2**20, False, "completed"),
+            (1, 2 * 2**20, False, "completed"),
+            (2, 2**10, True, "completed"),
+            (3, 2**5, False, "diverged"),
+        )
+    ]
+    row = variant_rows(study("mixed_bfloat16"), tables._replace(runs=runs), "wide")[1]
+    assert row.difference[1:] == (None, None)
+    assert row.peak_bytes == 2 * 2**20
+    assert [said.code for said in row.notes] == ["note.failed"]
+
+
+@pytest.mark.parametrize(("capability", "is_emulated"), [(8.0, True), (8.9, False)])
+def test_no_time_is_given_of_8_bits_that_are_emulated(capability, is_emulated):
+    cells = EQUIVALENT | fast(1.2, 1.6) | {"candidate_step_seconds": 0.1}
+    tables = found(Hardware("nvidia_gpu", "Example GPU", capability), float8=cells)
+    row = next(row for row in variant_rows(study("float8"), tables, "wide") if row.name == "float8")
+    assert (row.step_seconds is None, row.speed[0] is None) == (is_emulated, is_emulated)
+
+
+def test_the_share_of_peak_is_known_where_operations_and_peak_are():
+    """The notebooks' dense network at batch 8,192: 0.932 TFLOP a step. In 21.4 ms that is 65 % of 67 TFLOP/s."""
+    of_study = small_study()
+    dense = of_study.benchmarks["wide"].model_copy(update={"batch_size": 8192})
+    dense = dense.model_copy(update={"model": dense.model.model_copy(update={"units": 4096})})
+    float32 = Variant(policy="float32", batch_multiplier=1)
+    assert flops_of_step(dense, float32) == pytest.approx(0.932e12, rel=0.001)
+    timed = pair(H200)
+    assert share_of_peak(dense, float32, timed, 0.0214) == pytest.approx(0.65, abs=0.005)
+    tf32 = float32.model_copy(update={"tf32": True})
+    assert share_of_peak(dense, tf32, timed, 0.00567) == pytest.approx(0.332, abs=0.005)
+    assert share_of_peak(dense, float32, pair(CPU), 0.0214) is None
+    assert share_of_peak(dense, float32, timed, None) is None
+    assert share_of_peak(dense.model_copy(update={"dataset": "cifar10"}), float32, timed, 0.1) is None
