@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 import shutil
 import subprocess
 import zipfile
@@ -12,9 +13,12 @@ import pytest
 from conftest import REPOSITORY
 from projects import stage
 
-from pipeline.comparison.run_table import Question, judge, read_runs
+from pipeline.comparison.pairing import Question
 from pipeline.errors import InputError
-from pipeline.report.table_page import page, tell
+from pipeline.run_table.table_file import read_runs
+from pipeline.run_table.table_page import page
+from pipeline.run_table.table_verdict import failures_said, judge_table, said_of
+from pipeline.sentences import sentence
 
 HEADER = "variant,seed,accuracy,seconds"
 BASELINE = [90.0, 90.3, 89.8, 90.1, 90.2]
@@ -28,13 +32,13 @@ def table(path: Path, candidate, seeds=range(5), extra=()) -> Path:
     return path
 
 
-def verdict(path: Path, **asked):
-    question = Question(**{"metric": "accuracy", "baseline": "fp32", "margin": 0.5} | asked)
-    return judge(read_runs(path, question.metric, "fp32", {}), question)
+def verdict(path: Path, margin=0.5, metric="accuracy", columns=None, **asked):
+    runs = read_runs(path, metric, "fp32", columns or {})
+    return judge_table(runs, metric, "fp32", Question(margin, **asked))
 
 
 def outcomes(found) -> list[str]:
-    return [row.beside.test.outcome for row in found.rows[1:]]
+    return [row["outcome"] for row in found.candidates]
 
 
 def command(path: Path, *options: str) -> subprocess.CompletedProcess[str]:
@@ -57,8 +61,9 @@ WORSE, OPEN = [-2.0, -2.1, -1.9, -2.0, -2.1], [-1.0, 0.9, -0.2, 0.4, 0.6]
 def test_outcome_and_status(tmp_path, differences, outcome, status):
     found = verdict(table(tmp_path / "runs.csv", differences))
     assert outcomes(found) == [outcome]
-    assert (found.is_paired, found.status) == (True, status)
-    assert not verdict(table(tmp_path / "runs.csv", differences, seeds=range(5, 10))).is_paired
+    assert (found.candidates[0]["is_paired"], found.status) == (True, status)
+    apart = verdict(table(tmp_path / "runs.csv", differences, seeds=range(5, 10)))
+    assert not apart.candidates[0]["is_paired"]
 
 
 def test_the_command_writes_a_table_a_page_that_loads_nothing_and_a_json(tmp_path):
@@ -69,11 +74,10 @@ def test_the_command_writes_a_table_a_page_that_loads_nothing_and_a_json(tmp_pat
     assert "default-src 'none'" in html
     assert not any(text in html for text in ("http://", "https://", "src=", "<link"))
     found = json.loads((tmp_path / "runs.v2-verdict.json").read_text())
-    assert (found["status"], found["question"]["margin"]) == (20, 0.5)
-    beside = found["rows"][1]["beside"]
-    assert beside["difference"]["mean"] == pytest.approx(-2.02)
-    assert beside["test"]["margin"] == 0.5
-    assert beside["speed"]["ratio"] == pytest.approx(2.0)
+    assert (found["status"], found["margin"]) == (20, 0.5)
+    candidate = found["variants"][1]
+    assert candidate["difference"] == pytest.approx(-2.02)
+    assert candidate["speedup"] == pytest.approx(2.0)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +100,7 @@ def test_the_worst_candidate_decides_and_holm_counts_them_all(tmp_path):
     found = verdict(path)
     assert found.status == 20
     alone = verdict(table(tmp_path / "one.csv", WORSE))
-    assert found.rows[1].beside.difference.p_value_holm == pytest.approx(2 * alone.rows[1].beside.difference.p_value)
+    assert found.rows[1]["p_different"] == pytest.approx(2 * alone.rows[1]["p_different"])
 
 
 def test_of_many_faults_the_first_are_told_and_the_others_counted(tmp_path):
@@ -118,17 +122,19 @@ def test_gains_are_ignored_where_asked(tmp_path):
 def test_failures_are_counted_and_never_equivalent(tmp_path):
     rows = ["fp32,5,90,10", "bf16,5,,", "fp32,6,90,10", "bf16,6,diverged,"]
     found = verdict(table(tmp_path / "runs.csv", SAME, extra=rows))
-    assert found.rows[1].failures == {"without a number": 1, "diverged": 1}
-    assert (found.rows[1].failed.count, found.rows[1].failed.total) == (2, 7)
-    assert found.status == 30
-    assert tell(found).failures == ["bf16: 2 of 7 runs failed (1 without a number and 1 diverged): 29 % [4, 71]."]
-    assert "1 diverged" in page(tell(found), "runs.csv")
+    assert found.rows[1]["failures"] == {"without a number": 1, "diverged": 1}
+    (said,) = failures_said(found)
+    assert (said.numbers["part"], said.numbers["total"], round(said.numbers["low"], 2)) == (2, 7, 0.04)
+    assert (found.status, found.rows[1]["reason"]) == (30, "runs_failed")
+    assert "1 diverged" in page(found, "runs.csv")
 
 
 def test_a_margin_in_another_unit_shows_nothing(tmp_path):
     path = tmp_path / "runs.csv"
     path.write_text(
-        "variant,seed,accuracy\n" + "".join(f"{v},{s},0.9{s}\n" for v in ("fp32", "bf16") for s in range(3))
+        "variant,seed,accuracy\n"
+        + "".join(f"{v},{s},0.9{s}{i}\n" for i, v in enumerate(("fp32", "bf16")) for s in range(3))
+        + "fp32,3,0.933\nbf16,3,0.932\n"
     )
     assert (verdict(path).status, verdict(path, margin=0.005).status) == (30, 0)
 
@@ -148,12 +154,11 @@ def test_every_fault_is_named_at_once_with_line_and_column(tmp_path):
     assert done.returncode == 2
     for told in (
         "line 12, column seed: bf16 has seed 0 in line 7 already",
-        "line 13, column accuracy: '91 %': no number",
-        "line 14, column accuracy: 'inf': infinite",
-        "line 15, column variant: '': empty",
-        "line 16, column seconds: '-1': Input should be greater than 0",
+        "line 13, column accuracy: '91 %' is no number",
+        "line 15, column variant: empty",
+        "line 16, column seconds: '-1' is no time",
         "line 17: 3 cells for 4 columns",
-        "line 18, column accuracy: '90,1': no number. Decimals follow a point",
+        "line 18, column accuracy: '90,1' is no number. Decimals follow a point",
         "line 19, column accuracy: 0.9 is a fraction",
     ):
         assert told in done.stderr
@@ -189,7 +194,7 @@ def test_separators_and_encodings_read_alike(tmp_path, encoding, separator):
 def test_what_a_terminal_would_obey_is_shown_as_its_number(tmp_path):
     text = table(tmp_path / "runs.csv", SAME).read_text().replace("bf16", "bf\u202e16")
     (tmp_path / "runs.csv").write_text(text, encoding="utf-8")
-    assert "bf\\u202e16 is equivalent" in command(tmp_path / "runs.csv").stdout
+    assert "bf\\u202e16 differs by less than 0.5, if at all." in command(tmp_path / "runs.csv").stdout
 
 
 def test_the_page_shows_what_its_example_prints(tmp_path):
@@ -218,12 +223,131 @@ def test_a_published_study_as_a_table_gives_the_numbers_of_its_report(tmp_path):
         if row["benchmark"] == "mnist_dense" and row["variant"] in ("float32", *family)
     ]
     (tmp_path / "runs.csv").write_text("\n".join(["variant,seed,accuracy", *lines]))
-    asked = Question(metric="accuracy", baseline="float32", margin=0.2)
-    found = judge(read_runs(tmp_path / "runs.csv", "accuracy", "float32", {}), asked)
-    assert {row.variant for row in found.rows[1:]} == family.keys()
-    for row in found.rows[1:]:
-        expected, test = family[row.variant], row.beside.test
-        difference = row.beside.difference.model_dump()
-        assert difference == pytest.approx(expected["accuracy_difference_pp"], rel=1e-6, abs=1e-9)
-        assert test.outcome == expected["equivalence"].pop("outcome")
-        assert test.model_dump(exclude={"outcome"}) == pytest.approx(expected["equivalence"], rel=1e-6, abs=1e-9)
+    found = judge_table(
+        read_runs(tmp_path / "runs.csv", "accuracy", "float32", {}), "accuracy", "float32", Question(0.2)
+    )
+    assert {row["variant"] for row in found.candidates} == family.keys()
+    for row in found.candidates:
+        expected = family[row["variant"]]
+        difference, test = expected["accuracy_difference_pp"], expected["equivalence"]
+        assert row["outcome"] == test["outcome"]
+        assert [row[name] for name in ("difference", "difference_low", "difference_high", "p_different")] == (
+            pytest.approx([difference[name] for name in ("mean", "low95", "high95", "p_value_holm")], rel=1e-6)
+        )
+        names = {"p_equivalent": "p_value_holm", "p_beyond_margin": "beyond_p_value_holm"}
+        names |= {"detectable_margin": "detectable_margin_pp", "num_seeds_needed": "num_seeds_needed"}
+        for ours, theirs in names.items():
+            assert row[ours] == pytest.approx(test[theirs], rel=1e-6, abs=1e-9)
+
+
+def export(path: Path, header: str, *rows: str) -> Path:
+    path.write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
+    return path
+
+
+W_AND_B = "Name,State,Runtime,precision,seed,val/top1"
+WANDB_ROWS = [
+    f"{v}-{s},finished,{t},{v},{s},{71 + s + d + 0.01 * s * t / 100:.2f}"
+    for v, t, d in (("fp32", 36, 0), ("bf16", 24, 0.04))
+    for s in range(5)
+]
+OF_WANDB = {"metric": "val/top1", "columns": {"variant": "precision", "seconds": "Runtime"}}
+
+
+def test_an_export_of_weights_and_biases_is_read_with_its_states(tmp_path):
+    good = verdict(export(tmp_path / "good.csv", W_AND_B, *WANDB_ROWS), **OF_WANDB)
+    assert (good.status, good.rows[1]["speedup"]) == (0, pytest.approx(1.5))
+    crashed = [row.replace("finished", "crashed") if "bf16-3" in row else row for row in WANDB_ROWS]
+    found = verdict(export(tmp_path / "crashed.csv", W_AND_B, *crashed), **OF_WANDB)
+    assert (found.status, found.rows[1]["failures"], found.rows[1]["num_seeds"]) == (30, {"crashed": 1}, 4)
+    again = verdict(export(tmp_path / "again.csv", W_AND_B, *WANDB_ROWS, crashed[8]), **OF_WANDB)
+    assert (again.status, again.rows[1]["failures"], again.rows[1]["num_seeds"]) == (30, {"crashed": 1}, 5)
+
+
+@pytest.mark.parametrize(
+    ("column", "good", "bad"),
+    [
+        ("state", "COMPLETE", "PRUNED"),
+        ("state", "TrialState.COMPLETE", "TrialState.FAIL"),
+        ("status", "FINISHED", "KILLED"),
+        ("State", "COMPLETED", "OUT_OF_MEMORY"),
+        ("Status", "TERMINATED", "ERROR"),
+        ("diverged", "False", "True"),
+        ("diverged", "0", "1"),
+        ("state", "finished", "running"),
+    ],
+)
+def test_a_failed_row_is_a_failure_whatever_number_it_carries(tmp_path, column, good, bad):
+    rows = [f"fp32,{seed},{value},{good}" for seed, value in enumerate(BASELINE)]
+    rows += [
+        f"bf16,{seed},{value + 0.01 * (seed - 2)},{bad if seed == 4 else good}" for seed, value in enumerate(BASELINE)
+    ]
+    path = export(tmp_path / "runs.csv", f"variant,seed,accuracy,{column}", *rows)
+    found = verdict(path)
+    assert (found.status, found.rows[1]["num_seeds"], sum(found.rows[1]["failures"].values())) == (30, 4, 1)
+    assert verdict(path, columns={"diverged": column}) == found
+    assert (
+        verdict(
+            export(path, re.sub(rf",{re.escape(bad)}$", f",{good}", path.read_text().strip(), flags=re.MULTILINE))
+        ).status
+        == 0
+    )
+
+
+def test_a_state_that_is_unknown_is_named_where_the_column_was_named(tmp_path):
+    rows = [f"{v},{s},9{s}.{i},fine" for i, v in enumerate(("fp32", "bf16")) for s in range(3)]
+    path = export(tmp_path / "runs.csv", "variant,seed,accuracy,state", *rows)
+    assert verdict(path).rows[1]["failures"] == {}
+    with pytest.raises(InputError, match="line 2, column state: 'fine' is no state that is known"):
+        verdict(path, columns={"diverged": "state"})
+
+
+def test_a_missing_seed_is_named_and_the_others_stay_paired(tmp_path):
+    path = table(
+        tmp_path / "runs.csv",
+        SAME[:4],
+        seeds=range(4),
+        extra=[f"fp8,{s},{v - 0.01 * (s % 2)},9" for s, v in enumerate(BASELINE)],
+    )
+    found = verdict(path)
+    assert [(row["is_paired"], row["num_seeds"]) for row in found.candidates] == [(True, 4), (True, 5)]
+    said = [each.numbers for each in said_of(found, found.candidates[0]) if each.code == "table.missing"]
+    assert said == [{"variant": "bf16", "seeds": ["4"]}]
+
+
+def test_equal_numbers_in_every_seed_are_no_evidence(tmp_path):
+    done = command(table(tmp_path / "runs.csv", [0.0] * 5))
+    assert (done.returncode, "Did the change take effect?" in done.stdout) == (30, True)
+    assert verdict(table(tmp_path / "runs.csv", [0.0, 0.0, 0.0, 0.0, 0.1])).status == 0
+
+
+@pytest.mark.parametrize(("digits", "reason"), [("{:.0f}", "rounded"), ("{:.0f}.0", "rounded"), ("{:.1f}", None)])
+def test_numbers_rounded_coarser_than_the_margin_are_no_evidence(tmp_path, digits, reason):
+    values = {"fp32": [90.1, 91.4, 89.2, 90.3, 92.2], "bf16": [90.2, 91.3, 89.3, 90.2, 92.3]}
+    rows = [
+        f"{v},{s},{digits.format(x + (v == 'bf16') * (s == 1))}" for v, of in values.items() for s, x in enumerate(of)
+    ]
+    found = verdict(export(tmp_path / "runs.csv", "variant,seed,accuracy", *rows))
+    assert found.rows[1]["reason"] == reason
+
+
+def test_names_are_compared_as_people_read_them(tmp_path):
+    rows = [f"{v},{s},9{s}.{i}{s}" for i, v in enumerate(("fp32", "bf16")) for s in range(3)]
+    path = export(tmp_path / "runs.csv", "Pra\u0308zision,seed,accuracy", *rows)
+    assert verdict(path, columns={"variant": "Pr\u00e4zision"}).candidates[0]["variant"] == "bf16"
+
+
+def test_make_takes_a_table_of_any_name(tmp_path):
+    path = table(tmp_path / "a run's table (final) $1.csv", SAME)
+    command = ["make", "--silent", "judge", f"TABLE={path}", "BASELINE=fp32", "MARGIN=0.5"]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert "bf16 differs by less than 0.5, if at all." in done.stdout, done.stderr
+    assert path.with_name("a run's table (final) $1-verdict.html").is_file()
+
+
+def test_every_sentence_of_a_verdict_can_be_written(tmp_path):
+    for differences in (SAME, SHIFTED, WORSE, OPEN):
+        for one_sided in (False, True):
+            found = verdict(table(tmp_path / "runs.csv", differences), is_one_sided=one_sided)
+            assert all(map(sentence, said_of(found, found.candidates[0])))
+            assert page(found, "runs.csv")
