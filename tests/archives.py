@@ -335,10 +335,8 @@ DAMAGED_ARCHIVES: dict[str, tuple[Callable[[Contents], bytes], str]] = {
 
 # What a forger improves, the manifest fitting: every one must be named as different.
 FORGED: dict[str, Edit] = {
-    "results/verdicts.json": put(verdict="reproduced", reason="splendid"),
+    "results/verdicts.json": swap(r'"low": 0', '"low": 9'),
     "results/status.json": swap(r'"wide": "[^"]*"', '"wide": "10x faster"'),
-    "results/comparison.json": swap(r'"ratio": 1\.0', '"ratio": 9.0'),
-    "results/environments.json": put(cpu="A better CPU"),
     "results/runs.csv": swap(r"0\.91", "0.99"),
     "results/epochs.csv": swap(r"(?m)^wide,mixed,1,2,2,[\d.]+", "wide,mixed,1,2,2,0.5"),
     "results/pairs.csv": swap(r"1\.0,", "3.0,"),

@@ -8,8 +8,7 @@ import pytest
 from conftest import REPOSITORY
 
 from pipeline.comparison.finished_runs import read_record, read_speeds
-from pipeline.statistics.equivalence import difference, paired
-from pipeline.statistics.intervals import Difference
+from pipeline.statistics.equivalence import Contrast, paired
 from pipeline.statistics.speeds import Speeds
 from pipeline.study.schema import RunKey, load_study
 
@@ -72,9 +71,9 @@ def scores(benchmark: str, variant: str) -> dict[int, float]:
     return {key.seed: 100 * read_record(key, H200).scores.test_accuracy for key in keys}
 
 
-def lost(variant: str) -> Difference:
+def lost(variant: str) -> Contrast:
     baseline, candidate = (scores("cifar100_resnet9", name) for name in ("float32", variant))
-    return difference(paired([candidate[seed] - baseline[seed] for seed in candidate]))
+    return paired([candidate[seed] - baseline[seed] for seed in candidate])
 
 
 def test_the_sentence_on_accuracy_follows_from_the_runs():
@@ -83,16 +82,17 @@ def test_the_sentence_on_accuracy_follows_from_the_runs():
     assert len(baseline) == 5
     for name in ("tf32", "mixed_float16", "mixed_bfloat16"):
         found = lost(name)
-        assert found.high95 > 1  # so ±1 stays open
-        assert found.mean > 0 or found.low95 < 0 < found.high95  # no loss was detected
+        low, high = found.interval(0.95)
+        assert high > 1  # so ±1 stays open
+        assert found.mean > 0 or low < 0 < high  # no loss was detected
     float32, mixed = lost("float32_2x"), lost("mixed_float16_2x")
-    assert float32.high95 < 0
-    assert mixed.high95 < 0
+    assert float32.interval(0.95).high < 0
+    assert mixed.interval(0.95).high < 0
     words = f"lost {-float32.mean:.1f} points in float32 and {-mixed.mean:.1f} in `mixed_float16` at equal epochs"
     updates = lost("float32_2x_equal_updates")
     assert f"{words}, and gained {updates.mean:.1f} in float32 at equal updates (three seeds)" in README
     assert len(scores("cifar100_resnet9", "float32_2x_equal_updates")) == 3
-    assert lost("planted_loss").high95 < 0
+    assert lost("planted_loss").interval(0.95).high < 0
 
 
 def test_the_sentence_on_memory_follows_from_the_runs():

@@ -83,7 +83,7 @@ def test_dvc_shows_something_useful(clone):
     assert max(map(len, dvc(clone, "metrics", "show").splitlines())) <= 80
     plots = dvc(clone, "plots", "show", "--json")
     assert "validation_accuracy" in plots
-    assert '"x2": {"field": "accuracy_difference_pp_high"}' in plots
+    assert '"x2": {"field": "difference_high_pp"}' in plots
     edit_params(clone, lambda values: values["benchmarks"]["small_dense"].update(num_epochs=3))
     difference = json.loads(dvc(clone, "params", "diff", "--json"))
     assert difference["params.yaml"]["benchmarks.small_dense.num_epochs"] == {"old": 2, "new": 3, "diff": 1}

@@ -45,7 +45,6 @@ def test_the_files_of_this_project_pass(study):
         (lambda claims: claims["variants"]["mixed_float16"].update(policy="float32"), "variants.mixed_float16"),
         (lambda claims: claims["sources"]["S1"].update(title="Another"), "sources.S1"),
         (lambda claims: claims["benchmarks"].update(mnist_dense="CIFAR-100"), "benchmarks.mnist_dense"),
-        (lambda claims: claims["figures"][0].update(value="0.99"), "figures.S1"),
     ],
 )
 def test_another_claim_of_the_name_of_ours_is_refused(study, edit, named):
