@@ -145,6 +145,8 @@ FAILED_WITH_A_NUMBER[4].outcome = "out_of_memory"
         # Numbers whose last digit is coarser than the margin.
         (runs(BASELINE, unit=10.0), runs(plus(SAME), "mixed", unit=10.0), "rounded", "inconclusive"),
         (runs(BASELINE, unit=10.0), runs(plus(SAME), "mixed", unit=0.1), None, "equivalent"),
+        (runs([90.0] * 3, unit=2.0, **UNKNOWN), runs([90.0] * 3, unit=2.0, **UNKNOWN), "rounded", "inconclusive"),
+        (runs([90.0] * 3, unit=1.0, **UNKNOWN), runs([90.0] * 3, unit=1.0, **UNKNOWN), "identical", "inconclusive"),
         (runs(BASELINE, unit=1.0), runs(plus(SAME), "mixed", unit=1.0), None, "equivalent"),
         # A difference that is the same at every seed has no spread to be tested by.
         (runs(BASELINE), runs(plus([0.5] * 5), "mixed"), "same_difference", "inconclusive"),
@@ -180,8 +182,9 @@ def test_failures_are_counted_where_the_other_completed():
     found = beside(runs([*BASELINE[:3], None, None]), runs([None, *plus(SAME)[1:4], None], "mixed"))
     assert (found["num_failed_baseline"], found["num_failed_candidate"]) == (1, 1)
     assert (found["num_diverged_candidate"], found["num_seeds"]) == (1, 2)
-    found = beside(runs([*BASELINE[:4], None]), FAILED_WITH_A_NUMBER)
-    assert (found["num_failed_baseline"], found["num_failed_candidate"], found["num_seeds"]) == (0, 0, 4)
+    for theirs, num_failed in ((BASELINE, 1), ([*BASELINE[:4], None], 0)):
+        found = beside(runs(theirs), FAILED_WITH_A_NUMBER)
+        assert (found["num_failed_candidate"], found["num_seeds"]) == (num_failed, 4)
     lacking = beside(runs([*BASELINE[:4], None]), runs(plus(SAME)[:3], "mixed"))
     assert lacking["missing_candidate"] == "3"  # at the other seed the baseline has no result either
 
