@@ -101,6 +101,8 @@ def _reason(theirs: Side, ours: Side, found: Contrast, asked: Question) -> str |
     """Return why these results decide nothing, whatever a test would say of them."""
     a, b = theirs.results, ours.results
     runs = [side.runs[seed] for side in (theirs, ours) for seed in side.shared]
+    if len(a) and all(run.unit and run.unit > asked.margin for run in runs):  # so coarse, results are equal by chance
+        return "rounded"
     if _are_identical(theirs, ours):
         return "identical"
     if len(a) and {run.num_predicted_classes for run in runs} == {1}:
@@ -109,8 +111,6 @@ def _reason(theirs: Side, ours: Side, found: Contrast, asked: Question) -> str |
         return "too_few_seeds"
     if not found.is_known:
         return "same_difference"
-    if all(run.unit and run.unit > asked.margin for run in runs):
-        return "rounded"
     if any(_failed_beside(one, other) for one, other in ((theirs, ours), (ours, theirs))):
         return "runs_failed"
     is_accuracy = not asked.is_lower_better and 0 <= a.min() <= a.max() <= 100

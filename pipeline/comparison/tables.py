@@ -47,6 +47,12 @@ SPEED_COLUMNS = (
     *("compute_capability", "device_memory_bytes", "cpu_features"),
 )
 PAIR_COLUMNS = ("benchmark", "baseline", "candidate", *ACCURACY_COLUMNS, *SPEED_COLUMNS)
+# Texts also where they look like something else, such as the number of one missing seed.
+TEXT_COLUMNS = (
+    *("benchmark", "variant", "baseline", "candidate", "missing_baseline", "missing_candidate", "outcome", "reason"),
+    *("device", "device_kind", "cpu_features", "memory_kind", "policy", "kernels", "data_source", "started_at"),
+    *("final_weights_sha256", "timing_fault"),
+)
 
 
 class Row(SimpleNamespace):
@@ -102,6 +108,7 @@ def read_table(path: Path) -> list[Row]:
         raise InputError(f"{path} is missing. Make it with: dvc repro")
     # The engine in Python reads each number as Python does; the one in C is off in the last digit.
     how: dict[str, Any] = {"engine": "python", "dtype_backend": "numpy_nullable", "keep_default_na": False}
+    how["dtype"] = dict.fromkeys(TEXT_COLUMNS, "string")
     frame = pd.read_csv(path, na_values=[""], **how).astype(object)
     return [Row(**row) for row in frame.where(frame.notna(), None).to_dict("records")]
 

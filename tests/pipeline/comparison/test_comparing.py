@@ -2,14 +2,16 @@
 
 import numpy as np
 import pytest
-from conftest import ENVIRONMENT, changed, epoch_records, planned_record, predictions, small_study, timed
+from conftest import ENVIRONMENT, changed, epoch_records, planned_record, predictions, small_study, timed, timed_blocks
 
 from pipeline.comparison.comparable import check_comparable
 from pipeline.comparison.comparing import Measured, summarise, tabulate
 from pipeline.comparison.finished_runs import Run
+from pipeline.comparison.tables import PAIR_COLUMNS, RUN_COLUMNS, read_table, table_text
 from pipeline.errors import InputError
 from pipeline.records.blocks import REPEAT
 from pipeline.records.run_files import epoch_times, steady_epoch_seconds
+from pipeline.statistics.speeds import speeds_of
 from pipeline.study.schema import RunKey, Study
 
 # Seconds of an epoch: float32 at B, at 2B, mixed at B, at 2B.
@@ -62,7 +64,8 @@ def test_further_pairs_have_a_baseline_of_their_own():
     pair = tables.pair("wide", "mixed_2x", "float32_2x")
     assert (pair.speedup, pair.num_candidates) == (pytest.approx(8), 1)  # 4 s against 0.5 s
     assert tables.pair("narrow", "mixed_2x", "float32_2x") is None
-    assert summarise(small_study(), tables)["speedup"]["wide"] == 4
+    backwards = small_study(variants=dict(reversed(VARIANTS.items())))
+    assert summarise(backwards, tables)["speedup"]["wide"] == 4  # whatever stands first, at the baseline's batch
 
 
 def test_where_tf32_is_a_variant_every_other_stands_beside_it_too():
@@ -98,6 +101,7 @@ def test_turns_decide_about_speed_and_seeds_do_not():
     """However long the epochs of runs took. 8 s and 0.5 s of training are 9 s and 1.5 s with a second's validation."""
     tables = compare(small_study(), finished(small_study(), epoch_records(99.0, 7.0)))
     pair = tables.pair("wide", "mixed", "float32")
+    assert {row.epoch_seconds for row in tables.runs} == {7.0}
     assert (pair.speedup, pair.num_launches, pair.num_turns) == (pytest.approx(4), 3, 6)
     assert (pair.baseline_epoch_seconds, pair.candidate_epoch_seconds) == pytest.approx((8.0, 2.0), rel=1e-6)
     assert pair.candidate_step_seconds == pytest.approx(2.0 / 3)  # three steps an epoch
@@ -113,6 +117,14 @@ def test_accuracies_are_paired_by_seed():
     assert (pair.difference_pp, pair.baseline_accuracy) == (pytest.approx(-1.0), pytest.approx(0.91))
 
 
+def test_blocks_beside_another_process_on_the_gpu_are_counted():
+    study = small_study()
+    first, *others = timed_blocks(study, "wide", SECONDS)
+    blocks = [first.model_copy(update={"num_gpu_processes": 2}), *others]
+    tables = tabulate(study, {}, {"wide": Measured(speeds_of(study, "wide", blocks), ENVIRONMENT)})
+    assert {row.num_blocks_left_out for row in tables.pairs} == {1}
+
+
 def test_memory_is_that_of_turns_after_their_warm_up():
     """Whatever the runs took themselves: some of them compiled."""
     runs = finished(small_study())
@@ -126,16 +138,29 @@ def test_memory_is_that_of_turns_after_their_warm_up():
 
 def test_what_is_missing_is_missing_in_its_row_and_the_rest_is_compared():
     study = small_study()
-    runs = {key: run for key, run in finished(study).items() if key.benchmark == "wide" and key != ("wide", "mixed", 1)}
+    lacking = ("mixed_2x", 0), ("mixed_2x", 1), ("mixed_2x", 2), ("mixed", 1)
+    runs = {key: run for key, run in finished(study).items() if key.benchmark == "wide" and key[1:] not in lacking}
     measured = {name: Measured(of, ENVIRONMENT) for name, of in timed(study, SECONDS).items() if name == "narrow"}
     tables = tabulate(study, runs, measured)
     accuracy_alone = tables.pair("wide", "mixed", "float32")
     assert (accuracy_alone.num_seeds, accuracy_alone.missing_candidate) == (2, "1")
     assert (accuracy_alone.speedup, accuracy_alone.device) == (None, None)
+    assert tables.pair("wide", "mixed_2x", "float32") is None
     speed_alone = tables.pair("narrow", "float32_2x", "float32")
     assert (speed_alone.speedup, speed_alone.num_seeds) == (pytest.approx(2), 0)
     assert (speed_alone.outcome, speed_alone.reason) == (None, "no_runs")
     assert [hardware.kind for hardware in tables.hardware()] == ["cpu"]
+
+
+def test_tables_read_as_they_were_written(tmp_path):
+    """Numbers with all their digits, names that look like something else, and what is not known as None."""
+    study = small_study(variants=VARIANTS | {name: VARIANTS["mixed"] | {"loop": "custom"} for name in ("null", "true")})
+    runs = {key: run for key, run in finished(study).items() if key != ("wide", "mixed", 1)}
+    tables = compare(study, runs, spread=0.1)
+    for columns, rows in ((RUN_COLUMNS, tables.runs), (PAIR_COLUMNS, tables.pairs)):
+        path = tmp_path / "table.csv"
+        path.write_text(table_text(columns, map(vars, rows)))
+        assert read_table(path) == rows
 
 
 def test_a_pair_without_a_completed_seed_is_still_listed():
@@ -144,6 +169,21 @@ def test_a_pair_without_a_completed_seed_is_still_listed():
     pair = compare(small_study(), runs, failed={"mixed": "out_of_memory"}).pair("wide", "mixed", "float32")
     assert (pair.num_seeds, pair.speedup, pair.difference_pp) == (0, None, None)
     assert (pair.num_failed_candidate, pair.num_diverged_candidate) == (3, 0)
+
+
+@pytest.mark.parametrize(
+    ("variant", "reason"),
+    [({"tf32": True}, "identical"), ({"policy": "mixed_bfloat16"}, "identical"), ({"loop": "custom"}, None)],
+)
+def test_final_weights_tell_whether_a_precision_took_effect(variant, reason):
+    """A loop of one's own that ends at the same weights is right."""
+    study = small_study(variants=VARIANTS | {"other": VARIANTS["float32"] | variant})
+    runs = finished(study)
+    assert compare(study, runs).pair("wide", "other", "float32").reason is None
+    change(runs, "other", final_weights_sha256="alike")
+    change(runs, "float32", final_weights_sha256="alike")
+    pair = compare(study, runs).pair("wide", "other", "float32")
+    assert (pair.reason, pair.outcome) == (reason, "inconclusive" if reason else "equivalent")
 
 
 def test_runs_that_predict_one_class_alone_answer_nothing():
@@ -187,6 +227,7 @@ def test_warm_up_epochs_are_left_out_by_parameter():
         ({"other_cpu_share": 0.4}, "busy CPUs"),
         ({"other_cpu_share": None}, None),
         ({"num_cpus": 8}, "another device"),
+        ({"fault": "1 other process on its GPU"}, "1 other process on its GPU"),
     ],
 )
 def test_times_of_a_busy_machine_or_another_device_do_not_count_and_accuracy_does(changes, fault):
@@ -196,11 +237,9 @@ def test_times_of_a_busy_machine_or_another_device_do_not_count_and_accuracy_doe
     runs = finished(study)
     for key, run in runs.items():
         if key.seed == 0:
-            record = run.record
-            disturbance = record.disturbance.model_copy(update={k: v for k, v in changes.items() if k != "num_cpus"})
-            environment = record.environment | {k: v for k, v in changes.items() if k == "num_cpus"}
-            update = {"disturbance": disturbance, "environment": environment}
-            runs[key] = run._replace(record=record.model_copy(update=update))
+            parts = {name: getattr(run.record, name).model_copy(update=changes) for name in ("disturbance", "times")}
+            parts["environment"] = run.record.environment | changes
+            runs[key] = run._replace(record=run.record.model_copy(update=parts))
     tables = compare(study, runs)
     assert {row.timing_fault for row in tables.runs if row.seed == 0} == {fault}
     assert tables.pair("wide", "mixed", "float32").num_seeds == 3
@@ -213,24 +252,28 @@ def test_steps_skipped_after_the_first_epoch_are_counted_where_the_loss_scale_is
     skipping = [epoch.model_copy(update={"skipped_steps": skipped}) for epoch, skipped in epochs]
     variants = {name: {"policy": of, "batch_multiplier": 1} for name, of in (("float32", "float32"), ("mixed", policy))}
     study = small_study(variants=variants)
-    rows = compare(study, finished(study, skipping)).runs_of("wide", "mixed")
-    assert {(row.num_late_skips, row.num_late_steps) for row in rows} == {(1, 3) if is_dynamic else (None, None)}
+    runs = finished(study, skipping)
+    change(runs, "mixed", 0, outcome="diverged", final_test_accuracy=None)
+    rows = compare(study, runs).runs_of("wide", "mixed")
+    known = (1, 3) if is_dynamic else (None, None)
+    assert [(row.num_late_skips, row.num_late_steps) for row in rows] == [(None, None), known, known]
 
 
 BUSY = planned_record(RunKey("wide", "float32", 0)).disturbance.model_copy(update={"other_cpu_share": 0.9})
 
 
 def ended(outcome: str, variant: dict | None = None, **more):
-    """The small study, in which every run of `mixed` ended so after two minutes and every other took 10 s in all."""
+    """The small study, in which every run of `mixed` ended so after two minutes or more, and every other took 10 s."""
     values = small_study(max_run_seconds=120.0).model_dump(mode="json")
     values["variants"]["mixed"] |= variant or {}
     values["comparison"]["max_other_cpu_share"] = 0.25
     study = Study.model_validate(values)
     of_mixed = {"outcome": outcome, "final_test_accuracy": None, "num_epochs": 0}
-    of_mixed |= {"run_seconds": 120.0, "max_run_seconds": 120.0} | more
+    of_mixed |= {"max_run_seconds": 120.0} | more
     runs = {}
     for key in study.runs():
-        changes, seconds = (of_mixed, ()) if key.variant == "mixed" else ({}, (9.0, 2.0))
+        at_seed = of_mixed | {"run_seconds": 120.0 + 10 * key.seed}
+        changes, seconds = (at_seed, ()) if key.variant == "mixed" else ({}, (9.0, 2.0))
         runs[key] = Run(planned_record(key, study, **changes), epoch_records(*seconds), np.empty(0, np.int64))
     return runs, compare(study, runs, failed={"mixed": outcome}).pair("wide", "mixed", "float32")
 
@@ -247,6 +290,7 @@ def test_what_is_too_slow_is_so_many_times_slower_at_least():
         ("out_of_memory", {}),
         ("too_slow", {"variant": {"xla": True}}),  # all of its time may be the compiler's
         ("too_slow", {"variant": {"epoch_multiplier": 2}}),  # more epochs take longer whatever the speed
+        ("too_slow", {"warm": True}),  # float32's processes imported the engine first
         ("too_slow", {"disturbance": BUSY}),  # other work may be all that made it slow
     ],
 )

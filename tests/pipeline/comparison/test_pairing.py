@@ -9,6 +9,7 @@ from statsmodels.stats.weightstats import ttost_ind, ttost_paired
 
 from pipeline.comparison.pairing import Question, set_beside
 from pipeline.comparison.tables import Row
+from pipeline.statistics.equivalence import Design, detectable_margin, num_seeds_needed
 
 BASELINE = [90.0, 90.4, 89.8, 90.1, 90.3]
 SAME, SHIFTED, WORSE = [0.1, -0.1, 0.0, 0.1, -0.2], [0.3, 0.31, 0.29, 0.3, 0.31], [-2.0, -2.1, -1.9, -2.0, -2.2]
@@ -106,26 +107,31 @@ def test_holm_adjusts_what_lies_beyond_the_margin_too():
     assert found["c"]["p_beyond_margin"] == pytest.approx(max(alone[0.6], 2 * alone[0.4]), rel=1e-6)
 
 
-# No information is not equivalence.
-DIGESTS = {"final_weights_sha256": "alike"}
-UNKNOWN = {"final_weights_sha256": None}
-ONE_CLASS = {"num_predicted_classes": 1}
+ALIKE, ONE_CLASS = {"final_weights_sha256": "alike"}, {"num_predicted_classes": 1}
+UNKNOWN = {"precision": None, "final_weights_sha256": None}
+FAILED_WITH_A_NUMBER = runs(plus(SAME), "mixed")
+FAILED_WITH_A_NUMBER[4].outcome = "out_of_memory"
 
 
 @pytest.mark.parametrize(
     ("theirs", "ours", "reason", "outcome"),
     [
         # Final weights tell whether a change of precision took effect.
-        (runs(BASELINE, **DIGESTS), runs(BASELINE, "mixed", **DIGESTS), "identical", "inconclusive"),
+        (runs(BASELINE, **ALIKE), runs(BASELINE, "mixed", **ALIKE), "identical", "inconclusive"),
+        (runs(BASELINE[:1], **ALIKE), runs(BASELINE[:1], "mixed", **ALIKE), "identical", "inconclusive"),
         (runs(BASELINE), runs(BASELINE, "mixed"), None, "equivalent"),
-        (runs(BASELINE, **DIGESTS), runs(BASELINE, **DIGESTS), None, "equivalent"),  # a loop of one's own
-        # Where nothing tells the weights, equal results in every seed do.
+        (runs(BASELINE, **ALIKE), runs(BASELINE, **ALIKE), None, "equivalent"),  # a loop of one's own
+        # Where nothing tells the weights of both, equal results in every seed do, from three seeds on.
+        (runs(BASELINE), runs(BASELINE, "mixed", final_weights_sha256=None), "identical", "inconclusive"),
         *(
-            (runs(BASELINE, None, **UNKNOWN), runs(ours, None, seeds, **UNKNOWN), *found)
-            for ours, seeds, *found in (
-                (BASELINE, None, "identical", "inconclusive"),
-                (BASELINE[::-1], range(5, 10), "identical", "inconclusive"),
-                ([*BASELINE[:4], 90.2], None, None, "equivalent"),
+            (runs(theirs, **UNKNOWN), runs(ours, seeds=seeds, **UNKNOWN), *found)
+            for theirs, ours, seeds, *found in (
+                (BASELINE, BASELINE, None, "identical", "inconclusive"),
+                (BASELINE[:3], BASELINE[:3], None, "identical", "inconclusive"),
+                (BASELINE[:2], BASELINE[:2], None, "too_few_seeds", "inconclusive"),
+                (BASELINE, [*BASELINE[:4], 90.2], None, None, "equivalent"),
+                (BASELINE, BASELINE[::-1], None, None, "equivalent"),
+                (BASELINE, BASELINE[::-1], range(5, 10), "identical", "inconclusive"),
             )
         ),
         # All predict one class: the share of that class is all that is compared.
@@ -139,12 +145,17 @@ ONE_CLASS = {"num_predicted_classes": 1}
         # Numbers whose last digit is coarser than the margin.
         (runs(BASELINE, unit=10.0), runs(plus(SAME), "mixed", unit=10.0), "rounded", "inconclusive"),
         (runs(BASELINE, unit=10.0), runs(plus(SAME), "mixed", unit=0.1), None, "equivalent"),
+        (runs([90.0] * 3, unit=2.0, **UNKNOWN), runs([90.0] * 3, unit=2.0, **UNKNOWN), "rounded", "inconclusive"),
+        (runs([90.0] * 3, unit=1.0, **UNKNOWN), runs([90.0] * 3, unit=1.0, **UNKNOWN), "identical", "inconclusive"),
+        (runs(BASELINE, unit=1.0), runs(plus(SAME), "mixed", unit=1.0), None, "equivalent"),
         # A difference that is the same at every seed has no spread to be tested by.
         (runs(BASELINE), runs(plus([0.5] * 5), "mixed"), "same_difference", "inconclusive"),
         (runs(BASELINE[:2]), runs(BASELINE[:2], "mixed"), "too_few_seeds", "inconclusive"),
         # What is left of runs that failed is a selection; a large difference shows all the same.
         (runs(BASELINE), runs([*plus(SAME)[:4], None], "mixed"), "runs_failed", "inconclusive"),
         (runs([*BASELINE[:4], None]), runs(plus(SAME), "mixed"), "runs_failed", "inconclusive"),
+        (runs(BASELINE), FAILED_WITH_A_NUMBER, "runs_failed", "inconclusive"),
+        (runs(BASELINE), runs([*plus(SAME)[:4], None], "mixed", range(5, 10)), "runs_failed", "inconclusive"),
         (runs([*BASELINE[:4], None]), runs([*plus(WORSE)[:4], None], "mixed"), None, "different"),
         (runs(BASELINE), runs([*(v - 20 for v in plus(SAME)[:4]), None], "mixed"), "runs_failed", "different"),
         # Near chance all is equivalent.
@@ -164,9 +175,27 @@ def test_a_loss_has_no_chance_to_be_near():
     theirs, ours = runs([2.1, 2.2, 2.0, 2.15]), runs([2.2, 2.1, 2.1, 2.1], "mixed")
     assert beside(theirs, ours, is_lower_better=True)["reason"] is None
     assert beside(theirs, ours)["reason"] == "near_chance"
+    assert beside(runs([150.0, 152.0, 151.0]), runs([151.0, 152.0, 150.5], "mixed"), margin=20)["reason"] is None
 
 
 def test_failures_are_counted_where_the_other_completed():
     found = beside(runs([*BASELINE[:3], None, None]), runs([None, *plus(SAME)[1:4], None], "mixed"))
     assert (found["num_failed_baseline"], found["num_failed_candidate"]) == (1, 1)
     assert (found["num_diverged_candidate"], found["num_seeds"]) == (1, 2)
+    for theirs, num_failed in ((BASELINE, 1), ([*BASELINE[:4], None], 0)):
+        found = beside(runs(theirs), FAILED_WITH_A_NUMBER)
+        assert (found["num_failed_candidate"], found["num_seeds"]) == (num_failed, 4)
+    lacking = beside(runs([*BASELINE[:4], None]), runs(plus(SAME)[:3], "mixed"))
+    assert lacking["missing_candidate"] == "3"  # at the other seed the baseline has no result either
+
+
+@pytest.mark.parametrize("is_one_sided", [True, False])
+def test_seeds_are_planned_for_the_question_that_was_asked(is_one_sided):
+    """For each of two candidates, and for losses alone where they alone count."""
+    differences = [0.1, -0.5, 0.4, 0.1, -0.7]
+    variants = {"a": runs(BASELINE), "b": runs(plus(differences), "mixed"), "c": runs(plus(SAME), "float16")}
+    found, _ = set_beside(variants, [("a", "b"), ("a", "c")], [0, 0], Question(0.5, is_one_sided=is_one_sided))
+    spread, design = float(np.std(differences, ddof=1)), Design(is_one_sided)
+    assert found["spread_pp"] == pytest.approx(spread)
+    assert found["detectable_margin_pp"] == pytest.approx(detectable_margin(spread, 5, 2, design))
+    assert found["num_seeds_needed"] == num_seeds_needed(spread, 0.5, 2, float(np.mean(differences)), design)
