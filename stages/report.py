@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pipeline.claims.claims_file import CLAIMS
 from pipeline.files.writing import write_whole
-from pipeline.report.rendering import execute, notebook_text, render
+from pipeline.report.rendering import PROJECT, execute, notebook_text, render
 from stages import run
 
 REPORT = Path("results/report.html")
@@ -35,7 +35,7 @@ def report_on(folder: Path) -> None:
     with tempfile.TemporaryDirectory() as name:
         root = Path(name, "study")
         shutil.copytree(folder, root)
-        shutil.copyfile(CLAIMS, root / CLAIMS)
+        shutil.copyfile(PROJECT / CLAIMS, root / CLAIMS)
         remake(root)
         write_whole(RECOMPUTED, render(execute(root)))
     print(f"{RECOMPUTED} is written, from the records in {folder}")

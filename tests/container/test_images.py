@@ -185,7 +185,7 @@ def test_without_a_gpu_the_cuda_image_says_that_it_uses_the_cpu(docker, images):
     assert output(docker, "run", "--rm", images["cuda"], "python", "-c", program) == "True []"
     program = "from stages.check import describe_device, this_machine; print(describe_device('cuda', this_machine()))"
     said = output(docker, "run", "--rm", images["cuda"], "python", "-c", program)
-    assert "note: the packages are for a cuda device and none is visible here; training is on" in said
+    assert "The packages are for a cuda device, and none is visible here. Training is on " in said
 
 
 def test_the_loader_of_the_cuda_image_finds_its_libraries(docker, images):
