@@ -156,6 +156,7 @@ def test_accuracy(cells, verdict, code):
         ({"value": 0.9, "tolerance": 0.03}, "reproduced"),
         ({"value": 0.9, "tolerance": 0.01}, "inconclusive"),
         ({"value": 0.85, "tolerance": 0.01}, "not reproduced"),
+        ({"value": 0.95, "tolerance": 0.01}, "not reproduced"),
         ({"value": 0.87, "tolerance": 0.03}, "inconclusive"),
     ],
 )
