@@ -190,12 +190,17 @@ def test_failures_are_counted_where_the_other_completed():
 
 
 @pytest.mark.parametrize("is_one_sided", [True, False])
-def test_seeds_are_planned_for_the_question_that_was_asked(is_one_sided):
-    """For each of two candidates, and for losses alone where they alone count."""
-    differences = [0.1, -0.5, 0.4, 0.1, -0.7]
-    variants = {"a": runs(BASELINE), "b": runs(plus(differences), "mixed"), "c": runs(plus(SAME), "float16")}
-    found, _ = set_beside(variants, [("a", "b"), ("a", "c")], [0, 0], Question(0.5, is_one_sided=is_one_sided))
-    spread, design = float(np.std(differences, ddof=1)), Design(is_one_sided)
+@pytest.mark.parametrize("is_paired", [True, False])
+def test_seeds_are_planned_for_the_question_that_was_asked(is_one_sided, is_paired):
+    """For each of two candidates, for losses alone where they alone count, and for variants that share no seeds."""
+    ours, theirs = np.array(plus([0.5, -0.1, 0.8, 0.5, -0.2])), np.array(BASELINE)
+    of_ours = runs(ours, "mixed", None if is_paired else range(5, 10))
+    variants = {"a": runs(theirs), "b": of_ours, "c": runs(plus(SAME), "float16")}
+    found, _ = set_beside(variants, [("a", "b"), ("a", "c")], [0, 0], Question(0.7, is_one_sided=is_one_sided))
+    variances = ours.var(ddof=1), theirs.var(ddof=1)
+    per_seed = 1.0 if is_paired else sum(variances) ** 2 / (variances[0] ** 2 + variances[1] ** 2)
+    spread = (ours - theirs).std(ddof=1) if is_paired else math.sqrt(sum(variances))
+    design = Design(is_one_sided, per_seed)
     assert found["spread_pp"] == pytest.approx(spread)
     assert found["detectable_margin_pp"] == pytest.approx(detectable_margin(spread, 5, 2, design))
-    assert found["num_seeds_needed"] == num_seeds_needed(spread, 0.5, 2, float(np.mean(differences)), design)
+    assert found["num_seeds_needed"] == num_seeds_needed(spread, 0.7, 2, (ours - theirs).mean(), design)
