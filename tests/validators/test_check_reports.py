@@ -93,7 +93,7 @@ OTHER_RUN = RECORD.replace("seed-1", "seed-2")
 CHEATS: dict[str, tuple[Callable[[Contents], Contents], str]] = {
     "a better verdict": (edited("results/verdicts.json", put(verdict="in direction only")), r"verdicts\.json: line"),
     "a number that is none": (edited("results/numerics.json", within("facts", **{"loss_scale.growth_factor": "abc"})), r"report\.html: it is another report"),
-    "blocks that do not give the speedup": (edited(BLOCKS, slower_blocks), r"(?s)gives? other results.*comparison\.json"),
+    "blocks that do not give the speedup": (edited(BLOCKS, slower_blocks), r"(?s)gives? other results.*pairs\.csv"),
     "predictions that do not give the accuracy": (edited(RECORD, within("scores", test_accuracy=0.99)), "accuracy is not the 0.99"),
     "the record of another run": (lambda contents: {RECORD: contents[OTHER_RUN]}, r"record\.json"),
     "an image that is none": (edited(RECORD, within("environment", image={"tag": "x"})), "crate.zip"),

@@ -6,6 +6,7 @@ import re
 import sys
 import zipfile
 from argparse import Namespace
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from pipeline.claims.claims_file import load_claims
 from pipeline.errors import InputError
 from pipeline.publication.archive import MANIFEST, MAX_REPORT_BYTES, METADATA, RECOMPUTED, unpack
 from pipeline.publication.crate import PROFILE, publish
-from pipeline.publication.recomputing import remake
+from pipeline.publication.recomputing import recompute, remake
 from pipeline.report.results import load_results
 from stages import publish as stage
 
@@ -67,6 +68,24 @@ def test_a_study_that_older_code_published_is_published_again(crate, tmp_path):
     for name in ("runs/wide/mixed/seed-1/record.json", "results/pairs.csv"):
         assert found[name] == older[name]
     assert (tmp_path / "mine" / "report.html").read_bytes() == found["results/report.html"]
+
+
+@pytest.mark.parametrize(("factor", "words"), [(1.0, ""), (1.000001, "speedup of float32_2x is .*, and was published")])
+def test_an_archive_of_earlier_is_recomputed_by_its_numbers(rendered, crate, tmp_path, monkeypatch, factor, words):
+    """What the comparison held before there were two tables."""
+    pairs = [
+        {"benchmark": pair.benchmark, "baseline": pair.baseline, "candidate": pair.candidate}
+        | {"accuracy_difference_pp": {"mean": pair.difference_pp}, "speedup": {"ratio": factor * pair.speedup}}
+        for pair in load_results(rendered).tables.pairs
+    ]
+    older = contents_of(crate) | {"results/comparison.json": json.dumps({"pairs": pairs}).encode()}
+    (tmp_path / "crate.zip").write_bytes(pack(sign(older)))
+    with pytest.raises(InputError, match=r"results/comparison\.json, which no archive of this study has"):
+        recompute(tmp_path / "crate.zip")
+    digest = hashlib.sha256((tmp_path / "crate.zip").read_bytes()).hexdigest()
+    monkeypatch.setattr("pipeline.publication.archive.PUBLISHED_EARLIER", (digest,))
+    with pytest.raises(InputError, match=words) if words else nullcontext():
+        assert set(recompute(tmp_path / "crate.zip").by_deletion) == {*RECOMPUTED, METADATA}
 
 
 def name_own_code(root: Path, source: str = "mine") -> Path:

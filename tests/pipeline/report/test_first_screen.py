@@ -10,7 +10,8 @@ from pipeline.records.blocks import REPEAT
 from pipeline.report.first_screen import variant_rows
 from pipeline.report.peak import flops_of_step, share_of_peak
 from pipeline.report.recommendation import recommend
-from pipeline.sentences import sentence
+from pipeline.report.reporting import columns
+from pipeline.sentences import Said, sentence
 from pipeline.study.schema import Study
 from pipeline.study.variant import Variant
 
@@ -59,7 +60,7 @@ def advised(*asked, **options) -> list:
     [
         ({"mixed_bfloat16": EQUIVALENT | fast(1.2, 1.6)}, ["use"]),
         ({"mixed_bfloat16": EQUIVALENT | fast(0.5, 0.7)}, ["slower", "accuracy.equivalent"]),
-        ({"mixed_bfloat16": EQUIVALENT | fast(0.9, 1.2)}, ["open", "accuracy.equivalent"]),
+        ({"mixed_bfloat16": EQUIVALENT | fast(0.95, 1.6)}, ["open", "accuracy.equivalent"]),
         ({"mixed_float16": EQUIVALENT | fast(0.5, 0.7)}, ["no_arithmetic", "accuracy.equivalent"]),
         ({"mixed_bfloat16": EQUIVALENT | ends("speedup", None, None, 1.5)}, ["no_interval", "accuracy.equivalent"]),
         ({"mixed_bfloat16": EQUIVALENT | NO_SPEED | {"speedup_at_most": 0.1}}, ["too_slow", "accuracy.equivalent"]),
@@ -76,11 +77,17 @@ def advised(*asked, **options) -> list:
             {"mixed_bfloat16": fast(1.2, 1.6) | {"reason": "runs_failed", "num_failed_candidate": 1}},
             ["faster", "accuracy.runs_failed"],
         ),
+        (
+            {"mixed_bfloat16": fast(1.2, 1.6) | {"reason": "too_few_seeds", "num_seeds": 1, "num_failed_baseline": 2}},
+            ["faster", "accuracy.runs_failed"],
+        ),
+        ({"mixed_float16": fast(0.8, 2.2), "mixed_bfloat16": fast(1.1, 1.3)}, ["faster", "accuracy.inconclusive"]),
         # What a study can't say it doesn't mention.
         ({"mixed_bfloat16": fast(1.2, 1.6) | {"reason": "near_chance"}}, ["faster"]),
         ({"mixed_bfloat16": fast(1.2, 1.6) | {"reason": "too_few_seeds", "num_seeds": 1}}, ["faster"]),
         ({"mixed_bfloat16": fast(1.2, 1.6) | NO_ACCURACY}, ["faster"]),
         ({"mixed_bfloat16": EQUIVALENT | NO_SPEED}, ["accuracy.equivalent"]),
+        ({"float8": EQUIVALENT | fast(2.0, 3.0)}, ["accuracy.equivalent"]),
         ({"mixed_bfloat16": NO_SPEED | NO_ACCURACY}, []),
     ],
 )
@@ -92,16 +99,33 @@ def test_a_policy_that_is_as_accurate_is_advised_before_a_faster_one_and_two_ali
     accurate, other = EQUIVALENT | fast(1.2, 1.4), {"outcome": "different"} | fast(1.8, 2.2)
     (use, accuracy) = recommend(study(*POLICIES), found(mixed_float16=other, mixed_bfloat16=accurate), "wide")
     assert (use.code, use.numbers["candidates"]) == ("advice.use", ["mixed_bfloat16"])
+    assert (use.numbers["default"], use.numbers["is_default"]) == ("float32", False)
     assert [each["candidate"] for each in accuracy.numbers["differences"]] == ["mixed_float16"]
-    near, far = EQUIVALENT | fast(1.21, 1.41), EQUIVALENT | fast(1.05, 1.2)
+    near, far = EQUIVALENT | fast(1.21, 1.41), EQUIVALENT | fast(1.01, 1.4)
     (both,) = recommend(study(*POLICIES), found(mixed_float16=near, mixed_bfloat16=accurate), "wide")
     assert both.numbers["candidates"] == ["mixed_float16", "mixed_bfloat16"]
+    assert [both.numbers[name] for name in ("least", "most")] == pytest.approx([1.296, 1.306], abs=0.001)
     (one, _) = recommend(study(*POLICIES), found(mixed_float16=far, mixed_bfloat16=accurate), "wide")
     assert one.numbers["candidates"] == ["mixed_bfloat16"]
 
 
-def test_policies_that_keep_their_variables_in_16_bits_are_no_advice():
-    assert advised(study("bfloat16"), found(bfloat16=EQUIVALENT | fast(1.5, 2.0))) == []
+def test_where_all_are_too_slow_the_least_slow_is_named():
+    slow, slower = (EQUIVALENT | NO_SPEED | {"speedup_at_most": bound} for bound in (0.2, 0.1))
+    (said, _) = recommend(study(*POLICIES), found(mixed_float16=slower, mixed_bfloat16=slow), "wide")
+    assert (said.numbers["candidate"], said.numbers["bound"]) == ("mixed_bfloat16", 0.2)
+
+
+@pytest.mark.parametrize(
+    "variant",
+    [
+        {"policy": "bfloat16", "batch_multiplier": 1},  # it keeps its variables in 16 bits
+        {"policy": "mixed_bfloat16", "batch_multiplier": 2},
+        {"policy": "mixed_bfloat16", "batch_multiplier": 1, "loop": "custom"},
+    ],
+)
+def test_what_differs_in_more_than_the_policy_of_products_is_no_advice(variant):
+    variants = {"float32": {"policy": "float32", "batch_multiplier": 1}, "other": variant}
+    assert advised(small_study(variants=variants), found(other=EQUIVALENT | fast(1.5, 2.0))) == []
 
 
 def test_other_work_that_spoils_the_speeds_is_said_with_what_to_do():
@@ -151,7 +175,7 @@ def test_rows_go_from_policy_to_policy_in_blocks_of_one_batch():
 def test_a_row_has_what_is_known_and_no_more():
     """A difference without an interval is none; memory without turns is the least of a whole run."""
     cells = fast(1.2, 1.6) | {"difference_low_pp": None, "difference_high_pp": None, "num_seeds": 2}
-    tables = found(mixed_bfloat16=cells)
+    tables = found(mixed_bfloat16=cells | {"candidate_step_seconds": 0.01})
     runs = [
         run("mixed_bfloat16", seed, peak_memory_bytes=size, resumed=resumed, outcome=outcome)
         for seed, size, resumed, outcome in (
@@ -161,18 +185,61 @@ def test_a_row_has_what_is_known_and_no_more():
             (3, 2**5, False, "diverged"),
         )
     ]
-    row = variant_rows(study("mixed_bfloat16"), tables._replace(runs=runs), "wide")[1]
+    baseline, row, *_ = variant_rows(study("mixed_bfloat16"), tables._replace(runs=runs), "wide")
+    assert (baseline.step_seconds, row.step_seconds) == (0.0214, 0.01)
     assert row.difference[1:] == (None, None)
+    assert row.accuracy == 0.899  # over the seeds that the baseline completed too
     assert row.peak_bytes == 2 * 2**20
-    assert [said.code for said in row.notes] == ["note.failed"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "shown"),
+    [
+        (NO_ACCURACY | fast(1.2, 1.6) | {"candidate_step_seconds": 0.01}, ["step", "speed"]),
+        (NO_SPEED, ["accuracy", "difference"]),
+        (NO_SPEED | NO_ACCURACY | {"candidate_peak_bytes": 2**20}, ["memory"]),
+        (NO_SPEED | NO_ACCURACY, []),
+    ],
+)
+def test_a_table_has_the_columns_of_what_is_known(cells, shown):
+    row = variant_rows(study("mixed_bfloat16"), found(mixed_bfloat16=cells)._replace(runs=[]), "wide")[1]
+    assert (columns([row]), row.is_known) == (shown, bool(shown))
+
+
+@pytest.mark.parametrize(
+    ("cells", "runs", "numbers"),
+    [
+        ({}, {}, {}),
+        (NO_SPEED | {"speedup_at_most": 0.1}, {}, {"note.too_slow": {"bound": 0.1}}),
+        ({"num_seeds": 2}, {}, {"note.fewer_seeds": {"num_seeds": 2}}),
+        ({}, {"outcome": "diverged"}, {"note.failed": {"diverged": 3, "out_of_memory": 0, "num_runs": 3}}),
+        ({}, {"kernels": "oneDNN"}, {"note.kernels": {"kernels": ["oneDNN"], "theirs": ["Eigen"]}}),
+    ],
+)
+def test_a_row_notes_what_its_numbers_do_not_say(cells, runs, numbers):
+    made = [run("mixed_bfloat16", seed, **{"kernels": "Eigen"} | runs) for seed in range(3)]
+    made += [run("float32", seed, kernels="Eigen") for seed in range(3)]
+    row = variant_rows(study("mixed_bfloat16"), found(mixed_bfloat16=cells)._replace(runs=made), "wide")[1]
+    assert {said.code: said.numbers for said in row.notes} == numbers
+    assert bool(row.note) == bool(numbers)
+
+
+def test_a_row_notes_that_it_is_a_control_and_is_timed_as_another():
+    variants = {"float32": {"policy": "float32", "batch_multiplier": 1}}
+    variants["slow"] = variants["float32"] | {"learning_rate_multiplier": 0.5}
+    settings = small_study().comparison.model_copy(update={"must_differ": ["slow"]})
+    asked = small_study(variants=variants).model_copy(update={"comparison": settings})
+    row = variant_rows(asked, found(slow={}), "wide")[1]
+    assert row.notes == [Said("note.control"), Said("note.timed_as", {"name": "float32"})]
 
 
 @pytest.mark.parametrize(("capability", "is_emulated"), [(8.0, True), (8.9, False)])
 def test_no_time_is_given_of_8_bits_that_are_emulated(capability, is_emulated):
-    cells = EQUIVALENT | fast(1.2, 1.6) | {"candidate_step_seconds": 0.1}
-    tables = found(Hardware("nvidia_gpu", "Example GPU", capability), float8=cells)
-    row = next(row for row in variant_rows(study("float8"), tables, "wide") if row.name == "float8")
-    assert (row.step_seconds is None, row.speed[0] is None) == (is_emulated, is_emulated)
+    cells = EQUIVALENT | fast(1.2, 1.6) | {"candidate_step_seconds": 0.1, "candidate_epoch_seconds": 1.0}
+    tables = found(Hardware("nvidia_gpu", "Example GPU", capability), ("float32", "tf32"), float8=cells)
+    row = next(row for row in variant_rows(study("float8", tf32=True), tables, "wide") if row.name == "float8")
+    times = (row.step_seconds, row.epoch_seconds, row.speed[0], row.speed_beside_default[0])
+    assert [seconds is None for seconds in times] == [is_emulated] * 4
 
 
 def test_the_share_of_peak_is_known_where_operations_and_peak_are():

@@ -54,7 +54,7 @@ def test_the_report_is_one_file_that_loads_nothing(rendered):
         "a &lt;b&gt;bold&lt;/b&gt; &amp; daring change",
         "Wide &amp; mixed is &lt;faster&gt;.",
         "mixed_bfloat16",
-        "<b>1 claims:</b>",
+        "<b>1 claim:</b>",
         "from this repository",
         "Example CPU",
         "requirements/cpu.txt",
