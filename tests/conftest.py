@@ -209,11 +209,13 @@ def make_record_fixture() -> Callable[..., RunRecord]:
     return make_record
 
 
-# The part and the field of a record that a column of runs.csv shows; the epochs are those trained, not those planned.
+# The part and the field of a record by the name that tests give it; the epochs are those trained, not those planned.
+NAMES = {"fault": "timing_fault", "peak_bytes": "peak_memory_bytes", "peak_kind": "peak_memory_kind"}
+NAMES |= {name: f"final_{name}" for name in Scores.model_fields if name != "skipped_steps"}
 PARTS = {name: ("planned", name) for name in Planned.model_fields if name != "num_epochs"} | {
-    column: (part, name)
+    NAMES.get(name, name): (part, name)
     for part, model in (("times", Times), ("memory", Memory), ("scores", Scores))
-    for column, name in model.columns().items()
+    for name in model.model_fields
 }
 
 

@@ -1,7 +1,6 @@
 """The record of a run and of its epochs, as `record.json` and `epochs.csv` hold them.
 
-A record says what was planned, where it ran, and what was measured: its times, its memory and its scores. A field whose
-name would not say enough in a table by itself names the column of `runs.csv` that holds it.
+A record says what was planned, where it ran, and what was measured: its times, its memory and its scores.
 """
 
 import math
@@ -56,10 +55,6 @@ class Planned(Part):
             return values
         others = {name: value for name, value in values.items() if name not in ("engine", "jit_compile")}
         return others | {"xla": values["jit_compile"] and values["engine"] == "tensorflow"}
-
-    def cells(self) -> dict[str, Any]:
-        """Return the settings as cells of a table: of the loss scale its mode alone, and not the planned epochs."""
-        return self.model_dump(exclude={"num_epochs"}) | {"loss_scale": self.loss_scale.mode}
 
 
 def planned(study: Study, key: RunKey) -> Planned:
@@ -140,28 +135,14 @@ def of_float32(loss: float) -> float:
     return loss
 
 
-class Measured(Part):
-    """Hold a part of the record. Unknown is None, also what a run that ended early did not get to."""
-
-    @classmethod
-    def columns(cls) -> dict[str, str]:
-        """Return the names of the fields by the columns of `runs.csv`."""
-        return {field.serialization_alias or name: name for name, field in cls.model_fields.items()}
-
-    def cells(self) -> dict[str, Any]:
-        """Return the values by the columns of `runs.csv`."""
-        return self.model_dump(by_alias=True)
-
-
-class Times(Measured):
-    """Hold how long the run and its epochs took.
+class Times(Part):
+    """Hold how long the run and its epochs took. Unknown is None, also what a run that ended early did not get to.
 
     `startup_seconds` is from the start of the process to the first step. `run_seconds` is how long the whole run took,
     from the start of its process to its record, with the epochs that an earlier process trained. A run that is
     `too_slow` was ended at the study's `max_run_seconds`.
     `steady_epoch_seconds` is the median training time, validation apart, of all epochs but `excluded_epochs`: the
-    first, and where the run was resumed the first after that, because they trace and compile. In `runs.csv` both are
-    after the study's `comparison.num_warmup_epochs`.
+    first, and where the run was resumed the first after that, because they trace and compile.
     `fault` says why these times can't be used, where they can't.
     """
 
@@ -171,7 +152,7 @@ class Times(Measured):
     excluded_epochs: list[int]
     run_seconds: Seconds
     max_run_seconds: Seconds | None
-    fault: str | None = Field(serialization_alias="timing_fault")
+    fault: str | None
 
     def contradictions(self, outcome: str) -> Iterator[str]:
         """Yield what the times say against the outcome of their run."""
@@ -183,30 +164,26 @@ class Times(Measured):
             yield "startup_seconds longer than run_seconds"
 
 
-class Memory(Measured):
+class Memory(Part):
     """Hold the bytes that the run needed: at its peak, where `peak_kind` says who counted them, and for its weights."""
 
-    peak_bytes: Count | None = Field(serialization_alias="peak_memory_bytes")
-    peak_kind: str | None = Field(serialization_alias="peak_memory_kind")
+    peak_bytes: Count | None
+    peak_kind: str | None
     weights_bytes: Count | None = None
 
 
-class Scores(Measured):
+class Scores(Part):
     """Hold what the run had reached by the end of its last epoch. Accuracies in [0, 1].
 
     `skipped_steps` counts from the start of the run. Every other score but the loss scale is of a completed run alone.
     """
 
-    loss_scale: float | None = Field(serialization_alias="final_loss_scale")
+    loss_scale: float | None
     skipped_steps: Count | None
-    train_loss: Annotated[float, AfterValidator(of_float32)] | None = Field(
-        None, serialization_alias="final_train_loss"
-    )
-    validation_accuracy: Share | None = Field(None, serialization_alias="final_validation_accuracy")
-    test_loss: Annotated[float, AfterValidator(mean_cross_entropy)] | None = Field(
-        None, serialization_alias="final_test_loss"
-    )
-    test_accuracy: Share | None = Field(None, serialization_alias="final_test_accuracy")
+    train_loss: Annotated[float, AfterValidator(of_float32)] | None = None
+    validation_accuracy: Share | None = None
+    test_loss: Annotated[float, AfterValidator(mean_cross_entropy)] | None = None
+    test_accuracy: Share | None = None
 
     def contradictions(self, outcome: str) -> Iterator[str]:
         """Yield what the scores say against the outcome of their run."""

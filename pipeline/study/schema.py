@@ -266,13 +266,6 @@ class Study(Section):
         measured = {kinds[name]: name for name in (*reversed(kinds), self.comparison.baseline)}
         return {name: measured[kind] for name, kind in kinds.items()}
 
-    @property
-    def digest(self) -> str:
-        """Return a SHA-256 of what decides which runs count and how they are compared."""
-        fields = {"campaign", "devices", "seeds", "num_seeds", "num_seeds_by_variant"}
-        fields |= {"benchmarks", "variants", "comparison"}
-        return self.digest_of(fields)
-
     def digest_of(self, fields: Set[str]) -> str:
         """Return a SHA-256 of these fields.
 
