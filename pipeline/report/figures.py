@@ -19,8 +19,9 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.ticker import MaxNLocator
 
-from pipeline.numbers import UNKNOWN, digits, percent, rare
+from pipeline.numbers import UNKNOWN, digits, percent
 from pipeline.report.first_screen import VariantRow
+from pipeline.sentences import Said, sentence
 
 # Okabe & Ito's palette, and a violet: told apart by colour-blind readers. The batch is a second cue: hollow and dashed
 # at 2B and up.
@@ -62,7 +63,7 @@ STYLE: dict[Any, Any] = {
 }
 
 
-def draw_svg(identifier: str, description: str, draw: Callable[[Axes], None], height: float = HEIGHT) -> str:
+def draw_svg(identifier: str, description: Said, draw: Callable[[Axes], None], height: float = HEIGHT) -> str:
     """Return an inline SVG with a text alternative; the same bytes for the same data. `height` is in inches."""
     with plt.rc_context(STYLE | {"svg.hashsalt": identifier, "figure.figsize": (WIDTH, height)}):
         figure, axes = plt.subplots()
@@ -77,7 +78,7 @@ def draw_svg(identifier: str, description: str, draw: Callable[[Axes], None], he
     # Several charts share a page: identifiers get the chart's name in front.
     prefix = re.sub(r"[^\w.-]", "_", identifier)
     svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{prefix}-", svg)
-    return svg.replace("<svg ", f'<svg role="img" aria-label="{html.escape(description)}" ', 1)
+    return svg.replace("<svg ", f'<svg role="img" aria-label="{html.escape(sentence(description))}" ', 1)
 
 
 def draw_epoch_times(axes: Axes, rows: Sequence[VariantRow]) -> None:
@@ -123,17 +124,17 @@ def answer_charts(
     identifier: str, benchmark: str, rows: Sequence[VariantRow], curves: Mapping[str, Mapping[int, float]]
 ) -> list[str]:
     """Return the charts of a benchmark's answer: epoch times, and accuracies by epoch."""
-    times = [f"{row.full_words} {digits(row.epoch_seconds)} s" for row in rows if row.epoch_seconds]
     last = {name: [*curve.values()][-1] for name, curve in curves.items()}
-    ends = [f"{row.full_words} ends at {percent(last[row.name], '.1f')}" for row in rows if row.name in last]
-    charts: list[tuple[str, Sequence[str], Callable[[Axes], None]]] = [
-        ("Training time of an epoch", times, lambda axes: draw_epoch_times(axes, rows)),
-        ("Validation accuracy by epoch", ends, lambda axes: draw_accuracies(axes, rows, curves)),
+    times = {row.full_words: row.epoch_seconds for row in rows if row.epoch_seconds}
+    ends = {row.full_words: last[row.name] for row in rows if row.name in last}
+    charts: list[tuple[str, Mapping[str, float], Callable[[Axes], None]]] = [
+        ("chart.times", times, lambda axes: draw_epoch_times(axes, rows)),
+        ("chart.accuracies", ends, lambda axes: draw_accuracies(axes, rows, curves)),
     ]
     height = max(HEIGHT, 0.6 + 0.4 * len(rows))
     return [
-        draw_svg(f"{identifier}-answer-{place}", text_alternative(f"{what}, {benchmark}", found), draw, height)
-        for place, (what, found, draw) in enumerate(charts)
+        draw_svg(f"{identifier}-answer-{place}", Said(code, {"title": benchmark, "found": found}), draw, height)
+        for place, (code, found, draw) in enumerate(charts)
         if found
     ]
 
@@ -159,14 +160,7 @@ def exponent_histogram(
         axes.figure.legend(loc="outside lower left")
 
     zeros = {words: sum(share for exponent, share in shares.items() if exponent < limits[words]) for words in limits}
-    found = [f"{rare(share)} are zero in float16, {words}" for words, share in zeros.items()]
-    described = text_alternative(f"Exponents of the activation gradients of {benchmark}", found)
-    return draw_svg(f"{identifier}-gradients", described, draw)
-
-
-def text_alternative(what: str, found: Sequence[str]) -> str:
-    """Return a text alternative: what the chart shows, then what is to be seen in it."""
-    return f"{what}: {'; '.join(found) or 'nothing was measured'}"
+    return draw_svg(f"{identifier}-gradients", Said("chart.gradients", {"title": benchmark, "found": zeros}), draw)
 
 
 def name_rows(axes: Axes, names: Sequence[str]) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 from pipeline.claims.numerics_claims import facts_said, sample_said
 from pipeline.claims.verdicts import Judgement
 from pipeline.comparison.comparable import by_default, describe_device
+from pipeline.comparison.tables import Row
 from pipeline.numerics.facts import DTYPES, KERAS_POLICIES, TRIAL_SIZE
 from pipeline.records.blocks import REPEAT
 from pipeline.report import figures
@@ -16,6 +17,7 @@ from pipeline.report.pages import page_environment
 from pipeline.report.recommendation import recommend
 from pipeline.report.results import Results, ended_at
 from pipeline.report.status import tally
+from pipeline.statistics.speeds import MIN_LAUNCHES
 
 SECTIONS = ("answer", "verdicts", "measurements", "arithmetic", "method", "surroundings")
 SPLIT = "notebook_split.num_trained_on"
@@ -41,6 +43,7 @@ def parts(results: Results) -> Callable[[str], str]:
                 "untested": [row for row in judged if not is_tested(row[1])],
                 "benchmarks": [_benchmark(results, name, title) for name, title in titles.items()],
                 "runs": results.tables.runs,
+                "few_launches": min((row.num_launches for row in results.tables.pairs if is_short(row)), default=0),
                 "numerics": _numerics(results),
                 "made_on": list(dict.fromkeys(map(describe_device, results.environments))),
                 "by_default": by_default(study.variants),
@@ -48,6 +51,11 @@ def parts(results: Results) -> Callable[[str], str]:
         )
     )
     return lambda name: str(getattr(module, name)())
+
+
+def is_short(pair: Row) -> bool:
+    """Tell whether a pair has a speed from too few launches for an interval."""
+    return pair.speedup is not None and pair.num_launches < MIN_LAUNCHES
 
 
 def is_tested(verdict: Judgement) -> bool:

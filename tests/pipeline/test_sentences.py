@@ -27,6 +27,7 @@ ONE = {
         {"candidate": "mixed_float16", "difference_pp": -0.5, "num_failed_candidate": 1, "num_failed_baseline": 0}
     ],
     "outcome": "diverged",
+    "found": {"float32": 0.5},
     "model": {"name": "dense", "units": 64},
     "hardware": "nvidia_gpu",
     "quantity": "test_accuracy",
