@@ -138,7 +138,7 @@ def _are_identical(theirs: Side, ours: Side) -> bool:
 def _failed_beside(side: Side, other: Side, how: str | None = None) -> int:
     """Count the runs that failed, in one way or any, at seeds that the other variant completed or does not have."""
     return sum(
-        run.outcome not in ("completed", None) and how in (None, run.outcome)
+        run.outcome != "completed" and how in (None, run.outcome)
         for seed, run in side.runs.items()
         if seed not in other.runs or other.runs[seed].outcome == "completed"
     )
@@ -148,8 +148,8 @@ def _counts(theirs: Side, ours: Side) -> dict[str, Any]:
     beside = {"baseline": (theirs, ours), "candidate": (ours, theirs)}
     counts: dict[str, Any] = {"num_seeds": min(len(theirs.shared), len(ours.shared))}
     for name, (side, other) in beside.items():
-        missing = [seed for seed, run in other.runs.items() if run.outcome == "completed" and seed not in side.runs]
-        counts[f"missing_{name}"] = " ".join(map(str, missing)) or None
+        completed = [seed for seed, run in other.runs.items() if run.outcome == "completed"]
+        counts[f"missing_{name}"] = [str(seed) for seed in completed if seed not in side.runs]
         counts[f"num_failed_{name}"] = _failed_beside(side, other)
         counts[f"num_diverged_{name}"] = _failed_beside(side, other, "diverged")
         counts[f"{name}_accuracy"] = float(side.results.mean()) if side.shared else None

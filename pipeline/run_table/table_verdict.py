@@ -96,7 +96,7 @@ def said_of(judged: Judged, row: Mapping[str, Any]) -> list[Said]:
     found.append(Said("table.pairing", numbers))
     for side, name in (("baseline", judged.baseline), ("candidate", row["variant"])):
         if missing := row[f"missing_{side}"]:
-            found.append(Said("table.missing", {"variant": name, "seeds": missing.split()}))
+            found.append(Said("table.missing", {"variant": name, "seeds": missing}))
     return found
 
 

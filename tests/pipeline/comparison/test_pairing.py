@@ -68,7 +68,7 @@ def test_a_missing_seed_is_named_and_the_others_stay_paired(ours, theirs):
     found = beside(runs(BASELINE[: len(theirs)], seeds=theirs), runs(BASELINE[: len(ours)], "mixed", seeds=ours))
     assert found["is_paired"]
     assert found["num_seeds"] == len({*ours} & {*theirs})
-    assert found["missing_candidate"] == " ".join(str(seed) for seed in theirs if seed not in ours)
+    assert found["missing_candidate"] == [str(seed) for seed in theirs if seed not in ours]
 
 
 @pytest.mark.parametrize("lower_is_better", [True, False])
@@ -186,7 +186,7 @@ def test_failures_are_counted_where_the_other_completed():
         found = beside(runs(theirs), FAILED_WITH_A_NUMBER)
         assert (found["num_failed_candidate"], found["num_seeds"]) == (num_failed, 4)
     lacking = beside(runs([*BASELINE[:4], None]), runs(plus(SAME)[:3], "mixed"))
-    assert lacking["missing_candidate"] == "3"  # at the other seed the baseline has no result either
+    assert lacking["missing_candidate"] == ["3"]  # at the other seed the baseline has no result either
 
 
 @pytest.mark.parametrize("is_one_sided", [True, False])
