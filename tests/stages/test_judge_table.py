@@ -41,6 +41,10 @@ def outcomes(found) -> list[str]:
     return [row["outcome"] for row in found.candidates]
 
 
+def codes(found) -> list[str]:
+    return [each.code.removeprefix("table.") for each in said_of(found, found.candidates[0])]
+
+
 def command(path: Path, *options: str) -> subprocess.CompletedProcess[str]:
     return stage(path.parent, "judge_table", str(path), "--baseline", "fp32", "--margin", "0.5", *options)
 
@@ -50,20 +54,22 @@ WORSE, OPEN = [-2.0, -2.1, -1.9, -2.0, -2.1], [-1.0, 0.9, -0.2, 0.4, 0.6]
 
 
 @pytest.mark.parametrize(
-    ("differences", "outcome", "status"),
+    ("differences", "outcome", "status", "said"),
     [
-        (SAME, "equivalent", 0),
-        (SHIFTED, "equivalent but shifted", 0),
-        (WORSE, "different", 20),
-        (OPEN, "inconclusive", 30),
+        (SAME, "equivalent", 0, ["equivalent"]),
+        (SHIFTED, "equivalent but shifted", 0, ["equivalent_but_shifted"]),
+        (WORSE, "different", 20, ["beyond"]),
+        (OPEN, "inconclusive", 30, ["inconclusive", "needed"]),
     ],
 )
-def test_outcome_and_status(tmp_path, differences, outcome, status):
+def test_outcome_and_status(tmp_path, differences, outcome, status, said):
     found = verdict(table(tmp_path / "runs.csv", differences))
     assert outcomes(found) == [outcome]
     assert (found.candidates[0]["is_paired"], found.status) == (True, status)
     apart = verdict(table(tmp_path / "runs.csv", differences, seeds=range(5, 10)))
     assert not apart.candidates[0]["is_paired"]
+    assert apart.candidates[0]["speedup"] == pytest.approx(2.0)
+    assert codes(found) == [*said, "pairing"]
 
 
 def test_the_command_writes_a_table_a_page_that_loads_nothing_and_a_json(tmp_path):
@@ -127,6 +133,9 @@ def test_failures_are_counted_and_never_equivalent(tmp_path):
     assert (said.numbers["part"], said.numbers["total"], round(said.numbers["low"], 2)) == (2, 7, 0.04)
     assert (found.status, found.rows[1]["reason"]) == (30, "runs_failed")
     assert "1 diverged" in page(found, "runs.csv")
+    assert codes(found) == ["runs_failed", "pairing", "missing"]
+    worse = verdict(table(tmp_path / "worse.csv", WORSE, extra=rows))
+    assert (worse.status, codes(worse)) == (20, ["different", "needed", "pairing", "missing"])
 
 
 def test_a_margin_in_another_unit_shows_nothing(tmp_path):
@@ -173,6 +182,7 @@ def test_every_fault_is_named_at_once_with_line_and_column(tmp_path):
         ("variant,seed,accuracy\nfp32,0,1\n", "no variant but fp32"),
         ("variant,seed,accuracy\na,0,1\nb,0,1\n", "no variant fp32"),
         ("variant,seed,accuracy\n" + "a,0,1\n" * 100_001, "more than 100,000 rows"),
+        ("variant,seed,accuracy\n" + "".join(f"{name},0,1\n" for name in range(101)), "101 variants, of 100 at most"),
         ("variant,seed,accuracy\nfp\xe9,0,1\n", "line 2 is not UTF-8"),
         ("variant,seed,accuracy\n\0,0,1\n", "it is no text"),
     ],
@@ -187,8 +197,20 @@ def test_a_table_that_cannot_be_judged_says_why(tmp_path, text, told):
 @pytest.mark.parametrize("separator", [",", ";", "\t"])
 def test_separators_and_encodings_read_alike(tmp_path, encoding, separator):
     plain = table(tmp_path / "plain.csv", SAME)
-    (tmp_path / "other.csv").write_text(plain.read_text().replace(",", separator), encoding=encoding)
+    (tmp_path / "other.csv").write_text("\n" + plain.read_text().replace(",", separator), encoding=encoding)
     assert verdict(tmp_path / "other.csv") == verdict(plain)
+
+
+def test_cells_are_read_as_pandas_writes_them(tmp_path):
+    rows = ["fp32,0.0,nan,5", "fp32,1.0,9.10e1,inf", "fp32,2,inf,5", "bf16,0,91.25,5"]
+    found = read_runs(export(tmp_path / "runs.csv", HEADER, *rows), "accuracy", "fp32", {})
+    assert [(run.seed, run.outcome, run.result, run.seconds) for run in found] == [
+        ("0", "without a number", None, None),
+        ("1", "completed", 91.0, None),
+        ("2", "diverged", None, None),
+        ("0", "completed", 91.25, 5.0),
+    ]
+    assert [found[index].unit for index in (1, 3)] == [1.0, 0.01]
 
 
 def test_what_a_terminal_would_obey_is_shown_as_its_number(tmp_path):
@@ -284,7 +306,8 @@ def test_a_failed_row_is_a_failure_whatever_number_it_carries(tmp_path, column, 
     ]
     path = export(tmp_path / "runs.csv", f"variant,seed,accuracy,{column}", *rows)
     found = verdict(path)
-    assert (found.status, found.rows[1]["num_seeds"], sum(found.rows[1]["failures"].values())) == (30, 4, 1)
+    how = "diverged" if column == "diverged" else bad.rpartition(".")[2].lower()
+    assert (found.status, found.rows[1]["num_seeds"], found.rows[1]["failures"]) == (30, 4, {how: 1})
     assert verdict(path, columns={"diverged": column}) == found
     assert (
         verdict(
@@ -334,7 +357,8 @@ def test_numbers_rounded_coarser_than_the_margin_are_no_evidence(tmp_path, digit
 def test_names_are_compared_as_people_read_them(tmp_path):
     rows = [f"{v},{s},9{s}.{i}{s}" for i, v in enumerate(("fp32", "bf16")) for s in range(3)]
     path = export(tmp_path / "runs.csv", "Pra\u0308zision,seed,accuracy", *rows)
-    assert verdict(path, columns={"variant": "Pr\u00e4zision"}).candidates[0]["variant"] == "bf16"
+    for written in ("Pr\u00e4zision", "Pra\u0308zision"):
+        assert verdict(path, columns={"variant": written}).candidates[0]["variant"] == "bf16"
 
 
 def test_make_takes_a_table_of_any_name(tmp_path):
