@@ -35,7 +35,7 @@ def recommend(study: Study, tables: Tables, benchmark: str) -> list[Said]:
     speeds = [
         row for name in names if name != "float8" and (row := tables.pair(benchmark, name, default)) and _is_timed(row)
     ]
-    same = [row.candidate for row in accuracies if row.reason is None and row.outcome.startswith("equivalent")]
+    same = [row.candidate for row in accuracies if row.outcome.startswith("equivalent")]
     gains = [row for row in speeds if row.speedup_low and row.speedup_low > 1]
     best = alike([row for row in gains if row.candidate in same])
     numbers = {"default": variant_name(variants[default]), "strict": strict, "is_default": default != strict}
