@@ -117,8 +117,8 @@ def test_drift_is_confirmed_by_a_second_campaign_on_fresh_seeds(project):
     wait_for(status.exists, 900)
     first, again = finish(project, "c2"), finish(project, "c2-again")
     assert first["exit_code"] == 10
-    assert any("for the first time" in finding for finding in first["findings"])
+    assert any("Seen once." in finding for finding in first["findings"])
     assert again["exit_code"] == 20
-    assert any("for the second time, on other seeds" in finding for finding in again["findings"])
+    assert any("Seen twice, on other seeds." in finding for finding in again["findings"])
     for name in ("c2", "c2-again"):
         assert {run["seed"] for run in ledger(project, name)["runs"]} == set(campaign_seeds(name, 4, []))

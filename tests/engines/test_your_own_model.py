@@ -108,7 +108,7 @@ def test_advice_is_a_study_beside_that_leaves_this_one_alone(finished, environme
 
     before = kept()
     printed = run(finished, environment, sys.executable, "-m", "stages.advise", *asked)
-    assert printed.splitlines()[-1] == f"report: {folder / 'results' / 'report.html'}"
+    assert printed.splitlines()[-1] == f"Report: {folder / 'results' / 'report.html'}"
     assert "networks.rows:build" in (folder / "results" / "report.html").read_text()
     records = {path: path.stat().st_mtime for path in folder.glob("runs/*/*/*/record.json")}
     assert len(records) == len(study["variants"])

@@ -28,6 +28,7 @@ ONE = {
     ],
     "outcome": "diverged",
     "found": {"float32": 0.5},
+    "names": ["random_flip"],
     "model": {"name": "dense", "units": 64},
     "hardware": "nvidia_gpu",
     "quantity": "test_accuracy",
