@@ -150,6 +150,7 @@ def _deciding_study(
         meant = evidence.variants.get(getattr(claim, "candidate", ""))
         by_xla = {"profile": claim.needs.profile, "xla": bool(meant and meant.xla)}  # a choice on TensorFlow alone
         return Said("remedy.profile", claim.needs.limits | by_xla)
+    needed = claim.needs.limits | {"is_elsewhere": is_elsewhere}
     if differences:
-        return Said("remedy.recipe", {"differences": differences})
-    return remedy or Said("remedy.hardware", claim.needs.limits)
+        return Said("remedy.recipe", needed)
+    return Said(remedy.code, {**remedy.numbers, **needed}) if remedy else Said("remedy.hardware", needed)

@@ -96,9 +96,9 @@ def source(code: str) -> str:
 @pytest.mark.parametrize("code", templates())
 def test_a_sentence_can_be_written_of_one_and_of_many(code, many):
     told = sentence(Said(code, numbers(code, many)))
-    assert told
+    assert told or code == "name.elsewhere"  # which a study may not need
     assert not re.search(r"\b1 (?!points|times|units|GB)[a-z]+s\b|\{|\}|  |None|\( |,,", told), told
-    if not code.startswith(("name.", "asked.threshold", "table.outcome", "summary.")):
+    if not code.startswith(("name.", "table.outcome", "summary.")):
         assert told.endswith((".", "?", ":"))
 
 

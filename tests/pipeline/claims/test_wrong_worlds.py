@@ -204,8 +204,18 @@ OTHER_UNITS, DEFAULTS = {"model.units": 7}, ["tf32"]
         ("s2-three-times-on-modern-gpus", {}, DEFAULTS, "make repro PROFILE=paper, on an NVIDIA GPU of compute"),
         # On JAX XLA is no choice.
         ("s2-xla-adds-speed", {}, ["mixed_float16_xla"], "make repro PROFILE=paper ENGINE=cuda, on an NVIDIA GPU"),
-        ("s2-small-models-gain-nothing", {}, DEFAULTS, "A study that runs tf32 on mnist_dense."),
-        ("s2-small-models-gain-nothing", OTHER_UNITS, DEFAULTS, "A study with the source's settings."),
+        (
+            "s2-small-models-gain-nothing",
+            {},
+            DEFAULTS,
+            "A study that runs tf32 on mnist_dense. It must run on an NVIDIA GPU of compute capability 7.0 or more.",
+        ),
+        (
+            "s2-small-models-gain-nothing",
+            OTHER_UNITS,
+            DEFAULTS,
+            "A study with the source's settings. It must run on an NVIDIA GPU",
+        ),
     ],
 )
 def test_what_would_decide_is_a_study_that_can(name, recipe, lacking, would_change):
