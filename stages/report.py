@@ -57,7 +57,8 @@ def recompute_archive(archive: Path) -> None:
     print("taken as published: " + "; ".join(found.taken + not_ours))
     found.check(OTHER_RESULTS.format(archive))
     if found.by_deletion:
-        print("different by what is gone since it was published: " + ", ".join(found.by_deletion))
+        print("made otherwise since it was published: " + ", ".join(found.by_deletion))
+        print(*filter(None, found.by_deletion.values()), sep="\n")
     else:
         print("nothing differs: the same report, byte for byte")
 

@@ -258,6 +258,13 @@ class PairClaim(VariantClaim):
 class SpeedClaim(PairClaim):
     """A claim about what the turns measure of a pair."""
 
+    def pair(self, evidence: Evidence) -> Row:
+        """Return the pair. Raise `NotTestableError` also where nothing was measured of it."""
+        found = super().pair(evidence)
+        if found.num_launches is None and found.speedup_at_most is None:
+            raise NotTestableError(Said("lack.speed", self.names), Said("remedy.speed", {"benchmark": self.benchmark}))
+        return found
+
     def hardware(self, evidence: Evidence) -> Sequence[Hardware]:
         pairs = [row for row in evidence.tables.pairs if row.benchmark == self.benchmark and row.device]
         return [hardware_of_row(pairs[0])] if pairs else evidence.tables.hardware()

@@ -4,7 +4,15 @@ import math
 from collections import Counter
 from typing import Any, Literal
 
-from pipeline.claims.claim import Assessment, PairClaim, SpeedClaim, ThresholdClaim, VariantClaim, Verdict
+from pipeline.claims.claim import (
+    Assessment,
+    NotTestableError,
+    PairClaim,
+    SpeedClaim,
+    ThresholdClaim,
+    VariantClaim,
+    Verdict,
+)
 from pipeline.claims.evidence import Evidence
 from pipeline.comparison.tables import Row
 from pipeline.records.blocks import REPEAT
@@ -109,6 +117,9 @@ class AccuracyClaim(PairClaim):
 
     def judge(self, evidence: Evidence) -> Assessment:
         pair = self.pair(evidence)
+        if pair.reason == "no_runs":
+            names = {"benchmark": self.benchmark, "variant": self.candidate}
+            raise NotTestableError(Said("lack.runs", names), Said("remedy.variant", names))
         verdict, reason = judge_equivalence(pair)
         return Assessment(verdict, reason, accuracy_said(pair), would_change=Said("more.seeds"))
 

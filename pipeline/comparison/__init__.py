@@ -1,1 +1,1 @@
-"""Compare the finished runs: read their records, pair them by seed, and write comparison.json."""
+"""Compare the finished runs: read their records, pair them by seed, and write two tables."""

@@ -247,7 +247,7 @@ def _family(study: Study, baseline: str, candidate: str) -> Hashable:
 def _speed_cells(study: Study, benchmark: str, baseline: str, candidate: str, measured: Measured) -> dict[str, Any]:
     """Return what the turns say of a pair. A variant that was measured by another's process has no speed beside it."""
     speeds, environment = measured.speeds, measured.environment
-    hardware, num_steps = hardware_of([environment]), study.benchmarks[benchmark].steps_per_epoch
+    hardware, recipe = hardware_of([environment]), study.benchmarks[benchmark]
     cells: dict[str, Any] = {
         "num_launches": len(speeds.num_turns),
         "num_turns": sum(speeds.num_turns),
@@ -262,7 +262,8 @@ def _speed_cells(study: Study, benchmark: str, baseline: str, candidate: str, me
         variant = study.variants[study.comparison.baseline if name == REPEAT else name]
         seconds = speeds.epoch_seconds(name) if measured_as[name] == name else None
         cells[f"{side}_epoch_seconds"] = seconds
-        cells[f"{side}_step_seconds"] = seconds and seconds / num_steps(variant.batch_multiplier)
+        share = recipe.batch_size * variant.batch_multiplier / recipe.split.num_train_examples  # of a whole batch
+        cells[f"{side}_step_seconds"] = seconds and seconds * share
         cells[f"{side}_peak_bytes"] = speeds.peak_bytes(name)
     if measured_as[baseline] == measured_as[candidate]:
         return cells

@@ -8,6 +8,7 @@ import numpy as np
 
 from pipeline.comparison.tables import Row
 from pipeline.statistics.equivalence import (
+    MAX_MARGIN_SHARE,
     Contrast,
     Design,
     EquivalenceOutcome,
@@ -15,7 +16,6 @@ from pipeline.statistics.equivalence import (
     adjust,
     detectable_margin,
     is_beyond,
-    margin_means_something,
     num_seeds_needed,
     outcome,
     p_values,
@@ -84,6 +84,7 @@ def set_beside(
     return rows
 
 
+MAX_SHARE_OF_LOSS = 0.5  # of the baseline's mean: a wider margin says nothing of a loss, or of any other metric
 # Reasons for which no test of the results says anything.
 NO_TEST = ("identical", "rounded", "one_class", "too_few_seeds", "same_difference")
 
@@ -114,7 +115,7 @@ def _reason(theirs: Side, ours: Side, found: Contrast, asked: Question) -> str |
     if any(_failed_beside(one, other) for one, other in ((theirs, ours), (ours, theirs))):
         return "runs_failed"
     is_accuracy = not asked.is_lower_better and 0 <= a.min() <= a.max() <= 100
-    if is_accuracy and not margin_means_something(asked.margin, float(a.mean()) / 100):
+    if asked.margin > (MAX_MARGIN_SHARE if is_accuracy else MAX_SHARE_OF_LOSS) * abs(float(a.mean())):
         return "near_chance"
     return None
 
@@ -132,7 +133,9 @@ def _are_identical(theirs: Side, ours: Side) -> bool:
         return digests[0] == digests[1]
     is_paired = theirs.shared == ours.shared
     results = [side.results if is_paired else np.sort(side.results) for side in (theirs, ours)]
-    return len(a) >= MIN_SEEDS and np.array_equal(results[0], results[1])
+    # One may be written with fewer digits than the other.
+    is_same = len(results[0]) == len(results[1]) and np.allclose(results[0], results[1], rtol=1e-6, atol=0)
+    return len(a) >= MIN_SEEDS and bool(is_same)
 
 
 def _failed_beside(side: Side, other: Side, how: str | None = None) -> int:

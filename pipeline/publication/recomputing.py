@@ -89,6 +89,7 @@ def recompute(archive: Path) -> Recomputation:
         except _SURPRISES as error:
             raise InputError(_does_not(archive, excerpt(f"{type(error).__name__}: {error}"))) from None
         found = {file: first_difference(published.get(file), made[file]) for file in (*RECOMPUTED, METADATA)}
+        by_deletion = {file: words for file, words in by_deletion.items() if found[file] is not None}
         return Recomputation(
             html=made["results/report.html"],
             num_runs=len(results.study.runs()),

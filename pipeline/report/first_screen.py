@@ -11,6 +11,7 @@ from pipeline.records.blocks import REPEAT
 from pipeline.report.names import full_name, variant_name
 from pipeline.report.peak import share_of_peak
 from pipeline.sentences import Said, sentence
+from pipeline.statistics.intervals import MIN_SEEDS
 from pipeline.study.schema import Study
 from pipeline.study.variant import expected_dtypes
 
@@ -18,10 +19,10 @@ from pipeline.study.variant import expected_dtypes
 class VariantRow(NamedTuple):
     """A variant by itself and beside the baseline. What is not known, or tells nothing, is None.
 
-    `accuracy` in [0, 1] is the mean over the seeds that the baseline completed too; `difference` has its ends in
-    percentage points. `speed` is beside the study's baseline, `speed_beside_default` beside what the device computes by
-    default, each with its ends. `peak_bytes` is that of a process in its turns; where none was measured, the least of a
-    run, because a run that compiles needs more than one that finds what another compiled.
+    `accuracy` in [0, 1] is the mean over the seeds that the baseline completed too, three or more; `difference` has its
+    ends in percentage points. `speed` is beside the study's baseline, `speed_beside_default` beside what the device
+    computes by default, each with its ends. `peak_bytes` is that of a process in its turns; where none was measured, the
+    least of a run, because a run that compiles needs more than one that finds what another compiled.
     """
 
     name: str
@@ -96,6 +97,10 @@ def _row(study: Study, tables: Tables, benchmark: str, name: str) -> VariantRow:
     else:
         group = FURTHER
     accuracies = [run.test_accuracy for run in completed]
+    if pair:
+        accuracy = pair.candidate_accuracy if (pair.num_seeds or 0) >= MIN_SEEDS else None
+    else:
+        accuracy = fmean(accuracies) if len(accuracies) >= MIN_SEEDS else None
     return VariantRow(
         name=name,
         words=variant_name(variant) if group != FURTHER else full_name(variant),
@@ -103,7 +108,7 @@ def _row(study: Study, tables: Tables, benchmark: str, name: str) -> VariantRow:
         precision="tf32" if variant.tf32 else variant.policy,
         batch_multiplier=variant.batch_multiplier,
         group=group,
-        accuracy=pair.candidate_accuracy if pair else fmean(accuracies) if accuracies else None,
+        accuracy=accuracy,
         difference=NOTHING if pair is None else _ends(pair, "difference", "difference_low", "difference_high", "_pp"),
         step_seconds=None if is_emulated else seconds["step"],
         epoch_seconds=None if is_emulated else seconds["epoch"],
@@ -151,7 +156,9 @@ def _notes(study: Study, tables: Tables, benchmark: str, name: str, pair: Row | 
         found.append(Said("note.failed", failed | {"num_runs": len(runs)}))
     if pair.num_seeds and pair.num_seeds < len(tables.runs_of(benchmark, pair.baseline)):
         found.append(Said("note.fewer_seeds", {"num_seeds": pair.num_seeds}))
-    kernels, theirs = ({run.kernels for run in of} for of in (runs, tables.runs_of(benchmark, pair.baseline)))
+    kernels, theirs = (
+        {run.kernels for run in of if run.kernels} for of in (runs, tables.runs_of(benchmark, pair.baseline))
+    )
     if kernels - theirs and theirs:
         found.append(Said("note.kernels", {"kernels": sorted(kernels), "theirs": sorted(theirs)}))
     return found

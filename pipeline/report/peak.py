@@ -4,16 +4,16 @@ from pipeline.comparison.tables import Row
 from pipeline.study.benchmark import Benchmark, Dense
 from pipeline.study.variant import Variant, expected_dtypes
 
-# Dense (not sparse) TFLOP/s by the words of a GPU's name and by what its products round to. NVIDIA's data sheets: H200
-# and H100 (SXM, PCIe), A100, L4, L40S, V100 (SXM2), T4.
+_HOPPER = {"float32": 67.0, "tf32": 494.5, "float16": 989.5, "bfloat16": 989.5, "float8": 1979.0}
+_AMPERE = {"float32": 19.5, "tf32": 156.0, "float16": 312.0, "bfloat16": 312.0}
+# Dense (not sparse) TFLOP/s by what products round to, of GPUs by their whole name. From NVIDIA's data sheets of the
+# H200, the H100 (SXM), the A100 and the V100 (SXM2).
 PEAKS = {
-    "H200": {"float32": 67.0, "tf32": 494.5, "float16": 989.5, "bfloat16": 989.5, "float8": 1979.0},
-    "H100 80GB HBM3": {"float32": 67.0, "tf32": 494.5, "float16": 989.5, "bfloat16": 989.5, "float8": 1979.0},
-    "H100 PCIe": {"float32": 51.0, "tf32": 378.0, "float16": 756.0, "bfloat16": 756.0, "float8": 1513.0},
-    "A100": {"float32": 19.5, "tf32": 156.0, "float16": 312.0, "bfloat16": 312.0},
-    "L40S": {"float32": 91.6, "tf32": 183.0, "float16": 362.0, "bfloat16": 362.0, "float8": 733.0},
-    "V100-SXM2": {"float32": 15.7, "float16": 125.0},
-    "T4": {"float32": 8.1, "float16": 65.0},
+    "NVIDIA H200": _HOPPER,
+    "NVIDIA H100 80GB HBM3": _HOPPER,
+    "NVIDIA A100-SXM4-40GB": _AMPERE,
+    "NVIDIA A100-SXM4-80GB": _AMPERE,
+    "Tesla V100-SXM2-16GB": {"float32": 15.7, "float16": 125.0},
 }
 DENSE_DATASETS = {"mnist": (28 * 28, 10)}  # values of an image, and classes
 
@@ -23,7 +23,7 @@ def share_of_peak(
 ) -> float | None:
     """Return the share in [0, 1] of the device's peak that a training step reaches; None where it is not known."""
     flops = flops_of_step(benchmark, variant)
-    peaks = next((of for name, of in PEAKS.items() if timed and timed.device and name in timed.device), {})
+    peaks = PEAKS.get(timed.device, {}) if timed else {}
     peak = peaks.get("tf32" if variant.tf32 else expected_dtypes(variant.policy).compute)
     return flops / step_seconds / (peak * 1e12) if flops and peak and step_seconds else None
 

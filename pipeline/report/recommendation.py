@@ -13,6 +13,7 @@ from pipeline.study.schema import Study
 from pipeline.study.variant import expected_dtypes
 
 # What a reader can't use on the first screen: it says nothing of these.
+UNTOLD = 1.05  # times: where no interval tells, speeds so near each other are not told apart
 UNSAID = ("no_runs", "too_few_seeds", "near_chance")
 
 
@@ -46,7 +47,8 @@ def recommend(study: Study, tables: Tables, benchmark: str) -> list[Said]:
         accuracies = [row for row in accuracies if row not in by_accuracy]
     else:
         found = _on_speed(gains or speeds, numbers, variants)
-    return found + _on_accuracy(accuracies) + _on_other_work(study, tables, benchmark)
+    found += _on_accuracy(accuracies)
+    return (found or _on_memory(tables, benchmark, strict, names)) + _on_other_work(study, tables, benchmark)
 
 
 def _is_timed(row: Row) -> bool:
@@ -56,7 +58,7 @@ def _is_timed(row: Row) -> bool:
 def alike(rows: Sequence[Row]) -> list[Row]:
     """Return the fastest pair, and those that this measurement does not tell from it; fastest first."""
     ordered = sorted(rows, key=lambda row: -(row.speedup or 0.0))
-    return [row for row in ordered if row is ordered[0] or (row.sitting_high or 0.0) >= ordered[0].speedup]
+    return [row for row in ordered if (row.sitting_high or UNTOLD * (row.speedup or 0.0)) >= ordered[0].speedup]
 
 
 def _speed_numbers(rows: Sequence[Row]) -> dict[str, Any]:
@@ -116,6 +118,19 @@ def _on_accuracy(rows: Sequence[Row]) -> list[Said]:
         }
         found.append(Said(f"advice.accuracy.{outcome.replace(' ', '_')}", together))
     return found
+
+
+def _on_memory(tables: Tables, benchmark: str, strict: str, names: Sequence[str]) -> list[Said]:
+    """Say how much memory policies take in a run, where nothing else is known of them."""
+    peaks = {
+        name: min(found)
+        for name in (strict, *names)
+        if (found := [run.peak_memory_bytes for run in tables.runs_of(benchmark, name) if run.peak_memory_bytes])
+    }
+    if strict not in peaks or len(peaks) < 2:
+        return []
+    ratios = {name: peak / peaks[strict] for name, peak in peaks.items() if name != strict}
+    return [Said("advice.memory", {"ratios": ratios, "baseline": strict})]
 
 
 def _on_other_work(study: Study, tables: Tables, benchmark: str) -> list[Said]:

@@ -73,7 +73,7 @@ def _benchmark(results: Results, name: str, title: str) -> dict[str, Any]:
             blocks.setdefault(row.group, []).append(row)
     first = blocks.get(SAME_BATCH, []) + blocks.get(OTHER_BATCH, [])
     again = tables.pair(name, REPEAT, study.comparison.baseline)
-    curves = results.curves(name)
+    curves = results.curves(name) if any(row.accuracy is not None for row in rows) else {}
     return {
         "name": name,
         "title": title,

@@ -7,7 +7,7 @@ import itertools
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
@@ -36,9 +36,9 @@ ENDED_WELL = (
 FAILED = (
     *("true", "1", "yes", "diverged", "crashed", "failed", "fail", "failure", "error", "errored", "killed", "pruned"),
     *("preempted", "preempting", "cancelled", "canceled", "stopped", "aborted", "timeout", "out_of_memory", "oom"),
-    *("node_fail", "running", "waiting", "pending", "scheduled", "queued"),
+    *("out_of_me", "node_fail", "nodefail", "paused", "running", "waiting", "pending", "scheduled", "queued"),
 )
-STATE_COLUMNS = ("diverged", "state", "status", "outcome")
+STATE_COLUMNS = ("diverged", "state", "status", "outcome", "trial_status")
 MAX_ROWS, MAX_VARIANTS, MAX_FAULTS = 100_000, 100, 30
 _REMEDY = Remedy("Give a CSV file with a row a run", "A table has a row a run")
 
@@ -72,13 +72,12 @@ def read_runs(path: Path, metric: str, baseline: str, columns: Mapping[str, str]
         width = len(header)
         table = {line: dict(zip(header, cells, strict=True)) for line, cells in rows if len(cells) == width}
         faults += [f"line {line}: {len(cells)} cells for {width} columns" for line, cells in rows if line not in table]
-        if "diverged" not in columns:
-            called["diverged"] = _state_column(table.values())
+        states = [called["diverged"]] if "diverged" in columns else _state_columns(header)
         for line, row in table.items():
-            found = list(_faults_of_row(row, called))
+            found = list(_faults_of_row(row, called, states))
             faults += [f"line {line}, column {fault}" for fault in found]
             if not found:
-                runs[line] = _run(row, called)
+                runs[line] = _run(row, called, states)
         faults += _faults_of_variants(list(dict.fromkeys(run.variant for run in runs.values())), baseline)
         faults += _faults_together(runs, called)
     if faults:
@@ -117,28 +116,24 @@ def _faults_of_columns(header: Sequence[str], wanted: Sequence[str]) -> list[str
     return faults
 
 
-def _state_column(rows: Iterable[Mapping[str, str]]) -> str:
-    """Return the column that tells how runs ended: one of the usual names, all of whose cells are known."""
-    rows = list(rows)
-    for name in rows[0] if rows else ():
-        known = (*ENDED_WELL, *FAILED)
-        if name.casefold() in STATE_COLUMNS and all(_state(row[name]) in known for row in rows):
-            return name
-    return "diverged"
+def _state_columns(header: Sequence[str]) -> list[str]:
+    """Return the columns that tell how runs ended, by their usual names."""
+    return [name for name in header if name.casefold() in STATE_COLUMNS]
 
 
 def _state(cell: str) -> str:
-    """Return the word for how a run ended, as in "complete" for "TrialState.COMPLETE"."""
-    return re.sub(r"[\s-]+", "_", cell.rpartition(".")[2].strip().casefold())
+    """Return the known word that a cell begins with, as in "cancelled" for "CANCELLED by 1001"; else the cell."""
+    word = re.sub(r"[\s-]+", "_", cell.removeprefix("TrialState.").strip().casefold())
+    return next((known for known in FAILED if len(known) > 3 and word.startswith(known)), word)
 
 
-def _faults_of_row(row: Mapping[str, str], called: Mapping[str, str]) -> Iterator[str]:
+def _faults_of_row(row: Mapping[str, str], called: Mapping[str, str], states: Sequence[str]) -> Iterator[str]:
     for name in ("variant", "seed"):
         if not row[called[name]]:
             yield f"{called[name]}: empty"
-    state = _state(row.get(called["diverged"], ""))
-    if state not in (*ENDED_WELL, *FAILED):
-        yield f"{called['diverged']}: {row[called['diverged']]!r} is no state that is known, as finished or crashed are"
+    for name in states:
+        if _state(row[name]) not in (*ENDED_WELL, *FAILED):
+            yield f"{name}: {row[name]!r} is no state that is known, as finished or crashed are"
     for name in ("result", "seconds"):
         cell = row.get(called[name], "")
         if cell.lower() not in NO_NUMBER and _number(cell) is None:
@@ -154,13 +149,13 @@ def _number(cell: str) -> float | None:
         return None
 
 
-def _run(row: Mapping[str, str], called: Mapping[str, str]) -> Row:
+def _run(row: Mapping[str, str], called: Mapping[str, str], states: Sequence[str]) -> Row:
     cell = row[called["result"]]
-    result, state = _number(cell), _state(row.get(called["diverged"], ""))
+    result, failed = _number(cell), [state for name in states if (state := _state(row[name])) in FAILED]
     seconds = _number(row.get(called["seconds"], ""))
     outcome = "completed"
-    if state in FAILED:
-        outcome = "diverged" if state in ("true", "1", "yes") else state
+    if failed:
+        outcome = "diverged" if failed[0] in ("true", "1", "yes") else failed[0]
     elif cell.lower() == "diverged" or (result is not None and not math.isfinite(result)):
         outcome = "diverged" if cell.lower() != "nan" else "without a number"
     elif result is None:

@@ -93,9 +93,10 @@ def said_of(judged: Judged, row: Mapping[str, Any]) -> list[Said]:
         found = [Said(f"table.{row['reason']}", numbers)]
     elif outcome in ("inconclusive", "different"):
         found.append(Said("table.needed", numbers))
-    found.append(Said("table.pairing", numbers))
+    if row["num_seeds"]:
+        found.append(Said("table.pairing", numbers))
     for side, name in (("baseline", judged.baseline), ("candidate", row["variant"])):
-        if missing := row[f"missing_{side}"]:
+        if row["is_paired"] and (missing := row[f"missing_{side}"]):
             found.append(Said("table.missing", {"variant": name, "seeds": missing}))
     return found
 

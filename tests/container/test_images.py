@@ -183,7 +183,8 @@ def test_the_study_runs_on_jax(images, docker, project, place, tfds, finished, t
 def test_without_a_gpu_the_cuda_image_says_that_it_uses_the_cpu(docker, images):
     program = "import tensorflow as tf; print(tf.test.is_built_with_cuda(), tf.config.list_physical_devices('GPU'))"
     assert output(docker, "run", "--rm", images["cuda"], "python", "-c", program) == "True []"
-    program = "from stages.check import describe_device, this_machine; print(describe_device('cuda', this_machine()))"
+    program = "from stages.check import sentence, this_machine, trains_on\n"
+    program += "print(sentence(trains_on('cuda', this_machine())))"
     said = output(docker, "run", "--rm", images["cuda"], "python", "-c", program)
     assert "The packages are for a cuda device, and none is visible here. Training is on " in said
 

@@ -29,6 +29,7 @@ ONE = {
     "outcome": "diverged",
     "found": {"float32": 0.5},
     "names": ["random_flip"],
+    "ratios": {"mixed_float16": 0.5},
     "model": {"name": "dense", "units": 64},
     "hardware": "nvidia_gpu",
     "quantity": "test_accuracy",

@@ -317,12 +317,12 @@ def test_a_failed_row_is_a_failure_whatever_number_it_carries(tmp_path, column, 
     )
 
 
-def test_a_state_that_is_unknown_is_named_where_the_column_was_named(tmp_path):
+def test_a_state_that_is_unknown_is_named(tmp_path):
     rows = [f"{v},{s},9{s}.{i},fine" for i, v in enumerate(("fp32", "bf16")) for s in range(3)]
     path = export(tmp_path / "runs.csv", "variant,seed,accuracy,state", *rows)
-    assert verdict(path).rows[1]["failures"] == {}
-    with pytest.raises(InputError, match="line 2, column state: 'fine' is no state that is known"):
-        verdict(path, columns={"diverged": "state"})
+    for columns in ({}, {"diverged": "state"}):
+        with pytest.raises(InputError, match="line 2, column state: 'fine' is no state that is known"):
+            verdict(path, columns=columns)
 
 
 def test_a_missing_seed_is_named_and_the_others_stay_paired(tmp_path):
@@ -375,3 +375,26 @@ def test_every_sentence_of_a_verdict_can_be_written(tmp_path):
             found = verdict(table(tmp_path / "runs.csv", differences), is_one_sided=one_sided)
             assert all(map(sentence, said_of(found, found.candidates[0])))
             assert page(found, "runs.csv")
+
+
+@pytest.mark.parametrize("state", ["CANCELLED by 1001", "OUT_OF_ME+", "Crashed (retry)", "PAUSED", "TrialState.PRUNED"])
+def test_a_state_is_known_by_the_word_that_it_begins_with(tmp_path, state):
+    """As Slurm, Ray and people write them; any of several columns may say that a run failed."""
+    rows = [f"fp32,{seed},{value},COMPLETED,ok" for seed, value in enumerate(BASELINE)]
+    rows += [f"bf16,{s},{v + 0.01 * (s - 2)},{state if s == 4 else 'COMPLETED'},ok" for s, v in enumerate(BASELINE)]
+    found = verdict(export(tmp_path / "runs.csv", "variant,seed,accuracy,State,outcome", *rows))
+    assert (found.status, sum(found.rows[1]["failures"].values())) == (30, 1)
+
+
+def test_the_same_runs_in_another_number_format_are_identical(tmp_path):
+    values = [76.132, 75.984, 76.24, 76.018]
+    rows = [f"fp32,{s},{v}" for s, v in enumerate(values)] + [f"bf16,{s},{v + 1e-6}" for s, v in enumerate(values)]
+    assert verdict(export(tmp_path / "runs.csv", "variant,seed,accuracy", *rows)).rows[1]["reason"] == "identical"
+
+
+def test_a_margin_as_wide_as_a_loss_shows_nothing(tmp_path):
+    values = {"fp32": [0.022, 0.021, 0.023], "bf16": [0.302, 0.301, 0.306]}
+    rows = [f"{v},{s},{x}" for v, of in values.items() for s, x in enumerate(of)]
+    path = export(tmp_path / "runs.csv", "variant,seed,loss", *rows)
+    assert verdict(path, metric="loss", is_lower_better=True).rows[1]["reason"] == "near_chance"
+    assert verdict(path, metric="loss", is_lower_better=True, margin=0.005).status == 20

@@ -174,7 +174,7 @@ def test_rows_go_from_policy_to_policy_in_blocks_of_one_batch():
 
 def test_a_row_has_what_is_known_and_no_more():
     """A difference without an interval is none; memory without turns is the least of a whole run."""
-    cells = fast(1.2, 1.6) | {"difference_low_pp": None, "difference_high_pp": None, "num_seeds": 2}
+    cells = fast(1.2, 1.6) | {"difference_low_pp": None, "difference_high_pp": None, "num_seeds": 3}
     tables = found(mixed_bfloat16=cells | {"candidate_step_seconds": 0.01})
     runs = [
         run("mixed_bfloat16", seed, peak_memory_bytes=size, resumed=resumed, outcome=outcome)
