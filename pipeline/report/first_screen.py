@@ -21,8 +21,8 @@ class VariantRow(NamedTuple):
 
     `accuracy` in [0, 1] is the mean over the seeds that the baseline completed too, three or more; `difference` has its
     ends in percentage points. `speed` is beside the study's baseline, `speed_beside_default` beside what the device
-    computes by default, each with its ends. `peak_bytes` is that of a process in its turns; where none was measured, the
-    least of a run, because a run that compiles needs more than one that finds what another compiled.
+    computes by default, each with its ends. `peak_bytes` is that of a process in its turns. Where none was measured, it
+    is the least of a run, because a run that compiles needs more than one that finds what another compiled.
     """
 
     name: str
