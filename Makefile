@@ -5,7 +5,7 @@ BIN := .venv/bin
 # Make expands $(…) in what is typed, and the shell reads quotes, spaces and `…`. Here each variable from the command line
 # or the environment stays the text that it is, and recipes quote it.
 TYPED := PYTHON PROFILE SMALL ENGINE TARGET MODEL DATASET BATCH IMAGE_SIZE SOURCE ARGUMENTS TABLE BASELINE MARGIN \
-  METRIC OPTIONS TO AGAIN FROM REPORTS CAMPAIGN CLUSTER
+  METRIC OPTIONS TO FROM REPORTS CAMPAIGN CLUSTER
 OVERRIDDEN := $(foreach name,$(.VARIABLES),$(if $(filter command,$(firstword $(origin $(name)))),$(name)))
 $(foreach name,$(OVERRIDDEN) $(foreach name,$(TYPED),$(if $(filter environment,$(origin $(name))),$(name))), \
   $(eval override $(name) := $$(value $(name))))
@@ -46,7 +46,7 @@ export LD_LIBRARY_PATH = $(subst $(SPACE),:,$(strip $(shell ls -d $(abspath .ven
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help here repro study campaign advise judge report publish check-reports test validate validators lint \
+.PHONY: help here repro study campaign advise judge report publish pages check-reports test validate validators lint \
   params lock image repro-in-container
 
 help: ## what can be made
@@ -81,7 +81,7 @@ judge: .venv/ready ## judge anyone's runs, a row each: TABLE=runs.csv BASELINE=f
 	@python -m stages.judge_table $(if $(TABLE),$(call quoted,$(TABLE))) $(call option,BASELINE,--baseline) \
 	  $(call option,MARGIN,--margin) $(call option,METRIC,--metric) $(call quoted_words,OPTIONS)
 
-report: .venv/ready ## write the report on a study from its raw records: FROM=docs/h200, or an archive that publish made
+report: .venv/ready ## write the full report on a published study: FROM=docs/reports/h200/study.zip
 	@python -m stages.report $(call option,FROM,--from)
 
 test: .venv/development ## run the tests, on fake data and without network; TESTS=tests/engines for others
@@ -98,11 +98,14 @@ validate: .venv/development .validators/ready ## have the field's own validators
 
 validators: .validators/ready ## install them, each group in a place of its own
 
-publish: .venv/ready ## pack the finished study for a reviewer: results/crate.zip; TO=docs/reports/NAME for others to check; AGAIN=… by today's code
-	@python -m stages.publish $(call option,TO,--to) $(call option,AGAIN,--again)
+publish: .venv/ready ## pack the finished study for others: TO=docs/reports/NAME
+	@python -m stages.publish $(call option,TO,--to)
 
-check-reports: .venv/ready ## verify every study under docs/reports: claims, numbers, crate
-	@python -m stages.check_reports $(call option,REPORTS,--reports)
+pages: .venv/ready ## write the page of every study under docs/reports, and the page over all, from their raw records
+	@python -m stages.pages $(call option,REPORTS,--reports)
+
+check-reports: .venv/ready ## check that those pages say what the raw records give
+	@python -m stages.pages --check $(call option,REPORTS,--reports)
 
 params: .venv/ready ## compose params.yaml from conf/
 	@python -m stages.compose

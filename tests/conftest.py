@@ -39,8 +39,7 @@ TOGETHER = {
     "a finished project with own models": ("tests/engines/test_your_own_model.py",),
     "a rendered report": (
         "tests/pipeline/report/test_reporting.py",
-        "tests/pipeline/publication/test_archives.py",
-        "tests/pipeline/publication/test_publishing.py",
+        "tests/pipeline/publication/",
         "tests/pipeline/campaign/test_history.py",
         "tests/browser/",
         "tests/validators/",
@@ -179,14 +178,11 @@ def copied(rendered: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def crate(rendered: Path, made_once: MakeOnce) -> Path:
+def archive(rendered: Path, made_once: MakeOnce) -> Path:
     """The archive of that study."""
-    from pipeline.publication.crate import publish
-    from pipeline.report.results import load_results
+    from pipeline.publication.recomputing import publish
 
-    return (
-        made_once("crate", lambda folder: publish(load_results(rendered), rendered, folder / "crate.zip")) / "crate.zip"
-    )
+    return made_once("archive", lambda folder: publish(rendered, folder / "study.zip")) / "study.zip"
 
 
 @pytest.fixture(scope="session")

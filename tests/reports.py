@@ -73,7 +73,7 @@ def numerics(study) -> dict:
     gradients |= {"flushed_share": 0.1, "flushed_share_scaled": 0.0, "overflow_share_scaled": 0.0}
     trial = TRIALS[2]._asdict() | {"accuracies": [0.9, 0.8], "float32_accuracies": [0.9, 0.9]}
     return {
-        "schema_version": 2,
+        "schema_version": 3,
         "facts": dict.fromkeys(fact_names(study.benchmarks), 1),
         "samples": {name: [0.9, 1.0, 1.1] for name in sample_names(study.benchmarks)},
         "models": dict.fromkeys(study.benchmarks, model),

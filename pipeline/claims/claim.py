@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from pipeline.claims.evidence import Evidence
 from pipeline.comparison.tables import Row, hardware_of_row
@@ -72,12 +72,6 @@ class Needs(Section):
     max_memory_gb: PositiveFloat | None = None
     profile: Literal["quick", "evening", "float8", "resnet9", "paper"] | None = None
     recipe: dict[str, Value | None] = Field(default_factory=dict, max_length=20)
-
-    @field_validator("profile", mode="before")
-    @classmethod
-    def _as_published_before(cls, value: Any) -> Any:
-        """Read claims of published studies: `tpu` was a profile of its own."""
-        return "paper" if value == "tpu" else value
 
     def fits(self, hardware: Hardware) -> bool:
         """Tell whether this is hardware that the claim is about."""

@@ -73,21 +73,17 @@ def without_measured(numerics: Mapping[str, Any]) -> dict[str, Any]:
     return {**numerics, "facts": facts, "samples": {}, "gradients": {}, "trials": []}
 
 
-class FromNumerics(Untrusted, extra="ignore"):
-    """Hold a part of `numerics.json`; files of earlier studies have further keys there, which nothing reads."""
-
-
-class Sizes(FromNumerics):
+class Sizes(Untrusted):
     weights_bytes: Count
 
 
-class ModelFacts(FromNumerics):
+class ModelFacts(Untrusted):
     """The size of a model's weights, by policy."""
 
     sizes: dict[str, Sizes]
 
 
-class Gradients(FromNumerics):
+class Gradients(Untrusted):
     """The number of activation gradients with each binary exponent, and their fate in float16, scaled and not.
 
     Shares are of those that are not zero in float32.
@@ -133,8 +129,8 @@ class Numerics(Untrusted):
     `identity` is all that decides what it holds, `environment` where that was found.
     """
 
-    schema_version: Literal[2, 3]
-    identity: dict[str, Any] | None = None  # version 2 has neither this
+    schema_version: Literal[3]
+    identity: dict[str, Any] | None = None  # what was made early has neither this
     environment: Environment | None = None  # nor this
     sha256: Sha256 | None = None  # of everything else in the file but the identity
     facts: dict[str, bool | int | float | str]

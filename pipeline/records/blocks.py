@@ -4,7 +4,7 @@ A block is some steps of one variant, and what they took.
 """
 
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -103,22 +103,13 @@ class Launch(Untrusted):
 class Circumstances(Untrusted):
     """Hold what the blocks of a benchmark, in the file beside it, do not say. Speeds follow from the blocks alone."""
 
-    schema_version: Literal[1, 2] = 2
+    schema_version: Literal[2] = 2
     launches: Annotated[list[Launch], Field(min_length=1, max_length=MAX_ROWS)]
     side_by_side: bool
     budget_seconds: Seconds
     target_half_width: Annotated[float, Field(gt=0, lt=1)]
     spent_seconds: Seconds
     ended_because: EndReason
-
-    @model_validator(mode="before")
-    @classmethod
-    def _as_published_before(cls, values: Any) -> Any:
-        """Take the one environment of version 1, that of the last launch."""
-        if not isinstance(values, dict) or "environment" not in values:
-            return values
-        others = {name: value for name, value in values.items() if name != "environment"}
-        return others | {"launches": [{"environment": values["environment"]}]}
 
     @property
     def environment(self) -> Environment:

@@ -47,15 +47,6 @@ class Planned(Part):
     num_epochs: Count
     steps_per_epoch: Count
 
-    @model_validator(mode="before")
-    @classmethod
-    def _as_published_before(cls, values: Any) -> Any:
-        """Read what records had up to version 11: the backend, and whether XLA compiled, as it always does on JAX."""
-        if not isinstance(values, dict) or "engine" not in values:
-            return values
-        others = {name: value for name, value in values.items() if name not in ("engine", "jit_compile")}
-        return others | {"xla": values["jit_compile"] and values["engine"] == "tensorflow"}
-
 
 def planned(study: Study, key: RunKey) -> Planned:
     """Return how `study` wants the run `key` made."""
@@ -106,7 +97,7 @@ class StableEnvironment(TypedDict):
     driver: str | None
     packages: dict[str, str]
     kernels: str
-    variables: NotRequired[dict[str, str]]  # of the environment, since version 10
+    variables: NotRequired[dict[str, str]]  # of the environment; what was made early has none
     runtime: str
     lock_sha256: Sha256 | None
     image: dict[str, str | bool | None] | None
@@ -234,14 +225,6 @@ class Disturbance(Part):
     gpu_throttle_reasons: list[str] | None
     min_gpu_clock_mhz: int | None
 
-    @model_validator(mode="before")
-    @classmethod
-    def _as_published_before(cls, values: Any) -> Any:
-        """Leave out what records had up to version 10."""
-        if not isinstance(values, dict):
-            return values
-        return {name: values[name] for name in values if name != "num_thermal_events"}
-
     def worst(self, other: Self | None) -> Self:
         """Return the worse of each quantity, for a run that two processes trained one after the other."""
         known = {
@@ -280,7 +263,7 @@ class RunRecord(Part):
     `overflow` says what becomes of a step whose gradients are not finite: only a dynamic loss scale skips it.
     """
 
-    schema_version: Literal[9, 10, 11, 12] = 12
+    schema_version: Literal[12] = 12
     benchmark: str
     variant: str
     seed: Count

@@ -8,9 +8,10 @@ import io
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib
+import matplotlib.style
 
 matplotlib.use("svg")
 
@@ -21,7 +22,7 @@ from matplotlib.ticker import MaxNLocator
 
 from pipeline.numbers import UNKNOWN, digits, percent
 from pipeline.report.first_screen import VariantRow
-from pipeline.sentences import Said, sentence
+from pipeline.sentences import Said, sentences
 
 # Okabe & Ito's palette, and a violet: told apart by colour-blind readers. The batch is a second cue: hollow and dashed
 # at 2B and up.
@@ -36,7 +37,12 @@ COLOURS = {
 }
 INK = "#010203"  # stands for the page's text colour, which replaces it in the SVG
 # A page shows charts at their own size, 12 pixels a letter, on a phone as on a wide window.
-WIDTH, HEIGHT = 4.1, 2.9
+WIDTH, HEIGHT, RIGHT = 4.1, 2.9, 0.1  # inches
+# Of a figure that stands alone, whose page may be light or dark.
+LIGHT_AND_DARK = (
+    "svg { --paper: #fff; color: #1f2328 } "
+    "@media (prefers-color-scheme: dark) { svg { --paper: #0d1117; color: #e6edf3 } }"
+)
 STYLE: dict[Any, Any] = {
     "axes.edgecolor": INK,
     "axes.facecolor": "none",
@@ -47,7 +53,6 @@ STYLE: dict[Any, Any] = {
     "axes.titlelocation": "left",
     "axes.titlesize": 9,
     "axes.titleweight": "bold",
-    "figure.constrained_layout.use": True,
     "figure.facecolor": "none",
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],  # each text of a chart repeats the list
@@ -63,11 +68,33 @@ STYLE: dict[Any, Any] = {
 }
 
 
-def draw_svg(identifier: str, description: Said, draw: Callable[[Axes], None], height: float = HEIGHT) -> str:
-    """Return an inline SVG with a text alternative; the same bytes for the same data. `height` is in inches."""
-    with plt.rc_context(STYLE | {"svg.hashsalt": identifier, "figure.figsize": (WIDTH, height)}):
-        figure, axes = plt.subplots()
-        draw(axes)
+class Chart(NamedTuple):
+    """What to draw, what it shows in words, and its height and margins in inches.
+
+    Margins are not left to matplotlib's layout, whose last digit differs from process to process.
+    """
+
+    said: Said
+    draw: Callable[[Axes], None]
+    height: float = HEIGHT
+    left: float = 0.6
+    bottom: float = 0.5
+    top: float = 0.3
+
+
+def draw_svg(identifier: str, *charts: Chart) -> str:
+    """Return `charts`, one under another, as an inline SVG with a text alternative: the same bytes for the same data.
+
+    Nobody's own settings of matplotlib change it.
+    """
+    total = sum(chart.height for chart in charts)
+    with matplotlib.style.context(["default", STYLE | {"svg.hashsalt": identifier}]):
+        figure, above = plt.figure(figsize=(WIDTH, total)), 0.0
+        for chart in charts:
+            above += chart.height
+            width, height = WIDTH - chart.left - RIGHT, chart.height - chart.bottom - chart.top
+            corner = chart.left / WIDTH, (total - above + chart.bottom) / total
+            chart.draw(figure.add_axes((*corner, width / WIDTH, height / total)))
         buffer = io.StringIO()
         # Not savefig, which lays the figure out in a drawing of its own first.
         FigureCanvasSVG(figure).print_svg(buffer, metadata={"Date": None, "Creator": None})  # type: ignore[no-untyped-call]
@@ -78,7 +105,8 @@ def draw_svg(identifier: str, description: Said, draw: Callable[[Axes], None], h
     # Several charts share a page: identifiers get the chart's name in front.
     prefix = re.sub(r"[^\w.-]", "_", identifier)
     svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{prefix}-", svg)
-    return svg.replace("<svg ", f'<svg role="img" aria-label="{html.escape(sentence(description))}" ', 1)
+    words = html.escape(sentences(chart.said for chart in charts))
+    return svg.replace("<svg ", f'<svg role="img" aria-label="{words}" ', 1)
 
 
 def draw_epoch_times(axes: Axes, rows: Sequence[VariantRow]) -> None:
@@ -120,23 +148,41 @@ def draw_accuracies(axes: Axes, rows: Sequence[VariantRow], curves: Mapping[str,
     axes.legend(handlelength=3)
 
 
-def answer_charts(
-    identifier: str, benchmark: str, rows: Sequence[VariantRow], curves: Mapping[str, Mapping[int, float]]
-) -> list[str]:
+def answer_charts(benchmark: str, rows: Sequence[VariantRow], curves: Mapping[str, Mapping[int, float]]) -> list[Chart]:
     """Return the charts of a benchmark's answer: epoch times, and accuracies by epoch."""
     last = {name: [*curve.values()][-1] for name, curve in curves.items()}
     times = {row.full_words: row.epoch_seconds for row in rows if row.epoch_seconds}
     ends = {row.full_words: last[row.name] for row in rows if row.name in last}
-    charts: list[tuple[str, Mapping[str, float], Callable[[Axes], None]]] = [
-        ("chart.times", times, lambda axes: draw_epoch_times(axes, rows)),
-        ("chart.accuracies", ends, lambda axes: draw_accuracies(axes, rows, curves)),
-    ]
     height = max(HEIGHT, 0.6 + 0.4 * len(rows))
-    return [
-        draw_svg(f"{identifier}-answer-{place}", Said(code, {"title": benchmark, "found": found}), draw, height)
-        for place, (code, found, draw) in enumerate(charts)
-        if found
+    charts = []
+    if times:
+        said = Said("chart.times", {"title": benchmark, "found": times})
+        charts.append(Chart(said, lambda axes: draw_epoch_times(axes, rows), height, left=0.1, bottom=0.1))
+    if ends:
+        said = Said("chart.accuracies", {"title": benchmark, "found": ends})
+        charts.append(Chart(said, lambda axes: draw_accuracies(axes, rows, curves), height))
+    return charts
+
+
+def answer_figure(charts_by_benchmark: Mapping[str, Sequence[Chart]]) -> str:
+    """Return the charts of all benchmarks, by their names, as one SVG file that can be read on light and dark pages."""
+    charts = [
+        chart._replace(draw=_under_name(name, chart.draw), height=chart.height + 0.3, top=chart.top + 0.3)
+        for name, of in charts_by_benchmark.items()
+        for chart in of
     ]
+    svg = draw_svg("answer", *charts)
+    return (
+        svg.replace(">", f"><style>{LIGHT_AND_DARK}</style>", 1).replace("fill: none", "fill: var(--paper)", 1) + "\n"
+    )
+
+
+def _under_name(name: str, draw: Callable[[Axes], None]) -> Callable[[Axes], None]:
+    def draw_with_name(axes: Axes) -> None:
+        draw(axes)
+        axes.set_title(f"{name}\n{axes.get_title('left')}")
+
+    return draw_with_name
 
 
 def exponent_histogram(
@@ -157,10 +203,12 @@ def exponent_histogram(
             )
         axes.set(xlabel="exponent of the gradient, base 2", ylabel="% of gradients", title=f"Gradients of {benchmark}")
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-        axes.figure.legend(loc="outside lower left")
+        axes.legend(loc="upper left", bbox_to_anchor=(-0.15, -0.2))
 
     zeros = {words: sum(share for exponent, share in shares.items() if exponent < limits[words]) for words in limits}
-    return draw_svg(f"{identifier}-gradients", Said("chart.gradients", {"title": benchmark, "found": zeros}), draw)
+    return draw_svg(
+        f"{identifier}-gradients", Chart(Said("chart.gradients", {"title": benchmark, "found": zeros}), draw)
+    )
 
 
 def name_rows(axes: Axes, names: Sequence[str]) -> None:

@@ -1,12 +1,13 @@
 """The tables of the first screen: the variants of a benchmark beside its baseline, by batch."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from statistics import fmean
 from typing import Any, NamedTuple
 
 from pipeline.comparison.comparable import by_default
 from pipeline.comparison.tables import Row, Tables, hardware_of_row
 from pipeline.machine.acceleration import speed
+from pipeline.numbers import decimals, digits, interval, mebibytes
 from pipeline.records.blocks import REPEAT
 from pipeline.report.names import full_name, variant_name
 from pipeline.report.peak import share_of_peak
@@ -48,10 +49,39 @@ class VariantRow(NamedTuple):
         """Tell whether the row has any number."""
         return any(value is not None for value in (self.accuracy, self.step_seconds, self.peak_bytes, *self.speed[:1]))
 
+    def cell(self, column: str) -> str:
+        """Return what a column of `COLUMNS` shows."""
+        return COLUMNS[column](self)
+
     @property
     def note(self) -> str:
         """Say what the numbers lack."""
         return " ".join(map(sentence, self.notes))
+
+
+# The columns of a table of the first screen: what each shows of a row, an interval behind its value; "" if nothing.
+COLUMNS: dict[str, Callable[[VariantRow], str]] = {
+    "accuracy": lambda row: "" if row.accuracy is None else decimals(100 * row.accuracy, ".2f"),
+    "difference": lambda row: "" if row.difference[1] is None else _with_ends(row.difference, "+.2f"),
+    "step": lambda row: digits(1000 * row.step_seconds) if row.step_seconds else "",
+    "epoch": lambda row: digits(row.epoch_seconds) if row.epoch_seconds else "",
+    "speed": lambda row: _with_ends(row.speed, ".2f", "×"),
+    "beside_default": lambda row: _with_ends(row.speed_beside_default, ".2f", "×"),
+    "memory": lambda row: mebibytes(row.peak_bytes) if row.peak_bytes else "",
+    "peak": lambda row: decimals(100 * row.share_of_peak, ".0f") if row.share_of_peak else "",
+}
+
+
+def _with_ends(found: tuple[float | None, float | None, float | None], how: str, unit: str = "") -> str:
+    value, low, high = found
+    if value is None:
+        return ""
+    return decimals(value, how) + unit + ("" if low is None else f" {interval(low, high, how)}")
+
+
+def columns(rows: Sequence[VariantRow]) -> list[str]:
+    """Return the names of the columns in which any of `rows` has something."""
+    return [name for name, show in COLUMNS.items() if any(map(show, rows))]
 
 
 NOTHING = (None, None, None)

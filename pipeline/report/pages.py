@@ -1,11 +1,11 @@
-"""Render templates to HTML: everything is escaped, what is not known is a dash, and names of variants are code."""
+"""Render templates to HTML and to Markdown: what is not known is a dash, and names of variants are code."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from pipeline import numbers
 from pipeline.files.characters import escape_deceptive, shown_value
@@ -13,16 +13,36 @@ from pipeline.sentences import FILTERS, Said, sentence
 
 TEMPLATES = Path(__file__).parent / "templates"
 _COMMAND = r"\b(?:make \w+|dvc repro|python -m stages\.\w+)\b(?: (?:--benchmark \w+|--[\w-]+|[A-Z]+=\S*\w|\w+@[\w-]+))*"
+# What Markdown would take for more than text: code, emphasis, cells, tags, and brackets that begin the end of a link.
+_MARKDOWN = re.compile(r"[\\`*|<~#]|(?<!\w)_|_(?!\w)|\](?=[(\[:])")
 
 
 def page_environment(names: Iterable[str] = ()) -> jinja2.Environment:
-    """Return what renders our templates; `names`, and commands, become code in sentences."""
+    """Return what renders templates of HTML; `names`, and commands, become code in sentences."""
+    return _environment(names, escape, lambda text: Markup("<code>{}</code>").format(text))
+
+
+def markdown_environment(names: Iterable[str] = ()) -> jinja2.Environment:
+    """Return what renders templates of Markdown, as `page_environment` does of HTML."""
+
+    def escape_markdown(value: object) -> Markup:
+        if isinstance(value, Markup):
+            return value
+        return Markup(_MARKDOWN.sub(r"\\\g<0>", re.sub(r"\s*\n\s*", " ", str(value))))  # noqa: S704  escaped
+
+    return _environment(names, escape_markdown, lambda text: Markup(f"`{text}`"))  # noqa: S704  a name
+
+
+def _environment(
+    names: Iterable[str], escape_text: Callable[[object], Markup], as_code: Callable[[str], Markup]
+) -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader([TEMPLATES, TEMPLATES / "page"]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
-        finalize=lambda value: numbers.UNKNOWN if value is None else shown_value(value),
+        keep_trailing_newline=True,
+        finalize=lambda value: escape_text(numbers.UNKNOWN if value is None else shown_value(value)),
     )
     keys = sorted((name for name in names if not name.isalpha()), key=len, reverse=True)
     code = re.compile("|".join([_COMMAND, *(rf"(?<![\w.-])(?:{re.escape(key)})(?![\w.-]\w)" for key in keys)]))
@@ -36,9 +56,9 @@ def page_environment(names: Iterable[str] = ()) -> jinja2.Environment:
         )
         found, end = [], 0
         for match in code.finditer(whole):
-            found += [whole[end : match.start()], Markup("<code>{}</code>").format(match.group())]
+            found += [escape_text(whole[end : match.start()]), as_code(match.group())]
             end = match.end()
-        return Markup().join([*found, whole[end:]])
+        return Markup().join([*found, escape_text(whole[end:])])
 
     environment.filters |= FILTERS | {
         "prose": prose,

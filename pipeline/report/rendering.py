@@ -1,9 +1,12 @@
 """Results to one HTML file: papermill runs the notebook, nbconvert puts one cell's output into our own template."""
 
 import base64
+import contextlib
 import hashlib
 import logging
+import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,14 +47,15 @@ def execute(root: Path) -> NotebookNode:
         manager = {"transport": "ipc", "ip": f"{partial}/kernel"}
         kernel = Config({"KernelManager": manager, "NotebookClient": {"shutdown_kernel": "immediate"}})
         try:
-            notebook = papermill.execute_notebook(
-                NOTEBOOK,
-                Path(partial, "report.ipynb"),
-                elsewhere,
-                progress_bar=False,
-                cwd=folder,
-                config=kernel,
-            )
+            with _nobodys_settings(Path(partial)):
+                notebook = papermill.execute_notebook(
+                    NOTEBOOK,
+                    Path(partial, "report.ipynb"),
+                    elsewhere,
+                    progress_bar=False,
+                    cwd=folder,
+                    config=kernel,
+                )
         except PapermillExecutionError as error:
             if error.ename != InputError.__name__:
                 raise
@@ -60,6 +64,21 @@ def execute(root: Path) -> NotebookNode:
         part.metadata.pop("papermill", None)
         part.metadata.pop("execution", None)
     return notebook
+
+
+@contextlib.contextmanager
+def _nobodys_settings(folder: Path) -> Iterator[None]:
+    """Start kernels without whatever a user's own settings add: start-up files, and other kernels of the same name."""
+    before = dict(os.environ)
+    for name in ("JUPYTER_PATH", "JUPYTER_CONFIG_PATH", "PYTHONSTARTUP"):
+        os.environ.pop(name, None)
+    for name in ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR"):
+        os.environ[name] = str(folder / name.lower())
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def notebook_text(notebook: NotebookNode) -> str:

@@ -11,7 +11,7 @@ from pipeline.comparison.tables import Row
 from pipeline.numerics.facts import DTYPES, KERAS_POLICIES, TRIAL_SIZE
 from pipeline.records.blocks import REPEAT
 from pipeline.report import figures
-from pipeline.report.first_screen import FURTHER, OTHER_BATCH, SAME_BATCH, VariantRow, variant_rows
+from pipeline.report.first_screen import FURTHER, OTHER_BATCH, SAME_BATCH, VariantRow, columns, variant_rows
 from pipeline.report.names import benchmark_names
 from pipeline.report.pages import page_environment
 from pipeline.report.recommendation import recommend
@@ -26,31 +26,34 @@ SHOWN_SAMPLES = ("skipped_steps", "notebook_split_gain")
 
 def parts(results: Results) -> Callable[[str], str]:
     """Return a function that gives the HTML of a part of the report: the macro of that name in parts.html."""
-    study, titles = results.study, benchmark_names(results.study)
-    names = {*study.variants, *results.claims.variants, *study.benchmarks}
-    judged = list(zip(results.claims.all, results.verdicts, strict=True))
-    module = (
-        page_environment(names)
-        .get_template("parts.html")
-        .make_module(
-            results._asdict()
-            | {
-                "titles": titles,
-                "ended_on": f"{datetime.fromisoformat(ended_at(results)):%-d %B %Y}" if ended_at(results) else "",
-                "counts": tally(results),
-                "tested": [row for row in judged if is_tested(row[1]) and not row[1].is_finding],
-                "findings": [row for row in judged if is_tested(row[1]) and row[1].is_finding],
-                "untested": [row for row in judged if not is_tested(row[1])],
-                "benchmarks": [_benchmark(results, name, title) for name, title in titles.items()],
-                "runs": results.tables.runs,
-                "few_launches": min((row.num_launches for row in results.tables.pairs if is_short(row)), default=0),
-                "numerics": _numerics(results),
-                "made_on": list(dict.fromkeys(map(describe_device, results.environments))),
-                "by_default": by_default(study.variants),
-            }
-        )
-    )
+    module = page_environment(names_in(results)).get_template("parts.html").make_module(contents(results))
     return lambda name: str(getattr(module, name)())
+
+
+def names_in(results: Results) -> set[str]:
+    """Return the names that sentences on this study write as code."""
+    return {*results.study.variants, *results.claims.variants, *results.study.benchmarks}
+
+
+def contents(results: Results) -> dict[str, Any]:
+    """Return what the templates of a report or of a page show, by the names they use."""
+    titles = benchmark_names(results.study)
+    judged = list(zip(results.claims.all, results.verdicts, strict=True))
+    return results._asdict() | {
+        "titles": titles,
+        "ended_on": f"{datetime.fromisoformat(ended_at(results)):%-d %B %Y}" if ended_at(results) else "",
+        "counts": tally(results),
+        "tested": [row for row in judged if is_tested(row[1]) and not row[1].is_finding],
+        "findings": [row for row in judged if is_tested(row[1]) and row[1].is_finding],
+        "untested": [row for row in judged if not is_tested(row[1])],
+        "benchmarks": [_benchmark(results, name, title) for name, title in titles.items()],
+        "runs": results.tables.runs,
+        "few_launches": min((row.num_launches for row in results.tables.pairs if is_short(row)), default=0),
+        "numerics": _numerics(results),
+        "made_on": list(dict.fromkeys(map(describe_device, results.environments))),
+        "by_default": by_default(results.study.variants),
+        "draw": figures.draw_svg,
+    }
 
 
 def is_short(pair: Row) -> bool:
@@ -86,7 +89,7 @@ def _benchmark(results: Results, name: str, title: str) -> dict[str, Any]:
         "further": blocks.get(FURTHER, []),
         "columns": columns(first),
         "further_columns": columns(blocks.get(FURTHER, [])),
-        "charts": figures.answer_charts(name, title, first, curves),
+        "charts": figures.answer_charts(title, first, curves),
         "runs": tables.runs_of(name),
         "num_seeds": len([run for run in rows[0].runs if run.outcome == "completed"]),
         "pairs": [row for row in tables.pairs if row.benchmark == name and row.candidate != REPEAT],
@@ -94,24 +97,6 @@ def _benchmark(results: Results, name: str, title: str) -> dict[str, Any]:
         "half_width": half_width(tables.pairs, name),
         "margin_pp": study.comparison.margin_pp[name],
     }
-
-
-# The columns of a table of the first screen: what each shows of a row.
-COLUMNS: dict[str, Callable[[VariantRow], Any]] = {
-    "accuracy": lambda row: row.accuracy,
-    "difference": lambda row: row.difference[1],
-    "step": lambda row: row.step_seconds,
-    "epoch": lambda row: row.epoch_seconds,
-    "speed": lambda row: row.speed[0],
-    "beside_default": lambda row: row.speed_beside_default[0],
-    "memory": lambda row: row.peak_bytes,
-    "peak": lambda row: row.share_of_peak,
-}
-
-
-def columns(rows: list[VariantRow]) -> list[str]:
-    """Return the columns in which any of `rows` has something."""
-    return [name for name, value in COLUMNS.items() if any(value(row) is not None for row in rows)]
 
 
 def half_width(pairs: Any, benchmark: str) -> float | None:

@@ -7,9 +7,9 @@ import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Set
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Annotated, Literal, NamedTuple, Self
 
-from pydantic import AliasChoices, Field, model_validator
+from pydantic import Field, model_validator
 
 from pipeline.errors import InputError
 from pipeline.study.benchmark import Benchmark
@@ -31,7 +31,6 @@ from pipeline.study.variant import Variant
 Seed = Annotated[int, Field(ge=0, lt=2**32)]  # what NumPy takes
 
 PARAMS = Path("params.yaml")
-GONE = ("target_accuracy",)  # keys of `comparison`
 
 
 class RunKey(NamedTuple):
@@ -67,12 +66,6 @@ class ComparisonSettings(Section):
     max_other_cpu_share: Annotated[float, Field(gt=0, le=1)] = 1.0
     further_pairs: list[FurtherPair] = Field(default_factory=list, max_length=MAX_ENTRIES)
     must_differ: list[Name] = Field(default_factory=list, max_length=MAX_ENTRIES)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _as_published_before(cls, values: Any) -> Any:
-        """Leave out keys that are gone, which published studies have."""
-        return {name: values[name] for name in values if name not in GONE} if isinstance(values, dict) else values
 
     def faults(self, num_epochs: Mapping[str, int], variants: Mapping[str, Variant]) -> Iterator[str]:
         """Yield what the benchmarks and variants of the study do not allow; each fault begins with its field.
@@ -133,8 +126,7 @@ class SpeedSettings(Section):
 
 
 class Study(Section):
-    # Studies published before this key was renamed call it `profile`.
-    name: Annotated[Name, Field(validation_alias=AliasChoices("name", "profile"))]
+    name: Name
     description: str
     campaign: Campaign  # names a repetition: change it to train everything again
     devices: PositiveInt  # each takes its share of every batch
@@ -161,20 +153,12 @@ class Study(Section):
     recipe_chosen_on: Annotated[dict[Name, Literal["source", "validation", "test"]], Field(max_length=MAX_ENTRIES)] = (
         Field(default_factory=dict)
     )
+    # What a reader must know of how the runs were made and their records do not say, in words for the report.
+    notes: Annotated[list[Annotated[str, Field(max_length=1000)]], Field(max_length=MAX_ENTRIES)] = Field(
+        default_factory=list
+    )
     # What differs from the source, in words for the report, by benchmark.
     deviations: dict[Name, list[str]] = Field(default_factory=dict, max_length=MAX_ENTRIES)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _as_published_before(cls, values: Any) -> Any:
-        """Read studies that name their engine, which published ones do: on JAX, XLA was no choice."""
-        if not isinstance(values, dict) or "engine" not in values:
-            return values
-        others = {name: value for name, value in values.items() if name not in ("engine", "runtime")}
-        if values["engine"] == "jax":
-            variants = {name: variant | {"jit_compile": False} for name, variant in values["variants"].items()}
-            others |= {"variants": variants}
-        return others
 
     @model_validator(mode="after")
     def _parts_agree(self) -> Self:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from pipeline.study.configuration import MAX_ENTRIES, Name, PositiveFloat, PositiveInt, Section, unknown_name
 
@@ -77,14 +77,6 @@ class Variant(Section):
     xla: bool = False
     loop: Literal["fit", "custom"] = "fit"
     benchmarks: Annotated[list[Name], Field(min_length=1, max_length=MAX_ENTRIES)] | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _as_published_before(cls, values: Any) -> Any:
-        """Read `jit_compile`, as this key of published studies was called."""
-        if not isinstance(values, dict) or "jit_compile" not in values:
-            return values
-        return {name: value for name, value in values.items() if name != "jit_compile"} | {"xla": values["jit_compile"]}
 
     @property
     def is_plain(self) -> bool:

@@ -28,7 +28,7 @@ def published(tmp_path_factory) -> dict[str, Path]:
     """The reports on the project's own records: of an H200, and of a CPU."""
     folder = tmp_path_factory.mktemp("published")
     made = {}
-    for name, study in (("h200", "docs/h200"), ("cpu", "docs/reports/evening-2-cores/crate.zip")):
+    for name, study in (("h200", "docs/reports/h200/study.zip"), ("cpu", "docs/reports/evening-2-cores/study.zip")):
         done = stage(folder, "report", "--from", str(REPOSITORY / study))
         assert done.returncode == 0, done.stderr
         made[name] = (folder / "recomputed.html").rename(folder / f"{name}.html")

@@ -57,7 +57,7 @@ def test_the_claim_is_one():
     claims["claims"] += added["claims"]
     found = validate(Claims, claims, "the page")
     assert found.claims[-1].id == "ours-bfloat16-squares-256"
-    with zipfile.ZipFile(REPOSITORY / "docs/reports/quick-2-cores/crate.zip") as archive:
+    with zipfile.ZipFile(REPOSITORY / "docs/reports/quick-2-cores/study.zip") as archive:
         evidence = SimpleNamespace(numerics=json.loads(archive.read("results/numerics.json")))
     assert found.claims[-1].judge(evidence).verdict == "reproduced"
 

@@ -2,6 +2,8 @@
 
 import math
 import re
+import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +14,6 @@ from pipeline.statistics.equivalence import Contrast, paired
 from pipeline.statistics.speeds import Speeds
 from pipeline.study.schema import RunKey, load_study
 
-H200 = REPOSITORY / "docs" / "h200"
 README = " ".join((REPOSITORY / "README.md").read_text(encoding="utf-8").split())
 BATCH = 8192
 NAMES = {"float32": "strict float32", "tf32": "TF32"}
@@ -21,8 +22,17 @@ DOUBLED = ["float32_2x", "mixed_float16_2x", "mixed_bfloat16_2x"]
 
 
 @pytest.fixture(scope="module")
-def speeds() -> Speeds:
-    return read_speeds(load_study(H200 / "params.yaml"), "mnist_dense", H200)
+def h200(tmp_path_factory) -> Path:
+    """The records of the H200's study."""
+    folder = tmp_path_factory.mktemp("h200")
+    with zipfile.ZipFile(REPOSITORY / "docs/reports/h200/study.zip") as archive:
+        archive.extractall(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def speeds(h200) -> Speeds:
+    return read_speeds(load_study(h200 / "params.yaml"), "mnist_dense", h200)
 
 
 def row_of(name: str) -> list[str]:
@@ -65,39 +75,39 @@ def test_the_words_beside_it_have_the_ratios_and_the_launches(speeds):
     assert "float8 gains nothing over 16 bits" in README
 
 
-def scores(benchmark: str, variant: str) -> dict[int, float]:
+def scores(h200: Path, benchmark: str, variant: str) -> dict[int, float]:
     """Return the test accuracies in percent by seed."""
-    keys = [RunKey(benchmark, variant, int(path.name[5:])) for path in H200.glob(f"runs/{benchmark}/{variant}/seed-*")]
-    return {key.seed: 100 * read_record(key, H200).scores.test_accuracy for key in keys}
+    keys = [RunKey(benchmark, variant, int(path.name[5:])) for path in h200.glob(f"runs/{benchmark}/{variant}/seed-*")]
+    return {key.seed: 100 * read_record(key, h200).scores.test_accuracy for key in keys}
 
 
-def lost(variant: str) -> Contrast:
-    baseline, candidate = (scores("cifar100_resnet9", name) for name in ("float32", variant))
+def lost(h200: Path, variant: str) -> Contrast:
+    baseline, candidate = (scores(h200, "cifar100_resnet9", name) for name in ("float32", variant))
     return paired([candidate[seed] - baseline[seed] for seed in candidate])
 
 
-def test_the_sentence_on_accuracy_follows_from_the_runs():
-    baseline = scores("cifar100_resnet9", "float32")
+def test_the_sentence_on_accuracy_follows_from_the_runs(h200):
+    baseline = scores(h200, "cifar100_resnet9", "float32")
     assert f"reaches {np.mean(list(baseline.values())):.0f} % in five seeds" in README
     assert len(baseline) == 5
     for name in ("tf32", "mixed_float16", "mixed_bfloat16"):
-        found = lost(name)
+        found = lost(h200, name)
         low, high = found.interval(0.95)
         assert high > 1  # so ±1 stays open
         assert found.mean > 0 or low < 0 < high  # no loss was detected
-    float32, mixed = lost("float32_2x"), lost("mixed_float16_2x")
+    float32, mixed = lost(h200, "float32_2x"), lost(h200, "mixed_float16_2x")
     assert float32.interval(0.95).high < 0
     assert mixed.interval(0.95).high < 0
     words = f"lost {-float32.mean:.1f} points in float32 and {-mixed.mean:.1f} in `mixed_float16` at equal epochs"
-    updates = lost("float32_2x_equal_updates")
+    updates = lost(h200, "float32_2x_equal_updates")
     assert f"{words}, and gained {updates.mean:.1f} in float32 at equal updates (three seeds)" in README
-    assert len(scores("cifar100_resnet9", "float32_2x_equal_updates")) == 3
-    assert lost("planted_loss").interval(0.95).high < 0
+    assert len(scores(h200, "cifar100_resnet9", "float32_2x_equal_updates")) == 3
+    assert lost(h200, "planted_loss").interval(0.95).high < 0
 
 
-def test_the_sentence_on_memory_follows_from_the_runs():
+def test_the_sentence_on_memory_follows_from_the_runs(h200):
     peaks = {
-        name: read_record(RunKey("cifar100_efficientnet_b0", name, 0), H200).memory.peak_bytes / 2**20
+        name: read_record(RunKey("cifar100_efficientnet_b0", name, 0), h200).memory.peak_bytes / 2**20
         for name in ("float32", "mixed_float16")
     }
     assert f"{peaks['float32']:,.0f} MiB in float32 and {peaks['mixed_float16']:,.0f} MiB" in README

@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -58,11 +59,11 @@ def test_every_run_is_made_and_the_report_is_published(finished):
     assert {record["outcome"] for record in records} == {"completed"}
     verdicts = json.loads((finished / "results" / "verdicts.json").read_text())["judgements"]
     assert [verdict["id"] for verdict in verdicts] == ["mixed-is-faster"]
-    published = finished / "docs" / "reports" / "mine"
-    html = (published / "report.html").read_text()
+    html = (finished / "results" / "report.html").read_text()
     for text in ("networks.rows:build", "What we expect"):
         assert text in html
-    assert (published / "crate.zip").exists()
+    with zipfile.ZipFile(finished / "docs" / "reports" / "mine" / "study.zip") as archive:
+        assert not [name for name in archive.namelist() if name.endswith(".py")]
 
 
 def test_an_edited_model_trains_anew(finished):

@@ -33,12 +33,13 @@ def tool(name: str) -> Path:
     return VALIDATORS / "tools" / "bin" / name
 
 
-def test_the_crate_has_all_that_is_required_and_recommended(crate):
+@pytest.mark.parametrize("study", [None, *sorted((REPOSITORY / "docs/reports").glob("*/study.zip"))], ids=str)
+def test_an_archive_has_all_that_is_required_and_recommended(archive, study):
     """The validator accepts a profile that it does not know, so their addresses are compared apart."""
     options = "--offline --no-paging --verbose --profile-identifier process-run-crate-0.5"
     cache = ["--requirement-severity", "recommended", "--cache-path", VALIDATORS / "contexts"]
-    accepted(tool("rocrate-validator"), "-y", "--disable-color", "validate", *options.split(), *cache, crate)
-    graph = json.loads(contents_of(crate)["ro-crate-metadata.json"])["@graph"]
+    accepted(tool("rocrate-validator"), "-y", "--disable-color", "validate", *options.split(), *cache, study or archive)
+    graph = json.loads(contents_of(study or archive)["ro-crate-metadata.json"])["@graph"]
     found = {entity["@id"]: entity.get("conformsTo") for entity in graph}
     assert found["./"] == {"@id": PROFILE} == {"@id": "https://w3id.org/ro/wfrun/process/0.5"}
     assert found["ro-crate-metadata.json"] == {"@id": "https://w3id.org/ro/crate/1.1"}

@@ -1,0 +1,142 @@
+"""The page over all published studies: how fast, how accurate and how large each format is, and a verdict a claim."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from pipeline.claims.claims_file import CLAIMS, Claim, load_claims
+from pipeline.comparison.comparable import describe_device
+from pipeline.numbers import decimals, digits, interval, mebibytes
+from pipeline.publication.study_page import engine
+from pipeline.report.first_screen import FURTHER, VariantRow, variant_rows
+from pipeline.report.names import benchmark_names
+from pipeline.report.pages import markdown_environment
+from pipeline.report.rendering import PROJECT
+from pipeline.report.reporting import is_tested
+from pipeline.report.results import Results, ended_at
+from pipeline.sentences import Said, sentence
+from pipeline.statistics.equivalence import is_beyond
+
+FORMATS = {
+    "float32": "float32",
+    "tf32": "TF32",
+    "mixed_float16": "float16",
+    "mixed_bfloat16": "bfloat16",
+    "float8": "float8",
+}
+UNDECIDED = ("inconclusive", "open")
+
+
+class Place(NamedTuple):
+    """A row of a table: one device, one network, one batch, in one study; what its cells say, by format."""
+
+    device: str
+    is_cpu: bool  # CPUs stand after accelerators
+    study: str
+    batch_size: int
+    made_with: str
+    ended_on: str
+    cells: Mapping[str, Sequence[str]]
+
+
+class Decision(NamedTuple):
+    """A claim with the studies that decided it, by what they found, and those that tried and could not."""
+
+    claim: Claim
+    is_finding: bool
+    found: Mapping[str, Sequence[str]]
+    tried: Sequence[str]
+
+
+def index_page(studies: Mapping[str, Results]) -> str:
+    """Return the text of the page over `studies`, which are by the names of their folders."""
+    tables: dict[str, list[Place]] = defaultdict(list)
+    for name, results in studies.items():
+        for benchmark, title in benchmark_names(results.study).items():
+            tables[title] = sorted([*tables[title], *places(name, results, benchmark)], key=_order)
+    claims = load_claims(PROJECT / CLAIMS)
+    names = {*claims.variants, *(key for of in studies.values() for key in (*of.study.variants, *of.study.benchmarks))}
+    decisions = decide(studies)
+    return (
+        markdown_environment(names)
+        .get_template("index.md.j2")
+        .render(
+            tables=dict(sorted(((title, rows) for title, rows in tables.items() if rows), key=_by_hardware)),
+            formats=FORMATS,
+            decided=[row for row in decisions if row.found and not row.is_finding],
+            findings=[row for row in decisions if row.found and row.is_finding],
+            tried=[row for row in decisions if row.tried and not row.found],
+            untested=[row for row in decisions if not (row.tried or row.found)],
+        )
+    )
+
+
+def _order(place: Place) -> tuple[bool, str, str, int]:
+    return place.is_cpu, place.device, place.study, place.batch_size
+
+
+def _by_hardware(table: tuple[str, list[Place]]) -> tuple[bool, str]:
+    title, rows = table
+    return rows[0].is_cpu, title
+
+
+def places(name: str, results: Results, benchmark: str) -> list[Place]:
+    """Return a row for each batch of `benchmark` at which anything is known."""
+    study = results.study
+    rows = [row for row in variant_rows(study, results.tables, benchmark) if row.group != FURTHER and row.is_known]
+    found = []
+    for multiplier in sorted({row.batch_multiplier for row in rows}):
+        of_batch = {row.precision: row for row in rows if row.batch_multiplier == multiplier}
+        found.append(
+            Place(
+                study=name,
+                device="; ".join(dict.fromkeys(map(describe_device, results.environments))),
+                is_cpu=not results.environments[0]["accelerators"],
+                batch_size=study.benchmarks[benchmark].batch_size * multiplier,
+                made_with="; ".join(dict.fromkeys(map(engine, results.environments))),
+                ended_on=ended_at(results)[:10],
+                cells={key: list(_cell(results, benchmark, of_batch, key)) for key in FORMATS if key in of_batch},
+            )
+        )
+    return found
+
+
+def _cell(results: Results, benchmark: str, of_batch: Mapping[str, VariantRow], key: str) -> Sequence[str]:
+    """Return what is known of a format at one batch: time of a step, speed, accuracy and memory, a line each."""
+    row = of_batch[key]
+    lines = [f"{digits(1000 * row.step_seconds)} ms"] if row.step_seconds else []
+    beside = next((of_batch[name].name for name in ("tf32", "float32") if name in of_batch and name != key), None)
+    pair = beside and results.tables.pair(benchmark, row.name, beside)
+    if pair and pair.speedup and row.step_seconds:
+        ends = "" if pair.speedup_low is None else f" {interval(pair.speedup_low, pair.speedup_high, '.2f')}"
+        lines.append(f"{decimals(pair.speedup, '.2f')}×{ends}")
+    if said := _accuracy(row):
+        lines.append(sentence(said))
+    return [*lines, f"{mebibytes(row.peak_bytes)} MiB"] if row.peak_bytes else lines
+
+
+def _accuracy(row: VariantRow) -> Said | None:
+    """Say how accurate a variant is beside the baseline, by as many seeds; None where nothing can be said."""
+    pair = row.pair
+    if pair is None or row.accuracy is None or pair.reason:
+        return None
+    outcome = "beyond" if is_beyond(pair.p_beyond_margin) else pair.outcome
+    return Said(f"index.{outcome.replace(' ', '_')}", vars(pair))
+
+
+def decide(studies: Mapping[str, Results]) -> list[Decision]:
+    """Return for each claim and experiment of this project what all studies together say."""
+    found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for name, results in studies.items():
+        for verdict in filter(is_tested, results.verdicts):
+            found[verdict.id][verdict.verdict].append(name)
+    claims = load_claims(PROJECT / CLAIMS)
+    return [
+        Decision(
+            claim=claim,
+            is_finding=claim in claims.findings,
+            found={verdict: names for verdict, names in found[claim.id].items() if verdict not in UNDECIDED},
+            tried=[name for verdict in UNDECIDED for name in found[claim.id].get(verdict, [])],
+        )
+        for claim in claims.all
+    ]

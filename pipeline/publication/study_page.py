@@ -1,0 +1,46 @@
+"""The page of a published study, which GitHub shows: its first screen in Markdown, and its figure."""
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from pipeline.publication.archive import ARCHIVE, FIGURE, PAGE
+from pipeline.report.figures import answer_figure
+from pipeline.report.pages import markdown_environment
+from pipeline.report.reporting import contents, names_in
+from pipeline.report.results import Results
+
+_ENGINES = {"keras": "Keras", "tensorflow": "TensorFlow", "jax": "JAX"}
+
+
+def study_page(results: Results, archive: Path) -> dict[str, str]:
+    """Return the texts of the page and of its figure, where there is anything to draw, by the names of their files."""
+    found = contents(results)
+    charts = {of["title"]: of["charts"] for of in found["benchmarks"] if of["charts"]}
+    page = (
+        markdown_environment(names_in(results))
+        .get_template("study.md.j2")
+        .render(
+            found,
+            archive_name=ARCHIVE,
+            folder=archive.parent.name,
+            sha256=hashlib.sha256(archive.read_bytes()).hexdigest(),
+            figure=FIGURE if charts else None,
+            num_planned=len(results.study.runs()),
+            software=list(dict.fromkeys(map(software, results.environments))),
+            commits=list(dict.fromkeys(str(of["git_commit"] or "unknown") for of in results.environments)),
+        )
+    )
+    return {PAGE: page} | ({FIGURE: answer_figure(charts)} if charts else {})
+
+
+def software(environment: dict[str, Any]) -> str:
+    """Name all that trained in an environment, as in "Keras 3.12.0, TensorFlow 2.21.0, Python 3.11.2"."""
+    driver = [f"driver {environment['driver']}"] if environment["driver"] else []
+    return ", ".join([engine(environment), f"Python {environment['python']}", *driver])
+
+
+def engine(environment: dict[str, Any]) -> str:
+    """Name the engine of an environment with its versions, as in "Keras 3.12.0, TensorFlow 2.21.0"."""
+    packages = environment["packages"]
+    return ", ".join(f"{title} {packages[name]}" for name, title in _ENGINES.items() if name in packages)

@@ -1,0 +1,74 @@
+"""Write the page of every published study and the page over all, or check that they say what the raw records give."""
+
+import argparse
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from pipeline.errors import InputError
+from pipeline.files.untrusted import excerpt
+from pipeline.files.writing import write_whole
+from pipeline.publication.archive import ARCHIVE, PAGE, check_folder
+from pipeline.publication.index_page import index_page
+from pipeline.publication.recomputing import recompute
+from pipeline.publication.study_page import study_page
+from pipeline.report.results import Results
+from stages import run
+
+
+def main(arguments: argparse.Namespace) -> None:
+    folders = sorted(path for path in arguments.reports.glob("*") if path.name != PAGE)
+    put = check if arguments.check else write
+    studies: dict[str, Results] = {}
+    refused = []
+    for folder in folders:
+        try:
+            check_folder(folder)
+            with tempfile.TemporaryDirectory() as root:
+                results = recompute(folder / ARCHIVE, Path(root))
+            is_shown = put(folder, study_page(results, folder / ARCHIVE))
+        except InputError as error:
+            refused.append(str(error))
+            continue
+        print(f"{folder.name}: {len(results.tables.runs)} runs give every number{' of its page' * is_shown}")
+        if is_shown:
+            studies[folder.name] = results
+    if not refused:
+        try:
+            put(arguments.reports, {PAGE: index_page(studies)})
+        except InputError as error:
+            refused.append(str(error))
+    if refused:
+        raise InputError("\n".join(refused))
+
+
+def write(folder: Path, texts: Mapping[str, str]) -> bool:
+    """Write files into `folder`."""
+    for name, text in texts.items():
+        write_whole(folder / name, text)
+    return True
+
+
+def check(folder: Path, texts: Mapping[str, str]) -> bool:
+    """Compare files in `folder` with what they must say; return whether they are there.
+
+    Raises:
+        InputError: names the first line that differs.
+    """
+    for name, text in texts.items():
+        if not (folder / PAGE).exists():
+            return False  # a study that somebody sent, whose page nobody has written yet
+        published = (folder / name).read_text(encoding="utf-8", errors="replace") if (folder / name).exists() else ""
+        theirs, ours = published.split("\n"), text.split("\n")
+        if theirs != ours:
+            number = next((at for at, (one, other) in enumerate(zip(theirs, ours, strict=False)) if one != other), -1)
+            line = f"line {number + 1} is {excerpt(theirs[number])!r}, and its records give {excerpt(ours[number])!r}"
+            raise InputError(f"{excerpt(folder / name)} is not what its records give: {line}. Make it: make pages")
+    return True
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="python -m stages.pages", description=__doc__)
+    parser.add_argument("--reports", type=Path, default=Path("docs/reports"), help="a folder of published studies")
+    parser.add_argument("--check", action="store_true", help="write nothing, and say what differs")
+    run(main, parser)

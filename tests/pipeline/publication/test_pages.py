@@ -1,0 +1,235 @@
+"""Pages say what the raw records give: whatever else a stranger sends is refused in a sentence."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from argparse import Namespace
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from archives import DAMAGED_RUNS, RECORD, Edit, contents_of, pack, swap, within
+from conftest import REPOSITORY, small_study
+from projects import stage
+
+from pipeline.errors import InputError
+from pipeline.publication.index_page import decide, places
+from pipeline.publication.recomputing import publish, recompute
+from pipeline.report.pages import markdown_environment
+from pipeline.report.results import Results
+from stages import pages
+
+
+@pytest.fixture(scope="module")
+def published(archive, tmp_path_factory) -> Path:
+    """A folder of two published studies with their pages."""
+    reports = tmp_path_factory.mktemp("published") / "reports"
+    for name in ("a-machine", "b-machine"):
+        (reports / name).mkdir(parents=True)
+        shutil.copyfile(archive, reports / name / "study.zip")
+    pages.main(Namespace(reports=reports, check=False))
+    return reports
+
+
+@pytest.fixture
+def reports(published, tmp_path) -> Path:
+    return Path(shutil.copytree(published, tmp_path / "reports"))
+
+
+def check(reports: Path) -> None:
+    pages.main(Namespace(reports=reports, check=True))
+
+
+def rewrite(archive: Path, **edits: Edit) -> None:
+    contents = contents_of(archive)
+    archive.write_bytes(pack(contents | {name: edit(contents[name]) for name, edit in edits.items()}))
+
+
+def test_an_honest_folder_passes_and_so_does_a_study_that_has_no_page_yet(reports, capsys):
+    check(reports)
+    assert capsys.readouterr().out.splitlines() == [
+        "a-machine: 18 runs give every number of its page",
+        "b-machine: 18 runs give every number of its page",
+    ]
+    (reports / "c-machine").mkdir()
+    shutil.copyfile(reports / "a-machine/study.zip", reports / "c-machine/study.zip")
+    check(reports)
+    assert "c-machine: 18 runs give every number\n" in capsys.readouterr().out
+    pages.main(Namespace(reports=reports, check=False))
+    assert "c-machine/README.md" in (reports / "README.md").read_text()
+    check(reports)
+
+
+def edited(name: str, edit: Edit) -> Callable[[Path], None]:
+    """A file of a study's folder, or of the folder of all, after an edit."""
+
+    def damage(folder: Path) -> None:
+        path = folder / name
+        path.write_bytes(edit(path.read_bytes()))
+
+    return damage
+
+
+def in_archive(name: str, edit: Edit) -> Callable[[Path], None]:
+    return lambda folder: rewrite(folder / "study.zip", **{name: edit})
+
+
+def added(name: str) -> Callable[[Path], None]:
+    def damage(folder: Path) -> None:
+        (folder / "study.zip").write_bytes(
+            pack(contents_of(folder / "study.zip") | {name: b"raise SystemExit('it ran')"})
+        )
+
+    return damage
+
+
+def bomb(folder: Path) -> None:
+    with zipfile.ZipFile(folder / "study.zip", "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("params.yaml", bytes(2**28 + 1))
+
+
+def linked(folder: Path) -> None:
+    (folder / "README.md").unlink()
+    (folder / "README.md").symlink_to("/etc/passwd")
+
+
+BETTER, FORGED = (DAMAGED_RUNS[name] for name in ("a record of a better accuracy", "predictions all right"))
+# What a stranger does to a study's folder, and what the refusal says.
+HOSTILE: dict[str, tuple[Callable[[Path], None], str]] = {
+    "a better number on the page": (edited("README.md", swap(r"1\.00×", "3.00×")), r"README\.md is not what its records give: line \d+ is '.*3\.00×.*, and its records give '.*1\.00×"),
+    "a better verdict on the page": (edited("README.md", swap("not tested here", "reproduced")), "reproduced.*not tested here"),
+    "a sentence less": (edited("README.md", lambda text: text[:-30]), "its records give"),
+    "another figure": (edited("answer.svg", swap("<svg", "<svg onload='alert(1)'")), r"answer\.svg is not what its records give: line 1 is .*onload"),
+    "a better number on the page over all": (edited("../README.md", swap(r"1\.00×", "3.00×")), r"reports/README\.md is not what its records give"),
+    "an archive with code": (added("yaml.py"), r"yaml\.py, which no archive of this study has"),
+    "an archive with a path out of the folder": (added("../escaped.py"), r"escaped\.py, which no archive of this study has"),
+    "a record that contradicts itself": (in_archive(*BETTER[:2]), "accuracy is not the 0.999"),
+    "predictions that are all right": (in_archive(*FORGED[:2]), "accuracy is not"),
+    "a record of another value": (in_archive(RECORD, within("memory", peak_bytes=2**19)), r"README\.md is not what its records give"),
+    "a number that is none": (in_archive("results/numerics.json", within("facts", **{"loss_scale.growth_factor": "abc"})), "README|is refused"),
+    "a bomb": (bomb, "more than 256 MiB"),
+    "no archive": (lambda folder: (folder / "study.zip").unlink(), r"study\.zip is missing"),
+    "no zip file": (edited("study.zip", lambda _: b"PK"), "is damaged"),
+    "a link for a page": (linked, "is no part of a published study"),
+    "one more file": (lambda folder: (folder / "more.html").write_text("<script>"), r"more\.html is no part of a published study"),
+    "a name that no address has": (lambda folder: folder.rename(folder.with_name("a machine")), "its name must be"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_what_a_stranger_forges_is_named_and_the_others_are_checked(reports, case, capsys):
+    damage, pattern = HOSTILE[case]
+    damage(reports / "a-machine")
+    with pytest.raises(InputError, match=pattern) as refused:
+        check(reports)
+    assert len(str(refused.value)) < 1500
+    assert "b-machine: 18 runs give every number of its page" in capsys.readouterr().out
+    assert not list(reports.parent.rglob("escaped.py"))
+
+
+def test_the_command_ends_in_a_sentence(reports):
+    added("yaml.py")(reports / "a-machine")
+    done = stage(REPOSITORY, "pages", "--check", "--reports", str(reports))
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+    assert done.stderr.startswith("error: ")
+
+
+# What a reviewer may have set for other work.
+MATPLOTLIBRC = "font.size: 20\nfigure.facecolor: black\nsvg.fonttype: path\naxes.grid: False\nfigure.dpi: 300\n"
+
+
+@pytest.fixture
+def own_settings(tmp_path) -> dict[str, str]:
+    """The environment of somebody whose settings of everything are their own."""
+    home = tmp_path / "home"
+    for name, text in {
+        ".config/matplotlib/matplotlibrc": MATPLOTLIBRC,
+        ".ipython/profile_default/startup/00-mine.py": "import builtins, os\nbuiltins.print = os._exit\nos._exit(3)\n",
+        ".local/share/jupyter/kernels/python3/kernel.json": '{"argv": ["false"], "display_name": "mine", "language": "python"}',
+        "kernels/python3/kernel.json": '{"argv": ["false"], "display_name": "mine", "language": "python"}',
+        ".gitconfig": "[core]\n\tquotepath = false\n[user]\n\tname = Somebody\n",
+        "startup.py": "raise SystemExit(3)\n",
+    }.items():
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text(text)
+    return {
+        "HOME": str(home),
+        "XDG_CONFIG_HOME": str(home / ".config"),
+        "MATPLOTLIBRC": str(home / ".config/matplotlib/matplotlibrc"),
+        "JUPYTER_PATH": str(home),
+        "IPYTHONDIR": str(home / ".ipython"),
+        "PYTHONSTARTUP": str(home / "startup.py"),
+        "LC_ALL": "tr_TR.UTF-8",
+        "LANG": "de_DE.ISO-8859-1",
+        "TZ": "Asia/Kathmandu",
+        "PYTHONHASHSEED": "7",
+    }
+
+
+def test_a_reviewers_own_settings_change_nothing(reports, tmp_path, own_settings):
+    environment = os.environ | own_settings | {"PYTHONPATH": str(REPOSITORY)}
+    archive = reports / "a-machine/study.zip"
+
+    def python(*words: str) -> None:
+        command = ["bash", "-c", 'umask 077; exec "$@"', "-", sys.executable, *words]
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+    python("-m", "stages.pages", "--check", "--reports", str(reports))
+    python("-m", "stages.report", "--from", str(archive))
+    theirs = (tmp_path / "recomputed.html").read_bytes()
+    environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
+    python("-m", "stages.report", "--from", str(archive))
+    assert (tmp_path / "recomputed.html").read_bytes() == theirs
+
+
+def test_a_strangers_words_stay_words_in_markdown():
+    hostile = "<script>alert(1)</script> [a](javascript:b) ![c](d) `e` *f* _g_ | h\n# i \\ mixed_float16 make repro [0.1, 0.2]"
+    found = markdown_environment(["mixed_float16"]).from_string("{{ a }}\n{{ a | prose }}\n").render(a=hostile)
+    plain, prose = found.splitlines()
+    for line in (plain, prose):
+        assert not re.search(r"(?<!\\)[<|*#]|(?<!\\)\](?=\()", line)
+    assert "`mixed_float16` `make repro` [0.1,\N{NO-BREAK SPACE}0.2]" in prose
+    assert "mixed_float16 make repro" in plain
+
+
+@pytest.fixture(scope="module")
+def results(archive, tmp_path_factory) -> Results:
+    return recompute(archive, tmp_path_factory.mktemp("results"))
+
+
+def test_the_page_over_all_has_a_row_for_each_batch(results):
+    small, doubled = places("a-machine", results, "wide")
+    batch = small_study().benchmarks["wide"].batch_size
+    assert (small.batch_size, doubled.batch_size) == (batch, 2 * batch)
+    assert small.device == "Example CPU, 2 cores, no 16-bit features"
+    assert small.cells.keys() == {"float32", "mixed_bfloat16"}
+    assert "1.00×" in small.cells["mixed_bfloat16"][1]  # beside float32, which has no speed
+    assert not any("×" in line for line in small.cells["float32"])
+
+
+def test_one_verdict_for_each_claim_and_where_studies_differ_each_names_its_own(results):
+    first = results.claims.all[0]
+
+    def decided(verdict: str) -> Results:
+        judged = results.verdicts[0].model_copy(update={"verdict": verdict, "evidence": "measured"})
+        return results._replace(verdicts=[judged, *results.verdicts[1:]])
+
+    studies = {"a": decided("reproduced"), "b": decided("not reproduced"), "c": decided("inconclusive")}
+    found = next(row for row in decide(studies) if row.claim.id == first.id)
+    assert (found.found, found.tried) == ({"reproduced": ["a"], "not reproduced": ["b"]}, ["c"])
+    assert not found.is_finding
+
+
+def test_notes_and_a_study_that_is_not_finished_are_on_its_page(copied, tmp_path):
+    params = (copied / "params.yaml").read_text()
+    (copied / "params.yaml").write_text(params.replace("notes: []", "notes: [The card was <hot>.]"))
+    shutil.rmtree(copied / "runs/wide/mixed_2x/seed-2")
+    publish(copied, tmp_path / "reports/mine/study.zip")
+    pages.main(Namespace(reports=tmp_path / "reports", check=False))
+    page = (tmp_path / "reports/mine/README.md").read_text()
+    assert "- The card was \\<hot>." in page
+    assert "- Runs: 17 completed of 18 that the study plans." in page
