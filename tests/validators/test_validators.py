@@ -49,6 +49,11 @@ def test_the_citation_is_valid():
     accepted(VALIDATORS / "citation" / "bin" / "cffconvert", "--validate", "-i", REPOSITORY / "CITATION.cff")
 
 
+def test_codemeta_says_what_the_citation_says():
+    done = ask(VALIDATORS / "citation" / "bin" / "cffconvert", "-f", "codemeta", "-i", REPOSITORY / "CITATION.cff")
+    assert json.loads(done.stdout) == json.loads((REPOSITORY / "codemeta.json").read_text())
+
+
 def test_zenodo_is_told_what_the_citation_says():
     """The converter writes what Zenodo reads; only what a citation does not say is added."""
     done = ask(VALIDATORS / "citation" / "bin" / "cffconvert", "-f", "zenodo", "-i", REPOSITORY / "CITATION.cff")
