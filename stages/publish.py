@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pipeline.errors import InputError
 from pipeline.publication.archive import ARCHIVE, check_folder
-from pipeline.publication.recomputing import publish
+from pipeline.publication.crate import publish
 from stages import run
 
 

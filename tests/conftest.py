@@ -180,7 +180,7 @@ def copied(rendered: Path, tmp_path: Path) -> Path:
 @pytest.fixture(scope="session")
 def archive(rendered: Path, made_once: MakeOnce) -> Path:
     """The archive of that study."""
-    from pipeline.publication.recomputing import publish
+    from pipeline.publication.crate import publish
 
     return made_once("archive", lambda folder: publish(rendered, folder / "study.zip")) / "study.zip"
 

@@ -1,8 +1,11 @@
-"""Describe a published study as a research object: an RO-Crate 1.1 of the Process Run profile 0.5."""
+"""Pack a study as a research object: an RO-Crate 1.1 of the Process Run profile 0.5."""
 
 import hashlib
 import json
 import re
+import shutil
+import tempfile
+import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -11,11 +14,16 @@ from rocrate.model.contextentity import ContextEntity
 from rocrate.rocrate import ROCrate
 
 from pipeline.files import yaml_files
+from pipeline.files.writing import whole
+from pipeline.publication.archive import METADATA, names_of_study
+from pipeline.publication.recomputing import remake
 from pipeline.report.rendering import PROJECT
 from pipeline.report.results import Results, ended_at
+from pipeline.study.schema import PARAMS, load_study
 
 PROFILE = "https://w3id.org/ro/wfrun/process/0.5"
 LICENSE = "https://spdx.org/licenses/Apache-2.0"
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # of every file in the archive, so that the same study gives the same bytes
 _SOFTWARE_HERITAGE = "https://archive.softwareheritage.org"
 _FOLDERS = {
     "runs/": "Of each run its record, its epochs, and the class that it predicts for each test image",
@@ -27,6 +35,28 @@ _FILES = {
     "results/numerics.json": ("application/json", "What 16-bit arithmetic does on that machine"),
     "overlay.diff": ("text/plain", "How the code that made the runs differs from the commit in their records"),
 }
+
+
+def publish(root: Path, archive: Path) -> Results:
+    """Write the archive of the study under `root`, its own runs and no others, and return its results.
+
+    Raises:
+        InputError: what a reviewer would find wrong with it.
+    """
+    study = load_study(root / PARAMS)
+    names = sorted(name for name in names_of_study(study) if (root / name).is_file())
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder)
+        for name in names:
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(root / name, copy / name)
+        results = remake(copy)
+    archive.parent.mkdir(parents=True, exist_ok=True)
+    with whole(archive) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr(zipfile.ZipInfo(METADATA, _EPOCH), describe(results, names), zipfile.ZIP_DEFLATED)
+        for name in names:
+            file.writestr(zipfile.ZipInfo(name, _EPOCH), (root / name).read_bytes(), zipfile.ZIP_DEFLATED)
+    return results
 
 
 def describe(results: Results, names: Iterable[str]) -> str:

@@ -16,8 +16,9 @@ from conftest import REPOSITORY, small_study
 from projects import stage
 
 from pipeline.errors import InputError
+from pipeline.publication.crate import publish
 from pipeline.publication.index_page import decide, places
-from pipeline.publication.recomputing import publish, recompute
+from pipeline.publication.recomputing import recompute
 from pipeline.report.pages import markdown_environment
 from pipeline.report.results import Results
 from stages import pages

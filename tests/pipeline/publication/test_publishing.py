@@ -12,8 +12,7 @@ from rocrate.rocrate import ROCrate
 
 from pipeline.errors import InputError
 from pipeline.publication.archive import METADATA
-from pipeline.publication.crate import PROFILE
-from pipeline.publication.recomputing import publish
+from pipeline.publication.crate import PROFILE, publish
 from stages import publish as stage
 
 
