@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
@@ -20,12 +19,6 @@ class Terminal(Console):
 
     def show_cursor(self, show: bool = True) -> bool:
         return False
-
-
-def this_python() -> str:
-    """Return how the Python that runs is called from the working directory: `.venv/bin/python` in a clone."""
-    path = Path(sys.executable)
-    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], num_names: int) -> None:
