@@ -99,12 +99,23 @@ def test_a_sentence_can_be_written_of_one_and_of_many(code, many):
     told = sentence(Said(code, numbers(code, many)))
     assert told or code == "name.elsewhere"  # which a study may not need
     assert not re.search(r"\b1 (?!points|times|units|GB)[a-z]+s\b|\{|\}|  |None|\( |,,", told), told
-    if not code.startswith(("name.", "table.outcome", "summary.")):
+    if not code.startswith(("column.", "index.", "name.", "table.outcome", "summary.")):
         assert told.endswith((".", "?", ":"))
 
 
 # Codes whose last part is a value that the code has in hand.
-PREFIXES = ("accuracy.", "advice.accuracy.", "asked.sample.", "drift.", "fact.", "left_out.", "sample.", "table.")
+PREFIXES = (
+    "accuracy.",
+    "advice.accuracy.",
+    "asked.sample.",
+    "column.",
+    "drift.",
+    "fact.",
+    "index.",
+    "left_out.",
+    "sample.",
+    "table.",
+)
 
 
 def test_each_code_that_is_named_has_a_sentence_and_each_sentence_is_named():
