@@ -17,7 +17,7 @@ from stages import run
 
 
 def main(arguments: argparse.Namespace) -> None:
-    folders = sorted(path for path in arguments.reports.glob("*") if path.name != PAGE)
+    folders = sorted(path for path in arguments.reports.glob("*") if path.is_dir())
     put = check if arguments.check else write
     studies: dict[str, Results] = {}
     refused = []

@@ -4,20 +4,20 @@ import argparse
 from pathlib import Path
 
 from pipeline.errors import InputError
-from pipeline.publication.archive import ARCHIVE, check_folder
+from pipeline.publication.archive import ARCHIVE, check_name
 from pipeline.publication.crate import publish
 from stages import run
 
 
 def main(arguments: argparse.Namespace) -> None:
     folder = arguments.to
-    check_folder(folder.absolute())
+    check_name(folder.absolute())
     archive = folder / ARCHIVE
-    if archive.exists():
-        raise InputError(f"{archive} is published, and stays as it is. Publish this study in a folder of another name")
+    if folder.exists() and any(folder.iterdir()):
+        raise InputError(f"{folder} is not empty, and what is published stays as it is. Name a new folder")
     results = publish(Path(), archive)
-    size = archive.stat().st_size / 1e6
-    print(f"{archive} ({size:.1f} MB) holds the {len(results.tables.runs)} runs of the study")
+    size, num_planned = archive.stat().st_size / 1e6, len(results.study.runs())
+    print(f"{archive} ({size:.1f} MB) holds {len(results.tables.runs)} of the {num_planned} runs of the study")
     print("its page, if it lies under docs/reports: make pages")
 
 

@@ -46,13 +46,18 @@ def unpack(archive: Path, folder: Path) -> None:
         (folder / name).write_bytes(content)
 
 
-def check_folder(folder: Path) -> None:
-    """Raise `InputError` where `folder` can't be that of a published study: by its name, or by what lies in it."""
+def check_name(folder: Path) -> None:
+    """Raise `InputError` where no address can have the folder's name."""
     if not _NAME.fullmatch(folder.name):
         raise InputError(
             f"{excerpt(folder)}: its name must be at most 100 letters, digits, ., - and _ for an address, and begin "
             "with a letter or a digit. Rename the folder"
         )
+
+
+def check_folder(folder: Path) -> None:
+    """Raise `InputError` where `folder` is not that of a published study: by its name, or by what lies in it."""
+    check_name(folder)
     for path in [folder, *folder.glob("*")]:
         if path.is_symlink() or (path != folder and path.name not in (ARCHIVE, PAGE, FIGURE)):
-            raise InputError(f"{excerpt(path)} is no part of a published study. Remove it")
+            raise InputError(f"{excerpt(path)} is no part of a published study")

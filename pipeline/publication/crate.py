@@ -13,6 +13,7 @@ from typing import Any
 from rocrate.model.contextentity import ContextEntity
 from rocrate.rocrate import ROCrate
 
+from pipeline.errors import InputError
 from pipeline.files import yaml_files
 from pipeline.files.writing import whole
 from pipeline.publication.archive import METADATA, names_of_study
@@ -50,7 +51,10 @@ def publish(root: Path, archive: Path) -> Results:
         for name in names:
             (copy / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(root / name, copy / name)
-        results = remake(copy)
+        try:
+            results = remake(copy)
+        except InputError as error:
+            raise InputError(str(error).replace(f"{copy}/", "")) from None
     archive.parent.mkdir(parents=True, exist_ok=True)
     with whole(archive) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as file:
         file.writestr(zipfile.ZipInfo(METADATA, _EPOCH), describe(results, names), zipfile.ZIP_DEFLATED)

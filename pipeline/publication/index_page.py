@@ -20,8 +20,8 @@ from pipeline.statistics.equivalence import is_beyond
 FORMATS = {
     "float32": "float32",
     "tf32": "TF32",
-    "mixed_float16": "float16",
-    "mixed_bfloat16": "bfloat16",
+    "mixed_float16": "mixed_float16",
+    "mixed_bfloat16": "mixed_bfloat16",
     "float8": "float8",
 }
 UNDECIDED = ("inconclusive", "open")

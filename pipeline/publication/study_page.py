@@ -1,10 +1,11 @@
 """The page of a published study, which GitHub shows: its first screen in Markdown, and its figure."""
 
 import hashlib
+import zipfile
 from pathlib import Path
 from typing import Any
 
-from pipeline.publication.archive import ARCHIVE, FIGURE, PAGE
+from pipeline.publication.archive import ARCHIVE, FIGURE, OVERLAY, PAGE
 from pipeline.report.figures import answer_figure
 from pipeline.report.pages import markdown_environment
 from pipeline.report.reporting import contents, names_in
@@ -26,6 +27,7 @@ def study_page(results: Results, archive: Path) -> dict[str, str]:
             folder=archive.parent.name,
             sha256=hashlib.sha256(archive.read_bytes()).hexdigest(),
             figure=FIGURE if charts else None,
+            overlay=OVERLAY if OVERLAY in zipfile.ZipFile(archive).namelist() else None,
             num_planned=len(results.study.runs()),
             software=list(dict.fromkeys(map(software, results.environments))),
             commits=list(dict.fromkeys(str(of["git_commit"] or "unknown") for of in results.environments)),

@@ -134,7 +134,7 @@ def draw_accuracies(axes: Axes, rows: Sequence[VariantRow], curves: Mapping[str,
         (line,) = axes.plot(list(curve), list(curve.values()), "o-" if filled else "o--")
         # The first policy is the widest, so that it shows under those that lie upon it.
         layer = from_the_top.index(row.precision)
-        line.set(color=COLOURS[row.precision], linewidth=1.3 + 1.6 * layer, markersize=4 + 2.4 * layer)
+        line.set(color=COLOURS[row.precision], linewidth=1.3 + 1.0 * layer, markersize=4 + 1.6 * layer)
         if filled:
             line.set_label(row.words)
         else:

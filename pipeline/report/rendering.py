@@ -39,6 +39,8 @@ def execute(root: Path) -> NotebookNode:
     logging.getLogger("papermill").setLevel(logging.ERROR)
     root = root.resolve()
     ours = root == PROJECT
+    if not (root / "results").is_dir():
+        raise InputError("there are no results to report on. Make them with: make repro")
     # Nothing that lies beside the results of somebody else's archive must be on the kernel's path.
     folder, elsewhere = (root / "results", {}) if ours else (PROJECT, {"root": str(root), "code": str(PROJECT)})
     with tempfile.TemporaryDirectory() as partial:

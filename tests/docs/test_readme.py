@@ -70,7 +70,7 @@ def test_the_words_beside_it_have_the_ratios_and_the_launches(speeds):
     )
     one, other = map(times, effect)
     assert len(speeds.num_turns) == 2
-    assert f"They differ: `mixed_float16` is {one} as fast as TF32 in one and {other} in the other." in README
+    assert f"`mixed_float16` is {one} as fast as TF32 in one and {other} in the other." in README
     assert speeds.speedup("float8", "mixed_float16").ratio > 1
     assert "float8 gains nothing over 16 bits" in README
 
@@ -98,7 +98,9 @@ def test_the_sentence_on_accuracy_follows_from_the_runs(h200):
     float32, mixed = lost(h200, "float32_2x"), lost(h200, "mixed_float16_2x")
     assert float32.interval(0.95).high < 0
     assert mixed.interval(0.95).high < 0
-    words = f"lost {-float32.mean:.1f} points in float32 and {-mixed.mean:.1f} in `mixed_float16` at equal epochs"
+    words = (
+        f"float32 lost {-float32.mean:.1f} points and `mixed_float16` {-mixed.mean:.1f}, beside float32 at the first"
+    )
     assert words in README
 
 

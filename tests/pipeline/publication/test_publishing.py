@@ -64,8 +64,8 @@ def test_what_is_published_stays_as_it_is(copied, monkeypatch, capsys):
     monkeypatch.chdir(copied)
     stage.main(Namespace(to=Path("mine")))
     before = (copied / "mine/study.zip").read_bytes()
-    assert "mine/study.zip (0.0 MB) holds the 18 runs of the study" in capsys.readouterr().out
-    with pytest.raises(InputError, match=r"mine/study\.zip is published, and stays as it is"):
+    assert "mine/study.zip (0.0 MB) holds 18 of the 18 runs of the study" in capsys.readouterr().out
+    with pytest.raises(InputError, match="mine is not empty, and what is published stays as it is"):
         stage.main(Namespace(to=Path("mine")))
     assert (copied / "mine/study.zip").read_bytes() == before
 
