@@ -203,12 +203,11 @@ def exponent_histogram(
             )
         axes.set(xlabel="exponent of the gradient, base 2", ylabel="% of gradients", title=f"Gradients of {benchmark}")
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-        axes.legend(loc="upper left", bbox_to_anchor=(-0.15, -0.2))
+        axes.legend(loc="upper left", bbox_to_anchor=(-0.15, -0.22))
 
     zeros = {words: sum(share for exponent, share in shares.items() if exponent < limits[words]) for words in limits}
-    return draw_svg(
-        f"{identifier}-gradients", Chart(Said("chart.gradients", {"title": benchmark, "found": zeros}), draw)
-    )
+    said = Said("chart.gradients", {"title": benchmark, "found": zeros})
+    return draw_svg(f"{identifier}-gradients", Chart(said, draw, HEIGHT + 0.4, bottom=0.95))
 
 
 def name_rows(axes: Axes, names: Sequence[str]) -> None:
