@@ -1,6 +1,7 @@
 """Build a model with a function that the user wrote."""
 
 import inspect
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,13 @@ from pipeline import engine
 from pipeline.errors import InputError
 from pipeline.study import user_code
 from pipeline.study.benchmark import Imported
+
+# What a subclass of Keras's may do in its own way, and a run never would: it trains layers by Keras's own steps.
+STEPS = ("call", "compute_loss", "compute_metrics", "test_step", "train_step")
+REBUILD = """
+    def follow(layer):
+        return type(layer).from_config({key: value for key, value in layer.get_config().items() if key != "dtype"})
+    network = keras.models.clone_model(loaded, clone_function=follow)"""
 
 
 @dataclass(frozen=True)
@@ -51,6 +59,7 @@ def build(model: Imported, spec: ModelSpec) -> keras.Model:
         raise InputError(
             f"{model.name} must take one argument, a ModelSpec. Received: {inspect.signature(function)}"
         ) from None
+    policy = keras.config.dtype_policy()
     try:
         network = function(spec)
     except InputError:
@@ -60,6 +69,7 @@ def build(model: Imported, spec: ModelSpec) -> keras.Model:
             raise
         raise InputError(f"{model.name} failed for {spec}: {type(error).__name__}: {error}") from error
     _check(model.name, network, spec)
+    _check_follows(model.name, network, policy)
     return keras.Model(network.inputs, network.outputs, name=network.name)  # a Sequential becomes functional
 
 
@@ -71,6 +81,12 @@ def _check(name: str, network: Any, spec: ModelSpec) -> None:
             f"{name} must return a functional or Sequential model with a keras.Input. "
             f"Received: {type(network).__name__}, which does not say its shapes"
         )
+    classes = itertools.takewhile(lambda kind: not kind.__module__.startswith("keras."), type(network).__mro__)
+    if own := sorted({step for kind in classes for step in STEPS if step in vars(kind)}):
+        raise InputError(
+            f"{name} returns a {type(network).__name__}, which has a {' and a '.join(own)} of its own. Runs train by "
+            "Keras's own steps, so it would be left out. Return a plain keras.Model"
+        )
     for what, tensors, shape in (
         ("take images", network.inputs, spec.image_shape),
         ("return probabilities", network.outputs, (spec.num_classes,)),
@@ -81,6 +97,21 @@ def _check(name: str, network: Any, spec: ModelSpec) -> None:
     dtype = network.outputs[0].dtype
     if dtype != "float32":
         raise InputError(f'{name} must return float32: give its last layer dtype="float32". Received: {dtype}')
+
+
+def _check_follows(name: str, network: keras.Model, policy: keras.DTypePolicy) -> None:
+    """Refuse a network that holds most of its weights in layers of another dtype than `policy` computes in.
+
+    The last layer with weights may have its own.
+    """
+    layers = [layer for layer in network._flatten_layers() if layer.weights and not list(layer._flatten_layers())[1:]]
+    others = [layer for layer in layers[:-1] if layer.compute_dtype != policy.compute_dtype]
+    if 2 * sum(layer.count_params() for layer in others) > sum(layer.count_params() for layer in layers[:-1]):
+        raise InputError(
+            f"{name}: {len(others)} of {len(layers)} layers with weights, such as {others[0].name}, compute in "
+            f"{others[0].compute_dtype} under {policy.name}. Give no layer but the last a dtype. A model that was "
+            f"loaded keeps the policy that it was saved with. Build it again under the one that is set:{REBUILD}"
+        )
 
 
 def _fits(found: tuple[int | None, ...], shape: tuple[int, ...]) -> bool:

@@ -66,7 +66,8 @@ def build(spec):
 def test_asked_for_as_a_user_does(project, monkeypatch, capfd):
     """From the question to a study that can be run, in a folder that keeps what a user changes there."""
     before = (project / "params.yaml").read_bytes()
-    (project / "mine.py").write_text(OWN_MODEL.replace("relu", 'relu", dtype="float32", name="stubborn'))
+    stubborn = '"relu"),\n        keras.layers.Dense(8, dtype="float32", name="stubborn"),'
+    (project / "mine.py").write_text(OWN_MODEL.replace('"relu"),', stubborn))
     asked = {"model": "mine:build", "arguments": {"units": 8}}
     folder = project / ask(project, **asked)
     study = load_study(folder / "params.yaml")

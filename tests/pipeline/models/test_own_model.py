@@ -18,6 +18,8 @@ from pipeline.study.schema import RunKey
 from pipeline.training import building
 
 MODELS = """
+import pathlib
+
 import keras
 from keras import layers
 
@@ -48,6 +50,39 @@ def transformer(spec):
 class Subclass(keras.Model):
     def call(self, images):
         return images
+
+class Uphill(keras.Model):
+    def train_step(self, data): ...
+    def compute_loss(self, *arguments, **options): ...
+
+class Further(Uphill): ...
+
+def own_steps(spec):
+    plain = dense(spec)
+    return Further(plain.inputs, plain.outputs)
+
+def of_file(spec):
+    # A model has the policy that it was saved with, also where only its head is built anew.
+    path = spec.arguments["path"]
+    if not pathlib.Path(path).exists():
+        policy = keras.config.dtype_policy()
+        keras.config.set_dtype_policy("float32")
+        dense(spec).save(path)
+        keras.config.set_dtype_policy(policy)
+    return keras.models.load_model(path)
+
+def new_head(spec):
+    body = of_file(spec)
+    head = layers.Dense(spec.num_classes, activation="softmax", dtype="float32", name="head")
+    return keras.Model(body.inputs, head(body.layers[-2].output))
+
+def built_again(spec):
+    loaded = of_file(spec)
+    def follow(layer):
+        return type(layer).from_config({key: value for key, value in layer.get_config().items() if key != "dtype"})
+    body = keras.models.clone_model(loaded, clone_function=follow)
+    head = layers.Dense(spec.num_classes, activation="softmax", dtype="float32", name="head")
+    return keras.Model(body.inputs, head(body.layers[-2].output))
 
 def two_arguments(spec, more): ...
 def nothing(spec): return None
@@ -123,6 +158,7 @@ def test_it_gets_what_the_study_says_and_its_weights_depend_on_the_seed_alone(ow
         ("three_classes", "must return probabilities of shape (None, 10). Received: (None, 3)"),
         ("half", 'must return float32: give its last layer dtype="float32". Received: bfloat16'),
         ("other_images", "must take images of shape (None, 8, 8, 1). Received: (None, 3, 3, 1)"),
+        ("own_steps", "returns a Further, which has a compute_loss and a train_step of its own"),
         ("subclassed", "must return a functional or Sequential model with a keras.Input. Received: Subclass"),
     ],
 )
@@ -136,7 +172,7 @@ def test_what_does_not_fit_is_named_when_it_is_built(own, function, message):
     ("function", "message"),
     [
         ("logits", "wide must return probabilities, at least 0 and 1 in sum: end with a softmax in float32. Received"),
-        ("all_float32", "wide must have Dtypes(compute='bfloat16', variable='float32', output='float32')"),
+        ("all_float32", "compute in float32 under mixed_bfloat16. Give no layer but the last a dtype"),
     ],
 )
 def test_what_shows_in_a_prediction_is_refused_before_training(own, workspace, function, message):
@@ -144,6 +180,16 @@ def test_what_shows_in_a_prediction_is_refused_before_training(own, workspace, f
         train_own(own(function), workspace)
     assert message in str(caught.value)
     assert not list(workspace.glob("runs/**/record.json"))
+
+
+@pytest.mark.parametrize("function", ["of_file", "new_head"])
+def test_a_model_that_keeps_the_policy_of_its_file_is_refused_with_the_lines_that_rebuild_it(own, tmp_path, function):
+    path = str(tmp_path / "saved.keras")
+    build(own(function, path=path), "float32")
+    with pytest.raises(InputError, match=r"(?s)under mixed_float16\..*def follow.*clone_model"):
+        build(own(function, path=path), "mixed_float16")
+    model, _ = build(own("built_again", path=path), "mixed_float16")
+    assert {each.compute_dtype for each in model._flatten_layers() if hasattr(each, "kernel")} == {"float16", "float32"}
 
 
 def test_a_module_that_cannot_be_imported_is_named_with_its_reason(own, tmp_path):
