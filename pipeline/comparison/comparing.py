@@ -149,6 +149,7 @@ def run_row(study: Study, key: RunKey, run: Run, measured: Measured | None) -> d
         "warm": record.warm,
         "resumed": record.resumed,
         "num_predicted_classes": len(set(run.predicted.tolist())) or None,
+        "first_not_finite": record.first_not_finite,
         "skipped_steps": record.scores.skipped_steps,
         "num_late_skips": late_skips,
         "num_late_steps": late_steps,

@@ -20,7 +20,14 @@ RUN_COLUMNS = (
     *("benchmark", "variant", "seed", "outcome", "test_accuracy", "validation_accuracy", "test_loss"),
     *("epoch_seconds", "validation_seconds", "peak_memory_bytes", "memory_kind", "started_at", "device"),
     *("policy", "tf32", "batch_size", "num_epochs", "num_parameters", "run_seconds", "warm", "resumed"),
-    *("num_predicted_classes", "skipped_steps", "num_late_skips", "num_late_steps", "final_weights_sha256"),
+    *(
+        "num_predicted_classes",
+        "first_not_finite",
+        "skipped_steps",
+        "num_late_skips",
+        "num_late_steps",
+        "final_weights_sha256",
+    ),
     *("other_cpu_share", "timing_fault", "images_on_device", "data_source", "kernels"),
     *("device_kind", "compute_capability", "device_memory_bytes", "cpu_features"),
 )
@@ -51,7 +58,7 @@ PAIR_COLUMNS = ("benchmark", "baseline", "candidate", *ACCURACY_COLUMNS, *SPEED_
 TEXT_COLUMNS = (
     *("benchmark", "variant", "baseline", "candidate", "missing_baseline", "missing_candidate", "outcome", "reason"),
     *("device", "device_kind", "cpu_features", "memory_kind", "policy", "kernels", "data_source", "started_at"),
-    *("final_weights_sha256", "timing_fault"),
+    *("final_weights_sha256", "first_not_finite", "timing_fault"),
 )
 
 

@@ -34,6 +34,17 @@ def training_step(model: Any) -> tuple[Callable[..., Any], Callable[[], Any]]:
     return step, lambda: tuple(_values(part) for part in _parts(model))
 
 
+def gradients(model: Any, images: Any, labels: Any) -> list[Any]:
+    """Return the gradients of the scaled loss of a compiled model by its trainable variables."""
+    trainable, others, optimizer_values = (_values(part) for part in _parts(model))
+
+    def scaled_loss(trainable: Any) -> Any:
+        probabilities, _ = model.stateless_call(trainable, others, images, training=True)
+        return _scaled(model.optimizer, optimizer_values, model.compute_loss(y=labels, y_pred=probabilities))
+
+    return list(jax.jit(jax.grad(scaled_loss))(trainable))
+
+
 def gradient_step(model: Any) -> tuple[Callable[..., Any], Callable[[], None]]:
     """Return one training step of a compiled Keras model, written out; and what brings the model up to date after some.
 

@@ -29,7 +29,7 @@ with silent_stderr():
 
 # Once JAX is loaded in silence.
 from pipeline.engine.activations import activation_gradients  # noqa: F401
-from pipeline.engine.jax_steps import apply_step, gradient_step  # noqa: F401
+from pipeline.engine.jax_steps import apply_step, gradient_step, gradients  # noqa: F401
 
 BatchNormalization = keras.layers.BatchNormalization  # XLA fuses it
 MAX_SHARE_OF_IMAGES = 1 / 16  # of an accelerator's memory: little beside what a step needs, also of several processes

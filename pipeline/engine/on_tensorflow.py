@@ -178,6 +178,14 @@ def activation_gradients(network: Any, images: Any, labels: Any, loss: Any) -> l
     return [gradient.numpy() for gradient in gradients(tf.convert_to_tensor(images), labels)]
 
 
+def gradients(model: Any, images: Any, labels: Any) -> list[Any]:
+    """Return the gradients of the scaled loss of a compiled model by its trainable variables."""
+    with tf.GradientTape() as tape:
+        loss = model.compute_loss(y=tf.convert_to_tensor(labels), y_pred=model(images, training=True))
+        scaled = model.optimizer.scale_loss(loss)
+    return list(tape.gradient(scaled, model.trainable_variables, unconnected_gradients="zero"))
+
+
 def reset_peak_memory() -> None:
     """Forget the allocator's peak so far. The peak resident set of a process can't be reset."""
     if tf.config.list_logical_devices("GPU"):

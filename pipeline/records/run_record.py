@@ -282,6 +282,7 @@ class RunRecord(Part):
     scores: Scores
     initial_weights_sha256: Sha256 | None = None
     final_weights_sha256: Sha256 | None = None
+    first_not_finite: Annotated[str, Field(max_length=300)] | None = None  # of a run that diverged: what was so first
     data_sha256: Sha256
     data_source: str | None = None  # the host or folder that the images came from
     images_on_device: bool = False  # all training images, for the whole run; else each batch was sent

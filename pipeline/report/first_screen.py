@@ -183,7 +183,8 @@ def _notes(study: Study, tables: Tables, benchmark: str, name: str, pair: Row | 
         found.append(Said("note.too_slow", {"bound": pair.speedup_at_most}))
     failed = {outcome: sum(run.outcome == outcome for run in runs) for outcome in ("diverged", "out_of_memory")}
     if any(failed.values()):
-        found.append(Said("note.failed", failed | {"num_runs": len(runs)}))
+        where = sorted({run.first_not_finite for run in runs if run.first_not_finite})
+        found.append(Said("note.failed", failed | {"num_runs": len(runs), "where": where}))
     if pair.num_seeds and pair.num_seeds < len(tables.runs_of(benchmark, pair.baseline)):
         found.append(Said("note.fewer_seeds", {"num_seeds": pair.num_seeds}))
     kernels, theirs = (

@@ -24,6 +24,7 @@ from pipeline.study.schema import RunKey, Study
 from pipeline.training.building import build_model, compile_model, weights_digest
 from pipeline.training.checkpoint import Checkpoint
 from pipeline.training.clock import EpochClock
+from pipeline.training.divergence import first_not_finite
 from pipeline.training.epoch_log import EpochLog
 from pipeline.training.evaluation import score
 from pipeline.training.loops import LOOPS
@@ -69,6 +70,8 @@ def train(
         try:
             model, checkpoint = _prepare(study, key, data, notes, folder)
             outcome = _train(study, key, data, model, checkpoint, notes, ending or threading.Event(), folder)
+            if outcome == "diverged" and study.devices == 1:
+                notes.add(facts={"first_not_finite": _where_it_diverged(study, key, data, checkpoint)})
             if outcome == "completed":
                 tested = _test(study, key, data, model)
         except Exception as error:
@@ -171,6 +174,15 @@ def _train(
             log.close()
         notes.add(**measured())
     return "diverged" if clock.diverged else "completed"
+
+
+def _where_it_diverged(study: Study, key: RunKey, data: Dataset, checkpoint: Checkpoint) -> str | None:
+    """Name the first layer that is not finite, in the model as it was before the epoch in which it diverged."""
+    benchmark, variant = study.benchmarks[key.benchmark], study.variants[key.variant]
+    model, _ = build_model(benchmark, variant.policy, data.num_classes, data.num_channels, key.seed)
+    compile_model(model, benchmark, variant)
+    checkpoint.restore(model)
+    return first_not_finite(model, data.train.images, data.train.labels)
 
 
 def _peak() -> dict[str, Any]:

@@ -33,6 +33,7 @@ def test_jax_passes_the_tests_of_training_and_numerics():
         "tests/pipeline/training/test_checkpoint.py",
         "tests/pipeline/advice/test_fitness.py",
         "tests/pipeline/training/test_precision.py",
+        "tests/pipeline/training/test_divergence.py",
     ]
     done = start("jax", "-m", "pytest", "-q", "-p", "no:cacheprovider", *files, "-k", " or ".join(chosen))
     assert " passed" in done.stdout

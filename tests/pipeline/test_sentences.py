@@ -19,6 +19,7 @@ ONE = {
     "series": "a1",
     "seeds": [3],
     "kernels": ["Eigen"],
+    "where": ["the output of attend"],
     "theirs": ["oneDNN"],
     "why": ["busy CPUs"],
     "devices": ["CPU"],

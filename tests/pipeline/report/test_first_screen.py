@@ -212,7 +212,11 @@ def test_a_table_has_the_columns_of_what_is_known(cells, shown):
         ({}, {}, {}),
         (NO_SPEED | {"speedup_at_most": 0.1}, {}, {"note.too_slow": {"bound": 0.1}}),
         ({"num_seeds": 2}, {}, {"note.fewer_seeds": {"num_seeds": 2}}),
-        ({}, {"outcome": "diverged"}, {"note.failed": {"diverged": 3, "out_of_memory": 0, "num_runs": 3}}),
+        (
+            {},
+            {"outcome": "diverged", "first_not_finite": "the output of attend"},
+            {"note.failed": {"diverged": 3, "out_of_memory": 0, "num_runs": 3, "where": ["the output of attend"]}},
+        ),
         ({}, {"kernels": "oneDNN"}, {"note.kernels": {"kernels": ["oneDNN"], "theirs": ["Eigen"]}}),
     ],
 )

@@ -153,6 +153,7 @@ def test_an_overflow_is_skipped_under_a_dynamic_scale_and_taken_under_a_fixed_on
     assert (dynamic.outcome, dynamic.scores.skipped_steps) == ("completed", 6)
     assert dynamic.scores.loss_scale == 2.0**34
     assert (fixed.outcome, fixed.scores.skipped_steps) == ("diverged", 0)
+    assert fixed.first_not_finite.startswith("the gradient of ")
 
 
 @pytest.mark.parametrize("step", [0, 2])
