@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from pipeline.files.characters import escape_deceptive
+from pipeline.files.terminal import print_table
 from pipeline.sentences import Said, sentence
 from stages import run
 
@@ -29,18 +30,21 @@ def what_was_found() -> dict[str, Any]:
 
 
 def summarise() -> None:
+    """Print the recommendation and a table for each benchmark, a count of verdicts, and where the report is."""
     found = what_was_found()
-    said = [
-        Said("summary.advice", {"title": found["titles"][benchmark], "advice": advice})
-        for benchmark, advice in found["advice"].items()
-    ]
-    for part, code in (("verdicts", "summary.claims"), ("findings", "summary.findings")):
-        if counts := found[part]:
-            said.append(Said(code, {"total": sum(counts.values()), "counts": counts}))
-    said += [Said("summary.runs", {"counts": found["runs"]})] if found["runs"] else []
-    said.append(Said("summary.report", {"path": str(Path(found["report"]).resolve())}))
-    for each in said:
-        print(escape_deceptive(sentence(each)))
+    for benchmark, advice in found["advice"].items():
+        say("summary.advice", title=found["titles"][benchmark], advice=advice)
+        if (table := found["tables"][benchmark])["rows"]:
+            print_table(table["columns"], table["rows"], num_names=1)
+    if counts := found["verdicts"]:
+        say("summary.claims", total=sum(counts.values()), counts=counts)
+    if found["runs"].keys() - {"completed"}:
+        say("summary.runs", counts=found["runs"])
+    say("summary.report", path=str(Path(found["report"]).resolve()))
+
+
+def say(code: str, **numbers: Any) -> None:
+    print(escape_deceptive(sentence(Said(code, numbers))), flush=True)
 
 
 if __name__ == "__main__":

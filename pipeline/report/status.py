@@ -8,10 +8,11 @@ from typing import Any, get_args
 
 from pipeline.claims.claim import Answer
 from pipeline.comparison.comparable import describe_device
+from pipeline.report.first_screen import SAME_BATCH, columns, variant_rows
 from pipeline.report.names import benchmark_names
 from pipeline.report.recommendation import recommend
 from pipeline.report.results import Results, ended_at
-from pipeline.sentences import sentences
+from pipeline.sentences import Said, sentence, sentences
 
 STATUS = Path("results/status.json")
 # From what a claim says to what nothing here decides: the order of the bar at the top.
@@ -23,6 +24,7 @@ VERDICTS = (
     "not this recipe",
     "not testable here",
 )
+LABEL = {"num_seeds": 0, "has_default": False}  # of a column, without its particulars
 FOUND: tuple[Answer, ...] = get_args(Answer)
 
 
@@ -48,10 +50,30 @@ def status(results: Results, exit_code: int = 0) -> dict[str, Any]:
         "exit_code": exit_code,
         "titles": benchmark_names(study),
         "advice": {benchmark: sentences(recommend(study, tables, benchmark)) for benchmark in study.benchmarks},
+        "tables": {benchmark: table(results, benchmark) for benchmark in study.benchmarks},
         **tally(results),
         "device": describe_device(results.environments[0]),
         "finished_at": ended_at(results),
         "report": "results/report.html",
+    }
+
+
+def table(results: Results, benchmark: str) -> dict[str, list[Any]]:
+    """Return what a terminal shows of a benchmark at the baseline's batch: columns, and the texts of their rows.
+
+    Of speeds it is the one beside what the device computes by default.
+    """
+    rows = [
+        row
+        for row in variant_rows(results.study, results.tables, benchmark)
+        if row.group == SAME_BATCH and row.is_known
+    ]
+    known = columns(rows)
+    speed = "beside_default" if "beside_default" in known else "speed"
+    shown = [name for name in ("accuracy", "step", speed, "memory") if name in known]
+    return {
+        "columns": ["variant", *(sentence(Said(f"column.{name}", LABEL)) for name in shown)],
+        "rows": [[row.name, *map(row.cell, shown)] for row in rows],
     }
 
 
