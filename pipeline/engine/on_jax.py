@@ -4,8 +4,6 @@ import contextlib
 import importlib.metadata
 import math
 import os
-import resource
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ import numpy as np
 
 from pipeline.engine.loading import silent_stderr
 from pipeline.errors import InputError
+from pipeline.machine import own_memory
 from pipeline.machine.hardware import free_gpu_bytes
 
 # At its start JAX takes three quarters of a GPU's memory if nobody asks, TensorFlow nearly all: what fits on the one
@@ -145,15 +144,15 @@ def predict(model: Any, batches: Any) -> np.ndarray:
 
 
 def reset_peak_memory() -> None:
-    """Do nothing: JAX's allocator can't forget its peak, which counts from the start of the process."""
+    """Forget the peak so far of a CPU; JAX's allocator can't forget its own, which counts from the start."""
+    own_memory.forget_peak()
 
 
 def peak_memory() -> tuple[int, str]:
-    """Return bytes, and whose they are: the accelerator's allocator, or the resident set of this process."""
+    """Return bytes, and who counts them: the accelerator's allocator, or the kernel this process's own share."""
     if statistics := jax.local_devices()[0].memory_stats():
         return int(statistics["peak_bytes_in_use"]), "allocator"
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit, "resident_set"
+    return own_memory.peak_bytes(), "own_share"
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -1,8 +1,6 @@
 """Run TensorFlow underneath Keras."""
 
 import contextlib
-import resource
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +9,7 @@ import numpy as np
 
 from pipeline.engine.loading import silent_stderr, without
 from pipeline.errors import InputError
+from pipeline.machine import own_memory
 
 # TensorFlow Lite, and Keras's plots and adapters of data: a second of imports and 200 MB that no run needs.
 with silent_stderr(), without("IPython", "jax", "matplotlib", "pandas", "pyarrow", "torch"):
@@ -187,17 +186,17 @@ def gradients(model: Any, images: Any, labels: Any) -> list[Any]:
 
 
 def reset_peak_memory() -> None:
-    """Forget the allocator's peak so far. The peak resident set of a process can't be reset."""
+    """Forget the peak so far."""
     if tf.config.list_logical_devices("GPU"):
         tf.config.experimental.reset_memory_stats("GPU:0")
+    own_memory.forget_peak()
 
 
 def peak_memory() -> tuple[int, str]:
-    """Return bytes, and whose they are: the accelerator's allocator, or the resident set of this process."""
+    """Return bytes, and who counts them: the accelerator's allocator, or the kernel this process's own share."""
     if tf.config.list_logical_devices("GPU"):
         return tf.config.experimental.get_memory_info("GPU:0")["peak"], "allocator"
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit, "resident_set"
+    return own_memory.peak_bytes(), "own_share"
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -15,6 +15,7 @@ import numpy as np
 from pipeline.data import datasets
 from pipeline.data.batches import ShuffledBatches
 from pipeline.data.datasets import Examples
+from pipeline.machine import own_memory
 from pipeline.machine.disturbance import Watch
 from pipeline.records.blocks import Block, besides_images
 from pipeline.speed.turns import Task
@@ -72,6 +73,7 @@ class _Trainee(keras.callbacks.Callback):
         self.benchmark, self.variant = study.benchmarks[benchmark_name], study.variants[variant_name]
         self.data = datasets.load_dataset(self.benchmark.dataset, self.benchmark.split, root / datasets.DATA)
         engine.set_tf32(self.variant.tf32)
+        own_memory.begin()
         data = self.data
         self.network, _ = build_model(self.benchmark, self.variant.policy, data.num_classes, data.num_channels, SEED)
         if not self.variant.tf32:

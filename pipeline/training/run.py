@@ -17,7 +17,7 @@ from pipeline.data import datasets
 from pipeline.data.batches import ShuffledBatches, WholeBatches
 from pipeline.data.datasets import Dataset
 from pipeline.errors import UnfinishedRunError
-from pipeline.machine import environment
+from pipeline.machine import environment, own_memory
 from pipeline.machine.disturbance import Watch
 from pipeline.records.run_record import EpochRecord, Outcome, RunRecord
 from pipeline.study.schema import RunKey, Study
@@ -100,6 +100,7 @@ def _start(data: Dataset, process_started: float, is_warm: bool) -> SoFar:
 
 def _prepare(study: Study, key: RunKey, data: Dataset, notes: Notes, folder: Path) -> tuple[keras.Model, Checkpoint]:
     """Build and compile the model, and restore what an earlier process made of it."""
+    own_memory.begin()
     benchmark, variant = study.benchmarks[key.benchmark], study.variants[key.variant]
     engine.set_tf32(variant.tf32)
     model, initial_weights_sha256 = build_model(
