@@ -36,6 +36,8 @@ def summarise() -> None:
         say("summary.advice", title=found["titles"][benchmark], advice=advice)
         if (table := found["tables"][benchmark])["rows"]:
             print_table(table["columns"], table["rows"], num_names=1)
+        for text in table["failed"]:
+            print(escape_deceptive(text))
     if counts := found["verdicts"]:
         say("summary.claims", total=sum(counts.values()), counts=counts)
     if found["runs"].keys() - {"completed"}:

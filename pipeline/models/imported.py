@@ -84,7 +84,7 @@ def _check(name: str, network: Any, spec: ModelSpec) -> None:
     classes = itertools.takewhile(lambda kind: not kind.__module__.startswith("keras."), type(network).__mro__)
     if own := sorted({step for kind in classes for step in STEPS if step in vars(kind)}):
         raise InputError(
-            f"{name} returns a {type(network).__name__}, which has a {' and a '.join(own)} of its own. Runs train by "
+            f"{name} returns {type(network).__name__}, which has a {' and a '.join(own)} of its own. Runs train by "
             "Keras's own steps, so it would be left out. Return a plain keras.Model"
         )
     for what, tensors, shape in (

@@ -59,21 +59,21 @@ def status(results: Results, exit_code: int = 0) -> dict[str, Any]:
 
 
 def table(results: Results, benchmark: str) -> dict[str, list[Any]]:
-    """Return what a terminal shows of a benchmark at the baseline's batch: columns, and the texts of their rows.
+    """Return what a terminal shows of a benchmark at the baseline's batch: columns, the texts of rows, and what failed.
 
     Of speeds it is the one beside what the device computes by default.
     """
-    rows = [
-        row
-        for row in variant_rows(results.study, results.tables, benchmark)
-        if row.group == SAME_BATCH and row.is_known
-    ]
+    of_batch = [row for row in variant_rows(results.study, results.tables, benchmark) if row.group == SAME_BATCH]
+    rows = [row for row in of_batch if row.is_known]
     known = columns(rows)
     speed = "beside_default" if "beside_default" in known else "speed"
     shown = [name for name in ("accuracy", "step", speed, "memory") if name in known]
     return {
         "columns": ["variant", *(sentence(Said(f"column.{name}", LABEL)) for name in shown)],
         "rows": [[row.name, *map(row.cell, shown)] for row in rows],
+        "failed": [
+            f"{row.name}: {sentence(said)}" for row in of_batch for said in row.notes if said.code == "note.failed"
+        ],
     }
 
 

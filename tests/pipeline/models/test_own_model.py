@@ -158,7 +158,7 @@ def test_it_gets_what_the_study_says_and_its_weights_depend_on_the_seed_alone(ow
         ("three_classes", "must return probabilities of shape (None, 10). Received: (None, 3)"),
         ("half", 'must return float32: give its last layer dtype="float32". Received: bfloat16'),
         ("other_images", "must take images of shape (None, 8, 8, 1). Received: (None, 3, 3, 1)"),
-        ("own_steps", "returns a Further, which has a compute_loss and a train_step of its own"),
+        ("own_steps", "returns Further, which has a compute_loss and a train_step of its own"),
         ("subclassed", "must return a functional or Sequential model with a keras.Input. Received: Subclass"),
     ],
 )

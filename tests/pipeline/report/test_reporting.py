@@ -13,7 +13,7 @@ from pathlib import Path
 import nbformat
 import pytest
 import yaml
-from conftest import REPOSITORY, planned_record, small_study, write_small_run, write_speeds
+from conftest import REPOSITORY, changed, planned_record, small_study, write_small_run, write_speeds
 
 from pipeline.comparison.tables import Row
 from pipeline.errors import InputError
@@ -133,6 +133,21 @@ def test_the_status_has_the_advice_and_the_counts(copied, monkeypatch, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert "MNIST, dense network of 16 units: Stay with float32: " in "\n".join(lines)
     assert lines[-1] == f"Report: {copied / 'results' / 'report.html'}"
+
+
+def test_a_terminal_shows_a_table_and_why_runs_diverged(copied, monkeypatch, capsys):
+    for seed in range(3):
+        failed = planned_record(
+            RunKey("wide", "mixed", seed), outcome="diverged", num_epochs=0, final_test_accuracy=None
+        )
+        write_small_run(copied, changed(failed, first_not_finite="the output of attend"))
+    remake(copied)
+    (copied / "results" / "status.json").unlink()
+    monkeypatch.chdir(copied)
+    summary.summarise()
+    printed = capsys.readouterr().out
+    assert "mixed: 3 of 3 runs diverged. First not finite: the output of attend.\n" in printed
+    assert re.search(r"\nvariant +test accuracy, % +step, ms +speed +memory, MiB\nfloat32 +91.00 ", printed)
 
 
 def test_a_study_in_which_much_went_wrong_still_renders(copied, monkeypatch, capsys):
