@@ -50,21 +50,24 @@ def write(folder: Path, texts: Mapping[str, str]) -> bool:
 
 
 def check(folder: Path, texts: Mapping[str, str]) -> bool:
-    """Compare files in `folder` with what they must say; return whether they are there.
+    """Compare files in `folder` with what they must say; return whether there is a page.
+
+    A study that somebody sent has none before `write` made it.
 
     Raises:
         InputError: names the first line that differs.
     """
+    is_shown = (folder / PAGE).exists()
     for name, text in texts.items():
-        if not (folder / PAGE).exists():
-            return False  # a study that somebody sent, whose page nobody has written yet
+        if not is_shown and not (folder / name).exists():
+            continue
         published = (folder / name).read_text(encoding="utf-8", errors="replace") if (folder / name).exists() else ""
         theirs, ours = published.split("\n"), text.split("\n")
         if theirs != ours:
             number = next((at for at, (one, other) in enumerate(zip(theirs, ours, strict=False)) if one != other), -1)
             line = f"line {number + 1} is {excerpt(theirs[number])!r}, and its records give {excerpt(ours[number])!r}"
             raise InputError(f"{excerpt(folder / name)} is not what its records give: {line}. Make it: make pages")
-    return True
+    return is_shown
 
 
 if __name__ == "__main__":

@@ -55,11 +55,10 @@ def publish(root: Path, archive: Path) -> Results:
             results = remake(copy)
         except InputError as error:
             raise InputError(str(error).replace(f"{copy}/", "")) from None
-    archive.parent.mkdir(parents=True, exist_ok=True)
-    with whole(archive) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as file:
-        file.writestr(zipfile.ZipInfo(METADATA, _EPOCH), describe(results, names), zipfile.ZIP_DEFLATED)
-        for name in names:
-            file.writestr(zipfile.ZipInfo(name, _EPOCH), (root / name).read_bytes(), zipfile.ZIP_DEFLATED)
+        with whole(archive) as partial, zipfile.ZipFile(partial, "w") as file:
+            file.writestr(zipfile.ZipInfo(METADATA, _EPOCH), describe(results, names), zipfile.ZIP_DEFLATED)
+            for name in names:
+                file.writestr(zipfile.ZipInfo(name, _EPOCH), (copy / name).read_bytes(), zipfile.ZIP_DEFLATED)
     return results
 
 
@@ -85,6 +84,7 @@ def describe(results: Results, names: Iterable[str]) -> str:
     crate.license = entity(LICENSE, "CreativeWork", name="Apache License 2.0", identifier=LICENSE, description=text)
     commit = str(results.environments[0]["git_commit"] or citation["version"])
     address = _identifier(commit)
+    # Who has no web site is presented by the software.
     developers = entity("#developers", "Organization", name=author["name"], url=address)
     root = crate.root_dataset
     root["conformsTo"], root["author"], root["publisher"] = profile, developers, developers

@@ -4,11 +4,11 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from pipeline.claims.claims_file import CLAIMS, Claim, load_claims
+from pipeline.claims.claims_file import CLAIMS, Claim, Claims, load_claims
 from pipeline.comparison.comparable import describe_device
-from pipeline.numbers import decimals, digits, interval, mebibytes
+from pipeline.numbers import digits, mebibytes
 from pipeline.publication.study_page import engine
-from pipeline.report.first_screen import FURTHER, VariantRow, variant_rows
+from pipeline.report.first_screen import FURTHER, VariantRow, variant_rows, with_ends
 from pipeline.report.names import benchmark_names
 from pipeline.report.pages import markdown_environment
 from pipeline.report.rendering import PROJECT
@@ -17,13 +17,7 @@ from pipeline.report.results import Results, ended_at
 from pipeline.sentences import Said, sentence
 from pipeline.statistics.equivalence import is_beyond
 
-FORMATS = {
-    "float32": "float32",
-    "tf32": "TF32",
-    "mixed_float16": "mixed_float16",
-    "mixed_bfloat16": "mixed_bfloat16",
-    "float8": "float8",
-}
+FORMATS = ("float32", "tf32", "mixed_float16", "mixed_bfloat16", "float8")
 UNDECIDED = ("inconclusive", "open")
 
 
@@ -56,7 +50,7 @@ def index_page(studies: Mapping[str, Results]) -> str:
             tables[title] = sorted([*tables[title], *places(name, results, benchmark)], key=_order)
     claims = load_claims(PROJECT / CLAIMS)
     names = {*claims.variants, *(key for of in studies.values() for key in (*of.study.variants, *of.study.benchmarks))}
-    decisions = decide(studies)
+    decisions = decide(claims, studies)
     return (
         markdown_environment(names)
         .get_template("index.md.j2")
@@ -108,8 +102,7 @@ def _cell(results: Results, benchmark: str, of_batch: Mapping[str, VariantRow], 
     beside = next((of_batch[name].name for name in ("tf32", "float32") if name in of_batch and name != key), None)
     pair = beside and results.tables.pair(benchmark, row.name, beside)
     if pair and pair.speedup and row.step_seconds:
-        ends = "" if pair.speedup_low is None else f" {interval(pair.speedup_low, pair.speedup_high, '.2f')}"
-        lines.append(f"{decimals(pair.speedup, '.2f')}×{ends}")
+        lines.append(with_ends((pair.speedup, pair.speedup_low, pair.speedup_high), ".2f", "×"))
     if said := _accuracy(row):
         lines.append(sentence(said))
     return [*lines, f"{mebibytes(row.peak_bytes)} MiB"] if row.peak_bytes else lines
@@ -124,13 +117,12 @@ def _accuracy(row: VariantRow) -> Said | None:
     return Said(f"index.{outcome.replace(' ', '_')}", vars(pair))
 
 
-def decide(studies: Mapping[str, Results]) -> list[Decision]:
-    """Return for each claim and experiment of this project what all studies together say."""
+def decide(claims: Claims, studies: Mapping[str, Results]) -> list[Decision]:
+    """Return for each claim and experiment what all studies together say."""
     found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for name, results in studies.items():
         for verdict in filter(is_tested, results.verdicts):
             found[verdict.id][verdict.verdict].append(name)
-    claims = load_claims(PROJECT / CLAIMS)
     return [
         Decision(
             claim=claim,

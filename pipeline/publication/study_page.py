@@ -17,6 +17,8 @@ _ENGINES = {"keras": "Keras", "tensorflow": "TensorFlow", "jax": "JAX"}
 def study_page(results: Results, archive: Path) -> dict[str, str]:
     """Return the texts of the page and of its figure, where there is anything to draw, by the names of their files."""
     found = contents(results)
+    with zipfile.ZipFile(archive) as file:
+        has_overlay = OVERLAY in file.namelist()
     charts = {of["title"]: of["charts"] for of in found["benchmarks"] if of["charts"]}
     page = (
         markdown_environment(names_in(results))
@@ -27,7 +29,7 @@ def study_page(results: Results, archive: Path) -> dict[str, str]:
             folder=archive.parent.name,
             sha256=hashlib.sha256(archive.read_bytes()).hexdigest(),
             figure=FIGURE if charts else None,
-            overlay=OVERLAY if OVERLAY in zipfile.ZipFile(archive).namelist() else None,
+            overlay=OVERLAY if has_overlay else None,
             num_planned=len(results.study.runs()),
             software=list(dict.fromkeys(map(software, results.environments))),
             commits=list(dict.fromkeys(str(of["git_commit"] or "unknown") for of in results.environments)),

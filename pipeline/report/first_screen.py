@@ -62,17 +62,18 @@ class VariantRow(NamedTuple):
 # The columns of a table of the first screen: what each shows of a row, an interval behind its value; "" if nothing.
 COLUMNS: dict[str, Callable[[VariantRow], str]] = {
     "accuracy": lambda row: "" if row.accuracy is None else decimals(100 * row.accuracy, ".2f"),
-    "difference": lambda row: "" if row.difference[1] is None else _with_ends(row.difference, "+.2f"),
+    "difference": lambda row: "" if row.difference[1] is None else with_ends(row.difference, "+.2f"),
     "step": lambda row: digits(1000 * row.step_seconds) if row.step_seconds else "",
     "epoch": lambda row: digits(row.epoch_seconds) if row.epoch_seconds else "",
-    "speed": lambda row: _with_ends(row.speed, ".2f", "×"),
-    "beside_default": lambda row: _with_ends(row.speed_beside_default, ".2f", "×"),
+    "speed": lambda row: with_ends(row.speed, ".2f", "×"),
+    "beside_default": lambda row: with_ends(row.speed_beside_default, ".2f", "×"),
     "memory": lambda row: mebibytes(row.peak_bytes) if row.peak_bytes else "",
     "peak": lambda row: decimals(100 * row.share_of_peak, ".0f") if row.share_of_peak else "",
 }
 
 
-def _with_ends(found: tuple[float | None, float | None, float | None], how: str, unit: str = "") -> str:
+def with_ends(found: tuple[float | None, float | None, float | None], how: str, unit: str = "") -> str:
+    """Write a value by the format `how`, and behind it its interval, if it has one; nothing if it is not known."""
     value, low, high = found
     if value is None:
         return ""

@@ -103,6 +103,8 @@ HOSTILE: dict[str, tuple[Callable[[Path], None], str]] = {
     "a better number on the page": (edited("README.md", swap(r"1\.00×", "3.00×")), r"README\.md is not what its records give: line \d+ is '.*3\.00×.*, and its records give '.*1\.00×"),
     "a better verdict on the page": (edited("README.md", swap("not tested here", "reproduced")), "reproduced.*not tested here"),
     "a sentence less": (edited("README.md", lambda text: text[:-30]), "its records give"),
+    "another figure, and no page": (lambda folder: ((folder / "README.md").unlink(), edited("answer.svg", swap("<svg", "<svg onload='alert(1)'"))(folder)), r"answer\.svg is not what its records give"),
+    "no figure": (lambda folder: (folder / "answer.svg").unlink(), r"answer\.svg is not what its records give"),
     "another figure": (edited("answer.svg", swap("<svg", "<svg onload='alert(1)'")), r"answer\.svg is not what its records give: line 1 is .*onload"),
     "a better number on the page over all": (edited("../README.md", swap(r"1\.00×", "3.00×")), r"reports/README\.md is not what its records give"),
     "an archive with code": (added("yaml.py"), r"yaml\.py, which no archive of this study has"),
@@ -202,6 +204,15 @@ def results(archive, tmp_path_factory) -> Results:
     return recompute(archive, tmp_path_factory.mktemp("results"))
 
 
+def test_a_figure_is_read_on_a_light_and_on_a_dark_page(published):
+    figure = (published / "a-machine/answer.svg").read_text()
+    assert "@media (prefers-color-scheme: dark)" in figure
+    background, *others = re.findall(r'<path d="([^"]*)" style="fill: var\(--paper\)', figure)
+    assert not others
+    width, height = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', figure).groups()
+    assert background.split()[:12] == ["M", "0", height, "L", width, height, "L", width, "0", "L", "0", "0"]
+
+
 def test_the_page_over_all_has_a_row_for_each_batch(results):
     small, doubled = places("a-machine", results, "wide")
     batch = small_study().benchmarks["wide"].batch_size
@@ -220,7 +231,7 @@ def test_one_verdict_for_each_claim_and_where_studies_differ_each_names_its_own(
         return results._replace(verdicts=[judged, *results.verdicts[1:]])
 
     studies = {"a": decided("reproduced"), "b": decided("not reproduced"), "c": decided("inconclusive")}
-    found = next(row for row in decide(studies) if row.claim.id == first.id)
+    found = next(row for row in decide(results.claims, studies) if row.claim.id == first.id)
     assert (found.found, found.tried) == ({"reproduced": ["a"], "not reproduced": ["b"]}, ["c"])
     assert not found.is_finding
 
