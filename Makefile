@@ -56,7 +56,7 @@ repro: here .venv/ready ## run the study on what is here and write its report; P
 
 # A container has the packages.
 repro study:
-	@$(if $(SETTINGS),python -m stages.compose $(strip $(SETTINGS)))
+	@python -m stages.compose $(or $(strip $(SETTINGS)),--for-this-machine)
 	@python -m stages.repro
 
 here: .venv/parser

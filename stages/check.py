@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import os
+import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from pipeline.machine.acceleration import speed
 from pipeline.machine.environment import device_here, installed_engine, training_hardware
 from pipeline.machine.hardware import Hardware, device, this_machine
 from pipeline.machine.left_out import left_out
+from pipeline.records.blocks import SPEED
 from pipeline.sentences import Said, sentence
 from pipeline.study import user_code
 from pipeline.study.benchmark import Imported
@@ -23,6 +25,10 @@ from pipeline.study.schema import PARAMS, RunKey, Study, load_study
 from pipeline.study.variant import expected_dtypes
 from stages import run
 
+# What a study takes besides runs and turns, measured with `seconds_a_run` on two cores of an Intel Xeon with AMX.
+FIXED_SECONDS, MIN_SPEED_SECONDS, PYTHON_SECONDS = 35.0, 55.0, 0.087
+NUMERICS_SECONDS = {"facts": 30.0, "trials": 50.0, "all": 90.0}
+NUMERICS = Path("results/numerics.json")
 MADE = ("data", "runs", "results")  # folders that DVC writes: what makes one can't depend on it
 
 
@@ -53,18 +59,44 @@ def check() -> None:
         print(sentence(Said(f"left_out.{why}", {"name": name})))
     study = study.without(unused)
     study.check_on(engine)
+    if not study.fits(hardware.memory_bytes):
+        print(sentence(Said("check.small_gpu", {"hardware": hardware.name, "gigabytes": study.gpu_memory_gb})))
     for said in [*slow_choices(study, training_hardware()), *runs_from_elsewhere(study, hardware)]:
         print(sentence(said))
-    print(f"{study.name}: {study.description}", sentence(forecast(study)), sep="\n", flush=True)
+    print(f"{study.name}: {study.description}", sentence(forecast(study, hardware.kind == "cpu")), sep="\n", flush=True)
 
 
-def forecast(study: Study) -> Said:
-    """Say how much there is to make."""
+def forecast(study: Study, on_cpu: bool) -> Said:
+    """Say how much there is to make, and how long that takes where the study says what a run does."""
     runs = study.runs()
-    num_missing = sum(not (key.directory / "record.json").exists() for key in runs)
-    speed_seconds = study.speed.budget_seconds * len(study.benchmarks)
-    numbers = {"num_missing": num_missing, "num_runs": len(runs), "speed_seconds": speed_seconds}
+    missing = [key for key in runs if not (key.directory / "record.json").exists()]
+    unmeasured = [name for name in study.timed_benchmarks if not (SPEED / name / "measurement.json").exists()]
+    seconds = FIXED_SECONDS + sum(study.seconds_a_run.get(key.benchmark, 0.0) for key in missing)
+    if not NUMERICS.exists():
+        seconds += NUMERICS_SECONDS[study.numerics]
+    seconds += max(study.speed.budget_seconds, MIN_SPEED_SECONDS) * len(unmeasured)
+    is_known = all(key.benchmark in study.seconds_a_run for key in missing)
+    numbers = {
+        "num_missing": len(missing),
+        "num_runs": len(runs),
+        "num_unmeasured": len(unmeasured),
+        "seconds": seconds * (slowness() if on_cpu else 1.0) if is_known else None,
+    }
     return Said("check.forecast", numbers)
+
+
+def slowness() -> float:
+    """Return how long this CPU takes for a little Python beside the one whose seconds are written down.
+
+    Most of a short run is Python, which traces a model.
+    """
+
+    def once() -> float:
+        started = time.perf_counter()
+        sum(number * number % 7 for number in range(1_000_000))
+        return time.perf_counter() - started
+
+    return min(once() for _ in range(3)) / PYTHON_SECONDS
 
 
 @contextlib.contextmanager

@@ -4,9 +4,13 @@ import argparse
 import shutil
 from itertools import chain, count
 from pathlib import Path
+from typing import Any, cast
 
 from pipeline.errors import InputError
 from pipeline.files.writing import whole
+from pipeline.machine.environment import installed_engine
+from pipeline.machine.hardware import this_machine
+from pipeline.study.engines import ENGINES
 from pipeline.study.schema import PARAMS, load_study
 from stages import run
 
@@ -15,14 +19,34 @@ HAVE_SMALL = ("evening", "paper")
 
 
 def main(arguments: argparse.Namespace) -> None:
-    with whole(PARAMS) as partial:
-        _compose(arguments.settings, partial)
-        if PARAMS.exists() and PARAMS.read_bytes() != partial.read_bytes():
-            print(f"{PARAMS} is composed from conf/; what was there is in {_keep(PARAMS)}")
+    if arguments.for_this_machine:
+        if not has_gpu() or not is_quick():
+            return
+        print("an NVIDIA GPU is here, so the study is PROFILE=gpu; PROFILE=quick keeps the one for CPUs", flush=True)
+        arguments.settings = ["profile=gpu"]
+    replace_params(text_of(arguments.settings))
 
 
-def _compose(settings: list[str], path: Path) -> None:
-    from hydra import compose, initialize_config_dir  # which takes a second to import
+def has_gpu() -> bool:
+    """Return whether an NVIDIA GPU is here, and packages that train on it."""
+    return this_machine().kind == "nvidia_gpu" == ENGINES[installed_engine()].hardware
+
+
+def is_quick() -> bool:
+    """Return whether params.yaml is as the profile `quick` gives it."""
+    return PARAMS.exists() and PARAMS.read_text(encoding="utf-8") == text_of(["profile=quick"])
+
+
+def text_of(settings: list[str]) -> str:
+    """Return the text of the params.yaml that these settings give."""
+    from omegaconf import OmegaConf  # with Hydra, which takes a second to import
+
+    return OmegaConf.to_yaml(OmegaConf.create(composed(settings)))
+
+
+def composed(settings: list[str]) -> dict[str, Any]:
+    """Return the values that these settings give."""
+    from hydra import compose, initialize_config_dir
     from omegaconf import OmegaConf
 
     profiles = sorted(profile.stem for profile in (CONF / "profile").glob("*.yaml"))
@@ -34,12 +58,19 @@ def _compose(settings: list[str], path: Path) -> None:
         raise InputError(f"SMALL=1 is for {', '.join(HAVE_SMALL)}: leave it out, or name one of them as PROFILE")
     try:
         with initialize_config_dir(str(CONF.absolute()), version_base=None):
-            text = OmegaConf.to_yaml(compose("config", settings), resolve=True)
+            return cast(dict[str, Any], OmegaConf.to_container(compose("config", settings), resolve=True))
     except Exception as error:  # whatever Hydra and OmegaConf raise
         first = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(f"{' '.join(settings)}: can't be composed: {first}") from None
-    path.write_text(text, encoding="utf-8")
-    load_study(path)
+
+
+def replace_params(text: str) -> None:
+    """Write params.yaml, if `text` is a valid study, and keep a copy of what was there."""
+    with whole(PARAMS) as partial:
+        partial.write_text(text, encoding="utf-8")
+        load_study(partial)
+        if PARAMS.exists() and PARAMS.read_bytes() != partial.read_bytes():
+            print(f"{PARAMS} is composed from conf/; what was there is in {_keep(PARAMS)}")
 
 
 def _keep(params: Path) -> Path:
@@ -52,5 +83,8 @@ def _keep(params: Path) -> Path:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m stages.compose", description=__doc__)
+    parser.add_argument(
+        "--for-this-machine", action="store_true", help="compose PROFILE=gpu in place of an unchanged quick on a GPU"
+    )
     parser.add_argument("settings", nargs="*", help="as Hydra takes them: profile=paper, seeds=[0,1]")
     run(main, parser)

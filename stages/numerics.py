@@ -3,12 +3,14 @@
 import argparse
 import hashlib
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from pipeline.files.writing import write_whole
-from pipeline.machine.engine_choice import choose_engine
+from pipeline.machine.engine_choice import choose_engine, take_memory_as_needed
 from pipeline.machine.environment import device_here
+from pipeline.machine.hardware import this_machine
 from pipeline.machine.left_out import study_here
 from pipeline.machine.processes import call
 from pipeline.numerics.facts import KERAS_POLICIES
@@ -25,7 +27,7 @@ def main(_: argparse.Namespace) -> None:
     if is_there(of):
         print(f"{NUMERICS} is made already")
         return
-    found = call(find, study)
+    found = find(study)
     found = {"schema_version": 3, "identity": of, "sha256": digest_of(found)} | found
     NUMERICS.parent.mkdir(exist_ok=True)
     write_whole(NUMERICS, json.dumps(found, indent=2) + "\n")
@@ -46,10 +48,26 @@ def digest_of(found: dict[str, Any]) -> str:
 
 
 def find(study: Study) -> dict[str, Any]:
+    """Find everything, the trials in a process beside the rest."""
+    take_memory_as_needed()
+    num_processes = 1 if this_machine().kind == "tpu" else 2  # one process has all of a TPU
+    with ThreadPoolExecutor(num_processes) as pool:
+        rest, trials = pool.submit(call, find_facts, study), pool.submit(call, find_trials, study)
+        return {**rest.result(), "trials": trials.result()}
+
+
+def find_facts(study: Study) -> dict[str, Any]:
     choose_engine(KERAS_POLICIES)
     from pipeline.numerics import finding  # which imports the engine
 
     return finding.find(study)
+
+
+def find_trials(study: Study) -> list[dict[str, Any]]:
+    choose_engine(KERAS_POLICIES)
+    from pipeline.numerics import finding  # which imports the engine
+
+    return finding.find_trials(study)
 
 
 if __name__ == "__main__":

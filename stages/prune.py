@@ -13,7 +13,7 @@ from stages import run
 def main(_: argparse.Namespace) -> None:
     study = study_here()
     wanted = [of for benchmark in study.benchmarks for of in of_runs(study, benchmark).values()]
-    wanted += [of_speed(study, benchmark, device_here(), driver()) for benchmark in study.benchmarks]
+    wanted += [of_speed(study, benchmark, device_here(), driver()) for benchmark in study.timed_benchmarks]
     print(f"{prune(wanted)} folders that this study would not use are gone from .cache/")
 
 

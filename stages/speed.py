@@ -11,7 +11,7 @@ from pipeline.machine.left_out import study_here
 from pipeline.records.blocks import SPEED
 from pipeline.statistics.speeds import speeds_of
 from pipeline.store.identity import of_speed
-from pipeline.store.kept import obtain
+from pipeline.store.kept import obtain, set_aside
 from stages import run
 
 
@@ -19,6 +19,13 @@ def main(arguments: argparse.Namespace) -> None:
     study, name = study_here(), arguments.benchmark
     if name not in study.benchmarks:
         raise InputError(f"--benchmark: must be one of {', '.join(study.benchmarks)}. Received: {name}")
+
+    if name not in study.timed_benchmarks:
+        if (SPEED / name).exists():
+            set_aside(SPEED / name)
+        (SPEED / name).mkdir(parents=True)
+        (SPEED / name / "untimed.txt").write_text("The study does not time this benchmark.\n", encoding="utf-8")
+        return
 
     def make(folder: Path) -> None:
         from pipeline.speed.measuring import measure_benchmark, write_measurement

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from pipeline.files.characters import escape_deceptive
-from pipeline.files.terminal import print_table
+from pipeline.files.terminal import aligned
 from pipeline.sentences import Said, sentence
 from stages import run
 
@@ -30,14 +30,18 @@ def what_was_found() -> dict[str, Any]:
 
 
 def summarise() -> None:
-    """Print the recommendation and a table for each benchmark, a count of verdicts, and where the report is."""
+    """Print each recommendation with its part of the table, a count of verdicts, and where the report is."""
     found = what_was_found()
+    table = found["table"]
+    header, *lines = aligned([table["columns"], *(row for rows in table["rows"].values() for row in rows)])
+    if lines:
+        print(header)
     for benchmark, advice in found["advice"].items():
         say("summary.advice", title=found["titles"][benchmark], advice=advice)
-        if (table := found["tables"][benchmark])["rows"]:
-            print_table(table["columns"], table["rows"], num_names=1)
-        for text in table["failed"]:
-            print(escape_deceptive(text))
+        for _ in table["rows"][benchmark]:
+            print(lines.pop(0))
+    for text in table["failed"]:
+        print(escape_deceptive(text))
     if counts := found["verdicts"]:
         say("summary.claims", total=sum(counts.values()), counts=counts)
     if found["runs"].keys() - {"completed"}:

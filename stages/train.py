@@ -2,13 +2,15 @@
 
 import argparse
 import sys
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
 from pathlib import Path
 
 from pipeline.data.datasets import read_description
-from pipeline.errors import InputError
+from pipeline.errors import InputError, UnfinishedRunError
 from pipeline.files.terminal import Terminal
 from pipeline.machine.engine_choice import choose_engine, take_memory_as_needed
+from pipeline.machine.hardware import this_machine
 from pipeline.machine.left_out import left_out, study_here, write_left_out
 from pipeline.machine.processes import call
 from pipeline.records.run_record import RunRecord
@@ -37,6 +39,8 @@ def main(arguments: argparse.Namespace) -> None:
             return
         if not wanted:
             raise InputError(f"--run: must be VARIANT/SEED, a run of {name}. Received: {arguments.run}")
+    if study.runs_at_once.get(name, 1) > 1:
+        take_memory_as_needed()
     make_all(study, name, wanted)
     write_left_out(whole, name)
     if not arguments.run:
@@ -60,20 +64,35 @@ def make_all(study: Study, name: str, wanted: dict[RunKey, Identity]) -> None:
     num_epochs = {variant: study.benchmarks[name].num_epochs_of(study.variants[variant]) for variant in study.variants}
     failed: dict[RunKey, FailedRunError] = {}
     print(f"{name}: {len(missing)} of {len(wanted)} runs to make", flush=True)
-    with Makers(study) as makers, RunProgress(Terminal(), missing, took, num_epochs) as progress:
-        for key, of in wanted.items():
+    at_once = study.runs_at_once.get(name, 1) if study.fits(this_machine().memory_bytes) else 1
+    with (
+        ThreadPoolExecutor(at_once) as pool,
+        Makers(study, at_once) as makers,
+        RunProgress(Terminal(), missing, took, num_epochs, at_once) as progress,
+    ):
 
-            def make(folder: Path, key: RunKey = key) -> None:
-                progress.begin(key)
-                makers.make(key, partial(progress.grow, key), folder)
-                progress.end(key, read_record(folder))
+        def make(key: RunKey, folder: Path) -> None:
+            progress.begin(key)
+            makers.make(key, partial(progress.grow, key), folder)
+            progress.end(key, read_record(folder))
 
+        def have(key: RunKey, of: Identity) -> None:
+            if any(not error.by_signal for error in failed.values()):  # a fault of the code, which every run would meet
+                return
             try:
-                obtain(key.directory, of, make, counts)
+                obtain(key.directory, of, partial(make, key), counts)
             except FailedRunError as error:
                 failed[key] = error
-                if not error.by_signal:  # a fault of the code, which every run would meet
-                    break
+
+        try:
+            for done in as_completed([pool.submit(have, *each) for each in wanted.items()]):
+                done.result()
+        except UnfinishedRunError:  # those beside it end after their epoch, too
+            pool.shutdown(cancel_futures=True)
+            raise
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
     if failed:
         for key, fault in failed.items():
             print(f"error: {key.directory}: {fault}", file=sys.stderr)
@@ -101,6 +120,7 @@ def _check_model(study: Study, name: str, image_shape: tuple[int, int, int], num
 
 def remove_others(folder: Path, wanted: dict[RunKey, Identity]) -> None:
     """Take the runs that are none of the study's out of the folder, in whose digest DVC would have them."""
+    folder.mkdir(parents=True, exist_ok=True)  # DVC wants one, also where the benchmark has no runs
     places = {key.directory for key in wanted}
     for place in folder.glob("*/*"):
         if place.is_dir() and place not in places:

@@ -18,7 +18,7 @@ Element = Sequence[str]  # a module of `stages` and its arguments
 def elements(study: Study) -> list[Element]:
     """Return what each element does, in the order of their numbers."""
     runs = [("train", "--benchmark", key.benchmark, "--run", f"{key.variant}/{key.seed}") for key in study.runs()]
-    speeds = [("speed", "--benchmark", benchmark) for benchmark in study.benchmarks]
+    speeds = [("speed", "--benchmark", benchmark) for benchmark in study.timed_benchmarks]
     return [*runs, ("numerics",), *speeds, ("collect",)]
 
 
@@ -29,7 +29,7 @@ def missing_elements(study: Study) -> list[int]:
     """
     missing = set(missing_runs(study.without(read_left_out(study))))
     runs = [key not in missing for key in study.runs()]
-    speeds = [(SPEED / benchmark / "measurement.json").exists() for benchmark in study.benchmarks]
+    speeds = [(SPEED / benchmark / "measurement.json").exists() for benchmark in study.timed_benchmarks]
     return [number for number, made in enumerate([*runs, NUMERICS.exists(), *speeds]) if not made]
 
 

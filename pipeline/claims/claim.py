@@ -70,7 +70,7 @@ class Needs(Section):
     max_compute_capability: PositiveFloat | None = None
     min_memory_gb: PositiveFloat | None = None
     max_memory_gb: PositiveFloat | None = None
-    profile: Literal["quick", "evening", "float8", "resnet9", "paper"] | None = None
+    profile: Literal["quick", "gpu", "evening", "float8", "resnet9", "paper"] | None = None
     recipe: dict[str, Value | None] = Field(default_factory=dict, max_length=20)
 
     def fits(self, hardware: Hardware) -> bool:

@@ -52,7 +52,7 @@ def read_numerics(study: Study, root: Path = Path()) -> dict[str, Any] | None:
     if not (root / "results/numerics.json").exists():
         return None
     numerics = read_json(Numerics, root / "results/numerics.json", NUMERICS)
-    recipes = {name: benchmark.model_dump(mode="json") for name, benchmark in study.benchmarks.items()}
+    recipes = {name: study.benchmarks[name].model_dump(mode="json") for name in study.numerics_on or study.benchmarks}
     if numerics.identity and {name: of["recipe"] for name, of in numerics.identity["benchmarks"].items()} != recipes:
         raise InputError(f"{root / 'results/numerics.json'} is of another study than params.yaml. {NUMERICS.missing}")
     if odd := (numerics.models.keys() | numerics.gradients.keys()) - study.benchmarks.keys():

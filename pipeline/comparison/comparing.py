@@ -63,7 +63,9 @@ def compare_runs(root: Path = Path()) -> tuple[Tables, dict[str, str]]:
     """
     study = study_as_made(root)
     runs = read_runs(study, root)
-    measured = {name: _read_measured(study, name, root) for name in study.benchmarks if (root / SPEED / name).exists()}
+    measured = {
+        name: _read_measured(study, name, root) for name in study.timed_benchmarks if (root / SPEED / name).exists()
+    }
     if not runs and not measured:
         raise InputError(f"{root / 'runs'} has no run of the study, and {root / SPEED} no speed. Make them: dvc repro")
     tables = tabulate(study, runs, measured)

@@ -21,6 +21,17 @@ class Terminal(Console):
         return False
 
 
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return a line a row, in which the cells of a column stand under each other: the first to the left."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
+        ).rstrip()
+        for row in rows
+    ]
+
+
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], num_names: int) -> None:
     """Print `rows` under the names of their columns, in 80 columns where the output is no terminal.
 

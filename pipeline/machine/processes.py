@@ -88,6 +88,12 @@ class Line:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, number)
 
+    def end(self) -> None:
+        """Kill the child, if there is one, and wait until it has given back its memory."""
+        self.signal(signal.SIGKILL)
+        while self.pid and not isinstance(self.receive(), Ended):
+            pass
+
 
 class Parent:
     """A process that makes itself ready once and forks a child for whatever its `lines` ask for.

@@ -180,8 +180,8 @@ def split_gains(benchmark: Benchmark, data: Dataset, share: float, seeds: Sequen
     return gains
 
 
-def run_trials(benchmark: Benchmark, data: Dataset, seeds: Sequence[int]) -> list[dict[str, Any]]:
-    """Run every trial at every seed, against float32 with the same optimizer, options, seed and batches.
+def run_trials(benchmark: Benchmark, data: Dataset, seeds: Sequence[int]) -> Iterator[dict[str, Any]]:
+    """Yield every trial, run at every seed, against float32 with the same optimizer, options, seed and batches.
 
     The model is the dense one with 64 units. Accuracies, in [0, 1], are on the validation examples; `num_trained`
     counts the seeds at which a trial comes within 5 percentage points of its float32 twin.
@@ -189,19 +189,17 @@ def run_trials(benchmark: Benchmark, data: Dataset, seeds: Sequence[int]) -> lis
     recipe = benchmark.with_dense_model(TRIAL_SIZE.units)
     at_seeds = list(starts(recipe, data, "float32", seeds))
     twins: dict[str, list[float]] = {}
-    rows = []
     for trial in TRIALS:
         twin = trial._replace(name="", policy="float32", loss_scale=None)
         if str(twin) not in twins:
             twins[str(twin)] = _accuracies(recipe, data, twin, at_seeds)
         theirs, ours = twins[str(twin)], _accuracies(recipe, data, trial, at_seeds)
         num_trained = sum(our >= their - SHORTFALL for our, their in zip(ours, theirs, strict=True))
-        rows.append(
+        yield (
             trial._asdict()
             | {"accuracies": ours, "float32_accuracies": theirs}
             | {"num_trained": num_trained, "num_trials": len(seeds)}
         )
-    return rows
 
 
 def _accuracies(recipe: Benchmark, data: Dataset, trial: OptimizerTrial, at_seeds: Sequence[Start]) -> list[float]:

@@ -71,7 +71,7 @@ class OptimizerTrial(NamedTuple):
 
 
 class TrainingSize(NamedTuple):
-    """How a dense network is trained: so little that all trials together take a minute."""
+    """How a dense network is trained: so little that all trials together take half a minute."""
 
     units: int
     num_examples: int
@@ -81,16 +81,12 @@ class TrainingSize(NamedTuple):
 
 TRIAL_SIZE = TrainingSize(64, 4000, 32, 2)
 SHORTFALL = 0.05  # a trial fails that ends more than this below its float32 twin
-FIXED_SCALES = (1e-6, 1, 2**5, 2**10, 2**15, 2**20)
+FIXED_SCALES = (1e-6, 1, 2**20)
 TRIALS = (
     OptimizerTrial("adam.float16", "float16", "adam", {}),
     OptimizerTrial("adam_dynamic.float16", "float16", "adam", {}, "dynamic"),
     OptimizerTrial("adam_epsilon_1e-3.float16", "float16", "adam", {"epsilon": 1e-3}),
-    OptimizerTrial("adam.bfloat16", "bfloat16", "adam", {}),
-    OptimizerTrial("adam_beta_2_0.99.bfloat16", "bfloat16", "adam", {"beta_2": 0.99}),
-    OptimizerTrial("adam.mixed_float16", "mixed_float16", "adam", {}),
     OptimizerTrial("rmsprop.float16", "float16", "rmsprop", {}),
-    OptimizerTrial("rmsprop.bfloat16", "bfloat16", "rmsprop", {}),
     *(
         OptimizerTrial(f"rmsprop_fixed_{scale}.mixed_float16", "mixed_float16", "rmsprop", {}, float(scale))
         for scale in FIXED_SCALES

@@ -19,8 +19,8 @@ RARE = 0.01
 
 
 def find(study: Study) -> dict[str, Any]:
-    """Return what `numerics.json` holds of a study, with where it was found."""
-    found: dict[str, Any] = {"facts": {}, "samples": {}, "models": {}, "gradients": {}, "trials": []}
+    """Return what `numerics.json` holds of a study besides trials, with where it was found."""
+    found: dict[str, Any] = {"facts": {}, "samples": {}, "models": {}, "gradients": {}}
     facts, samples = found["facts"], found["samples"]
     found["environment"] = describe(installed_engine(), engine.accelerators(), engine.version(), engine.kernels())
     samples["numpy_float16_speedup"] = arithmetic.numpy_speedups()
@@ -49,22 +49,31 @@ def find(study: Study) -> dict[str, Any]:
         facts[f"gradients.{name}.fewer_flushed_when_scaled"] = scaled < flushed
         facts[f"gradients.{name}.forward_rarely_flushed"] = gradients.pop("forward_flushed_share") < RARE
         print(f"{name}: {rare(flushed)} of the gradients are too small for float16 unscaled", flush=True)
-        if study.numerics == "facts":
-            return
-        samples[f"skipped_steps.{name}"] = experiments.skipped_steps(benchmark, data, experiments.SEEDS)
-        if has_split and name == hardest:
+        if study.numerics == "all" or (study.numerics == "trials" and benchmark.model.name == "dense"):
+            samples[f"skipped_steps.{name}"] = experiments.skipped_steps(benchmark, data, experiments.SEEDS)
+        if study.numerics == "all" and has_split and name == hardest:
             share = facts["notebook_split.num_trained_on"] / experiments.NUM_HELD_OUT
             samples["notebook_split_gain"] = experiments.split_gains(benchmark, data, share, experiments.SEEDS)
-        if benchmark.model.name == "dense" and not found["trials"]:
-            found["trials"] = experiments.run_trials(benchmark, data, experiments.SEEDS)
 
-    for name, benchmark in study.benchmarks.items():
+    for name in study.numerics_on or study.benchmarks:
         try:
-            look_at(name, benchmark)
+            look_at(name, study.benchmarks[name])
         except Exception as error:
             if not engine.is_out_of_memory(error):
                 raise
             print(f"{name} does not fit into memory here: what 16 bits do to it stays unknown")
-    for trial in found["trials"]:
-        print(f"{trial['name']}: trains at {trial['num_trained']} of {trial['num_trials']} seeds")
+    return found
+
+
+def find_trials(study: Study) -> list[dict[str, Any]]:
+    """Run the trials on the data of the study's first dense network; none where it has no such network."""
+    dense = [name for name in study.numerics_on or study.benchmarks if study.benchmarks[name].model.name == "dense"]
+    if study.numerics == "facts" or not dense:
+        return []
+    benchmark = study.benchmarks[dense[0]]
+    data = datasets.load_dataset(benchmark.dataset, benchmark.split)
+    found = []
+    for trial in experiments.run_trials(benchmark, data, experiments.SEEDS):
+        print(f"{trial['name']}: trains at {trial['num_trained']} of {trial['num_trials']} seeds", flush=True)
+        found.append(trial)
     return found

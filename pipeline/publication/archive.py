@@ -23,6 +23,7 @@ def names_of_study(study: Study) -> Iterator[str]:
     yield from (str(PARAMS), "claims.yaml", OVERLAY, "results/numerics.json")
     for benchmark in study.benchmarks:
         yield f"runs/{benchmark}/{LEFT_OUT}"
+    for benchmark in study.timed_benchmarks:
         yield from (f"results/speed/{benchmark}/{name}" for name in OF_A_MEASUREMENT)
     yield from (f"{key.directory}/{name}" for key in study.runs() for name in OF_A_RUN)
 

@@ -25,10 +25,18 @@ def full_name(variant: Variant) -> str:
 
 
 def benchmark_names(study: Study) -> Mapping[str, str]:
-    """Name each benchmark, as in "MNIST, dense network of 64 units"; two of one name get their keys besides."""
-    found = {}
-    for key, benchmark in study.benchmarks.items():
-        numbers = {"model": benchmark.model.model_dump(), "dataset": benchmark.dataset}
-        found[key] = sentence(Said("name.benchmark", numbers))
-    names = list(found.values())
-    return {key: f"{name} ({key})" if names.count(name) > 1 else name for key, name in found.items()}
+    """Name each benchmark, as in "MNIST, dense network of 64 units"; two of one name get their batches besides."""
+
+    def names(**more: bool) -> dict[str, str]:
+        return {
+            key: sentence(Said("name.benchmark", benchmark.model_dump() | more))
+            for key, benchmark in study.benchmarks.items()
+        }
+
+    short, with_batch = names(), names(with_batch=True)
+    found = {key: with_batch[key] if is_shared(name, short) else name for key, name in short.items()}
+    return {key: f"{name} ({key})" if is_shared(name, found) else name for key, name in found.items()}
+
+
+def is_shared(name: str, names: Mapping[str, str]) -> bool:
+    return list(names.values()).count(name) > 1

@@ -47,6 +47,7 @@ def contents(results: Results) -> dict[str, Any]:
         "findings": [row for row in judged if is_tested(row[1]) and row[1].is_finding],
         "untested": [row for row in judged if not is_tested(row[1])],
         "benchmarks": [_benchmark(results, name, title) for name, title in titles.items()],
+        "answered_first": results.study.answered_first,
         "runs": results.tables.runs,
         "few_launches": min((row.num_launches for row in results.tables.pairs if is_short(row)), default=0),
         "numerics": _numerics(results),

@@ -66,7 +66,7 @@ def read_environments(study: Study, root: Path) -> list[dict[str, Any]]:
     """Return the environments that speeds were measured in and runs were made in, each once."""
     found: list[dict[str, Any]] = []
     measured = [
-        read_circumstances(name, root).environment for name in study.benchmarks if (root / SPEED / name).exists()
+        read_circumstances(name, root).environment for name in study.timed_benchmarks if (root / SPEED / name).exists()
     ]
     made = [read_record(key, root).environment for key in study.runs() if (root / key.directory).exists()]
     for environment in [*measured, *made]:

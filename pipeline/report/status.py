@@ -49,8 +49,8 @@ def status(results: Results, exit_code: int = 0) -> dict[str, Any]:
     return {
         "exit_code": exit_code,
         "titles": benchmark_names(study),
-        "advice": {benchmark: sentences(recommend(study, tables, benchmark)) for benchmark in study.benchmarks},
-        "tables": {benchmark: table(results, benchmark) for benchmark in study.benchmarks},
+        "advice": {benchmark: sentences(recommend(study, tables, benchmark)) for benchmark in study.answered_first},
+        "table": table(results),
         **tally(results),
         "device": describe_device(results.environments[0]),
         "finished_at": ended_at(results),
@@ -58,21 +58,31 @@ def status(results: Results, exit_code: int = 0) -> dict[str, Any]:
     }
 
 
-def table(results: Results, benchmark: str) -> dict[str, list[Any]]:
-    """Return what a terminal shows of a benchmark at the baseline's batch: columns, the texts of rows, and what failed.
+def table(results: Results) -> dict[str, Any]:
+    """Return what a terminal shows of variants at the baseline's batch.
+
+    That is the names of columns, the texts of rows by benchmark, and what failed.
 
     Of speeds it is the one beside what the device computes by default.
     """
-    of_batch = [row for row in variant_rows(results.study, results.tables, benchmark) if row.group == SAME_BATCH]
-    rows = [row for row in of_batch if row.is_known]
-    known = columns(rows)
+    of_batch = {
+        name: [row for row in variant_rows(results.study, results.tables, name) if row.group == SAME_BATCH]
+        for name in results.study.answered_first
+    }
+    known = columns([row for of in of_batch.values() for row in of if row.is_known])
     speed = "beside_default" if "beside_default" in known else "speed"
     shown = [name for name in ("accuracy", "step", speed, "memory") if name in known]
     return {
         "columns": ["variant", *(sentence(Said(f"column.{name}", LABEL)) for name in shown)],
-        "rows": [[row.name, *map(row.cell, shown)] for row in rows],
+        "rows": {
+            name: [[row.name, *map(row.cell, shown)] for row in of if row.is_known] for name, of in of_batch.items()
+        },
         "failed": [
-            f"{row.name}: {sentence(said)}" for row in of_batch for said in row.notes if said.code == "note.failed"
+            f"{name}, {row.name}: {sentence(said)}"
+            for name, of in of_batch.items()
+            for row in of
+            for said in row.notes
+            if said.code == "note.failed"
         ],
     }
 

@@ -49,32 +49,37 @@ def measure_benchmark(
     names = list(dict.fromkeys([baseline, REPEAT, *timed]))
     take_memory_as_needed()
 
-    @contextmanager
-    def start(names: Sequence[str]) -> Iterator[dict[str, Train]]:
-        trained = {name: baseline if name == REPEAT else name for name in names}
-        alike: dict[str, list[str]] = {}  # what computes with the same kernels
-        for name, variant in trained.items():
-            alike.setdefault(kernels_for([variants[variant].policy]), []).append(name)
-        with ExitStack() as launched:
-            trains: dict[str, Train] = {}
-            for group in alike.values():
-                policies = [variants[trained[name]].policy for name in group]
-                parent = launched.enter_context(Parent(len(group), prepare, policies))
-                for name, line in zip(group, parent.lines, strict=True):
-                    trains[name] = Trained(line, study, benchmark, trained[name])
-            yield trains
+    trained = {name: baseline if name == REPEAT else name for name in names}
+    alike: dict[str, list[str]] = {}  # what computes with the same kernels
+    for name, variant in trained.items():
+        alike.setdefault(kernels_for([variants[variant].policy]), []).append(name)
 
-    return take_turns(
-        start,
-        names,
-        recipe.steps_per_execution,
-        study.speed.budget_seconds,
-        side_by_side,
-        partial(is_settled, study, benchmark),
-        say,
-        folder / UNFINISHED,
-        study.compilation_cache and ENGINES[installed_engine()].backend == "jax",
-    )
+    with ExitStack() as parents:
+        lines: dict[str, Line] = {}
+        for group in alike.values():
+            policies = [variants[trained[name]].policy for name in group]
+            parent = parents.enter_context(Parent(len(group), prepare, policies))
+            lines |= zip(group, parent.lines, strict=True)
+
+        @contextmanager
+        def start(names: Sequence[str]) -> Iterator[dict[str, Train]]:
+            try:
+                yield {name: Trained(lines[name], study, benchmark, trained[name]) for name in names}
+            finally:
+                for name in names:
+                    lines[name].end()
+
+        return take_turns(
+            start,
+            names,
+            recipe.steps_per_execution,
+            study.speed.budget_seconds,
+            side_by_side,
+            partial(is_settled, study, benchmark),
+            say,
+            folder / UNFINISHED,
+            study.compilation_cache and ENGINES[installed_engine()].backend == "jax",
+        )
 
 
 def prepare(policies: Sequence[str]) -> None:

@@ -80,6 +80,7 @@ class _Trainee(keras.callbacks.Callback):
             check_float32()
         compile_model(self.network, self.benchmark, self.variant)
         self.batch_size = self.benchmark.batch_size * self.variant.batch_multiplier
+        self.validates = study.speed.validation
         self.gpus = engine.gpu_places()[: study.devices]
         self.tasks, self.answer, self.root_pid = tasks, answer, root_pid
         self.num_blocks = self.num_steps = 0
@@ -123,9 +124,10 @@ class _Trainee(keras.callbacks.Callback):
 
     def _block(self, wall_seconds: float, cpu_seconds: float, loss: float) -> Block:
         if not self.num_blocks:
-            self._size_validation()
+            if self.validates:
+                self._size_validation()
             engine.reset_peak_memory()
-        validation = self._validate() if self.task.with_validation else {}
+        validation = self._validate() if self.validates and self.task.with_validation else {}
         self.num_blocks += 1
         self.num_steps += self.task.num_steps + self.benchmark.steps_per_execution
         peak_memory_bytes, peak_memory_kind = engine.peak_memory()

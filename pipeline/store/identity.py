@@ -55,7 +55,12 @@ def of_runs(study: Study, benchmark: str) -> dict[RunKey, Identity]:
 def of_speed(study: Study, benchmark: str, device: str, driver: str | None) -> Identity:
     """Return the identity of the measurement of `benchmark` on this device."""
     settings = study.model_dump(
-        mode="json", include={"speed": True, "comparison": {"baseline"}, "max_run_seconds": True}
+        mode="json",
+        include={
+            "speed": {"budget_seconds", "target_half_width", "validation"},
+            "comparison": {"baseline"},
+            "max_run_seconds": True,
+        },
     )
     timed = dict.fromkeys(study.measured_as(benchmark).values())
     variants = {name: study.variants[name].model_dump(mode="json", exclude={"benchmarks"}) for name in timed}
@@ -65,7 +70,7 @@ def of_speed(study: Study, benchmark: str, device: str, driver: str | None) -> I
 
 def of_numerics(study: Study, device: str) -> Identity:
     """Return the identity of what the numerics of `study` find on this device."""
-    recipes = {name: _recipe(study, name) for name in study.benchmarks}
+    recipes = {name: _recipe(study, name) for name in study.numerics_on or study.benchmarks}
     return {"numerics": study.numerics, "device": device, "benchmarks": recipes} | _shared(study, NUMERICS)
 
 

@@ -35,13 +35,20 @@ class FailedRunError(Exception):
 
 
 class Makers:
-    """Make runs one after the other. A process that imports the engine starts when a run first needs its kernels."""
+    """Make runs. A process that imports the engine starts when a run first needs its kernels.
 
-    def __init__(self, study: Study) -> None:
-        self._study = study
+    `make` may be called from several threads, each of which makes a run of its own.
+
+    Args:
+        num_at_once: how many runs are made side by side at most.
+    """
+
+    def __init__(self, study: Study, num_at_once: int = 1) -> None:
+        self._study, self._num_at_once = study, num_at_once
         self._parents = ExitStack()
-        self._forking: dict[str, Parent] = {}  # by kernels
-        self._line: Line | None = None  # of the run that is being made
+        self._forking: dict[str, tuple[Parent, list[Line]]] = {}  # with the lines that are free, by kernels
+        self._busy: set[Line] = set()  # of the runs that are being made
+        self._starting = threading.Lock()
         self._warned = threading.Event()
 
     def __enter__(self) -> "Makers":
@@ -50,6 +57,7 @@ class Makers:
 
     def __exit__(self, *_: object) -> None:
         signal.signal(signal.SIGUSR1, self._handler)
+        self._warned.set()  # no thread is to begin another
         self._parents.close()
 
     def make(self, key: RunKey, tell: Tell, folder: Path) -> None:
@@ -77,7 +85,7 @@ class Makers:
     def _talk(self, line: Line, key: RunKey, folder: Path) -> Iterator[Any]:
         if self._warned.is_set():
             raise UnfinishedRunError(f"{key.directory} is not begun")
-        self._line = line
+        self._busy.add(line)
         line.start(make_run, self._study, key, folder)
         try:
             for message in line.messages():
@@ -85,7 +93,7 @@ class Makers:
                     line.signal(signal.SIGUSR1)
                 yield message
         finally:
-            self._line = None
+            self._busy.remove(line)
 
     @contextmanager
     def _line_for(self, key: RunKey) -> Iterator[Line]:
@@ -95,14 +103,21 @@ class Makers:
                 yield parent.lines[0]
             return
         kernels = kernels_for([policy])
-        if kernels not in self._forking or self._forking[kernels].has_ended:
-            self._forking[kernels] = self._parents.enter_context(Parent(1, import_engine, policy))
-        yield self._forking[kernels].lines[0]
+        with self._starting:
+            if kernels not in self._forking or self._forking[kernels][0].has_ended:
+                parent = self._parents.enter_context(Parent(self._num_at_once, import_engine, policy))
+                self._forking[kernels] = parent, [*parent.lines]
+            free = self._forking[kernels][1]
+            line = free.pop()
+        try:
+            yield line
+        finally:
+            free.append(line)
 
     def _end_soon(self, number: int, _: FrameType | None) -> None:
         self._warned.set()
-        if self._line:
-            self._line.signal(number)
+        for line in [*self._busy]:
+            line.signal(number)
 
 
 def ignore_warnings() -> None:

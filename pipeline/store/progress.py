@@ -1,5 +1,6 @@
 """Say how far the runs of a benchmark are and how long they still take: by a live line, or in a log by few lines."""
 
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -24,6 +25,7 @@ class RunProgress:
         missing: those to be made, in their order.
         took: the seconds of each run that is there, by which the others are forecast.
         num_epochs: of each run, by variant.
+        num_at_once: how many runs are made side by side, each of which a thread tells of.
     """
 
     def __init__(
@@ -32,13 +34,16 @@ class RunProgress:
         missing: Sequence[RunKey],
         took: Mapping[RunKey, float],
         num_epochs: Mapping[str, int],
+        num_at_once: int = 1,
     ) -> None:
         self._missing, self._num_epochs = list(missing), num_epochs
         self._seconds: dict[str, list[float]] = defaultdict(list)  # by variant
         for key, seconds in took.items():
             self._seconds[key.variant].append(seconds)
-        self._num_made = 0
-        self._begun = self._told = time.monotonic()
+        self._num_made, self._num_at_once = 0, num_at_once
+        self._told = time.monotonic()
+        self._begun: dict[RunKey, float] = {}  # when each run was, which is being made or is made
+        self._lock = threading.Lock()
         self._line = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=15),
@@ -63,7 +68,7 @@ class RunProgress:
         self._told = time.monotonic()
 
     def begin(self, key: RunKey) -> None:
-        self._begun = time.monotonic()
+        self._begun[key] = time.monotonic()
         self._show(key, "starts")
 
     def grow(self, key: RunKey, so_far: SoFar) -> None:
@@ -78,20 +83,22 @@ class RunProgress:
 
     def end(self, key: RunKey, record: RunRecord) -> None:
         """Tell of a run that is made."""
-        where = self._where()
-        self._seconds[key.variant].append(time.monotonic() - self._begun)
-        self._num_made += 1
-        accuracy = record.scores.test_accuracy
-        outcome = record.outcome.replace("_", " ") if accuracy is None else f"test accuracy {accuracy:.4f}"
-        seconds = self._seconds[key.variant][-1]
-        left = "" if (left_seconds := self.seconds_left()) is None else f" · {_left(left_seconds)}"
-        self.say(f"{where} · {_name(key)} · {seconds:.0f} s · {outcome}{left}")
+        with self._lock:
+            where, seconds = self._where(), time.monotonic() - self._begun[key]
+            self._seconds[key.variant].append(seconds)
+            self._num_made += 1
+            accuracy = record.scores.test_accuracy
+            outcome = record.outcome.replace("_", " ") if accuracy is None else f"test accuracy {accuracy:.4f}"
+            left = "" if (left_seconds := self.seconds_left()) is None else f" · {_left(left_seconds)}"
+            self.say(f"{where} · {_name(key)} · {seconds:.0f} s · {outcome}{left}")
 
     def seconds_left(self) -> float | None:
         """Return the seconds until every run is made; None while nothing is known of any."""
         known = {variant: mean(seconds) for variant, seconds in self._seconds.items()}
         waiting = self._missing[self._num_made :]
-        return sum(known.get(key.variant, mean(known.values())) for key in waiting) if known else None
+        if not known:
+            return None
+        return sum(known.get(key.variant, mean(known.values())) for key in waiting) / self._num_at_once
 
     def _where(self) -> str:
         return f"run {self._num_made + 1} of {len(self._missing)}"

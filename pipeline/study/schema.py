@@ -19,6 +19,7 @@ from pipeline.study.configuration import (
     Campaign,
     Name,
     NonNegativeInt,
+    PositiveFloat,
     PositiveInt,
     Section,
     read,
@@ -116,13 +117,16 @@ class ComparisonSettings(Section):
 
 
 class SpeedSettings(Section):
-    """The seconds for which each benchmark's variants are timed in turns, and the intervals that are narrow enough.
+    """The seconds for which a benchmark's variants are timed in turns, and the intervals that are narrow enough.
 
-    `target_half_width` is that of the 95 % intervals as a share of the ratio: 0.05 is ±5 %.
+    `target_half_width` is that of the 95 % intervals as a share of the ratio: 0.05 is ±5 %. `benchmarks` names those
+    that are timed; without it, all. With `validation`, some turns validate too, for claims on whole epochs.
     """
 
     budget_seconds: Annotated[float, Field(gt=0, le=1e6)]
     target_half_width: Annotated[float, Field(gt=0, lt=1)]
+    benchmarks: Annotated[list[Name], Field(max_length=MAX_ENTRIES)] | None = None
+    validation: bool = True
 
 
 class Study(Section):
@@ -136,16 +140,30 @@ class Study(Section):
     variants: Annotated[dict[Name, Variant], Field(min_length=1, max_length=MAX_ENTRIES)]
     comparison: ComparisonSettings
     speed: SpeedSettings
-    # By benchmark, the number of `seeds` that it is run at, from the first on; of one that is not named, all.
-    num_seeds: Annotated[dict[Name, PositiveInt], Field(max_length=MAX_ENTRIES)] = Field(default_factory=dict)
-    # The same by benchmark and variant, where one pair takes more seeds to decide than the others.
+    # By benchmark, the number of `seeds` that it is run at, from the first on; of one that is not named, all. With 0 it
+    # is timed in turns alone.
+    num_seeds: Annotated[dict[Name, NonNegativeInt], Field(max_length=MAX_ENTRIES)] = Field(default_factory=dict)
+    # The same by benchmark and variant, where one pair takes more seeds to decide than the others, or is only timed.
     num_seeds_by_variant: Annotated[
-        dict[Name, Annotated[dict[Name, PositiveInt], Field(max_length=MAX_ENTRIES)]], Field(max_length=MAX_ENTRIES)
+        dict[Name, Annotated[dict[Name, NonNegativeInt], Field(max_length=MAX_ENTRIES)]], Field(max_length=MAX_ENTRIES)
     ] = Field(default_factory=dict)
+    # By benchmark, how many runs are made side by side; of one that is not named, one. It saves time where one run
+    # leaves much of the device idle. The epochs of such runs are slower, so that only turns say how fast they are.
+    runs_at_once: Annotated[dict[Name, Annotated[int, Field(ge=1, le=64)]], Field(max_length=MAX_ENTRIES)] = Field(
+        default_factory=dict
+    )
+    # About how long a run takes on two CPU cores, or on a GPU, by benchmark: for the forecast before the first run.
+    seconds_a_run: Annotated[dict[Name, PositiveFloat], Field(max_length=MAX_ENTRIES)] = Field(default_factory=dict)
+    # The memory of a GPU on which the study runs as planned; on a smaller one runs are made one after the other.
+    gpu_memory_gb: PositiveFloat | None = None
     max_run_seconds: Annotated[float, Field(gt=0, le=1e9)] | None = None  # a run that lasts longer is ended: too_slow
-    # What is exact alone, or also what is tried at several seeds: optimizers, first steps, the
-    # notebook's split.
-    numerics: Literal["facts", "all"] = "all"
+    # What is exact alone; or also what trains a small dense network at several seeds: optimizers in 16 bits, steps that
+    # a loss scale skips; or also the first steps of the other networks, and the notebook's split.
+    numerics: Literal["facts", "trials", "all"] = "all"
+    # The benchmarks whose models and gradients the numerics look at; without it, all.
+    numerics_on: Annotated[list[Name], Field(min_length=1, max_length=MAX_ENTRIES)] | None = None
+    # The benchmarks that the report answers on its first screen; without it, all. It shows the others further down.
+    first_screen: Annotated[list[Name], Field(min_length=1, max_length=MAX_ENTRIES)] | None = None
     compilation_cache: bool = False  # keeps what XLA compiles from one run to the next, in .cache/xla; on JAX alone
     leave_out_emulated: bool = False  # leaves out variants whose 16 bits the hardware only emulates
     tensorboard: bool = False  # keeps scalars and histograms of the weights of every epoch beside a run's record
@@ -175,8 +193,20 @@ class Study(Section):
                 f"seeds: {len(self.seeds)} of {num_each} runs each are {num_runs:,} runs; a study has {MAX_RUNS:,} "
                 "at most."
             )
-        for field in ("num_seeds", "num_seeds_by_variant", "recipe_chosen_on", "deviations"):
-            for name in getattr(self, field):
+        lists = ("numerics_on", "first_screen")
+        dictionaries = (
+            "num_seeds",
+            "num_seeds_by_variant",
+            "runs_at_once",
+            "seconds_a_run",
+            "recipe_chosen_on",
+            "deviations",
+        )
+        named = {"speed.benchmarks": self.speed.benchmarks or []} | {
+            field: getattr(self, field) or [] for field in (*lists, *dictionaries)
+        }
+        for field, names in named.items():
+            for name in names:
                 if name not in self.benchmarks:
                     yield unknown_name(field, name, "names of benchmarks", self.benchmarks)
         for where, by_variant in self.num_seeds_by_variant.items():
@@ -215,6 +245,16 @@ class Study(Section):
         """Return the variants that are run on `benchmark`, by name, in the study's order."""
         return {name: variant for name, variant in self.variants.items() if variant.runs_on(benchmark)}
 
+    @property
+    def timed_benchmarks(self) -> list[str]:
+        """The benchmarks whose variants are timed in turns."""
+        return [*self.benchmarks] if self.speed.benchmarks is None else self.speed.benchmarks
+
+    @property
+    def answered_first(self) -> list[str]:
+        """The benchmarks that the report answers on its first screen, in the study's order."""
+        return [name for name in self.benchmarks if self.first_screen is None or name in self.first_screen]
+
     def without(self, names: Collection[str]) -> "Study":
         """Return the study without these variants, wherever it names them."""
         if not names:
@@ -236,6 +276,10 @@ class Study(Section):
         of_benchmark = self.num_seeds.get(benchmark, len(self.seeds))
         of_variant = self.num_seeds_by_variant.get(benchmark, {}).get(variant, len(self.seeds))
         return self.seeds[: min(of_benchmark, of_variant)]
+
+    def fits(self, gpu_bytes: int | None) -> bool:
+        """Return whether the memory of a GPU suffices for the study as planned; where there is no GPU, it does."""
+        return gpu_bytes is None or self.gpu_memory_gb is None or gpu_bytes >= 1e9 * self.gpu_memory_gb
 
     def measured_as(self, benchmark: str) -> dict[str, str]:
         """Return, for each variant of `benchmark`, the one that is measured in turns for it.

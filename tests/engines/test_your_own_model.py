@@ -14,7 +14,7 @@ import pytest
 import yaml
 from conftest import REPOSITORY
 from fake_datasets import write_fake_tfds
-from projects import RUNNING, USER_ENVIRONMENT, copy_tree
+from projects import USER_ENVIRONMENT, copy_tree
 
 
 @pytest.fixture(scope="module")
@@ -89,31 +89,21 @@ prepare(parser.parse_args(sys.argv[1:]))
 """
 
 
-def test_advice_is_a_study_beside_that_leaves_this_one_alone(finished, environment):
-    """Composed, edited to be short, made, and asked for again."""
+def test_advice_is_asked_for_edited_made_and_asked_for_again(finished, environment):
     environment = environment | {"PYTHONPATH": str(finished)}
+    before = (finished / "params.yaml").read_bytes()
     asked = ["--model", "networks.rows:build", "--source", "../networks", "--arguments", '{"size": 8}']
     asked += ["--dataset", "cifar10", "--batch", "50"]
     run(finished, environment, sys.executable, "-c", COMPOSE, *asked)
-    folder = finished / "advice" / "cifar10_networks_rows_build_size_8_batch_50_cpu"
-    study = yaml.safe_load((folder / "params.yaml").read_text())
-    (recipe,) = study["benchmarks"].values()
-    recipe["split"] |= {"num_train_examples": 200, "num_validation_examples": 100}
+    assert (finished / "params.before.yaml").read_bytes() == before
+    study = yaml.safe_load((finished / "params.yaml").read_text())
+    study["benchmarks"]["yours"]["split"] |= {"num_train_examples": 200, "num_validation_examples": 100}
     short = {"seeds": [0], "speed": {"budget_seconds": 1, "target_half_width": 0.05}}
-    (folder / "params.yaml").write_text(yaml.safe_dump(study | short))
-
-    def kept() -> dict[Path, float]:
-        places = ("params.yaml", "dvc.lock", "data", "runs", "results")
-        files = [path for place in places for path in (finished / place, *(finished / place).rglob("*"))]
-        return {path: path.stat().st_mtime for path in files}
-
-    before = kept()
+    (finished / "params.yaml").write_text(yaml.safe_dump(study | short))
     printed = run(finished, environment, sys.executable, "-m", "stages.advise", *asked)
-    assert printed.splitlines()[-1] == f"Report: {folder / 'results' / 'report.html'}"
-    assert "networks.rows:build" in (folder / "results" / "report.html").read_text()
-    records = {path: path.stat().st_mtime for path in folder.glob("runs/*/*/*/record.json")}
+    assert printed.splitlines()[-1] == f"Report: {finished / 'results' / 'report.html'}"
+    assert "networks.rows:build" in (finished / "results" / "report.html").read_text()
+    records = {path: path.stat().st_mtime for path in finished.glob("runs/yours/*/*/record.json")}
     assert len(records) == len(study["variants"])
     run(finished, environment, sys.executable, "-m", "stages.advise", *asked)
     assert {path: path.stat().st_mtime for path in records} == records
-    assert kept() == before
-    assert not RUNNING.findall(run(finished, environment, "dvc", "repro"))

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import os
 import shutil
 from pathlib import Path
 
@@ -11,10 +10,8 @@ import pytest
 import yaml
 from conftest import REPOSITORY, write_data
 
-from pipeline.advice.proposal import PROCESS_SECONDS, STUDY_SECONDS, TRACING, TURN_SECONDS, Size, choose_size, propose
-from pipeline.claims.claims_file import load_claims
+from pipeline.advice.proposal import PROCESS_SECONDS, STUDY_SECONDS, TRACING, YOURS, Size, choose_size, propose
 from pipeline.errors import InputError
-from pipeline.study.dataset_source import DatasetSource
 from pipeline.study.schema import Study, load_study
 from stages import advise as stage
 
@@ -27,23 +24,21 @@ def project(tmp_path, monkeypatch):
     write_data(folder)
     for name in ("params.yaml", "claims.yaml"):
         shutil.copy(REPOSITORY / name, folder)
-    for name in ("pipeline", "stages"):
+    for name in ("conf", "pipeline", "stages"):
         (folder / name).symlink_to(REPOSITORY / name)
     path = folder / "data" / "mnist" / "dataset.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"num_train_examples": 60}))
     monkeypatch.chdir(folder)
     monkeypatch.setenv("PYTHONPATH", str(REPOSITORY))
+    monkeypatch.setattr(stage, "prepare_data", lambda *_: Path("data"))
     return folder
 
 
-def ask(folder: Path, **changes) -> Path:
-    """The folder of the composed study, asked for in `folder`."""
+def ask(**changes) -> Study:
+    """The study composed in this folder."""
     usual = {"model": "dense", "dataset": "mnist", "batch": 8, "source": None, "arguments": {}, "image_size": None}
-    os.chdir(folder)
-    try:
-        return stage.prepare(argparse.Namespace(**(usual | changes)))
-    finally:
-        os.environ["PYTHONPATH"] = str(REPOSITORY)
+    stage.prepare(argparse.Namespace(**(usual | changes)))
+    return load_study()
 
 
 OWN_MODEL = """
@@ -57,6 +52,7 @@ def build(spec):
         keras.Input(spec.image_shape),
         keras.layers.Flatten(),
         keras.layers.Dense(spec.arguments["units"], activation="relu"),
+        keras.layers.Dense(8, dtype="float32", name="stubborn"),
         keras.layers.Dense(spec.num_classes),
         keras.layers.Activation("softmax", dtype="float32"),
     ])
@@ -64,47 +60,26 @@ def build(spec):
 
 
 def test_asked_for_as_a_user_does(project, monkeypatch, capfd):
-    """From the question to a study that can be run, in a folder that keeps what a user changes there."""
+    """From the question to a study that can be run; what a user changes in it stays, what was there before, too."""
     before = (project / "params.yaml").read_bytes()
-    stubborn = '"relu"),\n        keras.layers.Dense(8, dtype="float32", name="stubborn"),'
-    (project / "mine.py").write_text(OWN_MODEL.replace('"relu"),', stubborn))
+    (project / "mine.py").write_text(OWN_MODEL)
     asked = {"model": "mine:build", "arguments": {"units": 8}}
-    folder = project / ask(project, **asked)
-    study = load_study(folder / "params.yaml")
-    assert load_claims(folder / "claims.yaml").all == []
-    recipe = study.benchmarks["mnist_mine_build"]
-    assert (recipe.batch_size, recipe.image_size) == (8, 8)
-    assert (folder / recipe.model.source).samefile(project / "mine.py")
+    monkeypatch.setattr(stage, "call", lambda function, *arguments: function(*arguments))
+    study = ask(**asked)
+    recipe = study.benchmarks[YOURS]
+    assert (recipe.batch_size, recipe.image_size, recipe.model.source) == (8, 8, "mine.py")
     policies = ("float32", "mixed_float16", "mixed_bfloat16")
     assert {*study.variants} == {f"{policy}{multiple}" for policy in policies for multiple in ("", "_2x")}
     printed = capfd.readouterr().out
     assert "mixed_bfloat16: stubborn: computes in float32, whatever the policy" in printed
     assert "48 images at batch 8 and 16, about " in printed
-    assert (project / "params.yaml").read_bytes() == before
-    assert not (project / "runs").exists()
+    assert (project / "params.before.yaml").read_bytes() == before
 
-    edited = (folder / "params.yaml").read_text().replace("num_epochs: 5", "num_epochs: 9")
-    (folder / "params.yaml").write_text(edited)
-    assert project / ask(project, **asked) == folder
-    assert (folder / "params.yaml").read_text() == edited
-    monkeypatch.setattr(stage, "call", lambda *_: dict.fromkeys("abc", (1.0, 0.001)))
-    assert project / ask(project, **asked, image_size=16) != folder
-    (project / "networks").mkdir()
-    (project / "networks" / "mine.py").write_text(OWN_MODEL)
-    (project / "mine.py").unlink()
-    with pytest.raises(InputError, match="is about another source"):
-        ask(project, **asked, source="networks/mine.py")
-
-
-def test_data_that_are_not_there_are_prepared_in_the_folder(project, monkeypatch, capfd):
-    shutil.rmtree(project / "data")
-    (project / "bundled").symlink_to(REPOSITORY / "bundled")
+    edited = (project / "params.yaml").read_text().replace("num_epochs: 5", "num_epochs: 9")
+    (project / "params.yaml").write_text(edited)
+    assert ask(**asked).benchmarks[YOURS].num_epochs == 9
     monkeypatch.setattr(stage, "look_at", lambda *_: dict.fromkeys("abc", (1.0, 0.001)))
-    monkeypatch.setattr(stage, "call", lambda function, *arguments: function(*arguments))
-    folder = project / ask(project)
-    assert "preparing mnist\n" in capfd.readouterr().out
-    assert (folder / "data" / "mnist" / "dataset.json").exists()
-    assert not (project / "data").exists()
+    assert ask(**asked, image_size=16).benchmarks[YOURS].num_epochs == 5
 
 
 @pytest.mark.parametrize(
@@ -119,22 +94,14 @@ def test_data_that_are_not_there_are_prepared_in_the_folder(project, monkeypatch
         ({"dataset": "Not A Name"}, "--dataset Not A Name: 1 fault"),
     ],
 )
-def test_bad_input_starts_nothing(project, changes, words):
+def test_bad_input_starts_nothing(project, monkeypatch, changes, words):
+    monkeypatch.setattr(stage, "call", lambda function, *arguments: function(*arguments))
+    before = (project / "params.yaml").read_bytes()
     (project / "faulty.py").write_text("def two(a, b): ...\n")
     with pytest.raises(InputError) as raised:
-        ask(project, **changes)
+        ask(**changes)
     assert words in str(raised.value)
-    assert not list(project.glob("advice/*/params.yaml"))
-
-
-def test_a_name_that_no_folder_can_have_is_cut_short(project, monkeypatch):
-    long = 300 * "a"
-    (project / "mine.py").write_text(f"def {long}(spec): ...\n")
-    monkeypatch.setattr(stage, "call", lambda *_: dict.fromkeys("abc", (1.0, 0.001)))
-    folders = [ask(project, model=f"mine:{long}", arguments={long: value}) for value in (1, 2)]
-    assert len(set(folders)) == 2
-    (name,) = load_study(project / folders[0] / "params.yaml").benchmarks
-    assert max(map(len, (name, *(folder.name for folder in folders)))) == 100
+    assert (project / "params.yaml").read_bytes() == before
 
 
 def test_a_fault_that_another_process_finds_is_the_users_to_read(tmp_path):
@@ -149,14 +116,18 @@ def test_bad_arguments_are_refused(arguments):
     assert f"Received: {arguments[1]}" in done.stderr
 
 
+PROFILE = yaml.safe_load((REPOSITORY / "conf" / "profile" / "yours.yaml").read_text())
+
+
 def fixed_seconds(start: float, num_multiples: int) -> float:
     """What three policies take at three seeds and in three launches, before anything trains."""
-    return 3 * num_multiples * (TRACING * start + PROCESS_SECONDS) * 6 + TURN_SECONDS
+    return 3 * num_multiples * (TRACING * start + PROCESS_SECONDS) * 6 + PROFILE["speed"]["budget_seconds"]
 
 
 def chosen(start: float, step: float, max_images: int = 48_000) -> Size:
     """The size for a model that takes so many seconds to start, and for a further step of 64 images."""
-    return choose_size(dict.fromkeys("abc", (start, step)), batch_size=64, max_images=max_images)
+    seconds = dict.fromkeys("abc", (start, step))
+    return choose_size(Study.model_validate(PROFILE), seconds, batch_size=64, max_images=max_images)
 
 
 def test_a_fast_model_takes_every_image_at_both_batches():
@@ -186,11 +157,11 @@ def test_a_study_that_can_not_be_short_is_the_smallest_and_says_how_long_it_take
 
 def test_what_was_cut_is_a_deviation_of_the_study():
     model = {"name": "dense", "units": 8, "source": "pipeline/models/dense.py"}
+    asked = {"dataset": "mnist", "model": model, "batch_size": 64}
     description = {"num_train_examples": 60_000, "image_shape": [28, 28, 1]}
-    values = propose(model, "mnist", DatasetSource(bundled="mnist"), description, 64, size=Size(640, (1,), 900.0))
-    study = Study.model_validate(values)
-    assert study.benchmarks["mnist_dense"].split.num_train_examples == 640
+    study = propose(PROFILE, asked, {"bundled": "mnist"}, description, size=Size(640, (1,), 900.0))
+    assert study.benchmarks[YOURS].split.num_train_examples == 640
     assert {variant.batch_multiplier for variant in study.variants.values()} == {1}
-    words = yaml.safe_dump(study.deviations["mnist_dense"], width=1000)
+    words = yaml.safe_dump(study.deviations[YOURS], width=1000)
     assert "640 images for training and 640 for validation" in words
     assert "Twice the batch is left out" in words

@@ -78,7 +78,7 @@ def test_all_faults_of_a_claim_file_are_reported_at_once():
         "(s1-test-loss).source: must be one of ",
         "Received: 'S9'",
         "'s1-loss-scale-schedule' stands 2 times",
-        "(s1-adam-fails-in-float16).trial: must be one of adam.bfloat16",
+        "(s1-adam-fails-in-float16).trial: must be one of adam.float16",
         "(s2-output-is-float32).quantities: must be one of ",
         "Received: 'colour.float16'",
         "(s2-trains-equally-well).candidate: must be one of float32, ",

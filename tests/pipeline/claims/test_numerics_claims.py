@@ -80,5 +80,5 @@ def test_a_trial_is_said_as_it_is_asked():
         "Adam with epsilon 0.001 in float16 trains at 0 of 2 seeds, [0, 84] %. "  # 1 − 0.025^(1/2)
         "It reaches 40.0 to 60.0 %, float32 90.0 %."
     )
-    fixed = sentence(trial_said(by_name["rmsprop_fixed_32.mixed_float16"] | told))
-    assert fixed.startswith("RMSprop with a fixed loss scale of 32 in mixed_float16 trains")
+    fixed = sentence(trial_said(by_name["rmsprop_fixed_1.mixed_float16"] | told))
+    assert fixed.startswith("RMSprop with a fixed loss scale of 1 in mixed_float16 trains")
