@@ -32,7 +32,7 @@ def files(folder: Path) -> dict[str, str]:
     [
         (
             "profile=papier",
-            "PROFILE is one of evening, float8, paper, quick, resnet9, seeds. ",
+            "PROFILE is one of evening, float8, gpu, paper, quick, resnet9, yours. ",
         ),
         ("seeds=[]", "params.partial.yaml: "),
     ],

@@ -190,7 +190,7 @@ OTHER_UNITS, DEFAULTS = {"model.units": 7}, ["tf32"]
     ("name", "recipe", "lacking", "would_change"),
     [
         ("s1-faster-on-16-bit-hardware", {}, [], "The same study on an NVIDIA GPU of compute capability 7.0 or more."),
-        ("s1-faster-on-16-bit-hardware", OTHER_UNITS, [], "make repro PROFILE=paper, on an NVIDIA GPU of compute"),
+        ("s1-faster-on-16-bit-hardware", OTHER_UNITS, [], "make repro PROFILE=gpu, on an NVIDIA GPU of compute"),
         ("s4-custom-loop-accuracy", OTHER_UNITS, [], "A study with the source's settings."),
         (
             "s5-fixed-scale-trains-equally-well",
@@ -201,7 +201,7 @@ OTHER_UNITS, DEFAULTS = {"model.units": 7}, ["tf32"]
         # A study that would lack the default of other hardware is not sent there.
         ("s2-sixty-percent-on-tpus", {}, [], "The same study on a TPU."),
         ("s2-sixty-percent-on-tpus", {}, DEFAULTS, "make repro PROFILE=paper, on a TPU."),
-        ("s2-three-times-on-modern-gpus", {}, DEFAULTS, "make repro PROFILE=paper, on an NVIDIA GPU of compute"),
+        ("s2-three-times-on-modern-gpus", {}, DEFAULTS, "make repro PROFILE=gpu, on an NVIDIA GPU of compute"),
         # On JAX XLA is no choice.
         ("s2-xla-adds-speed", {}, ["mixed_float16_xla"], "make repro PROFILE=paper ENGINE=cuda, on an NVIDIA GPU"),
         (

@@ -113,7 +113,7 @@ OWN = {"name": "a.b:c", "source": "x"}
 RESNET9 = {"name": "resnet9", "width": 4, "source": "pipeline/models/resnet9.py"}
 FLIP, TURN = {"name": "random_flip"}, {"name": "random_translation", "height_factor": 0.2, "width_factor": 0.2}
 FIXED = {"mode": "fixed", "value": 8.0}
-FLOAT16, CUSTOM = "mixed_float16", "mixed_float16_custom"
+FLOAT16, FIXED_SCALE = "mixed_float16", "mixed_float16_fixed"
 # What is wrong, and what is said of it.
 NAMES_TYPES_AND_COUNTS = [
     (recipe(batch_sise=8), "benchmarks.mnist_dense.batch_sise: unknown key. Did you mean 'batch_size'?"),
@@ -125,16 +125,19 @@ NAMES_TYPES_AND_COUNTS = [
     ({"num_seeds_by_variant": {"brood": {}}}, "num_seeds_by_variant: must be names of benchmarks"),
     ({"num_seeds_by_variant.mnist_dense": {"float23": 1}}, "mnist_dense: must be variants that run there (float32, "),
     ({"recipe_chosen_on": {"mnist_dense": "x"}}, "recipe_chosen_on.mnist_dense: Input should be"),
+    ({"speed.benchmarks": ["mnist"]}, "speed.benchmarks: must be names of benchmarks"),
+    ({"first_screen": ["mnist"]}, "first_screen: must be names of benchmarks"),
+    ({"runs_at_once": {"mnist_dense": 0}}, "runs_at_once.mnist_dense: Input should be greater than or equal to 1"),
     ({"recipe_chosen_on": {"mnist": "test"}}, "recipe_chosen_on: must be names of benchmarks"),
 ]
 COMPARISONS = [
-    ({"comparison.baseline": "mixed_bfloat16"}, "comparison.baseline: must be a variant that runs on cifar100_"),
+    ({"comparison.baseline": "float32_2x"}, "comparison.baseline: must be a variant that runs on cifar100_"),
     ({"comparison.num_warmup_epochs": 4}, "num_warmup_epochs: must leave an epoch of the 2 of cifar100_"),
     ({"comparison.must_differ": ["float32"]}, "must_differ: must be a variant besides the baseline (float32_2x, "),
     ({"comparison.must_differ": ["float23"]}, "must_differ: must be a variant besides the baseline (float32_2x, "),
     (further(("float23", FLOAT16)), "further_pairs.0.baseline: must be a variant"),
     (further(("float32", FLOAT16)), "further_pairs.0: float32 and mixed_float16 are compared anyway"),
-    (further((FLOAT16, CUSTOM), (CUSTOM, FLOAT16)), "further_pairs.1: mixed_float16_custom and mixed_float16 stand"),
+    (further((FLOAT16, FIXED_SCALE), (FIXED_SCALE, FLOAT16)), "further_pairs.1: mixed_float16_fixed and mixed_float16"),
     (further((FLOAT16, "odd")) | odd(benchmarks=["lost"]), "mixed_float16 and odd run on no benchmark together."),
 ]
 VARIANTS = [
@@ -157,9 +160,9 @@ VARIANTS = [
 RECIPES = [
     (
         recipe(batch_size=40000),
-        "1 fault, nothing was started.\n  benchmarks.mnist_dense.batch_size: 40000 × 2 of float32_2x, ",
+        "1 fault, nothing was started.\n  benchmarks.mnist_dense.batch_size: 40000 × 2 of mixed_float16_2x ",
     ),
-    (recipe(steps_per_execution=16), "mixed_float16_custom.loop: the custom loop takes one step at a time, mnist_"),
+    (recipe(steps_per_execution=16) | odd(loop="custom"), "odd.loop: the custom loop takes one step at a time, mnist_"),
     (recipe(optimizer=ADAM | {"name": "adan"}), "benchmarks.mnist_dense.optimizer.name: "),
     (recipe(optimizer=ADAM | {"learning_rate": -1}), "optimizer.learning_rate: Input should be greater than 0"),
     (recipe(optimizer=ADAM | {"learning_rate": float("nan")}), "optimizer.learning_rate: Input should be a finite"),
@@ -181,12 +184,12 @@ MODELS = [
 ]
 DEVICES = [
     ({"devices": 5}, "benchmarks.mnist_dense.batch_size: batches of 8192 can't be shared by 5 devices"),
-    ({"devices": 5}, "variants.mixed_float16_custom.loop: custom trains on one device"),
+    ({"devices": 5} | odd(loop="custom"), "variants.odd.loop: custom trains on one device"),
 ]
 ON_TENSORFLOW = [
     (recipe(augmentation=[TURN]) | odd(xla=True), "mnist_dense.augmentation: random_translation can't be compiled"),
     (
-        recipe(steps_per_execution=2) | {"variants.mixed_float16_custom.loop": "fit"},
+        recipe(steps_per_execution=2),
         "mnist_dense.steps_per_execution: must be 1 on several devices",
     ),
     (odd(policy=FLOAT16, xla=True), "variants.odd.xla: crashes with a dynamic loss scale"),
