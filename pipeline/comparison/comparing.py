@@ -268,6 +268,7 @@ def _speed_cells(study: Study, benchmark: str, baseline: str, candidate: str, me
         share = recipe.batch_size * variant.batch_multiplier / recipe.split.num_train_examples  # of a whole batch
         cells[f"{side}_step_seconds"] = seconds and seconds * share
         cells[f"{side}_peak_bytes"] = speeds.peak_bytes(name)
+        cells[f"{side}_kernel_share"] = speeds.kernel_share(name)
     if measured_as[baseline] == measured_as[candidate]:
         return cells
     spread, sitting = BETWEEN_SITTINGS[hardware.kind], speeds.speedup(baseline, candidate)

@@ -139,7 +139,7 @@ def _remedy(key: RunKey) -> Remedy:
 def read_speeds(study: Study, benchmark: str, root: Path = Path()) -> Speeds:
     """Return the speeds of the variants of `benchmark`. Raises `InputError` that says how to measure them again."""
     path, remedy = root / SPEED / benchmark / "blocks.csv", remedy_of_speed(benchmark)
-    blocks = untrusted.read_rows(PlacedBlock, path, remedy)
+    blocks = untrusted.read_rows(PlacedBlock, path, remedy, may_lack={"kernel_seconds"})
     for contradiction in _contradictions_of_blocks(study, benchmark, blocks):
         raise damaged(path, contradiction, remedy)
     return speeds_of(study, benchmark, blocks)

@@ -37,6 +37,7 @@ RUN_COLUMNS = (
 # `num_candidates`.
 # `reason` says why the tests decide nothing. `speedup` is time of the baseline over time of the candidate, its interval
 # that of another day, `sitting_*` that of this measurement; `epoch_speedup` is of whole epochs with their validation.
+# `*_kernel_share` is the share of the CPU time of its blocks that the system's kernel took.
 # `speedup_at_most` is the largest ratio of two whole runs, where the candidate's were ended as too slow.
 ACCURACY_COLUMNS = (
     *("num_seeds", "missing_baseline", "missing_candidate", "num_failed_baseline", "num_failed_candidate"),
@@ -50,6 +51,7 @@ SPEED_COLUMNS = (
     *("epoch_speedup", "epoch_speedup_low", "epoch_speedup_high", "num_launches", "num_turns", "other_cpu_share"),
     *("num_blocks_left_out", "side_by_side", "baseline_step_seconds", "candidate_step_seconds"),
     *("baseline_epoch_seconds", "candidate_epoch_seconds", "baseline_peak_bytes", "candidate_peak_bytes"),
+    *("baseline_kernel_share", "candidate_kernel_share"),
     *("memory_ratio", "memory_ratio_low", "memory_ratio_high", "images_on_device", "device", "device_kind"),
     *("compute_capability", "device_memory_bytes", "cpu_features"),
 )

@@ -6,6 +6,7 @@ Every `InputError` names the file, then the fault, then the remedy that the call
 import csv
 import io
 import zipfile
+from collections.abc import Set
 from pathlib import Path
 from typing import Annotated, NamedTuple, TypeVar
 
@@ -58,14 +59,20 @@ def as_json(model: type[T], content: bytes, path: Path, remedy: Remedy) -> T:
         raise damaged(path, error, remedy) from None
 
 
-def read_rows(model: type[ModelT], path: Path, remedy: Remedy, max_bytes: int = MAX_BYTES) -> list[ModelT]:
-    """Return the rows of a CSV file, each as a `model`; an empty cell is None."""
+def read_rows(
+    model: type[ModelT], path: Path, remedy: Remedy, max_bytes: int = MAX_BYTES, may_lack: Set[str] = frozenset()
+) -> list[ModelT]:
+    """Return the rows of a CSV file, each as a `model`; an empty cell is None.
+
+    Args:
+        may_lack: columns that older files do not have.
+    """
     content = read_bytes(path, remedy, max_bytes)
     found = []
     try:
         reader = csv.DictReader(io.StringIO(content.decode(), newline=""))
         columns = reader.fieldnames or ()
-        if len(set(columns)) < len(columns) or not model.model_fields.keys() <= set(columns):
+        if len(set(columns)) < len(columns) or not model.model_fields.keys() - may_lack <= set(columns):
             raise ValueError("its first line does not name its columns")
         for number, row in enumerate(reader, start=1):
             if None in row or None in row.values():

@@ -25,13 +25,14 @@ EndReason = Literal[
 class Block(Part):
     """The message of a process after some steps of training and, in some blocks and outside their time, of prediction.
 
-    `wall_seconds` are device-synchronised, `cpu_seconds` those of all threads of the process; both are of the training
-    steps, and None where these did not end well. `num_skipped_steps` counts those that the loss scale skipped, from
-    the start of the process, its warm-up included. `validation_seconds` are those of one call, as after an epoch. Where
-    it predicts fewer images than that, `validation_call_seconds` are the part that would not grow with more of them.
-    `other_cpu_share`, in [0, 1], is the share of the machine's CPU time that other processes had; unknown is None.
-    `num_gpu_processes` is the largest number of processes on one of its GPUs after the block, this one included. Where
-    there is another one, the block tells nothing of speed.
+    `wall_seconds` are device-synchronised, `cpu_seconds` those of all threads of the process, `kernel_seconds` the part
+    of them that the system's kernel took. They are of the training steps, and None where these did not end well.
+    `num_skipped_steps` counts those that the loss scale skipped, from the start of the process, its warm-up included.
+    `validation_seconds` are those of one call, as after an epoch. Where it predicts fewer images than that,
+    `validation_call_seconds` are the part that would not grow with more of them. `other_cpu_share`, in [0, 1], is the
+    share of the machine's CPU time that other processes had; unknown is None. `num_gpu_processes` is the largest number
+    of processes on one of its GPUs after the block, this one included. Where there is another one, the block tells
+    nothing of speed.
     """
 
     outcome: Outcome
@@ -39,6 +40,7 @@ class Block(Part):
     num_images: Count = 0
     wall_seconds: BlockSeconds | None = None
     cpu_seconds: Seconds | None = None
+    kernel_seconds: Seconds | None = None
     num_validation_images: Count = 0
     validation_seconds: BlockSeconds | None = None
     validation_call_seconds: Seconds | None = None

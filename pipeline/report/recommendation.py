@@ -14,6 +14,7 @@ from pipeline.study.variant import expected_dtypes
 
 # What a reader can't use on the first screen: it says nothing of these.
 UNTOLD = 1.05  # times: where no interval tells, speeds so near each other are not told apart
+MUCH_KERNEL = 0.2  # of a variant's CPU time
 UNSAID = ("no_runs", "too_few_seeds", "near_chance")
 
 
@@ -48,7 +49,8 @@ def recommend(study: Study, tables: Tables, benchmark: str) -> list[Said]:
     else:
         found = _on_speed(gains or speeds, numbers, variants)
     found += _on_accuracy(accuracies)
-    return (found or _on_memory(tables, benchmark, strict, names)) + _on_other_work(study, tables, benchmark)
+    found = found or _on_memory(tables, benchmark, strict, names)
+    return [*found, *_on_kernel(tables, benchmark, strict), *_on_other_work(study, tables, benchmark)]
 
 
 def _is_timed(row: Row) -> bool:
@@ -131,6 +133,17 @@ def _on_memory(tables: Tables, benchmark: str, strict: str, names: Sequence[str]
         return []
     ratios = {name: peak / peaks[strict] for name, peak in peaks.items() if name != strict}
     return [Said("advice.memory", {"ratios": ratios, "baseline": strict})]
+
+
+def _on_kernel(tables: Tables, benchmark: str, strict: str) -> list[Said]:
+    """Say how much faster a variant may become where the kernel, which hands out memory, takes much of its time."""
+    here = benchmark, strict, "cpu"
+    rows = [row for row in tables.pairs if (row.benchmark, row.baseline, row.device_kind) == here]
+    shares = {row.candidate: row.candidate_kernel_share for row in rows if row.candidate_kernel_share}
+    worst = max(shares, key=lambda name: shares[name], default=None)
+    if worst is None or shares[worst] < MUCH_KERNEL:
+        return []
+    return [Said("advice.kernel", {"candidate": worst, "share": shares[worst], "most": 1 / (1 - shares[worst])})]
 
 
 def _on_other_work(study: Study, tables: Tables, benchmark: str) -> list[Said]:

@@ -1,6 +1,7 @@
 """Train one variant in a process of its own, a block of steps at a time."""
 
 import math
+import resource
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -108,21 +109,26 @@ class _Trainee(keras.callbacks.Callback):
             self.is_timed = True
             engine.synchronise()
             self.watch = Watch(self.gpus, self.root_pid)
-            self.started, self.cpu_started = time.perf_counter(), time.process_time()
+            self.started, self.cpu_started, self.kernel_started = (
+                time.perf_counter(),
+                time.process_time(),
+                kernel_seconds(),
+            )
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         engine.synchronise()
         wall_seconds, cpu_seconds = time.perf_counter() - self.started, time.process_time() - self.cpu_started
+        in_kernel = kernel_seconds() - self.kernel_started
         if self.gpus:
             self.watch.look()
-        block = self._block(wall_seconds, cpu_seconds, float((logs or {})["loss"]))
+        block = self._block(wall_seconds, cpu_seconds, in_kernel, float((logs or {})["loss"]))
         is_over = block.outcome != "completed"
         if self.num_blocks > 1 or is_over:
             self.answer(block)
         done, self.task = self.task, NO_TASK if is_over else next(self.tasks, NO_TASK)
         self.model.stop_training = self.task.num_steps != done.num_steps
 
-    def _block(self, wall_seconds: float, cpu_seconds: float, loss: float) -> Block:
+    def _block(self, wall_seconds: float, cpu_seconds: float, in_kernel: float, loss: float) -> Block:
         if not self.num_blocks:
             if self.validates:
                 self._size_validation()
@@ -139,6 +145,7 @@ class _Trainee(keras.callbacks.Callback):
             num_images=self.task.num_steps * self.batch_size,
             wall_seconds=wall_seconds if is_finite else None,
             cpu_seconds=cpu_seconds if is_finite else None,
+            kernel_seconds=in_kernel if is_finite else None,
             **validation,
             num_skipped_steps=self.num_steps - int(keras.ops.convert_to_numpy(self.model.optimizer.iterations)),
             loss_scale=loss_scale_now(self.model.optimizer),
@@ -181,6 +188,11 @@ class _Trainee(keras.callbacks.Callback):
         started = time.perf_counter()
         score(self.network, examples, self.benchmark.evaluation_batch_size)
         return time.perf_counter() - started
+
+
+def kernel_seconds() -> float:
+    """Return the CPU seconds that the system's kernel has spent for this process."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_stime
 
 
 def first_of(examples: Examples, num_images: int) -> Examples:

@@ -208,6 +208,12 @@ class Speeds:
         shares = [block.other_cpu_share for block in self.blocks if block.other_cpu_share is not None]
         return median(shares) if shares else None
 
+    def kernel_share(self, variant: str) -> float | None:
+        """Return the share of a variant's CPU time that the system's kernel took; None where it is unknown."""
+        blocks = [block for block in self.blocks if block.variant == variant and block.turn]
+        cpu = sum(block.cpu_seconds or 0.0 for block in blocks if block.kernel_seconds is not None)
+        return sum(block.kernel_seconds or 0.0 for block in blocks) / cpu if cpu else None
+
     @property
     def side_by_side(self) -> bool:
         """Return whether all variants trained in every turn: in a row, a process has one place in a launch."""
