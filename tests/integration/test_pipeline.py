@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,7 +24,7 @@ STUDY["benchmarks"]["small_dense"]["evaluation_batch_size"] = 1000
 def finished(tmp_path_factory) -> Path:
     """A clone of the project with a small study that has been run once."""
     folder = tmp_path_factory.mktemp("clone") / "project"
-    make_project(folder, STUDY, PROFILE | {"numerics": "facts"}, without=("docs/",))
+    make_project(folder, STUDY, PROFILE | {"numerics": "facts", "runs_at_once": {"small_dense": 2}}, without=("docs/",))
     (folder.parent / "opened").mkdir()
     done = dvc(folder, "repro", **opened_files(folder.parent))
     assert len(RUNNING.findall(done)) == 7, done
@@ -57,7 +58,9 @@ def test_the_run_is_complete(finished):
         "runs/small_dense/float32/seed-0/record.json",
         "runs/small_dense/mixed/seed-0/record.json",
     ]
-    record = json.loads((finished / records[0]).read_text())
+    record, _ = made = [json.loads((finished / path).read_text()) for path in records]
+    lived = [(datetime.fromisoformat(of["started_at"]).timestamp(), of["times"]["run_seconds"]) for of in made]
+    assert max(start for start, _ in lived) < min(start + seconds for start, seconds in lived)  # side by side
     assert record["environment"]["lock_sha256"]
     assert record["environment"]["git_commit"]
     assert (finished / "results" / "report.html").stat().st_size > 10_000

@@ -1,5 +1,6 @@
 """params.yaml is composed of a profile; what was there is kept."""
 
+import argparse
 import shutil
 import subprocess
 import sys
@@ -7,10 +8,12 @@ from pathlib import Path
 
 import pytest
 from conftest import REPOSITORY
+from nvml import show
 from projects import stage
 
 from pipeline.files import yaml_files
 from pipeline.study.schema import load_study
+from stages import compose
 
 QUICK = (REPOSITORY / "params.yaml").read_text()
 
@@ -81,3 +84,22 @@ def test_dvc_edits_one_value_of_the_study_that_is_there_and_cannot_exchange_its_
     edited = (tmp_path / "params.yaml").read_text()
     assert "name: mine # by hand" in edited
     assert yaml_files.parse(edited, "edited") == yaml_files.parse(own, "own") | {"seeds": [0]}
+
+
+@pytest.mark.parametrize(
+    ("engine", "edit", "name"),
+    [("cuda-jax", "", "gpu"), ("cuda-jax", "# mine\n", "quick"), ("cpu", "", "quick")],
+)
+def test_an_unchanged_quick_becomes_the_study_for_gpus_where_one_is(folder, monkeypatch, engine, edit, name):
+    assert files(folder) == {}
+    show(monkeypatch, ("NVIDIA H100", "9.0"))
+    monkeypatch.setattr(compose, "installed_engine", lambda: engine)
+    Path("params.yaml").write_text(QUICK + edit)
+    compose.main(argparse.Namespace(for_this_machine=True, settings=[]))
+    assert load_study().name == name
+
+
+def test_without_a_gpu_a_quick_stays_as_it_is(folder):
+    Path("params.yaml").write_text(QUICK)
+    compose.main(argparse.Namespace(for_this_machine=True, settings=[]))
+    assert files(folder) == {"params.yaml": QUICK}

@@ -260,3 +260,12 @@ def test_the_share_of_peak_is_known_where_operations_and_peak_are():
     assert share_of_peak(dense, float32, pair(CPU), 0.0214) is None
     assert share_of_peak(dense, float32, timed, None) is None
     assert share_of_peak(dense.model_copy(update={"dataset": "cifar10"}), float32, timed, 0.1) is None
+
+
+def test_time_that_goes_into_memory_given_back_is_said_with_what_would_keep_it():
+    cells = EQUIVALENT | fast(1.2, 1.6)
+    (_, said) = recommend(
+        study(*POLICIES), found(mixed_float16=cells, mixed_bfloat16=cells | {"candidate_kernel_share": 0.6}), "wide"
+    )
+    assert (said.code, said.numbers["candidate"], said.numbers["most"]) == ("advice.kernel", "mixed_bfloat16", 2.5)
+    assert advised(study("mixed_bfloat16"), found(mixed_bfloat16=cells | {"candidate_kernel_share": 0.1})) == ["use"]

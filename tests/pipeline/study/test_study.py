@@ -310,3 +310,9 @@ def test_a_study_without_a_variant_names_it_nowhere():
     assert fewer.num_seeds_by_variant["mnist_dense"].keys() == study.num_seeds_by_variant["mnist_dense"].keys() - {
         "planted_loss"
     }
+
+
+def test_a_smaller_gpu_does_not_fit_and_no_gpu_does():
+    study = small_study(gpu_memory_gb=18.0)
+    assert [study.fits(each) for each in (None, int(80e9), int(16e9))] == [True, True, False]
+    assert small_study().fits(1)
