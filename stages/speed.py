@@ -34,7 +34,7 @@ def main(arguments: argparse.Namespace) -> None:
         measurement = measure_benchmark(study, name, folder, side_by_side, partial(print, flush=True))
         write_measurement(study, measurement, folder)
         half_width = speeds_of(study, name, measurement.blocks).half_width()
-        known = "no interval of speed" if half_width is None else f"speed is known to ±{100 * half_width:.1f} %"
+        known = "no interval of speed" if half_width is None else f"speed in this sitting to ±{100 * half_width:.1f} %"
         print(f"{name}: {known} after {measurement.spent_seconds:.0f} s: {measurement.ended_because}")
 
     of = of_speed(study, name, device_here(), driver())

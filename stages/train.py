@@ -63,6 +63,8 @@ def make_all(study: Study, name: str, wanted: dict[RunKey, Identity]) -> None:
     took = {key: read_record(folder).times.run_seconds for key, folder in there.items()}
     num_epochs = {variant: study.benchmarks[name].num_epochs_of(study.variants[variant]) for variant in study.variants}
     failed: dict[RunKey, FailedRunError] = {}
+    if not wanted:
+        return
     print(f"{name}: {len(missing)} of {len(wanted)} runs to make", flush=True)
     at_once = study.runs_at_once.get(name, 1) if study.fits(this_machine().memory_bytes) else 1
     with (

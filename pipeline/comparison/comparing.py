@@ -180,7 +180,8 @@ def _timing_fault(study: Study, run: Run, measured: Measured | None) -> str | No
         return "another device"
     share = run.record.disturbance.other_cpu_share
     is_busy = share is not None and share > study.comparison.max_other_cpu_share
-    return run.record.times.fault or ("busy CPUs" if is_busy else None)
+    why = "runs side by side" if study.runs_at_once.get(run.record.benchmark, 1) > 1 else "busy CPUs"
+    return run.record.times.fault or (why if is_busy else None)
 
 
 def _pair_rows(

@@ -69,7 +69,7 @@ def test_asked_for_as_a_user_does(project, monkeypatch, capfd):
     recipe = study.benchmarks[YOURS]
     assert (recipe.batch_size, recipe.image_size, recipe.model.source) == (8, 8, "mine.py")
     policies = ("float32", "mixed_float16", "mixed_bfloat16")
-    assert {*study.variants} == {f"{policy}{multiple}" for policy in policies for multiple in ("", "_2x")}
+    assert {*study.variants} == {f"{policy}{multiple}" for policy in policies for multiple in ("", "_2x")} | {"tf32"}
     printed = capfd.readouterr().out
     assert "mixed_bfloat16: stubborn: computes in float32, whatever the policy" in printed
     assert "48 images at batch 8 and 16, about " in printed
