@@ -7,6 +7,7 @@ import html
 import io
 import math
 import re
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -38,6 +39,7 @@ COLOURS = {
 INK = "#010203"  # stands for the page's text colour, which replaces it in the SVG
 # A page shows charts at their own size, 12 pixels a letter, on a phone as on a wide window.
 WIDTH, HEIGHT, RIGHT = 4.1, 2.9, 0.1  # inches
+TITLE_LETTERS = 44  # of a line that is as wide as the axes
 # Of a figure that stands alone, whose page may be light or dark.
 LIGHT_AND_DARK = (
     "svg { --paper: #fff; color: #1f2328 } "
@@ -201,13 +203,14 @@ def exponent_histogram(
             axes.axvline(
                 limit - 0.5, color=INK, linewidth=1, linestyle=style, label=f"left of it zero in float16, {words}"
             )
-        axes.set(xlabel="exponent of the gradient, base 2", ylabel="% of gradients", title=f"Gradients of {benchmark}")
+        title = textwrap.fill(f"Gradients of {benchmark}", TITLE_LETTERS)
+        axes.set(xlabel="exponent of the gradient, base 2", ylabel="% of gradients", title=title)
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
         axes.legend(loc="upper left", bbox_to_anchor=(-0.15, -0.22))
 
     zeros = {words: sum(share for exponent, share in shares.items() if exponent < limits[words]) for words in limits}
     said = Said("chart.gradients", {"title": benchmark, "found": zeros})
-    return draw_svg(f"{identifier}-gradients", Chart(said, draw, HEIGHT + 0.4, bottom=0.95))
+    return draw_svg(f"{identifier}-gradients", Chart(said, draw, HEIGHT + 0.55, bottom=0.95, top=0.45))
 
 
 def name_rows(axes: Axes, names: Sequence[str]) -> None:
