@@ -48,26 +48,29 @@ def digest_of(found: dict[str, Any]) -> str:
 
 
 def find(study: Study) -> dict[str, Any]:
-    """Find everything, the trials in a process beside the rest."""
+    """Find everything, the trials in a process beside the rest; the notebook's split, in each of the two."""
     take_memory_as_needed()
     num_processes = 1 if this_machine().kind == "tpu" else 2  # one process has all of a TPU
     with ThreadPoolExecutor(num_processes) as pool:
-        rest, trials = pool.submit(call, find_facts, study), pool.submit(call, find_trials, study)
-        return {**rest.result(), "trials": trials.result()}
+        rest, beside = pool.submit(call, find_facts, study), pool.submit(call, find_trials, study)
+        (found, split), (trials, split_again) = rest.result(), beside.result()
+    if split is not None:
+        found["facts"]["notebook_split.same_after_restart"] = split == split_again
+    return {**found, "trials": trials}
 
 
-def find_facts(study: Study) -> dict[str, Any]:
+def find_facts(study: Study) -> tuple[dict[str, Any], str | None]:
     choose_engine(KERAS_POLICIES)
-    from pipeline.numerics import finding  # which imports the engine
+    from pipeline.numerics import experiments, finding  # which import the engine
 
-    return finding.find(study)
+    return finding.find(study), experiments.split_digest()
 
 
-def find_trials(study: Study) -> list[dict[str, Any]]:
+def find_trials(study: Study) -> tuple[list[dict[str, Any]], str | None]:
     choose_engine(KERAS_POLICIES)
-    from pipeline.numerics import finding  # which imports the engine
+    from pipeline.numerics import experiments, finding  # which import the engine
 
-    return finding.find_trials(study)
+    return finding.find_trials(study), experiments.split_digest()
 
 
 if __name__ == "__main__":

@@ -6,9 +6,6 @@ One model is set back to where each seed starts, because tracing costs more than
 import hashlib
 import importlib.util
 import math
-import os
-import subprocess
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -145,17 +142,11 @@ def _split(reshuffle: bool | None = None) -> tuple[list[int], list[int]]:
     return held_out, trained
 
 
-def split_digest() -> str:
-    """Return a digest of both parts of the notebook's split."""
+def split_digest() -> str | None:
+    """Return a digest of both parts of the notebook's split; None where TensorFlow is missing."""
+    if not has_tensorflow():
+        return None
     return hashlib.sha256(repr([sorted(part) for part in _split()]).encode()).hexdigest()
-
-
-def same_after_restart() -> bool:
-    """Return whether another process that uses the notebook's seed makes the same split as this one."""
-    program = f"from pipeline import engine; from {__name__} import split_digest; print(split_digest())"
-    alone = os.environ | {"CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run([sys.executable, "-c", program], env=alone, stdout=subprocess.PIPE, text=True, check=True)
-    return done.stdout.split()[-1] == split_digest()
 
 
 def split_gains(benchmark: Benchmark, data: Dataset, share: float, seeds: Sequence[int]) -> list[float]:

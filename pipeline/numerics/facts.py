@@ -12,7 +12,7 @@ NO_GROWTH = -1  # in place of a number of steps
 Value = float | int | str | bool
 
 
-# Without TensorFlow there are none of these; a study of `numerics: facts` lacks the second anyway.
+# Without TensorFlow there are none of these.
 NOT_EVERYWHERE = frozenset({"notebook_split.num_trained_on", "notebook_split.same_after_restart"})
 # The kinds of facts by where they hold: each is named after its kind and its place, as in `square_of_256.float16`.
 _BY_TYPE = (

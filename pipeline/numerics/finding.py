@@ -25,12 +25,10 @@ def find(study: Study) -> dict[str, Any]:
     found["environment"] = describe(installed_engine(), engine.accelerators(), engine.version(), engine.kernels())
     samples["numpy_float16_speedup"] = arithmetic.numpy_speedups()
     has_split = experiments.has_tensorflow()
-    if not has_split:
-        print("notebook_split is skipped: the notebook splits by a shuffle of TensorFlow, which is not installed")
     if has_split:
         facts["notebook_split.num_trained_on"] = experiments.trained_on()
-    if has_split and study.numerics == "all":  # another process, which imports the engine for seconds
-        facts["notebook_split.same_after_restart"] = experiments.same_after_restart()
+    else:
+        print("notebook_split is skipped: the notebook splits by a shuffle of TensorFlow, which is not installed")
     # The benchmark of most classes: there it shows what a network learns by heart.
     hardest = max(study.benchmarks, key=lambda name: len(read_description(study.benchmarks[name].dataset).classes))
     facts |= arithmetic.range_facts() | arithmetic.accumulation_facts() | arithmetic.loss_scale_facts()

@@ -70,7 +70,7 @@ def test_the_run_is_complete(finished):
 def test_numerics_writes_exactly_the_facts_that_claims_may_ask_for(finished):
     found = json.loads((finished / "results" / "numerics.json").read_text())
     benchmarks = STUDY["benchmarks"]
-    assert set(found["facts"]) == fact_names(benchmarks) - {"notebook_split.same_after_restart"}
+    assert set(found["facts"]) == fact_names(benchmarks)
     assert set(found["models"]) == set(found["gradients"]) == set(benchmarks)
 
 
