@@ -35,7 +35,8 @@ def main(arguments: argparse.Namespace) -> None:
         write_measurement(study, measurement, folder)
         half_width = speeds_of(study, name, measurement.blocks).half_width()
         known = "no interval of speed" if half_width is None else f"speed in this sitting to ±{100 * half_width:.1f} %"
-        print(f"{name}: {known} after {measurement.spent_seconds:.0f} s: {measurement.ended_because}")
+        launches = f"{len(measurement.launches)} launches in {measurement.spent_seconds:.0f} s"
+        print(f"{name}: {known} after {launches}: {measurement.ended_because}")
 
     of = of_speed(study, name, device_here(), driver())
     if obtain(SPEED / name, of, make, again=arguments.again) != "made":

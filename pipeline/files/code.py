@@ -5,6 +5,7 @@ import hashlib
 import os
 import re
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 from pipeline.errors import InputError
@@ -29,14 +30,7 @@ def digest(source: Path) -> str:
 def file_digest(path: Path) -> str:
     """Return the SHA-256 of what Python runs of a file, or of its bytes where it is no Python."""
     content = path.read_bytes()
-    if path.suffix == ".py":
-        try:
-            tree = ast.parse(content)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            pass
-        else:
-            content = _without_texts(tree).encode()
-    return hashlib.sha256(content).hexdigest()
+    return _digest_of_code(content) if path.suffix == ".py" else hashlib.sha256(content).hexdigest()
 
 
 def files_of_code(source: Path) -> list[Path]:
@@ -65,13 +59,7 @@ def with_imports(*files: Path) -> list[Path]:
 
 
 def _imported(file: Path) -> Iterable[Path]:
-    names = set()
-    for node in ast.walk(ast.parse(file.read_bytes())):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            names |= {str(node.module)} | {f"{node.module}.{alias.name}" for alias in node.names}
-    modules = {Path(*name.split(".")) for name in names}
+    modules = {Path(*name.split(".")) for name in _names_imported(file.read_bytes())}
     packages = {package for module in modules for package in (module, *module.parents)}  # Python runs them on the way
     candidates = {module.with_suffix(".py") for module in modules} | {package / "__init__.py" for package in packages}
     return (candidate for candidate in candidates if candidate.is_file())
@@ -83,11 +71,29 @@ def check_exists(source: Path) -> None:
         raise InputError(f"{str(source)[:300]} does not exist. `source` is the file or folder that holds your module.")
 
 
-def _without_texts(tree: ast.AST) -> str:
+# Kept by what a file holds: each benchmark and each variant asks for the same files again.
+@cache
+def _names_imported(code: bytes) -> set[str]:
+    names = set()
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names |= {str(node.module)} | {f"{node.module}.{alias.name}" for alias in node.names}
+    return names
+
+
+@cache
+def _digest_of_code(code: bytes) -> str:
+    """Return the SHA-256 of a file of Python without comments and docstrings; of its bytes where it has faults."""
+    try:
+        tree = ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return hashlib.sha256(code).hexdigest()
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             node.body = [part for part in node.body if not _is_text(part)] or [ast.Pass()]
-    return ast.unparse(tree)
+    return hashlib.sha256(ast.unparse(tree).encode()).hexdigest()
 
 
 def _is_text(node: ast.stmt) -> bool:
