@@ -34,7 +34,7 @@ REPOSITORY = Path(__file__).parent.parent
 
 # Tests of what takes long to make, or is there once on a machine: one worker runs them, one after the other.
 TOGETHER = {
-    "a finished project": ("tests/integration/test_pipeline.py",),
+    "a finished project": ("tests/engines/test_pipeline.py",),
     "a study whose runs are made": ("tests/engines/test_what_runs_again.py",),
     "a finished project with own models": ("tests/engines/test_your_own_model.py",),
     "a rendered report": (
