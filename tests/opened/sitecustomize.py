@@ -1,4 +1,4 @@
-"""Python imports this before anything else where `tests/engines/test_pipeline.py` says so: it writes down which files a stage opens.
+"""Write down which files a stage opens. Python imports this first where `tests/engines/test_pipeline.py` says so.
 
 A line each: the stage's command, as DVC knows it, and a file that it, or a process it started, opened to read.
 """
