@@ -88,12 +88,13 @@ def _check(name: str, network: Any, spec: ModelSpec) -> None:
             "Keras's own steps, so it would be left out. Return a plain keras.Model"
         )
     for what, tensors, shape in (
-        ("take images", network.inputs, spec.image_shape),
-        ("return probabilities", network.outputs, (spec.num_classes,)),
+        ("take one input, images", network.inputs, spec.image_shape),
+        ("return one output, probabilities", network.outputs, (spec.num_classes,)),
     ):
         found = [tuple(tensor.shape) for tensor in tensors]
         if len(found) != 1 or len(found[0]) != 1 + len(shape) or not _fits(found[0][1:], shape):
-            raise InputError(f"{name} must {what} of shape {(None, *shape)}. Received: {', '.join(map(str, found))}")
+            received = ", ".join(f"{tensor.name} {tuple(tensor.shape)}" for tensor in tensors)
+            raise InputError(f"{name} must {what} of shape {(None, *shape)}. Received: {received}")
     dtype = network.outputs[0].dtype
     if dtype != "float32":
         raise InputError(f'{name} must return float32: give its last layer dtype="float32". Received: {dtype}')

@@ -1,4 +1,4 @@
-"""A published study's report and page are made on a machine without a network and without an engine."""
+"""Anyone makes a published study's report and page: without a network, without an engine, whatever is set."""
 
 import os
 import shutil
@@ -58,3 +58,63 @@ def test_report_and_page_are_made_without_network_and_engine(archive, cut_off, n
         assert done.returncode == 0, done.stderr
     for name in ("recomputed.html", "reports/mine/README.md", "reports/README.md"):
         assert (tmp_path / name).stat().st_size
+
+
+# What a reviewer may have set for other work.
+KERNEL = '{"argv": ["false"], "display_name": "mine", "language": "python"}'
+MATPLOTLIBRC = "font.size: 20\nfigure.facecolor: black\nsvg.fonttype: path\naxes.grid: False\nfigure.dpi: 300\n"
+
+
+@pytest.fixture
+def own_settings(tmp_path) -> dict[str, str]:
+    """The environment of somebody whose settings of everything are their own."""
+    home = tmp_path / "home"
+    for name, text in {
+        ".config/matplotlib/matplotlibrc": MATPLOTLIBRC,
+        ".ipython/profile_default/startup/00-mine.py": "import builtins, os\nbuiltins.print = os._exit\nos._exit(3)\n",
+        ".local/share/jupyter/kernels/python3/kernel.json": KERNEL,
+        "kernels/python3/kernel.json": KERNEL,
+        ".gitconfig": "[core]\n\tquotepath = false\n[user]\n\tname = Somebody\n",
+        "startup.py": "raise SystemExit(3)\n",
+    }.items():
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text(text)
+    return {
+        "HOME": str(home),
+        "XDG_CONFIG_HOME": str(home / ".config"),
+        "MATPLOTLIBRC": str(home / ".config/matplotlib/matplotlibrc"),
+        "JUPYTER_PATH": str(home),
+        "IPYTHONDIR": str(home / ".ipython"),
+        "PYTHONSTARTUP": str(home / "startup.py"),
+        "LC_ALL": "tr_TR.UTF-8",
+        "LANG": "de_DE.ISO-8859-1",
+        "TZ": "Asia/Kathmandu",
+        "PYTHONHASHSEED": "7",
+    }
+
+
+def test_a_reviewers_own_settings_change_nothing(archive, own_settings, tmp_path):
+    made = []
+    for name, settings in (("plain", {}), ("own", own_settings)):
+        copy = tmp_path / name / "reports/mine/study.zip"
+        copy.parent.mkdir(parents=True)
+        shutil.copy(archive, copy)
+        environment = os.environ | settings | {"PYTHONPATH": str(REPOSITORY)}
+        for words in (("report", "--from", str(copy)), ("pages", "--reports", str(tmp_path / name / "reports"))):
+            command = [
+                "bash",
+                "-c",
+                'umask 077; exec "$@"',
+                "-",
+                sys.executable,
+                "-m",
+                f"stages.{words[0]}",
+                *words[1:],
+            ]
+            done = subprocess.run(
+                command, cwd=tmp_path / name, env=environment, capture_output=True, text=True, check=False
+            )
+            assert done.returncode == 0, done.stderr
+        files = ("recomputed.html", "reports/README.md", "reports/mine/README.md", "reports/mine/answer.svg")
+        made.append([(tmp_path / name / file).read_bytes() for file in files])
+    assert made[0] == made[1]

@@ -92,6 +92,12 @@ def half(spec): return dense(spec, dtype=None)
 def other_images(spec): return dense(spec, shape=(3, 3, 1))
 def subclassed(spec): return Subclass()
 def logits(spec): return dense(spec, activation=None)
+def two_inputs(spec):
+    left, right = (keras.Input(spec.image_shape, name=name) for name in ("left", "right"))
+    flat = keras.layers.Flatten()(keras.layers.Add()([left, right]))
+    return keras.Model([left, right], keras.layers.Dense(spec.num_classes, "softmax", dtype="float32")(flat))
+
+
 def all_float32(spec):
     keras.config.set_dtype_policy("float32")
     return dense(spec)
@@ -155,9 +161,10 @@ def test_it_gets_what_the_study_says_and_its_weights_depend_on_the_seed_alone(ow
         ("absent", "networks.py has no function absent, which own_"),
         ("nothing", "must return a keras.Model. Received: NoneType"),
         ("broken", "ZeroDivisionError: division by zero"),
-        ("three_classes", "must return probabilities of shape (None, 10). Received: (None, 3)"),
+        ("three_classes", "must return one output, probabilities of shape (None, 10). Received: keras_tensor"),
         ("half", 'must return float32: give its last layer dtype="float32". Received: bfloat16'),
-        ("other_images", "must take images of shape (None, 8, 8, 1). Received: (None, 3, 3, 1)"),
+        ("two_inputs", "must take one input, images of shape (None, 8, 8, 1). Received: left (None, 8, 8, 1), right ("),
+        ("other_images", "must take one input, images of shape (None, 8, 8, 1). Received: keras_tensor"),
         ("own_steps", "returns Further, which has a compute_loss and a train_step of its own"),
         ("subclassed", "must return a functional or Sequential model with a keras.Input. Received: Subclass"),
     ],

@@ -1,10 +1,7 @@
 """Pages say what the raw records give: whatever else a stranger sends is refused in a sentence."""
 
-import os
 import re
 import shutil
-import subprocess
-import sys
 import zipfile
 from argparse import Namespace
 from collections.abc import Callable
@@ -138,55 +135,6 @@ def test_the_command_ends_in_a_sentence(reports):
     done = stage(REPOSITORY, "pages", "--check", "--reports", str(reports))
     assert (done.returncode, "Traceback" in done.stderr) == (2, False)
     assert done.stderr.startswith("error: ")
-
-
-# What a reviewer may have set for other work.
-MATPLOTLIBRC = "font.size: 20\nfigure.facecolor: black\nsvg.fonttype: path\naxes.grid: False\nfigure.dpi: 300\n"
-
-
-@pytest.fixture
-def own_settings(tmp_path) -> dict[str, str]:
-    """The environment of somebody whose settings of everything are their own."""
-    home = tmp_path / "home"
-    for name, text in {
-        ".config/matplotlib/matplotlibrc": MATPLOTLIBRC,
-        ".ipython/profile_default/startup/00-mine.py": "import builtins, os\nbuiltins.print = os._exit\nos._exit(3)\n",
-        ".local/share/jupyter/kernels/python3/kernel.json": '{"argv": ["false"], "display_name": "mine", "language": "python"}',
-        "kernels/python3/kernel.json": '{"argv": ["false"], "display_name": "mine", "language": "python"}',
-        ".gitconfig": "[core]\n\tquotepath = false\n[user]\n\tname = Somebody\n",
-        "startup.py": "raise SystemExit(3)\n",
-    }.items():
-        (home / name).parent.mkdir(parents=True, exist_ok=True)
-        (home / name).write_text(text)
-    return {
-        "HOME": str(home),
-        "XDG_CONFIG_HOME": str(home / ".config"),
-        "MATPLOTLIBRC": str(home / ".config/matplotlib/matplotlibrc"),
-        "JUPYTER_PATH": str(home),
-        "IPYTHONDIR": str(home / ".ipython"),
-        "PYTHONSTARTUP": str(home / "startup.py"),
-        "LC_ALL": "tr_TR.UTF-8",
-        "LANG": "de_DE.ISO-8859-1",
-        "TZ": "Asia/Kathmandu",
-        "PYTHONHASHSEED": "7",
-    }
-
-
-def test_a_reviewers_own_settings_change_nothing(reports, tmp_path, own_settings):
-    environment = os.environ | own_settings | {"PYTHONPATH": str(REPOSITORY)}
-    archive = reports / "a-machine/study.zip"
-
-    def python(*words: str) -> None:
-        command = ["bash", "-c", 'umask 077; exec "$@"', "-", sys.executable, *words]
-        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-
-    python("-m", "stages.pages", "--check", "--reports", str(reports))
-    python("-m", "stages.report", "--from", str(archive))
-    theirs = (tmp_path / "recomputed.html").read_bytes()
-    environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
-    python("-m", "stages.report", "--from", str(archive))
-    assert (tmp_path / "recomputed.html").read_bytes() == theirs
 
 
 def test_a_strangers_words_stay_words_in_markdown():
