@@ -25,7 +25,7 @@ from pipeline.study.schema import PARAMS, Study, load_study
 CAMPAIGNS = Path("campaigns")
 LEDGER = "ledger"  # among the campaigns
 PROJECT = Path(__file__).parents[2]
-CODE = ("bundled", "claims.yaml", "deploy/slurm", "pipeline", "requirements", "stages")
+CODE = ("claims.yaml", "deploy/slurm", "pipeline", "requirements", "stages")
 MAX_SEED = 10**9  # short enough to read, and what every engine takes
 
 

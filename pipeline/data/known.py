@@ -15,7 +15,7 @@ from PIL import Image
 from pipeline.data.datasets import Examples
 from pipeline.errors import InputError
 
-BUNDLED = Path(__file__).parents[2] / "bundled"
+BUNDLED = Path(__file__).parent / "bundled"
 
 
 class Known(NamedTuple):
