@@ -193,8 +193,8 @@ def power(
 ) -> float:
     """Return the probability that TOST at 5 % establishes ±margin if the true difference is `difference`.
 
-    The result is exact. Given the sample's standard deviation s, both tests reject if the mean lies within ±(margin − t
-    s / √n). This is integrated over the distribution of s (Chow, Shao & Wang, Sample Size Calculations in Clinical
+    This is exact. Given the sample's standard deviation s, both tests reject if the mean lies within ±(margin − t s /
+    √n), which is integrated over the distribution of s (Chow, Shao & Wang, Sample Size Calculations in Clinical
     Research, 2008, section 3.2). If only losses count, it is a noncentral t. `spread` > 0 is the standard deviation of
     a paired difference, in the margin's unit. With several candidates the level is divided by their number, as in the
     strictest step of Holm's method.

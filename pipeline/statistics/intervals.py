@@ -11,7 +11,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-MIN_SEEDS = 3  # fewer seeds give no spread, and so no interval
+MIN_SEEDS = 3  # with fewer seeds no spread is estimated, and no interval is given
 
 
 class Interval(NamedTuple):

@@ -105,8 +105,8 @@ def contrast_of_few_blocks(log_seconds: ArrayLike, weights: ArrayLike, spread: f
 
     The variance of a median over few turns is added to the variance between launches, which comes from the variants
     with many blocks. It is π/2 times the variance of a turn, over the number of turns (Cramér, Mathematical Methods of
-    Statistics, 1946, § 28.5). Without two turns in a launch that have all variants, the launches alone give the spread.
-    Return None if a launch has no such turn.
+    Statistics, 1946, § 28.5). If no launch has two turns with all variants, the launches alone give the spread. Return
+    None if a launch has no such turn.
 
     Args:
         log_seconds: (num_launches, num_variants, num_turns), NaN where there is no block.
