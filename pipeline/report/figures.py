@@ -25,8 +25,8 @@ from pipeline.numbers import UNKNOWN, digits, percent
 from pipeline.report.first_screen import VariantRow
 from pipeline.sentences import Said, sentences
 
-# Okabe & Ito's palette and a violet, which colour-blind readers can tell apart. The batch has a second cue: hollow and
-# dashed at 2B and up.
+# Okabe & Ito's palette and a violet, which colour-blind readers can tell apart. Bars and markers at another batch are
+# hollow, and curves dashed.
 COLOURS = {
     "float32": "#0072B2",
     "tf32": "#6A3D9A",
@@ -214,7 +214,7 @@ def exponent_histogram(
 
 
 def name_rows(axes: Axes, names: Sequence[str]) -> None:
-    """Write a name above each row, from the left edge on, because names are too long to stand beside a chart."""
+    """Write each row's name above it, from the left edge: names are too long to stand beside a chart."""
     for place, name in enumerate(names):
         axes.text(0, place - 0.25, name, transform=axes.get_yaxis_transform(), verticalalignment="bottom")
     axes.set_yticks([])
