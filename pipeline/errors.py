@@ -1,12 +1,12 @@
-"""Errors that a user can put right."""
+"""Define the errors that a user can fix."""
 
 
 class InputError(Exception):
-    """A fault in what the project was given; its text names the fault and the remedy.
+    """Report a fault in the input; the text names the fault and its remedy.
 
     Commands print it without a traceback and exit with status 2.
     """
 
 
 class UnfinishedRunError(Exception):
-    """A run that was told to end has done so after a whole epoch; the same command goes on from there."""
+    """Report that a run stopped on request after a whole epoch; the same command resumes it."""

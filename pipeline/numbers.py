@@ -1,4 +1,4 @@
-"""Write numbers, and words in a row, for people: with a minus sign, thousands apart, a dash for what is unknown."""
+"""Format numbers and lists of words for people: a true minus sign, thousands separators, a dash for unknown values."""
 
 import math
 import re
@@ -12,7 +12,7 @@ _SIGNED_ZERO = re.compile(r"[-+](0(?:\.0+)?)(?![\d.])")
 
 
 def number(value: Any) -> str:
-    """Write a number as it is read: "65,536", "infinite" or "1.00 × 10⁻¹⁰", also from text; words stay."""
+    """Format a number, or text that holds one, as in "65,536", "infinite" or "1.00 × 10⁻¹⁰"; other text stays."""
     if value is None or isinstance(value, bool):
         return {None: "not set", True: "on", False: "off"}[value]
     try:
@@ -29,12 +29,12 @@ def number(value: Any) -> str:
 
 
 def span(values: Sequence[float]) -> str:
-    """Tell the least and the greatest, or the only value."""
+    """Format the smallest and the largest value, as in "3 to 5", or one value if the two are equal."""
     return " to ".join(number(value) for value in dict.fromkeys((min(values), max(values))))
 
 
 def decimals(value: float, how: str) -> str:
-    """Write `value` by the format `how`, as in "−0.12", or in `digits`; what rounds to zero has no sign."""
+    """Format `value` by the format `how`, or by `digits`. A value that rounds to zero has no sign."""
     text = digits(value) if how == "digits" else f"{value:{how}}"
     return _SIGNED_ZERO.sub(r"\1", text).replace("-", "−")
 
@@ -45,7 +45,7 @@ def percent(share: float, how: str = ".0f") -> str:
 
 
 def percents(shares: Sequence[float], how: str = ".1f") -> str:
-    """Write the least and the greatest share of 1 as percentages, as in "44.1 to 57.3 %"."""
+    """Write the smallest and the largest share of 1 as percentages, as in "44.1 to 57.3 %"."""
     return " to ".join(dict.fromkeys(decimals(100 * share, how) for share in (min(shares), max(shares)))) + " %"
 
 
@@ -57,7 +57,7 @@ def rare(share: float) -> str:
 
 
 def digits(value: float) -> str:
-    """Write three significant digits, and all before the point: 0.123, 12.0, 1,234."""
+    """Write three significant digits, and every digit before the decimal point: 0.123, 12.0, 1,234."""
     return f"{value:,.0f}" if abs(value) >= 99.95 else f"{value:#.3g}"
 
 
@@ -74,7 +74,7 @@ def estimate(value: float | None, low: float | None, high: float | None, how: st
 
 
 def mean_and_spread(values: Sequence[float], num_decimals: int = 2, scale: float = 1.0) -> str:
-    """Write mean and standard deviation over seeds, as in "12.3 ± 0.4"."""
+    """Write the mean and the standard deviation over seeds, as in "12.3 ± 0.4"."""
     if not values:
         return UNKNOWN
     scaled = [scale * value for value in values]
@@ -88,7 +88,7 @@ def mebibytes(num_bytes: float, how: str = ",.0f") -> str:
 
 
 def duration(seconds: float) -> str:
-    """Write `seconds` as people say them: 3 s, 90 s, 9 min, 2.5 h."""
+    """Write a duration as people say it: 3 s, 90 s, 9 min, 2.5 h."""
     if seconds < 175:
         return f"{seconds if seconds < 9.5 else round(seconds, -1):.0f} s"
     if seconds < 99.5 * 60:
@@ -97,13 +97,13 @@ def duration(seconds: float) -> str:
 
 
 def listed(words: Iterable[str]) -> str:
-    """Join words in a row, as in "a, b and c"."""
+    """Join words into a list, as in "a, b and c"."""
     *rest, last = list(words) or [""]
     return f"{', '.join(rest)} and {last}" if rest else last
 
 
 def ranges(values: Iterable[int]) -> str:
-    """Write whole numbers, three or more in a row by their ends, as in "0 to 29" or "0, 1 and 5 to 9"."""
+    """Write whole numbers, and three or more consecutive ones as a range, as in "0 to 29" or "0, 1 and 5 to 9"."""
     told: list[str] = []
     for _, group in groupby(enumerate(values), key=lambda placed: placed[1] - placed[0]):
         run = [str(value) for _, value in group]

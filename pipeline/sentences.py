@@ -1,6 +1,6 @@
-"""Say what was found: whoever decides names a sentence by its code, and whoever shows it writes the sentence out.
+"""Turn findings into sentences. Code that decides names a sentence by its code; code that reports writes it out.
 
-All sentences stand in `pipeline/report/sentences.yaml`, as templates by code.
+All sentences are templates in `pipeline/report/sentences.yaml`, by code.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SENTENCES = Path(__file__).parent / "report" / "sentences.yaml"
 
 @dataclass(frozen=True)
 class Said:
-    """A sentence by its code, and the numbers and names in it, which are values of JSON."""
+    """Name a sentence by its code, with the numbers and names that it contains (JSON values)."""
 
     code: str
     numbers: Mapping[str, Any] = field(default_factory=dict)
@@ -34,14 +34,14 @@ def sentence(said: Said) -> str:
 
 
 def sentences(said: Iterable[Said]) -> str:
-    """Write sentences out, one after the other."""
+    """Write out sentences, separated by spaces."""
     return " ".join(map(sentence, said))
 
 
 @functools.cache
 def templates() -> Mapping[str, jinja2.Template]:
-    """Return the templates by their dotted codes."""
-    import jinja2  # which takes a tenth of a second, and is not needed where nothing is said
+    """Return the templates by dotted code."""
+    import jinja2  # takes a tenth of a second, and not every command prints a sentence
 
     from pipeline.files import yaml_files
 
@@ -67,7 +67,7 @@ def times(ratio: float) -> str:
 
 
 def times_to(least: float, most: float) -> str:
-    """Write the least and the largest of ratios, as in "1.42 to 1.51×" or "1.42×"."""
+    """Write a range of ratios, as in "1.42 to 1.51×", or a single ratio, as in "1.42×"."""
     return " to ".join(dict.fromkeys(f"{ratio:.2f}" for ratio in (least, most))) + "×"
 
 

@@ -3,8 +3,8 @@
 import os
 import sys
 
-# `python -m` puts the working directory first on the path of imports. Where that is another folder than the project's,
-# say the one that an archive was unpacked into, nothing is imported from it, beginning with the next lines.
+# `python -m` puts the working directory first on the import path. If it is not the project's folder, but one with an
+# unpacked archive, for example, it is taken off the path before anything can be imported from it.
 if sys.path[:1] == [os.getcwd()] and not os.path.samefile(os.getcwd(), os.path.join(os.path.dirname(__file__), "..")):
     del sys.path[0]
 
@@ -24,7 +24,7 @@ from pipeline.machine.processes import end_with_starter
 
 
 class Interrupted(BaseException):
-    """A signal that ends the command; like KeyboardInterrupt, it is no fault of the code that was running."""
+    """Report a signal that ends the command; as with KeyboardInterrupt, the running code is not at fault."""
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
@@ -32,17 +32,17 @@ class Interrupted(BaseException):
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse a folder whose path PATH, PYTHONPATH and LD_LIBRARY_PATH would take for two."""
+    """Refuse a path with a colon, which PATH, PYTHONPATH and LD_LIBRARY_PATH would take for two paths."""
     if ":" in str(folder):
         raise InputError(f"{folder}: a path with a colon can't be searched for programs or modules. Rename the folder")
 
 
 def run(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentParser) -> None:
-    """Call `main` with the parsed arguments, and end as `ending_in_words` does, at the latest with who started this."""
+    """Call `main` with the parsed arguments; end as `ending_in_words` does, or with the process that started this."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # × and − are printed as what they are, or escaped
+        if isinstance(stream, io.TextIOWrapper):  # escape × and − if they can't be printed
             stream.reconfigure(errors="backslashreplace")
-    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # which `nohup` has it ignore, to outlive its shell
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # `nohup` ignores it, to outlive its shell
         end_with_starter(signal.SIGTERM)
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) != signal.SIG_IGN:
@@ -58,9 +58,9 @@ def _interrupt(number: int, _: FrameType | None) -> None:
 
 @contextlib.contextmanager
 def ending_in_words() -> Iterator[None]:
-    """End a fault of the input in its message and exit status 2.
+    """Turn a fault of the input into its message and exit status 2.
 
-    A full disk ends in exit status 1: finished runs are whole, and the same command goes on from there.
+    A full disk gives exit status 1: finished runs are whole, and the same command goes on from there.
     """
     try:
         yield

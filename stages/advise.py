@@ -1,6 +1,6 @@
-"""Is mixed precision worth it for your model on this machine, and twice the batch? Make a small study that answers.
+"""Find out whether mixed precision, or twice the batch, is worth it for your model on this machine, by a small study.
 
-It composes params.yaml from the profile `yours`, which is yours to edit from then on.
+The command composes params.yaml from the profile `yours`. You can edit params.yaml afterwards.
 """
 
 import argparse
@@ -32,12 +32,12 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def prepare(arguments: argparse.Namespace) -> None:
-    """Compose the study in params.yaml, unless it is about this already."""
+    """Compose the study in params.yaml, unless it is already about this model."""
     there = load_study() if PARAMS.exists() else None
     known = there.datasets if there else {}
     dataset = arguments.dataset
     if dataset not in known:
-        dataset = re.sub(r"[^a-z0-9]+", "_", dataset.lower()).strip("_")  # as a study can name it
+        dataset = re.sub(r"[^a-z0-9]+", "_", dataset.lower()).strip("_")  # a valid name in a study
     source = {"tfds": arguments.dataset}
     origin = known.get(dataset) or validate(DatasetSource, source, f"--dataset {arguments.dataset}")
     model = model_values(arguments.model, arguments.source, arguments.arguments, installed_engine())
@@ -65,8 +65,8 @@ def prepare(arguments: argparse.Namespace) -> None:
 
 
 def prepare_data(dataset: str, origin: DatasetSource) -> Path:
-    """Prepare a data set and return data/."""
-    choose_engine(backend="tensorflow")  # which TFDS reads its files with, whatever trains
+    """Prepare a data set and return the folder data/."""
+    choose_engine(backend="tensorflow")  # TFDS reads its files with it, whatever trains
     from pipeline.data.preparation import prepare as prepare_arrays
 
     return prepare_arrays(dataset, origin).parent
@@ -75,7 +75,7 @@ def prepare_data(dataset: str, origin: DatasetSource) -> Path:
 def look_at(
     study: Study, name: str, image_shape: tuple[int, int, int], num_classes: int
 ) -> dict[str, tuple[float, float]]:
-    """Look at a model by its study's engine."""
+    """Examine a model with its study's engine, as `fitness.look` does."""
     choose_engine([variant.policy for variant in study.variants.values()])
     from pipeline.advice.fitness import look
 

@@ -1,4 +1,4 @@
-"""Options that several commands take, and their types."""
+"""Define options that several commands take, and their types."""
 
 import argparse
 import json
@@ -25,7 +25,7 @@ def mapping(text: str) -> dict[str, Any]:
 
 
 def check_given(example: str, **given: object) -> None:
-    """Raise `InputError` that names what is not `given`, as make calls it, and shows an `example`."""
+    """Raise `InputError` that names the make variables missing from `given`, and shows an `example`."""
     if missing := [name for name, value in given.items() if value in (None, "")]:
         raise InputError(f"give {listed(f'{name}=…' for name in missing)}, as in: make {example}")
 
@@ -36,7 +36,7 @@ def check_model_given(arguments: argparse.Namespace) -> None:
 
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:
-    """Add what `make advise` takes: a model, a data set and a batch."""
+    """Add the options of `make advise`: a model, a data set and a batch."""
     parser.add_argument(
         "--model",
         help="dense, efficientnet, resnet9, keras.applications:ResNet50V2, or my_package.models:build",

@@ -1,4 +1,4 @@
-"""Repeat the study on a Slurm cluster: a folder for the campaign, a job for each run, and one that collects them.
+"""Repeat the study on a Slurm cluster: make a folder for the campaign, submit a job per run and one that collects them.
 
 Give the same name again to submit what is missing.
 """
@@ -26,14 +26,14 @@ def main(arguments: argparse.Namespace) -> None:
     if arguments.prepare:
         print(prepare_campaign(arguments.campaign, arguments.campaigns))
         return
-    # What would stop a job is told before anything is made.
+    # Report what would stop a job before anything is made.
     read(Cluster, arguments.cluster).check(load_study(), ENGINES[installed_engine()].hardware)
     if shutil.which("sbatch") is None:
         raise InputError("sbatch is not on the path: submit from a machine of the Slurm cluster")
     folder = prepare_campaign(arguments.campaign, arguments.campaigns)
     if arguments.cluster.resolve() != folder / CLUSTER:
         shutil.copyfile(arguments.cluster, folder / CLUSTER)
-    # From here on by the campaign's own code.
+    # Go on with the campaign's own copy of the code.
     os.chdir(folder)
     command = [sys.executable, "-m", "stages.submit"]
     os.execve(sys.executable, command, os.environ | {"PYTHONPATH": str(folder)})  # noqa: S606

@@ -1,4 +1,4 @@
-"""Check params.yaml and claims.yaml whole, before anything runs."""
+"""Check all of params.yaml and claims.yaml before anything runs."""
 
 import argparse
 import contextlib
@@ -25,11 +25,11 @@ from pipeline.study.schema import PARAMS, RunKey, Study, load_study
 from pipeline.study.variant import expected_dtypes
 from stages import run
 
-# What a study takes besides runs and turns, measured with `seconds_a_run` on two cores of an Intel Xeon with AMX.
+# How long the rest of a study takes, measured like `seconds_a_run` on two cores of an Intel Xeon with AMX.
 FIXED_SECONDS, MIN_SPEED_SECONDS, PYTHON_SECONDS = 35.0, 55.0, 0.087
 NUMERICS_SECONDS = {"facts": 30.0, "trials": 50.0, "all": 90.0}
 NUMERICS = Path("results/numerics.json")
-MADE = ("data", "runs", "results")  # folders that DVC writes: what makes one can't depend on it
+MADE = ("data", "runs", "results")  # folders that DVC writes: a model's source can't contain one
 
 
 def main(_: argparse.Namespace) -> None:
@@ -37,7 +37,7 @@ def main(_: argparse.Namespace) -> None:
 
 
 def check() -> None:
-    """Check the study of this folder; print what trains it here, what will not be fast, and how much there is to make.
+    """Check the study in this folder; print what trains it here, which choices are slow, and how much is left to make.
 
     Raises:
         InputError: names every fault of the study, of the claims and of the user's own code.
@@ -67,7 +67,7 @@ def check() -> None:
 
 
 def forecast(study: Study, on_cpu: bool) -> Said:
-    """Say how much there is to make, and how long that takes where the study says what a run does."""
+    """Say how much is left to make, and how long that takes if the study says how long a run takes."""
     runs = study.runs()
     missing = [key for key in runs if not (key.directory / "record.json").exists()]
     unmeasured = [name for name in study.timed_benchmarks if not (SPEED / name / "measurement.json").exists()]
@@ -86,7 +86,7 @@ def forecast(study: Study, on_cpu: bool) -> Said:
 
 
 def slowness() -> float:
-    """Return how long this CPU takes for a little Python beside the one whose seconds are written down.
+    """Return how many times longer this CPU takes for a little Python than the one behind the seconds above.
 
     Most of a short run is Python, which traces a model.
     """
@@ -108,7 +108,7 @@ def _noting(faults: list[str]) -> Iterator[None]:
 
 
 def check_own_code(study: Study) -> None:
-    """Refuse faults of the user's own modules, as far as they show without running them."""
+    """Raise `InputError` for faults in the user's own modules that show without running them."""
     messages = []
     folders: dict[str, Path] = {}  # around the source of each top-level module
     for name, benchmark in study.benchmarks.items():
@@ -135,7 +135,7 @@ def check_own_code(study: Study) -> None:
 
 
 def trains_on(engine: str, hardware: Hardware) -> Said:
-    """Say what trains the study here, and what to do if its packages are made for something else."""
+    """Say what trains the study here, and what to do if the installed packages are for other hardware."""
     names = {"engine": engine, "hardware": hardware.name}
     if hardware.kind == ENGINES[engine].hardware:
         return Said("check.device", names)
@@ -153,16 +153,16 @@ def slow_choices(study: Study, hardware: Hardware) -> list[Said]:
 
 
 def runs_from_elsewhere(study: Study, hardware: Hardware) -> list[Said]:
-    """Say what of this study was made on another device: a seed has to be finished where it was begun.
+    """Say which runs were made on another device: a seed must be finished on the device where it was begun.
 
-    A TPU's name is known to the engine alone.
+    On a TPU nothing is said, because only the engine knows a TPU's name.
     """
     if hardware.kind == "tpu":
         return []
     here = device_here()
     finished: dict[str, list[RunKey]] = defaultdict(list)  # by the device they were made on
     for key in study.runs():
-        with contextlib.suppress(InputError):  # it is not there yet, or will be refused when it is compared
+        with contextlib.suppress(InputError):  # it is missing, or compare will refuse it
             record = read_record(key)
             if record.planned.campaign == study.campaign:
                 finished[device(record.environment)].append(key)
@@ -174,7 +174,7 @@ def runs_from_elsewhere(study: Study, hardware: Hardware) -> list[Said]:
 
 
 def _begun(study: Study, finished: Sequence[RunKey]) -> list[int]:
-    """Return the seeds of which some runs are finished and others are not."""
+    """Return the seeds with some finished runs and some unfinished ones."""
     return sorted({key.seed for key in finished} & {key.seed for key in set(study.runs()) - set(finished)})
 
 

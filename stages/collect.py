@@ -1,6 +1,6 @@
-"""Compare, judge, report and look for drift, once a campaign's other elements have ended. Trains and measures nothing.
+"""Compare, judge, report and check for drift, once a campaign's other elements have ended. Trains and measures nothing.
 
-The exit status is that of `stages.drift`; on Slurm, a warning submits the campaign once more, on fresh seeds.
+The exit status is that of `stages.drift`. On Slurm, a warning submits the campaign once more, on fresh seeds.
 """
 
 import argparse
@@ -27,12 +27,12 @@ from stages.drift import LEDGER, failures_in_status, judge_drift
 
 REPEAT_SUFFIX = "-again"
 POLL_SECONDS = 120
-# What a study beside this one, on some of its seeds, has in common with it.
+# Files that a temporary study on some of the seeds shares with this one.
 SHARED = ("claims.yaml", "runs", "results/numerics.json", "results/speed")
 
 
 def main(arguments: argparse.Namespace) -> None:
-    STATUS.unlink(missing_ok=True)  # nobody should take the last one for this one
+    STATUS.unlink(missing_ok=True)  # so that nobody takes an old one for this one
     with failures_in_status():
         study = load_study()
         missing = still_missing(study, arguments.wait)
@@ -49,7 +49,7 @@ def _with_all(study: Study) -> int:
 
 
 def _without(missing: Sequence[int], study: Study) -> int:
-    """Report on the seeds whose runs are all there, and enter nothing."""
+    """Report on the seeds with complete runs, and enter nothing in the ledger."""
     every = elements(study)
     said = ", ".join(in_words(every[number]) for number in missing)
     again = "Start these elements again"
@@ -64,13 +64,13 @@ def _without(missing: Sequence[int], study: Study) -> int:
 
 
 def report_whole_seeds(study: Study, missing: Sequence[int]) -> list[int]:
-    """Report on the seeds whose runs are all there, in a study beside this one. Return those seeds."""
+    """Report on the seeds with complete runs, in a temporary study. Return these seeds."""
     runs = study.runs()
     if any(number >= len(runs) for number in missing):
         return []
     broken = {runs[number].seed for number in missing}
     whole = [seed for seed in study.seeds if seed not in broken]
-    # What is run at some of the seeds alone must have been run at those of what is left.
+    # A variant of only some seeds must have run at the seeds that the smaller study gives it.
     if not whole or set(study.model_copy(update={"seeds": whole}).runs()) - set(runs):
         return []
     with tempfile.TemporaryDirectory() as name:
@@ -83,7 +83,7 @@ def report_whole_seeds(study: Study, missing: Sequence[int]) -> list[int]:
         with contextlib.chdir(beside):
             try:
                 _report()
-            except InputError as error:  # what is missing is said, whatever comes of this
+            except InputError as error:  # the missing elements are reported all the same
                 print(error)
                 return []
         shutil.copy(beside / report.REPORT, report.REPORT)
@@ -97,7 +97,7 @@ def _report() -> None:
 
 
 def still_missing(study: Study, wait_seconds: float) -> list[int]:
-    """Return the elements that no machine has finished, once none is left or the time is over."""
+    """Wait until no element is missing or the time is over; return the elements that are still missing."""
     deadline = time.monotonic() + wait_seconds
     while True:
         missing = missing_elements(study)

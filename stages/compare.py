@@ -1,4 +1,4 @@
-"""Compare the runs of the study: results/runs.csv and results/pairs.csv."""
+"""Compare the runs of the study, and write results/runs.csv and results/pairs.csv."""
 
 import argparse
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Compose params.yaml from conf/, with settings such as profile=paper, if a valid study comes out."""
+"""Compose params.yaml from conf/, with settings such as profile=paper. An invalid study is not written."""
 
 import argparse
 import shutil
@@ -28,24 +28,24 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def has_gpu() -> bool:
-    """Return whether an NVIDIA GPU is here, and packages that train on it."""
+    """Tell whether this machine has an NVIDIA GPU, and packages that train on it."""
     return this_machine().kind == "nvidia_gpu" == ENGINES[installed_engine()].hardware
 
 
 def is_quick() -> bool:
-    """Return whether params.yaml is as the profile `quick` gives it."""
+    """Tell whether params.yaml is exactly what the profile `quick` gives."""
     return PARAMS.exists() and PARAMS.read_text(encoding="utf-8") == text_of(["profile=quick"])
 
 
 def text_of(settings: list[str]) -> str:
-    """Return the text of the params.yaml that these settings give."""
-    from omegaconf import OmegaConf  # with Hydra, which takes a second to import
+    """Return the text of params.yaml with these settings."""
+    from omegaconf import OmegaConf  # takes a second to import, together with Hydra
 
     return OmegaConf.to_yaml(OmegaConf.create(composed(settings)))
 
 
 def composed(settings: list[str]) -> dict[str, Any]:
-    """Return the values that these settings give."""
+    """Return the values of params.yaml with these settings."""
     from hydra import compose, initialize_config_dir
     from omegaconf import OmegaConf
 
@@ -65,7 +65,7 @@ def composed(settings: list[str]) -> dict[str, Any]:
 
 
 def replace_params(text: str) -> None:
-    """Write params.yaml, if `text` is a valid study, and keep a copy of what was there."""
+    """Write `text` to params.yaml if it is a valid study, and keep a copy of the old file."""
     with whole(PARAMS) as partial:
         partial.write_text(text, encoding="utf-8")
         load_study(partial)
@@ -74,7 +74,7 @@ def replace_params(text: str) -> None:
 
 
 def _keep(params: Path) -> Path:
-    """Keep a copy of `params` beside it: one that has been made before, or a new one that overwrites none."""
+    """Copy `params` to a file beside it, or find a copy with the same content; overwrite no other copy."""
     names = chain(["params.before.yaml"], (f"params.before-{number}.yaml" for number in count(2)))
     copies = map(params.with_name, names)
     copy = next(copy for copy in copies if not copy.exists() or copy.read_bytes() == params.read_bytes())

@@ -1,4 +1,4 @@
-"""Prepare a data set: from this repository, TFDS or a mirror to arrays on disk."""
+"""Prepare a data set as arrays on disk, from this repository, TFDS or a mirror."""
 
 import argparse
 from pathlib import Path
@@ -25,7 +25,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def prepare(name: str, source: DatasetSource) -> None:
-    """Have the data set `name` under data/, from that source and by the code that is here."""
+    """Prepare the data set `name` under data/, unless this source and this code have made it already."""
     of = of_data(name, source)
     if not is_made(DATA / name, of):
         seal(call(prepare_arrays, name, source), of)
@@ -33,7 +33,7 @@ def prepare(name: str, source: DatasetSource) -> None:
 
 
 def prepare_arrays(name: str, source: DatasetSource) -> Path:
-    choose_engine(backend="tensorflow")  # which TFDS reads its files with, whatever trains
+    choose_engine(backend="tensorflow")  # TFDS reads its files with it, whatever trains
     from pipeline.data import preparation
 
     return preparation.prepare(name, source)

@@ -1,8 +1,8 @@
-"""Enter the finished campaign in the ledger; say by the exit status whether anything has changed since the baseline.
+"""Enter the finished campaign in the ledger; the exit status tells whether anything changed since the baseline.
 
-0 nothing · 1 a crash · 2 a fault of the input · 10 a warning: repeat on fresh seeds · 20 drift, seen twice · 30 too
-little evidence · 40 no measurement of speed that counts. results/status.json says the same, with the reasons, whatever
-happens. The runs must have been compared.
+0 nothing changed · 1 a crash · 2 a fault of the input · 10 a warning: repeat on fresh seeds · 20 drift, seen twice ·
+30 too little evidence · 40 no measurement of speed that counts. results/status.json always gives the same status, with
+the reasons. Compare the runs first.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from pipeline.sentences import Said, sentence
 from pipeline.study.schema import Study
 from stages import run
 
-LEDGER = Path("../ledger")  # beside the campaign, whose folder this is
+LEDGER = Path("../ledger")  # beside the campaign's folder, the working directory
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -33,7 +33,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 @contextlib.contextmanager
 def failures_in_status() -> Iterator[None]:
-    """Write what is raised here into results/status.json, and raise it."""
+    """Write an exception from the block into results/status.json, then raise it again."""
     try:
         yield
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Be one element of the campaign in this folder, by its number; without a number, list them all."""
+"""Run one element of the campaign in this folder, by its number; without a number, list them all."""
 
 import argparse
 import os
@@ -23,7 +23,7 @@ def main(arguments: argparse.Namespace) -> None:
     command = [sys.executable, "-m", f"stages.{every[arguments.number][0]}", *every[arguments.number][1:]]
     if every[arguments.number][0] == "collect":
         command += ["--wait", str(arguments.wait)]
-    # A commit of the repository around this folder is not that of the code in it.
+    # If a repository surrounds this folder, its commit is not the commit of the code here.
     os.environ["GIT_CEILING_DIRECTORIES"] = str(Path.cwd().parent)
     os.execv(sys.executable, command)  # noqa: S606
 

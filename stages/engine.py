@@ -1,4 +1,4 @@
-"""Print the engine, such as cuda-jax, and why. Make asks, so only the parser and NVML must be installed."""
+"""Print the engine, such as cuda-jax, and the reason. make runs this before installing one: only NVML must be there."""
 
 import argparse
 import json
@@ -15,7 +15,7 @@ def main(_: argparse.Namespace) -> None:
 
 
 def finished_by() -> str | None:
-    """Return the engine that made the finished runs in this folder; None where there are none."""
+    """Return the engine that made the finished runs in this folder; None if there are none."""
     for path in Path("runs").glob("*/*/seed-*/record.json"):
         try:
             return str(json.loads(path.read_bytes())["environment"]["runtime"])
@@ -25,10 +25,10 @@ def finished_by() -> str | None:
 
 
 def choose(finished: str | None) -> tuple[str, str]:
-    """Return one of `ENGINES`, and a line that says what is here, why this one, and how to choose another.
+    """Return one of `ENGINES`, and a line that says what was found, why this engine, and how to choose another.
 
     Args:
-        finished: the engine of the finished runs of the study; None where there are none.
+        finished: the engine of the finished runs of the study; None if there are none.
     """
     gpus, fault = ask_driver()
     hardware = this_machine()
@@ -48,7 +48,7 @@ def choose(finished: str | None) -> tuple[str, str]:
 
 
 def _for(hardware: Hardware) -> tuple[str, str]:
-    """Return what trains on this hardware, and why."""
+    """Return the engine for this hardware, and the reason."""
     if hardware.kind == "tpu":
         return "tpu", "Keras on JAX"
     if hardware.compute_capability is None:

@@ -1,4 +1,4 @@
-"""Judge anyone's runs: is a variant the same as the baseline, within a margin? A table in, a verdict out."""
+"""Judge a table of anyone's runs: is each variant the same as the baseline, within a margin?"""
 
 import argparse
 import contextlib

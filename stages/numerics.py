@@ -34,7 +34,7 @@ def main(_: argparse.Namespace) -> None:
 
 
 def is_there(of: dict[str, Any]) -> bool:
-    """Return whether the file is of this identity, and as it was written."""
+    """Tell whether the file has this identity, and is as it was written."""
     try:
         said = json.loads(NUMERICS.read_bytes())
     except (FileNotFoundError, ValueError):
@@ -48,9 +48,9 @@ def digest_of(found: dict[str, Any]) -> str:
 
 
 def find(study: Study) -> dict[str, Any]:
-    """Find everything, the trials in a process beside the rest; the notebook's split, in each of the two."""
+    """Run all experiments: the trials in one process, the rest in another, and the notebook's split in both."""
     take_memory_as_needed()
-    num_processes = 1 if this_machine().kind == "tpu" else 2  # one process has all of a TPU
+    num_processes = 1 if this_machine().kind == "tpu" else 2  # only one process can use a TPU
     with ThreadPoolExecutor(num_processes) as pool:
         rest, beside = pool.submit(call, find_facts, study), pool.submit(call, find_trials, study)
         (found, split), (trials, split_again) = rest.result(), beside.result()

@@ -1,4 +1,4 @@
-"""Write the page of every published study and the page over all, or check that they say what the raw records give."""
+"""Write the page of every published study and the page over all, or check that they agree with the raw records."""
 
 import argparse
 import tempfile
@@ -50,9 +50,9 @@ def write(folder: Path, texts: Mapping[str, str]) -> bool:
 
 
 def check(folder: Path, texts: Mapping[str, str]) -> bool:
-    """Compare files in `folder` with what they must say; return whether there is a page.
+    """Compare the files in `folder` with `texts`; return whether there is a page.
 
-    A study that somebody sent has none before `write` made it.
+    A study that somebody sent has no page until `write` makes it.
 
     Raises:
         InputError: names the first line that differs.

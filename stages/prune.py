@@ -1,4 +1,4 @@
-"""Delete from the store (.cache/) what the study in params.yaml would not use, with these packages and this device."""
+"""Delete from the store (.cache/) what the study in params.yaml does not use with these packages and this device."""
 
 import argparse
 

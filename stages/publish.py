@@ -1,4 +1,4 @@
-"""Pack the raw records of the finished study into one archive, for others to check and to repeat."""
+"""Pack the raw records of the finished study into one archive, for others to check and repeat."""
 
 import argparse
 from pathlib import Path

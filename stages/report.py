@@ -9,7 +9,7 @@ from pipeline.report.rendering import execute, notebook_text, render
 from stages import run
 
 REPORT = Path("results/report.html")
-EXPLORABLE = Path("results/report.ipynb")  # the same to explore: every cell can be edited and run again
+EXPLORABLE = Path("results/report.ipynb")  # the notebook behind the report: every cell can be edited and run again
 RECOMPUTED = Path("recomputed.html")
 
 
@@ -24,8 +24,8 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def report_on(archive: Path) -> None:
-    """Write the report on the study in `archive`, by its raw records and this project's claims."""
-    from pipeline.publication.recomputing import recompute  # for the few who ask, not for every study
+    """Write the report on the study in `archive`, from its raw records and this project's claims."""
+    from pipeline.publication.recomputing import recompute  # few commands need it
 
     with tempfile.TemporaryDirectory() as root:
         results = recompute(archive, Path(root))

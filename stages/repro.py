@@ -1,4 +1,4 @@
-"""Check the study, make what is unfinished of it with `dvc repro`, and say what it found, or what to do if it fails."""
+"""Check the study, finish it with `dvc repro`, and print what it found, or what to do if it fails."""
 
 import argparse
 import hashlib
@@ -18,7 +18,7 @@ from stages.summary import summarise
 AGAIN = "then `make repro` goes on from there: what is finished stays."
 GOES_ON = "`make repro` goes on after the last whole epoch."
 CHECKED = Path(".cache/checked")
-# By what DVC's words have in them; the first that fits.
+# By pattern in DVC's output; the first that fits counts.
 REMEDIES = {
     "No space left|Disk quota exceeded": f"Make room on the disk; {AGAIN}",
     "acquire lock|is busy, it is being blocked": "Another DVC command works in this folder. "
@@ -34,9 +34,9 @@ def main(_: argparse.Namespace) -> None:
 
 
 def make() -> int:
-    """Check, make and sum up the study of this folder; return an exit status for `make`."""
+    """Check, finish and sum up the study in this folder; return an exit status for `make`."""
     if not is_checked():
-        from stages.check import check  # which takes half a second to import
+        from stages.check import check  # takes half a second to import
 
         check()
     status, words = run_dvc()
@@ -50,7 +50,7 @@ def make() -> int:
 
 
 def is_checked() -> bool:
-    """Return whether the last study that was made in this folder is this one, on this engine."""
+    """Tell whether the last study that was finished in this folder is this one, on this engine."""
     return CHECKED.exists() and CHECKED.read_text(encoding="utf-8") == asked_for()
 
 
@@ -61,10 +61,10 @@ def asked_for() -> str:
 
 
 def run_dvc() -> tuple[int, str]:
-    """Run `dvc repro`, and return its exit status and what it and its stages printed as errors, which is shown, too.
+    """Run `dvc repro` and show its errors; return its exit status, and the errors that it and its stages printed.
 
     Raises:
-        Interrupted: by a signal. No process of the study is left then.
+        Interrupted: a signal came. No process of the study is left then.
     """
     with subprocess.Popen(
         [sys.executable, "-m", "dvc", "repro"],
@@ -80,14 +80,14 @@ def run_dvc() -> tuple[int, str]:
                 print(line, end="", file=sys.stderr, flush=True)
                 lines.append(line)
         except Interrupted:
-            process.terminate()  # and its stage with it
+            process.terminate()  # its stage ends with it
             sys.stderr.write(stderr.read())
             raise
     return process.returncode, "".join(lines)
 
 
 def exit_status(words: str) -> int | None:
-    """Return the exit status of the stage, where DVC's `words` have one; above 128 for a signal."""
+    """Return the exit status of the stage, if DVC's `words` have one; above 128 for a signal."""
     found = re.search(r"exited with (-?\d+)", words)
     status = int(found[1]) if found else None
     return 128 - status if status and status < 0 else status

@@ -1,4 +1,4 @@
-"""Say how much faster each variant of a benchmark trains: short blocks of all of them, in turns."""
+"""Measure how much faster each variant of a benchmark trains, by short blocks of all of them in turns."""
 
 import argparse
 from functools import partial
@@ -30,7 +30,7 @@ def main(arguments: argparse.Namespace) -> None:
     def make(folder: Path) -> None:
         from pipeline.speed.measuring import measure_benchmark, write_measurement
 
-        side_by_side = this_machine().kind != "tpu"  # of which one process has all
+        side_by_side = this_machine().kind != "tpu"  # only one process can use a TPU
         measurement = measure_benchmark(study, name, folder, side_by_side, partial(print, flush=True))
         write_measurement(study, measurement, folder)
         half_width = speeds_of(study, name, measurement.blocks).half_width()

@@ -1,4 +1,4 @@
-"""Submit to Slurm what is missing of the campaign in this folder, and a job that collects it."""
+"""Submit the missing elements of the campaign in this folder to Slurm, and a job that collects them."""
 
 import argparse
 import os
@@ -23,7 +23,7 @@ def main(_: argparse.Namespace) -> None:
     study, cluster = load_study(), read(Cluster, CLUSTER)
     name, status = study.campaign, STATUS.absolute()
     named = _slurm("squeue", "--noheader", "--format=%U %A", f"--name={name}").splitlines()
-    # By number: squeue knows no user without a name.
+    # By user id, because squeue can't look up a user who has no name.
     if queued := {job for user, job in map(str.split, named) if user == str(os.getuid())}:
         raise InputError(f"campaign {name} has jobs in the queue: {', '.join(sorted(queued))}. Wait for them")
     every, missing = elements(study), missing_elements(study)
@@ -35,7 +35,7 @@ def main(_: argparse.Namespace) -> None:
     if others:
         jobs.append(_submit(name, jobs, cluster.run_options(others), [*PYTHON, "stages.element"]))
     if speeds:
-        # A node to itself would give a job all of its CPUs.
+        # A job with a node to itself would else get all of its CPUs.
         step = ["srun", "--ntasks=1", "--exact", f"--cpus-per-task={cluster.cpus}"]
         jobs.append(_submit(name, jobs, cluster.speed_options(speeds), [*step, *PYTHON, "stages.element"]))
     said = f": {' and after it '.join(f'job {job}' for job in jobs)}" if jobs else ""
@@ -45,7 +45,7 @@ def main(_: argparse.Namespace) -> None:
 
 
 def _submit(name: str, after: Sequence[str], options: Sequence[str], command: Sequence[str]) -> str:
-    """Hand a command to Slurm, to be run after some jobs have ended; return the job's number."""
+    """Submit a command to Slurm, to run after the jobs in `after` have ended; return the job's number."""
     Path("logs").mkdir(exist_ok=True)
     log = "logs/%A_%a.log" if any(option.startswith("--array") for option in options) else "logs/%j.log"
     fixed = ["--parsable", f"--job-name={name}", f"--output={log}", "--open-mode=append"]
@@ -54,7 +54,7 @@ def _submit(name: str, after: Sequence[str], options: Sequence[str], command: Se
 
 
 def _slurm(*command: str) -> str:
-    """Return what a command of Slurm prints. Raises `InputError` with its own words where it fails."""
+    """Return the output of a Slurm command. Raise `InputError` with the command's own message if it fails."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise InputError(f"{command[0]} failed: {(done.stderr or done.stdout).strip()}")

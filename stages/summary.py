@@ -1,4 +1,4 @@
-"""Print what the finished study found, in a few lines, and write it for programs: results/status.json."""
+"""Print in a few lines what the finished study found, and write results/status.json for programs."""
 
 import argparse
 import json
@@ -18,10 +18,10 @@ def main(_: argparse.Namespace) -> None:
 
 
 def what_was_found() -> dict[str, Any]:
-    """Return what `results/status.json` says, written anew where the report is newer."""
+    """Return the content of `results/status.json`; write it anew if the report is newer."""
     if STATUS.exists() and STATUS.stat().st_mtime > REPORT.stat().st_mtime:
         return cast(dict[str, Any], json.loads(STATUS.read_bytes()))
-    from pipeline.report.results import load_results  # which takes a second to import
+    from pipeline.report.results import load_results  # takes a second to import
     from pipeline.report.status import status, write_status
 
     found = status(load_results())

@@ -1,4 +1,4 @@
-"""Make the runs of a benchmark that are missing, or that something else has made."""
+"""Make the runs of a benchmark that are missing, or that other code, data or settings have made."""
 
 import argparse
 import sys
@@ -48,10 +48,10 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def make_all(study: Study, name: str, wanted: dict[RunKey, Identity]) -> None:
-    """Have every wanted run in its place.
+    """Put every wanted run in place, from the store or by training.
 
     Raises:
-        InputError: a run can't be made, or packages of other versions made it.
+        InputError: a run can't be made, or other versions of the packages made it.
     """
     counts = partial(keeps_limit, study)
     there = {key: folder for key, of in wanted.items() if (folder := made(key.directory, of, counts))}
@@ -79,7 +79,7 @@ def make_all(study: Study, name: str, wanted: dict[RunKey, Identity]) -> None:
             progress.end(key, read_record(folder))
 
         def have(key: RunKey, of: Identity) -> None:
-            if any(not error.by_signal for error in failed.values()):  # a fault of the code, which every run would meet
+            if any(not error.by_signal for error in failed.values()):  # a fault of the code would stop every run
                 return
             try:
                 obtain(key.directory, of, partial(make, key), counts)
@@ -89,7 +89,7 @@ def make_all(study: Study, name: str, wanted: dict[RunKey, Identity]) -> None:
         try:
             for done in as_completed([pool.submit(have, *each) for each in wanted.items()]):
                 done.result()
-        except UnfinishedRunError:  # those beside it end after their epoch, too
+        except UnfinishedRunError:  # the runs beside it also end after their epoch
             pool.shutdown(cancel_futures=True)
             raise
         except BaseException:
@@ -106,23 +106,23 @@ def read_record(folder: Path) -> RunRecord:
 
 
 def check_model(study: Study, name: str) -> None:
-    """Raise `InputError` where the model of the benchmark `name` can't be trained, before any run is."""
+    """Raise `InputError` before any run starts if the model of the benchmark `name` can't be trained."""
     benchmark = study.benchmarks[name]
-    if isinstance(benchmark.model, Imported) or benchmark.optimizer.arguments:  # others can't be wrong
+    if isinstance(benchmark.model, Imported) or benchmark.optimizer.arguments:  # others are this project's
         dataset = read_description(benchmark.dataset)
         call(_check_model, study, name, dataset.image_shape, len(dataset.classes))
 
 
 def _check_model(study: Study, name: str, image_shape: tuple[int, int, int], num_classes: int) -> None:
     choose_engine([variant.policy for variant in study.variants.values()])
-    from pipeline.advice import fitness  # which imports the engine
+    from pipeline.advice import fitness  # imports the engine
 
     fitness.check(study, name, image_shape, num_classes)
 
 
 def remove_others(folder: Path, wanted: dict[RunKey, Identity]) -> None:
-    """Take the runs that are none of the study's out of the folder, in whose digest DVC would have them."""
-    folder.mkdir(parents=True, exist_ok=True)  # DVC wants one, also where the benchmark has no runs
+    """Move runs that are not the study's out of the folder, so that DVC's digest of it leaves them out."""
+    folder.mkdir(parents=True, exist_ok=True)  # DVC needs it even if the benchmark has no runs
     places = {key.directory for key in wanted}
     for place in folder.glob("*/*"):
         if place.is_dir() and place not in places:

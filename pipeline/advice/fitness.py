@@ -1,4 +1,4 @@
-"""Build a model under each policy before it is trained: can it be, is it fit for 16 bits, and how long does it take?"""
+"""Build a model under each policy before training: does it work, does it suit 16 bits, and how long does it take?"""
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -6,7 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 from time import perf_counter
 
-from pipeline import engine  # first: it quietens the engine before Keras imports it
+from pipeline import engine  # first, because it silences the engine before Keras imports it
 
 # isort: split
 import keras
@@ -27,7 +27,7 @@ NUM_EXAMINED, NUM_STEPS = 32, 4
 def check(study: Study, name: str, image_shape: tuple[int, int, int], num_classes: int) -> None:
     """Build and compile the benchmark `name` for every policy it is trained under, and predict two images.
 
-    Lack of memory is no fault of the model: runs have an outcome for it.
+    Running out of memory is no fault of the model: runs record it as their outcome.
 
     Raises:
         InputError: the model can't be imported, called or built, does not fit the images, the classes or a policy, or
@@ -52,9 +52,9 @@ def check(study: Study, name: str, image_shape: tuple[int, int, int], num_classe
 def look(
     study: Study, name: str, image_shape: tuple[int, int, int], num_classes: int
 ) -> dict[str, tuple[float, float]]:
-    """Return, by policy, the seconds until the first step of the benchmark `name` is done, and of a further step.
+    """Return, by policy, the seconds for building the model of `name` with its first step, and for a further step.
 
-    Print what makes the model unfit for 16 bits. A policy under which a batch does not fit into memory takes no time.
+    Print what makes the model unfit for 16 bits. A policy whose batch does not fit into memory gets 0 seconds.
 
     Raises:
         InputError: the model can't be imported or built.
@@ -66,11 +66,11 @@ def look(
     found: dict[str, tuple[float, float]] = {}
     for variant in _one_a_policy(study.variants.values()):
         times = [perf_counter()]
-        keras.utils.clear_session()  # layers have the names that a summary shows
+        keras.utils.clear_session()  # gives layers the names that a summary shows
         try:
             model = _build(name, benchmark, variant, image_shape[-1], num_classes)
             for _ in range(NUM_STEPS):
-                model.train_on_batch(images, labels)  # which returns the loss, so that it waits for the device
+                model.train_on_batch(images, labels)  # returns the loss, and so waits for the device
                 times.append(perf_counter())
             for sentence in examine(model, variant.policy, images[:NUM_EXAMINED]):
                 print(f"{variant.policy}: {sentence}", flush=True)
@@ -97,7 +97,7 @@ def _build(name: str, benchmark: Benchmark, variant: Variant, num_channels: int,
 
 
 def _check_beside(name: str, source: Path) -> None:
-    """Refuse modules that were imported from the folder around `source`: their changes would train nothing again."""
+    """Refuse modules that were imported from the folder around `source`: editing them would retrain nothing."""
     source = source.resolve()
     known = [Path(part).resolve() for part in (source, *PROJECT_FOLDERS, sys.prefix, sys.base_prefix)]
     files = {
@@ -116,10 +116,10 @@ def _check_beside(name: str, source: Path) -> None:
 
 
 def examine(model: keras.Model, policy: str, images: np.ndarray) -> list[str]:
-    """Return a sentence for each thing that is wrong with a model that was built under `policy`, with what mends it.
+    """Return a sentence for each fault of a model that was built under `policy`, with its remedy.
 
     Args:
-        images: what the model takes, (N, ...); a few dozen are enough.
+        images: inputs of the model, (N, ...); a few dozen are enough.
     """
     compute = expected_dtypes(policy).compute
     layers = [layer for layer in dict.fromkeys(_inside(model)) if not isinstance(layer, keras.Model)]
@@ -128,9 +128,9 @@ def examine(model: keras.Model, policy: str, images: np.ndarray) -> list[str]:
 
 
 def narrow_output(probabilities: np.ndarray, layers: Sequence[keras.layers.Layer], compute: str) -> Iterator[str]:
-    """Say where probabilities are computed in 16 bits, whatever type they are cast to afterwards."""
+    """Say where probabilities are computed in 16 bits, even if they are cast to float32 afterwards."""
     found = str(probabilities.dtype)
-    # float32 probabilities that all are numbers of the narrower type were narrower once.
+    # float32 probabilities that the narrower type can all represent were computed in that type.
     open_values = probabilities[(probabilities > 0) & (probabilities < 1)]
     if found == "float32" and compute != "float32" and len(np.unique(open_values)) > 1:
         narrowed = keras.ops.cast(keras.ops.cast(open_values, compute), "float32")
@@ -146,7 +146,7 @@ def narrow_output(probabilities: np.ndarray, layers: Sequence[keras.layers.Layer
 
 
 def own_dtypes(layers: Sequence[keras.layers.Layer], compute: str) -> Iterator[str]:
-    """Name the layers with a kernel that leave the policy. The last kernel may: it is the head's."""
+    """Name the layers with a kernel that depart from the policy. The last kernel may: it is the head's."""
     kernels = [layer for layer in layers if getattr(layer, "kernel", None) is not None]
     found: dict[str, list[str]] = {}
     for layer in kernels[:-1]:
@@ -160,7 +160,7 @@ def own_dtypes(layers: Sequence[keras.layers.Layer], compute: str) -> Iterator[s
 
 
 def _inside(layer: keras.layers.Layer) -> Iterator[keras.layers.Layer]:
-    """Yield the layers inside, in their order, which that of Keras's own function is not where models are nested."""
+    """Yield the layers inside, in order. Keras's own function loses the order if models are nested."""
     for part in layer._layers:
         yield part
         yield from _inside(part)

@@ -14,15 +14,15 @@ from pipeline.study.user_code import check_function
 
 YOURS = "yours"  # the profile, and its benchmark
 VALIDATION_SHARE = 0.1
-MIN_STEPS = 10  # an epoch of the shortest study
+MIN_STEPS = 10  # of an epoch in the shortest study
 STUDY_SECONDS = 600.0
-# What a run and a launch of the turns take before they train, by what building and the first step took: evaluation is
-# traced, too, and a process starts.
+# Before a run or a launch trains, it takes a multiple of the time for building and the first step, because evaluation
+# is traced too, and some seconds to start its process.
 TRACING, PROCESS_SECONDS = 1.5, 3.0
 
 
 class Size(NamedTuple):
-    """How much of the question a study asks: images to train with, multiples of the batch; and how long that takes."""
+    """Hold the size of a study: images to train with, multiples of the batch, and the seconds that it takes."""
 
     num_images: int
     multiples: tuple[int, ...]
@@ -30,12 +30,12 @@ class Size(NamedTuple):
 
 
 def model_values(name: str, source: str | None, arguments: dict[str, Any], engine: str) -> dict[str, Any]:
-    """Return the `model` of a study; `arguments` come before the sizes that the sources' models have here.
+    """Return the `model` of a study; `arguments` override the default sizes of this project's own models.
 
-    `source` is the file or folder of a model of one's own, by default the one beside this project.
+    `source` is the file or folder of the user's model, by default the one of its name in this folder.
 
     Raises:
-        InputError: a model of one's own can be seen to be wrong.
+        InputError: the user's model has a fault that shows without running it.
     """
     if name in (
         usual := {"dense": {"units": 64 if engine == "cpu" else 4096}, "efficientnet": {}, "resnet9": {"width": 16}}
@@ -56,11 +56,11 @@ def model_values(name: str, source: str | None, arguments: dict[str, Any], engin
 def choose_size(profile: Study, seconds: Mapping[str, tuple[float, float]], batch_size: int, max_images: int) -> Size:
     """Return the largest study of at most `STUDY_SECONDS`: at B and 2B if both fit in, else at B.
 
-    One that takes longer even so is the smallest there is.
+    If even the smallest study takes longer, return that one.
 
     Args:
-        profile: the study that images and batches are put into.
-        seconds: under each policy, what building the model with its first step takes, and what another step takes.
+        profile: the study whose images and batches are chosen.
+        seconds: by policy, the seconds for building the model with its first step, and for another step.
     """
     num_seeds, num_epochs = len(profile.seeds), profile.benchmarks[YOURS].num_epochs
     for multiples in ((1, 2), (1,)):
@@ -82,17 +82,17 @@ def propose(
     description: Mapping[str, Any],
     size: Size | None = None,
 ) -> Study:
-    """Return the study of float32 and both mixed policies.
+    """Return a study of float32 and both mixed policies.
 
     Args:
         profile: the values of the profile `yours`.
-        asked: what is asked for of the benchmark: `dataset`, `model`, `batch_size` and perhaps `image_size`.
-        origin: where the data set comes from, by the names of `DatasetSource`.
+        asked: what the user chose for the benchmark: `dataset`, `model`, `batch_size` and perhaps `image_size`.
+        origin: where the data set comes from, with the fields of `DatasetSource`.
         description: the content of the data set's `dataset.json`.
         size: by default all of the data set, at B and at 2B.
 
     Raises:
-        InputError: the study would be no valid one, or the images are too few for twice B.
+        InputError: the study would not be valid, or there are too few images for a batch of 2B.
     """
     num_examples, batch_size = description["num_train_examples"], asked["batch_size"]
     num_validation = max(1, round(VALIDATION_SHARE * num_examples))

@@ -1,1 +1,1 @@
-"""Repeat a study on a cluster: hand out its runs, collect them, and notice drift."""
+"""Repeat a study on a cluster: hand out its runs, collect them, and detect drift."""

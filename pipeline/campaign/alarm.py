@@ -1,4 +1,4 @@
-"""A campaign against the baseline of its series: what has changed, whether it is confirmed, and the exit status.
+"""Compare a campaign with the baseline of its series: what changed, whether it is confirmed, and the exit status.
 
 0 nothing changed · 10 a warning: repeat on fresh seeds · 20 drift: the warning came back, in the same direction ·
 30 too little evidence · 40 no measurement of speed that counts.
@@ -24,7 +24,7 @@ FINE, WARNING, DRIFT, TOO_LITTLE, INVALID = 0, 10, 20, 30, 40
 
 
 class Alarm(NamedTuple):
-    """A quantity of a variant that has left its band. Better or worse, it counts alike."""
+    """Hold a quantity of a variant that has left its band, for better or for worse."""
 
     benchmark: str
     variant: str
@@ -34,7 +34,7 @@ class Alarm(NamedTuple):
 
     @property
     def said(self) -> Said:
-        """Say what has changed, by how much, and how much would be within its band."""
+        """Say what has changed, by how much, and how much the band allows."""
         places = {"benchmark": self.benchmark, "variant": self.variant, "confirmed": self.confirmed}
         now, then, allowed = self.shift
         if self.quantity in (ACCURACY, COMPLETED):
@@ -55,8 +55,8 @@ def detect_drift(
     """Return what has changed since the baseline.
 
     Args:
-        earlier: the campaigns before `new`, oldest first; a warning is confirmed by the last one of its series, where
-            that one trained on other seeds.
+        earlier: the campaigns before `new`, oldest first. The last one of the same series confirms a warning if it
+            trained on other seeds.
         baseline: the pinned campaigns of its series.
     """
     before = next((old for old in reversed(earlier) if old.series == new.series and old not in baseline), None)
@@ -76,11 +76,11 @@ def detect_drift(
 
 
 def _shifts(campaign: CampaignEntry, baseline: Sequence[CampaignEntry]) -> dict[Place, Shift]:
-    """Return the shift of each quantity that the baseline has enough of to compare."""
+    """Return the shift of each quantity for which the baseline has enough values."""
     shifts: dict[Place, Shift | None] = {}
     for benchmark, variant in campaign.pairs:
         pinned = [old.accuracies(benchmark, variant) for old in baseline]
-        known = [of_campaign for of_campaign in pinned if of_campaign]  # where it diverged, it shows nothing
+        known = [of_campaign for of_campaign in pinned if of_campaign]  # a campaign whose runs all diverged has none
         shifts[benchmark, variant, ACCURACY] = shift(known, campaign.accuracies(benchmark, variant), 0.0)
         completed = _completed(baseline, benchmark, variant), _completed([campaign], benchmark, variant)
         shifts[benchmark, variant, COMPLETED] = shift_of_shares(*completed)
@@ -98,10 +98,10 @@ def _completed(campaigns: Sequence[CampaignEntry], benchmark: str, variant: str)
 def _shifts_of_time(
     benchmark: str, campaign: CampaignEntry, baseline: Sequence[CampaignEntry]
 ) -> dict[Place, Shift | None]:
-    """Return the shifts of the baseline variant's time, and of those of the others beside it.
+    """Return the shift of the baseline variant's time, and those of the other variants' times relative to it.
 
-    A single campaign does not show how fast a machine is from one week to the next: the time itself is judged where so
-    many campaigns are pinned that they do. What variants take beside each other, launches show.
+    One campaign does not show how a machine's speed varies from week to week, so absolute time is judged only if enough
+    campaigns are pinned. Relative times vary from launch to launch, and one campaign has several launches.
     """
     pinned = [old for old in baseline if old.training_times(benchmark)]
     timed = campaign.timed_variants(benchmark)
@@ -141,7 +141,7 @@ def _too_little(new: CampaignEntry, baseline: Sequence[CampaignEntry], compared:
 
 
 def _not_timed(new: CampaignEntry, baseline: Sequence[CampaignEntry]) -> Iterator[Said]:
-    """Tell where time was not judged: nothing counts, or a variant is timed on one side alone.
+    """Say which times were not judged: no measurement counts, or a variant is timed on one side only.
 
     A variant that has become much slower may get too few blocks to be timed.
     """

@@ -1,6 +1,6 @@
-"""Number what a campaign consists of: its runs, the numerics, its speeds, and at the end what collects them.
+"""Number the elements of a campaign: its runs, the numerics, its speeds, and at the end the collector.
 
-Jobs of a cluster know these numbers alone. They follow from the study, which no campaign changes.
+The jobs of a cluster know only these numbers. The numbers follow from the study, which stays the same in a campaign.
 """
 
 from collections.abc import Sequence
@@ -16,16 +16,16 @@ Element = Sequence[str]  # a module of `stages` and its arguments
 
 
 def elements(study: Study) -> list[Element]:
-    """Return what each element does, in the order of their numbers."""
+    """Return the command of each element, in the order of their numbers."""
     runs = [("train", "--benchmark", key.benchmark, "--run", f"{key.variant}/{key.seed}") for key in study.runs()]
     speeds = [("speed", "--benchmark", benchmark) for benchmark in study.timed_benchmarks]
     return [*runs, ("numerics",), *speeds, ("collect",)]
 
 
 def missing_elements(study: Study) -> list[int]:
-    """Return the numbers of what is not made in this folder, the campaign's; of the collector nothing is made.
+    """Return the numbers of the elements that this folder, the campaign's, still lacks; the collector never counts.
 
-    Runs that were left out where the others were made are not missing.
+    Runs that were left out where the other runs were made are not missing.
     """
     missing = set(missing_runs(study.without(read_left_out(study))))
     runs = [key not in missing for key in study.runs()]
@@ -34,5 +34,5 @@ def missing_elements(study: Study) -> list[int]:
 
 
 def in_words(element: Element) -> str:
-    """Return an element as a message names it, as in "train mnist_dense float32/0"."""
+    """Return the name of an element for messages, as in "train mnist_dense float32/0"."""
     return " ".join(word for word in element if not word.startswith("--"))

@@ -1,6 +1,6 @@
-"""The ledger of campaigns: one small file each, never changed once written, and which of them are the baseline.
+"""Keep the ledger of campaigns: one small file each, never changed once written, and the list of baseline campaigns.
 
-A campaign is compared with those of its series alone: the same device, driver, packages, image, engine and study.
+A campaign is compared only with its series: the same device, driver, packages, image, engine and study.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ BASELINE = "baseline.json"
 
 
 class CampaignRun(Untrusted):
-    """One run of a campaign. Accuracy in [0, 1]."""
+    """Hold one run of a campaign; its accuracy is in [0, 1]."""
 
     benchmark: str
     variant: str
@@ -36,11 +36,11 @@ class CampaignRun(Untrusted):
 
 
 class CampaignLaunch(Untrusted):
-    """The speeds of a benchmark's variants in one launch of processes.
+    """Hold the speeds of a benchmark's variants in one launch of processes.
 
-    `epoch_seconds` is what the baseline takes for the training images of an epoch, in the median over turns, and
-    `slowdowns` by how much longer each variant takes in the same turns: first the baseline itself, 1. Variants too slow
-    for a block in every other turn are left out; where the baseline is, all the others.
+    `epoch_seconds` is the baseline's time for the training images of an epoch, the median over turns. `slowdowns` is
+    each variant's time divided by the baseline's in the same turns, first the baseline itself with 1. Variants with
+    blocks in too few turns are left out; if the baseline is one of them, so are all the others.
     """
 
     benchmark: str
@@ -50,7 +50,7 @@ class CampaignLaunch(Untrusted):
 
 
 class CampaignEntry(Untrusted):
-    """A campaign: what it was made on, each of its runs, of `num_planned`, and the launches that measured speed."""
+    """Hold a campaign: what it was made on, its runs out of `num_planned`, and the launches that measured speed."""
 
     schema_version: Literal[3] = 3
     campaign: str
@@ -63,7 +63,7 @@ class CampaignEntry(Untrusted):
 
     @property
     def series(self) -> str:
-        """Digest what a campaign must share to be compared, to twelve hexadecimal digits."""
+        """Return twelve hexadecimal digits, a digest of what campaigns must share to be compared."""
         text = json.dumps({"profile": self.profile} | self.made_on, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
@@ -73,7 +73,7 @@ class CampaignEntry(Untrusted):
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
-        """Return benchmark and variant of the runs, each pair once."""
+        """Return (benchmark, variant) of the runs, each pair once."""
         return list(dict.fromkeys((run.benchmark, run.variant) for run in self.runs))
 
     @property
@@ -84,14 +84,14 @@ class CampaignEntry(Untrusted):
         return [run for run in self.runs if (run.benchmark, run.variant) == (benchmark, variant)]
 
     def accuracies(self, benchmark: str, variant: str) -> list[float]:
-        """Return test accuracies in percent, of the completed runs."""
+        """Return the test accuracies of the completed runs, in percent."""
         return [100 * run.test_accuracy for run in self.runs_of(benchmark, variant) if run.test_accuracy is not None]
 
     def launches_of(self, benchmark: str) -> list[CampaignLaunch]:
         return [launch for launch in self.launches if launch.benchmark == benchmark]
 
     def training_times(self, benchmark: str) -> list[float]:
-        """Return logarithms of the baseline's epoch seconds, one a launch."""
+        """Return logarithms of the baseline's epoch seconds, one per launch."""
         return [math.log(launch.epoch_seconds) for launch in self.launches_of(benchmark)]
 
     def timed_variants(self, benchmark: str) -> list[str]:
@@ -105,14 +105,14 @@ class CampaignEntry(Untrusted):
 
 
 def entry(study: Study, records: Mapping[RunKey, RunRecord], speeds: Mapping[str, Speeds]) -> CampaignEntry:
-    """Return the campaign's entry.
+    """Return the ledger entry of a campaign.
 
     Args:
-        records: of the runs there are, at least one, which `check_comparable` has seen.
-        speeds: by benchmark; where other work took more of the machine than the study allows, they don't count.
+        records: the finished runs, at least one, which `check_comparable` has accepted.
+        speeds: by benchmark. They are left out if other work took more of the machine than the study allows.
 
     Raises:
-        InputError: it was made on several devices or with several drivers, and belongs to no series.
+        InputError: the campaign was made on several devices or drivers, and so belongs to no series.
     """
     environment = next(iter(records.values())).environment
     for what in ("device", "driver"):
@@ -148,7 +148,7 @@ def entry(study: Study, records: Mapping[RunKey, RunRecord], speeds: Mapping[str
 
 
 def _compared(speeds: Speeds) -> list[str]:
-    """Return the variants that are compared, the baseline first: what is timed seldom is timed less well."""
+    """Return the variants to compare, baseline first. Variants with few blocks are timed too imprecisely."""
     return speeds.often if speeds.baseline in speeds.often else [speeds.baseline]
 
 
@@ -164,7 +164,7 @@ def _made_on(study: Study, environment: Mapping[str, Any]) -> dict[str, str]:
 
 
 def append(new: CampaignEntry, ledger: Path) -> Path:
-    """Write the entry, and return its file. The same entry again is no fault.
+    """Write the entry, and return its file. Writing the same entry again is allowed.
 
     Raises:
         InputError: the ledger has another campaign of that name.
@@ -186,7 +186,7 @@ def read_ledger(ledger: Path) -> list[CampaignEntry]:
 
 
 def read_baseline(series: str, ledger: Path) -> list[CampaignEntry]:
-    """Return the campaigns that `baseline.json` names as the baseline of a series; none where it names none."""
+    """Return the campaigns that `baseline.json` names as the baseline of a series; none if it names none."""
     return [_read(ledger / f"{name}.json") for name in _pinned(ledger).get(series, [])]
 
 
@@ -198,7 +198,7 @@ def _pinned(ledger: Path) -> dict[str, list[str]]:
 
 
 def pin(campaigns: Sequence[str], ledger: Path) -> str:
-    """Make these campaigns, of one series, its baseline; return the series.
+    """Make these campaigns the baseline of their series; return the series.
 
     Raises:
         InputError: one is not in the ledger, or they are of several series.

@@ -1,6 +1,6 @@
-"""Make a campaign's folder: the study on seeds of its own, its data, and a copy of the code that runs it.
+"""Make a campaign's folder: the study with seeds of its own, its data, and a copy of the code that runs it.
 
-Jobs work in this folder alone, so an edit of the checkout disturbs none that is queued. Several machines that share the
+Jobs work only in this folder, so editing the checkout does not disturb queued jobs. Several machines that share the
 file system may make the same folder at once.
 """
 
@@ -23,17 +23,17 @@ from pipeline.study.configuration import validate
 from pipeline.study.schema import PARAMS, Study, load_study
 
 CAMPAIGNS = Path("campaigns")
-LEDGER = "ledger"  # among the campaigns
+LEDGER = "ledger"  # in the folder of campaigns
 PROJECT = Path(__file__).parents[2]
 CODE = ("claims.yaml", "deploy/slurm", "pipeline", "requirements", "stages")
-MAX_SEED = 10**9  # short enough to read, and what every engine takes
+MAX_SEED = 10**9  # short enough to read, and valid for every engine
 
 
 def prepare_campaign(name: str, campaigns: Path) -> Path:
-    """Make `campaigns/name` of the study in this folder, unless it is there; return it, absolute.
+    """Make `campaigns/name` from the study in this folder, unless it exists; return its absolute path.
 
     Raises:
-        InputError: the study or the name is faulty, or a data set can't be had; nothing half-made stays.
+        InputError: the study or the name is faulty, or a data set can't be prepared. No partial folder stays.
     """
     study = load_study()
     validate(Study, study.model_dump(mode="json") | {"campaign": name}, "the study with this --campaign")
@@ -43,7 +43,7 @@ def prepare_campaign(name: str, campaigns: Path) -> Path:
     if folder.exists():
         return folder
     folder.parent.mkdir(exist_ok=True)
-    # Who waits is spared a second download. Where files can't be locked both make it, and one is discarded.
+    # The lock saves a second download. If files can't be locked, both make the folder, and one is discarded.
     lock = alone(folder.parent / ".lock")
     with lock, tempfile.TemporaryDirectory(prefix=".partial-", dir=folder.parent) as partial:
         if not folder.exists():
@@ -52,20 +52,20 @@ def prepare_campaign(name: str, campaigns: Path) -> Path:
             try:
                 made.rename(folder)
             except OSError:
-                if not folder.exists():  # else somebody was quicker
+                if not folder.exists():  # else another process was quicker
                     raise
     return folder
 
 
 def _fill(folder: Path, study: Study, seeds: list[int]) -> None:
     for name in CODE:
-        if (PROJECT / name).exists():  # an image has no use for all of it
+        if (PROJECT / name).exists():  # an image lacks some of it
             _copy(PROJECT / name, folder / name)
     for benchmark in study.benchmarks.values():
         source = Path(benchmark.model.source)
         if ".." in source.parts:
             raise InputError(f"{source}: a campaign takes along what lies in this folder. Copy your model into it")
-        if not (folder / source).exists():  # it is ours, or an absolute path
+        if not (folder / source).exists():  # else it is this project's, or an absolute path
             check_exists(source)
             _copy(source, folder / source)
     text = yaml_files.dump(yaml_files.load(PARAMS) | {"campaign": folder.name, "seeds": seeds})
@@ -86,9 +86,9 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def campaign_seeds(name: str, num_seeds: int, ledger: Iterable[CampaignEntry]) -> list[int]:
-    """Return the seeds of a campaign, consecutive numbers from a hash of its name: known to all machines alike.
+    """Return the seeds of a campaign: consecutive numbers from a hash of its name, the same on all machines.
 
-    Where another campaign of the ledger has one of them, the name is hashed again.
+    If another campaign of the ledger has one of them, the name is hashed again.
     """
     taken = {seed for entry in ledger if entry.campaign != name for seed in entry.seeds}
     for attempt in itertools.count():

@@ -1,4 +1,4 @@
-"""Say what a campaign's jobs ask of a Slurm cluster."""
+"""Define what a campaign's jobs ask of a Slurm cluster."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,13 +11,13 @@ from pipeline.errors import InputError
 from pipeline.study.configuration import Section
 from pipeline.study.schema import Study
 
-CLUSTER = Path("cluster.yaml")  # in a campaign that Slurm makes
+CLUSTER = Path("cluster.yaml")  # in the folder of a campaign on Slurm
 
 
 class Cluster(Section):
     """Hold the options of sbatch for one run.
 
-    `exclusive_speed` is whether a job that measures speed has its node to itself.
+    `exclusive_speed` says whether a job that measures speed has its node to itself.
     """
 
     partition: str | None
@@ -32,21 +32,21 @@ class Cluster(Section):
     exclusive_speed: bool = True
 
     def run_options(self, numbers: Sequence[int]) -> list[str]:
-        """Return the options of the array that makes these elements: runs, which are warned in time, and numerics."""
+        """Return the options of the job array for runs and numerics; Slurm warns each job before its time ends."""
         return [*self._array(numbers, self.max_jobs), f"--signal=B:USR1@{self.warning_seconds}"]
 
     def speed_options(self, numbers: Sequence[int]) -> list[str]:
-        """Return the options of the array that measures these elements.
+        """Return the options of the job array for measurements of speed.
 
-        Other jobs on a node disturb a measurement, the campaign's own as well. Where none can have a node to itself,
-        one follows the other.
+        Other jobs on a node disturb a measurement, including the campaign's own. If no job can have a node to itself,
+        they run one after the other.
         """
         if self.exclusive_speed:
             return [*self._array(numbers, self.max_jobs), "--exclusive"]
         return self._array(numbers, 1)
 
     def collector_options(self) -> list[str]:
-        """Return the options of the job that collects the others; it trains nothing."""
+        """Return the options of the job that collects the results; it trains nothing."""
         mail = [f"--mail-user={self.mail}", "--mail-type=FAIL"] if self.mail else []
         return [*mail, *self._options(gpus=0)]
 
@@ -65,10 +65,10 @@ class Cluster(Section):
         return [f"--{name}={value}" for name, value in named.items() if value is not None]
 
     def check(self, study: Study, hardware: str) -> None:
-        """Raise `InputError` where a job of this cluster lacks what the study asks for.
+        """Raise `InputError` if a job of this cluster has fewer GPUs than the study needs.
 
         Args:
-            hardware: what the packages here train on.
+            hardware: the hardware that the installed packages train on.
         """
         if hardware == "nvidia_gpu" and self.gpus < study.devices:
             raise InputError(
@@ -78,6 +78,6 @@ class Cluster(Section):
 
 
 def split(numbers: Sequence[int], elements: Sequence[Element]) -> tuple[list[int], list[int]]:
-    """Return which of the numbers are of speeds, after those of the others."""
+    """Split the numbers into those of other elements and those of speeds, in this order."""
     speeds = [number for number in numbers if elements[number][0] == "speed"]
     return [number for number in numbers if number not in speeds], speeds

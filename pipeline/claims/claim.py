@@ -1,4 +1,4 @@
-"""Say what every claim has: its words, what it needs, its threshold, and its judges."""
+"""Define what every claim has: its wording, its conditions, its threshold and its judge."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -16,14 +16,14 @@ from pipeline.study.configuration import Name, PositiveFloat, Section
 from pipeline.study.schema import Study
 from pipeline.study.variant import Variant
 
-DEFAULT = "default"  # as a baseline: float32 as the device computes it where nobody asks for more
-# Where the device computes float32 with less precision unless it is asked for more: the variant that does.
+DEFAULT = "default"  # as a baseline: float32 at the device's default precision
+# The variant with the default precision, by hardware whose default is less precise than float32.
 DEFAULTS = {"nvidia_gpu": "tf32", "tpu": "tf32"}
 Verdict = Literal[
     "reproduced", "in direction only", "not reproduced", "inconclusive", "not this recipe", "not testable here"
 ]
 Answer = Literal["found", "not found", "open"]
-# An experiment of ours has nothing to reproduce: what each verdict is called there.
+# Our own experiments have nothing to reproduce, so each verdict has another name there.
 ANSWERS: Mapping[str, Answer] = {
     "reproduced": "found",
     "in direction only": "not found",
@@ -32,15 +32,15 @@ ANSWERS: Mapping[str, Answer] = {
     "not this recipe": "open",
     "not testable here": "open",
 }
-# It ran on the hardware that the claim is about; or it follows from formats and shapes, by counting.
+# Measured on the hardware that the claim is about, or counted from formats and shapes.
 EvidenceKind = Literal["measured", "counted"]
 
 
 class Assessment(NamedTuple):
     """Hold a verdict, its reason, and what was measured.
 
-    `evidence` is the kind that it rests on, None where it decides nothing; `would_change` says what would decide
-    instead. A judge gives neither, but for a `would_change` of its own.
+    `evidence` is the kind of evidence behind the verdict; None if there is none. `would_change` says what would decide
+    the claim. A judge leaves `evidence` out, and gives `would_change` only if it knows a remedy of its own.
     """
 
     verdict: Verdict
@@ -51,7 +51,7 @@ class Assessment(NamedTuple):
 
 
 class NotTestableError(Exception):
-    """Say why the evidence has nothing to say about a claim, and what would make it testable."""
+    """Say why the evidence can't test a claim, and what would make it testable."""
 
     def __init__(self, reason: Said, remedy: Said) -> None:
         super().__init__(reason, remedy)
@@ -59,10 +59,10 @@ class NotTestableError(Exception):
 
 
 class Needs(Section):
-    """The conditions of a claim: a kind of hardware, and the recipe that the source trained by.
+    """Hold the conditions of a claim: a kind of hardware, and the recipe of the source's training.
 
-    `recipe` maps key paths of a benchmark to the source's values; a study with others says "not this recipe".
-    `profile` is that of this project which has the recipe and the variants, and costs least.
+    `recipe` maps key paths of a benchmark to the source's values. A study with other values gets "not this recipe".
+    `profile` is the cheapest profile of this project that has the recipe and the variants.
     """
 
     hardware: Literal["anything", "cpu", "intel_cpu", "nvidia_gpu", "tpu", "intel_gpu"]
@@ -74,7 +74,7 @@ class Needs(Section):
     recipe: dict[str, Value | None] = Field(default_factory=dict, max_length=20)
 
     def fits(self, hardware: Hardware) -> bool:
-        """Tell whether this is hardware that the claim is about."""
+        """Tell whether the claim is about this hardware."""
         kind = "cpu" if self.hardware == "intel_cpu" else self.hardware
         if self.hardware == "anything":
             return True
@@ -92,15 +92,15 @@ class Needs(Section):
 
 
 def _lies(value: float | None, low: float | None, high: float | None) -> bool:
-    """Tell whether a value lies between limits; where there are any, an unknown one does not."""
+    """Tell whether a value lies within limits. An unknown value does only if there are no limits."""
     return low is high is None or (value is not None and (low or 0.0) <= value <= (high or math.inf))
 
 
 class BaseClaim(Section):
-    """A source's claim, or a finding of ours beside one.
+    """Hold a source's claim, or a finding of our own.
 
-    `statement` is the sense of the source's sentence in our words; of a finding, what we expect, and `beside` is what
-    the source says there. `short` is for the rows of the report.
+    `statement` restates the source's sentence in our words. For a finding it is what we expect, and `beside` is what
+    the source says about it. `short` is the wording for the rows of the report.
     """
 
     id: Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]
@@ -112,7 +112,7 @@ class BaseClaim(Section):
 
     @property
     def asked(self) -> Said | None:
-        """Say what is measured or counted here for the claim, and the result by which it holds."""
+        """Say what this project measures or counts for the claim, and which result confirms it."""
         return None
 
     @property
@@ -121,16 +121,16 @@ class BaseClaim(Section):
         return "measured"
 
     def hardware(self, evidence: Evidence) -> Sequence[Hardware]:
-        """Return the hardware that the evidence for this claim is of; all of the study's where there is none."""
+        """Return the hardware of this claim's evidence, or all of the study's if there is none."""
         return evidence.tables.hardware()
 
     def judge(self, evidence: Evidence) -> Assessment:
-        """Return the verdict by `evidence`. Raise `NotTestableError` where that says nothing."""
+        """Return the verdict by `evidence`. Raise `NotTestableError` if it can't test the claim."""
         raise NotImplementedError
 
 
 class UntestedClaim(BaseClaim):
-    """Something that no study here tests, why, and what would make it testable."""
+    """Hold a claim that no study here tests, the reason, and what would make it testable."""
 
     kind: Literal["untested"]
     reason: str
@@ -138,7 +138,7 @@ class UntestedClaim(BaseClaim):
 
 
 class Threshold(NamedTuple):
-    """Hold the least or the most that something measured is said to be."""
+    """Hold the smallest or the largest value that a claim allows."""
 
     limit: float
     is_least: bool
@@ -158,11 +158,11 @@ class Threshold(NamedTuple):
     ) -> Assessment:
         """Compare an interval with the threshold.
 
-        A ratio that has a direction and misses the threshold, but lies on the right side of 1, has the direction alone.
+        With `has_direction`, a ratio that misses the threshold but lies on the right side of 1 is "in direction only".
 
         Args:
-            lack: why there is no interval.
-            more: what would decide where the interval does not.
+            lack: the reason to give if there is no interval.
+            more: what would decide if the interval does not.
         """
         if low is None or high is None:
             return Assessment("inconclusive", lack, measured, would_change=more)
@@ -178,7 +178,7 @@ class Threshold(NamedTuple):
 
 
 class ThresholdClaim(BaseClaim):
-    """Something measured, in `unit`, is at least or at most so much."""
+    """Claim that a measured value, in `unit`, is at least or at most a threshold."""
 
     unit: ClassVar[str] = "×"
     at_least: PositiveFloat | None = None
@@ -202,10 +202,10 @@ class VariantClaim(BaseClaim):
     candidate: Name
 
     def runs(self, evidence: Evidence) -> list[Row]:
-        """Return those of the candidate.
+        """Return the runs of the candidate.
 
         Raises:
-            NotTestableError: the study has none, or means something else by its name.
+            NotTestableError: the study has none, or defines another variant by that name.
         """
         check_variant(evidence.variants, evidence.study, self.benchmark, self.candidate)
         if runs := evidence.tables.runs_of(self.benchmark, self.candidate):
@@ -219,7 +219,7 @@ class VariantClaim(BaseClaim):
 
 
 class PairClaim(VariantClaim):
-    """A claim about a variant beside a baseline, by default the study's."""
+    """A claim that compares a variant with a baseline, by default the study's."""
 
     baseline: Name | None = None
 
@@ -228,12 +228,12 @@ class PairClaim(VariantClaim):
         return {"benchmark": self.benchmark, "candidate": self.candidate, "baseline": self.baseline or "float32"}
 
     def pair(self, evidence: Evidence) -> Row:
-        """Return the candidate beside the baseline; the default is float32 where nobody asks the device for more.
+        """Return the row of the candidate and its baseline. The baseline "default" is float32 at the default precision.
 
-        TensorFlow, since 2.4, multiplies in TF32 where the GPU has it; a TPU multiplies in bfloat16.
+        TensorFlow, since 2.4, multiplies in TF32 if the GPU has it; a TPU multiplies in bfloat16.
 
         Raises:
-            NotTestableError: the study does not run both, or compare them, or means something else by a name.
+            NotTestableError: the study does not run or compare the two, or defines another variant by one of the names.
         """
         study = evidence.study
         baseline = self.baseline or study.comparison.baseline
@@ -250,10 +250,10 @@ class PairClaim(VariantClaim):
 
 
 class SpeedClaim(PairClaim):
-    """A claim about what the turns measure of a pair."""
+    """A claim about the measured speed or memory of a pair."""
 
     def pair(self, evidence: Evidence) -> Row:
-        """Return the pair. Raise `NotTestableError` also where nothing was measured of it."""
+        """Return the row of the pair. Raise `NotTestableError` also if nothing was measured for it."""
         found = super().pair(evidence)
         if found.num_launches is None and found.speedup_at_most is None:
             raise NotTestableError(Said("lack.speed", self.names), Said("remedy.speed", {"benchmark": self.benchmark}))
@@ -265,7 +265,7 @@ class SpeedClaim(PairClaim):
 
 
 def check_variant(meant: Mapping[str, Variant], study: Study, benchmark: str, name: str) -> None:
-    """Raise `NotTestableError` where `study` does not run a variant, or means else by its name than is `meant`."""
+    """Raise `NotTestableError` if `study` does not run a variant, or does not define it as the claims do (`meant`)."""
     names = {"benchmark": benchmark, "variant": name}
     if lack := study_lacks(study, benchmark, name):
         raise NotTestableError(lack, Said("remedy.variant", names))
@@ -275,7 +275,7 @@ def check_variant(meant: Mapping[str, Variant], study: Study, benchmark: str, na
 
 
 def study_lacks(study: Study, benchmark: str, name: str) -> Said | None:
-    """Say that a study does not run a variant on a benchmark; None where it does."""
+    """Say that a study does not run a variant on a benchmark; return None if it does."""
     if benchmark not in study.benchmarks:
         return Said("lack.benchmark", {"benchmark": benchmark})
     if name not in study.variants_of(benchmark):

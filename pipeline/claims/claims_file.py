@@ -1,4 +1,4 @@
-"""Published claims as data."""
+"""Read and validate published claims, which are data in claims.yaml."""
 
 import difflib
 from collections import Counter
@@ -25,7 +25,7 @@ from pipeline.study.configuration import MAX_ENTRIES, Name, Section, read
 from pipeline.study.variant import Variant
 
 CLAIMS = Path("claims.yaml")
-MAX_CLAIMS = 1000  # also of sources
+MAX_CLAIMS = 1000  # and sources
 
 
 Claim = Annotated[
@@ -49,10 +49,10 @@ class Source(Section):
 
 
 class Claims(Section):
-    """`claims` are what sources say, `findings` experiments of ours beside them.
+    """Hold the claims of sources, and `findings`: experiments of our own.
 
-    `benchmarks` names in words those that both are about, and `variants` says what the names in both mean; a study's
-    variant of that name must be the same.
+    `benchmarks` describes in words the benchmarks that claims and findings name. `variants` defines the variants that
+    they name; a study's variant of the same name must be the same.
     """
 
     sources: Annotated[dict[str, Source], Field(max_length=MAX_CLAIMS)]
@@ -109,7 +109,7 @@ def _names(value: str | Mapping[str, Any] | None) -> Iterable[str]:
 
 
 def _recipe_paths() -> set[str]:
-    """Return the key paths of everything that a benchmark may say."""
+    """Return the key paths of every setting that a benchmark may have."""
     parts: dict[str, type[Section]] = {"split": Split, "optimizer": Optimizer, "learning_rate_rule": LearningRateRule}
     models = {f"model.{name}" for name in Dense.model_fields | EfficientNet.model_fields}
     inner = {f"{part}.{name}" for part, section in parts.items() for name in section.model_fields}

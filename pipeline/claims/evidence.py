@@ -1,4 +1,4 @@
-"""Read the evidence that claims are judged by: results of the study."""
+"""Read the evidence for judging claims: the results of the study."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,8 +22,8 @@ NUMERICS = Remedy(*["Make it with: dvc repro numerics"] * 2)
 class Evidence(NamedTuple):
     """Hold the results that claims are judged by.
 
-    `numerics` is the contents of the file of that name, None where there is none, and `numerics_hardware` what
-    arithmetic ran on, where the file says so. `variants` says what claims mean by a name.
+    `numerics` is the content of results/numerics.json, None if there is no such file. `numerics_hardware` is the
+    hardware that its arithmetic ran on, if the file names it. `variants` defines the variants that claims name.
     """
 
     study: Study
@@ -34,7 +34,7 @@ class Evidence(NamedTuple):
 
 
 def read_evidence(root: Path = Path()) -> Evidence:
-    """Return the evidence under `root`, without the variants that claims mean.
+    """Return the evidence under `root`, with `variants` left empty.
 
     Raises:
         InputError: a file is missing, damaged, or of another study.
@@ -48,7 +48,7 @@ def read_evidence(root: Path = Path()) -> Evidence:
 
 
 def read_numerics(study: Study, root: Path = Path()) -> dict[str, Any] | None:
-    """Return what 16-bit arithmetic did on the machine of `study`; None where nobody looked."""
+    """Return the content of results/numerics.json for `study`; None if there is no such file."""
     if not (root / "results/numerics.json").exists():
         return None
     numerics = read_json(Numerics, root / "results/numerics.json", NUMERICS)
@@ -57,7 +57,7 @@ def read_numerics(study: Study, root: Path = Path()) -> dict[str, Any] | None:
         raise InputError(f"{root / 'results/numerics.json'} is of another study than params.yaml. {NUMERICS.missing}")
     if odd := (numerics.models.keys() | numerics.gradients.keys()) - study.benchmarks.keys():
         raise damaged(root / "results/numerics.json", f"params.yaml has no benchmark {excerpt(min(odd))!r}", NUMERICS)
-    # Of a benchmark that did not fit into memory nothing is known.
+    # A benchmark that did not fit into memory has no facts.
     wanted = fact_names(name for name in study.benchmarks if name in numerics.gradients) - NOT_EVERYWHERE
     lacking = wanted - numerics.facts.keys()
     for name, model in numerics.models.items():
@@ -68,7 +68,7 @@ def read_numerics(study: Study, root: Path = Path()) -> dict[str, Any] | None:
 
 
 def without_measured(numerics: Mapping[str, Any]) -> dict[str, Any]:
-    """Return numerics without what arithmetic decided, because it ran on another class of device than training."""
+    """Return numerics without measured values: they come from another class of device than training used."""
     facts = {name: value for name, value in numerics["facts"].items() if not is_measured(name)}
     return {**numerics, "facts": facts, "samples": {}, "gradients": {}, "trials": []}
 
@@ -78,15 +78,15 @@ class Sizes(Untrusted):
 
 
 class ModelFacts(Untrusted):
-    """The size of a model's weights, by policy."""
+    """Hold the size of a model's weights, by policy."""
 
     sizes: dict[str, Sizes]
 
 
 class Gradients(Untrusted):
-    """The number of activation gradients with each binary exponent, and their fate in float16, scaled and not.
+    """Hold the number of activation gradients by binary exponent, and their fate in float16, scaled and not.
 
-    Shares are of those that are not zero in float32.
+    Shares are of the gradients that are not zero in float32.
     """
 
     exponents: list[Annotated[int, Field(ge=-2000, le=2000)]]
@@ -104,7 +104,7 @@ class Gradients(Untrusted):
 
 
 class TrialResult(Untrusted):
-    """The seeds at which an optimizer trained under a policy, and the accuracies by seed beside float32's."""
+    """Hold at how many seeds an optimizer trained under a policy, and accuracies by seed, float32's too."""
 
     name: str
     policy: str
@@ -124,15 +124,15 @@ class TrialResult(Untrusted):
 
 
 class Numerics(Untrusted):
-    """`numerics.json`; `models` and `gradients` are by benchmark, `samples` what each experiment gave each time.
+    """Hold the content of `numerics.json`: `models` and `gradients` by benchmark, `samples` by experiment and try.
 
-    `identity` is all that decides what it holds, `environment` where that was found.
+    `identity` is everything that determines the content; `environment` describes where it was found.
     """
 
     schema_version: Literal[3]
-    identity: dict[str, Any] | None = None  # what was made early has neither this
-    environment: Environment | None = None  # nor this
-    sha256: Sha256 | None = None  # of everything else in the file but the identity
+    identity: dict[str, Any] | None = None  # missing from early files
+    environment: Environment | None = None  # also missing there
+    sha256: Sha256 | None = None  # of the rest of the file, without the identity
     facts: dict[str, bool | int | float | str]
     samples: dict[str, list[float]]
     models: dict[str, ModelFacts]

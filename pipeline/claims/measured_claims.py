@@ -1,4 +1,4 @@
-"""Claims about what training takes and reaches: speed, memory, accuracy, one published value, and how runs end."""
+"""Judge claims about training: speed, memory, accuracy, one published value, skipped steps, and how runs end."""
 
 import math
 from collections import Counter
@@ -23,22 +23,22 @@ from pipeline.statistics.equivalence import is_beyond, is_decided
 from pipeline.statistics.intervals import MIN_SEEDS, Interval, mean, proportion
 from pipeline.study.configuration import PositiveFloat
 
-# What an outcome contradicts: a run that diverged found its memory, and one that was ended for its time tells nothing.
+# The outcomes that contradict a claimed one. A run that diverged had enough memory; a slow run tells nothing.
 CONTRARY = {
     "completed": ("out_of_memory",),
     "diverged": ("completed",),
     "out_of_memory": ("completed", "diverged"),
     "too_slow": ("completed",),
 }
-_MUCH = 10  # times the tolerance: an interval so wide excludes little
+_MUCH = 10  # times the tolerance: a wider interval excludes little
 
 
 class SpeedupClaim(SpeedClaim, ThresholdClaim):
-    """The speedup of `candidate` over `baseline`, by default the study's, is at least or at most so much.
+    """Claim that the speedup of `candidate` over `baseline`, by default the study's, is at least or at most some value.
 
-    Where `baseline` is `default`, it is float32 as the device computes it unless asked for more: TF32 on an NVIDIA GPU
-    of compute capability 8.0 and up, bfloat16 products on a TPU, strict float32 elsewhere. Where `existential`, the
-    source says that it can be so: one case where it is not refutes nothing.
+    The `baseline` "default" is float32 at the device's default precision: TF32 on an NVIDIA GPU of compute capability
+    8.0 and up, bfloat16 products on a TPU, strict float32 elsewhere. `existential` means that the source says only that
+    such a speedup is possible; a single counterexample does not refute it.
     """
 
     kind: Literal["speedup"]
@@ -58,9 +58,9 @@ class SpeedupClaim(SpeedClaim, ThresholdClaim):
     def _by_speedup(self, evidence: Evidence) -> Assessment:
         """Judge by the interval of the speedup.
 
-        A difference, which chance could feign, is none if the baseline over itself differs from 1 by as much. A claim
-        that there is no difference has nothing to fear from chance. What is left open, and is smaller than sittings
-        differ, no longer sitting could settle.
+        If the baseline over itself differs from 1 by as much as the candidate does, chance may explain a claimed
+        effect, and the claim stays open. A claim of no effect needs no such check. More launches can't settle an effect
+        smaller than the differences between sittings.
         """
         pair, threshold, more = self.pair(evidence), self.threshold, Said("more.launches")
         what = "epoch_speedup" if self.with_validation else "speedup"
@@ -94,7 +94,7 @@ def _distance(ratio: float | None) -> float:
 
 
 def speed_said(pair: Row, whole: bool = False) -> list[Said]:
-    """Say how fast the candidate of a pair trains, or the bound where its runs took too long to be timed."""
+    """Say how fast a pair's candidate trains, or give the bound if its runs were too slow to be timed."""
     names = {"candidate": pair.candidate, "baseline": pair.baseline}
     what = "epoch_speedup" if whole else "speedup"
     if (ratio := getattr(pair, what)) is not None:
@@ -107,7 +107,7 @@ def speed_said(pair: Row, whole: bool = False) -> list[Said]:
 
 
 class AccuracyClaim(PairClaim):
-    """`candidate` and `baseline`, by default the study's, reach the same test accuracy."""
+    """Claim that `candidate` and `baseline`, by default the study's, reach the same test accuracy."""
 
     kind: Literal["same_accuracy"]
 
@@ -133,17 +133,17 @@ ACCURACY_NUMBERS = (
 
 
 def accuracy_numbers(pair: Row) -> dict[str, Any]:
-    """Return what sentences on the accuracy of a pair name."""
+    """Return the values that sentences about a pair's accuracy use."""
     return {name: getattr(pair, name) for name in ACCURACY_NUMBERS}
 
 
 def accuracy_said(pair: Row) -> list[Said]:
-    """Say how far apart the accuracies of a pair are; nothing where they are not known."""
+    """Say how far apart the accuracies of a pair are; say nothing if they are unknown."""
     return [] if pair.difference_pp is None else [Said("measured.difference", accuracy_numbers(pair))]
 
 
 def judge_equivalence(pair: Row) -> tuple[Verdict, Said]:
-    """Judge by the equivalence test, unless runs failed, or what they reach decides nothing."""
+    """Judge by the equivalence test, unless runs diverged, or their results decide nothing."""
     numbers = accuracy_numbers(pair)
     diverged, baseline_diverged = pair.num_diverged_candidate or 0, pair.num_diverged_baseline or 0
     if diverged and baseline_diverged and proportion(diverged, diverged + baseline_diverged).low <= 0.5:
@@ -158,7 +158,7 @@ def judge_equivalence(pair: Row) -> tuple[Verdict, Said]:
 
 
 class ValueClaim(VariantClaim):
-    """One run gave `value`, an accuracy in [0, 1] or a loss; what is no further off than `tolerance` is the same."""
+    """Claim that one run gave `value`, within `tolerance`: an accuracy in [0, 1] or a loss."""
 
     kind: Literal["value"]
     quantity: Literal["test_accuracy", "test_loss", "validation_accuracy"]
@@ -171,9 +171,9 @@ class ValueClaim(VariantClaim):
         return Said("asked.value", self.model_dump(include=fields))
 
     def judge(self, evidence: Evidence) -> Assessment:
-        """Set the published value, give or take a tolerance, beside where one more run would fall here.
+        """Compare the published value ± tolerance with the 95 % interval of one more run here.
 
-        The wider the interval of noisy runs, the less it says: it lies neither inside of the tolerance nor outside.
+        Noisy runs give a wide interval, which lies neither inside the tolerance nor outside, and so decides nothing.
         """
         runs, more = self.runs(evidence), Said("more.runs")
         values = [getattr(run, self.quantity) for run in runs if run.outcome == "completed"]
@@ -186,7 +186,7 @@ class ValueClaim(VariantClaim):
         if found.new_low is None or found.new_high is None:
             lack = Said("value.too_few_seeds", counts | {"num_needed": MIN_SEEDS})
             return Assessment("inconclusive", lack, measured, would_change=more)
-        most = math.inf if self.quantity == "test_loss" else 1.0  # few runs that vary much reach beyond what can be
+        most = math.inf if self.quantity == "test_loss" else 1.0  # few noisy runs give an impossibly wide interval
         new = Interval(max(found.new_low, 0.0), min(found.new_high, most))
         measured.append(Said("measured.one_more_run", {"quantity": self.quantity} | new._asdict()))
         if len(values) < len(runs):
@@ -202,7 +202,7 @@ class ValueClaim(VariantClaim):
 
 
 class LateSkipsClaim(VariantClaim, ThresholdClaim):
-    """Of the steps after the first epoch, the loss scale skips at most so many percent."""
+    """Claim that the loss scale skips at most some percent of the steps after the first epoch."""
 
     unit = " %"
     kind: Literal["late_skips"]
@@ -224,7 +224,7 @@ class LateSkipsClaim(VariantClaim, ThresholdClaim):
 
 
 class MemoryClaim(SpeedClaim, ThresholdClaim):
-    """The peak memory of `candidate` is at most so many times that of the study's baseline, at the batch of each."""
+    """Claim that `candidate` needs at most some multiple of the baseline's peak memory, each at its own batch."""
 
     kind: Literal["memory"]
     baseline: None = None
@@ -244,7 +244,7 @@ class MemoryClaim(SpeedClaim, ThresholdClaim):
 
 
 class OutcomeClaim(VariantClaim):
-    """Every run of `candidate` ends so."""
+    """Claim that every run of `candidate` ends with `outcome`."""
 
     kind: Literal["outcome"]
     outcome: Outcome
@@ -254,7 +254,7 @@ class OutcomeClaim(VariantClaim):
         return Said("asked.outcome", self.model_dump(include={"candidate", "benchmark", "outcome"}))
 
     def judge(self, evidence: Evidence) -> Assessment:
-        """Judge how runs ended. One that was ended for its time tells neither; one that diverged found its memory."""
+        """Judge how runs ended. A run that was too slow decides nothing; one that diverged had enough memory."""
         outcomes = Counter(run.outcome for run in self.runs(evidence))
         measured = [
             Said("measured.outcome", {"candidate": self.candidate, "outcome": outcome, "count": count})

@@ -1,4 +1,4 @@
-"""Claims about 16-bit arithmetic, which the numerics stage tries: facts, trials of optimizers, and experiments."""
+"""Judge claims about 16-bit arithmetic by the numerics stage: facts, trials of optimizers, and experiments."""
 
 from collections.abc import Mapping, Sequence
 from statistics import fmean
@@ -26,14 +26,14 @@ class NumericsClaim(BaseClaim):
 
 
 def found_in(evidence: Evidence, part: str) -> Any:
-    """Return a part of what the numerics stage found. Raise `NotTestableError` where it was not run."""
+    """Return a part of what the numerics stage found. Raise `NotTestableError` if it was not run."""
     if evidence.numerics is None:
         raise NotTestableError(Said("lack.numerics"), Said("remedy.numerics"))
     return evidence.numerics[part]
 
 
 class FactClaim(NumericsClaim):
-    """The numerics stage finds exactly `value`, under each of `quantities`."""
+    """Claim that the numerics stage finds exactly the values given in `quantities`."""
 
     kind: Literal["fact"]
     quantities: Annotated[dict[str, Value], Field(min_length=1, max_length=20)]
@@ -44,7 +44,7 @@ class FactClaim(NumericsClaim):
 
     @property
     def evidence(self) -> EvidenceKind:
-        """Return `measured` where training steps decide all that is claimed."""
+        """Return "measured" if training steps decide every quantity, else "counted"."""
         return "measured" if all(map(is_measured, self.quantities)) else "counted"
 
     def judge(self, evidence: Evidence) -> Assessment:
@@ -58,7 +58,7 @@ class FactClaim(NumericsClaim):
 
 
 def _plain(value: bool | float | str) -> bool | float | str:
-    """Return the number that a text is. Facts of range are texts, such as "inf": JSON has no infinity."""
+    """Return a text as the number that it holds. Facts about range are texts, such as "inf": JSON has no infinity."""
     try:
         return float(value) if isinstance(value, str) else value
     except ValueError:
@@ -66,7 +66,7 @@ def _plain(value: bool | float | str) -> bool | float | str:
 
 
 class TrialClaim(NumericsClaim):
-    """An optimizer trains, or fails to, at most seeds."""
+    """Claim that an optimizer trains at more than half of the seeds, or fails at more than half."""
 
     kind: Literal["trial"]
     trial: str
@@ -92,7 +92,7 @@ class TrialClaim(NumericsClaim):
 
 
 class SampleClaim(NumericsClaim, ThresholdClaim):
-    """The mean of an experiment of the numerics stage, or a number that it counts, is at least or at most so much."""
+    """Claim that the mean of a numerics experiment, or a number that it counts, is at least or at most a threshold."""
 
     kind: Literal["sample"]
     sample: str
@@ -133,7 +133,7 @@ class SampleClaim(NumericsClaim, ThresholdClaim):
         if len(values) == 1 or len(set(values)) > 1:
             lack = Said("sample_claim.no_interval", {"num_tries": len(values)})
             return self.threshold.judge(average.low, average.high, measured, lack, MORE)
-        # All tries gave one value: an interval of the mean has no width, and the share of tries that give it decides.
+        # All tries gave one value, so the interval of the mean has no width; the share of tries decides.
         holds, share = self.threshold.holds(values[0]), proportion(len(values), len(values))
         told = {"num_tries": len(values), "value": values[0], "holds": holds, "share": share.low}
         reason = Said("sample_claim.all_alike", told | self.threshold._asdict())
@@ -143,7 +143,7 @@ class SampleClaim(NumericsClaim, ThresholdClaim):
 
 
 def facts_said(values: Mapping[str, Value]) -> list[Said]:
-    """Say facts, a sentence each."""
+    """Return a sentence for each fact."""
     return [_fact_said(name, value) for name, value in values.items()]
 
 
@@ -159,7 +159,7 @@ def _fact_said(name: str, value: Value) -> Said:
 
 
 def sample_said(name: str, values: Sequence[float]) -> Said:
-    """Say what an experiment gave in all its tries."""
+    """Say what an experiment gave, over all its tries."""
     kind, _, benchmark = name.partition(".")
     return Said(f"sample.{kind}", mean(values)._asdict() | {"num_tries": len(values), "benchmark": benchmark})
 

@@ -1,4 +1,4 @@
-"""Statistics and claims to verdicts, where this machine and this study can give one."""
+"""Turn statistics and claims into verdicts, if this machine and this study can test the claim."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -27,10 +27,10 @@ VERDICTS = Path("results/verdicts.json")
 
 
 class Judgement(Untrusted):
-    """The verdict on a source's claim, or the answer that an experiment of ours found.
+    """Hold the verdict on a source's claim, or the answer of one of our experiments.
 
-    `evidence` is the kind that the verdict rests on, None where there is none. `reason`, what was `measured`, and what
-    `would_change` the verdict are codes of sentences with their numbers.
+    `evidence` is the kind of evidence behind the verdict; None if there is none. `reason`, `measured` and
+    `would_change` are sentences by code, with their numbers.
     """
 
     id: str
@@ -44,14 +44,14 @@ class Judgement(Untrusted):
 
 
 class Verdicts(Untrusted):
-    """The contents of `verdicts.json`: claims first, then findings, in the order of `claims.yaml`."""
+    """Hold the content of `verdicts.json`: claims first, then findings, in the order of `claims.yaml`."""
 
     schema_version: Literal[3] = 3
     judgements: list[Judgement]
 
 
 def judge_results(root: Path = Path()) -> list[Judgement]:
-    """Return a verdict for each claim and finding under `root`, by the results that lie there.
+    """Judge each claim and finding under `root` by the results there.
 
     Raises:
         InputError: a file is missing, damaged, or of another study.
@@ -65,7 +65,7 @@ def verdicts_text(judgements: Sequence[Judgement]) -> str:
 
 
 def read_verdicts(root: Path = Path()) -> list[Judgement]:
-    """Return what `verdicts_text` wrote under `root`."""
+    """Return the verdicts in `verdicts.json` under `root`."""
     remedy = Remedy(*["Make it with: dvc repro judge"] * 2)
     return read_json(Verdicts, root / VERDICTS, remedy).judgements
 
@@ -84,9 +84,9 @@ def judge_claims(claims: Claims, evidence: Evidence) -> list[Judgement]:
 
 
 def _judge(claim: Claim, evidence: Evidence) -> Assessment:
-    """Ask the claim's judge. Other hardware and another recipe bar its verdict.
+    """Judge a claim. On other hardware, or with another recipe, there is no verdict.
 
-    What was measured is told all the same. What is counted needs no hardware and has no recipe.
+    Measured values are reported all the same. Counted evidence depends on neither hardware nor recipe.
     """
     if isinstance(claim, UntestedClaim):
         numbers = {"reason": claim.reason, "testable_by": claim.testable_by}
@@ -121,13 +121,13 @@ def _judge(claim: Claim, evidence: Evidence) -> Assessment:
 
 
 def recipe_differences(claim: Claim, recipe: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """Return by key path what this study's `recipe` has, and what the claim's has where they differ."""
+    """Return, by key path, the study's and the claim's value of each setting in which their recipes differ."""
     pairs = {path: [_at(recipe, path), theirs] for path, theirs in claim.needs.recipe.items()}
     return {path: pair for path, pair in pairs.items() if pair[0] != pair[1]}
 
 
 def _at(recipe: Any, path: str) -> Any:
-    """Return the value at a key path; None where the recipe has no such key."""
+    """Return the value at a key path; None if the recipe has no such key."""
     for part in path.split("."):
         recipe = recipe.get(part) if isinstance(recipe, dict) else None
     return recipe
@@ -136,11 +136,11 @@ def _at(recipe: Any, path: str) -> Any:
 def _deciding_study(
     claim: Claim, evidence: Evidence, is_elsewhere: bool, remedy: Said | None, differences: Mapping[str, Any]
 ) -> Said:
-    """Say which study decides: a profile, this study on other hardware, or another where this one lacks more.
+    """Say which study would decide: a profile, this study on other hardware, or another if this one lacks more.
 
     Args:
-        remedy: what this study lacks.
-        differences: those of the recipe.
+        remedy: how to supply what this study lacks.
+        differences: between the study's recipe and the claim's.
     """
     default = DEFAULTS.get(claim.needs.hardware)
     if is_elsewhere and default and isinstance(claim, PairClaim) and claim.baseline == DEFAULT:
@@ -148,7 +148,7 @@ def _deciding_study(
         remedy = remedy or (Said("remedy.variant", names) if study_lacks(evidence.study, *names.values()) else None)
     if (remedy or differences) and claim.needs.profile:
         meant = evidence.variants.get(getattr(claim, "candidate", ""))
-        by_xla = {"profile": claim.needs.profile, "xla": bool(meant and meant.xla)}  # a choice on TensorFlow alone
+        by_xla = {"profile": claim.needs.profile, "xla": bool(meant and meant.xla)}  # a choice only on TensorFlow
         return Said("remedy.profile", claim.needs.limits | by_xla)
     needed = claim.needs.limits | {"is_elsewhere": is_elsewhere}
     if differences:

@@ -1,4 +1,4 @@
-"""Check which runs may be compared: those that differ in nothing but what the study varies."""
+"""Check that runs differ only in what the study varies, so that they can be compared."""
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -12,14 +12,14 @@ from pipeline.study.variant import Variant
 
 
 def check_comparable(study: Study, records: Mapping[RunKey, RunRecord]) -> None:
-    """Check that every run there is was made as the study says, and pairs with its partners.
+    """Check that every finished run was made as the study says, and can be compared with the others.
 
-    All runs must share their engine, its packages and the container image; those of a seed their device and the
-    variables of their environment, because a study may go on elsewhere; those of a benchmark their data; those of a
-    benchmark and seed their initial weights.
+    All runs must share the engine, its packages and the container image. Runs of one seed must share the device and the
+    environment variables; another seed may run elsewhere. Runs of one benchmark must share the data, and its runs of
+    one seed the initial weights.
 
     Raises:
-        InputError: names every fault, the runs, and how to make them again.
+        InputError: names every fault, its runs, and how to make them again.
     """
     chosen = [records[key] for key in study.runs() if key in records]
     faults = [fault for record in chosen for fault in _departures(study, record)]
@@ -33,26 +33,26 @@ def check_comparable(study: Study, records: Mapping[RunKey, RunRecord]) -> None:
 
 
 def _shared(record: RunRecord) -> Iterator[tuple[str, Hashable, str]]:
-    """Yield what a run has in common with others, among which of them, and its own value in words."""
+    """Yield each property that a run must share with others, which others, and the run's own value in words."""
     for what, value in surroundings(record.environment).items():
         yield what, record.seed if what in ("device", "driver", "environment variables") else None, value
     yield "kind of memory", None, record.memory.peak_kind or "unknown"
     yield "data", record.benchmark, _short(record.data_sha256)
-    if record.initial_weights_sha256:  # a run may have ended before it had any
+    if record.initial_weights_sha256:  # a run may end before it has any
         yield "initial weights", (record.benchmark, record.seed), _short(record.initial_weights_sha256)
 
 
 def check_candidates(study: Study) -> None:
-    """Raise `InputError` where no benchmark has two variants."""
+    """Raise `InputError` if no benchmark has two variants."""
     if all(len(study.variants_of(name)) < 2 for name in study.benchmarks):
         raise InputError("params.yaml: variants: no benchmark has two, so there is nothing to compare.")
 
 
 def pairs_of(study: Study, benchmark: str) -> list[tuple[str, str]]:
-    """Return baseline and candidate of every pair on `benchmark`.
+    """Return (baseline, candidate) for every pair on `benchmark`.
 
-    The study's baseline comes first, then float32 in TF32, which is what a GPU that has TF32 computes by default, then
-    further pairs.
+    Pairs with the study's baseline come first. Pairs with float32 in TF32 follow, which is the default of a GPU that
+    has TF32. The study's further pairs come last.
     """
     settings, variants = study.comparison, study.variants_of(benchmark)
     pairs = [(settings.baseline, name) for name in variants if name != settings.baseline]
@@ -63,13 +63,13 @@ def pairs_of(study: Study, benchmark: str) -> list[tuple[str, str]]:
 
 
 def by_default(variants: Mapping[str, Variant]) -> str | None:
-    """Name the variant that computes float32 as the device does where nobody asks for more: TF32 on a GPU."""
+    """Name the variant that computes float32 at the default precision of a GPU with TF32; None if there is none."""
     default = Variant(policy="float32", batch_multiplier=1, tf32=True)
     return next((name for name, of in variants.items() if of.model_copy(update={"benchmarks": None}) == default), None)
 
 
 def surroundings(environment: Mapping[str, Any]) -> dict[str, str]:
-    """Return, in words, in what runs must agree of where they were made."""
+    """Describe in words where a run was made, property by property; comparable runs must agree on these."""
     return {
         "device": device(environment),
         "driver": environment.get("driver") or "none",
@@ -82,16 +82,16 @@ def surroundings(environment: Mapping[str, Any]) -> dict[str, str]:
 
 
 def describe_device(environment: Mapping[str, Any]) -> str:
-    """Name the device as `device` does; of a CPU without 16-bit features, say that too."""
+    """Name the device as `device` does, and add if it is a CPU without 16-bit features."""
     features = environment.get("cpu_features")
     has_none = features is not None and not any("16" in each for each in features)
     return device(environment) + ", no 16-bit features" * (has_none and not environment.get("accelerators"))
 
 
 def _departures(study: Study, record: RunRecord) -> list[str]:
-    """Name what of a run is not as the study plans it."""
+    """Return a message for each setting of a run that differs from the study's plan."""
     found, wanted = record.planned.model_dump(), planned(study, record.key).model_dump()
-    if record.outcome == "too_slow":  # any other run would have ended alike under any limit that it keeps
+    if record.outcome == "too_slow":  # only a run that was stopped depends on the limit
         found["max_run_seconds"], wanted["max_run_seconds"] = record.times.max_run_seconds, study.max_run_seconds
     return [
         f"{record.key.directory} has {setting} {_words(found[setting])}, the study says {_words(value)}. "
@@ -114,7 +114,7 @@ def _fault(what: str, by_value: Mapping[str, Sequence[RunKey]]) -> str:
 
 
 def _image(image: Mapping[str, Any] | None) -> str:
-    """Describe that part of an image which can change results."""
+    """Describe the parts of an image that can change results."""
     return f"{image['target']} {_short(image['content_sha256'])} on {image['base']}" if image else "none"
 
 

@@ -1,4 +1,4 @@
-"""Turn the runs and blocks under a folder into the tables of the study: a row a run, a row a pair."""
+"""Turn the runs and blocks in a folder into the tables of the study: one row per run, one row per pair."""
 
 import json
 from collections.abc import Hashable, Mapping
@@ -37,7 +37,7 @@ from pipeline.statistics.speeds import Speeds
 from pipeline.study.schema import RunKey, Study
 from pipeline.study.variant import expected_dtypes
 
-# Digits after the point. Each quantity is a file of its own: DVC shows a row a file, and a terminal is 80 columns wide.
+# Digits after the point. Each quantity has its own file: DVC shows one row per file, and a terminal has 80 columns.
 METRICS = {"difference_pp": 3, "speedup": 4, "candidate_accuracy": 5, "candidate_epoch_seconds": 4}
 
 
@@ -54,12 +54,12 @@ class Measured(NamedTuple):
 
 
 def compare_runs(root: Path = Path()) -> tuple[Tables, dict[str, str]]:
-    """Return the tables of the study under `root`, and the files of them by their path from `root`.
+    """Return the tables of the study under `root`, and the text of each file by its path from `root`.
 
-    What was not run or measured is missing in its row.
+    The cells of what was not run or not measured are empty.
 
     Raises:
-        InputError: nothing was; or a run or a measurement is damaged, contradicts itself, or fits no other.
+        InputError: nothing was run or measured; or a file is damaged, contradicts itself, or does not fit the others.
     """
     study = study_as_made(root)
     runs = read_runs(study, root)
@@ -89,10 +89,10 @@ def _read_measured(study: Study, benchmark: str, root: Path) -> Measured:
 
 
 def _check_surroundings(benchmark: str, measured: Measured, runs: Mapping[RunKey, Run], root: Path) -> None:
-    """Check that the speed of a benchmark was measured as runs were made: those on the same device, or its own.
+    """Check that speed was measured where the runs were made: those on the same device, or else the benchmark's.
 
     Raises:
-        InputError: it was measured otherwise; and how to measure again.
+        InputError: names what differs, and how to measure again.
     """
     found = surroundings(measured.environment)
     made = {key: surroundings(run.record.environment) for key, run in runs.items()}
@@ -113,10 +113,10 @@ def tabulate(study: Study, runs: Mapping[RunKey, Run], measured: Mapping[str, Me
     """Return a row for each run, and for each pair of variants.
 
     Args:
-        measured: by benchmark.
+        measured: the measured speeds, by benchmark.
 
     Raises:
-        InputError: runs differ in what the study does not vary, or are not what it says.
+        InputError: runs differ in something that the study does not vary, or are not as the study says.
     """
     check_comparable(study, {key: run.record for key, run in runs.items()})
     run_rows = [run_row(study, key, run, measured.get(key.benchmark)) for key, run in runs.items()]
@@ -166,7 +166,7 @@ def run_row(study: Study, key: RunKey, run: Run, measured: Measured | None) -> d
 
 
 def _late_skips(run: Run) -> tuple[int | None, int | None]:
-    """Count the steps after the first epoch that a dynamic loss scale skipped, and all there were."""
+    """Count the steps that a dynamic loss scale skipped after the first epoch, and all steps after it."""
     counts = [epoch.skipped_steps for epoch in run.epochs if epoch.skipped_steps is not None]
     is_known = run.record.planned.loss_scale.mode == "dynamic" and len(counts) == len(run.epochs) > 1
     if not is_known or run.record.outcome != "completed":
@@ -175,7 +175,7 @@ def _late_skips(run: Run) -> tuple[int | None, int | None]:
 
 
 def _timing_fault(study: Study, run: Run, measured: Measured | None) -> str | None:
-    """Return why the times of a run don't count: another device than that of the speeds, its own reason, busy CPUs."""
+    """Return why a run's times don't count: another device than the speeds', its own fault, busy CPUs."""
     if measured and device(run.record.environment) != measured.device:
         return "another device"
     share = run.record.disturbance.other_cpu_share
@@ -187,7 +187,7 @@ def _timing_fault(study: Study, run: Run, measured: Measured | None) -> str | No
 def _pair_rows(
     study: Study, benchmark: str, runs: Mapping[RunKey, Run], measured: Measured | None
 ) -> list[dict[str, Any]]:
-    """Return a row a pair, and one of the baseline beside itself where speed was measured."""
+    """Return one row per pair and, if speed was measured, one for the baseline against its second process."""
     of_variants = {
         name: {
             seed: _result(runs[key])
@@ -224,7 +224,7 @@ def _pair_rows(
 
 
 def _result(run: Run) -> Row:
-    """Return what is compared of a run: its test accuracy in percent, and what tells whether it is another run."""
+    """Return the fields of a run that `set_beside` compares; its result is the test accuracy in percent."""
     accuracy = run.record.scores.test_accuracy
     return Row(
         outcome=run.record.outcome,
@@ -237,10 +237,9 @@ def _result(run: Run) -> Row:
 
 
 def _family(study: Study, baseline: str, candidate: str) -> Hashable:
-    """Group candidates that answer one question.
+    """Return a key for the question that a pair answers, so that Holm's method adjusts over pairs with the same key.
 
-    What do precision and batch do; does training work with variables in 16 bits; what does anything else do? A control
-    is no candidate, and stands alone.
+    The questions are: precision and batch, variables in 16 bits, and everything else. A control has its own key.
     """
     if candidate in study.comparison.must_differ:
         return baseline, candidate
@@ -249,7 +248,7 @@ def _family(study: Study, baseline: str, candidate: str) -> Hashable:
 
 
 def _speed_cells(study: Study, benchmark: str, baseline: str, candidate: str, measured: Measured) -> dict[str, Any]:
-    """Return what the turns say of a pair. A variant that was measured by another's process has no speed beside it."""
+    """Return the speed cells of a pair. A variant timed by another's process has no speedup over that variant."""
     speeds, environment = measured.speeds, measured.environment
     hardware, recipe = hardware_of([environment]), study.benchmarks[benchmark]
     cells: dict[str, Any] = {
@@ -278,7 +277,7 @@ def _speed_cells(study: Study, benchmark: str, baseline: str, candidate: str, me
         "epoch_speedup": on_another_day(speeds.log_speedup(baseline, candidate, whole_epochs=True), spread),
         "memory_ratio": speeds.memory_ratio(baseline, candidate),
     }
-    if candidate == REPEAT:  # which differs by chance alone, and by no day
+    if candidate == REPEAT:  # the same variant, which differs by chance alone
         ratios["speedup"] = sitting
     for name, found in ratios.items():
         cells |= {name: found.ratio, f"{name}_low": found.low, f"{name}_high": found.high}
@@ -293,9 +292,9 @@ def _speedup_at_most(
     runs: Mapping[RunKey, Run],
     measured: Measured | None,
 ) -> float | None:
-    """Bound the speedup by whole runs, where those of the candidate were ended as too slow.
+    """Return an upper bound of the speedup from whole runs, if the candidate's were stopped as too slow.
 
-    Both start alike and train as many epochs, so that training alone differs by no less; else there is no bound.
+    The two variants must start alike and train as many epochs: then their common startup only raises the ratio.
     """
     theirs, ours = study.variants[baseline], study.variants[candidate]
     if (theirs.xla, theirs.epoch_multiplier) != (ours.xla, ours.epoch_multiplier):
@@ -311,9 +310,9 @@ def _speedup_at_most(
 
 
 def summarise(study: Study, tables: Tables) -> dict[str, dict[str, float]]:
-    """Return numbers by quantity and benchmark; an unknown one is left out, because DVC can't subtract it.
+    """Return the metrics by quantity and benchmark, without unknown ones, because DVC can't subtract them.
 
-    They are those of the first mixed policy at the baseline's batch.
+    They compare the first mixed policy at the baseline's batch.
     """
     numbers: dict[str, dict[str, float]] = {name: {} for name in METRICS}
     for benchmark in study.benchmarks:
@@ -326,7 +325,7 @@ def summarise(study: Study, tables: Tables) -> dict[str, dict[str, float]]:
 
 
 def mixed_pairs(study: Study, tables: Tables, benchmark: str) -> list[Row]:
-    """Return the mixed policies of a benchmark beside the baseline, at its batch and with nothing else changed."""
+    """Return the baseline's pairs with the mixed policies at its batch that change nothing else."""
     baseline, variants = study.comparison.baseline, study.variants_of(benchmark)
     mixed = [
         name

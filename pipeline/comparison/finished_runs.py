@@ -1,4 +1,4 @@
-"""Read what finished runs and measurements of speed left behind, and check that their files agree."""
+"""Read the files of finished runs and speed measurements, and check that they agree."""
 
 import io
 import math
@@ -16,11 +16,11 @@ from pipeline.records.run_record import EpochRecord, RunRecord
 from pipeline.statistics.speeds import Speeds, speeds_of
 from pipeline.study.schema import RunKey, Study
 
-_MAX_BYTES = 2**20  # of a record, or of the circumstances of a measurement
+_MAX_BYTES = 2**20  # of record.json or measurement.json
 
 
 class Run(NamedTuple):
-    """Hold what a finished run recorded; `predicted` (num_test_examples,) is empty where it failed."""
+    """Hold what a finished run recorded; `predicted` (num_test_examples,) is empty if the run failed."""
 
     record: RunRecord
     epochs: Sequence[EpochRecord]
@@ -28,7 +28,7 @@ class Run(NamedTuple):
 
 
 def read_runs(study: Study, root: Path = Path()) -> dict[RunKey, Run]:
-    """Return the runs of the study that lie under `root`. Raises `InputError` as `read_predictions` does."""
+    """Return the finished runs of the study under `root`. Raise `InputError` as `read_predictions` does."""
     labels: dict[str, np.ndarray] = {}
     found = {}
     for key in study.runs():
@@ -39,7 +39,7 @@ def read_runs(study: Study, root: Path = Path()) -> dict[RunKey, Run]:
 
 
 def read_record(key: RunKey, root: Path = Path()) -> RunRecord:
-    """Return the record of a finished run. Raises `InputError` that says how to make the run again."""
+    """Return the record of a finished run. Raise `InputError` that says how to make the run again."""
     path = root / key.directory / "record.json"
     record = untrusted.read_json(RunRecord, path, _remedy(key), _MAX_BYTES)
     if record.key != key:
@@ -50,7 +50,7 @@ def read_record(key: RunKey, root: Path = Path()) -> RunRecord:
 def read_epochs(record: RunRecord, root: Path = Path()) -> list[EpochRecord]:
     """Return the epochs of a finished run, in order.
 
-    Raises `InputError` that says how to make the run again, also where they are not those of the record.
+    Raise `InputError` that says how to make the run again, also if the epochs contradict the record.
     """
     path = root / record.key.directory / "epochs.csv"
     epochs = untrusted.read_rows(EpochRecord, path, _remedy(record.key))
@@ -65,10 +65,10 @@ def read_predictions(
     """Return the class that a finished run predicts for each test example (num_test_examples,); empty if it failed.
 
     Args:
-        labels_by_benchmark: those of the runs that were read before; those of a new benchmark are added.
+        labels_by_benchmark: the labels of runs that were read before; the labels of a new benchmark are added.
 
-    Raises `InputError` that says how to make the run again, also where they are not the record's accuracy, or the
-    labels not those of the benchmark's other runs.
+    Raises `InputError` that says how to make the run again, also if the predictions contradict the record's accuracy,
+    or the labels differ from those of the benchmark's other runs.
     """
     path, remedy = root / record.key.directory / "predictions.npz", _remedy(record.key)
     arrays = _read_integers(path, ("labels", "predicted"), remedy)
@@ -88,7 +88,7 @@ def _read_integers(path: Path, names: tuple[str, ...], remedy: Remedy) -> dict[s
         arrays = {
             name: np.lib.format.read_array(io.BytesIO(contents[f"{name}.npy"]), allow_pickle=False) for name in names
         }
-    except Exception as error:  # whatever NumPy makes of bytes that are no array, or of fewer than a header promises
+    except Exception as error:  # NumPy raises many kinds for bytes that are no array, or too few
         raise damaged(path, error, remedy) from None
     if any(array.dtype.kind not in "iu" or array.ndim != 1 for array in arrays.values()):
         raise damaged(path, "it holds something else than arrays of integers in one dimension", remedy)
@@ -98,7 +98,7 @@ def _read_integers(path: Path, names: tuple[str, ...], remedy: Remedy) -> dict[s
 def _contradictions_of_predictions(
     record: RunRecord, labels: np.ndarray, predicted: np.ndarray, known: np.ndarray
 ) -> Iterator[str]:
-    """Yield what the predictions of a run say against its record, and against the `known` labels of its benchmark."""
+    """Yield each contradiction of a run's predictions with its record, or with the benchmark's `known` labels."""
     num_examples, accuracy = record.num_test_examples, record.scores.test_accuracy
     if (len(labels), len(predicted)) != (num_examples, num_examples if record.outcome == "completed" else 0):
         found = f"it has {len(labels)} labels and {len(predicted)} predictions"
@@ -112,7 +112,7 @@ def _contradictions_of_predictions(
 
 
 def _contradictions(record: RunRecord, epochs: list[EpochRecord]) -> Iterator[str]:
-    """Yield what the epochs of a run say against its record."""
+    """Yield each contradiction of a run's epochs with its record."""
     if [epoch.epoch for epoch in epochs] != list(range(1, record.num_epochs + 1)):
         yield f"it must have epochs 1 to {record.num_epochs}"
     if any(getattr(record.times, name) != value for name, value in epoch_times(epochs).items()):
@@ -137,7 +137,7 @@ def _remedy(key: RunKey) -> Remedy:
 
 
 def read_speeds(study: Study, benchmark: str, root: Path = Path()) -> Speeds:
-    """Return the speeds of the variants of `benchmark`. Raises `InputError` that says how to measure them again."""
+    """Return the speeds of the variants of `benchmark`. Raise `InputError` that says how to measure them again."""
     path, remedy = root / SPEED / benchmark / "blocks.csv", remedy_of_speed(benchmark)
     blocks = untrusted.read_rows(PlacedBlock, path, remedy, may_lack={"kernel_seconds"})
     for contradiction in _contradictions_of_blocks(study, benchmark, blocks):
@@ -146,13 +146,13 @@ def read_speeds(study: Study, benchmark: str, root: Path = Path()) -> Speeds:
 
 
 def read_circumstances(benchmark: str, root: Path = Path()) -> Circumstances:
-    """Return where and how the speed of `benchmark` was measured. Raises `InputError` as `read_speeds` does."""
+    """Return where and how the speed of `benchmark` was measured. Raise `InputError` as `read_speeds` does."""
     path = root / SPEED / benchmark / "measurement.json"
     return untrusted.read_json(Circumstances, path, remedy_of_speed(benchmark), _MAX_BYTES)
 
 
 def _contradictions_of_blocks(study: Study, benchmark: str, blocks: Sequence[PlacedBlock]) -> Iterator[str]:
-    """Yield what the blocks say against the study, or against each other."""
+    """Yield each contradiction of the blocks with the study, or with each other."""
     recipe, baseline = study.benchmarks[benchmark], study.comparison.baseline
     timed = study.measured_as(benchmark).values()
     multipliers = {name: study.variants[name].batch_multiplier for name in timed}

@@ -1,4 +1,4 @@
-"""Set results of a candidate beside a baseline's, seed by seed: a row a pair, of a study or of anyone's table."""
+"""Compare results of candidates with a baseline's, one row per pair, for a study or for anyone's table."""
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
@@ -24,11 +24,11 @@ from pipeline.statistics.equivalence import (
 )
 from pipeline.statistics.intervals import MIN_SEEDS
 
-Runs = Mapping[Any, Row]  # of a variant, by seed
+Runs = Mapping[Any, Row]  # the runs of a variant, by seed
 
 
 class Question(NamedTuple):
-    """Ask whether results lie within ±`margin` of the baseline's, in their own unit; or, one-sided, are no worse."""
+    """Ask whether results lie within ±`margin` (in their unit) of the baseline's or, one-sided, are worse by less."""
 
     margin: float
     is_lower_better: bool = False
@@ -36,7 +36,7 @@ class Question(NamedTuple):
 
 
 class Side(NamedTuple):
-    """Hold the runs of a variant, by seed, each with its `result`, and which of them another variant's stand beside."""
+    """Hold the runs of a variant by seed, and the seeds (`shared`) whose runs are compared with another variant's."""
 
     runs: Runs
     shared: list[Any]
@@ -49,16 +49,16 @@ class Side(NamedTuple):
 def set_beside(
     runs: Mapping[str, Runs], pairs: Sequence[tuple[str, str]], families: Sequence[Hashable], asked: Question
 ) -> list[dict[str, Any]]:
-    """Return what the results say of each pair, by the names of `ACCURACY_COLUMNS`.
+    """Compare the results of each pair; return one row per pair, with the columns of `ACCURACY_COLUMNS`.
 
-    Runs are paired by the seeds that both variants completed. Variants that share fewer than `MIN_SEEDS`, each with
-    seeds of its own, are compared unpaired, by Welch's test.
+    Runs are paired by the seeds that both variants completed. Two variants that share fewer than `MIN_SEEDS` seeds, and
+    each have seeds of their own, are compared unpaired by Welch's test.
 
     Args:
-        runs: by variant and seed; each has `outcome`, `result`, and None or a value for `unit` (of the last digit that
-            its result was written with), `precision`, `final_weights_sha256` and `num_predicted_classes`.
-        pairs: baseline and candidate.
-        families: which pairs answer one question, for Holm's method.
+        runs: by variant and seed. A run has `outcome` and `result`. Its `precision`, `final_weights_sha256`,
+            `num_predicted_classes` and `unit` (the value of the last digit of its result) may be None.
+        pairs: (baseline, candidate) of each pair.
+        families: the family of each pair, over which Holm's method adjusts.
     """
     sides = [sides_of(runs[baseline], runs[candidate]) for baseline, candidate in pairs]
     contrasts = [
@@ -84,13 +84,13 @@ def set_beside(
     return rows
 
 
-MAX_SHARE_OF_LOSS = 0.5  # of the baseline's mean: a wider margin says nothing of a loss, or of any other metric
-# Reasons for which no test of the results says anything.
+MAX_SHARE_OF_LOSS = 0.5  # of the baseline's mean: a wider margin means nothing, for a loss or another metric
+# Reasons that make any test of the results meaningless.
 NO_TEST = ("identical", "rounded", "one_class", "too_few_seeds", "same_difference")
 
 
 def sides_of(theirs: Runs, ours: Runs) -> tuple[Side, Side]:
-    """Return the runs that are compared: those of the seeds that both completed, or all where seeds differ."""
+    """Return the runs to compare: at the seeds that both variants completed, or all completed ones if seeds differ."""
     completed = [[seed for seed, run in runs.items() if run.outcome == "completed"] for runs in (theirs, ours)]
     shared = [seed for seed in completed[0] if seed in completed[1]]
     if len(shared) >= MIN_SEEDS or theirs.keys() <= ours.keys() or ours.keys() <= theirs.keys():
@@ -99,10 +99,10 @@ def sides_of(theirs: Runs, ours: Runs) -> tuple[Side, Side]:
 
 
 def _reason(theirs: Side, ours: Side, found: Contrast, asked: Question) -> str | None:
-    """Return why these results decide nothing, whatever a test would say of them."""
+    """Return a reason not to trust a test of these results; None if there is none."""
     a, b = theirs.results, ours.results
     runs = [side.runs[seed] for side in (theirs, ours) for seed in side.shared]
-    if len(a) and all(run.unit and run.unit > asked.margin for run in runs):  # so coarse, results are equal by chance
+    if len(a) and all(run.unit and run.unit > asked.margin for run in runs):  # such coarse results agree by chance
         return "rounded"
     if _are_identical(theirs, ours):
         return "identical"
@@ -123,7 +123,7 @@ def _reason(theirs: Side, ours: Side, found: Contrast, asked: Question) -> str |
 def _are_identical(theirs: Side, ours: Side) -> bool:
     """Tell whether runs of two precisions are the same runs: by their final weights, or else by all their results.
 
-    Runs of one precision may be: a loop of one's own that equals Keras's bit for bit is right.
+    Runs of one precision may be identical: a custom training loop may equal Keras's bit for bit.
     """
     a, b = ([side.runs[seed] for seed in side.shared] for side in (theirs, ours))
     if not a or not b or (a[0].precision is not None and a[0].precision == b[0].precision):
@@ -133,13 +133,13 @@ def _are_identical(theirs: Side, ours: Side) -> bool:
         return digests[0] == digests[1]
     is_paired = theirs.shared == ours.shared
     results = [side.results if is_paired else np.sort(side.results) for side in (theirs, ours)]
-    # One may be written with fewer digits than the other.
+    # One result may have fewer digits than the other.
     is_same = len(results[0]) == len(results[1]) and np.allclose(results[0], results[1], rtol=1e-6, atol=0)
     return len(a) >= MIN_SEEDS and bool(is_same)
 
 
 def _failed_beside(side: Side, other: Side, how: str | None = None) -> int:
-    """Count the runs that failed, in one way or any, at seeds that the other variant completed or does not have."""
+    """Count the runs that failed (as `how`, or in any way) at seeds that the other variant completed or lacks."""
     return sum(
         run.outcome != "completed" and how in (None, run.outcome)
         for seed, run in side.runs.items()
@@ -172,7 +172,7 @@ def _estimates(found: Contrast, reason: str | None) -> dict[str, Any]:
 def _tests(
     gain: Contrast, reason: str | None, adjusted: PValues, num_candidates: int, asked: Question
 ) -> dict[str, Any]:
-    """Return p values, what they decide, and how many seeds would."""
+    """Return the p-values, the outcome that they give, and how many seeds would decide."""
     detectable = needed = None
     if reason not in NO_TEST:
         more = Design(asked.is_one_sided, gain.freedom_per_seed)
@@ -193,7 +193,7 @@ def _tests(
 
 
 def _outcome(reason: str | None, adjusted: PValues) -> EquivalenceOutcome:
-    """Return what the tests decide. Results that are a selection, or near chance, show a large difference alone."""
+    """Return the outcome of the tests. If there is a `reason` for doubt, only a difference beyond the margin counts."""
     if reason:
         return "different" if is_beyond(adjusted.beyond) else "inconclusive"
     return outcome(adjusted.within, adjusted.differs)

@@ -1,4 +1,4 @@
-"""The two tables that `compare` writes, a row a run and a row a pair: claims and the report read nothing else."""
+"""Define, write and read the two tables of `compare`: one row per run, and one row per pair."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -13,9 +13,9 @@ from pipeline.study.schema import RunKey, Study
 
 RUNS, PAIRS = Path("results/runs.csv"), Path("results/pairs.csv")
 EPOCHS = Path("results/epochs.csv")  # all epochs of all runs, for curves
-# Of `runs.csv`. Accuracies are in [0, 1]. `epoch_seconds` is the median training time of an epoch after the warm-up,
-# `validation_seconds` that of its validation. `num_late_skips` counts the steps after the first epoch, of
-# `num_late_steps`, that a dynamic loss scale skipped. `timing_fault` says why the times of a run don't count.
+# Columns of `runs.csv`. Accuracies are in [0, 1]. `epoch_seconds` is the median training time of an epoch after the
+# warm-up, `validation_seconds` the median time of a validation. `num_late_skips` counts the steps that a dynamic loss
+# scale skipped, of the `num_late_steps` after the first epoch. `timing_fault` says why the times of a run don't count.
 RUN_COLUMNS = (
     *("benchmark", "variant", "seed", "outcome", "test_accuracy", "validation_accuracy", "test_loss"),
     *("epoch_seconds", "validation_seconds", "peak_memory_bytes", "memory_kind", "started_at", "device"),
@@ -31,14 +31,14 @@ RUN_COLUMNS = (
     *("other_cpu_share", "timing_fault", "images_on_device", "data_source", "kernels"),
     *("device_kind", "compute_capability", "device_memory_bytes", "cpu_features"),
 )
-# Of `pairs.csv`. Accuracy is compared over the seeds that both variants completed. `missing_*` names planned seeds
-# without a run, `num_failed_*` counts runs that failed where the other's completed. Differences are the candidate's
-# less the baseline's, in percentage points, with 95 % intervals; p values are adjusted by Holm's method over
-# `num_candidates`.
-# `reason` says why the tests decide nothing. `speedup` is time of the baseline over time of the candidate, its interval
-# that of another day, `sitting_*` that of this measurement; `epoch_speedup` is of whole epochs with their validation.
-# `*_kernel_share` is the share of the CPU time of its blocks that the system's kernel took.
-# `speedup_at_most` is the largest ratio of two whole runs, where the candidate's were ended as too slow.
+# Columns of `pairs.csv`. Accuracy is compared over the seeds that both variants completed. `missing_*` lists planned
+# seeds without a run. `num_failed_*` counts runs that failed where the other variant's completed. Differences are
+# candidate − baseline, in percentage points, with 95 % intervals. p-values are adjusted by Holm's method over
+# `num_candidates` pairs. `reason` says why the tests decide nothing. `speedup` is the baseline's time over the
+# candidate's. Its interval is that of another day; `sitting_*` is the interval of this measurement alone.
+# `epoch_speedup` is that of whole epochs with their validation. `*_kernel_share` is the share of a variant's CPU time
+# that the system's kernel took. `speedup_at_most` is the largest ratio of two whole runs, if the candidate's were
+# stopped as too slow.
 ACCURACY_COLUMNS = (
     *("num_seeds", "missing_baseline", "missing_candidate", "num_failed_baseline", "num_failed_candidate"),
     *("num_diverged_baseline", "num_diverged_candidate", "baseline_accuracy", "candidate_accuracy"),
@@ -56,7 +56,7 @@ SPEED_COLUMNS = (
     *("compute_capability", "device_memory_bytes", "cpu_features"),
 )
 PAIR_COLUMNS = ("benchmark", "baseline", "candidate", *ACCURACY_COLUMNS, *SPEED_COLUMNS)
-# Texts also where they look like something else, such as the number of one missing seed.
+# Columns read as text even if a cell looks like a number, such as a single missing seed.
 TEXT_COLUMNS = (
     *("benchmark", "variant", "baseline", "candidate", "missing_baseline", "missing_candidate", "outcome", "reason"),
     *("device", "device_kind", "cpu_features", "memory_kind", "policy", "kernels", "data_source", "started_at"),
@@ -65,7 +65,7 @@ TEXT_COLUMNS = (
 
 
 class Row(SimpleNamespace):
-    """A row of a table by the names of its columns. What is not known is None."""
+    """Hold a row of a table, one attribute per column. Unknown cells are None."""
 
 
 class Tables(NamedTuple):
@@ -75,7 +75,7 @@ class Tables(NamedTuple):
     pairs: Sequence[Row]
 
     def runs_of(self, benchmark: str, variant: str | None = None) -> list[Row]:
-        """Return the runs of a benchmark, or of a variant on it."""
+        """Return the runs of a benchmark, or of one variant on it."""
         return [row for row in self.runs if row.benchmark == benchmark and variant in (None, row.variant)]
 
     def pair(self, benchmark: str, candidate: str, baseline: str) -> Row | None:
@@ -84,13 +84,13 @@ class Tables(NamedTuple):
         return next((row for row in self.pairs if (row.benchmark, row.candidate, row.baseline) == wanted), None)
 
     def hardware(self, benchmark: str = "") -> list[Hardware]:
-        """Return the hardware that the runs and the speeds of a benchmark, or of all, are of: each once."""
+        """Return the distinct hardware on which a benchmark, or all of them, ran and was timed."""
         rows = [row for row in (*self.pairs, *self.runs) if row.device and benchmark in ("", row.benchmark)]
         return list(dict.fromkeys(map(hardware_of_row, rows)))
 
 
 def hardware_cells(hardware: Hardware, device: str) -> dict[str, Any]:
-    """Return the cells that say on what hardware a row was measured."""
+    """Return the cells that name the hardware of a row."""
     return {
         "device": device,
         "device_kind": hardware.kind,
@@ -107,15 +107,15 @@ def hardware_of_row(row: Row) -> Hardware:
 
 
 def table_text(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
-    """Return the text of a CSV file: an empty cell is not known, and numbers have all their digits."""
+    """Return the text of a CSV file. Unknown cells are empty, and numbers have all their digits."""
     return str(pd.DataFrame(list(rows), columns=list(columns), dtype=object).to_csv(index=False, lineterminator="\n"))
 
 
 def read_table(path: Path) -> list[Row]:
-    """Return the rows of a CSV file that `compare` wrote. Raise `InputError` where there is none."""
+    """Return the rows of a CSV file that `compare` wrote. Raise `InputError` if it is missing."""
     if not path.is_file():
         raise InputError(f"{path} is missing. Make it with: dvc repro")
-    # The engine in Python reads each number as Python does; the one in C is off in the last digit.
+    # The parser in Python reads each number as Python does; the one in C is off in the last digit.
     how: dict[str, Any] = {"engine": "python", "dtype_backend": "numpy_nullable", "keep_default_na": False}
     how["dtype"] = dict.fromkeys(TEXT_COLUMNS, "string")
     frame = pd.read_csv(path, na_values=[""], **how).astype(object)
@@ -123,7 +123,7 @@ def read_table(path: Path) -> list[Row]:
 
 
 def read_tables(study: Study, root: Path = Path()) -> Tables:
-    """Return the tables under `root`. Raise `InputError` where they are missing, or of another study."""
+    """Return the tables under `root`. Raise `InputError` if they are missing, or belong to another study."""
     found = Tables(read_table(root / RUNS), read_table(root / PAIRS))
     planned = set(study.runs())
     if any(RunKey(row.benchmark, row.variant, row.seed) not in planned for row in found.runs):

@@ -1,1 +1,1 @@
-"""Publish a study: the archive, and what recomputing it gives."""
+"""Publish a study: pack its archive, recompute its results from an archive, and write pages."""

@@ -1,4 +1,4 @@
-"""The archive of a published study: which files it holds, and how one from a stranger is unpacked."""
+"""List the files that the archive of a published study holds, and unpack an archive from a stranger."""
 
 import re
 from collections.abc import Iterator
@@ -9,9 +9,9 @@ from pipeline.files.untrusted import Remedy, damaged, excerpt, read_zip
 from pipeline.machine.left_out import LEFT_OUT
 from pipeline.study.schema import PARAMS, Study, load_study
 
-ARCHIVE, PAGE, FIGURE = "study.zip", "README.md", "answer.svg"  # what the folder of a published study holds
+ARCHIVE, PAGE, FIGURE = "study.zip", "README.md", "answer.svg"  # the files of a published study's folder
 METADATA = "ro-crate-metadata.json"
-OVERLAY = "overlay.diff"  # how the code of the runs differs from the commit that their records name
+OVERLAY = "overlay.diff"  # the code of the runs as a diff from the commit in their records
 GET_IT_AGAIN = Remedy(*["Get it again from whoever published it."] * 2)
 OF_A_RUN = ("record.json", "epochs.csv", "predictions.npz")
 OF_A_MEASUREMENT = ("blocks.csv", "measurement.json")
@@ -19,7 +19,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 def names_of_study(study: Study) -> Iterator[str]:
-    """List the files of `study` that its archive may hold: raw records, and what they were made from."""
+    """Yield the names of the files that the archive of `study` may hold: raw records and their inputs."""
     yield from (str(PARAMS), "claims.yaml", OVERLAY, "results/numerics.json")
     for benchmark in study.benchmarks:
         yield f"runs/{benchmark}/{LEFT_OUT}"
@@ -31,7 +31,7 @@ def names_of_study(study: Study) -> Iterator[str]:
 def unpack(archive: Path, folder: Path) -> None:
     """Unpack the study in `archive` into the empty `folder`.
 
-    Nothing but `params.yaml` is written before the name of every file is known to be one of the study's.
+    Only `params.yaml` is written before the name of every file is known to be one of the study's.
 
     Raises:
         InputError: the archive is missing, damaged, too large, or holds a file that no archive of its study has.
@@ -48,7 +48,7 @@ def unpack(archive: Path, folder: Path) -> None:
 
 
 def check_name(folder: Path) -> None:
-    """Raise `InputError` where no address can have the folder's name."""
+    """Raise `InputError` if a web address can't contain the folder's name."""
     if not _NAME.fullmatch(folder.name):
         raise InputError(
             f"{excerpt(folder)}: its name must be at most 100 letters, digits, ., - and _ for an address, and begin "
@@ -57,7 +57,7 @@ def check_name(folder: Path) -> None:
 
 
 def check_folder(folder: Path) -> None:
-    """Raise `InputError` where `folder` is not that of a published study: by its name, or by what lies in it."""
+    """Raise `InputError` if `folder` is not that of a published study, by its name or by its content."""
     check_name(folder)
     for path in [folder, *folder.glob("*")]:
         if path.is_symlink() or (path != folder and path.name not in (ARCHIVE, PAGE, FIGURE)):

@@ -1,4 +1,4 @@
-"""Pack a study as a research object: an RO-Crate 1.1 of the Process Run profile 0.5."""
+"""Pack a study as a research object: an RO-Crate 1.1 with the Process Run profile 0.5."""
 
 import hashlib
 import json
@@ -24,7 +24,7 @@ from pipeline.study.schema import PARAMS, load_study
 
 PROFILE = "https://w3id.org/ro/wfrun/process/0.5"
 LICENSE = "https://spdx.org/licenses/Apache-2.0"
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # of every file in the archive, so that the same study gives the same bytes
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the date of every file, so that the same study gives the same bytes
 _SOFTWARE_HERITAGE = "https://archive.softwareheritage.org"
 _FOLDERS = {
     "runs/": "Of each run its record, its epochs, and the class that it predicts for each test image",
@@ -39,10 +39,10 @@ _FILES = {
 
 
 def publish(root: Path, archive: Path) -> Results:
-    """Write the archive of the study under `root`, its own runs and no others, and return its results.
+    """Write the archive of the study under `root`, with only the runs of that study, and return its results.
 
     Raises:
-        InputError: what a reviewer would find wrong with it.
+        InputError: names what a reviewer would find wrong with the study.
     """
     study = load_study(root / PARAMS)
     names = sorted(name for name in names_of_study(study) if (root / name).is_file())
@@ -63,10 +63,10 @@ def publish(root: Path, archive: Path) -> Results:
 
 
 def describe(results: Results, names: Iterable[str]) -> str:
-    """Return the text of `ro-crate-metadata.json`: the action that made the records of a study from its choices.
+    """Return the text of `ro-crate-metadata.json`, which describes how the study's records were made from its inputs.
 
     Args:
-        names: of the files in the archive. Those of runs and of timed blocks are described by their folders.
+        names: the files in the archive. Files of runs and of timed blocks are described by folder.
     """
     names = set(names)
     citation = yaml_files.load(PROJECT / "CITATION.cff")
@@ -84,7 +84,7 @@ def describe(results: Results, names: Iterable[str]) -> str:
     crate.license = entity(LICENSE, "CreativeWork", name="Apache License 2.0", identifier=LICENSE, description=text)
     commit = str(results.environments[0]["git_commit"] or citation["version"])
     address = _identifier(commit)
-    # Who has no web site is presented by the software.
+    # The developers have no web site, so the software's address stands for one.
     developers = entity("#developers", "Organization", name=author["name"], url=address)
     root = crate.root_dataset
     root["conformsTo"], root["author"], root["publisher"] = profile, developers, developers
@@ -128,15 +128,15 @@ def describe(results: Results, names: Iterable[str]) -> str:
 
 
 def _data(results: Results) -> str:
-    """Return sentences that say where the images of each benchmark came from, as its runs recorded it."""
+    """Return sentences that say where the images of each benchmark came from, according to its runs."""
     sources = {run.benchmark: run.data_source for run in results.tables.runs if run.data_source}
     return " ".join(f"The images of {name} came from {source}." for name, source in sources.items())
 
 
 def _identifier(version: str) -> str:
-    """Return an absolute URI of the software that names no repository, a Software Heritage identifier.
+    """Return the Software Heritage identifier of the software: an absolute URI that depends on no repository.
 
-    It is that of the git commit where there is one, else that of the file which defines the pipeline.
+    It identifies the git commit if there is one, and else the file that defines the pipeline.
     """
     if re.fullmatch("[0-9a-f]{40}", version):
         return f"{_SOFTWARE_HERITAGE}/swh:1:rev:{version}"

@@ -1,4 +1,4 @@
-"""The page over all published studies: how fast, how accurate and how large each format is, and a verdict a claim."""
+"""Write the page over all published studies: speed, accuracy and memory by format, and a verdict for each claim."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -22,10 +22,10 @@ UNDECIDED = ("inconclusive", "open")
 
 
 class Place(NamedTuple):
-    """A row of a table: one device, one network, one batch, in one study; what its cells say, by format."""
+    """Hold a row of a table: one device, network and batch in one study, and the text of its cells by format."""
 
     device: str
-    is_cpu: bool  # CPUs stand after accelerators
+    is_cpu: bool  # CPUs are sorted after accelerators
     study: str
     batch_size: int
     made_with: str
@@ -34,7 +34,7 @@ class Place(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """A claim with the studies that decided it, by what they found, and those that tried and could not."""
+    """Hold a claim, the studies that decided it (by verdict), and the studies that tried and could not."""
 
     claim: Claim
     is_finding: bool
@@ -43,7 +43,7 @@ class Decision(NamedTuple):
 
 
 def index_page(studies: Mapping[str, Results]) -> str:
-    """Return the text of the page over `studies`, which are by the names of their folders."""
+    """Return the text of the page over `studies`, by the names of their folders."""
     tables: dict[str, list[Place]] = defaultdict(list)
     for name, results in studies.items():
         for benchmark, title in benchmark_names(results.study).items():
@@ -75,7 +75,7 @@ def _by_hardware(table: tuple[str, list[Place]]) -> tuple[bool, str]:
 
 
 def places(name: str, results: Results, benchmark: str) -> list[Place]:
-    """Return a row for each batch of `benchmark` at which anything is known."""
+    """Return a row for each batch of `benchmark` that has any result."""
     study = results.study
     rows = [row for row in variant_rows(study, results.tables, benchmark) if row.group != FURTHER and row.is_known]
     found = []
@@ -96,7 +96,7 @@ def places(name: str, results: Results, benchmark: str) -> list[Place]:
 
 
 def _cell(results: Results, benchmark: str, of_batch: Mapping[str, VariantRow], key: str) -> Sequence[str]:
-    """Return what is known of a format at one batch: time of a step, speed, accuracy and memory, a line each."""
+    """Return the results of a format at one batch, one line each: time of a step, speed, accuracy and memory."""
     row = of_batch[key]
     lines = [f"{digits(1000 * row.step_seconds)} ms"] if row.step_seconds else []
     beside = next((of_batch[name].name for name in ("tf32", "float32") if name in of_batch and name != key), None)
@@ -109,7 +109,7 @@ def _cell(results: Results, benchmark: str, of_batch: Mapping[str, VariantRow], 
 
 
 def _accuracy(row: VariantRow) -> Said | None:
-    """Say how accurate a variant is beside the baseline, by as many seeds; None where nothing can be said."""
+    """Say how accurate a variant is compared with the baseline; return None if nothing can be said."""
     pair = row.pair
     if pair is None or row.accuracy is None or pair.reason:
         return None
@@ -118,7 +118,7 @@ def _accuracy(row: VariantRow) -> Said | None:
 
 
 def decide(claims: Claims, studies: Mapping[str, Results]) -> list[Decision]:
-    """Return for each claim and experiment what all studies together say."""
+    """Return, for each claim and experiment, the studies that decided it or tried to."""
     found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for name, results in studies.items():
         for verdict in filter(is_tested, results.verdicts):

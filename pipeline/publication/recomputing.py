@@ -1,4 +1,4 @@
-"""Make the results of a published study again from its raw records, by this project's code and claims."""
+"""Recompute the results of a published study from its raw records, by this project's code and claims."""
 
 import shutil
 from pathlib import Path
@@ -14,19 +14,19 @@ from pipeline.report.results import Results, load_results
 
 
 def recompute(archive: Path, root: Path) -> Results:
-    """Unpack the study in `archive` into the empty folder `root`, and compare and judge what its records hold.
+    """Unpack the study in `archive` into the empty folder `root`, and compare and judge its records.
 
-    Nothing of the archive is imported or executed. This is the one door for what a stranger sends: whatever it holds,
-    it is read, or refused in a sentence.
+    Nothing in the archive is imported or executed. All archives from strangers come in here: whatever one holds, it is
+    read, or refused with a message.
 
     Raises:
         InputError: names the archive and what is wrong with it.
     """
     try:
         unpack(archive, root)
-        shutil.copyfile(PROJECT / CLAIMS, root / CLAIMS)  # whatever claims it was judged by before
+        shutil.copyfile(PROJECT / CLAIMS, root / CLAIMS)  # not the claims in the archive
         return remake(root)
-    except Exception as error:  # what a stranger's values of the right type and the wrong meaning end in has no bounds
+    except Exception as error:  # a stranger's values of the right type but the wrong meaning can raise anything
         reason = error if isinstance(error, InputError) else f"{type(error).__name__}: {excerpt(error)}"
         words = str(reason).replace(f"{root}/", "")
         raise InputError(words if str(archive) in words else f"{excerpt(archive)} is refused: {words}") from error
@@ -36,7 +36,7 @@ def remake(root: Path) -> Results:
     """Compare and judge the raw records under `root`, and write the results there.
 
     Raises:
-        InputError: the records contradict themselves or one another, or are not of the study.
+        InputError: the records contradict themselves or one another, or belong to another study.
     """
     texts = compare_runs(root)[1]
     (root / "results").mkdir(exist_ok=True)

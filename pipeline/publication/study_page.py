@@ -1,4 +1,4 @@
-"""The page of a published study, which GitHub shows: its first screen in Markdown, and its figure."""
+"""Write the page of a published study for GitHub: its first screen in Markdown, and its figure."""
 
 import hashlib
 import zipfile
@@ -15,7 +15,7 @@ _ENGINES = {"keras": "Keras", "tensorflow": "TensorFlow", "jax": "JAX"}
 
 
 def study_page(results: Results, archive: Path) -> dict[str, str]:
-    """Return the texts of the page and of its figure, where there is anything to draw, by the names of their files."""
+    """Return, by file name, the text of the page and, if there is anything to draw, of its figure."""
     found = contents(results)
     with zipfile.ZipFile(archive) as file:
         has_overlay = OVERLAY in file.namelist()
@@ -39,7 +39,7 @@ def study_page(results: Results, archive: Path) -> dict[str, str]:
 
 
 def software(environment: dict[str, Any]) -> str:
-    """Name all that trained in an environment, as in "Keras 3.12.0, TensorFlow 2.21.0, Python 3.11.2"."""
+    """Name the software of an environment, as in "Keras 3.12.0, TensorFlow 2.21.0, Python 3.11.2"."""
     driver = [f"driver {environment['driver']}"] if environment["driver"] else []
     return ", ".join([engine(environment), f"Python {environment['python']}", *driver])
 

@@ -1,4 +1,4 @@
-"""Draw statistics as charts in SVG, each on axes, so that the notebook draws the same.
+"""Draw statistics as charts in SVG. Each chart is drawn on given axes, so that the notebook can draw the same.
 
 Text and lines take the colour of the page, so that charts follow light and dark mode.
 """
@@ -25,8 +25,8 @@ from pipeline.numbers import UNKNOWN, digits, percent
 from pipeline.report.first_screen import VariantRow
 from pipeline.sentences import Said, sentences
 
-# Okabe & Ito's palette, and a violet: told apart by colour-blind readers. The batch is a second cue: hollow and dashed
-# at 2B and up.
+# Okabe & Ito's palette and a violet, which colour-blind readers can tell apart. Bars and markers at another batch are
+# hollow, and curves dashed.
 COLOURS = {
     "float32": "#0072B2",
     "tf32": "#6A3D9A",
@@ -36,11 +36,11 @@ COLOURS = {
     "bfloat16": "#E69F00",
     "float8": "#56B4E9",
 }
-INK = "#010203"  # stands for the page's text colour, which replaces it in the SVG
-# A page shows charts at their own size, 12 pixels a letter, on a phone as on a wide window.
+INK = "#010203"  # placeholder for the page's text colour
+# A page shows charts at their own size, with 12-pixel letters, on phones and in wide windows.
 WIDTH, HEIGHT, RIGHT = 4.1, 2.9, 0.1  # inches
-TITLE_LETTERS = 44  # of a line that is as wide as the axes
-# Of a figure that stands alone, whose page may be light or dark.
+TITLE_LETTERS = 44  # that fit in a line as wide as the axes
+# Style of a figure that stands alone, on a light or a dark page.
 LIGHT_AND_DARK = (
     "svg { --paper: #fff; color: #1f2328 } "
     "@media (prefers-color-scheme: dark) { svg { --paper: #0d1117; color: #e6edf3 } }"
@@ -71,9 +71,9 @@ STYLE: dict[Any, Any] = {
 
 
 class Chart(NamedTuple):
-    """What to draw, what it shows in words, and its height and margins in inches.
+    """Hold a function that draws, a description in words, and the height and margins in inches.
 
-    Margins are not left to matplotlib's layout, whose last digit differs from process to process.
+    Margins are fixed, because the last digit of matplotlib's own layout differs from process to process.
     """
 
     said: Said
@@ -85,9 +85,9 @@ class Chart(NamedTuple):
 
 
 def draw_svg(identifier: str, *charts: Chart) -> str:
-    """Return `charts`, one under another, as an inline SVG with a text alternative: the same bytes for the same data.
+    """Return `charts`, one above another, as an inline SVG with a text alternative. The same data give the same bytes.
 
-    Nobody's own settings of matplotlib change it.
+    The user's own matplotlib settings have no effect.
     """
     total = sum(chart.height for chart in charts)
     with matplotlib.style.context(["default", STYLE | {"svg.hashsalt": identifier}]):
@@ -98,13 +98,13 @@ def draw_svg(identifier: str, *charts: Chart) -> str:
             corner = chart.left / WIDTH, (total - above + chart.bottom) / total
             chart.draw(figure.add_axes((*corner, width / WIDTH, height / total)))
         buffer = io.StringIO()
-        # Not savefig, which lays the figure out in a drawing of its own first.
+        # Not savefig, which draws the figure once more to lay it out.
         FigureCanvasSVG(figure).print_svg(buffer, metadata={"Date": None, "Creator": None})  # type: ignore[no-untyped-call]
         plt.close(figure)
     svg = buffer.getvalue()
     svg = svg[svg.index("<svg") :].replace(INK, "currentColor")
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    # Several charts share a page: identifiers get the chart's name in front.
+    # Several charts share a page, so each identifier is prefixed with the chart's name.
     prefix = re.sub(r"[^\w.-]", "_", identifier)
     svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{prefix}-", svg)
     words = html.escape(sentences(chart.said for chart in charts))
@@ -112,7 +112,7 @@ def draw_svg(identifier: str, *charts: Chart) -> str:
 
 
 def draw_epoch_times(axes: Axes, rows: Sequence[VariantRow]) -> None:
-    """Draw a bar a variant, its name above it: filled at the baseline's batch, hollow at any other."""
+    """Draw a bar for each variant, its name above it: filled at the baseline's batch, hollow at any other."""
     longest = max((row.epoch_seconds or 0.0 for row in rows), default=0.0) or 1.0
     for place, row in enumerate(rows):
         colour, seconds = COLOURS[row.precision], row.epoch_seconds or 0.0
@@ -129,12 +129,12 @@ def draw_epoch_times(axes: Axes, rows: Sequence[VariantRow]) -> None:
 
 
 def draw_accuracies(axes: Axes, rows: Sequence[VariantRow], curves: Mapping[str, Mapping[int, float]]) -> None:
-    """Draw the accuracy in [0, 1] by epoch of each variant in `curves`: dashed and hollow at another batch."""
+    """Draw the accuracy in [0, 1] by epoch for each variant in `curves`, dashed and hollow at another batch."""
     from_the_top = list(dict.fromkeys(row.precision for row in reversed(rows)))
     for row in rows:
         curve, filled = curves.get(row.name, {}), row.batch_multiplier == rows[0].batch_multiplier
         (line,) = axes.plot(list(curve), list(curve.values()), "o-" if filled else "o--")
-        # The first policy is the widest, so that it shows under those that lie upon it.
+        # The first policy has the widest line, so that it shows under later ones.
         layer = from_the_top.index(row.precision)
         line.set(color=COLOURS[row.precision], linewidth=1.3 + 1.0 * layer, markersize=4 + 1.6 * layer)
         if filled:
@@ -167,7 +167,7 @@ def answer_charts(benchmark: str, rows: Sequence[VariantRow], curves: Mapping[st
 
 
 def answer_figure(charts_by_benchmark: Mapping[str, Sequence[Chart]]) -> str:
-    """Return the charts of all benchmarks, by their names, as one SVG file that can be read on light and dark pages."""
+    """Return the charts of all benchmarks, each under its name, as one SVG file for light and dark pages."""
     charts = [
         chart._replace(draw=_under_name(name, chart.draw), height=chart.height + 0.3, top=chart.top + 0.3)
         for name, of in charts_by_benchmark.items()
@@ -190,7 +190,7 @@ def _under_name(name: str, draw: Callable[[Axes], None]) -> Callable[[Axes], Non
 def exponent_histogram(
     identifier: str, benchmark: str, exponents: Sequence[int], counts: Sequence[int], loss_scale: float
 ) -> str:
-    """Draw a histogram of gradients by exponent, and the exponents below which float16 has zeros."""
+    """Draw a histogram of gradients by exponent, and mark the exponents below which float16 rounds to zero."""
     total = sum(counts) or 1
     shares = {exponent: count / total for exponent, count in zip(exponents, counts, strict=True) if count}
     smallest = -25  # below half of the smallest float16, 2**-24, a number rounds to zero
@@ -214,7 +214,7 @@ def exponent_histogram(
 
 
 def name_rows(axes: Axes, names: Sequence[str]) -> None:
-    """Write a name above each row, from the left edge on: names are too long to stand beside a chart."""
+    """Write each row's name above it, from the left edge: names are too long to stand beside a chart."""
     for place, name in enumerate(names):
         axes.text(0, place - 0.25, name, transform=axes.get_yaxis_transform(), verticalalignment="bottom")
     axes.set_yticks([])

@@ -1,4 +1,4 @@
-"""The tables of the first screen: the variants of a benchmark beside its baseline, by batch."""
+"""Build the tables of the first screen: the variants of a benchmark compared with its baseline, by batch."""
 
 from collections.abc import Callable, Sequence
 from statistics import fmean
@@ -18,12 +18,12 @@ from pipeline.study.variant import expected_dtypes
 
 
 class VariantRow(NamedTuple):
-    """A variant by itself and beside the baseline. What is not known, or tells nothing, is None.
+    """Hold a variant's results, alone and compared with the baseline. Unknown or meaningless values are None.
 
-    `accuracy` in [0, 1] is the mean over the seeds that the baseline completed too, three or more; `difference` has its
-    ends in percentage points. `speed` is beside the study's baseline, `speed_beside_default` beside what the device
-    computes by default, each with its ends. `peak_bytes` is that of a process in its turns. Where none was measured, it
-    is the least of a run, because a run that compiles needs more than one that finds what another compiled.
+    `accuracy`, in [0, 1], is the mean over the seeds that the baseline completed too, at least three. `difference` is
+    in percentage points. `speed` is relative to the study's baseline, `speed_beside_default` to the device's default
+    precision. Each of these three has its interval. `peak_bytes` is the peak of a timed process, or else the smallest
+    peak of a run, because a run that compiles needs more memory than one that finds compiled code.
     """
 
     name: str
@@ -50,16 +50,16 @@ class VariantRow(NamedTuple):
         return any(value is not None for value in (self.accuracy, self.step_seconds, self.peak_bytes, *self.speed[:1]))
 
     def cell(self, column: str) -> str:
-        """Return what a column of `COLUMNS` shows."""
+        """Return the text of this row in a column of `COLUMNS`."""
         return COLUMNS[column](self)
 
     @property
     def note(self) -> str:
-        """Say what the numbers lack."""
+        """Return what the numbers don't show, in words."""
         return " ".join(map(sentence, self.notes))
 
 
-# The columns of a table of the first screen: what each shows of a row, an interval behind its value; "" if nothing.
+# The columns of a first-screen table. Each function returns a row's text, its interval after the value; "" if unknown.
 COLUMNS: dict[str, Callable[[VariantRow], str]] = {
     "accuracy": lambda row: "" if row.accuracy is None else decimals(100 * row.accuracy, ".2f"),
     "difference": lambda row: "" if row.difference[1] is None else with_ends(row.difference, "+.2f"),
@@ -73,7 +73,7 @@ COLUMNS: dict[str, Callable[[VariantRow], str]] = {
 
 
 def with_ends(found: tuple[float | None, float | None, float | None], how: str, unit: str = "") -> str:
-    """Write a value by the format `how`, and behind it its interval, if it has one; nothing if it is not known."""
+    """Write a value by the format `how`, then its interval if it has one; write nothing for an unknown value."""
     value, low, high = found
     if value is None:
         return ""
@@ -81,7 +81,7 @@ def with_ends(found: tuple[float | None, float | None, float | None], how: str, 
 
 
 def columns(rows: Sequence[VariantRow]) -> list[str]:
-    """Return the names of the columns in which any of `rows` has something."""
+    """Return the names of the columns in which at least one of `rows` has text."""
     return [name for name, show in COLUMNS.items() if any(map(show, rows))]
 
 
@@ -162,14 +162,14 @@ def _ends(pair: Row, *names: str) -> tuple[float | None, float | None, float | N
 
 
 def _is_emulated(policy: str, timed: Row) -> bool:
-    """Tell whether the device computes 8 bits by wider numbers, so that their speed answers nothing."""
+    """Tell whether the device emulates float8 by wider numbers, so that its speed means nothing."""
     return (
         policy == "float8" and timed.device is not None and speed(policy, False, hardware_of_row(timed)) == "emulated"
     )
 
 
 def _notes(study: Study, tables: Tables, benchmark: str, name: str, pair: Row | None, is_emulated: bool) -> list[Said]:
-    """Say of a variant what its row's numbers do not."""
+    """Return notes on what the numbers of a variant's row don't show."""
     found, runs = [], tables.runs_of(benchmark, name)
     if name in study.comparison.must_differ:
         found.append(Said("note.control"))

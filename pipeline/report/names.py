@@ -1,4 +1,4 @@
-"""Names that people read, of variants, benchmarks and devices, by the templates under `name`."""
+"""Name variants and benchmarks for readers, by the templates under `name`."""
 
 from collections.abc import Mapping
 
@@ -19,13 +19,13 @@ def variant_name(variant: Variant) -> str:
 
 
 def full_name(variant: Variant) -> str:
-    """Name what a variant sets, its batch too, as in "mixed_float16 (batch doubled)"."""
+    """Name what a variant sets, including its batch, as in "mixed_float16 (batch doubled)"."""
     numbers = {"name": variant_name(variant), "batch_multiplier": variant.batch_multiplier}
     return sentence(Said("name.variant_and_batch", numbers))
 
 
 def benchmark_names(study: Study) -> Mapping[str, str]:
-    """Name each benchmark, as in "MNIST, dense network of 64 units"; two of one name get their batches besides."""
+    """Name each benchmark, as in "MNIST, dense network of 64 units"; equal names also get the batch, or the key."""
 
     def names(**more: bool) -> dict[str, str]:
         return {

@@ -1,4 +1,4 @@
-"""Render templates to HTML and to Markdown: what is not known is a dash, and names of variants are code."""
+"""Render templates to HTML and to Markdown. Unknown values become a dash, and names of variants become code."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -13,17 +13,17 @@ from pipeline.sentences import FILTERS, Said, sentence
 
 TEMPLATES = Path(__file__).parent / "templates"
 _COMMAND = r"\b(?:make \w+|dvc repro|python -m stages\.\w+)\b(?: (?:--benchmark \w+|--[\w-]+|[A-Z]+=\S*\w|\w+@[\w-]+))*"
-# What Markdown would take for more than text: code, emphasis, cells, tags, and brackets that begin the end of a link.
+# Characters with a meaning in Markdown: code, emphasis, cells, tags, and the bracket that ends the text of a link.
 _MARKDOWN = re.compile(r"[\\`*|<~#]|(?<!\w)_|_(?!\w)|\](?=[(\[:])")
 
 
 def page_environment(names: Iterable[str] = ()) -> jinja2.Environment:
-    """Return what renders templates of HTML; `names`, and commands, become code in sentences."""
+    """Return the environment that renders HTML templates; `names` and commands in sentences become code."""
     return _environment(names, escape, lambda text: Markup("<code>{}</code>").format(text))
 
 
 def markdown_environment(names: Iterable[str] = ()) -> jinja2.Environment:
-    """Return what renders templates of Markdown, as `page_environment` does of HTML."""
+    """Return the environment that renders Markdown templates, otherwise like `page_environment`."""
 
     def escape_markdown(value: object) -> Markup:
         if isinstance(value, Markup):
@@ -48,7 +48,7 @@ def _environment(
     code = re.compile("|".join([_COMMAND, *(rf"(?<![\w.-])(?:{re.escape(key)})(?![\w.-]\w)" for key in keys)]))
 
     def prose(text: str) -> Markup:
-        """Mark names and commands as code, and keep an interval and a unit on the line of their number."""
+        """Mark names and commands as code, and keep intervals and units on the line of their number."""
         whole = re.sub(
             r"\[[^]]*\]( %)?|\d (%|(pp|s|ms|points|MiB)\b)",
             lambda found: found.group().replace(" ", "\N{NO-BREAK SPACE}"),

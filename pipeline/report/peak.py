@@ -1,4 +1,4 @@
-"""The share of a GPU's peak that a step reaches, where both the peak and the operations of a step are known."""
+"""Compute the share of a GPU's peak that a step reaches, if the peak and the operations of a step are known."""
 
 from pipeline.comparison.tables import Row
 from pipeline.study.benchmark import Benchmark, Dense
@@ -6,8 +6,8 @@ from pipeline.study.variant import Variant, expected_dtypes
 
 _HOPPER = {"float32": 67.0, "tf32": 494.5, "float16": 989.5, "bfloat16": 989.5, "float8": 1979.0}
 _AMPERE = {"float32": 19.5, "tf32": 156.0, "float16": 312.0, "bfloat16": 312.0}
-# Dense (not sparse) TFLOP/s by what products round to, of GPUs by their whole name. From NVIDIA's data sheets of the
-# H200, the H100 (SXM), the A100 and the V100 (SXM2).
+# Dense (not sparse) TFLOP/s by GPU, under its full name, and by the format that products round to. From NVIDIA's data
+# sheets of the H200, the H100 (SXM), the A100 and the V100 (SXM2).
 PEAKS = {
     "NVIDIA H200": _HOPPER,
     "NVIDIA H100 80GB HBM3": _HOPPER,
@@ -21,7 +21,7 @@ DENSE_DATASETS = {"mnist": (28 * 28, 10)}  # values of an image, and classes
 def share_of_peak(
     benchmark: Benchmark, variant: Variant, timed: Row | None, step_seconds: float | None
 ) -> float | None:
-    """Return the share in [0, 1] of the device's peak that a training step reaches; None where it is not known."""
+    """Return the share in [0, 1] of the device's peak that a training step reaches; None if it is unknown."""
     flops = flops_of_step(benchmark, variant)
     peaks = PEAKS.get(timed.device, {}) if timed else {}
     peak = peaks.get("tf32" if variant.tf32 else expected_dtypes(variant.policy).compute)
@@ -29,10 +29,10 @@ def share_of_peak(
 
 
 def flops_of_step(benchmark: Benchmark, variant: Variant) -> float | None:
-    """Count the operations of the matrix products of a training step of the dense network; None of other networks.
+    """Count the operations of a training step's matrix products in the dense network; None for other networks.
 
-    A product of an image with an (n, m) matrix takes 2nm, forwards and for the gradient of the weights, and once more
-    for the gradient of its input, which the first layer does not need.
+    For each image, an (n, m) matrix takes 2nm operations forwards, 2nm for the gradient of the weights, and 2nm for the
+    gradient of its input. The first layer does not need the last of these.
     """
     if not isinstance(benchmark.model, Dense) or benchmark.dataset not in DENSE_DATASETS:
         return None

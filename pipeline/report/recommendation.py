@@ -1,4 +1,4 @@
-"""Recommend a policy for each benchmark, by what its pairs show: is it faster than the default, is it as accurate?"""
+"""Recommend a policy for each benchmark, if its pairs show that it is faster than the default and as accurate."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,17 +12,16 @@ from pipeline.statistics.equivalence import is_beyond
 from pipeline.study.schema import Study
 from pipeline.study.variant import expected_dtypes
 
-# What a reader can't use on the first screen: it says nothing of these.
-UNTOLD = 1.05  # times: where no interval tells, speeds so near each other are not told apart
+UNTOLD = 1.05  # times: without an interval, speeds this close count as equal
 MUCH_KERNEL = 0.2  # of a variant's CPU time
-UNSAID = ("no_runs", "too_few_seeds", "near_chance")
+UNSAID = ("no_runs", "too_few_seeds", "near_chance")  # reasons that the first screen leaves out
 
 
 def recommend(study: Study, tables: Tables, benchmark: str) -> list[Said]:
     """Return sentences that advise on this hardware: a 16-bit policy at the same batch, or float32.
 
-    The advice rests on the policies that train faster than what the device computes by default, and whose accuracy is
-    that of float32 within the margin. Policies that keep their variables in 16 bits too are experiments, and no advice.
+    A policy is recommended if it trains faster than the device's default precision, and its accuracy equals float32's
+    within the margin. Policies that also keep variables in 16 bits are experiments and are never recommended.
     """
     strict, variants = study.comparison.baseline, study.variants_of(benchmark)
     default = by_default(variants) or strict
@@ -58,7 +57,7 @@ def _is_timed(row: Row) -> bool:
 
 
 def alike(rows: Sequence[Row]) -> list[Row]:
-    """Return the fastest pair, and those that this measurement does not tell from it; fastest first."""
+    """Return the fastest pair, and the pairs that this measurement can't tell from it, fastest first."""
     ordered = sorted(rows, key=lambda row: -(row.speedup or 0.0))
     return [row for row in ordered if (row.sitting_high or UNTOLD * (row.speedup or 0.0)) >= ordered[0].speedup]
 
@@ -76,7 +75,7 @@ def _speed_numbers(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def _on_speed(rows: Sequence[Row], numbers: dict[str, Any], variants: Any) -> list[Said]:
-    """Say whether a policy is faster, where none can be recommended outright."""
+    """Say whether a policy is faster, if none can be recommended outright."""
     if not rows:
         return []
     timed = [row for row in rows if row.speedup is not None]
@@ -100,7 +99,7 @@ def _has(cpu_features: str, dtype: str) -> bool:
 
 
 def _on_accuracy(rows: Sequence[Row]) -> list[Said]:
-    """Say how accurate policies are, each outcome in a sentence that names its policies."""
+    """Say how accurate policies are, in one sentence per outcome, which names its policies."""
     groups: dict[str, list[Row]] = {}
     for row in rows:
         if row.num_failed_candidate or row.num_failed_baseline:
@@ -123,7 +122,7 @@ def _on_accuracy(rows: Sequence[Row]) -> list[Said]:
 
 
 def _on_memory(tables: Tables, benchmark: str, strict: str, names: Sequence[str]) -> list[Said]:
-    """Say how much memory policies take in a run, where nothing else is known of them."""
+    """Say how much memory policies take in a run, if nothing else is known about them."""
     peaks = {
         name: min(found)
         for name in (strict, *names)
@@ -136,7 +135,7 @@ def _on_memory(tables: Tables, benchmark: str, strict: str, names: Sequence[str]
 
 
 def _on_kernel(tables: Tables, benchmark: str, strict: str) -> list[Said]:
-    """Say how much faster a variant may become where the kernel, which hands out memory, takes much of its time."""
+    """Say how much faster a variant may become if the kernel, which hands out memory, takes much of its time."""
     here = benchmark, strict, "cpu"
     rows = [row for row in tables.pairs if (row.benchmark, row.baseline, row.device_kind) == here]
     shares = {row.candidate: row.candidate_kernel_share for row in rows if row.candidate_kernel_share}
@@ -147,7 +146,7 @@ def _on_kernel(tables: Tables, benchmark: str, strict: str) -> list[Said]:
 
 
 def _on_other_work(study: Study, tables: Tables, benchmark: str) -> list[Said]:
-    """Say how to measure again where other work took more of the CPUs than the study allows."""
+    """Say how to measure again if other work took more of the CPUs than the study allows."""
     most = study.comparison.max_other_cpu_share
     shares = [row.other_cpu_share for row in tables.pairs if row.benchmark == benchmark and row.other_cpu_share]
     if not shares or shares[0] <= most:

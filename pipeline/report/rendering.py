@@ -1,4 +1,4 @@
-"""Results to one HTML file: papermill runs the notebook, nbconvert puts one cell's output into our own template."""
+"""Render results to one HTML file: papermill runs the notebook, nbconvert puts one cell's output into our template."""
 
 import base64
 import contextlib
@@ -20,7 +20,7 @@ from traitlets.config import Config
 from pipeline.errors import InputError
 
 if TYPE_CHECKING:
-    # What the notebook imports, in a process of its own: named here, an edit of it renders again.
+    # The notebook imports this in a process of its own. It is named here so that an edit of it renders again.
     import pipeline.report.reporting  # noqa: F401
 
 PROJECT = Path(__file__).parents[2]
@@ -29,23 +29,23 @@ NOTEBOOK = TEMPLATES / "report.ipynb"
 
 
 def execute(root: Path) -> NotebookNode:
-    """Return the notebook, executed on the results under `root`: tables and charts to explore, and the report.
+    """Run the notebook on the results under `root` and return it: tables and charts to explore, and the report.
 
-    It belongs into `results/`, where it can be opened and run again.
+    Save it in `results/`, where it can be opened and run again.
 
     Raises:
-        InputError: a file under `root` is missing or damaged, as the notebook found.
+        InputError: the notebook found a missing or damaged file under `root`.
     """
     logging.getLogger("papermill").setLevel(logging.ERROR)
     root = root.resolve()
     ours = root == PROJECT
     if not (root / "results").is_dir():
         raise InputError("there are no results to report on. Make them with: make repro")
-    # Nothing that lies beside the results of somebody else's archive must be on the kernel's path.
+    # Files beside the results of somebody else's archive must not be on the kernel's path.
     folder, elsewhere = (root / "results", {}) if ours else (PROJECT, {"root": str(root), "code": str(PROJECT)})
     with tempfile.TemporaryDirectory() as partial:
-        # No open port, because others may share the machine; and sockets in a folder that no other kernel has. At its
-        # end a kernel is interrupted and then killed: given time, a busy one reports the interrupt as an error.
+        # Sockets in a folder of this kernel's own, not open ports, because others may share the machine. The kernel is
+        # killed at once at its end: given time, a busy one would report the interrupt as an error.
         manager = {"transport": "ipc", "ip": f"{partial}/kernel"}
         kernel = Config({"KernelManager": manager, "NotebookClient": {"shutdown_kernel": "immediate"}})
         try:
@@ -62,7 +62,7 @@ def execute(root: Path) -> NotebookNode:
             if error.ename != InputError.__name__:
                 raise
             raise InputError(error.evalue.replace(f"{elsewhere.get('root', '..')}/", "")) from None
-    for part in (notebook, *notebook.cells):  # when it was executed and for how long: other bytes every time
+    for part in (notebook, *notebook.cells):  # dates and durations differ every time
         part.metadata.pop("papermill", None)
         part.metadata.pop("execution", None)
     return notebook
@@ -70,7 +70,7 @@ def execute(root: Path) -> NotebookNode:
 
 @contextlib.contextmanager
 def _nobodys_settings(folder: Path) -> Iterator[None]:
-    """Start kernels without whatever a user's own settings add: start-up files, and other kernels of the same name."""
+    """Start kernels without the user's own settings: no start-up files, and no other kernels of the same name."""
     before = dict(os.environ)
     for name in ("JUPYTER_PATH", "JUPYTER_CONFIG_PATH", "PYTHONSTARTUP"):
         os.environ.pop(name, None)
@@ -89,9 +89,9 @@ def notebook_text(notebook: NotebookNode) -> str:
 
 
 def render(notebook: NotebookNode) -> str:
-    """Return the report as HTML, from an executed notebook: the same text for the same results."""
+    """Return the report as HTML, from an executed notebook. The same results give the same text."""
     report = [cell for cell in notebook.cells if "report" in cell.metadata.get("tags", [])]
-    # Not the exporter for HTML: it parses the page once more, to mend what its own templates leave out.
+    # Not the exporter for HTML, which parses the page once more to repair its own templates' output.
     exporter = TemplateExporter(
         template_name="page", file_extension=".html", extra_template_basedirs=[str(NOTEBOOK.parent)]
     )

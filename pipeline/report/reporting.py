@@ -1,4 +1,4 @@
-"""From stored results to the parts of the report. It computes nothing that is not stored; it arranges."""
+"""Arrange stored results as the parts of the report, without computing new ones."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -25,18 +25,18 @@ SHOWN_SAMPLES = ("skipped_steps", "notebook_split_gain")
 
 
 def parts(results: Results) -> Callable[[str], str]:
-    """Return a function that gives the HTML of a part of the report: the macro of that name in parts.html."""
+    """Return a function that renders a part of the report to HTML, by the macro of that name in parts.html."""
     module = page_environment(names_in(results)).get_template("parts.html").make_module(contents(results))
     return lambda name: str(getattr(module, name)())
 
 
 def names_in(results: Results) -> set[str]:
-    """Return the names that sentences on this study write as code."""
+    """Return the names that sentences about this study write as code."""
     return {*results.study.variants, *results.claims.variants, *results.study.benchmarks}
 
 
 def contents(results: Results) -> dict[str, Any]:
-    """Return what the templates of a report or of a page show, by the names they use."""
+    """Return the values for the templates of a report or a page, by the names that they use."""
     titles = benchmark_names(results.study)
     judged = list(zip(results.claims.all, results.verdicts, strict=True))
     return results._asdict() | {
@@ -58,17 +58,17 @@ def contents(results: Results) -> dict[str, Any]:
 
 
 def is_short(pair: Row) -> bool:
-    """Tell whether a pair has a speed from too few launches for an interval."""
+    """Tell whether a pair has a speed, but from too few launches for an interval."""
     return pair.speedup is not None and pair.num_launches < MIN_LAUNCHES
 
 
 def is_tested(verdict: Judgement) -> bool:
-    """Tell whether this study tried what a claim says: what it left open counts, another recipe or device does not."""
+    """Tell whether this study tested a claim: an open verdict counts, another recipe or device does not."""
     return verdict.evidence is not None
 
 
 def _benchmark(results: Results, name: str, title: str) -> dict[str, Any]:
-    """Return what the report tells of one benchmark, beside what is stored."""
+    """Return the values for one benchmark's part of the report."""
     study, tables = results.study, results.tables
     rows = variant_rows(study, tables, name)
     blocks: dict[str, list[VariantRow]] = {}
@@ -101,16 +101,16 @@ def _benchmark(results: Results, name: str, title: str) -> dict[str, Any]:
 
 
 def half_width(pairs: Any, benchmark: str) -> float | None:
-    """Return the half width of the widest interval of this sitting, as a share of the ratio; None where none has one.
+    """Return the half-width of this sitting's widest interval, as a share of the ratio; None without an interval.
 
-    Of variants up to three times slower than the baseline.
+    Only pairs with a speedup above 1/3 count.
     """
     timed = [row for row in pairs if row.benchmark == benchmark and row.sitting_high and row.speedup > 1 / 3]
     return max((row.sitting_high / row.speedup - 1 for row in timed), default=None)
 
 
 def _numerics(results: Results) -> dict[str, Any] | None:
-    """Return what the report shows of 16-bit arithmetic; None where nobody looked."""
+    """Return the values for the part on 16-bit arithmetic; None if the study has no numerics."""
     if results.numerics is None:
         return None
     facts, titles = results.numerics["facts"], benchmark_names(results.study)

@@ -17,16 +17,16 @@ from pipeline.study.schema import Study
 
 
 class Results(NamedTuple):
-    """All that the report prints: the study, and everything under `results/`."""
+    """Hold all that the report prints: the study, and everything under `results/`."""
 
     study: Study
     claims: Claims
     tables: Tables
     verdicts: list[Judgement]
-    environments: list[dict[str, Any]]  # those of the speeds first, each once
+    environments: list[dict[str, Any]]  # each once, those of speed measurements first
     epochs: Sequence[Row]
     numerics: Mapping[str, Any] | None
-    left_out: dict[str, str]  # why, by variant that the study has and this machine had no use for
+    left_out: dict[str, str]  # the reason, by variant that was left out on this machine
 
     def curves(self, benchmark: str) -> dict[str, dict[int, float]]:
         """Return the validation accuracy in [0, 1] by variant and epoch, the mean over seeds."""
@@ -38,7 +38,7 @@ class Results(NamedTuple):
 
 
 def ended_at(results: Results) -> str:
-    """Return when the last run ended, in ISO 8601; where there is none, when the last launch of the turns began."""
+    """Return when the last run ended, in ISO 8601; an empty text if there are no runs."""
     ends = [datetime.fromisoformat(run.started_at) + timedelta(seconds=run.run_seconds) for run in results.tables.runs]
     return max(ends).isoformat(timespec="seconds") if ends else ""
 
@@ -47,7 +47,7 @@ def load_results(root: Path = Path()) -> Results:
     """Read the results under `root`.
 
     Raises:
-        InputError: names the file that is missing, or of another study.
+        InputError: names the file that is missing, or belongs to another study.
     """
     study = study_as_made(root)
     return Results(
@@ -63,7 +63,7 @@ def load_results(root: Path = Path()) -> Results:
 
 
 def read_environments(study: Study, root: Path) -> list[dict[str, Any]]:
-    """Return the environments that speeds were measured in and runs were made in, each once."""
+    """Return the environments of speed measurements and of runs, each once."""
     found: list[dict[str, Any]] = []
     measured = [
         read_circumstances(name, root).environment for name in study.timed_benchmarks if (root / SPEED / name).exists()

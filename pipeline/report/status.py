@@ -1,4 +1,4 @@
-"""Count what a study found, and tell it to programs: `results/status.json`."""
+"""Count what a study found, and write it for programs: `results/status.json`."""
 
 import json
 from collections import Counter
@@ -15,7 +15,7 @@ from pipeline.report.results import Results, ended_at
 from pipeline.sentences import Said, sentence, sentences
 
 STATUS = Path("results/status.json")
-# From what a claim says to what nothing here decides: the order of the bar at the top.
+# The order of the bar at the top of the report, from confirmed to undecidable here.
 VERDICTS = (
     "reproduced",
     "in direction only",
@@ -24,12 +24,12 @@ VERDICTS = (
     "not this recipe",
     "not testable here",
 )
-LABEL = {"num_seeds": 0, "has_default": False}  # of a column, without its particulars
+LABEL = {"num_seeds": 0, "has_default": False}  # for the name of a column without details
 FOUND: tuple[Answer, ...] = get_args(Answer)
 
 
 def tally(results: Results) -> dict[str, dict[str, Any]]:
-    """Count claims by verdict, experiments of ours by answer, and runs by outcome."""
+    """Count claims by verdict, our experiments by answer, and runs by outcome."""
     return {
         "verdicts": in_order(VERDICTS, (each.verdict for each in results.verdicts if not each.is_finding)),
         "findings": in_order(FOUND, (each.verdict for each in results.verdicts if each.is_finding)),
@@ -38,7 +38,7 @@ def tally(results: Results) -> dict[str, dict[str, Any]]:
 
 
 def in_order(names: Sequence[str], found: Iterable[str]) -> dict[str, int]:
-    """Count those of `names` that were found, in their order."""
+    """Count each of `names` in `found`, in the order of `names`, without zeros."""
     counts = Counter(found)
     return {name: counts[name] for name in names if counts[name]}
 
@@ -59,11 +59,9 @@ def status(results: Results, exit_code: int = 0) -> dict[str, Any]:
 
 
 def table(results: Results) -> dict[str, Any]:
-    """Return what a terminal shows of variants at the baseline's batch.
+    """Return the terminal's table of variants at the baseline's batch: columns, rows by benchmark, and failures.
 
-    That is the names of columns, the texts of rows by benchmark, and what failed.
-
-    Of speeds it is the one beside what the device computes by default.
+    Speed is relative to the device's default precision if that is known, and else to the baseline.
     """
     of_batch = {
         name: [row for row in variant_rows(results.study, results.tables, name) if row.group == SAME_BATCH]

@@ -1,1 +1,1 @@
-"""Judge a table of runs that anyone made: read its columns, and set its variants beside a baseline as a study does."""
+"""Judge anyone's table of runs: read its columns, and compare its variants with a baseline as a study does."""

@@ -1,4 +1,4 @@
-"""Read a CSV file of anyone's runs, a row a run, as people write it and as trackers export it."""
+"""Read a CSV file with one run per row, written by hand or exported from an experiment tracker."""
 
 import csv
 import difflib
@@ -16,9 +16,9 @@ from pipeline.errors import InputError
 from pipeline.files.characters import escape_deceptive
 from pipeline.files.untrusted import Remedy, excerpt, read_bytes
 
-COLUMNS = ("variant", "seed", "seconds", "diverged")  # besides the metric; the last two need not be there
+COLUMNS = ("variant", "seed", "seconds", "diverged")  # besides the metric; the last two are optional
 NO_NUMBER = ("", "nan", "none", "null", "na", "n/a", "diverged")
-# How a run ended, in the words of W&B, MLflow, Optuna, Ray, Slurm and of yes and no.
+# How a run ended, in the words of W&B, MLflow, Optuna, Ray and Slurm, or as yes or no.
 ENDED_WELL = (
     "",
     "false",
@@ -44,13 +44,13 @@ _REMEDY = Remedy("Give a CSV file with a row a run", "A table has a row a run")
 
 
 def read_runs(path: Path, metric: str, baseline: str, columns: Mapping[str, str]) -> list[Row]:
-    """Return the runs of a CSV file, by `variant`, `seed`, `outcome`, `result`, `seconds` and `unit`.
+    """Return the runs of a CSV file, with `variant`, `seed`, `outcome`, `result`, `seconds` and `unit`.
 
-    A run whose state is a failure has no result, whatever its row holds. `unit` is that of the last digit of a result.
+    A run whose state is a failure has no result, whatever its row holds. `unit` is the value of a result's last digit.
 
     Args:
         metric: the column with the results.
-        columns: how `variant`, `seed`, `seconds` and `diverged` are called where they are not called so.
+        columns: the file's own names for `variant`, `seed`, `seconds` and `diverged`, if they differ.
 
     Raises:
         InputError: names every fault, by line and column.
@@ -87,7 +87,7 @@ def read_runs(path: Path, metric: str, baseline: str, columns: Mapping[str, str]
 
 
 def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Return number and cells of every line that has any; the first names the columns."""
+    """Yield the number and the cells of every line that is not empty; the first line names the columns."""
     content = read_bytes(path, _REMEDY)
     encoding = "UTF-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "UTF-8"
     if encoding == "UTF-8" and b"\0" in content:
@@ -117,7 +117,7 @@ def _faults_of_columns(header: Sequence[str], wanted: Sequence[str]) -> list[str
 
 
 def _state_columns(header: Sequence[str]) -> list[str]:
-    """Return the columns that tell how runs ended, by their usual names."""
+    """Return the columns that usually tell how a run ended, by name."""
     return [name for name in header if name.casefold() in STATE_COLUMNS]
 
 
@@ -165,7 +165,7 @@ def _run(row: Mapping[str, str], called: Mapping[str, str], states: Sequence[str
     exponent = int(cell.lower().partition("e")[2] or 0) if is_completed else 0
     return Row(
         variant=row[called["variant"]],
-        seed=re.sub(r"\.0+$", "", row[called["seed"]]),  # pandas writes 1.0 where a seed is missing elsewhere
+        seed=re.sub(r"\.0+$", "", row[called["seed"]]),  # pandas writes 1.0 if another row has no seed
         outcome=outcome,
         result=result if is_completed else None,
         seconds=seconds if is_completed and seconds and math.isfinite(seconds) else None,
@@ -185,7 +185,7 @@ def _faults_of_variants(variants: Sequence[str], baseline: str) -> list[str]:
 
 
 def _faults_together(runs: Mapping[int, Row], called: Mapping[str, str]) -> list[str]:
-    """Return what is wrong with runs that are each right."""
+    """Return faults between runs that are right on their own: repeated seeds, and fractions among percentages."""
     faults: list[str] = []
     first: dict[tuple[str, str], int] = {}
     completed = {line: run for line, run in runs.items() if run.outcome == "completed"}

@@ -1,4 +1,4 @@
-"""Show the verdict on a table: its cells in the terminal, and a page of one file."""
+"""Show the verdict on a table: as cells for the terminal, and as a page in one file."""
 
 import math
 
@@ -9,7 +9,7 @@ from pipeline.sentences import sentence
 
 
 def cells(judged: Judged) -> tuple[list[str], list[list[str]]]:
-    """Return the columns of the table and a row a variant. Numbers have the digits that the margin asks for."""
+    """Return the columns of the table and one row per variant. The margin decides the number of digits."""
     places = max(0, 2 - math.ceil(math.log10(judged.asked.margin)))
     has_speed = any(row["speedup"] is not None for row in judged.candidates)
     rows = []
@@ -27,7 +27,7 @@ def cells(judged: Judged) -> tuple[list[str], list[list[str]]]:
 
 
 def page(judged: Judged, name: str) -> str:
-    """Return one HTML file that loads nothing; `name` is that of the table."""
+    """Return one HTML file that loads nothing; `name` is the name of the table's file."""
     columns, rows = cells(judged)
     return (
         page_environment()

@@ -1,4 +1,4 @@
-"""Judge a table of runs as a study is judged, and say so."""
+"""Judge a table of runs as a study is judged, and put the verdict into sentences."""
 
 import math
 from collections import Counter
@@ -17,8 +17,8 @@ from pipeline.statistics.intervals import proportion
 class Judged(NamedTuple):
     """Hold the verdict on a table.
 
-    `rows` has a row a variant, the baseline first: its runs, its mean and, but for the baseline, what `set_beside` says
-    of it, in the metric's unit, and the ratio of the runs' own seconds.
+    `rows` has one row per variant, the baseline first, with its runs and its mean. The others also have what
+    `set_beside` returns, in the metric's unit, and the ratio of the runs' own seconds.
     """
 
     metric: str
@@ -32,16 +32,16 @@ class Judged(NamedTuple):
 
     @property
     def status(self) -> int:
-        """Return the exit status, by the worst candidate: 20 one is different, 30 one is open, 0 all are equivalent."""
+        """Return the exit status: 20 if a candidate is different, else 30 if one is open, 0 if all are equivalent."""
         outcomes = {row["outcome"] for row in self.candidates}
         return 20 if "different" in outcomes else 30 if "inconclusive" in outcomes else 0
 
 
 def judge_table(runs: Sequence[Row], metric: str, baseline: str, asked: Question) -> Judged:
-    """Return the verdict on each variant beside the baseline. One family of Holm's method holds them all."""
+    """Compare each variant with the baseline. Holm's method adjusts over all of them, as one family."""
     variants: dict[str, dict[Any, Row]] = {}
     for place, run in enumerate(runs):
-        # A failed run that was made again at its seed stays a failure, beside the run that completed.
+        # A failed run stays a failure if its seed was run again, beside the run that completed.
         seed = run.seed if run.outcome == "completed" else (run.seed, place)
         variants.setdefault(run.variant, {})[seed] = run
     names = [baseline, *(name for name in variants if name != baseline)]
@@ -67,7 +67,7 @@ def _of_variant(name: str, runs: Mapping[str, Row]) -> dict[str, Any]:
 
 
 def _speed(theirs: Side, ours: Side) -> dict[str, float | None]:
-    """Return how much faster the candidate's runs were, by their own seconds, with the 95 % interval."""
+    """Return how much faster the candidate's runs were, from their own seconds, with the 95 % interval."""
     if theirs.shared == ours.shared:
         both = [(theirs.runs[seed].seconds, ours.runs[seed].seconds) for seed in theirs.shared]
         found = paired([math.log(a / b) for a, b in both if a and b])

@@ -1,9 +1,9 @@
-"""From a sitting to the interval of another day: a ratio of speeds also varies from one sitting to the next.
+"""Widen the interval of a speedup so that it also covers other days: speed varies from sitting to sitting.
 
-A sitting is one measurement of speed. Its log ratio is y = μ + b + e: μ is that of such machines; b, with the standard
-deviation τ, is what a sitting has in common (the host, its other guests, where memory lies); e is the error within the
-sitting, which its launches tell. An interval from e alone holds the sitting's μ + b. The interval of another day holds
-μ.
+A sitting is one measurement of speed. Its log ratio is y = μ + b + e. μ is the log ratio of such machines in general. b
+is common to the whole sitting (the host, its other guests, memory placement); its standard deviation is τ. e is the
+error within the sitting, estimated from its launches. An interval from e alone covers this sitting's μ + b. The
+interval of another day covers μ.
 """
 
 import math
@@ -13,22 +13,22 @@ import scipy
 from pipeline.statistics.intervals import Ratio
 from pipeline.statistics.speeds import NO_RATIO, LogRatio
 
-# τ by the class of device. Seven sittings on CPUs gave 0.036 to 0.067; of accelerators it is assumed
+# τ by class of device. Seven sittings on CPUs gave 0.036 to 0.067; for accelerators the value is assumed
 # (docs/decisions/another-day.md).
 BETWEEN_SITTINGS = {"cpu": 0.06, "nvidia_gpu": 0.06, "tpu": 0.06}
-_QUANTILE = float(scipy.special.stdtrit(6, 0.975))  # of seven sittings
+_QUANTILE = float(scipy.special.stdtrit(6, 0.975))  # τ comes from seven sittings
 
 
 def reach(spread: float) -> float:
-    """Return the half-width, on the log scale, of the interval that a sitting without any error of its own has."""
+    """Return the half-width, on the log scale, of the interval of a sitting whose own error is zero."""
     return _QUANTILE * spread
 
 
 def on_another_day(found: LogRatio | None, spread: float) -> Ratio:
-    """Return the ratio of a sitting with the 95 % interval of such machines, whatever the day.
+    """Return the ratio of a sitting, with a 95 % interval that covers such machines on any day.
 
-    Its variance is that within the sitting plus τ², the square of `spread`. It is never narrower than the sitting's
-    own interval. A sitting of fewer than `MIN_LAUNCHES` has no interval of its own, and so none of another day either.
+    The variance is the variance within the sitting plus τ², where `spread` is τ. The interval is never narrower than
+    the sitting's own. A sitting of fewer than `MIN_LAUNCHES` launches has neither interval.
     """
     if found is None:
         return NO_RATIO

@@ -1,6 +1,6 @@
-"""Set two variants beside each other, paired by seed or not: how far apart are they, within a margin or beyond it?
+"""Test whether two variants differ by less than a margin or by more, paired by seed or not.
 
-And what could a number of seeds show?
+Also compute what a number of seeds could show.
 """
 
 import bisect
@@ -17,18 +17,18 @@ from pipeline.statistics.intervals import MIN_SEEDS, Interval, Ratio, has_spread
 
 SIGNIFICANCE_LEVEL = 0.05
 POWER = 0.8
-MAX_SEEDS = 1000  # beyond, no number is given
-# A margin wider than this share of the baseline's accuracy shows little by being kept: near chance all is equivalent.
+MAX_SEEDS = 1000  # no larger number of seeds is suggested
+# A margin wider than this share of the baseline's accuracy means little: near chance, everything is equivalent.
 MAX_MARGIN_SHARE = 0.1
 EquivalenceOutcome = Literal["equivalent", "different", "equivalent but shifted", "inconclusive"]
 
 
 class Contrast(NamedTuple):
-    """Hold a mean difference, candidate less baseline, its standard error and degrees of freedom; unknown is NaN.
+    """Hold a mean difference (candidate − baseline), its standard error and degrees of freedom; unknown is NaN.
 
-    `spread` is the standard deviation of the difference of two runs, one of each variant, and `num_seeds` how many of
-    each have this error. `freedom_per_seed` counts the degrees of freedom that one more of each brings. Variants that
-    agree to the last example have an error of 0.
+    `spread` is the standard deviation of the difference between one run of each variant; `error` is `spread` /
+    √`num_seeds`. `freedom_per_seed` counts the degrees of freedom that one more seed of each variant adds. Variants
+    that agree on every example have an error of 0.
     """
 
     mean: float = math.nan
@@ -61,9 +61,9 @@ class Contrast(NamedTuple):
     def beyond(self, bound: float) -> float:
         """Return the p-value of the test that the difference lies below −bound or above it.
 
-        Twice that of the one-sided t-test on the side of the mean: below 5 % where the 95 % interval lies wholly beyond
-        the bound. Twice, because a mean may err to either side: so the test keeps its level however wide the spread,
-        and never shows a difference that the test of "no difference" does not.
+        This is twice the p-value of the one-sided t-test on the side of the mean. It is below 5 % if the whole 95 %
+        interval lies beyond the bound. Doubling allows for errors in both directions: the test keeps its level at any
+        spread, and shows no difference that the test of "no difference" misses.
         """
         return min(1.0, 2 * self._replace(mean=abs(self.mean)).above(bound))
 
@@ -71,8 +71,8 @@ class Contrast(NamedTuple):
 def paired(differences: ArrayLike) -> Contrast:
     """Return the contrast of paired differences (num_seeds,).
 
-    The error is unknown with fewer than `MIN_SEEDS`, and where differences have no spread, unless all are zero: runs
-    that agree to the last example are the same.
+    The error is unknown with fewer than `MIN_SEEDS` differences, or if all are equal but not zero. If all are zero, the
+    runs agree on every example, and the error is 0.
     """
     values = np.asarray(differences, dtype=np.float64)
     mean, num_seeds = float(values.mean()) if len(values) else math.nan, len(values)
@@ -86,9 +86,9 @@ def paired(differences: ArrayLike) -> Contrast:
 def unpaired(baseline: np.ndarray, candidate: np.ndarray) -> Contrast:
     """Return the contrast of two variants that share no seeds, from the values of each (num_seeds,).
 
-    Its error is √(s₁²/n₁ + s₂²/n₂), with about as many degrees of freedom as Satterthwaite says (Welch, Biometrika 34,
-    1947; Satterthwaite, Biometrics Bulletin 2, 1946). It is unknown with fewer than `MIN_SEEDS` of either, and where
-    neither has a spread and yet they differ.
+    The error is √(s₁²/n₁ + s₂²/n₂), with Satterthwaite's approximate degrees of freedom (Welch, Biometrika 34, 1947;
+    Satterthwaite, Biometrics Bulletin 2, 1946). It is unknown if a variant has fewer than `MIN_SEEDS`, or if neither
+    has a spread and their means differ.
     """
     numbers = np.array([len(baseline), len(candidate)])
     mean = float(candidate.mean() - baseline.mean()) if numbers.all() else math.nan
@@ -116,7 +116,7 @@ def ratio(logarithms: Contrast) -> Ratio:
 
 
 class PValues(NamedTuple):
-    """The p-values of a pair: that it differs by less than the margin, at all, by more; None where unknown."""
+    """Hold the p-values of a pair: for a difference within the margin, any difference, one beyond; None if unknown."""
 
     within: float | None
     differs: float | None
@@ -127,10 +127,10 @@ UNKNOWN = PValues(None, None, None)
 
 
 class Design(NamedTuple):
-    """Say what else a test is made of: whether losses alone count, and the degrees of freedom that a seed brings.
+    """Hold two properties of a test: whether only losses count, and the degrees of freedom that a seed adds.
 
-    Differences that are paired bring one; variants that share no seeds up to two, where they spread alike. Where only
-    losses count, a gain is positive, and whoever calls turns the sign of what is better when lower.
+    A seed adds one if differences are paired, and up to two (at equal spreads) if variants share no seeds. If only
+    losses count, a gain is positive: the caller flips the sign of metrics where lower is better.
     """
 
     is_one_sided: bool = False
@@ -141,10 +141,10 @@ PAIRED = Design()
 
 
 def p_values(found: Contrast, margin_pp: float, is_one_sided: bool = False) -> PValues:
-    """Return the p-values of a contrast; those of a gain say nothing of a loss, where losses alone count.
+    """Return the p-values of a contrast. If only losses count, a gain has the p-value 1 for a difference.
 
-    The first is the larger one of two one-sided t-tests that the difference lies within ±margin (Schuirmann, Journal of
-    Pharmacokinetics and Biopharmaceutics 15, 1987), or that of the first test alone.
+    The first is the larger p-value of two one-sided t-tests that the difference lies within ±margin (Schuirmann,
+    Journal of Pharmacokinetics and Biopharmaceutics 15, 1987). If only losses count, it is that of the lower test.
     """
     if not found.is_known:
         return UNKNOWN
@@ -155,7 +155,7 @@ def p_values(found: Contrast, margin_pp: float, is_one_sided: bool = False) -> P
 
 
 def adjust(pairs: Sequence[PValues], families: Sequence[Hashable]) -> list[PValues]:
-    """Adjust each column of p-values, a row a pair, by Holm's method over the pairs of one family."""
+    """Adjust p-values, one row per pair, by Holm's method: each column over the pairs of one family."""
     adjusted = list(pairs)
     for family in set(families):
         members = [index for index, other in enumerate(families) if other == family]
@@ -166,12 +166,12 @@ def adjust(pairs: Sequence[PValues], families: Sequence[Hashable]) -> list[PValu
 
 
 def margin_means_something(margin_pp: float, baseline_accuracy: float) -> bool:
-    """Tell whether the margin is small beside the baseline's accuracy, in [0, 1]."""
+    """Tell whether the margin is small compared with the baseline's accuracy, in [0, 1]."""
     return margin_pp / 100 <= MAX_MARGIN_SHARE * baseline_accuracy
 
 
 def outcome(equivalence_p_value: float | None, difference_p_value: float | None) -> EquivalenceOutcome:
-    """Return one of four outcomes, from the p-values of TOST and of "no difference"; unknown ones decide nothing."""
+    """Return the outcome, given the p-values of TOST and of "no difference". Unknown p-values decide nothing."""
     within = equivalence_p_value is not None and equivalence_p_value < SIGNIFICANCE_LEVEL
     shifted = difference_p_value is not None and difference_p_value < SIGNIFICANCE_LEVEL
     outcomes: dict[tuple[bool, bool], EquivalenceOutcome] = {
@@ -191,13 +191,13 @@ def power(
     num_candidates: int = 1,
     design: Design = PAIRED,
 ) -> float:
-    """Probability that TOST at 5 % establishes ±margin when the true difference is `difference`.
+    """Return the probability that TOST at 5 % establishes ±margin if the true difference is `difference`.
 
-    Exact. Given the sample's standard deviation s, both tests reject when the mean lies within ±(margin − t s / √n);
-    that is integrated over the distribution of s (Chow, Shao & Wang, Sample Size Calculations in Clinical Research,
-    2008, section 3.2). `spread` is the standard deviation of a paired difference, > 0, in the margin's unit. With
-    several candidates the level is divided by their number, the hardest step of Holm's method. A noncentral t where
-    losses alone count.
+    This is exact. Given the sample's standard deviation s, both tests reject if the mean lies within ±(margin − t s /
+    √n), which is integrated over the distribution of s (Chow, Shao & Wang, Sample Size Calculations in Clinical
+    Research, 2008, section 3.2). If only losses count, it is a noncentral t. `spread` > 0 is the standard deviation of
+    a paired difference, in the margin's unit. With several candidates the level is divided by their number, as in the
+    strictest step of Holm's method.
     """
     freedom = design.freedom_per_seed * (num_seeds - 1)
     error = spread / np.sqrt(num_seeds)
@@ -211,7 +211,7 @@ def power(
         density: np.ndarray = both * scipy.stats.chi.pdf(u * np.sqrt(freedom), freedom) * np.sqrt(freedom)
         return density
 
-    # Beyond twelve of its standard deviations a sample's is not worth integrating; with a wide one no test rejects.
+    # The tails of u beyond these limits are negligible, and no test rejects if u exceeds margin / (critical * error).
     lowest, highest = max(0.0, 1 - 12 / np.sqrt(freedom)), min(1 + 12 / np.sqrt(freedom), margin / (critical * error))
     return float(scipy.integrate.fixed_quad(integrand, lowest, highest, n=200)[0]) if highest > lowest else 0.0
 
@@ -226,16 +226,16 @@ def beyond_power(
 ) -> float:
     """Return the probability that a true `difference` beyond ±margin is shown to lie there (`Contrast.beyond`, 5 %).
 
-    A noncentral t; arguments as in `power`. The chance to show it on the wrong side is left out.
+    The probability is a noncentral t; arguments as in `power`. The chance of a result on the wrong side is left out.
     """
     freedom = design.freedom_per_seed * (num_seeds - 1)
     critical = scipy.stats.t.isf(SIGNIFICANCE_LEVEL / num_candidates / 2, freedom)
-    excess = min((abs(difference) - margin) * np.sqrt(num_seeds) / spread, 1e3)  # beyond, the function overflows
+    excess = min((abs(difference) - margin) * np.sqrt(num_seeds) / spread, 1e3)  # nct overflows above this
     return float(scipy.stats.nct.sf(critical, freedom, excess))
 
 
 def detectable_margin(spread: float, num_seeds: float, num_candidates: int = 1, design: Design = PAIRED) -> float:
-    """Return the smallest margin that `num_seeds` of this spread establish with 80 % power when nothing differs."""
+    """Return the smallest margin that `num_seeds` establish with 80 % power if the true difference is zero."""
     return spread * _detectable_spreads(num_seeds, num_candidates, design)
 
 
@@ -254,9 +254,9 @@ def _detectable_spreads(num_seeds: float, num_candidates: int, design: Design) -
 def num_seeds_needed(
     spread: float, margin: float, num_candidates: int = 1, difference: float = 0.0, design: Design = PAIRED
 ) -> int | None:
-    """Return the fewest seeds of this spread that show on which side of ±margin a true `difference` lies.
+    """Return the fewest seeds that show, with 80 % power, on which side of ±margin a true `difference` lies.
 
-    None where that takes more than `MAX_SEEDS`: the spread is wide, or the difference close to the margin.
+    Return None if that takes more than `MAX_SEEDS`: the spread is wide, or the difference is close to the margin.
     """
     room = margin + difference if design.is_one_sided else margin - abs(difference)
     if abs(room) < 1e-9:
@@ -280,5 +280,5 @@ def is_beyond(p_beyond_margin: float | None) -> bool:
 
 
 def is_decided(outcome: str | None, p_beyond_margin: float | None) -> bool:
-    """Tell whether it is known on which side of the margin a difference lies."""
+    """Tell whether the tests show on which side of the margin a difference lies."""
     return is_beyond(p_beyond_margin) or (outcome or "").startswith("equivalent")

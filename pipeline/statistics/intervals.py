@@ -1,6 +1,6 @@
-"""Compute intervals and tests from arrays with one value a seed.
+"""Compute intervals and tests from arrays with one value per seed.
 
-Quantiles come from `scipy.special`: to import `scipy.stats`, which takes them from there, takes half a second.
+Quantiles come from `scipy.special`, because importing `scipy.stats` takes half a second.
 """
 
 import math
@@ -11,7 +11,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-MIN_SEEDS = 3  # with fewer, their spread is not known, and no interval is given
+MIN_SEEDS = 3  # with fewer seeds no spread is estimated, and no interval is given
 
 
 class Interval(NamedTuple):
@@ -20,7 +20,7 @@ class Interval(NamedTuple):
 
 
 class Ratio(NamedTuple):
-    """A geometric mean of ratios with its 95 % interval; None where there are too few seeds, or launches."""
+    """Hold a geometric mean of ratios and its 95 % interval; None if there are too few seeds or launches."""
 
     ratio: float | None
     low: float | None
@@ -28,7 +28,7 @@ class Ratio(NamedTuple):
 
 
 class Mean(NamedTuple):
-    """A mean with its 95 % interval; one new value falls between `new_low` and `new_high` with 95 % probability."""
+    """Hold a mean and its 95 % interval; one new value falls between `new_low` and `new_high` with 95 % probability."""
 
     mean: float | None
     low: float | None
@@ -38,7 +38,7 @@ class Mean(NamedTuple):
 
 
 class Proportion(NamedTuple):
-    """`part` of `total`, and the exact 95 % interval of the share (Clopper & Pearson, Biometrika 26, 1934)."""
+    """Hold `part` of `total` and the exact 95 % interval of the share (Clopper & Pearson, Biometrika 26, 1934)."""
 
     part: int
     total: int
@@ -49,7 +49,7 @@ class Proportion(NamedTuple):
 def ratio(logarithms: ArrayLike) -> Ratio:
     """Return exp of the mean of log ratios (num_seeds,), and of its 95 % t-interval.
 
-    docs/decisions/intervals.md has the coverage of this interval beside that of a bootstrap.
+    docs/decisions/intervals.md compares the coverage of this interval with that of a bootstrap.
     """
     average = mean(logarithms)
     value, low, high = (None if end is None else math.exp(end) for end in (average.mean, average.low, average.high))
@@ -57,10 +57,10 @@ def ratio(logarithms: ArrayLike) -> Ratio:
 
 
 def mean(values: ArrayLike) -> Mean:
-    """Return the mean of values (num_seeds,), its 95 % t-interval, and that of one new value.
+    """Return the mean of values (num_seeds,), its 95 % t-interval, and the 95 % interval of one new value.
 
-    The latter is mean ± t s √(1 + 1/n): Hahn & Meeker, Statistical Intervals, 1991, equation 4.2. Neither is known with
-    fewer than `MIN_SEEDS`.
+    The interval of a new value is mean ± t s √(1 + 1/n): Hahn & Meeker, Statistical Intervals, 1991, equation 4.2. Both
+    intervals are unknown with fewer than `MIN_SEEDS` values.
     """
     values = np.asarray(values, dtype=np.float64)
     count, average = len(values), float(values.mean()) if len(values) else None
@@ -73,17 +73,17 @@ def mean(values: ArrayLike) -> Mean:
 
 
 def has_spread(values: np.ndarray) -> bool:
-    """Return whether values (num_seeds,) are enough, and differ enough, to estimate a spread.
+    """Tell whether values (num_seeds,) are enough, and differ enough, to estimate a spread.
 
-    Accuracies come in steps of one example; seeds that agree in a difference by chance are no sign of certainty.
+    Accuracies come in steps of one example, so a few seeds can show equal differences by chance.
     """
     return len(values) >= MIN_SEEDS and bool(np.ptp(values) > 1e-9)
 
 
 def proportion(count: int, total: int) -> Proportion:
-    """Return `count` of `total` with the exact interval of the share; `total` is at least 1.
+    """Return `count` of `total` with the exact 95 % interval of the share; `total` is at least 1.
 
-    Its ends are quantiles of beta distributions: Clopper and Pearson, Biometrika 26, 1934.
+    The ends are quantiles of beta distributions: Clopper and Pearson, Biometrika 26, 1934.
     """
     low = scipy.special.betaincinv(count, total - count + 1, 0.025) if count else 0.0
     high = scipy.special.betaincinv(count + 1, total - count, 0.975) if count < total else 1.0
@@ -91,7 +91,7 @@ def proportion(count: int, total: int) -> Proportion:
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Adjust p-values for their number by Holm's step-down method; an unknown one counts, and stays unknown.
+    """Adjust p-values by Holm's step-down method. An unknown p-value counts as a test and stays unknown.
 
     Holm, Scandinavian Journal of Statistics 6, 1979.
     """

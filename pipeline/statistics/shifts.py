@@ -1,8 +1,8 @@
-"""Has something changed since the baseline? The rule for scheduled repetitions, a pure function on numbers.
+"""Decide whether a campaign has shifted from its baseline, by pure functions on numbers.
 
-A campaign is outside where the mean of its k fresh seeds leaves t(.995, n − 1) · s · √(1/k + 1/n) around the mean of
-the baseline's n seeds: the 99 % prediction interval for the mean of k new values (Hahn & Meeker, Statistical Intervals,
-1991, § 4.7). Once is a warning. Twice in a row, on other seeds, in the same direction, is drift.
+A campaign is outside the band if the mean of its k fresh seeds leaves the 99 % prediction interval for the mean of k
+new values: t(.995, n − 1) · s · √(1/k + 1/n) around the mean of the baseline's n seeds (Hahn & Meeker, Statistical
+Intervals, 1991, § 4.7). Once is a warning. Twice in a row, on other seeds and in the same direction, is drift.
 """
 
 import math
@@ -20,7 +20,7 @@ Direction = Literal["up", "down"]
 
 
 class Shift(NamedTuple):
-    """The distance of a mean from the baseline's, and how far it may be; in the units of the values."""
+    """Hold a mean, the baseline's mean, and the distance allowed between them, in the unit of the values."""
 
     mean: float
     baseline: float
@@ -28,22 +28,22 @@ class Shift(NamedTuple):
 
     @property
     def direction(self) -> Direction | None:
-        """Where to the mean has left the band; None where it is inside."""
+        """Return the direction in which the mean left the band; None if it is inside."""
         if abs(self.mean - self.baseline) <= self.allowed:
             return None
         return "up" if self.mean > self.baseline else "down"
 
 
 def shift(baseline: Sequence[Sequence[float]], fresh: Sequence[float], negligible: float) -> Shift | None:
-    """Compare fresh values, one a seed, with those of the baseline's campaigns; None where there are too few.
+    """Compare fresh values, one per seed, with the baseline's campaigns; return None if there are too few.
 
-    What repeats from seed to seed within a campaign need not repeat from month to month. A baseline of three campaigns
-    or more shows how campaigns vary: their means are the values then, and the fresh mean is one new value. Of fewer
-    seeds than theirs it varies by more: by the difference of the variances of two such means.
+    Values that agree within a campaign need not agree from month to month. Three or more baseline campaigns show how
+    campaigns vary: their means are then the values, and the fresh mean is one new value. A mean of fewer seeds varies
+    more, so the band is widened by the difference between the variances of such means.
 
     Args:
-        baseline: values of each pinned campaign, one a seed.
-        negligible: a shift up to this is none, however sure.
+        baseline: values of each pinned campaign, one per seed.
+        negligible: a shift up to this size never counts, however significant it is.
     """
     if not fresh:
         return None
@@ -60,9 +60,9 @@ def shift(baseline: Sequence[Sequence[float]], fresh: Sequence[float], negligibl
 
 
 def shift_of_shares(baseline: tuple[int, int], fresh: tuple[int, int]) -> Shift | None:
-    """Compare how many runs completed, each (completed, all), by Fisher's exact test; None where there were none.
+    """Compare shares of completed runs, each (completed, all), by Fisher's exact test; return None without runs.
 
-    Where the test finds a difference at the level of the band, any is outside of it.
+    If the test finds a difference at the band's level, the band has no width; otherwise it covers every share.
     """
     if not baseline[1] or not fresh[1]:
         return None
@@ -74,14 +74,13 @@ def shift_of_shares(baseline: tuple[int, int], fresh: tuple[int, int]) -> Shift 
 def shift_of_speeds(
     baseline: Sequence[np.ndarray], fresh: np.ndarray, weights: np.ndarray, negligible: float
 ) -> Shift | None:
-    """Compare a contrast of fresh launch effects with that of the baseline's campaigns; None where there are too few.
+    """Compare a contrast of fresh launch effects with the baseline's campaigns; return None if there are too few.
 
-    As `shift`, but launches take the place of seeds, and their spread is that of all variants together
-    (`launch_spread`).
+    The rule is that of `shift`, with launches in place of seeds and a spread over all variants (`launch_spread`).
 
     Args:
         baseline: launch effects of each pinned campaign, (num_launches, num_variants), of log seconds, finite.
-        fresh: those of the new campaign, with the same variants.
+        fresh: launch effects of the new campaign, with the same variants.
         weights: (num_variants,), with sum 0.
     """
     contrasts = [float(effects.mean(axis=0) @ weights) for effects in baseline]
@@ -104,7 +103,7 @@ def _quantile(degrees_of_freedom: int) -> float:
 
 
 def _variance_within(campaigns: Sequence[Sequence[float]]) -> float:
-    """Return the pooled variance of the values of a campaign; 0 where each has a single one."""
+    """Return the variance within campaigns, pooled over them; 0 if each has a single value."""
     freedom = sum(len(campaign) - 1 for campaign in campaigns)
     squares = sum((value - _mean(campaign)) ** 2 for campaign in campaigns for value in campaign)
     return squares / freedom if freedom else 0.0

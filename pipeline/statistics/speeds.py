@@ -1,8 +1,8 @@
 """Turn the blocks of one benchmark into log seconds by launch, variant and turn, and these into ratios with intervals.
 
-Launches and variants make a two-way layout without replication. Within a launch the median over turns leaves
-single slow blocks without weight; the interval rests on how the launches differ, because what varies from process to
-process does not average out over turns (Kalibera & Jones, Rigorous Benchmarking in Reasonable Time, ISMM 2013).
+Launches and variants form a two-way layout without replication. Within a launch, the median over turns ignores single
+slow blocks. The interval comes from the differences between launches, because variation from process to process does
+not average out over turns (Kalibera & Jones, Rigorous Benchmarking in Reasonable Time, ISMM 2013).
 """
 
 import warnings
@@ -21,18 +21,18 @@ from pipeline.records.blocks import REPEAT, PlacedBlock
 from pipeline.statistics.intervals import Ratio
 from pipeline.study.schema import Study
 
-MIN_LAUNCHES = 3  # for an interval of speed: two that happen to agree say little of how launches differ
-MIN_MEMORY_LAUNCHES = 2  # for one of peak memory, which hardly varies from process to process
+MIN_LAUNCHES = 3  # for an interval of speed: two launches may agree by chance
+MIN_MEMORY_LAUNCHES = 2  # for an interval of peak memory, which hardly varies from process to process
 NO_RATIO = Ratio(ratio=None, low=None, high=None)
-MAD = 1.4826  # times the median absolute deviation is the standard deviation of a normal distribution
-MANY_BLOCKS = 0.6  # of a launch's turns: a variant with no more is measured less well than the others
-SLOW = 3.0  # times the seconds of the baseline: nobody would choose such a variant, and its blocks are few
+MAD = 1.4826  # standard deviation of a normal distribution divided by its median absolute deviation
+MANY_BLOCKS = 0.6  # of all turns: a variant with no more blocks is measured less precisely
+SLOW = 3.0  # times the baseline's seconds: nobody would choose a slower variant, and its blocks are few
 
 
 class LogRatio(NamedTuple):
-    """A contrast of log seconds: its mean over launches, and the standard deviation of one launch.
+    """Hold a contrast of log seconds: its mean over launches, and the standard deviation of one launch.
 
-    Without degrees of freedom that deviation is not known.
+    With 0 degrees of freedom the standard deviation is unknown.
     """
 
     mean: float
@@ -47,11 +47,11 @@ class LogRatio(NamedTuple):
 
     @property
     def ratio(self) -> Ratio:
-        """Return the ratio of speeds: from `MIN_LAUNCHES` on it has an interval."""
+        """Return the ratio of speeds, with an interval from `MIN_LAUNCHES` launches on."""
         return self.ratio_from(MIN_LAUNCHES)
 
     def ratio_from(self, min_launches: int) -> Ratio:
-        """Return exp of the mean, with its 95 % interval where there are as many launches."""
+        """Return exp of the mean, with its 95 % interval if there are at least `min_launches`."""
         value = float(np.exp(self.mean))
         if not self.degrees_of_freedom or self.num_launches < min_launches:
             return Ratio(ratio=value, low=None, high=None)
@@ -60,23 +60,23 @@ class LogRatio(NamedTuple):
 
 
 def launch_effects(log_seconds: ArrayLike) -> np.ndarray:
-    """Return by how much each variant differs from the first one in each launch, (num_launches, num_variants).
+    """Return each variant's difference from the first variant in each launch, (num_launches, num_variants).
 
-    The median over the turns of a launch in which both have a block; NaN where there is none.
+    It is the median over the launch's turns in which both variants have a block; NaN if there is no such turn.
 
     Args:
         log_seconds: (num_launches, num_variants, num_turns), NaN where there is no block.
     """
     values = np.asarray(log_seconds, dtype=np.float64)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # of medians over no turn at all
+        warnings.simplefilter("ignore", RuntimeWarning)  # a median over no turn warns
         return np.nanmedian(values - values[:, :1], axis=2)
 
 
 def launch_spread(effects: np.ndarray) -> tuple[float, int]:
     """Return the standard deviation of one variant's effect in one launch, and its degrees of freedom.
 
-    The residual of a two-way layout without replication: (launches - 1)(variants - 1) degrees of freedom
+    This is the residual of a two-way layout without replication: (launches - 1)(variants - 1) degrees of freedom
     (Montgomery, Design and Analysis of Experiments, chapter 4.1).
 
     Args:
@@ -88,11 +88,11 @@ def launch_spread(effects: np.ndarray) -> tuple[float, int]:
 
 
 def contrast(effects: np.ndarray, weights: ArrayLike) -> LogRatio:
-    """Return a contrast of the effects; its spread is that of all variants, which are taken to vary alike.
+    """Return a contrast of the effects. Its spread is pooled over all variants, assuming that they vary alike.
 
     Args:
         effects: finite, (num_launches, num_variants), of log seconds.
-        weights: (num_variants,) with sum 0: 1 for the slower, -1 for the faster gives a speedup.
+        weights: (num_variants,) with sum 0. A speedup has 1 for the slower variant and -1 for the faster one.
     """
     weights = np.asarray(weights, dtype=np.float64)
     spread, freedom = launch_spread(effects) if len(effects) > 1 else (0.0, 0)
@@ -101,16 +101,16 @@ def contrast(effects: np.ndarray, weights: ArrayLike) -> LogRatio:
 
 
 def contrast_of_few_blocks(log_seconds: ArrayLike, weights: ArrayLike, spread: float, freedom: int) -> LogRatio | None:
-    """Return as `contrast` does, where one of the variants has too few blocks to vary as little as the others.
+    """Return a contrast like `contrast`, if one of the variants has too few blocks to vary as little as the others.
 
-    To the variance that variants with many blocks have from launch to launch comes that of a median of few turns:
-    π/2 times the variance of a turn over their number (Cramér, Mathematical Methods of Statistics, 1946, § 28.5).
-    Where no launch has two turns in which all variants have a block, the launches alone tell how they vary; None where
-    one has none.
+    The variance of a median over few turns is added to the variance between launches, which comes from the variants
+    with many blocks. It is π/2 times the variance of a turn, over the number of turns (Cramér, Mathematical Methods of
+    Statistics, 1946, § 28.5). If no launch has two turns with all variants, the launches alone give the spread. Return
+    None if a launch has no such turn.
 
     Args:
         log_seconds: (num_launches, num_variants, num_turns), NaN where there is no block.
-        weights: as of `contrast`.
+        weights: as in `contrast`.
         spread, freedom: `launch_spread` of the variants with many blocks.
     """
     weights = np.asarray(weights, dtype=np.float64)
@@ -131,20 +131,19 @@ def contrast_of_few_blocks(log_seconds: ArrayLike, weights: ArrayLike, spread: f
     return LogRatio(mean, of_one, min(freedom, freedom_of_turns), num_launches)
 
 
-ONE = LogRatio(0.0, 0.0, 1, MIN_LAUNCHES)  # exactly: the same blocks stand for both
+ONE = LogRatio(0.0, 0.0, 1, MIN_LAUNCHES)  # exactly 1: both variants share the same blocks
 
 
 @dataclass(frozen=True)
 class Speeds:
-    """The speeds of a benchmark's variants, beside its baseline: all that follows from their blocks.
+    """Compute the speeds of a benchmark's variants, compared with its baseline, from their blocks.
 
     Args:
-        blocks: of all launches.
-        baseline: a variant.
-        num_images: trained on in an epoch; num_validation_images: predicted after it.
-        measured_as: the variant whose blocks stand for another's, which differs in its learning rate or epochs alone.
-        num_compiling: the first launches, whose processes may have compiled what those of later ones found, and taken
-            memory for that.
+        blocks: the blocks of all launches.
+        baseline: the name of the baseline variant.
+        num_images: training images of an epoch; num_validation_images: images predicted after it.
+        measured_as: by variant, the one whose blocks it uses; the two differ only in learning rate or epochs.
+        num_compiling: how many of the first launches may have taken memory to compile; later ones find compiled code.
     """
 
     blocks: Sequence[PlacedBlock]
@@ -162,7 +161,7 @@ class Speeds:
 
     @cached_property
     def variants(self) -> list[str]:
-        """Name those that had a turn in every launch and never failed, the baseline first; none if it is not there."""
+        """Name the variants with a turn in every launch and no failure, baseline first; none without the baseline."""
         last = {block.variant: block.outcome for block in self.blocks}
         timed = {(block.variant, block.launch) for block in self.blocks if block.turn and not block.shares_gpu}
         launches = range(1, len(self.num_turns) + 1)
@@ -199,12 +198,12 @@ class Speeds:
 
     @property
     def baseline_seconds(self) -> list[float]:
-        """Return, for each launch, what the baseline takes for an epoch's training images, in the median over turns."""
+        """Return, for each launch, the baseline's seconds for an epoch's training images, the median over turns."""
         return [float(np.exp(np.nanmedian(launch[0]))) for launch in self.turns if len(launch)]
 
     @property
     def other_cpu_share(self) -> float | None:
-        """Return the median share of the CPU time that other processes had; None where it is unknown."""
+        """Return the median share of CPU time that other processes used; None if it is unknown."""
         shares = [block.other_cpu_share for block in self.blocks if block.other_cpu_share is not None]
         return median(shares) if shares else None
 
@@ -216,7 +215,7 @@ class Speeds:
 
     @property
     def side_by_side(self) -> bool:
-        """Return whether all variants trained in every turn: in a row, a process has one place in a launch."""
+        """Tell whether the variants ran side by side: one after another, each has a single place in a launch."""
         places: dict[int, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
         for block in self.blocks:
             if block.turn:
@@ -224,24 +223,24 @@ class Speeds:
         return bool(places) and all(any(len(found) > 1 for found in launch.values()) for launch in places.values())
 
     def speedup(self, baseline: str, candidate: str, whole_epochs: bool = False) -> Ratio:
-        """Return how much faster `candidate` trains an image than `baseline` does: above 1 it is faster.
+        """Return how many times faster `candidate` trains an image than `baseline`; above 1 it is faster.
 
-        Validation is part of `whole_epochs`. Unknown where one of the two did not train.
+        `whole_epochs` includes validation. The ratio is unknown if one of the two did not train.
         """
         found = self.log_speedup(baseline, candidate, whole_epochs)
         return found.ratio if found else NO_RATIO
 
     def log_speedup(self, baseline: str, candidate: str, whole_epochs: bool = False) -> LogRatio | None:
-        """Return the logarithm of the speedup; None where one of the two did not train."""
+        """Return the logarithm of the speedup; None if one of the two did not train."""
         measured = self.measured_as.get(baseline, baseline)
         if measured == self.measured_as.get(candidate, candidate):
             return ONE if measured in self.variants else None
         return self.contrast({baseline: 1.0, candidate: -1.0}, whole_epochs)
 
     def epoch_seconds(self, name: str) -> float | None:
-        """Return the seconds that `name` trains for an epoch: those of the baseline, divided by the speedup.
+        """Return the training seconds of an epoch of `name`: the baseline's, divided by the speedup.
 
-        The baseline's are the geometric mean over launches and both its processes, of medians over turns.
+        The baseline's seconds are medians over turns; the geometric mean is taken over launches and its two processes.
         """
         ratio = self.speedup(self.baseline, name).ratio
         if ratio is None:
@@ -250,9 +249,9 @@ class Speeds:
         return float(np.exp(np.nanmedian(self.turns[:, places], axis=2).mean()) / ratio)
 
     def contrast(self, weights: Mapping[str, float], whole_epochs: bool = False) -> LogRatio | None:
-        """Return the weighted sum of log seconds, where all is known; the weights of variants sum to 0.
+        """Return the weighted sum of log seconds, with weights by variant that sum to 0; None if one is unknown.
 
-        The baseline was measured twice: what is compared with it is compared with both.
+        Two processes measure the baseline, so a variant is compared with the mean of the two.
         """
         weights = {self.measured_as.get(name, name): weight for name, weight in weights.items()}
         if REPEAT in self.variants and REPEAT not in weights and self.baseline in weights:
@@ -273,9 +272,9 @@ class Speeds:
 
     @cached_property
     def _log_peaks(self) -> np.ndarray:
-        """Return the logarithm of the bytes that each variant took at its peak, (num_launches, num_variants).
+        """Return the logarithm of each variant's peak memory in bytes, (num_launches, num_variants).
 
-        In the turns of a launch, after its warm-up, and without the launches that may have compiled.
+        Only turns after the warm-up count. Launches that may have compiled are left out.
         """
         peaks = np.full((len(self.num_turns), len(self.variants)), np.nan)
         for block in self.blocks:
@@ -293,7 +292,7 @@ class Speeds:
         return float(np.exp(average)) if np.isfinite(average) else None
 
     def memory_ratio(self, baseline: str, candidate: str) -> Ratio:
-        """Return the peak memory of `candidate` over that of `baseline`; unknown where that of one is."""
+        """Return the peak memory of `candidate` divided by that of `baseline`; unknown if one of the two is."""
         if self.peak_bytes(baseline) is None or self.peak_bytes(candidate) is None:
             return NO_RATIO
         known = np.isfinite(self._log_peaks).all(axis=0)
@@ -303,9 +302,9 @@ class Speeds:
         return contrast(self._log_peaks[:, known], weights[known]).ratio_from(MIN_MEMORY_LAUNCHES)
 
     def half_width(self) -> float | None:
-        """Return the half width of the widest interval of speedup, as a share of the ratio; None without an interval.
+        """Return the half-width of the widest interval of a speedup, as a share of the ratio; None without an interval.
 
-        Of variants up to three times slower than the baseline. If there are none, of the baseline over itself.
+        Only variants up to three times slower than the baseline count; without any, the baseline over itself does.
         """
         widths = [width for ratio, width in self._widths() if ratio >= 1 / SLOW]
         again = self.speedup(self.baseline, REPEAT)
@@ -314,13 +313,13 @@ class Speeds:
         return max(widths, default=None)
 
     def is_settled(self, target_half_width: float) -> bool:
-        """Return whether every variant's interval is narrow enough, or three times that if it is `SLOW`."""
+        """Tell whether every interval is as narrow as the target, or three times that for a `SLOW` variant."""
         half_width = self.half_width()
         slow = [width for ratio, width in self._widths() if ratio < 1 / SLOW]
         return half_width is not None and max(half_width, max(slow, default=0.0) / SLOW) <= target_half_width
 
     def _widths(self) -> list[tuple[float, float]]:
-        """Return ratio and half width of each variant that has an interval."""
+        """Return the ratio and the half-width of each variant that has an interval."""
         names = [name for name in self.variants if name not in (self.baseline, REPEAT)]
         ratios = [self.speedup(self.baseline, name) for name in names]
         return [(found.ratio, found.high / found.ratio - 1) for found in ratios if found.ratio and found.high]
@@ -328,7 +327,7 @@ class Speeds:
     def launch_spread(self) -> tuple[float, int] | None:
         """Return the standard deviation of log seconds from launch to launch, and its degrees of freedom.
 
-        None where speed has no interval either.
+        Return None if speed has no interval.
         """
         if len(self.num_turns) < MIN_LAUNCHES or len(self.often) < 2:
             return None
