@@ -80,8 +80,8 @@ def fetch() -> tuple[dict[str, Examples], str]:
     """Return both parts of CIFAR-100 from the first source that has them, and the name of that source.
 
     The sources are `folder`, `original` and `mirror`, in this order. The environment variable DATA_SOURCES can name
-    them in another order; it also takes the address of a folder with the original file. If no other source has the data
-    set, a host that was too slow is tried again without a speed limit.
+    some of them, in any order; it also takes the address of a folder with the original file. If no other source has the
+    data set, a host that was too slow is tried again without a speed limit.
 
     Raises:
         InputError: no source has the data set; the message gives the reason for each, and says what to do.

@@ -9,7 +9,7 @@ import os
 from pipeline.errors import InputError
 
 NAME = os.environ.setdefault("KERAS_BACKEND", "tensorflow")
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # Keras imports an installed TensorFlow whatever trains
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # Keras imports TensorFlow, if installed, even under JAX
 os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # so that CUDA and NVML number GPUs alike
 
 # Use Keras's defaults. A user's ~/.keras/keras.json, KERAS_MAX_EPOCHS and the like would show in no record.

@@ -108,7 +108,7 @@ def installed_engine() -> str:
 
 
 def image_identity() -> dict[str, Any] | None:
-    """Return the image's target, base, commit, SHA-256 of what decides results and whether it was dirty, or None.
+    """Return the image's target, base and commit, whether that was dirty, and the SHA-256 of what decides results.
 
     Outside an image, return None. `digest` is the name that the image was started by, if IMAGE_DIGEST gives it.
     """

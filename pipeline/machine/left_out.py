@@ -14,7 +14,7 @@ LEFT_OUT = "left_out.json"  # in the folder of a benchmark's runs
 
 
 def left_out(study: Study) -> dict[str, str]:
-    """Return the variants of `study` that are left out here, each with the end of its code under `left_out`.
+    """Return the variants of `study` that are left out here, each with its key in the report's `left_out`.
 
     Raises:
         InputError: the baseline would be left out.

@@ -8,7 +8,7 @@ _before_bytes = 0
 
 
 def begin() -> None:
-    """Start counting: what the interpreter, the engine and the data take already is not the model's."""
+    """Start counting: the memory that interpreter, engine and data take already does not count."""
     global _before_bytes
     _before_bytes = _resident("VmRSS")
     forget_peak()

@@ -60,9 +60,9 @@ def build(
 ) -> keras.Model:
     """Build the network: float images (N, H, W, C) to float32 probabilities (N, num_classes).
 
-    Every layer but the softmax follows the global Keras policy. `width` multiplies filters and `depth` repeats, by
-    default as the family has them for `number`. The stem, the first stage and the head keep theirs. `batch_norm` is the
-    engine's best layer of that name: the notebook ran TensorFlow's fused kernel, which Keras 3 does not use.
+    Every layer but the softmax follows the global Keras policy. `width` multiplies filters and `depth` repeats; by
+    default, `number` decides. They leave out the stem, the first stage and the head. `batch_norm` is the engine's best
+    layer of that name: the notebook ran TensorFlow's fused kernel, which Keras 3 does not use.
     """
     width, depth = width or FAMILY[number][0], depth or FAMILY[number][1]
     weigh_channels = SQUEEZE_EXCITE[squeeze_excite]

@@ -70,8 +70,8 @@ def accumulation_facts() -> Facts:
     """Multiply 16-bit matrices as the engine does, and return the type in which it adds up the products.
 
     Every factor is a multiple of 1/16 between 1 and 2. So float32 holds each product and each partial sum exactly, in
-    any order. A sum in float32 then ends on one of the two 16-bit values around the exact sum. Among so many sums, one
-    in 16 bits is further off somewhere, even if many lanes share each sum.
+    any order. A sum in float32 then ends on one of the two 16-bit values around the exact sum. If sums are kept in 16
+    bits, some of so many are further off, even if many lanes share each sum.
     """
     rng = np.random.default_rng(0)
     left, right = (1 + rng.integers(0, 16, shape) / 16 for shape in ((64, 4096), (4096, 64)))

@@ -96,7 +96,7 @@ class Launch(Untrusted):
     `images_on_device` says whether all training images stayed on the device, as in a run's record.
     """
 
-    started_at: Instant | None = None  # None if nobody wrote it down
+    started_at: Instant | None = None  # None if it was not recorded
     seconds: Seconds | None = None
     environment: Environment
     images_on_device: bool = False

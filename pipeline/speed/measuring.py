@@ -35,7 +35,7 @@ def measure_benchmark(
     """Train every variant of `benchmark` in turns, the baseline twice, for as long as the study says.
 
     If variants differ only in learning rate or epochs, one of them takes part. Each launch is written to `folder` when
-    it ends. A measurement that was interrupted keeps the launches it finds there.
+    it ends. An interrupted measurement resumes from the launches there.
 
     Args:
         side_by_side: whether processes of all variants may live at once.

@@ -125,8 +125,8 @@ class _Measuring:
     def launch_side_by_side(self, launch: int) -> bool:
         """Start a process of each variant, and let them train in turns for this launch's share of the budget.
 
-        If there is not enough memory for all at once, return False and keep nothing of the launch. The same goes if a
-        variant runs out of memory beside the others, but trains alone.
+        If there is not enough memory for all at once, return False and keep nothing of the launch. Do the same if a
+        variant runs out of memory beside the others, but not alone.
         """
         num_blocks, failed = len(self.blocks), set(self.failed)
         fit = self._turns_side_by_side(launch)
@@ -278,7 +278,7 @@ def take_turns(
     unfinished: Path,
     keeps_compiled: bool = False,
 ) -> Measurement:
-    """Train the variants in turns until `is_settled` or the budget is spent, but in `MIN_LAUNCHES` at least.
+    """Train the variants in turns until `is_settled` or the budget is spent, but make `MIN_LAUNCHES` at least.
 
     Side by side, a launch has one process for each variant, and each trains one block in every turn. In a row, one
     process after the other trains all its blocks of the launch. Every second launch in a row reverses the order of the

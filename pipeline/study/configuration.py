@@ -162,7 +162,7 @@ def _schema(model: type[BaseModel]) -> dict[str, Any]:
 def _walk(model: type[BaseModel], location: tuple[Any, ...]) -> tuple[list[str], dict[str, Any], dict[str, Any]]:
     """Return a fault's key path as the file writes it, the schemas of the keys around it, and its own schema.
 
-    pydantic's path also names the chosen member of a union. The JSON schema shows which parts of the path those are.
+    pydantic's path also names the chosen member of a union. The JSON schema shows which parts to leave out.
     """
     schema = _schema(model)
     node: dict[str, Any] = schema

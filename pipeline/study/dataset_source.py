@@ -11,7 +11,7 @@ Feature = Annotated[str, Field(min_length=1)]
 
 
 class DatasetSource(Section):
-    """Name a data set that is `bundled` with this repository, or one of TFDS's.
+    """Name a data set that is `bundled` with this repository, or is in TFDS.
 
     `tfds` is `name`, `name/config`, `name:1.2.3` or `name/config:1.2.3`. `module` is imported first and registers the
     user's own builder; `source` is the file or folder that contains it. `train` and `test` are splits as TFDS writes

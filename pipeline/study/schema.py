@@ -156,8 +156,8 @@ class Study(Section):
     # The GPU memory that the study needs as planned. On a smaller GPU, runs are made one after the other.
     gpu_memory_gb: PositiveFloat | None = None
     max_run_seconds: Annotated[float, Field(gt=0, le=1e9)] | None = None  # a longer run is ended as too_slow
-    # `facts` are exact. `trials` also trains a small dense network at several seeds: 16-bit optimizers, and steps that
-    # a loss scale skips. `all` also trains the first steps of the other networks, and tries the notebook's split.
+    # `facts` finds facts alone. `trials` also trains a small dense network at several seeds: 16-bit optimizers, and
+    # steps that a loss scale skips. `all` adds the other networks' first steps, and the notebook's split.
     numerics: Literal["facts", "trials", "all"] = "all"
     # The benchmarks whose models and gradients the numerics examine; by default all.
     numerics_on: Annotated[list[Name], Field(min_length=1, max_length=MAX_ENTRIES)] | None = None

@@ -1,4 +1,4 @@
-"""Collect what is known of a run while it is made, and write its files once it ends. No engine is needed."""
+"""Collect what is known of a run while it is made, and write its files once it ends. Nothing here needs an engine."""
 
 import shutil
 import time
