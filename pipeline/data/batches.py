@@ -1,4 +1,4 @@
-"""Make batches; in training, their order depends on the seed and the epoch alone, on every engine."""
+"""Make batches. In training, their order depends only on the seed and the epoch, on every engine."""
 
 import math
 from typing import Any
@@ -16,7 +16,7 @@ class ShuffledBatches(keras.utils.PyDataset):
     """Serve every example once an epoch, in a new order each time; the last batch may be smaller.
 
     Args:
-        on_device: put all examples on the device, and send it the numbers of a batch's rows alone. The batches are the
+        on_device: keep all examples on the device, and send it only the row numbers of each batch. The batches are the
             same, bit for bit.
     """
 
@@ -35,17 +35,17 @@ class ShuffledBatches(keras.utils.PyDataset):
         return self._take(self._order[index * self._batch_size : (index + 1) * self._batch_size])
 
     def begin_epoch(self, epoch: int) -> None:
-        """Take the order of `epoch`, the first of which is 0.
+        """Shuffle the examples for `epoch`, counted from 0.
 
-        Called by the training loop: Keras tells a data set of epochs too, but more often on one engine than another.
+        The training loop calls this. Keras announces epochs too, but more often on one engine than on another.
         """
         self._order = np.random.default_rng((self._seed, epoch)).permutation(self._num_examples)
 
 
 class WholeBatches(keras.utils.PyDataset):
-    """Serve images in their order, in whole batches: repeat the last image until the last batch is full.
+    """Serve images in order, in whole batches; repeat the last image to fill the last batch.
 
-    XLA compiles for one shape, and several devices share a batch evenly.
+    So XLA compiles for one shape only, and several devices can share every batch evenly.
     """
 
     def __init__(self, images: np.ndarray, batch_size: int) -> None:

@@ -1,4 +1,4 @@
-"""Read prepared data sets: what describes them, and their arrays, cut into training, validation and test."""
+"""Read prepared data sets: their descriptions, and their arrays cut into training, validation and test sets."""
 
 import hashlib
 import math
@@ -17,7 +17,7 @@ ARRAYS = ("train_images", "train_labels", "test_images", "test_labels")
 
 
 class Description(Untrusted):
-    """Tell training about a data set. `image_shape` is height, width and channels; `sha256` has a digest an array."""
+    """Describe a data set. `image_shape` is height, width and channels; `sha256` has one digest for each array."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -31,7 +31,7 @@ class Description(Untrusted):
 def read_description(name: str, root: Path = DATA) -> Description:
     """Return the description of the data set `name` under `root`.
 
-    Raise an `InputError` that says how to prepare it again, if that fails.
+    If it can't be read, raise an `InputError` that says how to prepare the data set again.
     """
     return read_json(Description, root / name / "dataset.json", Remedy(*[_remedy(name)] * 2))
 
@@ -41,7 +41,7 @@ def _remedy(name: str) -> str:
 
 
 def num_train_bytes(name: str, split: Split, root: Path = DATA) -> int:
-    """Return how many bytes the training images of the data set `name` have, cut as `split` says."""
+    """Return how many bytes the training images of the data set `name` take, cut as `split` says."""
     return split.num_train_examples * math.prod(read_description(name, root).image_shape)
 
 
@@ -52,7 +52,7 @@ class Examples(NamedTuple):
     labels: np.ndarray
 
     def take(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the examples of these numbers, in their order."""
+        """Return the examples with these row numbers, in this order."""
         return self.images[rows], self.labels[rows]
 
 
@@ -73,8 +73,8 @@ def load_dataset(name: str, split: Split, root: Path = DATA) -> Dataset:
     """Return the data set, cut as `split` says; the test set stays whole.
 
     Raises:
-        InputError: a file is missing or its content does not have the recorded SHA-256, or the split asks for more
-            examples than there are.
+        InputError: a file is missing or does not have its recorded SHA-256, or the split asks for more examples than
+            there are.
     """
     description = read_description(name, root)
     train_images, train_labels, test_images, test_labels = (
@@ -113,6 +113,6 @@ def _read(path: Path, sha256: str | None, remedy: str) -> np.ndarray:
             return array
     except FileNotFoundError:
         raise InputError(f"{path} is missing. {remedy}") from None
-    except (OSError, ValueError, EOFError):  # NumPy's, of a file that was cut off
+    except (OSError, ValueError, EOFError):  # NumPy raises these if the file was cut off
         pass
     raise InputError(f"{path} is not the file that was prepared. {remedy}")

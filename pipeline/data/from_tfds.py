@@ -1,4 +1,4 @@
-"""Read the images and labels of any data set of TFDS, and cut splits in its words. To import it takes seconds."""
+"""Read images and labels of any TFDS data set, and cut splits in TFDS's notation. Importing it takes seconds."""
 
 import difflib
 import logging
@@ -23,15 +23,15 @@ from pipeline.study.dataset_source import DatasetSource
 def read_tfds(where: str, source: DatasetSource) -> tuple[str, list[str], dict[str, Examples]]:
     """Fetch a data set, unless TFDS finds it in `TFDS_DATA_DIR`; return its full name, its classes, and both parts.
 
-    Images become uint8 (N, H, W, C); floats in [0, 1] are scaled and rounded. They are in the order of TFDS.
+    Images become uint8 (N, H, W, C), in TFDS's order. Floats in [0, 1] are scaled to [0, 255] and rounded.
 
     Raises:
-        InputError: TFDS has neither the data set nor a way to fetch it; the text then says what to put where. Or the
-            data set is not one of images in classes; the text then says how.
+        InputError: TFDS neither has the data set nor can fetch it; the message says what to put where. Or the data set
+            does not hold images in classes; the message says why.
     """
-    logging.getLogger("urllib3").setLevel(logging.ERROR)  # one line a retry, for minutes, where there is no network
-    logging.getLogger("absl").setLevel(logging.ERROR)  # TFDS warns of itself
-    tfds.disable_progress_bar()  # which is for terminals, and this is told of in lines
+    logging.getLogger("urllib3").setLevel(logging.ERROR)  # it logs every retry, for minutes, if there is no network
+    logging.getLogger("absl").setLevel(logging.ERROR)  # hides TFDS's warnings
+    tfds.disable_progress_bar()  # for terminals only; progress is printed in lines here
     if source.module and source.source:
         user_code.load_module(source.module, Path(source.source))
     try:
@@ -53,7 +53,7 @@ def read_tfds(where: str, source: DatasetSource) -> tuple[str, list[str], dict[s
 
 
 def read_prepared(name: str) -> dict[str, Examples]:
-    """Return both parts of a data set that TFDS has prepared, as it has them, and fetch nothing."""
+    """Return both parts of a data set that TFDS has prepared, unchanged; fetch nothing."""
     parts = tfds.as_numpy(tfds.load(name, split=["train", "test"], batch_size=-1, download=False, as_supervised=True))
     return {"train": Examples(*parts[0]), "test": Examples(*parts[1])}
 
@@ -80,9 +80,9 @@ def _not_fetched(source: DatasetSource, error: Exception) -> InputError:
 
 
 def _features(where: str, info: Any, source: DatasetSource) -> tuple[str, str]:
-    """Return the names of the features that are image and label, and refuse others than images in classes."""
+    """Return the names of the image and the label feature; refuse anything but images in classes."""
     names: Any = (source.image, source.label) if source.image else info.supervised_keys
-    if not names and {"image", "label"} <= set(info.features):  # files that another program wrote say no pair
+    if not names and {"image", "label"} <= set(info.features):  # files that another program wrote name no pair
         names = ("image", "label")
     there = ", ".join(sorted(info.features))
     if not names or len(names) != 2 or not all(isinstance(name, str) for name in names):
@@ -106,7 +106,7 @@ def _features(where: str, info: Any, source: DatasetSource) -> tuple[str, str]:
 
 def _arrays(where: str, builder: Any, split: str, image: str, label: str, image_size: int | None) -> Examples:
     def resized(example: Any) -> Any:
-        """Resize bilinearly, averaging where an image shrinks; uint8 stays uint8."""
+        """Resize bilinearly, with antialiasing if the image shrinks; uint8 stays uint8."""
         found = tf.image.resize(example[image], (image_size, image_size), antialias=True)
         return example | {image: tf.cast(tf.round(found), tf.uint8) if example[image].dtype == tf.uint8 else found}
 
@@ -114,21 +114,21 @@ def _arrays(where: str, builder: Any, split: str, image: str, label: str, image_
     batches = list(tfds.as_numpy((examples.map(resized) if image_size else examples).batch(1000)))
     images = np.concatenate([batch[image] for batch in batches])
     labels = np.concatenate([batch[label] for batch in batches]).astype(np.int64)
-    if num_unlabelled := np.count_nonzero(labels < 0):  # as TFDS has it in test sets that a contest keeps secret
+    if num_unlabelled := np.count_nonzero(labels < 0):  # TFDS gives -1 where a contest keeps labels secret
         raise InputError(f"{where}: {num_unlabelled:,} of {len(labels):,} examples have no label. Name another split.")
     if images.dtype != np.uint8:
         low, high = images.min(), images.max()
-        if not (low >= 0 and high <= 1):  # not a number among them
+        if not (low >= 0 and high <= 1):  # catches NaN too
             raise InputError(f"{where}: float images must lie in [0, 1]. Received: {low:g} to {high:g}")
         images = np.rint(images * 255).astype(np.uint8)
     return Examples(images, labels)
 
 
 def chosen_rows(where: str, source: DatasetSource, splits: Mapping[str, Any]) -> dict[str, list[tuple[str, range]]]:
-    """Return the rows that `train` and `test` take of each split of a data set, given TFDS's facts about its splits.
+    """Return the rows that `train` and `test` take from each split; `splits` holds TFDS's facts on each split.
 
     Raises:
-        InputError: there is no such split, or no example in it, or an example is taken twice.
+        InputError: there is no such split, `train` or `test` has no example, or an example is taken twice.
     """
     found: dict[str, list[tuple[str, range]]] = {}
     seen: set[tuple[str, int]] = set()
@@ -144,7 +144,7 @@ def chosen_rows(where: str, source: DatasetSource, splits: Mapping[str, Any]) ->
         taken = [(of, row) for of, rows in found[part] for row in rows]
         if not taken:
             raise InputError(f"{where}.{part}: {split!r} has no example.")
-        if len(set(taken)) < len(taken):  # of which one could be trained on and the other held out
+        if len(set(taken)) < len(taken):  # one copy could be trained on, the other held out
             raise InputError(f"{where}.{part}: {split!r} takes examples twice.")
         if not seen.isdisjoint(taken):
             raise InputError(f"{where}: {source.train!r} and {source.test!r} have examples in common.")
@@ -153,7 +153,7 @@ def chosen_rows(where: str, source: DatasetSource, splits: Mapping[str, Any]) ->
 
 
 def cut(where: str, source: DatasetSource, parts: dict[str, Examples]) -> dict[str, Examples]:
-    """Return the examples that `train` and `test` take of the two splits in `parts`."""
+    """Return the examples that `train` and `test` take from the two splits in `parts`."""
     splits = {
         part: tfds.core.SplitInfo(name=part, shard_lengths=[len(labels)], num_bytes=0)
         for part, (_, labels) in parts.items()

@@ -1,4 +1,4 @@
-"""Fetch all of CIFAR-100: from a folder that TFDS prepared, from the host of the original file, or from a mirror."""
+"""Fetch all of CIFAR-100: from a folder that TFDS prepared, from the original host, or from a mirror."""
 
 import io
 import os
@@ -20,8 +20,8 @@ from pipeline.errors import InputError
 
 ORDER = "DATA_SOURCES"  # the variable that names the sources to try, in order
 FETCHED = Path(".cache/downloads")
-MIN_BYTES_PER_SECOND = 300_000  # a host that is slower for SECONDS is left for the next one
-SECONDS = 15  # also how long a host may say nothing, and between two lines that tell how far it is
+MIN_BYTES_PER_SECOND = 300_000  # a host that stays slower than this for SECONDS is given up for the next
+SECONDS = 15  # also the timeout of a silent host, and the time between two progress lines
 NAME = "cifar100"
 ARCHIVE, ARCHIVE_SHA256 = "cifar-100-binary.tar.gz", "58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec"
 TABLES = ("train-00000-of-00001.parquet", "test-00000-of-00001.parquet")
@@ -36,18 +36,18 @@ class Source(NamedTuple):
 
     @property
     def host(self) -> str:
-        """Return the host without a password, because it is told and published."""
+        """Return the host without a password, because it is printed and published."""
         return urlsplit(self.folder).netloc.rpartition("@")[2] or f"the folder {self.folder}"
 
 
 class SlowError(Exception):
-    """Tell that a host sends less than `MIN_BYTES_PER_SECOND`."""
+    """Report a host that sends less than `MIN_BYTES_PER_SECOND`."""
 
 
 class _Progress:
-    """Tell how far a download is; raise `SlowError` where it is slower than `min_bytes_per_second`.
+    """Print the progress of a download; raise `SlowError` if it is slower than `min_bytes_per_second`.
 
-    It has what pooch asks of a progress bar.
+    It has the methods that pooch calls on a progress bar.
     """
 
     total = 0
@@ -77,18 +77,18 @@ class _Progress:
 
 
 def fetch() -> tuple[dict[str, Examples], str]:
-    """Return both parts of CIFAR-100 from the first source that has it, and say where they come from.
+    """Return both parts of CIFAR-100 from the first source that has them, and the name of that source.
 
-    The sources are `folder`, `original` and `mirror`, or those that the environment variable DATA_SOURCES names, in its
-    order; the address of a folder with the original file is one, too. A host that is slow is tried again, whatever its
-    rate, where no other has the data set.
+    The sources are `folder`, `original` and `mirror`, in this order. The environment variable DATA_SOURCES can name
+    some of them, in any order; it also takes the address of a folder with the original file. If no other source has the
+    data set, a host that was too slow is tried again without a speed limit.
 
     Raises:
-        InputError: no source has the data set; the text says why for each, and what to do.
+        InputError: no source has the data set; the message gives the reason for each, and says what to do.
     """
     reasons: list[str] = []
     waiting = [(source, MIN_BYTES_PER_SECOND) for source in _sources()]
-    for source, min_bytes_per_second in waiting:  # which grows by those that are slow
+    for source, min_bytes_per_second in waiting:  # slow sources are appended
         try:
             return _from(source, min_bytes_per_second)
         except SlowError as error:
@@ -108,7 +108,7 @@ def fetch() -> tuple[dict[str, Examples], str]:
 
 
 def _reason(error: BaseException) -> str:
-    """Return what was raised first: requests and urllib3 wrap it several times."""
+    """Return the message of the first exception: requests and urllib3 wrap it several times."""
     while error.__context__:
         error = error.__context__
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
@@ -135,7 +135,7 @@ def _sources() -> list[Source]:
 
 
 def _from(source: Source, min_bytes_per_second: float) -> tuple[dict[str, Examples], str]:
-    pooch.get_logger().setLevel("WARNING")  # what it does is told here
+    pooch.get_logger().setLevel("WARNING")  # progress is printed here instead
     paths = []
     for file in source.files:
         address = f"{source.folder}/{file}"
@@ -147,13 +147,13 @@ def _from(source: Source, min_bytes_per_second: float) -> tuple[dict[str, Exampl
     try:
         return checked(NAME, source.read(paths)), source.host if paths else "TFDS"
     except Exception:
-        for path in paths:  # whose digest is not known: they would be found again
+        for path in paths:  # a wrong file without a digest to check would be found again
             path.unlink(missing_ok=True)
         raise
 
 
 def tfds_folder() -> Path:
-    """Return the folder in which TFDS keeps what it has prepared."""
+    """Return the folder where TFDS keeps prepared data sets."""
     return Path(os.environ.get("TFDS_DATA_DIR") or "~/tensorflow_datasets").expanduser()
 
 
@@ -166,7 +166,7 @@ def _read_prepared(_: list[Path]) -> dict[str, Examples]:
 
 
 def _read_binary(paths: list[Path]) -> dict[str, Examples]:
-    """Read rows of a coarse label, a fine label, and an image, channel after channel."""
+    """Read rows that each hold a coarse label, a fine label and an image, one channel after the other."""
     parts = {}
     with tarfile.open(paths[0]) as file:
         for part in ("train", "test"):
@@ -177,7 +177,7 @@ def _read_binary(paths: list[Path]) -> dict[str, Examples]:
 
 
 def _read_parquet(paths: list[Path]) -> dict[str, Examples]:
-    """Read tables of images as PNG files and their labels."""
+    """Read tables of PNG images and their labels."""
     parts = {}
     for part, path in zip(("train", "test"), paths, strict=True):
         table = pyarrow.parquet.read_table(path, columns=["img", "fine_label"])

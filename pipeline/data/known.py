@@ -1,7 +1,7 @@
-"""Know data sets by their content, so that every source of one gives the same arrays, bit for bit; read the bundled.
+"""Check known data sets by their content, so that every source gives the same arrays; read the bundled ones.
 
-A part of a data set that comes with this repository is one lossless WebP picture, a mosaic of its images class by
-class, and a column of a CSV file that counts the images of each class.
+Each part of a bundled data set is one lossless WebP picture, a mosaic of its images class by class. A CSV file counts
+the images of each class, in one column for each part.
 """
 
 import csv
@@ -21,9 +21,9 @@ BUNDLED = Path(__file__).parent / "bundled"
 class Known(NamedTuple):
     """Describe a data set whose content is known.
 
-    `content_sha256` is, for each part, the SHA-256 over the sorted SHA-256 digests of its examples, each of the image's
-    bytes followed by the label in one byte. It does not depend on the order of the examples. The file `classes` lists
-    the names of the classes.
+    `content_sha256` has a digest for each part that does not depend on the order of the examples. It is the SHA-256 of
+    the sorted SHA-256 digests of all examples. An example's digest covers the image's bytes and then the label, in one
+    byte. The file `classes` lists the names of the classes.
     """
 
     image_shape: tuple[int, int, int]
@@ -60,9 +60,9 @@ KNOWN = {
 
 
 def in_order(images: np.ndarray, labels: np.ndarray) -> tuple[Examples, str]:
-    """Return the examples in the order of their digests, and the SHA-256 of their content.
+    """Return the examples sorted by their digests, and the SHA-256 of their content.
 
-    Sources disagree about the order of examples, and a split is cut by position.
+    Sources list examples in different orders, and a split is cut by position.
     """
     digests = [
         hashlib.sha256(image.tobytes() + bytes([label])).digest() for image, label in zip(images, labels, strict=True)
@@ -73,10 +73,10 @@ def in_order(images: np.ndarray, labels: np.ndarray) -> tuple[Examples, str]:
 
 
 def checked(name: str, parts: dict[str, Examples]) -> dict[str, Examples]:
-    """Return both parts of the data set `name`, in the order of their digests.
+    """Return both parts of the data set `name`, sorted by their digests.
 
     Raises:
-        InputError: a part is not the one that is known by this name.
+        InputError: the content of a part is not that of `name`.
     """
     found = {}
     for part, (images, labels) in parts.items():
@@ -87,15 +87,15 @@ def checked(name: str, parts: dict[str, Examples]) -> dict[str, Examples]:
 
 
 def class_names(name: str) -> list[str]:
-    """Return the names of the classes of the data set `name`, in the order of its labels."""
+    """Return the class names of the data set `name`, in the order of its labels."""
     return [row["class"] for row in _rows(KNOWN[name].classes)]
 
 
 def read_bundled(name: str, folder: Path = BUNDLED) -> dict[str, Examples]:
-    """Return both parts of the bundled data set `name`, in the order of their digests.
+    """Return both parts of the bundled data set `name`, sorted by their digests.
 
     Raises:
-        InputError: a file is missing, or its content is not the one that is known.
+        InputError: a file is missing, or its content has changed.
     """
     try:
         counts = _rows(folder / f"{name}.csv")

@@ -1,4 +1,4 @@
-"""Write data sets as arrays on disk, whatever they come from."""
+"""Write data sets from any source as arrays on disk."""
 
 import hashlib
 import json
@@ -14,13 +14,13 @@ from pipeline.study.dataset_source import DatasetSource
 
 
 def prepare(name: str, source: DatasetSource, root: Path = DATA) -> Path:
-    """Write `root/name`: one array a file and `dataset.json`, all of it or nothing. Return the folder.
+    """Write `root/name`, one file for each array and `dataset.json`, all or nothing; return the folder.
 
-    Images are uint8 (N, H, W, C) and labels int64 (N,). Data sets whose content is known are in the order of their
-    digests, the same from every source; others in that of TFDS without shuffling.
+    Images are uint8 (N, H, W, C) and labels int64 (N,). Data sets of known content are sorted by their digests, so that
+    every source gives the same arrays. Others keep TFDS's unshuffled order.
 
     Raises:
-        InputError: the data set is faulty or can't be had; the text says how, or what to do.
+        InputError: the data set is faulty or unavailable; the message says why, or what to do.
     """
     where = f"datasets.{name}"
     is_bundled = source.bundled or source.tfds == "mnist"  # all of which comes with this repository
@@ -45,7 +45,7 @@ def prepare(name: str, source: DatasetSource, root: Path = DATA) -> Path:
     description = {
         "name": full_name,
         "came_from": came_from,
-        # of the whole data set, whatever the order of its examples
+        # of the whole data set, independent of the order of its examples
         "content_sha256": KNOWN[source.name].content_sha256 if is_known else None,
         "num_train_examples": len(arrays["train_labels"]),
         "num_test_examples": len(arrays["test_labels"]),

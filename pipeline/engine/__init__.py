@@ -1,7 +1,7 @@
-"""Offer the few things that Keras leaves to its engine: the same functions for TensorFlow and for JAX.
+"""Provide what Keras leaves to its engine, as the same functions for TensorFlow and for JAX.
 
-The environment variable KERAS_BACKEND, set before this is first imported, names the engine. Import this module before
-Keras: it loads the engine without its start-up chatter.
+Set the environment variable KERAS_BACKEND before the first import to choose the engine. Import this module before
+Keras: it keeps the engine's start-up messages away.
 """
 
 import os
@@ -9,13 +9,13 @@ import os
 from pipeline.errors import InputError
 
 NAME = os.environ.setdefault("KERAS_BACKEND", "tensorflow")
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # where TensorFlow is installed, Keras imports it whatever trains
-os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # so that an index means the same GPU to NVML
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # Keras imports TensorFlow, if installed, even under JAX
+os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # so that CUDA and NVML number GPUs alike
 
-# Keras is as it comes: nothing of a user's ~/.keras/keras.json, KERAS_MAX_EPOCHS and the like, which no record shows.
+# Use Keras's defaults. A user's ~/.keras/keras.json, KERAS_MAX_EPOCHS and the like would show in no record.
 for setting in [name for name in os.environ if name.startswith("KERAS_") and name != "KERAS_BACKEND"]:
     del os.environ[setting]
-os.environ["KERAS_HOME"] = f"{os.devnull}/keras"  # where no keras.json can be read or written
+os.environ["KERAS_HOME"] = f"{os.devnull}/keras"  # no keras.json can be read or written there
 
 try:
     if NAME == "jax":

@@ -1,4 +1,4 @@
-"""Compute gradients of activations on JAX, which differentiates by what a function takes, not by values in between."""
+"""Compute activation gradients on JAX, which differentiates by a function's inputs, not by values in between."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -13,17 +13,17 @@ def activation_gradients(network: Any, images: Any, labels: Any, loss: Any) -> l
     """Return the gradients of the loss with respect to the output of every layer of a Keras model, as NumPy arrays.
 
     Args:
-        network: its outputs are those of its layers, the last of them the probabilities.
-        images: what `network` takes, (N, ...).
+        network: a model that outputs what each of its layers returns, and last the probabilities.
+        images: the inputs of `network`, (N, ...).
         labels: integer (N,).
-        loss: takes labels and probabilities, returns a scalar.
+        loss: a function of labels and probabilities that returns a scalar.
     """
     layers = [output._keras_history.operation for output in network.outputs[:-1]]
 
     def perturbed(perturbations: Sequence[Any]) -> Any:
-        """Return the loss after adding something to the output of each layer.
+        """Return the loss with each perturbation added to its layer's output.
 
-        Its derivative by that something is the gradient wanted.
+        Its derivative at a perturbation of zero is the gradient with respect to that output.
         """
         with contextlib.ExitStack() as stack:
             stack.enter_context(keras.StatelessScope())  # batch norm's new averages are not kept

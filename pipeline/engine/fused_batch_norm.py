@@ -7,20 +7,20 @@ import tensorflow as tf
 
 
 class BatchNormalization(keras.layers.BatchNormalization):  # type: ignore[misc]
-    """Compute what Keras's layer of this name computes, of images (N, H, W, C), in one kernel each way.
+    """Do what Keras's layer of this name does to images (N, H, W, C), in one kernel forward and one backward.
 
-    Keras 3 casts to float32 and strings a dozen operations together. The sources ran this kernel, as TensorFlow's own
-    Keras did: it takes and returns tensors of 16 bits, and computes in float32 inside. Moving averages are those of
-    Keras 3, whose variance is the batch's own; the kernel returns an estimate of the population's (Bessel's
+    Keras 3 casts to float32 and runs a dozen operations. The sources ran this kernel, as TensorFlow's own Keras did. It
+    takes and returns 16-bit tensors, and computes in float32 inside. The moving variance follows Keras 3, which
+    averages the batch's own variance. The kernel returns an estimate of the population's variance (with Bessel's
     correction), which the sources averaged.
 
-    It has Keras's arguments, names and weights. Channels stand last, `scale` and `center` are true, and there are no
-    masks: what EfficientNet has.
+    It has Keras's arguments, names and weights. Channels come last, `scale` and `center` are true, and there are no
+    masks. Our models need no more.
     """
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
         gamma, beta, mean, variance = (
-            keras.ops.cast(variable, "float32")  # the kernel's, whatever the policy
+            keras.ops.cast(variable, "float32")  # the kernel takes float32 under every policy
             for variable in (self.gamma, self.beta, self.moving_mean, self.moving_variance)
         )
         learns = bool(training and self.trainable)

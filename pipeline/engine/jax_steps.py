@@ -1,4 +1,4 @@
-"""Training steps on JAX: functions from state to state, whose results are assigned to the model afterwards."""
+"""Build training steps on JAX: functions from state to state, whose results are assigned to the model afterwards."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -9,10 +9,10 @@ import keras
 
 
 def training_step(model: Any) -> tuple[Callable[..., Any], Callable[[], Any]]:
-    """Return one training step of a compiled Keras model as JAX compiles it, and what tells the state it begins with.
+    """Return a compiled Keras model's training step, jitted by JAX, and a function that returns its first state.
 
-    The step takes the state, images (N, ...) and labels (N,), and returns the next state, the mean loss before scaling
-    and the number of examples that were right. Its state is taken over: the values it came with are gone afterwards.
+    The step takes the state, images (N, ...) and labels (N,). It returns the next state, the mean loss before scaling
+    and the number of correct examples. It reuses the memory of the state passed in, whose values are gone afterwards.
     """
     optimizer = model.optimizer
 
@@ -27,7 +27,7 @@ def training_step(model: Any) -> tuple[Callable[..., Any], Callable[[], Any]]:
         trainable, others, optimizer_values = state
         derive = jax.grad(scaled_loss, has_aux=True)
         gradients, (others, loss, right) = derive(trainable, others, optimizer_values, images, labels)
-        # This unscales them; a dynamic scale leaves a step out whose gradients are not finite, and is halved.
+        # This unscales the gradients. If they are not finite, a dynamic scale skips the step and is halved.
         trainable, optimizer_values = optimizer.stateless_apply(optimizer_values, gradients, trainable)
         return (trainable, others, optimizer_values), loss, right
 
@@ -35,7 +35,7 @@ def training_step(model: Any) -> tuple[Callable[..., Any], Callable[[], Any]]:
 
 
 def gradients(model: Any, images: Any, labels: Any) -> list[Any]:
-    """Return the gradients of the scaled loss of a compiled model by its trainable variables."""
+    """Return the gradients of a compiled model's scaled loss with respect to its trainable variables."""
     trainable, others, optimizer_values = (_values(part) for part in _parts(model))
 
     def scaled_loss(trainable: Any) -> Any:
@@ -46,11 +46,11 @@ def gradients(model: Any, images: Any, labels: Any) -> list[Any]:
 
 
 def gradient_step(model: Any) -> tuple[Callable[..., Any], Callable[[], None]]:
-    """Return one training step of a compiled Keras model, written out; and what brings the model up to date after some.
+    """Return a compiled Keras model's training step, written out, and a function that then updates the model.
 
-    The step takes images (N, ...) and labels (N,), and returns the mean loss before scaling and the number of examples
-    that were right, both still on the device. Between steps the model's values are in a state that each step takes
-    over, as in Keras's own loop.
+    The step takes images (N, ...) and labels (N,). It returns the mean loss before scaling and the number of correct
+    examples, both still on the device. Between steps the model's values are in a state that each step takes over, as in
+    Keras's own loop.
     """
     step, first_state = training_step(model)
     state: Any = None
@@ -86,7 +86,7 @@ def apply_step(optimizer: Any, variable: Any) -> Any:
 
 
 def _scaled(optimizer: Any, optimizer_values: Any, loss: Any) -> Any:
-    """Return the loss times the loss scale that `optimizer` has among these values of its variables."""
+    """Return the loss times the loss scale of `optimizer`, whose variables have the values given."""
     with keras.StatelessScope(state_mapping=list(zip(optimizer.variables, optimizer_values, strict=True))):
         return optimizer.scale_loss(loss)
 

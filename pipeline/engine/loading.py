@@ -1,4 +1,4 @@
-"""Load an engine in silence, and without packages that it would import only in case they were wanted."""
+"""Load an engine silently, and without packages that it imports just in case."""
 
 import contextlib
 import os
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def silent_stderr() -> Iterator[None]:
-    """Send file descriptor 2, to which libraries write while they are loaded, to nowhere."""
+    """Send file descriptor 2 to nowhere, because libraries write to it while they load."""
     sys.stderr.flush()
     saved = os.dup(2)
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -23,7 +23,7 @@ def silent_stderr() -> Iterator[None]:
 
 @contextlib.contextmanager
 def without(*packages: str) -> Iterator[None]:
-    """Hide `packages` from every import inside the block, but for those loaded before.
+    """Hide `packages` from every import inside the block, except those already loaded.
 
     They can be imported again afterwards.
     """

@@ -1,4 +1,4 @@
-"""Run JAX underneath Keras: a step maps state to state, and this module assigns what TensorFlow does in place."""
+"""Run JAX underneath Keras. TensorFlow updates variables in place; a JAX step returns values to assign afterwards."""
 
 import contextlib
 import importlib.metadata
@@ -15,8 +15,8 @@ from pipeline.errors import InputError
 from pipeline.machine import own_memory
 from pipeline.machine.hardware import free_gpu_bytes
 
-# At its start JAX takes three quarters of a GPU's memory if nobody asks, TensorFlow nearly all: what fits on the one
-# shall fit on the other.
+# By default JAX takes three quarters of a GPU's memory and TensorFlow nearly all. What fits on one engine should fit on
+# the other.
 os.environ.setdefault("XLA_PYTHON_CLIENT_MEM_FRACTION", "0.92")
 
 with silent_stderr():
@@ -26,14 +26,14 @@ with silent_stderr():
     with contextlib.suppress(ModuleNotFoundError):
         import tensorflow  # noqa: F401  which Keras imports where it is installed
 
-# Once JAX is loaded in silence.
+# Imported once JAX has loaded silently.
 from pipeline.engine.activations import activation_gradients  # noqa: F401
 from pipeline.engine.jax_steps import apply_step, gradient_step, gradients  # noqa: F401
 
 BatchNormalization = keras.layers.BatchNormalization  # XLA fuses it
-MAX_SHARE_OF_IMAGES = 1 / 16  # of an accelerator's memory: little beside what a step needs, also of several processes
+MAX_SHARE_OF_IMAGES = 1 / 16  # of an accelerator's memory: little beside what steps need, even in several processes
 NEARLY_ALL = 0.9  # of what an allocator may take
-CUDNN_BYTES = 2**29  # that cuDNN takes beside the allocator, at most
+CUDNN_BYTES = 2**29  # at most what cuDNN takes outside the allocator
 COMPILES_SHAPES = True  # every function is compiled again for each shape, and none runs uncompiled
 
 
@@ -43,21 +43,21 @@ def version() -> dict[str, str]:
 
 
 def kernels() -> str:
-    """Name what makes the kernels that compute here."""
+    """Name the compiler of the kernels that compute here."""
     return "XLA"
 
 
 def set_tf32(enabled: bool) -> None:
-    """Let float32 matrix products round their inputs to TensorFloat-32, or ask for the highest precision.
+    """Let float32 matrix products round their inputs to TensorFloat-32, or require the highest precision.
 
-    A TPU has no TF32: where it may round, it multiplies in bfloat16, as it does where nobody asks for more.
+    A TPU has no TF32. If it may round, it multiplies in bfloat16, which is JAX's default there.
     """
     rounded = "default" if jax.default_backend() == "tpu" else "tensorfloat32"
     jax.config.update("jax_default_matmul_precision", rounded if enabled else "highest")
 
 
 def synchronise() -> None:
-    """Wait until every array there is has been computed."""
+    """Wait until every existing array has been computed."""
     jax.block_until_ready(jax.live_arrays())
 
 
@@ -75,7 +75,7 @@ def accelerators() -> list[dict[str, str]]:
 
 
 def gpu_places() -> list[int]:
-    """Return which of the GPUs that CUDA shows this process computes on, counted from 0."""
+    """Return the places of the GPUs that this process uses, counted from 0 among those that CUDA shows."""
     return [device.local_hardware_id for device in jax.local_devices() if device.platform == "gpu"]
 
 
@@ -87,10 +87,10 @@ def keep_compiled(folder: Path) -> None:
 
 @contextlib.contextmanager
 def data_parallel(num_devices: int) -> Iterator[None]:
-    """Build and train on `num_devices` devices inside the block, a share of each batch on each.
+    """Build and train on `num_devices` devices inside the block, each with its share of every batch.
 
     Raises:
-        InputError: there are fewer.
+        InputError: there are fewer devices.
     """
     devices = keras.distribution.list_devices()
     if num_devices > len(devices):
@@ -115,18 +115,18 @@ def feed(batches: Any) -> Any:
 def keeps_images(num_bytes: int) -> bool:
     """Return whether training images of so many bytes stay on the accelerator while a run trains.
 
-    To gather a batch on the host and to send it takes longer than a fast GPU takes to train on it. How much memory the
-    device has decides, and not how much is free: so all variants of a benchmark are fed alike, whatever they need. On a
-    CPU images are already where they are used.
+    A fast GPU trains on a batch in less time than the host needs to gather and send it. The device's whole memory
+    decides, not the free part, so that all variants of a benchmark are fed alike. On a CPU the images are already where
+    they are used.
     """
     statistics = jax.local_devices()[0].memory_stats() or {}
     return num_bytes <= MAX_SHARE_OF_IMAGES * int(statistics.get("bytes_limit", 0))
 
 
 def kept_on_device(*arrays: np.ndarray) -> Callable[[np.ndarray], tuple[Any, ...]]:
-    """Put arrays (N, ...) on the device, and return what takes rows of each there, given their numbers (n,).
+    """Put arrays (N, ...) on the device; return a function that takes rows of each there, given their numbers (n,).
 
-    Of several devices each has all of them, and takes its share of the rows.
+    Each of several devices has all the arrays, and takes its share of the rows.
     """
     everywhere = shared = None
     if distribution := keras.distribution.distribution():
@@ -144,12 +144,12 @@ def predict(model: Any, batches: Any) -> np.ndarray:
 
 
 def reset_peak_memory() -> None:
-    """Forget the peak so far of a CPU; JAX's allocator can't forget its own, which counts from the start."""
+    """Forget a CPU's peak so far. JAX's allocator can't forget its own, which counts from the start."""
     own_memory.forget_peak()
 
 
 def peak_memory() -> tuple[int, str]:
-    """Return bytes, and who counts them: the accelerator's allocator, or the kernel this process's own share."""
+    """Return the peak in bytes, and its source: the accelerator's allocator, or this process's own share."""
     if statistics := jax.local_devices()[0].memory_stats():
         return int(statistics["peak_bytes_in_use"]), "allocator"
     return own_memory.peak_bytes(), "own_share"
@@ -162,9 +162,9 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def _memory_was_full() -> bool:
-    """Return whether memory explains that a convolution found no cuDNN.
+    """Return whether lack of memory explains why a convolution found no cuDNN.
 
-    The allocator was near its limit, or so little is free outside it that cuDNN finds none for itself.
+    The allocator was near its limit, or too little memory outside it was left for cuDNN.
     """
     statistics = jax.local_devices()[0].memory_stats() or {}
     free_bytes = free_gpu_bytes()

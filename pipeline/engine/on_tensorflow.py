@@ -11,7 +11,7 @@ from pipeline.engine.loading import silent_stderr, without
 from pipeline.errors import InputError
 from pipeline.machine import own_memory
 
-# TensorFlow Lite, and Keras's plots and adapters of data: a second of imports and 200 MB that no run needs.
+# These serve TensorFlow Lite and Keras's plots and data adapters: a second and 200 MB that no run needs.
 with silent_stderr(), without("IPython", "jax", "matplotlib", "pandas", "pyarrow", "torch"):
     import keras  # noqa: F401
     import tensorflow as tf
@@ -21,7 +21,7 @@ with silent_stderr(), without("IPython", "jax", "matplotlib", "pandas", "pyarrow
     from tensorflow.python.util._pywrap_util_port import IsMklEnabled  # the public API does not tell
 
     from pipeline.engine import fused_batch_norm
-tf.get_logger().setLevel("ERROR")  # it advises against tracing, which we do on purpose and outside the clock
+tf.get_logger().setLevel("ERROR")  # it warns of retracing, which we do on purpose and outside the timed window
 
 
 COMPILES_SHAPES = False
@@ -36,7 +36,7 @@ def version() -> dict[str, str]:
 
 
 def kernels() -> str:
-    """Name the library whose kernels compute here: CUDA's on a GPU, on a CPU oneDNN's or TensorFlow's own (Eigen)."""
+    """Name the library whose kernels compute here: CUDA on a GPU, oneDNN or TensorFlow's own Eigen on a CPU."""
     if tf.config.list_physical_devices("GPU"):
         return "CUDA"
     return "oneDNN" if IsMklEnabled() else "Eigen"
@@ -64,7 +64,7 @@ def accelerators() -> list[dict[str, str]]:
 
 
 def gpu_places() -> list[int]:
-    """Return which of the GPUs that CUDA shows this process computes on, counted from 0."""
+    """Return the places of the GPUs that this process uses, counted from 0 among those that CUDA shows."""
     return [int(device.name.rpartition(":")[2]) for device in tf.config.get_visible_devices("GPU")]
 
 
@@ -74,10 +74,10 @@ def keep_compiled(folder: Path) -> None:
 
 @contextlib.contextmanager
 def data_parallel(num_devices: int) -> Iterator[None]:
-    """Build and train on `num_devices` devices inside the block, a share of each batch on each.
+    """Build and train on `num_devices` devices inside the block, each with its share of every batch.
 
     Raises:
-        InputError: there are fewer.
+        InputError: there are fewer devices.
     """
     devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
     if num_devices > len(devices):
@@ -90,12 +90,12 @@ def data_parallel(num_devices: int) -> Iterator[None]:
 
 
 def feed(batches: Any) -> Any:
-    """Return the object from which Keras reads `batches`, a PyDataset of arrays or of tuples of them, in its order.
+    """Return a tf.data pipeline that feeds `batches`, a PyDataset of arrays or of tuples of them, to Keras in order.
 
-    Given a PyDataset itself, Keras makes a generator of it, and TensorFlow's generators tell the C library to hand back
-    all memory it can: every large tensor of a step is then mapped again, for half as much time again on a CPU. The
-    length of a batch stays open, so that none but the first is traced. Nothing is tuned on the way: the thread that
-    would tune sleeps longer and longer, and whoever lets go of the batches waits until it wakes up, for seconds.
+    Keras would turn a PyDataset itself into a generator. TensorFlow's generators make the C library hand back all
+    memory it can. Every large tensor of a step is then mapped again, for half as much time again on a CPU. The length
+    of a batch stays open, so that only the first batch is traced. Autotuning is off: its thread sleeps longer and
+    longer, and freeing the batches waits until it wakes up, for seconds.
     """
     first = batches[0]
     arrays = first if isinstance(first, tuple) else (first,)
@@ -114,7 +114,7 @@ def feed(batches: Any) -> Any:
 
 
 def keeps_images(num_bytes: int) -> bool:  # noqa: ARG001  as JAX decides by it
-    """Return False: what `feed` makes of batches gathers them on the host."""
+    """Return False: the pipeline from `feed` gathers batches on the host."""
     return False
 
 
@@ -124,12 +124,11 @@ def predict(model: Any, batches: Any) -> np.ndarray:
 
 
 def gradient_step(model: Any) -> tuple[Callable[..., Any], Callable[[], None]]:
-    """Return one training step of a compiled Keras model, written out and compiled as the model was.
+    """Return a compiled Keras model's training step, written out and compiled as the model was.
 
-    The second value does nothing.
-
-    The step takes images (N, ...) and labels (N,), and returns the mean loss before scaling and the number of examples
-    that were right, both still on the device. It changes the model in place.
+    The step takes images (N, ...) and labels (N,). It returns the mean loss before scaling and the number of correct
+    examples, both still on the device. It changes the model in place, so the second value is a function that does
+    nothing.
     """
 
     @tf.function(jit_compile=model.jit_compile)  # type: ignore[untyped-decorator]
@@ -139,7 +138,7 @@ def gradient_step(model: Any) -> tuple[Callable[..., Any], Callable[[], None]]:
             loss = model.compute_loss(y=labels, y_pred=probabilities)
             scaled = model.optimizer.scale_loss(loss)
         gradients = tape.gradient(scaled, model.trainable_variables)
-        # This unscales them; a dynamic scale leaves a step out whose gradients are not finite, and is halved.
+        # This unscales the gradients. If they are not finite, a dynamic scale skips the step and is halved.
         model.optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
         right = tf.argmax(probabilities, axis=1, output_type=labels.dtype) == labels
         return loss, tf.reduce_sum(tf.cast(right, tf.int32))
@@ -161,9 +160,9 @@ def activation_gradients(network: Any, images: Any, labels: Any, loss: Any) -> l
     """Return the gradients of the loss with respect to the output of every layer of a Keras model, as NumPy arrays.
 
     Args:
-        images: what `network` takes, (N, ...).
+        images: the inputs of `network`, (N, ...).
         labels: integer (N,).
-        loss: takes labels and probabilities, returns a scalar.
+        loss: a function of labels and probabilities that returns a scalar.
     """
 
     @tf.function  # type: ignore[untyped-decorator]
@@ -178,7 +177,7 @@ def activation_gradients(network: Any, images: Any, labels: Any, loss: Any) -> l
 
 
 def gradients(model: Any, images: Any, labels: Any) -> list[Any]:
-    """Return the gradients of the scaled loss of a compiled model by its trainable variables."""
+    """Return the gradients of a compiled model's scaled loss with respect to its trainable variables."""
     with tf.GradientTape() as tape:
         loss = model.compute_loss(y=tf.convert_to_tensor(labels), y_pred=model(images, training=True))
         scaled = model.optimizer.scale_loss(loss)
@@ -193,7 +192,7 @@ def reset_peak_memory() -> None:
 
 
 def peak_memory() -> tuple[int, str]:
-    """Return bytes, and who counts them: the accelerator's allocator, or the kernel this process's own share."""
+    """Return the peak in bytes, and its source: the accelerator's allocator, or this process's own share."""
     if tf.config.list_logical_devices("GPU"):
         return tf.config.experimental.get_memory_info("GPU:0")["peak"], "allocator"
     return own_memory.peak_bytes(), "own_share"

@@ -1,4 +1,4 @@
-"""Find code and digest it: the files that a path holds, those that a module imports, and what Python runs of each."""
+"""Find code and digest it: the files in a path, the files that a module imports, and the code in each file."""
 
 import ast
 import hashlib
@@ -12,10 +12,9 @@ from pipeline.errors import InputError
 
 
 def digest(source: Path) -> str:
-    """Return the SHA-256 of every file in `source`, their names and what they hold. Links to folders are not entered.
+    """Return the SHA-256 of the names and contents of all files in `source`. Links to folders are not followed.
 
-    Of Python's files comments and docstrings count for nothing. What is hidden (`.git`) and what Python compiled is
-    left out.
+    Comments and docstrings of Python files don't count. Hidden files (`.git`) and Python's compiled files are left out.
 
     Raises:
         InputError: there is no `source`.
@@ -28,7 +27,7 @@ def digest(source: Path) -> str:
 
 
 def file_digest(path: Path) -> str:
-    """Return the SHA-256 of what Python runs of a file, or of its bytes where it is no Python."""
+    """Return the SHA-256 of a Python file's code, without comments and docstrings, or of another file's bytes."""
     content = path.read_bytes()
     return _digest_of_code(content) if path.suffix == ".py" else hashlib.sha256(content).hexdigest()
 
@@ -44,9 +43,9 @@ def files_of_code(source: Path) -> list[Path]:
 
 
 def with_imports(*files: Path) -> list[Path]:
-    """Return these files and those of the working directory that they import, and so on, in the order of their names.
+    """Return these files and the files of the working directory that they import, and so on, sorted by name.
 
-    Imports within functions count. Modules that are named at run time alone, say by a study, are not found.
+    Imports within functions count. Modules that are named only at run time, such as by a study, are not found.
     """
     found: set[Path] = set()
     waiting = [*files]
@@ -66,12 +65,12 @@ def _imported(file: Path) -> Iterable[Path]:
 
 
 def check_exists(source: Path) -> None:
-    """Raise `InputError` where there is no `source`."""
+    """Raise `InputError` if there is no `source`."""
     if not os.path.exists(source):  # noqa: PTH110  Path.exists fails for a name that is too long
         raise InputError(f"{str(source)[:300]} does not exist. `source` is the file or folder that holds your module.")
 
 
-# Kept by what a file holds: each benchmark and each variant asks for the same files again.
+# Cached by a file's content: every benchmark and variant asks for the same files again.
 @cache
 def _names_imported(code: bytes) -> set[str]:
     names = set()
@@ -85,7 +84,7 @@ def _names_imported(code: bytes) -> set[str]:
 
 @cache
 def _digest_of_code(code: bytes) -> str:
-    """Return the SHA-256 of a file of Python without comments and docstrings; of its bytes where it has faults."""
+    """Return the SHA-256 of Python code without comments and docstrings, or of its bytes if it can't be parsed."""
     try:
         tree = ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

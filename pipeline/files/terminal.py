@@ -1,4 +1,4 @@
-"""Write to a terminal, and leave it as it was however the process ends."""
+"""Write to a terminal, and leave it as it was, however the process ends."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -9,20 +9,20 @@ from rich.text import Text
 
 
 class Terminal(Console):
-    """Write to standard output; live lines only where that is a terminal, and never without a cursor.
+    """Write to standard output; show live lines only on a terminal, and never hide the cursor.
 
     A process that is killed could not bring a hidden cursor back.
     """
 
     def __init__(self) -> None:
-        super().__init__(force_terminal=sys.stdout.isatty())  # FORCE_COLOR makes no terminal of a file
+        super().__init__(force_terminal=sys.stdout.isatty())  # a file is no terminal, even with FORCE_COLOR
 
     def show_cursor(self, show: bool = True) -> bool:
         return False
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return a line a row, in which the cells of a column stand under each other: the first to the left."""
+    """Return a line for each row with aligned columns: the first to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(
@@ -33,11 +33,11 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], num_names: int) -> None:
-    """Print `rows` under the names of their columns, in 80 columns where the output is no terminal.
+    """Print `rows` under the names of their columns, in 80 columns if the output is not a terminal.
 
     Args:
-        num_names: of the first columns, which stand to the left and are folded where there is too little room. The
-            others stand to the right, each cell on one line.
+        num_names: how many of the first columns hold names. They are aligned left and folded if there is too little
+            room. The others are aligned right, each cell on one line.
     """
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for number, column in enumerate(columns):

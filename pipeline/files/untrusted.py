@@ -1,4 +1,4 @@
-"""Read files that others may have made or damaged: open them within limits, check their types or refuse them.
+"""Read files that others may have made or damaged: open them within limits, and check their types.
 
 Every `InputError` names the file, then the fault, then the remedy that the caller gave.
 """
@@ -25,20 +25,20 @@ ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
 class Remedy(NamedTuple):
-    """Say what to do where a file is missing, and where it is damaged."""
+    """Say what to do if a file is missing, and if it is damaged."""
 
     missing: str
     damaged: str
 
 
 class Untrusted(BaseModel):
-    """Hold data from elsewhere: refuse unknown keys, convert no types silently, and take no NaN for a number."""
+    """Hold data from elsewhere; refuse unknown keys, silent type conversions, NaN and infinity."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
 def read_bytes(path: Path, remedy: Remedy, max_bytes: int = MAX_BYTES) -> bytes:
-    """Return the content of a regular file, and refuse anything else that lies at `path`."""
+    """Return the content of the regular file at `path`; refuse anything else."""
     if not path.is_file():
         raise InputError(f"{excerpt(path)} is missing. {remedy.missing}")
     if path.stat().st_size > max_bytes:
@@ -52,7 +52,7 @@ def read_json(model: type[T], path: Path, remedy: Remedy, max_bytes: int = MAX_B
 
 
 def as_json(model: type[T], content: bytes, path: Path, remedy: Remedy) -> T:
-    """Return JSON that was read from the file at `path`, as `model`."""
+    """Parse JSON that was read from the file at `path`, as `model`."""
     try:
         return TypeAdapter(model).validate_json(content, strict=True)
     except ValueError as error:
@@ -84,12 +84,12 @@ def read_rows(
 
 
 def read_zip(path: Path, remedy: Remedy) -> dict[str, bytes]:
-    """Return the content of every member of a zip file by name. Nothing is unpacked before its list is checked."""
+    """Return the content of every member of a zip file by name. Check the list of members before unpacking any."""
     content = read_bytes(path, remedy)
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as file:
             members = file.infolist()
-            # The number at the end, which other programs believe, is one that zipfile never reads.
+            # zipfile ignores the count at the end of the file, which other programs trust.
             if not len(members) == int.from_bytes(content[-12:-10], "little") <= _MAX_MEMBERS:
                 raise ValueError(f"it lists more than {_MAX_MEMBERS} files, or another number than it says")
             if len({info.filename for info in members}) < len(members):
@@ -99,7 +99,7 @@ def read_zip(path: Path, remedy: Remedy) -> dict[str, bytes]:
             if sum(info.file_size for info in members) > _MAX_UNPACKED_BYTES:
                 raise ValueError(f"its files have more than {_MAX_UNPACKED_BYTES // 2**20} MiB together")
             return {info.filename: file.open(info).read(info.file_size + 1) for info in members}
-    except Exception as error:  # whatever the module makes of bytes that are no zip file
+    except Exception as error:  # zipfile raises many kinds of errors for other bytes
         raise damaged(path, error, remedy) from None
 
 
@@ -118,6 +118,6 @@ def fault(error: ValidationError) -> str:
 
 
 def excerpt(value: object, max_characters: int = 200) -> str:
-    """Return text from elsewhere as a message shows it: short, with everything that is not printable escaped."""
+    """Return text from elsewhere for use in a message: short, with everything unprintable escaped."""
     text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(value)[: max_characters + 1])
     return text if len(text) <= max_characters else text[:max_characters] + "…"

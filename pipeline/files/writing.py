@@ -1,4 +1,4 @@
-"""Write files and folders that come into their place whole or not at all."""
+"""Write files and folders that appear in their place complete or not at all."""
 
 import csv
 import io
@@ -19,7 +19,7 @@ def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> st
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write `text` to `path`, which has the old text or the new one at any time. Several processes may, at once."""
+    """Write `text` to `path`, which at any time has the old text or the new one. Several processes may do so."""
     partial = path.with_name(f"{path.name}.{uuid.uuid4().hex}.partial")
     try:
         partial.write_text(text, encoding="utf-8")
@@ -29,15 +29,15 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def partial_of(path: Path) -> Path:
-    """Return where `whole` writes what becomes `path`."""
+    """Return the path that `whole` writes to before it becomes `path`."""
     return path.with_name(f"{path.stem}.partial{path.suffix}")
 
 
 @contextmanager
 def whole(path: Path) -> Iterator[Path]:
-    """Give a path beside `path` for a file or folder, which takes its place at the end, unless something is raised.
+    """Yield a path beside `path` for a file or folder, and move it to `path` at the end, unless an error is raised.
 
-    One process at a time. What another left there when it was killed goes first.
+    Only one process at a time may do so. What a killed process left there is deleted first.
     """
     partial = partial_of(path)
     path.parent.mkdir(parents=True, exist_ok=True)

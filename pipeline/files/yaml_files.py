@@ -1,6 +1,6 @@
-"""Read and write YAML as DVC does: by ruamel.yaml, in YAML 1.2, where 010 is ten and 2:08 is a word.
+"""Read and write YAML as DVC does: with ruamel.yaml, in YAML 1.2, where 010 is ten and 2:08 is a word.
 
-Two parsers that disagree about a study would check one and run another.
+If two parsers read a study differently, one study would be checked and another would be run.
 """
 
 import io
@@ -14,20 +14,20 @@ from ruamel.yaml.events import CollectionEndEvent, CollectionStartEvent
 from pipeline.errors import InputError
 
 MAX_CHARACTERS = 1_000_000  # a study of a thousand benchmarks; ten times that takes the parser seconds
-MAX_DEPTH = 50  # the parser calls itself at every level, and dies with its process at some ten thousand
+MAX_DEPTH = 50  # the parser is recursive, and crashes the process at some ten thousand levels
 
 
 def load(path: Path) -> Any:
-    """Return what the file at `path` holds.
+    """Return the parsed content of the YAML file at `path`.
 
     Raises:
-        InputError: it is missing, can't be read, is too long, or is not YAML.
+        InputError: the file is missing, can't be read, is too long, or is not YAML.
     """
     return parse(read_yaml_text(path), str(path))
 
 
 def read_yaml_text(path: Path) -> str:
-    """Return the file's text, or the beginning of one that is too long. Raises `InputError` where there is none."""
+    """Return the file's text, or the beginning of a text that is too long; raise `InputError` if there is none."""
     try:
         with path.open(encoding="utf-8") as file:
             return file.read(MAX_CHARACTERS + 1)
@@ -38,10 +38,10 @@ def read_yaml_text(path: Path) -> str:
 
 
 def parse(text: str, source: str) -> Any:
-    """Return what `text` says; `source` is the name that faults are reported under.
+    """Parse `text` as YAML; error messages begin with `source`.
 
     Raises:
-        InputError: it is too long, is nested too deeply, or is not YAML.
+        InputError: the text is too long, is nested too deeply, or is not YAML.
     """
     if len(text) > MAX_CHARACTERS:
         raise InputError(f"{source} is longer than {MAX_CHARACTERS:,} characters; nothing in it was read.")
@@ -52,12 +52,12 @@ def parse(text: str, source: str) -> Any:
         mark = error.problem_mark or error.context_mark
         where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
         raise InputError(f"{source} is not readable as YAML: {where}{error.problem or error.context}") from None
-    except Exception as error:  # whatever the parser makes of a number or a date that is none
+    except Exception as error:  # the parser raises various errors for malformed numbers and dates
         raise InputError(f"{source} is not readable as YAML: {str(error)[:500]}") from None
 
 
 def dump(values: Any) -> str:
-    """Return `values` as YAML that DVC, and `parse`, read back as they are."""
+    """Return `values` as YAML that DVC and `parse` read back unchanged."""
     stream = io.StringIO()
     writer = YAML()
     writer.width = 120

@@ -1,1 +1,1 @@
-"""Describe the machine and watch it: hardware, environment, disturbance, locks and the end of a job."""
+"""Describe the machine and watch it: hardware, engine, environment, disturbance, memory and processes."""

@@ -1,4 +1,4 @@
-"""Which 16-bit arithmetic which device multiplies in hardware.
+"""List which devices multiply which 16-bit formats in hardware.
 
 Sources: NVIDIA's table of compute capabilities (CUDA C++ Programming Guide, tensor core data types), Google's TPU
 documentation (matrix units take bfloat16), Intel's and AMD's instruction set references (AMX-BF16, AMX-FP16,
@@ -15,7 +15,7 @@ Speed = Literal["in hardware", "in part", "emulated", "no"]
 
 
 class Device(NamedTuple):
-    """The way a class of devices multiplies float16, bfloat16 and TF32."""
+    """Say how a class of devices multiplies float16, bfloat16 and TF32."""
 
     float16: Speed
     bfloat16: Speed
@@ -34,7 +34,7 @@ def _cpu(*features: str) -> Callable[[Hardware], bool]:
 _YES: Speed = "in hardware"
 _PART: Speed = "in part"
 _SLOW: Speed = "emulated"
-# The first that fits a device is its row.
+# A device's row is the first that fits.
 DEVICES = (
     Device(_YES, _YES, _YES, _gpu(8.0)),  # Ampere and later
     Device(_YES, _SLOW, "no", _gpu(7.0)),  # Volta, Turing
@@ -48,14 +48,14 @@ DEVICES = (
 
 
 def device_of(hardware: Hardware) -> Device:
-    """Return the row of the table that `hardware` belongs to: the first that fits. Every CPU and NVIDIA GPU has one."""
+    """Return the first row of the table that fits `hardware`. Every CPU, NVIDIA GPU and TPU has one."""
     return next(device for device in DEVICES if device.fits(hardware))
 
 
 def speed(policy: str, tf32: bool, hardware: Hardware) -> Speed:
-    """Return how `hardware` multiplies under a policy."""
+    """Return how `hardware` multiplies under `policy`, with or without TF32."""
     device = device_of(hardware)
-    rounded = device.bfloat16 if hardware.kind == "tpu" else device.tf32  # what float32 products round to there
+    rounded = device.bfloat16 if hardware.kind == "tpu" else device.tf32  # what float32 factors are rounded to
     speeds: dict[str, Speed] = {
         "float32": rounded if tf32 else "in hardware",
         "float16": device.float16,

@@ -1,4 +1,4 @@
-"""Watch what else ran on the machine while a run trained, and whether something held the machine back."""
+"""Watch what else runs on the machine while a run trains, and what slows the machine down."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ from pipeline.machine.hardware import visible_gpus
 from pipeline.records.run_record import Disturbance
 
 CGROUP = Path("/sys/fs/cgroup/cpu.stat")
-# Reasons that a GPU's clock is below what it was asked for, as NVML names their bits; idling is not among them.
+# Reasons why a GPU's clock is below the requested one, by NVML's bits. Idling is left out.
 _THROTTLE_REASONS = {
     "power cap": pynvml.nvmlClocksEventReasonSwPowerCap,
     "power brake": pynvml.nvmlClocksEventReasonHwPowerBrakeSlowdown,
@@ -20,7 +20,7 @@ _THROTTLE_REASONS = {
     "heat limit": pynvml.nvmlClocksEventReasonSwThermalSlowdown,
 }
 
-UNDISTURBED = Disturbance(  # as far as anybody saw
+UNDISTURBED = Disturbance(  # nothing was seen
     other_cpu_share=None,
     cpu_quota_seconds=None,
     num_gpu_processes=None,
@@ -39,8 +39,8 @@ class Watch:
     """Watch the machine from creation to `finish`; call `look` once an epoch, outside the timed window.
 
     Args:
-        gpus: those the run computes on, by their places among the visible ones.
-        pid: the process of the run, or the one whose descendants wait for their turn; by default, this one.
+        gpus: the GPUs of the run, by their places among the visible ones.
+        pid: the run's process, or the one whose descendants wait for their turn; by default, this process.
     """
 
     def __init__(self, gpus: Sequence[int] = (), pid: int | None = None) -> None:
@@ -60,7 +60,7 @@ class Watch:
             running: set[int] = set()
             with contextlib.suppress(pynvml.NVMLError):
                 running = {process.pid for process in pynvml.nvmlDeviceGetComputeRunningProcesses(gpu)}
-            # A container may hide which of them are ours: then as many are as compute here.
+            # A container may hide which processes are ours: then count as many as compute here.
             others = running - own if running & own else list(running)[self._run.num_leaves() :]
             self._num_processes.append(len(others) + 1 if running else 0)
             with contextlib.suppress(pynvml.NVMLError):
@@ -90,7 +90,7 @@ class Watch:
 
 
 class _Run:
-    """Find the processes of a run: the one of this number, or this one, and its descendants."""
+    """Find the processes of a run: process `pid`, by default this one, and its descendants."""
 
     def __init__(self, pid: int | None) -> None:
         self._pid = pid
@@ -98,13 +98,13 @@ class _Run:
         self._parents: dict[psutil.Process, int] = {}
 
     def cpu_seconds(self) -> float:
-        """Return the CPU seconds of all processes since their start.
+        """Return the CPU seconds that all processes have used since they started.
 
-        A process that has ended counts as far as it was seen.
+        A process that has ended counts up to when it was last seen.
         """
         for process in self._processes():
             with contextlib.suppress(psutil.Error):
-                # Of children that have ended, a process has the time once it has taken note of their end.
+                # A process includes the time of a child that has ended, once it has waited for the child.
                 seconds, self._parents[process] = sum(process.cpu_times()[:4]), process.ppid()
                 self._seconds[process] = seconds
         pids = self.pids()
@@ -113,7 +113,7 @@ class _Run:
         return sum(self._seconds.values())
 
     def num_leaves(self) -> int:
-        """Count the processes that have no child: where a process has started others, these compute."""
+        """Count the processes without children: a process that has started others does not compute itself."""
         pids = self.pids()
         return len(pids - {parent for process, parent in self._parents.items() if process.pid in pids})
 
@@ -121,7 +121,7 @@ class _Run:
         return {process.pid for process in self._seconds if process.is_running()}
 
     def _processes(self) -> Iterator[psutil.Process]:
-        with contextlib.suppress(psutil.NoSuchProcess):  # one that has ended by now has none
+        with contextlib.suppress(psutil.NoSuchProcess):  # the process may have ended by now
             process = psutil.Process(self._pid)
             yield process
             for child in process.children(recursive=True):

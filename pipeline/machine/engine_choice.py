@@ -1,4 +1,4 @@
-"""Choose the engine of this process and the kernels it computes with, before it is loaded."""
+"""Choose this process's engine and the kernels it computes with, before the engine is loaded."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -13,12 +13,12 @@ SWITCH = "TF_ENABLE_ONEDNN_OPTS"  # TensorFlow reads it once, when it is loaded
 
 
 def choose_engine(policies: Iterable[str] = (), backend: str | None = None) -> None:
-    """Choose what Keras computes with in this process, and kernels that are fit to compute under `policies`.
+    """Choose Keras's backend in this process, and kernels that are fit to compute under `policies`.
 
     Call it before the first import of `pipeline.engine`.
 
     Args:
-        backend: by default that of the packages that are installed.
+        backend: by default, that of the installed packages.
     """
     os.environ["KERAS_BACKEND"] = backend or ENGINES[installed_engine()].backend
     if kernels_for(policies) == OWN:
@@ -26,13 +26,13 @@ def choose_engine(policies: Iterable[str] = (), backend: str | None = None) -> N
 
 
 def can_fork() -> bool:
-    """Return whether a process that has imported the engine can be forked. TensorFlow looks at GPUs at its import."""
+    """Return whether a process that has imported the engine can be forked. TensorFlow's import touches GPUs."""
     engine = ENGINES[installed_engine()]
     return engine.backend == "jax" or engine.hardware == "cpu" or this_machine().kind == "cpu"
 
 
 def take_memory_as_needed() -> None:
-    """Have engines that are loaded from now on take of a GPU's memory what they need, as they need it.
+    """Have engines that are loaded from now on take GPU memory only as they need it.
 
     By default one process takes nearly all of it.
     """
@@ -41,15 +41,15 @@ def take_memory_as_needed() -> None:
 
 
 def kernels_for(policies: Iterable[str], features: Sequence[str] | None = None) -> str:
-    """Name the kernels to compute with: TensorFlow's own where oneDNN's would be a hundred times slower.
+    """Name the kernels to compute with: TensorFlow's own if oneDNN's would be a hundred times slower.
 
-    On a CPU with AVX512-FP16, TensorFlow hands float16 to oneDNN, which has no fast kernel for some of it and falls
-    back to reference code. Everywhere else, and for every other policy, TensorFlow's default stays. A value of
-    `TF_ENABLE_ONEDNN_OPTS` that the user has set is kept.
+    On a CPU with AVX512-FP16, TensorFlow hands float16 to oneDNN. oneDNN has no fast kernel for some operations and
+    falls back to reference code. Everywhere else, and for every other policy, TensorFlow's default stays. If the user
+    has set `TF_ENABLE_ONEDNN_OPTS`, it is kept.
 
     Args:
-        policies: what this process will compute under.
-        features: those of the CPU as `cpu_features` gives them; by default, of this machine's.
+        policies: the policies that this process will compute under.
+        features: the CPU's features, as from `cpu_features`; by default, this machine's.
     """
     features = cpu_features() if features is None else features
     if "avx512_fp16" in (features or ()) and any(expected_dtypes(policy).compute == "float16" for policy in policies):

@@ -1,4 +1,4 @@
-"""Describe the machine, the packages and the container image that a run was made with."""
+"""Describe the machine, the packages and the container image that made a run."""
 
 import hashlib
 import importlib.metadata
@@ -17,23 +17,23 @@ from pipeline.machine.hardware import Hardware, cpu_features, cpu_model, device,
 from pipeline.study.engines import ENGINES
 
 REQUIREMENTS = Path("requirements")
-VARIABLES = (  # beginnings of the names of those that change what libraries compute, or how fast
+VARIABLES = (  # prefixes of variables that change what libraries compute, or how fast
     *("CUBLAS_", "CUDA_LAUNCH_BLOCKING", "CUDNN_", "DNNL_", "GLIBC_TUNABLES", "JAX_", "KMP_", "LD_PRELOAD"),
     *("LIBTPU_INIT_ARGS", "MALLOC_", "MKL_", "NPROC", "NVIDIA_TF32_OVERRIDE", "OMP_", "ONEDNN_", "TF_CUDNN_"),
     *("TF_DETERMINISTIC_", "TF_GPU_", "TF_NUM_", "TF_SET_", "TF_XLA_", "XLA_FLAGS", "XLA_PYTHON_CLIENT_ALLOCATOR"),
 )
-IMAGE = Path("/etc/mixed-precision-image.json")  # the note that the build of a container image leaves
+IMAGE = Path("/etc/mixed-precision-image.json")  # written when a container image is built
 
 
 def describe(
     runtime: str, accelerators: Sequence[Mapping[str, str]], packages: Mapping[str, str], kernels: str
 ) -> dict[str, Any]:
-    """Describe the software and hardware of this machine and its load now, ready for JSON; unknown is None.
+    """Describe this machine's software, hardware and current load, ready for JSON; unknown is None.
 
     Args:
-        runtime: names the lock file of the packages that train.
-        accelerators: those the engine uses.
-        packages: the engine's, with their versions.
+        runtime: the name of the lock file of the packages that train.
+        accelerators: the accelerators that the engine uses.
+        packages: the engine's packages, with their versions.
         kernels: the library whose kernels compute.
     """
     lock = REQUIREMENTS / f"{runtime}.txt"
@@ -59,13 +59,13 @@ def describe(
 
 
 def training_hardware() -> Hardware:
-    """Return what the installed engine trains on here: this machine's accelerator if it is for that, else its CPU."""
+    """Return what the installed engine trains on here: the accelerator if the engine is made for it, else the CPU."""
     hardware = this_machine()
     return hardware if ENGINES[installed_engine()].hardware == hardware.kind else this_cpu()
 
 
 def device_here() -> str:
-    """Return what records of runs that train here call their device, without asking an engine for it."""
+    """Return the device as the records of runs made here name it, without asking an engine."""
     hardware = training_hardware()
     if hardware.kind == "tpu":
         return hardware.name
@@ -75,7 +75,7 @@ def device_here() -> str:
 
 
 def _identified(accelerators: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:
-    """Add the memory and the UUID of each accelerator, as its driver tells them; it counts as the engine does."""
+    """Add each accelerator's memory and UUID from its driver, which counts in the engine's order."""
     return [
         {**accelerator, "memory_bytes": gpu.memory_bytes, "uuid": gpu.uuid}
         if gpu and gpu.name == accelerator["name"]
@@ -97,7 +97,7 @@ def variables() -> dict[str, str]:
 
 
 def installed_engine() -> str:
-    """Return whose locked packages these are, one of `ENGINES`: by the image, by .venv, by ENGINE; else cpu."""
+    """Return which of `ENGINES` is installed: as the image, .venv or ENGINE says, in this order; else cpu."""
     if image := image_identity():
         return str(image["target"])
     ready = Path(sys.prefix, "ready")
@@ -108,9 +108,9 @@ def installed_engine() -> str:
 
 
 def image_identity() -> dict[str, Any] | None:
-    """Return target, base, SHA-256 of what decides results, commit and whether it was dirty; None outside an image.
+    """Return the image's target, base and commit, whether that was dirty, and the SHA-256 of what decides results.
 
-    `digest` is the name under which the image was started, if IMAGE_DIGEST gives it.
+    Outside an image, return None. `digest` is the name that the image was started by, if IMAGE_DIGEST gives it.
     """
     if not IMAGE.exists():
         return None

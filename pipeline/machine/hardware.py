@@ -10,13 +10,13 @@ from typing import Any, Literal, NamedTuple
 
 import pynvml
 
-# What decides whether a CPU multiplies 16-bit floats in hardware, by the names Linux gives.
+# CPU flags, by their Linux names, that decide whether a CPU multiplies 16-bit floats in hardware.
 CPU_FEATURES = ("avx2", "avx512f", "avx512_bf16", "avx512_fp16", "amx_bf16", "amx_fp16")
 TPU_PCI_DEVICES = ("0x0027", "0x0056", "0x005e", "0x0062", "0x0063", "0x006f", "0x0076")
 
 
 class Hardware(NamedTuple):
-    """Name a class of hardware. `memory_bytes` is the accelerator's; None stands for anything unknown."""
+    """Name a class of hardware. `memory_bytes` is the accelerator's; unknown is None."""
 
     kind: Literal["cpu", "nvidia_gpu", "tpu", "intel_gpu"]
     name: str
@@ -27,7 +27,7 @@ class Hardware(NamedTuple):
 
 
 def hardware_of(environments: Sequence[Mapping[str, Any]]) -> Hardware:
-    """Return the hardware of environments from `pipeline.machine.environment.describe`; they share one class."""
+    """Return the class of hardware that `environments`, from `pipeline.machine.environment.describe`, share."""
     environment = environments[0]
     for accelerator in environment["accelerators"]:
         if accelerator["kind"] == "tpu":
@@ -43,9 +43,9 @@ def hardware_of(environments: Sequence[Mapping[str, Any]]) -> Hardware:
 
 
 def device(environment: Mapping[str, Any]) -> str:
-    """Return the device a run trained on, in words: its accelerators, or its CPU, its cores and its 16-bit features.
+    """Return the device a run trained on, in words: its accelerators, or its CPU with cores and 16-bit features.
 
-    Virtual machines name several generations of CPUs alike, of which some multiply 16 bits in hardware.
+    Virtual machines use one name for several generations of CPUs. Only some of these multiply 16 bits in hardware.
     """
     accelerators = [accelerator["name"] for accelerator in environment.get("accelerators", [])]
     cpu = environment.get("cpu") or environment.get("machine") or "unknown CPU"
@@ -71,12 +71,12 @@ def _cpu(name: str, features: Sequence[str] | None) -> Hardware:
 
 
 def gpus() -> list[Hardware]:
-    """List the NVIDIA GPUs that this process may use; without a driver there are none."""
+    """List the NVIDIA GPUs that this process may use; without a driver, there are none."""
     return ask_driver()[0]
 
 
 def ask_driver() -> tuple[list[Hardware], str | None]:
-    """Return the NVIDIA GPUs that this process may use, and the driver's fault where it answers with one."""
+    """Return the NVIDIA GPUs that this process may use, and the driver's error message, if any."""
     found: list[Hardware] = []
     try:
         for gpu in _visible_gpus():
@@ -102,8 +102,8 @@ def ask_driver() -> tuple[list[Hardware], str | None]:
 def visible_gpus() -> list[Any]:
     """Return NVML's handles of the GPUs this process may use, in the order in which its engine counts them.
 
-    CUDA_VISIBLE_DEVICES names them by index, or by a UUID or its beginning. CUDA stops at the first name that fits no
-    GPU. Without a driver there are none.
+    CUDA_VISIBLE_DEVICES names them by index, or by UUID or the beginning of one. CUDA stops at the first name that fits
+    no GPU. Without a driver there are none.
     """
     found = []
     with contextlib.suppress(pynvml.NVMLError):
@@ -113,7 +113,7 @@ def visible_gpus() -> list[Any]:
 
 
 def _visible_gpus() -> Iterator[Any]:
-    """Yield the same handles, and raise `NVMLError` where the driver does."""
+    """Yield the same handles, but raise `NVMLError` if the driver does."""
     names = os.environ.get("CUDA_VISIBLE_DEVICES")
     pynvml.nvmlInit()
     gpus = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
@@ -132,7 +132,7 @@ def _visible_gpus() -> Iterator[Any]:
 
 
 def free_gpu_bytes() -> int | None:
-    """Return how much memory is free on the first GPU that this process may use; None where there is none."""
+    """Return the free memory of the first GPU that this process may use, or None without a GPU."""
     for gpu in visible_gpus()[:1]:
         with contextlib.suppress(pynvml.NVMLError):
             return int(pynvml.nvmlDeviceGetMemoryInfo(gpu).free)
@@ -140,7 +140,7 @@ def free_gpu_bytes() -> int | None:
 
 
 def has_tpu(devices: Path = Path("/sys/bus/pci/devices")) -> bool:
-    """Return whether a TPU, v3 to v7, is on this machine's PCI bus. The numbers are those that JAX 0.10 knows."""
+    """Return whether a TPU, v3 to v7, is on this machine's PCI bus, by the device numbers that JAX 0.10 knows."""
     for device in devices.glob("*"):
         with contextlib.suppress(OSError):
             vendor, number = ((device / name).read_text(encoding="utf-8").strip() for name in ("vendor", "device"))

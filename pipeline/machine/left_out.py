@@ -1,4 +1,4 @@
-"""Leave out the variants of a study that an engine or its hardware has no use for; the list is stored with the runs."""
+"""Leave out variants that an engine or its hardware has no use for; store the list with the runs."""
 
 import json
 from pathlib import Path
@@ -14,10 +14,10 @@ LEFT_OUT = "left_out.json"  # in the folder of a benchmark's runs
 
 
 def left_out(study: Study) -> dict[str, str]:
-    """Return why variants of `study` are left out here, by name: the end of a code under `left_out`.
+    """Return the variants of `study` that are left out here, each with its key in the report's `left_out`.
 
     Raises:
-        InputError: the baseline would be one of them.
+        InputError: the baseline would be left out.
     """
     backend, hardware = ENGINES[installed_engine()].backend, training_hardware()
     found = {}
@@ -37,7 +37,7 @@ def left_out(study: Study) -> dict[str, str]:
 
 
 def study_here() -> Study:
-    """Return the study of this folder, without what is left out here.
+    """Return the study of this folder, without the variants left out here.
 
     Raises:
         InputError: the engine here can't train it.
@@ -52,11 +52,11 @@ def write_left_out(study: Study, benchmark: str) -> None:
     """Store with the runs of `benchmark` which variants of the whole `study` are left out here, and why."""
     folder = Path("runs", benchmark)
     folder.mkdir(parents=True, exist_ok=True)
-    write_whole(folder / LEFT_OUT, json.dumps(left_out(study), indent=1) + "\n")  # several jobs may
+    write_whole(folder / LEFT_OUT, json.dumps(left_out(study), indent=1) + "\n")  # several jobs may write at once
 
 
 def read_left_out(study: Study, root: Path = Path()) -> dict[str, str]:
-    """Return what was left out where the runs under `root` were made; nothing where nobody wrote it down."""
+    """Return the variants left out where the runs under `root` were made; empty if nothing was stored."""
     found: dict[str, str] = {}
     for benchmark in study.benchmarks:
         path = root / "runs" / benchmark / LEFT_OUT
@@ -66,6 +66,6 @@ def read_left_out(study: Study, root: Path = Path()) -> dict[str, str]:
 
 
 def study_as_made(root: Path = Path()) -> Study:
-    """Return the study under `root`, without what was left out where its runs were made."""
+    """Return the study under `root`, without the variants left out where its runs were made."""
     study = load_study(root / PARAMS)
     return study.without(read_left_out(study, root))

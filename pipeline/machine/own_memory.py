@@ -1,4 +1,4 @@
-"""Measure the memory that a process takes from some moment on, beside what it had taken before."""
+"""Measure the memory that a process takes from some moment on, without what it had taken before."""
 
 import contextlib
 import re
@@ -8,14 +8,14 @@ _before_bytes = 0
 
 
 def begin() -> None:
-    """Count from now on: the interpreter, the engine and the data that are there already are nobody's model."""
+    """Start counting: the memory that interpreter, engine and data take already does not count."""
     global _before_bytes
     _before_bytes = _resident("VmRSS")
     forget_peak()
 
 
 def forget_peak() -> None:
-    """Let the peak be what is taken now. Where the kernel does not allow it, the peak stays that of the process."""
+    """Reset the peak to the current use. If the kernel does not allow it, the process's earlier peak stays."""
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # proc(5): resets the peak resident set
 

@@ -1,7 +1,7 @@
-"""Start processes that end with the one that started them, and say how each has ended.
+"""Start processes that end with their starter, and report how each has ended.
 
-A parent process imports an engine once and forks a child for each piece of work, so that none waits for imports.
-It computes nothing itself, because an engine that has computed can't be forked (tensorflow #2448).
+A parent process imports an engine once and forks a child for each piece of work, so that no child waits for imports.
+The parent computes nothing itself, because an engine that has computed can't be forked (tensorflow #2448).
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Self, cast
 from pipeline.errors import InputError, UnfinishedRunError
 
 _PR_SET_PDEATHSIG = 1
-Work = Callable[..., None]  # takes the child's end of the line, then what was sent along; a function of a module
+Work = Callable[..., None]  # a function of a module; takes the child's end of the line, then the arguments sent
 
 
 class Started(NamedTuple):
@@ -27,23 +27,23 @@ class Started(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """How a child ended: its exit status, or less than 0 the signal that ended it."""
+    """Report how a child ended: its exit status, or minus the signal that ended it."""
 
     status: int
 
 
 def end_with_starter(number: int = signal.SIGKILL) -> None:
-    """Have the kernel send this process the signal `number` when the process that started it ends, however it does."""
+    """Have the kernel send this process the signal `number` when its starter ends, however that happens."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
 
 
 def limit_seconds(seconds: float) -> None:
-    """End this process by SIGALRM after so many seconds, whatever call it is in; 0 takes the limit away."""
+    """End this process by SIGALRM after so many seconds, whatever it is doing; 0 removes the limit."""
     signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 class Line:
-    """Ask a parent for a child, talk to that child, and hear how it ended. There is one child at a time."""
+    """Ask a parent for a child, talk to the child, and hear how it ended; one child at a time."""
 
     def __init__(self, pipe: Connection, parent: BaseProcess, joining: threading.Lock) -> None:
         self._pipe, self._parent, self._joining = pipe, parent, joining
@@ -55,15 +55,15 @@ class Line:
         self.send((work, arguments))
 
     def send(self, message: Any) -> None:
-        with contextlib.suppress(OSError):  # all of them have ended: `receive` says how
+        with contextlib.suppress(OSError):  # parent and child have ended: `receive` says how
             self._pipe.send(message)
 
     def receive(self) -> Any:
-        """Return the next message of the child, or `Ended` after its last. Raises the child's own `InputError`."""
+        """Return the child's next message, or `Ended` after its last; raise the child's own error."""
         try:
             message = self._pipe.recv()
         except (OSError, EOFError):  # the parent has ended, and its children with it
-            with self._joining:  # of two threads that wait for a process, one would not learn how it ended
+            with self._joining:  # if two threads waited for a process, one would not learn how it ended
                 self._parent.join()
             return Ended(cast(int, self._parent.exitcode))
         if isinstance(message, Started):
@@ -76,14 +76,14 @@ class Line:
         return message
 
     def messages(self) -> Iterator[Any]:
-        """Yield the messages of the child until its end, which is the last of them."""
+        """Yield the messages of the child; the last is `Ended`."""
         while True:
             yield (message := self.receive())
             if isinstance(message, Ended):
                 return
 
     def signal(self, number: int) -> None:
-        """Send the child a signal; where it has not started, or has ended, there is nobody to tell."""
+        """Send the child a signal, unless it has not started or has ended."""
         if self.pid:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, number)
@@ -96,16 +96,16 @@ class Line:
 
 
 class Parent:
-    """A process that makes itself ready once and forks a child for whatever its `lines` ask for.
+    """Start a process that prepares itself once and forks a child whenever one of its `lines` asks for one.
 
     Args:
         num_lines: how many children may live at once.
-        prepare: called in the parent, before anything is asked for; a function of a module. Its `InputError` is raised
-            where a line is listened to.
+        prepare: a function of a module, called in the parent before it forks any child. If it raises `InputError`,
+            whoever listens to a line gets the error.
     """
 
     def __init__(self, num_lines: int, prepare: Callable[..., None], *arguments: Any) -> None:
-        spawned = get_context("spawn")  # a new process: its memory is laid out anew, and nothing here is inherited
+        spawned = get_context("spawn")  # a fresh process, which inherits no memory from this one
         self._ours, theirs = zip(*(spawned.Pipe() for _ in range(num_lines)), strict=True)
         self._process = spawned.Process(target=_serve, args=(theirs, prepare, arguments))
         self._process.start()
@@ -123,17 +123,17 @@ class Parent:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._process.kill()  # and the kernel ends its children
+        self._process.kill()  # the kernel then ends its children
         self._process.join()
         for pipe in self._ours:
             _wait_until_closed(pipe)
 
 
 def call(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call `function` in a process of its own, which gives back its memory, and return what it returns.
+    """Call `function` in a process of its own, which gives back its memory, and return the result.
 
     Raises:
-        InputError: that of the function; or the process ended otherwise, and what it said stands above.
+        InputError: the function raised it, or the process ended abnormally; its output stands above.
     """
     answer: Any = None
     with Parent(1, _nothing) as parent:
@@ -155,9 +155,9 @@ def _answer(pipe: Connection, function: Callable[..., Any], *arguments: Any) -> 
 
 
 def _serve(pipes: Sequence[Connection], prepare: Callable[..., None], arguments: Sequence[Any]) -> None:
-    """Fork a child for each pipe that asks, and tell through it how the child has ended."""
+    """Fork a child for each pipe that asks, and report through the pipe how the child ended."""
     end_with_starter()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the starter has it too, and ends this one
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the starter gets it too, and ends this process
     faulthandler.enable()
     try:
         prepare(*arguments)
@@ -179,7 +179,7 @@ def _serve(pipes: Sequence[Connection], prepare: Callable[..., None], arguments:
             child = get_context("fork").Process(target=_work, args=(pipe, work, sent))
             try:
                 child.start()
-            except OSError:  # there is no memory for another
+            except OSError:  # there is no memory for another child
                 pipe.send(Ended(-signal.SIGKILL))
                 continue
             children[child.sentinel] = child, pipe
@@ -195,7 +195,7 @@ def _work(pipe: Connection, work: Work, sent: Sequence[Any]) -> None:
 
 
 def _wait_until_closed(pipe: Connection) -> None:
-    """Wait until no process has the other end, so that those that were killed have given back their memory."""
+    """Wait until no process has the pipe's other end: killed processes have then given back their memory."""
     with pipe, contextlib.suppress(OSError, EOFError):
         while True:
             pipe.recv_bytes()

@@ -1,4 +1,4 @@
-"""Build the models that a benchmark can name, with all that they have in common."""
+"""Build the models that a benchmark can name, with the input layers that they share."""
 
 import importlib
 import math
@@ -20,11 +20,11 @@ __all__ = ["ModelSpec", "build"]
 def build(benchmark: Benchmark, num_classes: int, num_channels: int, seed: int = 0) -> keras.Model:
     """Build the benchmark's model: uint8 images (N, h, w, C) of any size to float32 probabilities (N, num_classes).
 
-    The first weights of our own models depend on the seed alone, not on the engine. Others come from their own
-    initialisers, and depend on `keras.utils.set_random_seed` and the engine.
+    The initial weights of our own models depend only on the seed, not on the engine. Other models use their own
+    initialisers, which depend on `keras.utils.set_random_seed` and the engine.
 
-    Images are scaled to [0, 1], resized to `image_size` and, in training, augmented inside the model, in float32
-    whatever the policy, so that bytes travel to the device and the compiled step does the rest.
+    The model itself scales images to [0, 1], resizes them to `image_size` and, in training, augments them. It does so
+    in float32 under every policy. So bytes travel to the device, and the compiled step does the rest.
 
     Raises:
         InputError: the model can't be imported or built, or does not fit the images and classes.
@@ -43,7 +43,7 @@ def _network(benchmark: Benchmark, spec: ModelSpec) -> keras.Model:
     model = benchmark.model
     if isinstance(model, Imported):
         return imported.build(model, spec)
-    # By name, because a run depends on the source of its own model alone, which its identity digests.
+    # Imported by name: a run depends only on the source of its own model, which its identity digests.
     arguments = model.model_dump(exclude={"name", "source"})
     if model.name in ("efficientnet", "resnet9"):
         arguments["batch_norm"] = engine.BatchNormalization
@@ -55,19 +55,19 @@ def _network(benchmark: Benchmark, spec: ModelSpec) -> keras.Model:
 
 
 def _augmentation(augmentation: Augmentation, seed: int) -> keras.layers.Layer:
-    """Return a layer that changes images (N, H, W, C) in [0, 1] in training, and lets them through otherwise."""
+    """Return a layer that changes images (N, H, W, C) in [0, 1] in training, and otherwise leaves them alone."""
     arguments = augmentation.model_dump(exclude={"name"})
     kind = getattr(layers, "".join(word.title() for word in augmentation.name.split("_")))
     layer = kind(seed=seed, dtype="float32", name=augmentation.name, **arguments)
     if keras.backend.backend() == "jax":
-        layer.supports_jit = True  # Keras says no for TensorFlow's sake, whose affine transformation XLA lacks
+        layer.supports_jit = True  # Keras says False because XLA can't compile TensorFlow's affine transformation
     return layer
 
 
 def _draw_kernels(network: keras.Model, generator: np.random.Generator) -> None:
-    """Draw every kernel as Keras does by default, after Glorot & Bengio (2010), but with NumPy.
+    """Draw every kernel from Keras's default distribution (Glorot & Bengio, 2010), but with NumPy's generator.
 
-    Uniform on ±√(6 / (fan in + fan out)). Each engine's own generator would draw others.
+    It is uniform on ±√(6 / (fan in + fan out)). Each engine's own generator would draw other values.
     """
     for weight in network.trainable_weights:
         if len(weight.shape) > 1:

@@ -1,4 +1,4 @@
-"""Offer the networks of `keras.applications` as functions of a `ModelSpec`, with random weights and our classes."""
+"""Offer the networks of `keras.applications` as functions of a `ModelSpec`, with random weights."""
 
 import functools
 import inspect
@@ -11,7 +11,7 @@ from pipeline.models.imported import ModelSpec
 
 
 def __getattr__(name: str) -> Callable[[ModelSpec], keras.Model]:
-    """Return the function that builds the network that `keras.applications` has under this name."""
+    """Return the function that builds the network of this name in `keras.applications`."""
     function = vars(keras.applications).get(name)
     if not inspect.isfunction(function):
         raise AttributeError(name)
@@ -21,8 +21,8 @@ def __getattr__(name: str) -> Callable[[ModelSpec], keras.Model]:
 def _build(function: Callable[..., keras.Model], spec: ModelSpec) -> keras.Model:
     """Build the network: float images (N, H, W, C) in [0, 1] to float32 probabilities (N, num_classes).
 
-    Every layer but the softmax follows the global policy. Where the network would scale images itself, it is told not
-    to; the family of EfficientNet can't be told, and gets its images in [0, 255].
+    Every layer but the softmax follows the global policy. If the network can leave out its own scaling of images, it
+    does. EfficientNet B0 to B7 can't, and get images in [0, 255].
     """
     name, arguments = function.__name__, dict(spec.arguments)
     if "include_preprocessing" in inspect.signature(function).parameters:

@@ -1,8 +1,8 @@
 """Build EfficientNet as the CIFAR-100 notebook writes it out by hand.
 
-It departs from Tan & Le (2019, arXiv 1905.11946) where the notebook does: relu6 stands where the paper has swish,
-convolutions carry a bias, squeeze-excite reduces by 24, the first block keeps its expansion convolution, and there is
-neither dropout nor stochastic depth.
+Like the notebook, it departs from Tan & Le (2019, arXiv 1905.11946). relu6 replaces swish, convolutions have a bias,
+squeeze-excite reduces by 24, the first block keeps its expansion convolution, and there is neither dropout nor
+stochastic depth.
 """
 
 import math
@@ -14,7 +14,7 @@ from keras import layers
 
 @dataclass(frozen=True)
 class Stage:
-    """Describe a row of inverted residual blocks; only the first of them has a stride."""
+    """Describe a row of inverted residual blocks; only the first block has a stride."""
 
     filters: int
     kernel_size: int
@@ -32,7 +32,7 @@ STAGES = (
     Stage(192, 5, 4, 2),
     Stage(320, 3, 1, 1),
 )
-# Width, depth and the image size that each of the family was made for, B0 to B7.
+# Width, depth and intended image size of each member of the family, B0 to B7.
 FAMILY = (
     (1.0, 1.0, 224),
     (1.1, 1.0, 240),
@@ -60,9 +60,9 @@ def build(
 ) -> keras.Model:
     """Build the network: float images (N, H, W, C) to float32 probabilities (N, num_classes).
 
-    Every layer but the softmax follows the global Keras policy. `width` multiplies filters and `depth` repeats, by
-    default as the `number` of the family says; the stem, the first stage and the head keep theirs. `batch_norm` is the
-    layer of that name that computes best on the engine: the notebook ran TensorFlow's fused kernel, Keras 3 does not.
+    Every layer but the softmax follows the global Keras policy. `width` multiplies filters and `depth` repeats; by
+    default, `number` decides. They leave out the stem, the first stage and the head. `batch_norm` is the engine's best
+    layer of that name: the notebook ran TensorFlow's fused kernel, which Keras 3 does not use.
     """
     width, depth = width or FAMILY[number][0], depth or FAMILY[number][1]
     weigh_channels = SQUEEZE_EXCITE[squeeze_excite]
@@ -89,7 +89,7 @@ def build(
 
 
 def round_filters(filters: float, divisor: int = 8) -> int:
-    """Return the nearest multiple of `divisor`, or the next one up where rounding takes off more than a tenth."""
+    """Return the nearest multiple of `divisor`, or the next one up if rounding takes off more than a tenth."""
     rounded = max(divisor, int(filters + divisor / 2) // divisor * divisor)
     return rounded + divisor if rounded < 0.9 * filters else rounded
 
@@ -109,7 +109,7 @@ def _inverted_residual(x, filters, kernel_size, stride, expansion, normalise, we
 
 
 def _transformed(x, channels, squeezed):
-    """Return channel weights in [0, 1] from the spatial mean, through a bottleneck of 1 × 1 convolutions."""
+    """Weigh the channels of `x` by factors in [0, 1], from spatial means through two 1 × 1 convolutions."""
     weights = layers.GlobalAveragePooling2D(keepdims=True)(x)
     weights = layers.Conv2D(squeezed, 1, activation="relu6")(weights)
     weights = layers.Conv2D(channels, 1, activation="sigmoid")(weights)
@@ -117,7 +117,7 @@ def _transformed(x, channels, squeezed):
 
 
 def _textbook(x, channels, squeezed):
-    """Return the same channel weights, through dense layers."""
+    """Weigh the channels of `x` in the same way, through dense layers."""
     weights = layers.GlobalAveragePooling2D()(x)
     weights = layers.Dense(squeezed, activation="relu6")(weights)
     weights = layers.Dense(channels, activation="sigmoid")(weights)

@@ -14,7 +14,7 @@ from pipeline.errors import InputError
 from pipeline.study import user_code
 from pipeline.study.benchmark import Imported
 
-# What a subclass of Keras's may do in its own way, and a run never would: it trains layers by Keras's own steps.
+# Methods that a subclass of keras.Model may have of its own. A run would ignore them: it uses Keras's.
 STEPS = ("call", "compute_loss", "compute_metrics", "test_step", "train_step")
 REBUILD = """
     def follow(layer):
@@ -26,15 +26,15 @@ REBUILD = """
 class ModelSpec:
     """Tell a user's `build(spec)` which model is wanted.
 
-    It returns a functional or Sequential `keras.Model` from float32 images (N, *image_shape) in [0, 1] to float32
-    probabilities (N, num_classes). Its layers follow Keras's global dtype policy, which is set to the variant's while
-    `build` runs; the last one says `dtype="float32"`. Keras's random state is seeded before.
+    `build` returns a functional or Sequential `keras.Model` from float32 images (N, *image_shape) in [0, 1] to float32
+    probabilities (N, num_classes). Its layers follow Keras's global dtype policy, which is the variant's while `build`
+    runs. Only the last layer sets `dtype="float32"`. Keras's random state is seeded before the call.
 
     Attributes:
         image_shape: height, width and channels.
         num_classes: of the data set, at least 2.
         seed: of the run.
-        arguments: what the study says under `model.arguments`.
+        arguments: the study's `model.arguments`.
     """
 
     image_shape: tuple[int, int, int]
@@ -47,7 +47,7 @@ def build(model: Imported, spec: ModelSpec) -> keras.Model:
     """Return the model that the user's function builds for `spec`.
 
     Raises:
-        InputError: it can't be imported or called, or what it returns does not fit `spec`.
+        InputError: the function can't be imported or called, or the model it returns does not fit `spec`.
     """
     module = user_code.load_module(model.module, Path(model.source))
     function = getattr(module, model.function, None)
@@ -65,7 +65,7 @@ def build(model: Imported, spec: ModelSpec) -> keras.Model:
     except InputError:
         raise
     except Exception as error:  # whatever the user's code raises
-        if engine.is_out_of_memory(error):  # which is an outcome
+        if engine.is_out_of_memory(error):  # lack of memory is an outcome, not an error
             raise
         raise InputError(f"{model.name} failed for {spec}: {type(error).__name__}: {error}") from error
     _check(model.name, network, spec)
@@ -101,9 +101,9 @@ def _check(name: str, network: Any, spec: ModelSpec) -> None:
 
 
 def _check_follows(name: str, network: keras.Model, policy: keras.DTypePolicy) -> None:
-    """Refuse a network that holds most of its weights in layers of another dtype than `policy` computes in.
+    """Refuse a network with most of its weights in layers that compute in another dtype than `policy`.
 
-    The last layer with weights may have its own.
+    The last layer with weights may have its own dtype.
     """
     layers = [layer for layer in network._flatten_layers() if layer.weights and not list(layer._flatten_layers())[1:]]
     others = [layer for layer in layers[:-1] if layer.compute_dtype != policy.compute_dtype]

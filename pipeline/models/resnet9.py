@@ -1,4 +1,4 @@
-"""Build ResNet-9, of 3 × 3 convolutions for images of 32 × 32, after David Page's "How to train your ResNet"."""
+"""Build ResNet-9 of 3 × 3 convolutions for 32 × 32 images, after David Page's "How to train your ResNet"."""
 
 import keras
 from keras import layers
@@ -14,9 +14,9 @@ def build(
 ) -> keras.Model:
     """Build the network: float images (N, H, W, C) to float32 probabilities (N, num_classes).
 
-    Four stages have `width`, 2, 4 and 8 times `width` filters. All but the first halve height and width; the second and
-    the last end in a residual block of two convolutions. The original has a `width` of 64. Layers follow the global
-    policy.
+    The four stages have 1, 2, 4 and 8 times `width` filters; the original's `width` is 64. All but the first halve
+    height and width. The second and the last end in a residual block of two convolutions. Every layer but the softmax
+    follows the global policy.
     """
 
     def convolution(x: keras.KerasTensor, filters: int) -> keras.KerasTensor:

@@ -1,6 +1,6 @@
 """Find out exactly what 16-bit arithmetic does: dtypes, range, loss scaling, sizes, shapes.
 
-NumPy's arithmetic alone is timed.
+Only NumPy's arithmetic is timed.
 """
 
 import timeit
@@ -17,12 +17,12 @@ from pipeline.study.benchmark import Benchmark, Imported
 from pipeline.training.precision import loss_scale_now, observed_dtypes
 
 EPSILONS = {"float16": 2.0**-10, "bfloat16": 2.0**-7}  # between 1 and the next larger value
-LIMIT_BYTES = 500_000  # of a model that has to fit somewhere small
+LIMIT_BYTES = 500_000  # for a model that must fit on a small device
 Facts = dict[str, Value]
 
 
 def range_facts() -> Facts:
-    """Square values as the engine does and tell which leave the range of a type; tell the bytes of a value."""
+    """Square values as the engine does; return which leave a type's range, and the bytes of a value."""
     facts: Facts = {}
     for dtype in DTYPES:
         large, small = (_in_float32(keras.ops.square(keras.ops.cast(value, dtype))) for value in (256.0, 0.00001))
@@ -46,18 +46,18 @@ def range_facts() -> Facts:
 
 
 def _in_float32(tensor: Any) -> np.ndarray:
-    """Return what the engine has computed, in a type that holds every value of the others."""
+    """Return the engine's result in float32, which holds every value of the other types."""
     found: np.ndarray = keras.ops.convert_to_numpy(keras.ops.cast(tensor, "float32"))
     return found
 
 
 def _rounded(value: Any, dtype: str) -> float:
-    """Round a float32 to the type, as the engine does."""
+    """Round a float32 to `dtype`, as the engine does."""
     return float(_in_float32(keras.ops.cast(keras.ops.convert_to_tensor(np.float32(value)), dtype)))
 
 
 def _largest(dtype: str) -> float:
-    """Find the largest finite value: fill in the bits of a float32, from the highest on, that leave it in the type."""
+    """Find the largest finite value: set a float32's bits from the highest down, if the value stays in `dtype`."""
     largest = np.uint32(0)
     for bit in reversed(range(31)):
         more = largest | np.uint32(2**bit)
@@ -67,11 +67,11 @@ def _largest(dtype: str) -> float:
 
 
 def accumulation_facts() -> Facts:
-    """Multiply 16-bit matrices as the engine does, and tell in which type it adds the products up.
+    """Multiply 16-bit matrices as the engine does, and return the type in which it adds up the products.
 
-    Every factor is a multiple of 1/16 between 1 and 2, so that float32 holds each product and each partial sum exactly,
-    whatever their order. A sum in float32 then ends on one of the two 16-bit values around the exact one. One in 16
-    bits is further off somewhere among so many, also where many lanes share the sum.
+    Every factor is a multiple of 1/16 between 1 and 2. So float32 holds each product and each partial sum exactly, in
+    any order. A sum in float32 then ends on one of the two 16-bit values around the exact sum. If sums are kept in 16
+    bits, some of so many are further off, even if many lanes share each sum.
     """
     rng = np.random.default_rng(0)
     left, right = (1 + rng.integers(0, 16, shape) / 16 for shape in ((64, 4096), (4096, 64)))
@@ -84,18 +84,18 @@ def accumulation_facts() -> Facts:
 
 
 def ends_beside(found: np.ndarray, exact: np.ndarray, epsilon: float) -> bool:
-    """Tell whether each value found is less than a place from the exact one, in a type of this machine epsilon."""
+    """Return whether each value found is less than a place from the exact one, at this machine epsilon."""
     place = 2.0 ** np.floor(np.log2(exact)) * epsilon
     return bool((np.abs(found - exact) < place).all())
 
 
 def dense_parameters(units: int) -> int:
-    """Count the parameters of the dense model on MNIST: two layers of `units` and the classes, each with its bias."""
+    """Count the dense model's parameters on MNIST: two layers of `units` and one of ten classes, with biases."""
     return (28 * 28 + 1) * units + (units + 1) * units + (units + 1) * 10
 
 
 def numpy_speedups(num_tries: int = 9, shape: tuple[int, int] = (8192, 784)) -> list[float]:
-    """Return how many times as fast NumPy divides and adds in float16 as in float32, once a try, both in turns.
+    """Return how many times as fast NumPy divides and adds in float16 as in float32, in turns, one number a try.
 
     The default is a batch of MNIST as the sources prepare it. A first try, which fetches the memory, is left out.
     """
@@ -109,12 +109,12 @@ def numpy_speedups(num_tries: int = 9, shape: tuple[int, int] = (8192, 784)) -> 
 
 
 def policy_facts(benchmark: Benchmark, data: Dataset) -> Facts:
-    """Return the dtypes of computations, variables and output under each policy, and Keras's treatment of the loss.
+    """Return the dtypes of computations, variables and output under each policy, and Keras's default loss scale.
 
-    Of a model of our own: they tell of policies, not of models.
+    The model is one of our own, because these facts describe policies, not models.
     """
     facts: Facts = {}
-    if isinstance(benchmark.model, Imported):  # whose layers need not follow the policy, and may be slow to build
+    if isinstance(benchmark.model, Imported):  # imported layers need not follow the policy, and may be slow to build
         benchmark = benchmark.with_dense_model(units=64)
     for policy in KERAS_POLICIES:
         model = build(benchmark, data, policy)
@@ -122,7 +122,7 @@ def policy_facts(benchmark: Benchmark, data: Dataset) -> Facts:
         observed = observed_dtypes(model, str(model.predict(image, verbose=0).dtype))
         dtypes = observed._asdict() | _unpinned_dtypes(policy)
         facts |= {f"{name}_dtype.{policy}": dtype for name, dtype in dtypes.items()}
-        # What happens where nobody asks for anything; our own runs set the loss scale themselves.
+        # Keras's default, when nothing is set; our own runs set the loss scale themselves.
         model.compile(keras.optimizers.SGD(), "sparse_categorical_crossentropy")
         model.optimizer.build(model.trainable_variables)
         facts[f"default_loss_scale.{policy}"] = "none" if loss_scale_now(model.optimizer) is None else "dynamic"
@@ -130,7 +130,7 @@ def policy_facts(benchmark: Benchmark, data: Dataset) -> Facts:
 
 
 def _unpinned_dtypes(policy: str) -> dict[str, str]:
-    """Return the dtypes of input, hidden layer and softmax of a model that leaves all of them to `policy`."""
+    """Return the dtypes of input, hidden layer and softmax of a model that leaves them all to `policy`."""
     previous = keras.config.dtype_policy()
     keras.config.set_dtype_policy(policy)
     try:
@@ -172,7 +172,7 @@ def model_facts(benchmark: Benchmark, data: Dataset) -> dict[str, Any]:
     """Return the bytes of the model's weights in memory under each policy."""
     sizes: dict[str, dict[str, int]] = {}
     for policy in KERAS_POLICIES:
-        keras.utils.clear_session()  # layers are numbered from the first, whatever was built before
+        keras.utils.clear_session()  # layers are numbered from the first again
         model = build(benchmark, data, policy)
         sizes[policy] = {"weights_bytes": sum(weight.nbytes for weight in model.get_weights())}
     return {"sizes": sizes}

@@ -1,6 +1,6 @@
-"""Train a model a little from several seeds: steps that a loss scale skips, a split that leaks, optimizers in 16 bits.
+"""Train a model a little from several seeds: steps that a loss scale skips, a leaking split, 16-bit optimizers.
 
-One model is set back to where each seed starts, because tracing costs more than training.
+One model is reset for each seed, because tracing costs more than training.
 """
 
 import hashlib
@@ -22,10 +22,10 @@ from pipeline.training import building
 from pipeline.training.evaluation import score
 from pipeline.training.precision import scaled
 
-SEEDS = range(6)  # where all six agree, surely more than half of all seeds do
+SEEDS = range(6)  # if all six agree, more than half of all seeds surely do
 NUM_FIRST_STEPS = 10
 SPLIT_SIZE, NUM_VALIDATED = TrainingSize(units=128, num_examples=1000, batch_size=32, num_epochs=15), 500
-# The CIFAR-100 notebook's: how it splits its training data.
+# How the CIFAR-100 notebook splits its training data.
 NUM_SPLIT, NUM_HELD_OUT, SHUFFLE_BUFFER, SHUFFLE_SEED = 50_000, 10_000, 100_000, 42
 Start = tuple[int, list[np.ndarray]]  # a seed, and the weights that it gives a model
 
@@ -36,17 +36,17 @@ def build(benchmark: Benchmark, data: Dataset, policy: str, seed: int = 0) -> ke
 
 
 def first(examples: Examples, count: int) -> Examples:
-    """Return the first `count` examples, or all where there are fewer."""
+    """Return the first `count` examples, or all if there are fewer."""
     return Examples(examples.images[:count], examples.labels[:count])
 
 
 def starts(benchmark: Benchmark, data: Dataset, policy: str, seeds: Sequence[int]) -> Iterator[Start]:
-    """Yield each seed and the weights that the model starts from there."""
+    """Yield each seed with the weights that it gives the model."""
     return ((seed, build(benchmark, data, policy, seed).get_weights()) for seed in seeds)
 
 
 def from_each(model: keras.Model, starts: Iterable[Start]) -> Iterator[int]:
-    """Set a compiled model's weights to each of `starts`, its optimizer back to how it is now, and yield the seed."""
+    """Set a compiled model to each of `starts`, its optimizer back to its present state, and yield the seed."""
     model.optimizer.build(model.trainable_variables)
     fresh = [keras.ops.convert_to_numpy(variable.value) for variable in model.optimizer.variables]
     for seed, weights in starts:
@@ -57,7 +57,7 @@ def from_each(model: keras.Model, starts: Iterable[Start]) -> Iterator[int]:
 
 
 def build_for_steps(benchmark: Benchmark, data: Dataset, policy: PolicyName) -> keras.Model:
-    """Return the benchmark's model, compiled for one step at a time, with nothing chosen but the policy."""
+    """Return the benchmark's model, compiled for one step at a time; only the policy is chosen."""
     recipe = benchmark.model_copy(update={"steps_per_execution": 1})
     model = build(recipe, data, policy)
     plain = Variant(policy=policy, batch_multiplier=1)
@@ -66,7 +66,7 @@ def build_for_steps(benchmark: Benchmark, data: Dataset, policy: PolicyName) -> 
 
 
 def take_steps(model: keras.Model, batches: ShuffledBatches, num_steps: int) -> None:
-    """Train on the first batches; after the last whole one, on the first again."""
+    """Train on the first batches; after the last whole batch, start again with the first."""
     for step in range(num_steps):
         model.train_on_batch(*batches[step % max(1, len(batches) - 1)])
 
@@ -79,12 +79,12 @@ def train_from_each(
     size: TrainingSize,
     auto_scale_loss: bool = True,
 ) -> Iterator[np.random.Generator]:
-    """Train the model from each of `starts`, and yield the generator that drew the order of its examples.
+    """Train the model from each of `starts`; yield the generator that drew the order of its examples.
 
-    All epochs are trained in one call, each in an order of its own.
+    All epochs are trained in one call, each in its own order.
 
     Args:
-        auto_scale_loss: leave it to Keras whether the loss is scaled.
+        auto_scale_loss: let Keras decide whether to scale the loss.
     """
     model.compile(
         optimizer,
@@ -104,7 +104,7 @@ def train_from_each(
 def skipped_steps(benchmark: Benchmark, data: Dataset, seeds: Sequence[int]) -> list[int]:
     """Return how many of the first `NUM_FIRST_STEPS` steps under mixed_float16 are skipped, by seed.
 
-    A dynamic loss scale skips them, because it starts too high.
+    The dynamic loss scale skips them because it starts too high.
     """
     model = build_for_steps(benchmark, data, "mixed_float16")
     found = []
@@ -120,10 +120,10 @@ def has_tensorflow() -> bool:
 
 
 def trained_on(reshuffle: bool | None = None) -> int:
-    """Return how many of the CIFAR-100 notebook's validation examples are trained on as well.
+    """Return how many of the CIFAR-100 notebook's validation examples are also trained on.
 
-    The notebook shuffles with a seed, then takes its validation examples from the shuffled examples and skips as many
-    for training. Each of the two goes through the shuffle by itself, in another order. `reshuffle` is
+    The notebook shuffles with a seed. It takes the first shuffled examples for validation, and skips as many for
+    training. But validation and training each run the shuffle anew, in another order. `reshuffle` is TensorFlow's
     `reshuffle_each_iteration`, which the notebook leaves at its default.
     """
     held_out, trained = _split(reshuffle)
@@ -131,8 +131,8 @@ def trained_on(reshuffle: bool | None = None) -> int:
 
 
 def _split(reshuffle: bool | None = None) -> tuple[list[int], list[int]]:
-    """Return the indices that are held out, and those that are trained on."""
-    import tensorflow as tf  # which alone shuffles so
+    """Return the indices of the examples held out, and of the examples trained on."""
+    import tensorflow as tf  # only TensorFlow shuffles in this way
 
     tf.random.set_seed(None)  # as in a fresh process: a global seed would change the order
     indices = tf.data.Dataset.range(NUM_SPLIT)
@@ -143,7 +143,7 @@ def _split(reshuffle: bool | None = None) -> tuple[list[int], list[int]]:
 
 
 def split_digest() -> str | None:
-    """Return a digest of both parts of the notebook's split; None where TensorFlow is missing."""
+    """Return a digest of both parts of the notebook's split, or None without TensorFlow."""
     if not has_tensorflow():
         return None
     return hashlib.sha256(repr([sorted(part) for part in _split()]).encode()).hexdigest()
@@ -152,8 +152,8 @@ def split_digest() -> str | None:
 def split_gains(benchmark: Benchmark, data: Dataset, share: float, seeds: Sequence[int]) -> list[float]:
     """Return by how many percentage points a leaking split raises the validation accuracy, by seed.
 
-    A small dense model learns some examples nearly by heart. It is then validated on unseen examples, and on as many
-    of which `share` were trained on: the same model, so that the split alone makes the difference.
+    A small dense model nearly memorises some examples. It is then validated on unseen examples, and on as many examples
+    of which `share` were trained on. The model is the same, so only the split makes the difference.
     """
     recipe = benchmark.with_dense_model(SPLIT_SIZE.units).model_copy(update={"image_size": data.train.images.shape[1]})
     model, chosen = build(recipe, data, "float32"), recipe.optimizer
@@ -174,7 +174,7 @@ def split_gains(benchmark: Benchmark, data: Dataset, share: float, seeds: Sequen
 def run_trials(benchmark: Benchmark, data: Dataset, seeds: Sequence[int]) -> Iterator[dict[str, Any]]:
     """Yield every trial, run at every seed, against float32 with the same optimizer, options, seed and batches.
 
-    The model is the dense one with 64 units. Accuracies, in [0, 1], are on the validation examples; `num_trained`
+    The model is the dense one with 64 units. Accuracies, in [0, 1], are on the validation examples. `num_trained`
     counts the seeds at which a trial comes within 5 percentage points of its float32 twin.
     """
     recipe = benchmark.with_dense_model(TRIAL_SIZE.units)
@@ -194,10 +194,10 @@ def run_trials(benchmark: Benchmark, data: Dataset, seeds: Sequence[int]) -> Ite
 
 
 def _accuracies(recipe: Benchmark, data: Dataset, trial: OptimizerTrial, at_seeds: Sequence[Start]) -> list[float]:
-    """Run the trial at every seed."""
+    """Return the validation accuracy of the trial at every seed."""
     model = build(recipe, data, trial.policy)
     optimizer = building.make_optimizer(trial.optimizer, 0.001, trial.options)
-    # Or whatever Keras does to the loss by itself: nothing under a pure policy, a dynamic scale under mixed_float16.
+    # None leaves the loss to Keras: no scale under a pure policy, a dynamic one under mixed_float16.
     by_itself = trial.loss_scale is None
     if trial.loss_scale == "dynamic":
         optimizer = scaled(optimizer, Dynamic(mode="dynamic"))

@@ -19,15 +19,15 @@ from pipeline.numerics.facts import DTYPES
 from pipeline.study.benchmark import Benchmark
 
 LOWEST, HIGHEST = -60, 20
-NUM_STEPS_BEFORE = 10  # so that it is not the first step of all
+NUM_STEPS_BEFORE = 10  # the step measured should not be the very first
 
 
 def gradient_exponents(benchmark: Benchmark, data: Dataset, loss_scale: float) -> dict[str, Any]:
     """Return the activation gradients of one float32 step on real data, at the baseline's batch size, by exponent.
 
-    `counts` has the number of gradients with exponent ⌊log₂|g|⌋ at each of `exponents`; exponents outside are counted
-    at the ends. Of the gradients that are not zero in float32, shares tell how many float16 makes zero, unscaled and
-    scaled, or infinite. `forward_flushed_share` is that of the activations themselves.
+    `counts` has the number of gradients with exponent ⌊log₂|g|⌋ for each of `exponents`; the ends include all exponents
+    beyond them. The shares are of gradients that are not zero in float32: how many float16 makes zero, unscaled and
+    scaled, or infinite. `forward_flushed_share` is the share of activations that float16 makes zero.
     """
     model = build_for_steps(benchmark, data, "float32")
     batches = ShuffledBatches(data.train, benchmark.batch_size, seed=0)
@@ -49,7 +49,7 @@ def gradient_exponents(benchmark: Benchmark, data: Dataset, loss_scale: float) -
 
 
 def forward_sizes(model: keras.Model, images: np.ndarray) -> np.ndarray:
-    """Return the absolute outputs of every hidden layer, joined; of a network that is one layer, its probabilities."""
+    """Return the absolute outputs of every hidden layer, joined; if there is none, the probabilities."""
     network, images = _network(model, images)
     outputs = keras.Model(network.inputs, _hidden(network) or network.outputs)(images)
     return _sizes(map(keras.ops.convert_to_numpy, keras.tree.flatten(outputs)))
@@ -58,13 +58,13 @@ def forward_sizes(model: keras.Model, images: np.ndarray) -> np.ndarray:
 def gradient_sizes(model: keras.Model, images: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """Return the absolute gradients of the mean loss with respect to every layer's output, joined: (num_gradients,).
 
-    `model` is functional, from images to probabilities; where its last layer is a model itself, the layers are those
-    of that one. Of a network that is one layer, it is the gradient with respect to the probabilities.
+    `model` is functional, from images to probabilities. If its last layer is itself a model, the layers of that model
+    are used. Without a hidden layer, return the gradient with respect to the probabilities.
     """
     network, images = _network(model, images)
     (probabilities,) = network.outputs
     hidden = _hidden(network)
-    if not hidden:  # the product hides the softmax from Keras's loss, which would go around it
+    if not hidden:  # Keras's loss would bypass the softmax; a product with 1 hides it
         hidden, probabilities = [probabilities], keras.layers.Rescaling(1.0, dtype="float32")(probabilities)
     gradients = engine.activation_gradients(
         keras.Model(network.inputs, [*hidden, probabilities]),
@@ -78,27 +78,24 @@ def gradient_sizes(model: keras.Model, images: np.ndarray, labels: np.ndarray) -
 
 
 def _sizes(arrays: Iterable[np.ndarray]) -> np.ndarray:
-    """Return the absolute values of all, joined."""
+    """Return the absolute values of all arrays, joined."""
     sizes: np.ndarray = np.abs(np.concatenate([array.ravel() for array in arrays]))
     return sizes
 
 
 def _network(model: keras.Model, images: np.ndarray) -> tuple[keras.Model, Any]:
-    """Return the model whose layers are looked at, with a graph, and what it takes for these images."""
+    """Return the model whose layers are examined, with a graph, and its input for these images."""
     network = model.layers[-1] if isinstance(model.layers[-1], keras.Model) else model
     if network is not model and len(model.layers) > 1:
         images = keras.Model(model.inputs, model.layers[-2].output)([images])
-    if isinstance(network, keras.Sequential):  # which has no graph to name outputs of
+    if isinstance(network, keras.Sequential):  # it has no graph to name outputs of
         network = keras.Model(network.inputs, network.outputs)
     return network, keras.ops.cast(images, network.inputs[0].dtype)
 
 
 def _hidden(network: keras.Model) -> list[Any]:
-    """List the output of every layer but the last, where it is one tensor.
-
-    Layers that are called twice are left out.
-    """
-    nodes = [node for depth in network._nodes_by_depth.values() for node in depth]  # `layers` tell of one call each
+    """List the output of every layer but the last, if it is one tensor; leave out layers that are called twice."""
+    nodes = [node for depth in network._nodes_by_depth.values() for node in depth]  # `layers` has one call of each
     calls = Counter(node.operation for node in nodes)
     tensors = [
         node.output_tensors[0]

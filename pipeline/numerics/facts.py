@@ -1,4 +1,4 @@
-"""Name what the numerics stage looks at. Nothing here needs an engine."""
+"""Name what the numerics stage examines. Nothing here needs an engine."""
 
 from collections.abc import Iterable
 from typing import Literal, NamedTuple, get_args
@@ -6,15 +6,15 @@ from typing import Literal, NamedTuple, get_args
 from pipeline.study.variant import PolicyName
 
 KERAS_POLICIES: tuple[PolicyName, ...] = tuple(policy for policy in get_args(PolicyName) if policy != "float8")
-DTYPES = ("float32", "float16", "bfloat16")  # the first of which is the reference
-TWICE = (64, 4096)  # widths of the dense model, of which twice as many units are counted
-NO_GROWTH = -1  # in place of a number of steps
+DTYPES = ("float32", "float16", "bfloat16")  # the first is the reference
+TWICE = (64, 4096)  # widths at which the dense model is compared with one of twice the units
+NO_GROWTH = -1  # stands for a missing number of steps
 Value = float | int | str | bool
 
 
-# Without TensorFlow there are none of these.
+# These need TensorFlow.
 NOT_EVERYWHERE = frozenset({"notebook_split.num_trained_on", "notebook_split.same_after_restart"})
-# The kinds of facts by where they hold: each is named after its kind and its place, as in `square_of_256.float16`.
+# Kinds of facts, by where they hold. A fact is named after its kind and its place, as in `square_of_256.float16`.
 _BY_TYPE = (
     *("square_of_256", "square_of_1e-05", "smallest_square_is_zero", "rounded_4e-08", "rounded_65519"),
     *("softmax_of_minus_20_is_zero", "bytes_per_value", "largest"),
@@ -44,23 +44,23 @@ def fact_names(benchmarks: Iterable[str]) -> set[str]:
 
 
 def is_measured(fact: str) -> bool:
-    """Tell whether arithmetic that ran decided a fact; formats, shapes and Keras's rules decide the others."""
+    """Return whether a fact was measured; formats, shapes and Keras's rules decide the others."""
     return fact.startswith(("gradients.", "products_accumulate_in."))
 
 
-# What an experiment of numerics gives at each try, by its name, which a benchmark may follow; and its unit.
+# The unit of an experiment's samples, by the experiment's name; the name of a benchmark may follow.
 SAMPLES = {"numpy_float16_speedup": "×", "notebook_split_gain": " pp", "skipped_steps": ""}
 
 
 def sample_names(benchmarks: Iterable[str]) -> set[str]:
-    """Return every name that `samples` in results/numerics.json may have; what could not be tried is left out."""
+    """Return every name that `samples` in results/numerics.json may have; what could not run is left out."""
     return {"numpy_float16_speedup", "notebook_split_gain"} | {f"skipped_steps.{name}" for name in benchmarks}
 
 
 class OptimizerTrial(NamedTuple):
-    """Try an optimizer under a policy; an epsilon or a beta_2 other than Keras's own may repair it.
+    """Try an optimizer under a policy, perhaps with an option, such as another epsilon, that may repair it.
 
-    `loss_scale` is a fixed one, or `dynamic`; None is whatever Keras takes by itself.
+    `loss_scale` is a fixed one, or `dynamic`; None leaves it to Keras.
     """
 
     name: str
@@ -71,7 +71,7 @@ class OptimizerTrial(NamedTuple):
 
 
 class TrainingSize(NamedTuple):
-    """How a dense network is trained: so little that all trials together take half a minute."""
+    """Say how a dense network is trained: so little that all trials together take half a minute."""
 
     units: int
     num_examples: int
@@ -80,7 +80,7 @@ class TrainingSize(NamedTuple):
 
 
 TRIAL_SIZE = TrainingSize(64, 4000, 32, 2)
-SHORTFALL = 0.05  # a trial fails that ends more than this below its float32 twin
+SHORTFALL = 0.05  # a trial fails if it ends more than this below its float32 twin
 FIXED_SCALES = (1e-6, 1, 2**20)
 TRIALS = (
     OptimizerTrial("adam.float16", "float16", "adam", {}),

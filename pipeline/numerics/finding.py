@@ -19,7 +19,7 @@ RARE = 0.01
 
 
 def find(study: Study) -> dict[str, Any]:
-    """Return what `numerics.json` holds of a study besides trials, with where it was found."""
+    """Return what `numerics.json` holds of a study except its trials, with the environment it was found in."""
     found: dict[str, Any] = {"facts": {}, "samples": {}, "models": {}, "gradients": {}}
     facts, samples = found["facts"], found["samples"]
     found["environment"] = describe(installed_engine(), engine.accelerators(), engine.version(), engine.kernels())
@@ -29,7 +29,7 @@ def find(study: Study) -> dict[str, Any]:
         facts["notebook_split.num_trained_on"] = experiments.trained_on()
     else:
         print("notebook_split is skipped: the notebook splits by a shuffle of TensorFlow, which is not installed")
-    # The benchmark of most classes: there it shows what a network learns by heart.
+    # The benchmark with the most classes shows best what a network memorises.
     hardest = max(study.benchmarks, key=lambda name: len(read_description(study.benchmarks[name].dataset).classes))
     facts |= arithmetic.range_facts() | arithmetic.accumulation_facts() | arithmetic.loss_scale_facts()
 
@@ -64,7 +64,7 @@ def find(study: Study) -> dict[str, Any]:
 
 
 def find_trials(study: Study) -> list[dict[str, Any]]:
-    """Run the trials on the data of the study's first dense network; none where it has no such network."""
+    """Run the trials on the data of the study's first dense network; return none if there is no such network."""
     dense = [name for name in study.numerics_on or study.benchmarks if study.benchmarks[name].model.name == "dense"]
     if study.numerics == "facts" or not dense:
         return []

@@ -1,1 +1,1 @@
-"""Define what training and measuring write, and everything after them reads: records of runs and blocks of speed."""
+"""Define what training and measuring write and later steps read: records of runs, and blocks of speed."""

@@ -1,6 +1,6 @@
-"""What the speed stage leaves behind: `results/speed/<benchmark>/blocks.csv`, a row a block, and `measurement.json`.
+"""Define the speed stage's files: `results/speed/<benchmark>/blocks.csv`, a row a block, and `measurement.json`.
 
-A block is some steps of one variant, and what they took.
+A block is some steps of one variant, with the time they took.
 """
 
 from pathlib import Path
@@ -12,7 +12,7 @@ from pipeline.files.untrusted import Untrusted
 from pipeline.records.run_record import Count, Environment, Instant, Outcome, Part, Seconds, Share
 
 SPEED = Path("results/speed")
-REPEAT = "baseline_again"  # the baseline in a second process of each launch: what chance alone does
+REPEAT = "baseline_again"  # the baseline in a second process of each launch: shows what chance alone does
 BlockSeconds = Annotated[float, Field(ge=1e-6, le=1e9)]
 MAX_ROWS = 20  # launches of one process after the other; side by side there are fewer
 MAX_TURNS = 200  # of a launch
@@ -23,16 +23,16 @@ EndReason = Literal[
 
 
 class Block(Part):
-    """The message of a process after some steps of training and, in some blocks and outside their time, of prediction.
+    """Report some training steps of a process and, in some blocks, a validation that is timed separately.
 
-    `wall_seconds` are device-synchronised, `cpu_seconds` those of all threads of the process, `kernel_seconds` the part
-    of them that the system's kernel took. They are of the training steps, and None where these did not end well.
-    `num_skipped_steps` counts those that the loss scale skipped, from the start of the process, its warm-up included.
-    `validation_seconds` are those of one call, as after an epoch. Where it predicts fewer images than that,
-    `validation_call_seconds` are the part that would not grow with more of them. `other_cpu_share`, in [0, 1], is the
-    share of the machine's CPU time that other processes had; unknown is None. `num_gpu_processes` is the largest number
-    of processes on one of its GPUs after the block, this one included. Where there is another one, the block tells
-    nothing of speed.
+    `wall_seconds` are device-synchronised. `cpu_seconds` are those of all threads of the process, and `kernel_seconds`
+    the part of them that the system's kernel took. All three cover the training steps, and are None if the steps did
+    not end well. `num_skipped_steps` counts the steps that the loss scale skipped since the process started, warm-up
+    included. `validation_seconds` are those of one call, as after an epoch. If the call predicts fewer images than
+    after an epoch, `validation_call_seconds` are the part that would not grow with more images. `other_cpu_share`, in
+    [0, 1], is the share of the machine's CPU time that other processes had; unknown is None. `num_gpu_processes` is the
+    largest number of processes on one of its GPUs after the block, this one included. If there is another one, the
+    block tells nothing of speed.
     """
 
     outcome: Outcome
@@ -69,7 +69,7 @@ class Block(Part):
         return self
 
     def seconds_of(self, num_images: int, num_validation_images: int = 0) -> float | None:
-        """Return the seconds that so many images take at the pace of this block, validated in one call; or None."""
+        """Return the seconds that so many images take at this block's pace, with one validation call; or None."""
         if self.wall_seconds is None or self.shares_gpu:
             return None
         seconds = num_images / self.num_images * self.wall_seconds
@@ -82,7 +82,7 @@ class Block(Part):
 
 
 class PlacedBlock(Block):
-    """A block with its place: the launch of processes, the turn in it, the place in the order of that turn."""
+    """Hold a block and its place: the launch of processes, the turn in the launch, the position in the turn."""
 
     launch: Annotated[int, Field(ge=0, le=MAX_ROWS)]
     turn: Annotated[int, Field(ge=0, le=MAX_TURNS)]
@@ -91,19 +91,19 @@ class PlacedBlock(Block):
 
 
 class Launch(Untrusted):
-    """When a launch of processes began, how long it took, and where its baseline trained.
+    """Hold when a launch of processes began, how long it took, and where its baseline trained.
 
     `images_on_device` says whether all training images stayed on the device, as in a run's record.
     """
 
-    started_at: Instant | None = None  # None where nobody wrote it down
+    started_at: Instant | None = None  # None if it was not recorded
     seconds: Seconds | None = None
     environment: Environment
     images_on_device: bool = False
 
 
 class Circumstances(Untrusted):
-    """Hold what the blocks of a benchmark, in the file beside it, do not say. Speeds follow from the blocks alone."""
+    """Hold what a benchmark's `blocks.csv` does not say. Speeds follow from the blocks alone."""
 
     schema_version: Literal[2] = 2
     launches: Annotated[list[Launch], Field(min_length=1, max_length=MAX_ROWS)]
@@ -115,11 +115,11 @@ class Circumstances(Untrusted):
 
     @property
     def environment(self) -> Environment:
-        """Return where the baseline trained in the last launch."""
+        """Return the environment that the baseline trained in at the last launch."""
         return self.launches[-1].environment
 
 
 def besides_images(seconds: float, num_images: int, fewer_seconds: float, num_fewer: int) -> float:
-    """Return how much of `seconds` a call takes whatever it predicts: a line through it and a call of fewer images."""
+    """Return the part of `seconds` that a call takes besides its images, by a line through two sizes of call."""
     of_image = max(seconds - fewer_seconds, 0.0) / (num_images - num_fewer)
     return max(seconds - of_image * num_images, 0.0)

@@ -19,7 +19,7 @@ def write_run(
 
     Args:
         labels: integer (num_test_examples,), true classes in data set order.
-        predicted: integer (num_test_examples,), the most probable class of each; empty for a run without an end.
+        predicted: integer (num_test_examples,), the most probable class of each; empty if the run did not complete.
     """
     rows = csv_text(list(EpochRecord.model_fields), (epoch.model_dump() for epoch in epochs))
     (folder / "record.json").write_text(json.dumps(record.model_dump(), indent=2) + "\n", encoding="utf-8")
@@ -28,20 +28,20 @@ def write_run(
 
 
 def _narrow(classes: np.ndarray) -> np.ndarray:
-    """Return `classes` in the smallest type that holds them, which takes half the bytes of an archive."""
+    """Return `classes` in the smallest integer type that holds them, which halves the archive."""
     return classes.astype(np.min_scalar_type(int(classes.max(initial=0))))
 
 
 def steady_epoch_seconds(epochs: Sequence[EpochRecord], num_warmup_epochs: int) -> float | None:
-    """Return the median training seconds of the epochs after the warm-up of each process; None where none is left."""
+    """Return the median training seconds of the epochs after each process's warm-up, or None without any."""
     seconds = [epoch.train_seconds for epoch in epochs if epoch.since_start > num_warmup_epochs]
     return median(seconds) if seconds else None
 
 
 def epoch_times(epochs: Sequence[EpochRecord], num_warmup_epochs: int = 1) -> dict[str, Any]:
-    """Return what the epochs of a run say of its `Times`, by its names.
+    """Return the fields of `Times` that follow from the epochs of a run.
 
-    A record leaves out one epoch of each process; `runs.csv` leaves out as many as the study does.
+    A record leaves out one epoch of each process; `runs.csv` leaves out as many as the study says.
     """
     return {
         "first_epoch_seconds": epochs[0].train_seconds if epochs else None,
@@ -51,7 +51,7 @@ def epoch_times(epochs: Sequence[EpochRecord], num_warmup_epochs: int = 1) -> di
 
 
 def epoch_scores(epochs: Sequence[EpochRecord], outcome: Outcome) -> dict[str, Any]:
-    """Return what the last epoch of a run says of its `Scores`, by its names."""
+    """Return the fields of `Scores` that follow from the last epoch of a run."""
     last = epochs[-1] if epochs else None
     ended = last if outcome == "completed" else None
     return {

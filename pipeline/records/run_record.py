@@ -1,6 +1,6 @@
-"""The record of a run and of its epochs, as `record.json` and `epochs.csv` hold them.
+"""Define the record of a run and of its epochs, as `record.json` and `epochs.csv` hold them.
 
-A record says what was planned, where it ran, and what was measured: its times, its memory and its scores.
+A record says what was planned, where the run was made, and what was measured: times, memory and scores.
 """
 
 import math
@@ -21,15 +21,15 @@ Seconds = Annotated[float, Field(ge=0, le=1e9)]
 
 
 class Part(BaseModel):
-    """Hold a part of what a run leaves behind: refuse unknown keys, and take no NaN for a number."""
+    """Hold a part of what a run leaves behind; refuse unknown keys, NaN and infinity."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Planned(Part):
-    """The settings of one run: what the study varies, and what all its runs share.
+    """Hold the settings of one run: what the study varies, and what all its runs share.
 
-    Runs may be compared where each was made as the study plans it: `planned(study, record.key) == record.planned`.
+    Compare runs only if each was made as the study plans it: `planned(study, record.key) == record.planned`.
     """
 
     campaign: str
@@ -49,7 +49,7 @@ class Planned(Part):
 
 
 def planned(study: Study, key: RunKey) -> Planned:
-    """Return how `study` wants the run `key` made."""
+    """Return the settings that `study` has for the run `key`."""
     benchmark, variant = study.benchmarks[key.benchmark], study.variants[key.variant]
     return Planned(
         campaign=study.campaign,
@@ -70,7 +70,7 @@ def planned(study: Study, key: RunKey) -> Planned:
 
 
 class Accelerator(TypedDict):
-    """A GPU or a TPU core, as the engine and its driver tell of it."""
+    """Describe a GPU or a TPU core, as the engine and its driver report it."""
 
     __pydantic_config__ = ConfigDict(extra="forbid", allow_inf_nan=False)  # type: ignore[misc]
 
@@ -78,11 +78,11 @@ class Accelerator(TypedDict):
     name: str
     compute_capability: str
     memory_bytes: NotRequired[int | None]
-    uuid: NotRequired[str | None]  # tells which one it was; runs on another of the same name are comparable
+    uuid: NotRequired[str | None]  # identifies the device; runs on another one of the same name are comparable
 
 
 class StableEnvironment(TypedDict):
-    """The part of `pipeline.machine.environment.describe` that stays the same from run to run: all but the load."""
+    """Hold the part of `pipeline.machine.environment.describe` that stays the same from run to run: all but load."""
 
     __pydantic_config__ = ConfigDict(extra="forbid", allow_inf_nan=False)  # type: ignore[misc]
 
@@ -97,7 +97,7 @@ class StableEnvironment(TypedDict):
     driver: str | None
     packages: dict[str, str]
     kernels: str
-    variables: NotRequired[dict[str, str]]  # of the environment; what was made early has none
+    variables: NotRequired[dict[str, str]]  # environment variables; early records have none
     runtime: str
     lock_sha256: Sha256 | None
     image: dict[str, str | bool | None] | None
@@ -108,33 +108,32 @@ class Environment(StableEnvironment):
     load_average: float
 
 
-# By which a run may outlast its limit: it counts from when its process had told where it trains.
+# A run may outlast its limit by this much: the limit starts once the process has told where it trains.
 OVERTIME_SECONDS = 60.0
 
 
 def mean_cross_entropy(loss: float) -> float:
-    """Return `loss`. Raise `ValueError` if it is finite and no mean of cross-entropies."""
+    """Return `loss`. Raise `ValueError` if it is finite but can't be a mean cross-entropy."""
     if math.isfinite(loss) and not 0 <= loss <= 745:  # the smallest double costs that much
         raise ValueError(f"{loss:g} is no mean cross-entropy")
     return loss
 
 
 def of_float32(loss: float) -> float:
-    """Return `loss`, negative where a model of the user's makes it so. Raise `ValueError` if it is no float32."""
+    """Return `loss`, which may be negative for a user's model. Raise `ValueError` if it exceeds float32."""
     if math.isfinite(loss) and abs(loss) > 3.5e38:
         raise ValueError(f"{loss:g} is no float32")
     return loss
 
 
 class Times(Part):
-    """Hold how long the run and its epochs took. Unknown is None, also what a run that ended early did not get to.
+    """Hold how long the run and its epochs took. None is unknown, or not reached by a run that ended early.
 
-    `startup_seconds` is from the start of the process to the first step. `run_seconds` is how long the whole run took,
-    from the start of its process to its record, with the epochs that an earlier process trained. A run that is
-    `too_slow` was ended at the study's `max_run_seconds`.
-    `steady_epoch_seconds` is the median training time, validation apart, of all epochs but `excluded_epochs`: the
-    first, and where the run was resumed the first after that, because they trace and compile.
-    `fault` says why these times can't be used, where they can't.
+    `startup_seconds` is from the start of the process to the first step. `run_seconds` is from the start of the process
+    to the record, plus the epochs that an earlier process trained. A `too_slow` run was ended at the study's
+    `max_run_seconds`. `steady_epoch_seconds` is the median training time, without validation, of all epochs but
+    `excluded_epochs`. These are the first epoch and, in a resumed run, the first epoch after that, because they trace
+    and compile. `fault` says why these times can't be used, if they can't.
     """
 
     startup_seconds: Seconds | None = None
@@ -146,7 +145,7 @@ class Times(Part):
     fault: str | None
 
     def contradictions(self, outcome: str) -> Iterator[str]:
-        """Yield what the times say against the outcome of their run."""
+        """Yield each contradiction between the times and the outcome of the run."""
         if outcome == "too_slow" and self.run_seconds < (self.max_run_seconds or math.inf):
             yield "a run that was too slow and yet within max_run_seconds"
         if outcome != "too_slow" and self.run_seconds > (self.max_run_seconds or math.inf) + OVERTIME_SECONDS:
@@ -156,7 +155,7 @@ class Times(Part):
 
 
 class Memory(Part):
-    """Hold the bytes that the run needed: at its peak, where `peak_kind` says who counted them, and for its weights."""
+    """Hold the bytes that the run needed at its peak, who counted them (`peak_kind`), and the bytes of its weights."""
 
     peak_bytes: Count | None
     peak_kind: str | None
@@ -164,9 +163,9 @@ class Memory(Part):
 
 
 class Scores(Part):
-    """Hold what the run had reached by the end of its last epoch. Accuracies in [0, 1].
+    """Hold what the run had reached by the end of its last epoch. Accuracies are in [0, 1].
 
-    `skipped_steps` counts from the start of the run. Every other score but the loss scale is of a completed run alone.
+    `skipped_steps` counts from the start of the run. Except for it and the loss scale, only completed runs have scores.
     """
 
     loss_scale: float | None
@@ -177,7 +176,7 @@ class Scores(Part):
     test_accuracy: Share | None = None
 
     def contradictions(self, outcome: str) -> Iterator[str]:
-        """Yield what the scores say against the outcome of their run."""
+        """Yield each contradiction between the scores and the outcome of the run."""
         if outcome == "completed":
             if self.test_accuracy is None:
                 yield "a completed run without test_accuracy"
@@ -192,9 +191,9 @@ _MAY_DIVERGE = Field(allow_inf_nan=True)  # in the last epoch of a run that dive
 
 
 class EpochRecord(Part):
-    """One epoch. Accuracies in [0, 1]; unknown is None; `skipped_steps` counts from the start of the run.
+    """Hold one epoch. Accuracies are in [0, 1]; unknown is None; `skipped_steps` counts from the start of the run.
 
-    `since_start` counts from the start of the process: smaller than `epoch` after the run was resumed.
+    `since_start` counts epochs from the start of the process; after a resumption, it is smaller than `epoch`.
     """
 
     epoch: Count
@@ -210,13 +209,13 @@ class EpochRecord(Part):
 
 
 class Disturbance(Part):
-    """Other work on the machine during training, and what held it back; None where it can't be seen.
+    """Hold other work on the machine during training, and what held the machine back; None if it can't be seen.
 
-    `other_cpu_share` is the share in [0, 1] of the machine's CPU time that was neither idle nor this run's: other
-    processes, and other guests of the same host. A run's children are this run's.
-    `cpu_quota_seconds` is how long a container's CPU quota stopped its threads. The GPUs of the run are looked at once
-    an epoch: `num_gpu_processes` is the largest number of processes seen on one of them, this run counted as one,
-    `gpu_throttle_reasons` all reasons seen, `min_gpu_clock_mhz` the lowest clock of their multiprocessors.
+    `other_cpu_share` is the share in [0, 1] of the machine's CPU time that was neither idle nor this run's. It includes
+    other processes and other guests of the same host; the run's children count as the run. `cpu_quota_seconds` is how
+    long a container's CPU quota stopped its threads. The run's GPUs are checked once an epoch. `num_gpu_processes` is
+    the largest number of processes seen on one of them, counting this run as one. `gpu_throttle_reasons` are all
+    reasons seen, and `min_gpu_clock_mhz` is the lowest clock of the GPUs' multiprocessors.
     """
 
     other_cpu_share: Share | None
@@ -226,7 +225,7 @@ class Disturbance(Part):
     min_gpu_clock_mhz: int | None
 
     def worst(self, other: Self | None) -> Self:
-        """Return the worse of each quantity, for a run that two processes trained one after the other."""
+        """Combine two processes' disturbances of one run: the worse of each quantity, the sum of quota seconds."""
         known = {
             name: [value for value in (getattr(self, name), getattr(other, name, None)) if value is not None]
             for name in _WORST_OF
@@ -256,11 +255,11 @@ Instant = Annotated[str, AfterValidator(_instant)]
 
 
 class RunRecord(Part):
-    """One run. Accuracies in [0, 1]; unknown is None, also what a run that ended early did not get to.
+    """Hold one run. Accuracies are in [0, 1]. None is unknown, or not reached by a run that ended early.
 
-    `planned` repeats what the study said of the run; `num_epochs` is how many it trained.
-    A `warm` run's process was forked from one that had imported the engine: its `times.startup_seconds` are fewer.
-    `overflow` says what becomes of a step whose gradients are not finite: only a dynamic loss scale skips it.
+    `planned` repeats the study's settings for the run; `num_epochs` is how many epochs it trained. The process of a
+    `warm` run was forked from one that had imported the engine, so its `times.startup_seconds` are fewer. `overflow`
+    says what happens to a step whose gradients are not finite: only a dynamic loss scale skips it.
     """
 
     schema_version: Literal[12] = 12
@@ -282,7 +281,7 @@ class RunRecord(Part):
     scores: Scores
     initial_weights_sha256: Sha256 | None = None
     final_weights_sha256: Sha256 | None = None
-    first_not_finite: Annotated[str, Field(max_length=300)] | None = None  # of a run that diverged: what was so first
+    first_not_finite: Annotated[str, Field(max_length=300)] | None = None  # where a diverged run was first not finite
     data_sha256: Sha256
     data_source: str | None = None  # the host or folder that the images came from
     images_on_device: bool = False  # all training images, for the whole run; else each batch was sent
@@ -304,7 +303,7 @@ class RunRecord(Part):
 
 
 def _contradictions(record: RunRecord) -> Iterator[str]:
-    """Yield what a record says against itself; `pipeline.comparison.finished_runs` checks it against other files."""
+    """Yield each contradiction within a record; `pipeline.comparison.finished_runs` checks it against other files."""
     yield from record.times.contradictions(record.outcome)
     yield from record.scores.contradictions(record.outcome)
     for name, expected in expected_dtypes(record.planned.policy)._asdict().items():
@@ -312,7 +311,7 @@ def _contradictions(record: RunRecord) -> Iterator[str]:
         if found is not None and expected not in found.split("+"):  # some layers of a user's model may have others
             yield f"{name}_dtype {found} under {record.planned.policy}"
     if record.outcome != "completed":
-        if record.final_weights_sha256 is not None:  # of a run that trained all its epochs
+        if record.final_weights_sha256 is not None:  # only a run that trained all its epochs has it
             yield f"a run with outcome {record.outcome} and final_weights_sha256"
     elif record.num_epochs != record.planned.num_epochs:
         yield f"a completed run of {record.planned.num_epochs} epochs with num_epochs {record.num_epochs}"

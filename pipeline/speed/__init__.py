@@ -1,1 +1,1 @@
-"""Measure speed in short turns of every variant, with intervals."""
+"""Measure speed with intervals, by training every variant in short turns."""

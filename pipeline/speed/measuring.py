@@ -1,4 +1,4 @@
-"""Measure the variants of a benchmark in turns, and write what was found."""
+"""Measure the variants of a benchmark in turns, and write the results."""
 
 import os
 import signal
@@ -22,11 +22,11 @@ from pipeline.statistics.speeds import speeds_of
 from pipeline.study.engines import ENGINES
 from pipeline.study.schema import Study
 
-# Before so many launches a measurement does not end for its narrow intervals: where it would earlier, these were
-# narrow by chance too often. docs/decisions/speed-in-turns.md has the numbers.
+# A measurement needs this many launches before narrow intervals may end it: with fewer, they were too often narrow by
+# chance. docs/decisions/speed-in-turns.md has the numbers.
 MIN_SETTLED_LAUNCHES = 4
 ENDED: dict[int, Outcome] = {-signal.SIGALRM: "too_slow", -signal.SIGKILL: "out_of_memory"}  # by exit status
-UNFINISHED = "so_far.json"  # the launches of a measurement that was interrupted
+UNFINISHED = "so_far.json"  # the launches of an interrupted measurement
 
 
 def measure_benchmark(
@@ -34,8 +34,8 @@ def measure_benchmark(
 ) -> Measurement:
     """Train every variant of `benchmark` in turns, the baseline twice, for as long as the study says.
 
-    Of variants that differ in their learning rate alone one takes part. Each launch is written to `folder` when it has
-    ended; those that an interrupted measurement left there are not made again.
+    If variants differ only in learning rate or epochs, one of them takes part. Each launch is written to `folder` when
+    it ends. An interrupted measurement resumes from the launches there.
 
     Args:
         side_by_side: whether processes of all variants may live at once.
@@ -50,7 +50,7 @@ def measure_benchmark(
     take_memory_as_needed()
 
     trained = {name: baseline if name == REPEAT else name for name in names}
-    alike: dict[str, list[str]] = {}  # what computes with the same kernels
+    alike: dict[str, list[str]] = {}  # variants that compute with the same kernels
     for name, variant in trained.items():
         alike.setdefault(kernels_for([variants[variant].policy]), []).append(name)
 
@@ -83,16 +83,16 @@ def measure_benchmark(
 
 
 def prepare(policies: Sequence[str]) -> None:
-    """Choose the engine; import it where processes will be forked that then share its memory."""
+    """Choose the engine, and import it if this process can be forked: its children then share the memory."""
     choose_engine(policies)
     if can_fork():
         import pipeline.speed.training  # noqa: F401
 
 
 class Trained:
-    """Have a process train a variant, a task at a time. It takes no memory before the first.
+    """Have a process train a variant, one task at a time. The process takes no memory before the first task.
 
-    `where` is what a `Launch` says of where it trains, once it has said so.
+    `where` describes where the process trains, in fields of `Launch`; it is None until the process has answered.
     """
 
     where: Mapping[str, Any] | None = None
@@ -118,9 +118,9 @@ class Trained:
 
 
 def train_variant(pipe: Any, study: Study, benchmark: str, variant: str, root_pid: int) -> None:
-    """Train blocks of a variant in this process, as the tasks that come through `pipe` ask for them.
+    """Train blocks of a variant in this process, one for each task that comes through `pipe`.
 
-    The descendants of process `root_pid` are those of this measurement.
+    All descendants of process `root_pid` belong to this measurement.
     """
     tasks = _tasks(pipe, study.max_run_seconds or 0.0)
     first = next(tasks)
@@ -138,7 +138,7 @@ def train_variant(pipe: Any, study: Study, benchmark: str, variant: str, root_pi
 
 
 def _tasks(pipe: Any, max_seconds: float) -> Iterator[Task]:
-    """Receive tasks; a limit ends this process in one that takes longer."""
+    """Receive tasks; end this process if one takes longer than `max_seconds` (0: no limit)."""
     while True:
         task = pipe.recv()
         limit_seconds(max_seconds)
@@ -147,13 +147,13 @@ def _tasks(pipe: Any, max_seconds: float) -> Iterator[Task]:
 
 
 def is_settled(study: Study, benchmark: str, blocks: Sequence[PlacedBlock]) -> bool:
-    """Return whether a measurement may end before its budget: the study's own rule."""
+    """Return whether the study's target allows a measurement to end before its budget is spent."""
     speeds = speeds_of(study, benchmark, blocks)
     return len(speeds.num_turns) >= MIN_SETTLED_LAUNCHES and speeds.is_settled(study.speed.target_half_width)
 
 
 def write_measurement(study: Study, measurement: Measurement, folder: Path) -> None:
-    """Write a row a block, and beside it what the rows do not say."""
+    """Write `blocks.csv`, one row a block, and `measurement.json` with what the rows do not say."""
     rows = csv_text(list(PlacedBlock.model_fields), (block.model_dump() for block in measurement.blocks))
     (folder / "blocks.csv").write_text(rows, encoding="utf-8")
     found = Circumstances(

@@ -29,13 +29,13 @@ from pipeline.training.run import COMPILED
 
 SEED = 0
 NUM_WARMUP_EXECUTIONS = 2
-MAX_VALIDATION_SECONDS = 1.0  # of a call, about, where all images of an epoch's validation would take longer
+MAX_VALIDATION_SECONDS = 1.0  # for one call, about, if an epoch's whole validation would take longer
 MANY_EPOCHS = 10**6
 NO_TASK = Task(0)
 
 
 class _EnoughBatches(ShuffledBatches):
-    """Serve as many whole batches as are asked for, from the first example again where there are no more."""
+    """Serve as many whole batches as asked for; start again from the first example when they run out."""
 
     num_steps = 1
 
@@ -49,14 +49,14 @@ class _EnoughBatches(ShuffledBatches):
 
 
 class _Trainee(keras.callbacks.Callback):
-    """A variant's model that trains a block of steps each time it is told to.
+    """Train a variant's model, one block of steps for each task.
 
-    A block is an epoch of one long call of the training loop, because to begin that call takes longer than a block. Its
+    A block is an epoch of one long call of the training loop, because starting the call takes longer than a block. The
     first execution is not timed: while the process waited, others took the caches, and the system perhaps memory.
 
     Args:
-        tasks: of each block.
-        answer: is told of each block but the first, which is a warm-up.
+        tasks: one for each block after the warm-up.
+        answer: called with each block but the first, which is a warm-up.
         root_pid: the process whose descendants belong to the measurement; by default, this one.
     """
 
@@ -88,7 +88,7 @@ class _Trainee(keras.callbacks.Callback):
         self.task = Task(NUM_WARMUP_EXECUTIONS * self.benchmark.steps_per_execution)
 
     def train(self) -> None:
-        """Train blocks until there are no more tasks, or one ends badly; lack of memory is an outcome."""
+        """Train blocks until there are no more tasks, or a block ends badly; lack of memory is an outcome."""
         try:
             on_device = engine.keeps_images(self.data.train.images.nbytes)
             batches = _EnoughBatches(self.data.train, self.batch_size, SEED, on_device)
@@ -157,7 +157,7 @@ class _Trainee(keras.callbacks.Callback):
         )
 
     def _size_validation(self) -> None:
-        """Trace a prediction; choose how many images a call predicts: those of an epoch, unless that takes long."""
+        """Trace a prediction, then choose how many images each call predicts: all, unless that takes too long."""
         batch_size, num_images = self.benchmark.evaluation_batch_size, len(self.data.validation.labels)
         self.one_batch = first_of(self.data.validation, batch_size)
         self.validated = self.one_batch
@@ -169,9 +169,9 @@ class _Trainee(keras.callbacks.Callback):
             self.validated = first_of(self.data.validation, num_batches * batch_size)
 
     def _validate(self) -> dict[str, Any]:
-        """Score as many images as `_size_validation` chose, and return a block's fields on that.
+        """Score as many images as `_size_validation` chose, and return a block's validation fields.
 
-        Where these are not all, they tell what a call takes besides.
+        If these images are not all, also find what a call takes besides its images.
         """
         num_images, num_in_batch = len(self.validated.labels), len(self.one_batch.labels)
         seconds, call_seconds = self._score(self.validated), None
@@ -184,7 +184,7 @@ class _Trainee(keras.callbacks.Callback):
         }
 
     def _score(self, examples: Examples) -> float:
-        """Score the model, as after an epoch of a run; return the seconds that took."""
+        """Score the model, as after an epoch of a run; return the seconds it took."""
         started = time.perf_counter()
         score(self.network, examples, self.benchmark.evaluation_batch_size)
         return time.perf_counter() - started
@@ -208,10 +208,10 @@ def train_blocks(
     root: Path = Path(),
     root_pid: int | None = None,
 ) -> None:
-    """Train as many steps as each of `tasks` says, and tell what they took; a warm-up before is not told of.
+    """Train a block for each of `tasks` and pass it to `answer`; a warm-up block comes first and is not passed on.
 
-    Lack of memory, or a loss that is not finite, is a last block and no error. The descendants of process `root_pid`
-    wait their turn, and disturb nothing.
+    Lack of memory or a loss that is not finite gives a last block, not an error. The descendants of process `root_pid`
+    wait their turn and don't count as a disturbance.
     """
     if study.compilation_cache:
         engine.keep_compiled(COMPILED)

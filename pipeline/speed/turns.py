@@ -19,31 +19,31 @@ from pipeline.machine.hardware import free_gpu_bytes
 from pipeline.records.blocks import MAX_ROWS, MAX_TURNS, REPEAT, Block, EndReason, Launch, PlacedBlock
 from pipeline.statistics.speeds import MIN_LAUNCHES
 
-# docs/decisions/speed-in-turns.md has the components of variance that the sizes of blocks and launches come from.
+# docs/decisions/speed-in-turns.md derives the sizes of blocks and launches from components of variance.
 BLOCK_SECONDS = 0.2
 NUM_SIZING_UNITS, NUM_SIZINGS, MAX_SIZING_SECONDS = 2, 3, 10.0
 MIN_TURNS = 4
-MIN_LONG_TURNS, LONG_SECONDS = 2, 1.0  # fewer will do where a block of the baseline is so long that little stalls it
+MIN_LONG_TURNS, LONG_SECONDS = 2, 1.0  # fewer turns will do if the baseline's blocks are longer than this
 MAX_TURNS_IN_A_ROW, ROW_SECONDS = 20, 10.0
 VALIDATION_EVERY = 4  # turns
 MAX_LAUNCHES = 8
-STARTUP_SHARE = 0.5  # of the budget that launches may take
+STARTUP_SHARE = 0.5  # of the budget may go to starting processes
 MEMORY_MARGIN = 1.5  # times the peak of a process that has trained a few steps
-GPU_PROCESS_BYTES = 2**29  # that a process takes on a GPU beside what its allocator counts
+GPU_PROCESS_BYTES = 2**29  # what a process takes on a GPU outside its allocator
 
-# Starts a process of each of some variants.
+# Starts one process for each variant named.
 Start = Callable[[Sequence[str]], AbstractContextManager[Mapping[str, "Train"]]]
 
 
 class Task(NamedTuple):
-    """Tell a process to train so many steps and perhaps validate then."""
+    """Tell a process to train so many steps, and then perhaps to validate."""
 
     num_steps: int
     with_validation: bool = False
 
 
 class Train(Protocol):
-    """Has a process train a task. `where` is what a `Launch` says of where it trains, once it has said so."""
+    """Have a process train a task. `where` describes where it trains, in fields of `Launch`; None until it answers."""
 
     where: Mapping[str, Any] | None
 
@@ -51,7 +51,7 @@ class Train(Protocol):
 
 
 class Measurement(NamedTuple):
-    """All blocks and launches, why there are no more, and whether processes of all variants lived side by side."""
+    """Hold all blocks and launches, why there are no more, and whether all variants' processes lived side by side."""
 
     blocks: list[PlacedBlock]
     launches: list[Launch]
@@ -61,9 +61,9 @@ class Measurement(NamedTuple):
 
 
 def balanced_orders(num_variants: int) -> list[list[int]]:
-    """Return orders in which each variant stands in each place, and after each other one, equally often.
+    """Return orders in which each variant takes each place, and follows each other variant, equally often.
 
-    E. J. Williams, Australian Journal of Scientific Research A 2, 1949: one Latin square, two for an odd number.
+    E. J. Williams, Australian Journal of Scientific Research A 2, 1949: one Latin square, or two for an odd number.
     """
     first = [(place + 1) // 2 if place % 2 else -(place // 2) % num_variants for place in range(num_variants)]
     square = [[(variant + shift) % num_variants for variant in first] for shift in range(num_variants)]
@@ -71,7 +71,7 @@ def balanced_orders(num_variants: int) -> list[list[int]]:
 
 
 class _Measuring:
-    """The blocks so far, how many steps each variant's have, and the variants that have failed."""
+    """Hold the blocks so far, the number of steps in each variant's blocks, and the variants that have failed."""
 
     def __init__(
         self, start: Start, variants: Sequence[str], unit: int, budget_seconds: float, keeps_compiled: bool
@@ -79,20 +79,20 @@ class _Measuring:
         self.start, self.all_variants, self.unit, self.keeps_compiled = start, variants, unit, keeps_compiled
         self.started, self.budget_seconds = time.monotonic(), budget_seconds
         self.baseline = variants[0]
-        self.num_steps: dict[str, int] = {}  # of a block; found in the first launch, as its seconds are
+        self.num_steps: dict[str, int] = {}  # of a block; found in the first launch, like its seconds
         self.block_seconds: dict[str, float] = {}
         self.blocks: list[PlacedBlock] = []
         self.failed: set[str] = set()
-        self.process_bytes = 0  # the most that one has taken
+        self.process_bytes = 0  # the most that a process has taken
         self.is_on_accelerator = False
-        self.num_launches = 0  # unknown until the first launch has shown what one costs
+        self.num_launches = 0  # unknown until the first launch shows what one costs
         self.launch_seconds = 0.0  # the least that another launch costs
         self.side_by_side = True
         self.launches: list[Launch] = []
         self.where: Mapping[str, Any] | None = None
 
     def resume(self, path: Path) -> None:
-        """Go on from the launches that `path` holds, as `keep` wrote them, if it does."""
+        """Resume from the launches that `keep` wrote to `path`, if there are any."""
         if not path.exists():
             return
         saved = json.loads(path.read_bytes())
@@ -104,7 +104,7 @@ class _Measuring:
         self.started -= sum(launch.seconds or 0.0 for launch in self.launches)
 
     def keep(self, path: Path) -> None:
-        """Write all that is known after a launch, in one step."""
+        """Write all that is known after a launch, all or nothing."""
         saved: dict[str, Any] = {name: getattr(self, name) for name in self._PLAIN}
         for name in ("blocks", "launches"):
             saved[name] = [each.model_dump() for each in getattr(self, name)]
@@ -123,10 +123,10 @@ class _Measuring:
         return time.monotonic() - self.started
 
     def launch_side_by_side(self, launch: int) -> bool:
-        """Start a process of each variant, and have them train in turns for this launch's share of the budget.
+        """Start a process of each variant, and let them train in turns for this launch's share of the budget.
 
-        Return False, with nothing kept of the launch, where there is not enough memory for all of them at once. One
-        that runs out of memory beside the others is tried once more, alone, before that is taken for its own.
+        If there is not enough memory for all at once, return False and keep nothing of the launch. Do the same if a
+        variant runs out of memory beside the others, but not alone.
         """
         num_blocks, failed = len(self.blocks), set(self.failed)
         fit = self._turns_side_by_side(launch)
@@ -142,7 +142,7 @@ class _Measuring:
         before = self.spent_seconds()
         with self.start(self.variants) as trains, ThreadPoolExecutor(os.cpu_count()) as pool:
             waiting = self.variants
-            if launch == 1:  # what one takes, once it trains, says whether all fit
+            if launch == 1:  # the memory that one takes shows whether all fit
                 first, *waiting = waiting
                 self._prepare(first, trains[first], launch)
             if self.baseline in self.failed:
@@ -151,7 +151,7 @@ class _Measuring:
             more_bytes = self.process_bytes * (MEMORY_MARGIN * len(self.variants) - num_trained)
             if more_bytes > self._free_bytes():
                 return False
-            # Kernels are chosen on an accelerator by timing them, where none is kept from an earlier launch.
+            # Accelerators choose kernels by timing them, unless an earlier launch's choice is kept.
             is_choosing = self.is_on_accelerator and (launch == 1 or not self.keeps_compiled)
             prepare = map if is_choosing else pool.map
             list(prepare(lambda variant: self._prepare(variant, trains[variant], launch), waiting))
@@ -177,7 +177,7 @@ class _Measuring:
         return True
 
     def _free_bytes(self) -> int:
-        """Return how much memory is free where the processes compute; none on a TPU, which one process has alone."""
+        """Return how much memory is free where the processes compute; 0 on a TPU, which takes one process only."""
         return (free_gpu_bytes() or 0) if self.is_on_accelerator else psutil.virtual_memory().available
 
     def _fits_alone(self, variant: str) -> bool:
@@ -185,7 +185,7 @@ class _Measuring:
             return trains[variant](self._first_task()).outcome != "out_of_memory"
 
     def launch_in_a_row(self, launch: int) -> None:
-        """Start one process after the other; each trains all its blocks and ends."""
+        """Run one process after the other; each trains all its blocks and ends."""
         self.num_launches, before = MAX_ROWS, self.spent_seconds()
         for place, variant in enumerate(self._row(launch), start=1):
             with self.start([variant]) as trains:
@@ -203,12 +203,12 @@ class _Measuring:
         return [self.variants[index] for index in orders[(turn - 1) % len(orders)]]
 
     def _row(self, launch: int) -> list[str]:
-        """Return the order of a launch in a row: what changes evenly over two launches slows every variant alike."""
+        """Return the order of a launch in a row; every second one is reversed, so that drift slows variants alike."""
         order = self._order((launch + 1) // 2)
         return order if launch % 2 else order[::-1]
 
     def _prepare(self, variant: str, train: Train, launch: int) -> None:
-        """Warm a process up."""
+        """Warm up a process, and note how much memory it takes."""
         block = train(self._first_task())
         if variant == self.baseline:
             self.where = train.where
@@ -221,7 +221,7 @@ class _Measuring:
         return Task(NUM_SIZING_UNITS * self.unit)
 
     def _size(self, variant: str, train: Train, launch: int) -> None:
-        """Find out how many steps make a block, in the first launch and beside no other process that trains."""
+        """Find how many steps make a block, in the first launch and while no other process trains."""
         if variant in self.num_steps or variant in self.failed:
             return
         num_units, step_seconds, spent_seconds = NUM_SIZING_UNITS, math.inf, 0.0
@@ -246,10 +246,10 @@ class _Measuring:
         return max(min(affordable, MAX_TURNS_IN_A_ROW), self._min_turns())
 
     def _train(self, variant: str, train: Train, launch: int, turn: int, place: int) -> None:
-        """Train a block of `variant`, unless it has failed or waits in this turn because its shortest block is long.
+        """Train a block of `variant`, unless it has failed or sits out this turn because its shortest block is long.
 
-        The baseline is in every turn, because it is what others are compared with. Others are in every second, fourth
-        or eighth turn, and so on, so that the turns of a slow variant are turns of every faster one.
+        The baseline trains in every turn, because others are compared with it. A slow variant trains in every second,
+        fourth or eighth turn and so on, so that its turns are also turns of every faster variant.
         """
         if variant in self.failed:
             return
@@ -278,21 +278,21 @@ def take_turns(
     unfinished: Path,
     keeps_compiled: bool = False,
 ) -> Measurement:
-    """Train the variants in turns until `is_settled`, or until the budget is spent; `MIN_LAUNCHES` are made anyway.
+    """Train the variants in turns until `is_settled` or the budget is spent, but make `MIN_LAUNCHES` at least.
 
-    Side by side, a launch has a process of each variant, which train a block each in every turn. In a row, one process
-    after the other trains all its blocks of the launch, and every second launch has the order of the one before it
-    turned around. So launches in a row come in twos, and four are made anyway. A variant that fails takes no further
-    part; where it is the baseline, nothing more can be compared.
+    Side by side, a launch has one process for each variant, and each trains one block in every turn. In a row, one
+    process after the other trains all its blocks of the launch. Every second launch in a row reverses the order of the
+    one before. So these launches come in pairs, and at least four are made. A variant that fails takes no further part.
+    If the baseline fails, nothing more can be compared, and the measurement ends.
 
     Args:
-        start: starts a process of each of some variants.
+        start: starts one process for each variant named.
         variants: the first is the baseline.
         unit: blocks are multiples of so many steps.
         side_by_side: whether processes of all variants may live at once; they do as long as memory allows it.
-        is_settled: asked after each launch from `MIN_LAUNCHES` on, in a row after each second one.
-        unfinished: a file that is written after each launch, and from which an interrupted measurement goes on.
-        keeps_compiled: whether a process finds what those of an earlier launch have compiled.
+        is_settled: asked after each launch from `MIN_LAUNCHES` on; in a row, after every second one.
+        unfinished: a file that is written after each launch, from which an interrupted measurement resumes.
+        keeps_compiled: whether a process finds what processes of earlier launches have compiled.
 
     Raises:
         InputError: the system ended the baseline's process before it trained.

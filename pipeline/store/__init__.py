@@ -1,1 +1,1 @@
-"""Keep what is dear to make under the identity of what made it, so that nothing is made twice."""
+"""Keep costly results under the identity of what made them, so that nothing is made twice."""

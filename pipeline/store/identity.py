@@ -1,8 +1,7 @@
-"""The identity of a run, of a measurement of speed, of the numerics: all that decides what comes out.
+"""Compute the identity of a run, a speed measurement, the numerics or a data set: all that decides its result.
 
-Nothing here needs an engine.
-
-DVC decides by files whether a stage runs. The identity decides what the stage then makes again.
+DVC decides by files whether a stage runs. The identity then decides what the stage makes again. Nothing here needs an
+engine.
 """
 
 import importlib.metadata
@@ -20,12 +19,12 @@ from pipeline.study.schema import RunKey, Study
 
 Identity = dict[str, Any]  # ready for JSON
 
-# The code that each begins with; what that imports counts, too. A model's own code stands in its recipe.
+# The file that each kind of work starts from; what it imports counts too. A model's own code counts in its recipe.
 TRAINING = Path("pipeline/training/run.py")
 SPEED = Path("pipeline/speed/measuring.py")
 NUMERICS = Path("pipeline/numerics/finding.py")
 PREPARATION = Path("pipeline/data/preparation.py")
-# The packages that compute, as far as they are installed.
+# The packages that compute; packages that are not installed are skipped.
 PACKAGES = {
     "tensorflow": ("tensorflow", "tensorflow-cpu"),
     "jax": ("jax", "jaxlib", "jax-cuda12-plugin", "libtpu"),
@@ -53,7 +52,7 @@ def of_runs(study: Study, benchmark: str) -> dict[RunKey, Identity]:
 
 
 def of_speed(study: Study, benchmark: str, device: str, driver: str | None) -> Identity:
-    """Return the identity of the measurement of `benchmark` on this device."""
+    """Return the identity of the speed measurement of `benchmark` on this device."""
     settings = study.model_dump(
         mode="json",
         include={
@@ -69,7 +68,7 @@ def of_speed(study: Study, benchmark: str, device: str, driver: str | None) -> I
 
 
 def of_numerics(study: Study, device: str) -> Identity:
-    """Return the identity of what the numerics of `study` find on this device."""
+    """Return the identity of the numerics of `study` on this device."""
     recipes = {name: _recipe(study, name) for name in study.numerics_on or study.benchmarks}
     return {"numerics": study.numerics, "device": device, "benchmarks": recipes} | _shared(study, NUMERICS)
 
@@ -92,12 +91,12 @@ def _shared(study: Study, code: Path) -> Identity:
 
 
 def _code(file: Path) -> dict[str, str]:
-    """Return the SHA-256 of what Python runs of a file and of each that it imports."""
+    """Return the SHA-256 of a file's code and of each file that it imports, without comments and docstrings."""
     return {str(each): file_digest(each) for each in with_imports(file)}
 
 
 def _packages(engine: str) -> dict[str, str]:
-    """Return the versions of the packages that compute and, in a container, what decides results in its image."""
+    """Return the versions of the packages that compute; in a container, also the SHA-256 of its contents."""
     found = {}
     for name in sorted((*PACKAGES_OF_ALL, *PACKAGES[ENGINES[engine].backend])):
         try:
@@ -114,7 +113,7 @@ def _recipe(study: Study, name: str) -> Identity:
     source = study.datasets[benchmark.dataset]
     return {
         "recipe": benchmark.model_dump(mode="json"),
-        # Which features and splits, too: other labels may have the same numbers.
+        # Features and splits count too: other labels may have the same numbers.
         "data": {"name": dataset.name, "sha256": dataset.sha256}
         | source.model_dump(mode="json", exclude_defaults=True, exclude={"bundled", "tfds"}),
         "model": digest(Path(benchmark.model.source)),

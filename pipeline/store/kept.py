@@ -1,4 +1,4 @@
-"""A store of finished folders, each under its identity, and their places in the study.
+"""Store finished folders by their identity, and copy them to their places in the study.
 
 A folder is made in `.cache/unfinished`, gets `identity.json` last, is renamed to `.cache/kept` and copied to its place.
 The store outlives DVC, which empties and restores the places as it likes.
@@ -21,7 +21,7 @@ _NO_LOCKS_HERE = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # some network 
 
 
 def store() -> Path:
-    """Return the store of this study, also from within an experiment of DVC's: <study>/.dvc/tmp/exps/<name>."""
+    """Return the store of this study, even from within a DVC experiment in <study>/.dvc/tmp/exps/<name>."""
     here = Path.cwd()
     return next((folder.parent for folder in here.parents if folder.name == ".dvc"), here) / ".cache"
 
@@ -31,7 +31,7 @@ def name_of(of: Identity) -> str:
 
 
 def read_identity(folder: Path) -> dict[str, Any] | None:
-    """Return what `folder` says of itself: `of`, its identity, and `files`, their digests. None if it says nothing."""
+    """Return what `folder` says of itself: `of`, its identity, and `files`, their digests; None if nothing."""
     try:
         said = json.loads((folder / IDENTITY).read_bytes())
     except (OSError, ValueError):
@@ -40,19 +40,19 @@ def read_identity(folder: Path) -> dict[str, Any] | None:
 
 
 def is_made(folder: Path, of: Identity) -> bool:
-    """Return whether `folder` has this identity, and every file is as it was when it was made."""
+    """Return whether `folder` has this identity, and no file has changed since it was made."""
     said = read_identity(folder)
     return said is not None and said["of"] == of and said.get("files") == _digests(folder)
 
 
 def seal(folder: Path, of: Identity) -> None:
-    """Say in `folder` of what identity it is, and what its files hold."""
+    """Write into `folder` its identity and the digests of its files."""
     said = {"of": of, "files": _digests(folder)}
     (folder / IDENTITY).write_text(json.dumps(said, indent=1) + "\n", encoding="utf-8")
 
 
 def made(place: Path, of: Identity, counts: Callable[[Path], bool]) -> Path | None:
-    """Return where a folder of this identity is that `counts`: in its place, in the store, or None."""
+    """Return a folder of this identity for which `counts` is true, in its place or in the store, or None."""
     for folder in (place, store() / "kept" / name_of(of)):
         if is_made(folder, of) and counts(folder):
             return folder
@@ -66,15 +66,15 @@ def obtain(
     counts: Callable[[Path], bool] = lambda _: True,
     again: bool = False,
 ) -> Literal["there", "kept", "made"]:
-    """Have a folder of this identity in `place`; return whether it was there, was kept in the store or was made now.
+    """Put a folder of this identity in `place`; return whether it was there, was kept in the store or was made now.
 
-    Another process that makes the same is waited for.
+    If another process is making the same folder, wait for it.
 
     Args:
-        make: fills the folder that it is given, which may hold what an interrupted attempt left. What it raises leaves
-            that folder as it is.
-        counts: whether a folder that is made still counts.
-        again: make it anew, whatever is there. That stays until the new one is made.
+        make: fills the folder that it is given, which may hold what an interrupted attempt left. If it raises an error,
+            the folder stays as it is.
+        counts: whether a finished folder still counts.
+        again: make the folder anew in any case. The old one stays until the new one is made.
     """
     if not again and made(place, of, counts) == place:
         return "there"
@@ -82,7 +82,7 @@ def obtain(
     kept, unfinished = base / "kept" / name, base / "unfinished" / name
     with alone(base / "locks" / name):
         found = None if again else made(place, of, counts)
-        if found == place:  # by the other process
+        if found == place:  # the other process made it
             return "there"
         if again:
             shutil.rmtree(unfinished, ignore_errors=True)
@@ -98,7 +98,7 @@ def obtain(
 
 
 def set_aside(place: Path) -> None:
-    """Take a folder from its place: into the store where it is as it was made, which may have come from elsewhere."""
+    """Take a folder from its place: into the store if it is unchanged and not yet there; otherwise delete it."""
     said = read_identity(place)
     if said and is_made(place, said["of"]):
         kept = store() / "kept" / name_of(said["of"])
@@ -110,9 +110,9 @@ def set_aside(place: Path) -> None:
 
 
 def prune(wanted: Iterable[Identity]) -> int:
-    """Delete from the store all but the `wanted`, unfinished ones too, and return how many folders that were.
+    """Delete all folders but the `wanted` from the store, finished or not; return how many were deleted.
 
-    What another process makes now stays.
+    Folders that another process is making now stay.
     """
     base, names = store(), {name_of(of) for of in wanted}
     folders = [*base.glob("kept/*"), *base.glob("unfinished/*"), *base.glob("placing/*")]
@@ -126,7 +126,7 @@ def prune(wanted: Iterable[Identity]) -> int:
 
 
 def _place(kept: Path, place: Path, partial: Path) -> None:
-    """Copy a finished folder to its place in one step. Not by hard links, which DVC would break up slowly."""
+    """Copy a finished folder to its place in one step. Don't hard-link it: DVC would break up the links slowly."""
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     for path in sorted(kept.rglob("*")):  # shutil.copytree would hide that the disk is full
@@ -150,7 +150,7 @@ def alone(path: Path, waits: bool = True) -> Iterator[None]:
     """Hold the lock `path`; the kernel frees it however the process ends.
 
     Raises:
-        BlockingIOError: another process holds it, and this one is not to wait.
+        BlockingIOError: another process holds it, and `waits` is False.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as file:

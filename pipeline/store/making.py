@@ -1,6 +1,6 @@
-"""Make the runs of a benchmark that are missing, each in a child of a process that has imported the engine.
+"""Make the missing runs of a benchmark, each in a child of a process that has imported the engine.
 
-It needs no engine itself.
+The calling process needs no engine.
 """
 
 import signal
@@ -22,7 +22,7 @@ Tell = Callable[[SoFar], None]
 
 
 class FailedRunError(Exception):
-    """A run's process broke down: its text says how. Where memory ran out it did so by a signal, `by_signal`."""
+    """Report that a run's process broke down. `by_signal`: a signal ended it, as when memory runs out."""
 
     def __init__(self, status: int) -> None:
         self.by_signal = status < 0
@@ -37,7 +37,7 @@ class FailedRunError(Exception):
 class Makers:
     """Make runs. A process that imports the engine starts when a run first needs its kernels.
 
-    `make` may be called from several threads, each of which makes a run of its own.
+    Several threads may call `make`, each for a run of its own.
 
     Args:
         num_at_once: how many runs are made side by side at most.
@@ -46,7 +46,7 @@ class Makers:
     def __init__(self, study: Study, num_at_once: int = 1) -> None:
         self._study, self._num_at_once = study, num_at_once
         self._parents = ExitStack()
-        self._forking: dict[str, tuple[Parent, list[Line]]] = {}  # with the lines that are free, by kernels
+        self._forking: dict[str, tuple[Parent, list[Line]]] = {}  # each parent and its free lines, by kernels
         self._busy: set[Line] = set()  # of the runs that are being made
         self._starting = threading.Lock()
         self._warned = threading.Event()
@@ -57,18 +57,18 @@ class Makers:
 
     def __exit__(self, *_: object) -> None:
         signal.signal(signal.SIGUSR1, self._handler)
-        self._warned.set()  # no thread is to begin another
+        self._warned.set()  # no thread may begin another run
         self._parents.close()
 
     def make(self, key: RunKey, tell: Tell, folder: Path) -> None:
-        """Make a run in `folder`, and call `tell` with what is known of it each time that has grown.
+        """Make a run in `folder`, and call `tell` with the run's notes each time they grow.
 
-        A run that outlasts the study's limit is ended, wherever it is, and recorded as too slow.
+        A run that exceeds the study's time limit is ended, whatever it is doing, and recorded as too slow.
 
         Raises:
-            InputError: that of the run.
-            FailedRunError: its process broke down.
-            UnfinishedRunError: this process was told by SIGUSR1 to end soon.
+            InputError: the run raised it.
+            FailedRunError: the run's process broke down.
+            UnfinishedRunError: SIGUSR1 told this process to end soon.
         """
         so_far: SoFar | None = None
         with self._line_for(key) as line:
@@ -133,7 +133,7 @@ def import_engine(policy: str) -> None:
 
 
 def make_run(pipe: Any, study: Study, key: RunKey, folder: Path) -> None:
-    """Make a run in this process, a child, and tell through `pipe` what is known of it."""
+    """Make a run in this process, a child, and send the run's notes through `pipe` each time they grow."""
     ending = threading.Event()
     signal.signal(signal.SIGUSR1, lambda *_: ending.set())
     choose_engine([study.variants[key.variant].policy])
@@ -141,7 +141,7 @@ def make_run(pipe: Any, study: Study, key: RunKey, folder: Path) -> None:
 
     def tell(so_far: SoFar) -> None:
         if study.max_run_seconds and not so_far.epochs[len(so_far.earlier.epochs) :]:
-            # The limit counts from when the process says where it trains, and what an earlier one trained counts, too.
+            # The limit starts once the process says where it trains; the time of earlier processes counts too.
             limit_seconds(max(study.max_run_seconds - so_far.seconds(), 1e-3))
         pipe.send(so_far)
 

@@ -1,4 +1,4 @@
-"""The runs of a study in its store and in their places: which are made as it says."""
+"""Find which runs of a study are already made as it says, in their places or in the store."""
 
 import json
 from functools import partial
@@ -12,7 +12,7 @@ from pipeline.study.schema import RunKey, Study
 
 
 def missing_runs(study: Study, root: Path = Path()) -> list[RunKey]:
-    """Return the runs that are not made as the study says, neither in their places under `root` nor in the store."""
+    """Return the runs not yet made as the study says, neither in their places under `root` nor in the store."""
     return [
         key
         for benchmark in study.benchmarks
@@ -22,16 +22,16 @@ def missing_runs(study: Study, root: Path = Path()) -> list[RunKey]:
 
 
 def keeps_limit(study: Study, folder: Path) -> bool:
-    """Return whether a finished run is as it would be under the study's limit of time, whatever limit it had."""
+    """Return whether a finished run would come out the same under the study's time limit."""
     record: dict[str, Any] = json.loads((folder / "record.json").read_bytes())
     return bool(record["outcome"] != "too_slow" or record["times"]["max_run_seconds"] == study.max_run_seconds)
 
 
 def check_packages(place: Path, of: Identity) -> None:
-    """Refuse to make a run again that other versions of packages made, and nothing else has changed.
+    """Refuse to make a run again if nothing but the versions of packages has changed.
 
     Raises:
-        InputError: names the versions and the two ways on.
+        InputError: the message names the versions and two ways to go on.
     """
     said = read_identity(place)
     made_by: dict[str, Any] = said["of"] if said else of

@@ -1,4 +1,4 @@
-"""Say how far the runs of a benchmark are and how long they still take: by a live line, or in a log by few lines."""
+"""Show how far the runs of a benchmark are and how long they still take: in a live line, or a few lines of a log."""
 
 import threading
 import time
@@ -15,17 +15,17 @@ from pipeline.records.run_record import RunRecord
 from pipeline.study.schema import RunKey
 from pipeline.training.so_far import SoFar
 
-QUIET_SECONDS = 60  # after which a log gets a line in the midst of a run
+QUIET_SECONDS = 60  # after so long without a line, a log gets one during a run
 
 
 class RunProgress:
-    """Tell of the runs of a benchmark while they are made.
+    """Show the progress of a benchmark's runs while they are made.
 
     Args:
-        missing: those to be made, in their order.
-        took: the seconds of each run that is there, by which the others are forecast.
+        missing: the runs to make, in order.
+        took: the seconds of each run made earlier, by which the others are forecast.
         num_epochs: of each run, by variant.
-        num_at_once: how many runs are made side by side, each of which a thread tells of.
+        num_at_once: how many runs are made side by side; a thread reports each of them.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class RunProgress:
             self._seconds[key.variant].append(seconds)
         self._num_made, self._num_at_once = 0, num_at_once
         self._told = time.monotonic()
-        self._begun: dict[RunKey, float] = {}  # when each run was, which is being made or is made
+        self._begun: dict[RunKey, float] = {}  # when each run began, finished or not
         self._lock = threading.Lock()
         self._line = Progress(
             TextColumn("{task.description}"),
@@ -72,7 +72,7 @@ class RunProgress:
         self._show(key, "starts")
 
     def grow(self, key: RunKey, so_far: SoFar) -> None:
-        """Show the last epoch of a run that is being made."""
+        """Show the latest epoch of a run that is being made."""
         if not so_far.epochs:
             return
         epoch = so_far.epochs[-1]
@@ -82,7 +82,7 @@ class RunProgress:
             self.say(f"{self._where()} · {_name(key)} · {text}")
 
     def end(self, key: RunKey, record: RunRecord) -> None:
-        """Tell of a run that is made."""
+        """Print a line for a run that is finished."""
         with self._lock:
             where, seconds = self._where(), time.monotonic() - self._begun[key]
             self._seconds[key.variant].append(seconds)
@@ -93,7 +93,7 @@ class RunProgress:
             self.say(f"{where} · {_name(key)} · {seconds:.0f} s · {outcome}{left}")
 
     def seconds_left(self) -> float | None:
-        """Return the seconds until every run is made; None while nothing is known of any."""
+        """Return the seconds until every run is made, or None before any run's duration is known."""
         known = {variant: mean(seconds) for variant, seconds in self._seconds.items()}
         waiting = self._missing[self._num_made :]
         if not known:

@@ -1,1 +1,1 @@
-"""Define what params.yaml may say: study, benchmark, data source, recipe, variant and the user's code."""
+"""Define what params.yaml may contain: study, benchmark, data source, recipe, variant and the user's code."""

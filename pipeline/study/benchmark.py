@@ -1,4 +1,4 @@
-"""A benchmark: a data set, a model and a recipe."""
+"""Define a benchmark: a data set, a model and a recipe."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,7 +18,7 @@ RESERVED_ARGUMENTS = (
     "learning_rate",
     "loss_scale_factor",
     "name",
-)  # arguments of an optimizer that the study sets in other places
+)  # optimizer arguments that the study sets elsewhere
 
 
 def _names_no_reserved(arguments: dict[str, JsonValue]) -> dict[str, JsonValue]:
@@ -28,7 +28,7 @@ def _names_no_reserved(arguments: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
 
 class Optimizer(Section):
-    """One of Keras's; `arguments` are further arguments of its class, `weight_decay` or `momentum` among them."""
+    """Choose one of Keras's optimizers; `arguments` go to its class, such as `weight_decay` or `momentum`."""
 
     name: OptimizerName
     learning_rate: PositiveFloat
@@ -36,11 +36,11 @@ class Optimizer(Section):
 
 
 class LearningRateRule(Section):
-    """The schedule of the learning rate η.
+    """Define how the learning rate η changes during training.
 
-    `scaling: linear` multiplies η by the variant's `batch_multiplier`, after Goyal et al., Accurate, Large Minibatch
-    SGD (arXiv 1706.02677). `num_warmup_epochs` raise it from zero, a step at a time. `decay: cosine` then takes it back
-    to zero over the epochs that remain.
+    `scaling: linear` multiplies η by the variant's `batch_multiplier` (Goyal et al., Accurate, Large Minibatch SGD,
+    arXiv 1706.02677). During the first `num_warmup_epochs`, η rises from zero, step by step. `decay: cosine` then
+    lowers it back to zero over the remaining epochs.
     """
 
     scaling: Literal["constant", "linear"] = "constant"
@@ -57,9 +57,9 @@ class RandomFlip(Section):
 
 
 class RandomTranslation(Section):
-    """By up to these shares of height and width; what comes in is a mirror image.
+    """Shift images by up to these shares of height and width; fill the gap with a mirror image.
 
-    `nearest` moves by whole pixels, and `bilinear` blurs an image that is moved by a part of one.
+    `nearest` shifts by whole pixels. `bilinear` shifts by fractions of a pixel, which blurs the image.
     """
 
     name: Literal["random_translation"]
@@ -75,9 +75,9 @@ IMPORTABLE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 
 
 class Split(Section):
-    """The cut of the training set. Examples are taken from the front and held out from behind.
+    """Cut the training set: training examples come from the front, validation examples from the end.
 
-    With `shuffle_seed` the examples are permuted once before the cut, the same for every run.
+    With `shuffle_seed`, the examples are shuffled once before the cut, in the same way for every run.
     """
 
     num_train_examples: PositiveInt
@@ -92,7 +92,7 @@ class Dense(Section):
 
 
 class EfficientNet(Section):
-    """One of the family B0 to B7. `width` multiplies filters and `depth` repeats, in place of what its number says."""
+    """Choose EfficientNet B0 to B7 by `number`; `width` and `depth` override its multipliers of filters and repeats."""
 
     name: Literal["efficientnet"]
     number: Annotated[int, Field(ge=0, le=7)] = 0
@@ -104,7 +104,7 @@ class EfficientNet(Section):
 
 
 class ResNet9(Section):
-    """A ResNet of nine layers; its first convolution has `width` filters, where the original has 64."""
+    """Choose a ResNet of nine layers; its first convolution has `width` filters (64 in the original)."""
 
     name: Literal["resnet9"]
     width: PositiveInt
@@ -122,11 +122,11 @@ def _importable(name: str) -> str:
 
 
 class Imported(Section):
-    """`<module>:<function>` of the user's, called with a `pipeline.models.ModelSpec`, which carries `arguments`.
+    """Build the model with the user's `<module>:<function>`, called with a `ModelSpec` that holds `arguments`.
 
-    `keras.applications:<function>` is one whose module is ours: `pipeline/models/application.py` is its `source`.
-    `source` is the file or folder that holds the module, from this project's folder on. What is changed there trains
-    again. The folder around it is put on the path that modules are imported from.
+    `source` is the file or folder that contains the module, relative to this project's folder. A change in it retrains
+    the model. The folder around `source` is added to Python's import path. `keras.applications:<function>` comes with
+    this project: its `source` is `pipeline/models/application.py`.
     """
 
     name: Annotated[str, AfterValidator(_importable)]
@@ -158,9 +158,9 @@ Model = Annotated[
 
 
 class Benchmark(Section):
-    """A data set, a model and a recipe. `batch_size` is the batch size B of the baseline.
+    """Combine a data set, a model and a recipe. `batch_size` is the batch size B that variants multiply.
 
-    Every variant evaluates at the same `evaluation_batch_size`.
+    Every variant is evaluated with the same `evaluation_batch_size`.
     """
 
     dataset: Name
@@ -176,18 +176,18 @@ class Benchmark(Section):
     steps_per_execution: PositiveInt = 1
 
     def with_dense_model(self, units: int) -> Self:
-        """Return the same benchmark with a dense model: for what does not depend on the model."""
+        """Return this benchmark with a dense model, for measurements that don't depend on the model."""
         return self.model_copy(update={"model": Dense(name="dense", units=units, source="pipeline/models/dense.py")})
 
     def num_epochs_of(self, variant: Variant) -> int:
         return self.num_epochs * variant.epoch_multiplier
 
     def steps_per_epoch(self, batch_multiplier: int) -> int:
-        """Return the steps of an epoch of a variant; the last batch may be smaller."""
+        """Return the number of steps in an epoch at this batch multiplier; the last batch may be smaller."""
         return -(-self.split.num_train_examples // (self.batch_size * batch_multiplier))
 
     def faults(self, num_devices: int, variants: Mapping[str, Variant]) -> Iterator[str]:
-        """Yield what can't be trained in these variants; each begins with its field."""
+        """Yield a message for each setting that keeps these variants from training; it begins with the field."""
         too_large: dict[int, list[str]] = {}
         for name, variant in variants.items():
             if self.batch_size * variant.batch_multiplier > self.split.num_train_examples:
@@ -205,7 +205,7 @@ class Benchmark(Section):
         yield from self._faults_on_several_devices(num_devices, variants.values())
 
     def faults_on_tensorflow(self, num_devices: int, variants: Iterable[Variant]) -> Iterator[str]:
-        """Yield what TensorFlow can't train in these variants, and JAX can; each begins with its field."""
+        """Yield a message for each setting that JAX can train and TensorFlow can't; it begins with the field."""
         if any(variant.xla for variant in variants) and any(
             of.name == "random_translation" for of in self.augmentation
         ):
@@ -214,7 +214,7 @@ class Benchmark(Section):
             yield "steps_per_execution: must be 1 on several devices, where TensorFlow fails on more."
 
     def _faults_on_several_devices(self, num_devices: int, variants: Iterable[Variant]) -> Iterator[str]:
-        """Yield what several devices can't run, batches among it that they can't share evenly."""
+        """Yield a message for each batch size that the devices can't share evenly."""
         sizes = [("evaluation_batch_size", self.evaluation_batch_size)]
         for batch_size in {self.batch_size * variant.batch_multiplier for variant in variants}:
             sizes += [

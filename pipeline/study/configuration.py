@@ -1,4 +1,4 @@
-"""Reading YAML files against a pydantic model, all faults in one message."""
+"""Validate YAML files against a pydantic model and report all faults in one message."""
 
 import difflib
 import unicodedata
@@ -14,21 +14,21 @@ from pipeline.errors import InputError
 from pipeline.files import yaml_files
 from pipeline.files.characters import escape_deceptive, is_deceptive
 
-MAX_VALUES = 100_000  # of a file, once its aliases are written out
-MAX_SHOWN = 300  # characters of a faulty value
-MAX_FAULTS = 50  # that are told of a file
+MAX_VALUES = 100_000  # in one file, after its aliases are expanded
+MAX_SHOWN = 300  # characters shown of a faulty value
+MAX_FAULTS = 50  # reported for one file
 
-# Names become stage names, folders, shell words and key paths. DVC joins stage names with "-", so "-" would make two
-# different combinations of names collide; it splits key paths at "."; and a name of digits would read as a number.
-# File systems take 255 bytes of a name.
+# Names become stage names, folders, shell words and key paths. DVC joins stage names with "-", so a "-" in names could
+# make two stages collide. DVC also splits key paths at ".". A name of digits would be read as a number. File systems
+# allow 255 bytes a name.
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=100)]
 Campaign = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_.-]*$", max_length=100)]
-# What is multiplied or divided here overflows nothing: a trillion images, and the range of float32.
+# These limits keep arithmetic from overflowing: a trillion for counts, the range of float32 for floats.
 NonNegativeInt = Annotated[int, Field(ge=0, le=10**12)]
 PositiveInt = Annotated[int, Field(gt=0, le=10**12)]
 PositiveFloat = Annotated[float, Field(gt=0, le=1e38)]
 MAX_RUNS = 20_000
-MAX_ENTRIES = 100  # of one kind in a study: DVC makes stages of their products
+MAX_ENTRIES = 100  # of one kind in a study: DVC makes a stage of every combination
 
 
 def _path(text: str) -> str:
@@ -46,13 +46,13 @@ SourcePath = Annotated[str, StringConstraints(max_length=1000), AfterValidator(_
 
 
 class Section(BaseModel):
-    """A part of a configuration file: immutable, no unknown keys, no silent conversion of types."""
+    """Hold a part of a configuration file: immutable, no unknown keys, no silent conversion of types."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
 def unknown_name(field: str, name: str, wanted: str, known: Iterable[str]) -> str:
-    """Say that `field` has a `name` which is not among the `known` ones, in words that tell what is `wanted`."""
+    """Return a message that `field` must be `wanted`, with the `known` names and the `name` received."""
     return f"{field}: must be {wanted} ({', '.join(known) or 'it has none'}). Received: {name!r}"
 
 
@@ -60,17 +60,17 @@ SectionT = TypeVar("SectionT", bound=Section)
 
 
 def read(model: type[SectionT], path: Path) -> SectionT:
-    """Return the file at `path` as a `model`.
+    """Read the file at `path` as a `model`.
 
     Raises:
-        InputError: the file is missing, is not YAML, or does not fit the model; the text lists every fault with its
-            key path, what was received and what would be right.
+        InputError: the file is missing, is not YAML, or does not fit the model. The message lists every fault with its
+            key path, the value received and what is allowed.
     """
     return validate(model, yaml_files.load(path), str(path))
 
 
 def validate(model: type[SectionT], values: Any, source: str) -> SectionT:
-    """Return `values` as a `model`; `source` is the name that faults are reported under."""
+    """Validate `values` as a `model`; error messages begin with `source`."""
     if deceptive := list(_deceptive_texts(values, source)):
         raise InputError(_message(source, deceptive, len(deceptive)))
     more = ""
@@ -94,10 +94,10 @@ def _message(source: str, faults: Sequence[str], num_faults: int) -> str:
 
 
 def _deceptive_texts(values: Any, source: str) -> Iterator[str]:
-    """Yield a line for every name or text that would show as other than it is.
+    """Yield a message for each key or text that would be displayed as something else.
 
     Raises:
-        InputError: what aliases stand for, written out, has no end or no measure.
+        InputError: the aliases, once expanded, have no end or too many values.
     """
     waiting: list[tuple[tuple[str, ...], Any]] = [((), values)]
     num_values = 0
@@ -130,7 +130,7 @@ def _name(character: str) -> str:
 
 
 def _describe(model: type[BaseModel], fault: Any) -> list[str]:
-    """Return the lines that tell one fault of pydantic's; a check of the whole file brings a line for each it found."""
+    """Return the lines that describe one pydantic error; a check across several keys may report several faults."""
     location = fault["loc"]
     parts, known, node = _walk(model, location)
     where = _where(parts)
@@ -160,9 +160,9 @@ def _schema(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def _walk(model: type[BaseModel], location: tuple[Any, ...]) -> tuple[list[str], dict[str, Any], dict[str, Any]]:
-    """Return the key path of a fault as the file has it, the schemas of the keys around it, and the schema there.
+    """Return a fault's key path as the file writes it, the schemas of the keys around it, and its own schema.
 
-    pydantic's own path also names the member of a union that was chosen; the JSON schema tells which parts those are.
+    pydantic's path also names the chosen member of a union. The JSON schema shows which parts to leave out.
     """
     schema = _schema(model)
     node: dict[str, Any] = schema

@@ -1,4 +1,4 @@
-"""Where a data set comes from: this repository, TFDS, or a builder of one's own."""
+"""Define where a data set comes from: this repository, TFDS, or the user's own builder."""
 
 from typing import Annotated, Literal, Self
 
@@ -11,12 +11,12 @@ Feature = Annotated[str, Field(min_length=1)]
 
 
 class DatasetSource(Section):
-    """A data set that is `bundled` with this repository, or one of TFDS.
+    """Name a data set that is `bundled` with this repository, or is in TFDS.
 
-    `tfds` is its `name`, `name/config`, `name:1.2.3` or `name/config:1.2.3`. `module` is imported before, and registers
-    a builder of the user's; it lies in `source`, a file or a folder. `train` and `test` are splits as TFDS writes them,
-    `train[:80%]` among them. Images of several sizes are resized to `image_size` when they are prepared. `image` and
-    `label` name features, by default those of TFDS's supervised pair.
+    `tfds` is `name`, `name/config`, `name:1.2.3` or `name/config:1.2.3`. `module` is imported first and registers the
+    user's own builder; `source` is the file or folder that contains it. `train` and `test` are splits as TFDS writes
+    them, such as `train[:80%]`. Images of several sizes are resized to `image_size` when they are prepared. `image` and
+    `label` name features; by default they are TFDS's supervised pair.
     """
 
     bundled: Literal["mnist", "cifar100_quick"] | None = None
@@ -31,7 +31,7 @@ class DatasetSource(Section):
 
     @property
     def name(self) -> str:
-        """Return the name of the data set where it comes from."""
+        """Return the data set's name in this repository or in TFDS."""
         return self.bundled or str(self.tfds)
 
     @model_validator(mode="after")

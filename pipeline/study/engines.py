@@ -1,10 +1,10 @@
-"""Name the engines: sets of locked packages that train, each with Keras's backend and the hardware it is for."""
+"""List the engines: locked sets of packages that train, each with its Keras backend and its hardware."""
 
 from typing import Literal, NamedTuple
 
 
 class Engine(NamedTuple):
-    """Say what the packages of `requirements/<name>.txt` are."""
+    """Describe the packages of `requirements/<name>.txt`: their Keras backend and the hardware they are for."""
 
     backend: Literal["tensorflow", "jax"]
     hardware: Literal["cpu", "nvidia_gpu", "tpu"]

@@ -1,6 +1,6 @@
-"""The study: every choice that decides what is run and how it is compared.
+"""Define the study: every choice of what is run and how it is compared.
 
-`params.yaml` is a study. Nothing here needs an engine.
+`params.yaml` holds one study. Nothing here needs an engine.
 """
 
 import hashlib
@@ -35,7 +35,7 @@ PARAMS = Path("params.yaml")
 
 
 class RunKey(NamedTuple):
-    """Names one run: one benchmark, one variant, one seed, one process."""
+    """Name one run: one benchmark, one variant, one seed."""
 
     benchmark: str
     variant: str
@@ -47,18 +47,18 @@ class RunKey(NamedTuple):
 
 
 class FurtherPair(Section):
-    """Two variants to compare besides those against the baseline."""
+    """Name two variants to compare besides the comparisons with the baseline."""
 
     baseline: Name
     candidate: Name
 
 
 class ComparisonSettings(Section):
-    """The variant that runs are compared with, the epochs left out and the margins of accuracy.
+    """Choose the baseline of comparisons, the epochs to leave out and the margins of accuracy.
 
-    The times of a run are left out where other work took more than `max_other_cpu_share` of the machine's CPU time.
-    `must_differ` names controls: variants made so that their accuracy differs from the baseline's. Where the tests do
-    not find that, they could not have found a loss of precision either.
+    A run's times are left out if other work used more than `max_other_cpu_share` of the machine's CPU time.
+    `must_differ` names controls: variants made to differ from the baseline in accuracy. If the tests miss that
+    difference, they could have missed a loss of precision too.
     """
 
     baseline: Name
@@ -69,7 +69,7 @@ class ComparisonSettings(Section):
     must_differ: list[Name] = Field(default_factory=list, max_length=MAX_ENTRIES)
 
     def faults(self, num_epochs: Mapping[str, int], variants: Mapping[str, Variant]) -> Iterator[str]:
-        """Yield what the benchmarks and variants of the study do not allow; each fault begins with its field.
+        """Yield a message for each setting that contradicts the benchmarks or variants; it begins with the field.
 
         Args:
             num_epochs: by benchmark.
@@ -117,10 +117,10 @@ class ComparisonSettings(Section):
 
 
 class SpeedSettings(Section):
-    """The seconds for which a benchmark's variants are timed in turns, and the intervals that are narrow enough.
+    """Limit how long a benchmark's variants are timed in turns, and say which intervals are narrow enough.
 
-    `target_half_width` is that of the 95 % intervals as a share of the ratio: 0.05 is ±5 %. `benchmarks` names those
-    that are timed; without it, all. With `validation`, some turns validate too, for claims on whole epochs.
+    `target_half_width` is half of a 95 % interval as a share of the ratio: 0.05 is ±5 %. `benchmarks` names the ones to
+    time, by default all. With `validation`, some turns validate too, which claims about whole epochs need.
     """
 
     budget_seconds: Annotated[float, Field(gt=0, le=1e6)]
@@ -133,49 +133,48 @@ class Study(Section):
     name: Name
     description: str
     campaign: Campaign  # names a repetition: change it to train everything again
-    devices: PositiveInt  # each takes its share of every batch
+    devices: PositiveInt  # each trains on its share of every batch
     seeds: Annotated[list[Seed], Field(min_length=1, max_length=1000)]
     datasets: Annotated[dict[Name, DatasetSource], Field(min_length=1, max_length=MAX_ENTRIES)]
     benchmarks: Annotated[dict[Name, Benchmark], Field(min_length=1, max_length=MAX_ENTRIES)]
     variants: Annotated[dict[Name, Variant], Field(min_length=1, max_length=MAX_ENTRIES)]
     comparison: ComparisonSettings
     speed: SpeedSettings
-    # By benchmark, the number of `seeds` that it is run at, from the first on; of one that is not named, all. With 0 it
-    # is timed in turns alone.
+    # How many of the `seeds` each benchmark runs at, from the first on; by default all. With 0 it is only timed.
     num_seeds: Annotated[dict[Name, NonNegativeInt], Field(max_length=MAX_ENTRIES)] = Field(default_factory=dict)
-    # The same by benchmark and variant, where one pair takes more seeds to decide than the others, or is only timed.
+    # The same for one variant of a benchmark, if its comparison needs fewer or more seeds, or if it is only timed.
     num_seeds_by_variant: Annotated[
         dict[Name, Annotated[dict[Name, NonNegativeInt], Field(max_length=MAX_ENTRIES)]], Field(max_length=MAX_ENTRIES)
     ] = Field(default_factory=dict)
-    # By benchmark, how many runs are made side by side; of one that is not named, one. It saves time where one run
-    # leaves much of the device idle. The epochs of such runs are slower, so that only turns say how fast they are.
+    # How many runs of each benchmark are made side by side; by default one. This saves time if one run leaves much of
+    # the device idle. Such runs slow each other down, so only the turns say how fast they are.
     runs_at_once: Annotated[dict[Name, Annotated[int, Field(ge=1, le=64)]], Field(max_length=MAX_ENTRIES)] = Field(
         default_factory=dict
     )
-    # About how long a run takes on two CPU cores, or on a GPU, by benchmark: for the forecast before the first run.
+    # About how long a run of each benchmark takes on two CPU cores or on a GPU: for a forecast before the first run.
     seconds_a_run: Annotated[dict[Name, PositiveFloat], Field(max_length=MAX_ENTRIES)] = Field(default_factory=dict)
-    # The memory of a GPU on which the study runs as planned; on a smaller one runs are made one after the other.
+    # The GPU memory that the study needs as planned. On a smaller GPU, runs are made one after the other.
     gpu_memory_gb: PositiveFloat | None = None
-    max_run_seconds: Annotated[float, Field(gt=0, le=1e9)] | None = None  # a run that lasts longer is ended: too_slow
-    # What is exact alone; or also what trains a small dense network at several seeds: optimizers in 16 bits, steps that
-    # a loss scale skips; or also the first steps of the other networks, and the notebook's split.
+    max_run_seconds: Annotated[float, Field(gt=0, le=1e9)] | None = None  # a longer run is ended as too_slow
+    # `facts` finds facts alone. `trials` also trains a small dense network at several seeds: 16-bit optimizers, and
+    # steps that a loss scale skips. `all` adds the other networks' first steps, and the notebook's split.
     numerics: Literal["facts", "trials", "all"] = "all"
-    # The benchmarks whose models and gradients the numerics look at; without it, all.
+    # The benchmarks whose models and gradients the numerics examine; by default all.
     numerics_on: Annotated[list[Name], Field(min_length=1, max_length=MAX_ENTRIES)] | None = None
-    # The benchmarks that the report answers on its first screen; without it, all. It shows the others further down.
+    # The benchmarks that the report answers on its first screen; by default all. The others follow further down.
     first_screen: Annotated[list[Name], Field(min_length=1, max_length=MAX_ENTRIES)] | None = None
-    compilation_cache: bool = False  # keeps what XLA compiles from one run to the next, in .cache/xla; on JAX alone
+    compilation_cache: bool = False  # keeps what XLA compiles for later runs, in .cache/xla; JAX only
     leave_out_emulated: bool = False  # leaves out variants whose 16 bits the hardware only emulates
-    tensorboard: bool = False  # keeps scalars and histograms of the weights of every epoch beside a run's record
-    # Where a benchmark's recipe comes from: its source, or tries that were judged on the validation or on the test set.
+    tensorboard: bool = False  # keeps every epoch's scalars and weight histograms beside a run's record
+    # How each benchmark's recipe was chosen: taken from its source, or tuned on the validation or the test set.
     recipe_chosen_on: Annotated[dict[Name, Literal["source", "validation", "test"]], Field(max_length=MAX_ENTRIES)] = (
         Field(default_factory=dict)
     )
-    # What a reader must know of how the runs were made and their records do not say, in words for the report.
+    # What readers must know about how the runs were made and can't see in the records, in words for the report.
     notes: Annotated[list[Annotated[str, Field(max_length=1000)]], Field(max_length=MAX_ENTRIES)] = Field(
         default_factory=list
     )
-    # What differs from the source, in words for the report, by benchmark.
+    # How each benchmark differs from its source, in words for the report.
     deviations: dict[Name, list[str]] = Field(default_factory=dict, max_length=MAX_ENTRIES)
 
     @model_validator(mode="after")
@@ -185,7 +184,7 @@ class Study(Section):
         return self
 
     def _faults(self) -> Iterator[str]:
-        """Yield every fault of a part that shows only beside the others; each begins with its field."""
+        """Yield a message for each fault that shows only when the parts are read together; it begins with the field."""
         yield from (f"seeds: {seed!r} stands twice." for seed, count in Counter(self.seeds).items() if count > 1)
         num_each = sum(len(self.variants_of(name)) for name in self.benchmarks)
         if (num_runs := len(self.seeds) * num_each) > MAX_RUNS:
@@ -228,7 +227,7 @@ class Study(Section):
         yield from (f"comparison.{fault}" for fault in of_comparison)
 
     def check_on(self, engine: str) -> None:
-        """Raise `InputError` that lists what this engine, one of `ENGINES`, can't train and others can."""
+        """Raise an `InputError` that lists what this engine, one of `ENGINES`, can't train although others can."""
         if ENGINES[engine].backend == "jax":
             return
         faults = [
@@ -242,21 +241,21 @@ class Study(Section):
             raise InputError("\n  ".join([f"{PARAMS}: nothing was started.", *faults]))
 
     def variants_of(self, benchmark: str) -> dict[str, Variant]:
-        """Return the variants that are run on `benchmark`, by name, in the study's order."""
+        """Return the variants that run on `benchmark`, by name, in the study's order."""
         return {name: variant for name, variant in self.variants.items() if variant.runs_on(benchmark)}
 
     @property
     def timed_benchmarks(self) -> list[str]:
-        """The benchmarks whose variants are timed in turns."""
+        """Return the benchmarks whose variants are timed in turns."""
         return [*self.benchmarks] if self.speed.benchmarks is None else self.speed.benchmarks
 
     @property
     def answered_first(self) -> list[str]:
-        """The benchmarks that the report answers on its first screen, in the study's order."""
+        """Return the benchmarks that the report answers on its first screen, in the study's order."""
         return [name for name in self.benchmarks if self.first_screen is None or name in self.first_screen]
 
     def without(self, names: Collection[str]) -> "Study":
-        """Return the study without these variants, wherever it names them."""
+        """Return the study with every mention of these variants removed."""
         if not names:
             return self
         values = self.model_dump(exclude_unset=True)
@@ -272,20 +271,20 @@ class Study(Section):
         return Study.model_validate(values)
 
     def seeds_of(self, benchmark: str, variant: str) -> list[int]:
-        """Return the seeds that `variant` is run at on `benchmark`."""
+        """Return the seeds at which `variant` runs on `benchmark`."""
         of_benchmark = self.num_seeds.get(benchmark, len(self.seeds))
         of_variant = self.num_seeds_by_variant.get(benchmark, {}).get(variant, len(self.seeds))
         return self.seeds[: min(of_benchmark, of_variant)]
 
     def fits(self, gpu_bytes: int | None) -> bool:
-        """Return whether the memory of a GPU suffices for the study as planned; where there is no GPU, it does."""
+        """Return whether a GPU has enough memory for the study as planned; without a GPU, return True."""
         return gpu_bytes is None or self.gpu_memory_gb is None or gpu_bytes >= 1e9 * self.gpu_memory_gb
 
     def measured_as(self, benchmark: str) -> dict[str, str]:
-        """Return, for each variant of `benchmark`, the one that is measured in turns for it.
+        """Return, for each variant of `benchmark`, the variant that is timed in its place.
 
-        Variants that differ in their learning rate or epochs alone take as long: of those it is the baseline, or the
-        first.
+        Variants that differ only in learning rate or epochs take the same time. One is timed for all: the baseline if
+        it is among them, else the first.
         """
         kinds = {
             name: variant.model_dump_json(exclude={"benchmarks", "epoch_multiplier", "learning_rate_multiplier"})
@@ -297,12 +296,12 @@ class Study(Section):
     def digest_of(self, fields: Set[str]) -> str:
         """Return a SHA-256 of these fields.
 
-        Defaults are left out, so that an option that is added later leaves the digests of earlier studies as they are.
+        Defaults are left out, so that a new option does not change the digests of earlier studies.
         """
         return hashlib.sha256(self.model_dump_json(include=set(fields), exclude_defaults=True).encode()).hexdigest()
 
     def runs(self) -> list[RunKey]:
-        """Return every run of the study, seeds outermost: all variants of a seed run close together in time."""
+        """Return every run of the study. Seeds are outermost: all variants of a seed run close together in time."""
         return [
             RunKey(benchmark, variant, seed)
             for seed in self.seeds
@@ -313,5 +312,5 @@ class Study(Section):
 
 
 def load_study(path: Path = PARAMS) -> Study:
-    """Return the validated study in `path`. Raise `InputError` that lists all faults."""
+    """Return the validated study in `path`; raise an `InputError` that lists all faults."""
     return read(Study, path)

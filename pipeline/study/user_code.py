@@ -1,4 +1,4 @@
-"""Code of the user's that a study names: where it is and whether it fits. It needs no engine."""
+"""Load and check the user's code that a study names. Nothing here needs an engine."""
 
 import ast
 import importlib
@@ -12,17 +12,17 @@ from pipeline.files.code import check_exists
 
 
 def load_module(module: str, source: Path) -> ModuleType:
-    """Load the module named `module`, which lies in `source`, a file or a folder; the folder around it joins the path.
+    """Import `module` from `source`, a file or folder; add the folder around it to Python's import path.
 
     Raises:
-        InputError: there is no `source`, the module can't be imported, or another one of that name is.
+        InputError: there is no `source`, the module can't be imported, or Python finds another of that name.
     """
     check_exists(source)
     folder, before = str(source.resolve().parent), sys.dont_write_bytecode
     if folder not in sys.path:
-        sys.path.append(folder)  # last, so that it hides nothing that is installed
+        sys.path.append(folder)  # last, so that it hides no installed package
         importlib.invalidate_caches()
-    sys.dont_write_bytecode = True  # what Python compiles would lie in `source`, where DVC takes it for a change
+    sys.dont_write_bytecode = True  # DVC would take compiled files in `source` for a change
     try:
         found = importlib.import_module(module)
     except Exception as error:  # whatever the user's code raises
@@ -39,11 +39,11 @@ def load_module(module: str, source: Path) -> ModuleType:
 
 
 def check_function(module: str, function: str, source: Path) -> None:
-    """Refuse what can be seen to be wrong without running anything.
+    """Refuse a function that is visibly wrong before any code runs.
 
     Raises:
-        InputError: there is no `source` or no such module in it, it is no Python, or the function written there does
-            not take one argument.
+        InputError: there is no `source` or no such module in it, the module is not valid Python, or the function
+            written there does not take one argument.
     """
     check_exists(source)
     origin = _find(module, source)
@@ -64,7 +64,7 @@ def check_function(module: str, function: str, source: Path) -> None:
 
 
 def _find(module: str, source: Path) -> str | None:
-    """Return the file that Python would import, or None. Run nothing, not even the packages around the module."""
+    """Return the file that Python would import, or None. Run no code, not even the packages around the module."""
     importlib.invalidate_caches()
     path, origin = [*sys.path, str(source.resolve().parent)], None
     for name in module.split("."):

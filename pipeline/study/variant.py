@@ -1,4 +1,4 @@
-"""The choices that a study varies: the policy, the batch, the loss scale, TF32, XLA and the training loop."""
+"""Define a variant: one choice of policy, batch, loss scale, TF32, XLA and training loop."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -20,17 +20,17 @@ class Dtypes(NamedTuple):
 def expected_dtypes(policy: str) -> Dtypes:
     """Return the dtypes of a model under `policy` whose output layer is float32.
 
-    Under `float8`, which is Keras's `float8_from_mixed_bfloat16`, dense layers multiply 8-bit floats, e4m3 forward and
-    e5m2 backward, at scales that follow the largest values of the steps before.
+    `float8` is Keras's `float8_from_mixed_bfloat16`. Its dense layers multiply 8-bit floats, e4m3 forward and e5m2
+    backward. Their scales follow the largest values of earlier steps.
     """
     compute = policy.removeprefix("mixed_")
     return Dtypes(compute, compute if policy in ("float16", "bfloat16") else "float32", "float32")
 
 
 class Dynamic(Section):
-    """Starts at `initial` and doubles after `growth_steps` steps in a row without overflow.
+    """Start at `initial` and double after `growth_steps` steps in a row without overflow.
 
-    At an overflow it halves and the step is skipped.
+    An overflow halves the scale and skips the step.
     """
 
     mode: Literal["dynamic"]
@@ -39,7 +39,7 @@ class Dynamic(Section):
 
 
 class Fixed(Section):
-    """Stays at `value`. No engine skips a step then: an overflow reaches the weights."""
+    """Stay at `value`. No step is ever skipped on any engine: an overflow reaches the weights."""
 
     mode: Literal["fixed"]
     value: PositiveFloat
@@ -53,19 +53,19 @@ LossScale = Annotated[Dynamic | Fixed | Unscaled, Field(discriminator="mode")]
 
 
 def _usual_loss_scale(data: dict[str, Any]) -> LossScale:
-    """Return the loss scale that Keras takes when it is asked for none."""
+    """Return the loss scale that Keras uses by default."""
     return Dynamic(mode="dynamic") if data.get("policy") == "mixed_float16" else Unscaled(mode="none")
 
 
 class Variant(Section):
-    """One choice of policy, batch size as a multiple of B, epochs, learning rate, loss scale, TF32, XLA and loop.
+    """Choose policy, batch size as a multiple of B, epochs, learning rate, loss scale, TF32, XLA and loop.
 
-    `tf32` allows float32 products what the device does where nobody asks for more: TF32 on a GPU, bfloat16 on a TPU.
-    `epoch_multiplier` multiplies the recipe's epochs, those of its warm-up too: twice the batch for twice the epochs
-    makes as many updates. `learning_rate_multiplier` multiplies its learning rate. An epoch takes as long under both.
-    Without `loss_scale`, mixed_float16 has a dynamic one and every other policy none. With `xla`, TensorFlow compiles
-    each step by XLA, as JAX always does. The `custom` loop takes gradients and applies them by itself where `fit` is
-    Keras's own. `benchmarks` names those the variant is run on; without it, all.
+    `tf32` lets the device round the factors of float32 products: to TF32 on a GPU, to bfloat16 on a TPU.
+    `epoch_multiplier` multiplies the recipe's epochs, warm-up included: twice the batch for twice the epochs makes the
+    same number of updates. `learning_rate_multiplier` multiplies its learning rate. Neither changes how long an epoch
+    takes. By default, mixed_float16 has a dynamic `loss_scale` and every other policy has none. With `xla`, TensorFlow
+    compiles each step with XLA, as JAX always does. `fit` is Keras's own loop; `custom` computes and applies the
+    gradients itself. The variant runs on the `benchmarks` named, by default on all.
     """
 
     policy: PolicyName
@@ -87,10 +87,10 @@ class Variant(Section):
         return self.benchmarks is None or benchmark in self.benchmarks
 
     def faults(self, num_devices: int, steps_per_execution: Mapping[str, int]) -> Iterator[str]:
-        """Yield what can't be run, or would have no effect; each begins with its field.
+        """Yield a message for each setting that can't run or would have no effect; it begins with the field.
 
         Args:
-            steps_per_execution: by benchmark, all there are.
+            steps_per_execution: of every benchmark, by name.
         """
         for name in self.benchmarks or []:
             if name not in steps_per_execution:
@@ -116,6 +116,6 @@ class Variant(Section):
             yield "loop: custom trains on one device; Keras 3.15 breaks it on several (keras #23085)."
 
     def faults_on_tensorflow(self, num_devices: int) -> Iterator[str]:
-        """Yield what TensorFlow can't train, and JAX can; each begins with its field."""
+        """Yield a message for each setting that JAX can train and TensorFlow can't; it begins with the field."""
         if num_devices > 1 and self.xla and self.loss_scale.mode == "dynamic":
             yield "xla: crashes with a dynamic loss scale on several devices (keras #21366)."

@@ -1,4 +1,4 @@
-"""A benchmark's model, built under a policy and compiled as its recipe says."""
+"""Build a benchmark's model under a policy, and compile it by its recipe."""
 
 import hashlib
 import inspect
@@ -16,7 +16,7 @@ from pipeline.study.benchmark import RESERVED_ARGUMENTS, Benchmark
 from pipeline.study.variant import Variant, expected_dtypes
 from pipeline.training.precision import scaled
 
-IN_8_BITS = (keras.layers.Dense, keras.layers.EinsumDense)  # those that Keras has a float8 of
+IN_8_BITS = (keras.layers.Dense, keras.layers.EinsumDense)  # layers that Keras can run in float8
 
 
 def build_model(
@@ -24,8 +24,8 @@ def build_model(
 ) -> tuple[keras.Model, str]:
     """Return the benchmark's model under `policy`, and the SHA-256 of its initial weights in float32.
 
-    The weights depend on the seed alone: a model whose variables are 16 bits wide gets the float32 ones, rounded. The
-    scales of `float8` are not among them.
+    Every policy starts from the same float32 weights of the seed; 16-bit variables get them rounded. The digest leaves
+    out the scales of `float8`.
     """
 
     def build(policy: str) -> keras.Model:
@@ -56,12 +56,12 @@ def weights_digest(weights: Sequence[np.ndarray]) -> str:
 
 
 def compile_model(model: keras.Model, benchmark: Benchmark, variant: Variant) -> None:
-    """Compile `model` as recipe and variant say, with every variable in place before the first step.
+    """Compile `model` by recipe and variant, and create every variable before the first step.
 
-    Keras traces the training function a second time when its first call creates variables.
+    Keras traces the training function a second time if its first call creates variables.
 
     Raises:
-        InputError: the optimizer does not take the arguments that the recipe has for it.
+        InputError: the optimizer does not take the recipe's arguments, or XLA can't compile a layer.
     """
     by_xla = variant.xla or keras.backend.backend() == "jax"
     if by_xla:
@@ -81,7 +81,7 @@ def compile_model(model: keras.Model, benchmark: Benchmark, variant: Variant) ->
 
 
 def check_compiles(model: keras.Model) -> None:
-    """Raise `InputError` where XLA can't compile a layer: Keras would train without XLA, and only warn."""
+    """Raise `InputError` if XLA can't compile a layer: Keras would train without XLA, and only warn."""
     layers = [layer.name for layer in model._flatten_layers() if not layer.supports_jit]
     if layers:
         raise InputError(
@@ -90,10 +90,10 @@ def check_compiles(model: keras.Model) -> None:
 
 
 def make_optimizer(name: str, learning_rate: Any, arguments: Mapping[str, Any]) -> keras.optimizers.Optimizer:
-    """Return Keras's optimizer of class `name`, whatever the case, with a learning rate or a schedule of it.
+    """Return Keras's optimizer `name`, its class in lower case, with a learning rate or a schedule.
 
     Raises:
-        InputError: it does not take `arguments`; the text names those that it takes.
+        InputError: it does not take `arguments`; the message lists the arguments it takes.
     """
     kind = {key.lower(): value for key, value in vars(keras.optimizers).items()}[name]
     parameters = inspect.signature(kind).parameters
@@ -111,7 +111,7 @@ def make_optimizer(name: str, learning_rate: Any, arguments: Mapping[str, Any]) 
 
 
 def _learning_rate(benchmark: Benchmark, variant: Variant) -> Any:
-    """Return a variant's learning rate as the recipe's rule makes it: a number, or a schedule of it over the steps."""
+    """Return a variant's learning rate by the recipe's rule: a number, or a schedule over the steps."""
     rule, rate = benchmark.learning_rate_rule, benchmark.optimizer.learning_rate * variant.learning_rate_multiplier
     if rule.scaling == "linear":
         rate *= variant.batch_multiplier

@@ -1,4 +1,4 @@
-"""Checkpoints: with them an interrupted run goes on after its last whole epoch, and ends with the same bits."""
+"""Save checkpoints: an interrupted run resumes after its last whole epoch, and ends with the same bits."""
 
 import hashlib
 import json
@@ -18,11 +18,11 @@ from pipeline.training.so_far import NOTHING, Progress
 
 
 class Checkpoint:
-    """The checkpoint of one run in `folder`, as of its last whole epoch.
+    """Keep the checkpoint of one run in `folder`, as of its last whole epoch.
 
     Args:
-        surroundings: what decides what the run computes and how fast besides its identity, ready for JSON. A checkpoint
-            that was saved in others is not found, and goes when the run is finished.
+        surroundings: what besides the run's identity decides its results and its speed, ready for JSON. A checkpoint
+            from other surroundings is ignored, and deleted when the run is finished.
     """
 
     def __init__(self, folder: Path, surroundings: dict[str, Any]) -> None:
@@ -30,7 +30,7 @@ class Checkpoint:
         self._path = folder / f"{hashlib.sha256(text.encode()).hexdigest()}.npz"
 
     def save(self, model: keras.Model, progress: Progress) -> None:
-        """Keep the variables of `model` and its optimizer, random state and loss scale among them, in one step."""
+        """Save the variables of `model` and its optimizer, random state and loss scale included, all or nothing."""
         text = json.dumps(
             {
                 "epochs": [epoch.model_dump() for epoch in progress.epochs],
@@ -38,17 +38,17 @@ class Checkpoint:
             }
         )
         with whole(self._path) as partial, partial.open("wb") as file:
-            # As np.savez writes it, but a variable at a time: no second copy of the model. As bytes: NumPy's files know
-            # no bfloat16.
+            # The format of np.savez, but one variable at a time, without a second copy of the model. Saved as bytes:
+            # NumPy's files have no bfloat16.
             with zipfile.ZipFile(file, "w") as archive:
                 _write(archive, "progress", np.array(text))
                 for index, variable in enumerate(_variables(model)):
                     _write(archive, f"arr_{index}", np.frombuffer(_array(variable).tobytes(), np.uint8))
             file.flush()
-            os.fsync(file.fileno())  # or a machine that loses its power leaves a whole name on half a file
+            os.fsync(file.fileno())  # or a power cut could leave the final name on half a file
 
     def restore(self, model: keras.Model) -> Progress:
-        """Set the variables of `model` and its optimizer to those of the checkpoint, where there is a sound one."""
+        """Restore `model` and its optimizer from the checkpoint, if there is a sound one; return the run's progress."""
         try:
             with self._path.open("rb") as file, np.load(file) as saved:
                 read = json.loads(str(saved["progress"]))

@@ -1,4 +1,4 @@
-"""The epoch clock: device-synchronised seconds of training and of validation, one record an epoch."""
+"""Time epochs: device-synchronised seconds of training and of validation, one record an epoch."""
 
 import math
 import time
@@ -13,15 +13,15 @@ from pipeline.training.precision import loss_scale_now
 
 
 class EpochClock(keras.callbacks.Callback):
-    """Time each epoch from its first batch until its last step has finished; validate after that, outside that time.
+    """Time each epoch from its first batch until its last step has finished; then validate, timed separately.
 
-    An epoch whose training or validation loss is not finite is the last. The first epoch after a resumption traces and
-    compiles like the first of all: `since_start` tells them.
+    Training stops after an epoch whose training or validation loss is not finite. After a resumption, the first epoch
+    traces and compiles again; its `since_start` is 1.
 
     Args:
         validate: returns loss and accuracy in [0, 1] on the validation set.
-        on_epoch: told of each epoch as it ends.
-        earlier: epochs that another process has trained.
+        on_epoch: called with each epoch's record when the epoch ends.
+        earlier: epochs that an earlier process trained.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Find where a run that diverged first had a number that is not finite: one pass over a few images, layer by layer."""
+"""Find the first layer of a diverged run that was not finite: one pass over a few images, layer by layer."""
 
 import contextlib
 from collections.abc import Iterator
@@ -14,15 +14,15 @@ NUM_EXAMINED = 32  # images
 
 
 def first_not_finite(model: keras.Model, images: np.ndarray, labels: np.ndarray) -> str | None:
-    """Name the layer whose output is the first that is not finite; where all are, that of the first such gradient.
+    """Name the first layer output that is not finite; if all outputs are finite, the first such gradient.
 
     Args:
-        model: compiled, with the weights that it diverged from.
+        model: compiled, with its weights from before it diverged.
         images: uint8 (N, h, w, C).
         labels: integer (N,).
 
     Returns:
-        Such as "the output of attend"; None where everything is finite.
+        Such as "the output of attend"; None if everything is finite.
     """
     found: list[str] = []
     with _watched(model, found):
@@ -30,7 +30,7 @@ def first_not_finite(model: keras.Model, images: np.ndarray, labels: np.ndarray)
     if found:
         return f"the output of {found[0]}"
     gradients = engine.gradients(model, images[:NUM_EXAMINED], labels[:NUM_EXAMINED])
-    # Backwards: the gradient of the last layer is there first.
+    # Backwards, because the gradient of the last layer is computed first.
     for variable, gradient in reversed([*zip(model.trainable_variables, gradients, strict=True)]):
         if not _is_finite(gradient):
             return f"the gradient of {'/'.join(variable.path.split('/')[-2:])}"
@@ -39,7 +39,7 @@ def first_not_finite(model: keras.Model, images: np.ndarray, labels: np.ndarray)
 
 @contextlib.contextmanager
 def _watched(model: keras.Model, found: list[str]) -> Iterator[None]:
-    """Add the name of each layer inside `model` to `found` when it returns something that is not finite."""
+    """Add to `found` the name of each layer inside `model` that returns a value that is not finite."""
 
     def watch(layer: keras.layers.Layer, call: Any) -> Any:
         def watched(*arguments: Any, **options: Any) -> Any:

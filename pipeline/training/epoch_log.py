@@ -1,4 +1,4 @@
-"""Scalars of every epoch for TensorBoard, by the names that `epochs.csv` and the plots of DVC have; histograms."""
+"""Log every epoch's scalars for TensorBoard, named as in `epochs.csv` and DVC's plots, and weight histograms."""
 
 import shutil
 from pathlib import Path
@@ -11,21 +11,21 @@ from pipeline.records.run_record import EpochRecord
 
 
 class EpochLog:
-    """Keep what an epoch measured and the distribution of every weight, in TensorBoard's event files in `folder`.
+    """Log each epoch's measurements and the distribution of every weight in TensorBoard's event files in `folder`.
 
     Args:
-        num_earlier: how many epochs an earlier process has trained. What it logged of later ones is hidden.
+        num_earlier: how many epochs an earlier process has trained. What it logged of later epochs is hidden.
     """
 
     def __init__(self, model: keras.Model, folder: Path, num_earlier: int) -> None:
         if not num_earlier:
             shutil.rmtree(folder, ignore_errors=True)
         self._model = model
-        # The suffix tells files of one second apart.
+        # The suffix distinguishes files created in the same second.
         self._writer = SummaryWriter(str(folder), purge_step=num_earlier + 1, filename_suffix=f".{num_earlier}")
 
     def write(self, epoch: EpochRecord) -> None:
-        """Call it after an epoch, outside the timed window."""
+        """Log an epoch. Call it after the epoch, outside the timed window."""
         for name, value in epoch.model_dump(exclude={"epoch", "since_start"}).items():
             if value is not None:
                 self._writer.add_scalar(name, value, epoch.epoch)

@@ -11,11 +11,11 @@ from pipeline.data.datasets import Examples
 
 
 def score(model: keras.Model, examples: Examples, batch_size: int) -> tuple[float, float, np.ndarray]:
-    """Return mean cross-entropy, accuracy in [0, 1], and the most probable class of each example (N,)."""
+    """Return the mean cross-entropy, the accuracy in [0, 1], and the most probable class of each example (N,)."""
     labels = examples.labels
     probabilities = engine.predict(model, WholeBatches(examples.images, batch_size))[: len(labels)]
     true = np.take_along_axis(probabilities, labels[:, None], axis=1)[:, 0]
-    # Keras clips at the same place, so that a probability of zero costs 16.1 and not infinity.
+    # Clip as Keras does, so that a probability of zero costs 16.1 and not infinity.
     loss = -np.log(np.clip(true, keras.config.epsilon(), 1.0)).mean(dtype=np.float64)
     predicted = probabilities.argmax(axis=1)
     return float(loss), float((predicted == labels).mean()), predicted

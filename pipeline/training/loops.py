@@ -1,6 +1,6 @@
-"""Two ways to train a compiled model for some epochs: Keras's own loop, and one written out.
+"""Train a compiled model for some epochs, by Keras's own loop or by one written out.
 
-Both take the same batches in the same order and call the same callbacks.
+The two loops take the same batches in the same order and call the same callbacks.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,7 +30,7 @@ def fit(
 def custom(
     model: keras.Model, batches: ShuffledBatches, epochs: range, callbacks: Sequence[keras.callbacks.Callback]
 ) -> None:
-    """Scale the loss, take gradients, unscale and apply them, a batch at a time."""
+    """Scale the loss, compute gradients, unscale and apply them, batch by batch."""
     step, settle = engine.gradient_step(model)
     listeners = keras.callbacks.CallbackList(list(callbacks), model=model, epochs=epochs.stop, steps=len(batches))
     model.stop_training = False
@@ -41,7 +41,7 @@ def custom(
         loss_sum = num_correct = num_examples = 0
         for index in range(len(batches)):
             images, labels = batches[index]
-            loss, correct = step(images, labels)  # on the device; nothing waits for it here
+            loss, correct = step(images, labels)  # stays on the device; nothing waits for it here
             loss_sum += loss * len(labels)
             num_correct += correct
             num_examples += len(labels)

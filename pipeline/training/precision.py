@@ -1,4 +1,4 @@
-"""Policies: which dtype a model computes in and which its variables have; and loss scales."""
+"""Check the dtypes that a policy gives a model, and apply loss scales."""
 
 from collections.abc import Iterator
 
@@ -11,9 +11,9 @@ from pipeline.study.variant import Dtypes, LossScale, expected_dtypes
 
 
 def observed_dtypes(model: keras.Model, output_dtype: str) -> Dtypes:
-    """Return the dtypes `model` has, read off the layers that own trainable weights; several are joined with "+".
+    """Return the dtypes of `model`, read off the layers that own trainable weights; join several with "+".
 
-    `output_dtype` is that of a prediction it made.
+    `output_dtype` is the dtype of a prediction that the model made.
     """
     layers = list(_layers_with_weights(model))
     return Dtypes(
@@ -26,12 +26,12 @@ def observed_dtypes(model: keras.Model, output_dtype: str) -> Dtypes:
 
 
 def check_model(name: str, benchmark: Benchmark, policy: str, dtypes: Dtypes, probabilities: np.ndarray) -> None:
-    """Refuse a model that is not what its policy says, or gives no probabilities (N, num_classes).
+    """Refuse a model whose dtypes are not its policy's, or that does not return probabilities (N, num_classes).
 
-    A model of the user's may keep some layers in float32, the last one among them, as long as others follow the policy.
+    A user's model may keep some layers in float32, such as the last one, as long as others follow the policy.
 
     Raises:
-        InputError: the dtypes are others, or rows don't sum to one.
+        InputError: the dtypes are others, or rows are not probabilities that sum to one.
     """
     expected = expected_dtypes(policy)
     fits = dtypes == expected
@@ -51,18 +51,17 @@ def check_model(name: str, benchmark: Benchmark, policy: str, dtypes: Dtypes, pr
 
 
 def check_float32() -> None:
-    """Refuse to train where factors of float32 products are rounded, as TF32 and bfloat16 do.
+    """Refuse to train if factors of float32 products are rounded, as by TF32 or bfloat16.
 
-    Libraries do so where an environment variable or a line of the user's model asks for it, and nothing else would show
-    it: the baseline would be faster than float32, and not float32. 1 + 2⁻¹² has 13 significant bits; TF32 keeps 11 of
-    them, bfloat16 8.
+    An environment variable or a line of the user's model can turn this on. Nothing else would show it: the baseline
+    would be faster than float32, and not float32. 1 + 2⁻¹² has 13 significant bits; TF32 keeps 11 of them, bfloat16 8.
 
     Raises:
         InputError: matrix products or convolutions are off by half of 2⁻¹² or more.
     """
     value, one = np.float32(1 + 2**-12), np.eye(64, dtype=np.float32)
     kernel = np.zeros((3, 3, 64, 64), np.float32)
-    kernel[1, 1] = one  # returns the image as it is
+    kernel[1, 1] = one  # an identity: the image stays as it is
     products = {
         "matrix products": keras.ops.matmul(np.full((1024, 64), value), one),
         "convolutions": keras.ops.conv(np.full((4, 16, 16, 64), value), kernel, padding="same"),
@@ -76,9 +75,9 @@ def check_float32() -> None:
 
 
 def scaled(optimizer: keras.optimizers.Optimizer, loss_scale: LossScale) -> keras.optimizers.Optimizer:
-    """Put `optimizer` under a loss scale: with all three, `scale_loss` scales and `apply_gradients` unscales.
+    """Apply a loss scale to `optimizer`. In all three modes, `scale_loss` scales and `apply_gradients` unscales.
 
-    The model must be compiled with `auto_scale_loss=False`, or Keras drops a fixed scale and adds a dynamic one.
+    Compile the model with `auto_scale_loss=False`, or Keras drops a fixed scale and adds a dynamic one.
     """
     if loss_scale.mode == "dynamic":
         return keras.optimizers.LossScaleOptimizer(
@@ -90,7 +89,7 @@ def scaled(optimizer: keras.optimizers.Optimizer, loss_scale: LossScale) -> kera
 
 
 def loss_scale_now(optimizer: keras.optimizers.Optimizer) -> float | None:
-    """Return the factor of the loss now, or None where it is not scaled."""
+    """Return the current factor of the loss, or None if the loss is not scaled."""
     scale = getattr(optimizer, "dynamic_scale", None)
     if scale is None:
         scale = optimizer.loss_scale_factor

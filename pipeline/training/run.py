@@ -1,4 +1,4 @@
-"""One run: one benchmark, one variant, one seed, from the arrays to the files of the run."""
+"""Make one run, of one benchmark, variant and seed, from the arrays to the files of the run."""
 
 import datetime
 import math
@@ -45,13 +45,13 @@ def train(
 ) -> RunRecord:
     """Make the run `key` of `study`, write its files into `folder` and return its record.
 
-    Divergence and lack of memory are outcomes in the record, not errors. A run whose process was ended goes on after
-    its last whole epoch, of which `folder` has a checkpoint.
+    Divergence and lack of memory are outcomes in the record, not errors. If an earlier process was interrupted, the run
+    resumes after its last whole epoch, from the checkpoint in `folder`.
 
     Args:
-        ending: once it is set, the epoch in progress is the last that this process trains.
-        tell: called with what is known of the run each time it has grown.
-        is_warm: this process was forked from one that had imported the engine.
+        ending: once it is set, this process stops after the current epoch.
+        tell: called with the run's notes each time they grow.
+        is_warm: whether this process was forked from one that had imported the engine.
 
     Raises:
         InputError: the data are missing or damaged, there are fewer devices than asked for, float32 is rounded here, or
@@ -99,7 +99,7 @@ def _start(data: Dataset, process_started: float, is_warm: bool) -> SoFar:
 
 
 def _prepare(study: Study, key: RunKey, data: Dataset, notes: Notes, folder: Path) -> tuple[keras.Model, Checkpoint]:
-    """Build and compile the model, and restore what an earlier process made of it."""
+    """Build and compile the model, and restore it from an earlier process's checkpoint."""
     own_memory.begin()
     benchmark, variant = study.benchmarks[key.benchmark], study.variants[key.variant]
     engine.set_tf32(variant.tf32)
@@ -109,7 +109,7 @@ def _prepare(study: Study, key: RunKey, data: Dataset, notes: Notes, folder: Pat
     if not variant.tf32:
         check_float32()
     compile_model(model, benchmark, variant)
-    # Now, because a model that ran out of memory on JAX has no values any more.
+    # Noted now: on JAX, a model that runs out of memory loses its values.
     notes.add(
         facts={
             "initial_weights_sha256": initial_weights_sha256,
@@ -118,8 +118,8 @@ def _prepare(study: Study, key: RunKey, data: Dataset, notes: Notes, folder: Pat
         },
         memory={"weights_bytes": sum(weight.nbytes for weight in model.get_weights())},
     )
-    # A prediction is traced outside every timed window; it shows the output's real dtype.
-    # XLA compiles for one shape: there it has to be the one of validation.
+    # Predict once: this traces outside every timed window, and shows the output's real dtype. XLA compiles for one
+    # shape, so the prediction needs validation's.
     num_first = benchmark.evaluation_batch_size if engine.COMPILES_SHAPES else study.devices
     probabilities = engine.predict(model, WholeBatches(data.validation.images[:num_first], num_first))
     dtypes = observed_dtypes(model, str(probabilities.dtype))
@@ -178,7 +178,7 @@ def _train(
 
 
 def _where_it_diverged(study: Study, key: RunKey, data: Dataset, checkpoint: Checkpoint) -> str | None:
-    """Name the first layer that is not finite, in the model as it was before the epoch in which it diverged."""
+    """Name the first layer that is not finite, in the model as it was before the epoch that diverged."""
     benchmark, variant = study.benchmarks[key.benchmark], study.variants[key.variant]
     model, _ = build_model(benchmark, variant.policy, data.num_classes, data.num_channels, key.seed)
     compile_model(model, benchmark, variant)
@@ -197,7 +197,7 @@ def _test(study: Study, key: RunKey, data: Dataset, model: keras.Model) -> Teste
 
 
 def lasting(surroundings: dict[str, Any]) -> dict[str, Any]:
-    """Return what of an environment decides how a run goes on: not what passes, nor which GPU of its kind it is."""
+    """Return what must stay the same for a run to resume; leave out load, memory, commit and the GPUs' UUIDs."""
     fleeting = {"git_commit", "load_average", "memory_bytes"}
     accelerators = [{**accelerator, "uuid": None} for accelerator in surroundings["accelerators"]]
     return {name: value for name, value in surroundings.items() if name not in fleeting} | {

@@ -1,4 +1,4 @@
-"""What is known of a run while it is made, and its files, written from that once it ends. It needs no engine."""
+"""Collect what is known of a run while it is made, and write its files once it ends. Nothing here needs an engine."""
 
 import shutil
 import time
@@ -16,7 +16,7 @@ from pipeline.study.schema import RunKey, Study
 
 
 class Progress(NamedTuple):
-    """The part of a run that an earlier process has trained."""
+    """Hold the part of a run that an earlier process has trained."""
 
     epochs: list[EpochRecord]
     disturbance: Disturbance | None
@@ -28,10 +28,10 @@ CHECKPOINT = "checkpoint"  # a folder beside the files of a run, until it has en
 
 @dataclass(frozen=True)
 class SoFar:
-    """What is known of a run while it is made.
+    """Hold what is known of a run while it is made.
 
-    `facts` and `memory` are by the names of `RunRecord` and `Memory`, `process_started` is by `time.perf_counter()`.
-    `disturbance` is unknown before the first epoch has ended.
+    `facts` and `memory` have the field names of `RunRecord` and `Memory`. `process_started` is a time of
+    `time.perf_counter()`. `disturbance` is None until the first epoch has ended.
     """
 
     process_started: float
@@ -43,13 +43,13 @@ class SoFar:
     startup_seconds: float | None = None
 
     def seconds(self) -> float:
-        """Return how long the run has taken, with the epochs that an earlier process trained."""
+        """Return how long the run has taken, including the epochs that an earlier process trained."""
         earlier = sum(epoch.train_seconds + epoch.validation_seconds for epoch in self.earlier.epochs)
         return time.perf_counter() - self.process_started + earlier
 
 
 class Notes:
-    """Keep what is known so far, and tell of it whenever it is more."""
+    """Collect what is known of a run, and pass it to `tell` each time it grows."""
 
     def __init__(self, so_far: SoFar, tell: Callable[[SoFar], None]) -> None:
         self.so_far, self._tell = so_far, tell
@@ -62,7 +62,7 @@ class Notes:
 
 
 class Tested(NamedTuple):
-    """What only a completed run has: `scores` by the names of `Scores`, `predicted` (num_test_examples,) classes."""
+    """Hold what only completed runs have: `scores` named as in `Scores`, `predicted` classes (num_test_examples,)."""
 
     scores: dict[str, Any]
     predicted: np.ndarray
@@ -78,7 +78,7 @@ def finish(
     folder: Path,
     tested: Tested | None = None,
 ) -> RunRecord:
-    """Write the files of a run that has ended into `folder`, and return its record.
+    """Write the files of a finished run into `folder`, and return its record.
 
     Args:
         labels: integer (num_test_examples,), the true classes of the test set.
