@@ -44,9 +44,9 @@ def percent(share: float, how: str = ".0f") -> str:
     return f"{decimals(100 * share, how)} %"
 
 
-def percents(shares: Sequence[float], how: str = ".1f") -> str:
+def percents(shares: Sequence[float]) -> str:
     """Write the smallest and the largest share of 1 as percentages, as in "44.1 to 57.3 %"."""
-    return " to ".join(dict.fromkeys(decimals(100 * share, how) for share in (min(shares), max(shares)))) + " %"
+    return " to ".join(dict.fromkeys(decimals(100 * share, ".1f") for share in (min(shares), max(shares)))) + " %"
 
 
 def rare(share: float) -> str:

@@ -40,9 +40,9 @@ def _remedy(name: str) -> str:
     return f"Prepare it again with: dvc repro download@{name}"
 
 
-def num_train_bytes(name: str, split: Split, root: Path = DATA) -> int:
+def num_train_bytes(name: str, split: Split) -> int:
     """Return how many bytes the training images of the data set `name` take, cut as `split` says."""
-    return split.num_train_examples * math.prod(read_description(name, root).image_shape)
+    return split.num_train_examples * math.prod(read_description(name).image_shape)
 
 
 class Examples(NamedTuple):
@@ -101,9 +101,9 @@ def load_dataset(name: str, split: Split, root: Path = DATA) -> Dataset:
     )
 
 
-def labels_of_test(name: str, root: Path = DATA) -> np.ndarray:
+def labels_of_test(name: str) -> np.ndarray:
     """Return the true classes (num_test_examples,) of the test set, in data set order."""
-    return _read(root / name / "test_labels.npy", read_description(name, root).sha256.get("test_labels"), _remedy(name))
+    return _read(DATA / name / "test_labels.npy", read_description(name).sha256.get("test_labels"), _remedy(name))
 
 
 def _read(path: Path, sha256: str | None, remedy: str) -> np.ndarray:

@@ -32,17 +32,8 @@ STAGES = (
     Stage(192, 5, 4, 2),
     Stage(320, 3, 1, 1),
 )
-# Width, depth and intended image size of each member of the family, B0 to B7.
-FAMILY = (
-    (1.0, 1.0, 224),
-    (1.1, 1.0, 240),
-    (1.2, 1.1, 260),
-    (1.4, 1.2, 300),
-    (1.8, 1.4, 380),
-    (2.2, 1.6, 456),
-    (2.6, 1.8, 528),
-    (3.1, 2.0, 600),
-)
+# Width and depth of each member of the family, B0 to B7.
+FAMILY = ((1.0, 1.0), (1.1, 1.0), (1.2, 1.1), (1.4, 1.2), (1.8, 1.4), (2.2, 1.6), (2.6, 1.8), (3.1, 2.0))
 STEM_FILTERS = 32
 HEAD_FILTERS = 1280
 
@@ -88,10 +79,10 @@ def build(
     return keras.Model(inputs, outputs, name="efficientnet")
 
 
-def round_filters(filters: float, divisor: int = 8) -> int:
-    """Return the nearest multiple of `divisor`, or the next one up if rounding takes off more than a tenth."""
-    rounded = max(divisor, int(filters + divisor / 2) // divisor * divisor)
-    return rounded + divisor if rounded < 0.9 * filters else rounded
+def round_filters(filters: float) -> int:
+    """Return the nearest multiple of 8, or the next one up if rounding takes off more than a tenth."""
+    rounded = max(8, int(filters + 4) // 8 * 8)
+    return rounded + 8 if rounded < 0.9 * filters else rounded
 
 
 def _inverted_residual(x, filters, kernel_size, stride, expansion, normalise, weigh_channels):

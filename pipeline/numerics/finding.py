@@ -30,7 +30,8 @@ def find(study: Study) -> dict[str, Any]:
     else:
         print("notebook_split is skipped: the notebook splits by a shuffle of TensorFlow, which is not installed")
     # The benchmark with the most classes shows best what a network memorises.
-    hardest = max(study.benchmarks, key=lambda name: len(read_description(study.benchmarks[name].dataset).classes))
+    looked_at = study.numerics_on or study.benchmarks
+    hardest = max(looked_at, key=lambda name: len(read_description(study.benchmarks[name].dataset).classes))
     facts |= arithmetic.range_facts() | arithmetic.accumulation_facts() | arithmetic.loss_scale_facts()
 
     def look_at(name: str, benchmark: Benchmark) -> None:
@@ -53,7 +54,7 @@ def find(study: Study) -> dict[str, Any]:
             share = facts["notebook_split.num_trained_on"] / experiments.NUM_HELD_OUT
             samples["notebook_split_gain"] = experiments.split_gains(benchmark, data, share, experiments.SEEDS)
 
-    for name in study.numerics_on or study.benchmarks:
+    for name in looked_at:
         try:
             look_at(name, study.benchmarks[name])
         except Exception as error:
