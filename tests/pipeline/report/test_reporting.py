@@ -181,7 +181,7 @@ def test_a_study_in_which_much_went_wrong_still_renders(copied, monkeypatch, cap
         "1 of 3: 1 other process on its GPU",
         "Other work took 2 % of the CPU time.",
         "Other work took 50 % of the CPU time.",
-        "These speeds are no answer yet: other work took 50 % of the CPU time, and the study allows 25 %. "
+        "rely on these speeds yet: other programs took 50 % of the CPU time, and the study allows 25 %. "
         "Measure again on a quiet machine: python -m stages.speed --benchmark wide --again; then: make repro.",
     ):
         assert text in html
