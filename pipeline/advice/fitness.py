@@ -110,8 +110,8 @@ def _check_beside(name: str, source: Path) -> None:
     )
     if beside:
         raise InputError(
-            f"{name}: the model imports {', '.join(beside)}, beside {source.name}: what changes there would train "
-            "nothing again. Put them into one folder, a package, and name that as `source`."
+            f"{name}: the model imports {', '.join(beside)}, which lies beside {source.name}, so an edit there "
+            "would not retrain anything. Put all files into one folder, and name that folder as `source`."
         )
 
 

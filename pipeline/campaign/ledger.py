@@ -119,8 +119,8 @@ def entry(study: Study, records: Mapping[RunKey, RunRecord], speeds: Mapping[str
         found = sorted({surroundings(record.environment)[what] for record in records.values()})
         if len(found) > 1:
             raise InputError(
-                f"A campaign is compared with others of its {what}, and this one was made on {' and on '.join(found)}. "
-                "Have nodes of one kind make it, under another name of the campaign."
+                f"All runs of a campaign must share one {what}. These were made on {' and on '.join(found)}. "
+                "Run it again on nodes of one kind, under another campaign name."
             )
     return CampaignEntry(
         campaign=study.campaign,
@@ -172,7 +172,7 @@ def append(new: CampaignEntry, ledger: Path) -> Path:
     path = ledger / f"{new.campaign}.json"
     if path.exists():
         if _read(path) != new:
-            raise InputError(f"{path} is there, and is another campaign. Give this one another name: campaign")
+            raise InputError(f"{path} already holds another campaign. Give this one another name: campaign")
         return path
     ledger.mkdir(parents=True, exist_ok=True)
     write_whole(path, new.model_dump_json(indent=2) + "\n")

@@ -64,7 +64,9 @@ def _fill(folder: Path, study: Study, seeds: list[int]) -> None:
     for benchmark in study.benchmarks.values():
         source = Path(benchmark.model.source)
         if ".." in source.parts:
-            raise InputError(f"{source}: a campaign takes along what lies in this folder. Copy your model into it")
+            raise InputError(
+                f"{source} lies outside this folder, and a campaign copies only what is inside. Copy your model into it"
+            )
         if not (folder / source).exists():  # else it is this project's, or an absolute path
             check_exists(source)
             _copy(source, folder / source)

@@ -98,7 +98,7 @@ def fetch() -> tuple[dict[str, Examples], str]:
             reasons.append(f"not from {source.host}: {_reason(error)}")
         print(f"{NAME}: {reasons[-1]}", flush=True)
     raise InputError(
-        f"{NAME} could not be had from anywhere:\n" + "\n".join(f"  {reason}" for reason in reasons) + "\n"
+        f"{NAME} could not be fetched from anywhere:\n" + "\n".join(f"  {reason}" for reason in reasons) + "\n"
         "`make repro PROFILE=quick` needs no network for its images.\n"
         f"Connect this machine to the network and run the command again; or set {ORDER} to the address of a folder "
         f"that holds {ARCHIVE}.\n"

@@ -102,8 +102,8 @@ def read_bundled(name: str, folder: Path = BUNDLED) -> dict[str, Examples]:
         return checked(name, {part: _read(name, part, counts, folder) for part in ("train", "test")})
     except (OSError, ValueError, LookupError, InputError) as error:
         raise InputError(
-            f"{folder.name}/ does not hold {name} as it came with this repository ({error}).\n"
-            f"Get it back with: git checkout -- {folder.name}"
+            f"{folder} does not hold {name} as it came with this repository ({error}).\n"
+            f"Get it back with: git checkout -- {folder}"
         ) from None
 
 

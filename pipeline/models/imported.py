@@ -79,13 +79,13 @@ def _check(name: str, network: Any, spec: ModelSpec) -> None:
     if not isinstance(network, keras.Sequential | keras.src.models.functional.Functional) or not network.built:
         raise InputError(
             f"{name} must return a functional or Sequential model with a keras.Input. "
-            f"Received: {type(network).__name__}, which does not say its shapes"
+            f"Received: {type(network).__name__}, whose shapes are unknown"
         )
     classes = itertools.takewhile(lambda kind: not kind.__module__.startswith("keras."), type(network).__mro__)
     if own := sorted({step for kind in classes for step in STEPS if step in vars(kind)}):
         raise InputError(
-            f"{name} returns {type(network).__name__}, which has a {' and a '.join(own)} of its own. Runs train by "
-            "Keras's own steps, so it would be left out. Return a plain keras.Model"
+            f"{name} returns {type(network).__name__}, which has a {' and a '.join(own)} of its own. Runs train with "
+            "Keras's own steps, which would ignore it. Return a plain keras.Model"
         )
     for what, tensors, shape in (
         ("take one input, images", network.inputs, spec.image_shape),

@@ -41,6 +41,6 @@ def check_packages(place: Path, of: Identity) -> None:
     differing = sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
     versions = ", ".join(f"{name} {before.get(name, 'none')} (here {now.get(name, 'none')})" for name in differing)
     raise InputError(
-        f"{place} was made with {versions}. Runs of different versions don't compare. Either install the former again, "
-        "or make every run by what is here: give the study another `campaign` in params.yaml."
+        f"{place} was made with {versions}. Runs of different versions can't be compared. Install the earlier versions "
+        "again, or retrain everything: give the study another `campaign` in params.yaml."
     )

@@ -32,8 +32,8 @@ def load_module(module: str, source: Path) -> ModuleType:
     file = Path(found.__file__ or "").resolve()
     if not file.is_relative_to(source.resolve()):
         raise InputError(
-            f"{module} is {file}, which does not lie in {source}, so its changes would train nothing again. "
-            "Name the file or folder that holds it, or give it a name that no other module has."
+            f"{module} is {file}, outside {source}, so an edit there would not retrain anything. "
+            "Name the file or folder that holds your module as `source`, or rename the module."
         )
     return found
 

@@ -45,7 +45,7 @@ def check_model(name: str, benchmark: Benchmark, policy: str, dtypes: Dtypes, pr
     one = bool((probabilities >= 0).all()) and np.allclose(probabilities.sum(axis=1), 1, atol=1e-2)
     if isinstance(benchmark.model, Imported) and np.isfinite(probabilities).all() and not one:
         raise InputError(
-            f"{name} must return probabilities, at least 0 and 1 in sum: end with a softmax in float32. "
+            f"{name} must return probabilities that sum to 1: end it with a softmax in float32. "
             f"Received: {np.array2string(probabilities[0], precision=3, threshold=6)}"
         )
 
@@ -69,8 +69,8 @@ def check_float32() -> None:
     for what, product in products.items():
         if np.abs(keras.ops.convert_to_numpy(product) - value).max() >= 2**-13:
             raise InputError(
-                f"tf32: must be true: {what} round float32 here, to at most 12 bits. Something outside the study asks "
-                "for it: an environment variable (`env | grep -e FPMATH -e TF32`), or your model's code."
+                f"{what} round float32 here, to at most 12 bits, and the variant does not set tf32: true. A "
+                "variable of the environment (`env | grep -e FPMATH -e TF32`) or your model's code turned the rounding on."
             )
 
 

@@ -219,7 +219,7 @@ def test_the_ledger_is_never_changed(tmp_path):
     path = append(FIRST, tmp_path)
     before = path.read_bytes()
     assert append(FIRST, tmp_path) == path
-    with pytest.raises(InputError, match=r"01\.json is there, and is another campaign"):
+    with pytest.raises(InputError, match=r"01\.json already holds another campaign"):
         append(campaign("01", accuracy=0.5), tmp_path)
     assert path.read_bytes() == before
     append(campaign("00"), tmp_path)

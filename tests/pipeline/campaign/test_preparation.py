@@ -104,7 +104,7 @@ def test_a_model_that_lies_outside_is_not_taken_along(checkout):
     )
     done = prepare(checkout, "a")
     assert (done.returncode, "Traceback" in done.stderr) == (2, False)
-    assert "../mine: a campaign takes along what lies in this folder" in done.stderr
+    assert "../mine lies outside this folder" in done.stderr
     assert folders(checkout) == []
 
 

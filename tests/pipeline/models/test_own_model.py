@@ -178,7 +178,7 @@ def test_what_does_not_fit_is_named_when_it_is_built(own, function, message):
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        ("logits", "wide must return probabilities, at least 0 and 1 in sum: end with a softmax in float32. Received"),
+        ("logits", "wide must return probabilities that sum to 1: end it with a softmax in float32. Received"),
         ("all_float32", "compute in float32 under mixed_bfloat16. Give no layer but the last a dtype"),
     ],
 )
@@ -209,7 +209,7 @@ def test_a_module_that_cannot_be_imported_is_named_with_its_reason(own, tmp_path
 
 def test_a_module_beside_its_source_is_refused(own):
     """Its changes would train nothing again."""
-    with pytest.raises(InputError, match=r"textwrap is .*textwrap\.py, which does not lie in "):
+    with pytest.raises(InputError, match=r"textwrap is .*textwrap\.py, outside "):
         build(own("build") | {"name": "textwrap:dedent"})
 
 
