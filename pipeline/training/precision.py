@@ -69,8 +69,8 @@ def check_float32() -> None:
     for what, product in products.items():
         if np.abs(keras.ops.convert_to_numpy(product) - value).max() >= 2**-13:
             raise InputError(
-                f"{what} round float32 here, to at most 12 bits, and the variant does not set tf32: true. A "
-                "variable of the environment (`env | grep -e FPMATH -e TF32`) or your model's code turned the rounding on."
+                f"{what} round float32 here, to at most 12 bits, and the variant does not set tf32: true. An "
+                "environment variable (`env | grep -e FPMATH -e TF32`) or your model's code turned that on."
             )
 
 
