@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import Literal, NamedTuple, get_args
 
-from pipeline.study.variant import PolicyName
+from pipeline.study.variant import POLICIES, PolicyName
 
-KERAS_POLICIES: tuple[PolicyName, ...] = tuple(policy for policy in get_args(PolicyName) if policy != "float8")
+KERAS_POLICIES: tuple[PolicyName, ...] = tuple(name for name in get_args(PolicyName) if POLICIES[name].is_in_keras)
 DTYPES = ("float32", "float16", "bfloat16")  # the first is the reference
 TWICE = (64, 4096)  # widths at which the dense model is compared with one of twice the units
 NO_GROWTH = -1  # stands for a missing number of steps

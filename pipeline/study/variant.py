@@ -11,6 +11,30 @@ from pipeline.study.configuration import MAX_ENTRIES, Name, PositiveFloat, Posit
 PolicyName = Literal["float32", "float16", "bfloat16", "mixed_float16", "mixed_bfloat16", "float8"]
 
 
+class Policy(NamedTuple):
+    """Hold the dtypes of products and of variables, whether Keras has the policy, and its colour in charts.
+
+    Colours are those of Okabe and Ito (2008), which people with any colour vision tell apart.
+    """
+
+    compute: str
+    variable: str
+    is_in_keras: bool
+    colour: str
+
+
+POLICIES: dict[str, Policy] = {
+    "float32": Policy("float32", "float32", True, "#0072B2"),
+    "float16": Policy("float16", "float16", True, "#CC79A7"),
+    "bfloat16": Policy("bfloat16", "bfloat16", True, "#E69F00"),
+    "mixed_float16": Policy("float16", "float32", True, "#D55E00"),
+    "mixed_bfloat16": Policy("bfloat16", "float32", True, "#009E73"),
+    # Keras's `float8_from_mixed_bfloat16`, in dense layers alone. They multiply 8-bit floats, e4m3 forward and e5m2
+    # backward, whose scales follow the largest values of earlier steps.
+    "float8": Policy("float8", "float32", False, "#56B4E9"),
+}
+
+
 class Dtypes(NamedTuple):
     compute: str
     variable: str
@@ -18,13 +42,8 @@ class Dtypes(NamedTuple):
 
 
 def expected_dtypes(policy: str) -> Dtypes:
-    """Return the dtypes of a model under `policy` whose output layer is float32.
-
-    `float8` is Keras's `float8_from_mixed_bfloat16`. Its dense layers multiply 8-bit floats, e4m3 forward and e5m2
-    backward. Their scales follow the largest values of earlier steps.
-    """
-    compute = policy.removeprefix("mixed_")
-    return Dtypes(compute, compute if policy in ("float16", "bfloat16") else "float32", "float32")
+    """Return the dtypes of a model under `policy` whose output layer is float32."""
+    return Dtypes(POLICIES[policy].compute, POLICIES[policy].variable, "float32")
 
 
 class Dynamic(Section):
