@@ -183,7 +183,7 @@ def prepare(workspace, monkeypatch):
     [
         ("fit_exit", "raise SystemExit(0)", {}, "fit_exit:build ends the process when it is imported or called"),
         ("fit_alone", GOOD, ADAM, "adam takes no momentumm"),
-        ("fit_net", "import fit_blocks" + GOOD, {}, r"imports fit_blocks.py, beside fit_net.py"),
+        ("fit_net", "import fit_blocks" + GOOD, {}, r"imports fit_blocks.py, which lies beside fit_net.py"),
     ],
 )
 def test_what_cannot_be_trained_is_named(workspace, prepare, module, code, changes, words):
