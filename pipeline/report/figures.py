@@ -24,10 +24,18 @@ from matplotlib.ticker import MaxNLocator
 from pipeline.numbers import UNKNOWN, digits, percent
 from pipeline.report.first_screen import VariantRow
 from pipeline.sentences import Said, sentences
-from pipeline.study.variant import POLICIES
 
-# TF32 is no policy, so it has a colour here. Bars and markers at another batch are hollow, and curves dashed.
-COLOURS = {"tf32": "#6A3D9A"} | {name: policy.colour for name, policy in POLICIES.items()}
+# Okabe & Ito's palette and a violet, which colour-blind readers can tell apart. Bars and markers at another batch are
+# hollow, and curves dashed. Runs import the table of policies, so a colour there would retrain them.
+COLOURS = {
+    "float32": "#0072B2",
+    "tf32": "#6A3D9A",
+    "mixed_float16": "#D55E00",
+    "mixed_bfloat16": "#009E73",
+    "float16": "#CC79A7",
+    "bfloat16": "#E69F00",
+    "float8": "#56B4E9",
+}
 INK = "#010203"  # placeholder for the page's text colour
 # A page shows charts at their own size, with 12-pixel letters, on phones and in wide windows.
 WIDTH, HEIGHT, RIGHT = 4.1, 2.9, 0.1  # inches

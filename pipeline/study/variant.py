@@ -12,26 +12,22 @@ PolicyName = Literal["float32", "float16", "bfloat16", "mixed_float16", "mixed_b
 
 
 class Policy(NamedTuple):
-    """Hold the dtypes of products and of variables, whether Keras has the policy, and its colour in charts.
-
-    Colours are those of Okabe and Ito (2008), which people with any colour vision tell apart.
-    """
+    """Hold the dtypes of products and of variables, and whether Keras has a policy of this name."""
 
     compute: str
     variable: str
     is_in_keras: bool
-    colour: str
 
 
 POLICIES: dict[str, Policy] = {
-    "float32": Policy("float32", "float32", True, "#0072B2"),
-    "float16": Policy("float16", "float16", True, "#CC79A7"),
-    "bfloat16": Policy("bfloat16", "bfloat16", True, "#E69F00"),
-    "mixed_float16": Policy("float16", "float32", True, "#D55E00"),
-    "mixed_bfloat16": Policy("bfloat16", "float32", True, "#009E73"),
+    "float32": Policy("float32", "float32", True),
+    "float16": Policy("float16", "float16", True),
+    "bfloat16": Policy("bfloat16", "bfloat16", True),
+    "mixed_float16": Policy("float16", "float32", True),
+    "mixed_bfloat16": Policy("bfloat16", "float32", True),
     # Keras's `float8_from_mixed_bfloat16`, in dense layers alone. They multiply 8-bit floats, e4m3 forward and e5m2
     # backward, whose scales follow the largest values of earlier steps.
-    "float8": Policy("float8", "float32", False, "#56B4E9"),
+    "float8": Policy("float8", "float32", False),
 }
 
 
