@@ -9,10 +9,12 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from pipeline import engine  # first: it quietens the engine before Keras imports it
+
+# isort: split
 import keras
 import numpy as np
 
-from pipeline import engine
 from pipeline.data.batches import ShuffledBatches
 from pipeline.data.datasets import Dataset, Examples
 from pipeline.numerics.facts import SHORTFALL, TRIAL_SIZE, TRIALS, OptimizerTrial, TrainingSize

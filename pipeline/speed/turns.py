@@ -21,7 +21,7 @@ from pipeline.statistics.speeds import MIN_LAUNCHES
 
 # docs/decisions/speed-in-turns.md derives the sizes of blocks and launches from components of variance.
 BLOCK_SECONDS = 0.2
-NUM_SIZING_UNITS, NUM_SIZINGS, MAX_SIZING_SECONDS = 2, 3, 10.0
+NUM_SIZING_UNITS, NUM_SIZINGS, MAX_SIZING_SECONDS = 2, 2, 10.0
 MIN_TURNS = 4
 MIN_LONG_TURNS, LONG_SECONDS = 2, 1.0  # fewer turns will do if the baseline's blocks are longer than this
 MAX_TURNS_IN_A_ROW, ROW_SECONDS = 20, 10.0
@@ -141,10 +141,16 @@ class _Measuring:
     def _turns_side_by_side(self, launch: int) -> bool:
         before = self.spent_seconds()
         with self.start(self.variants) as trains, ThreadPoolExecutor(os.cpu_count()) as pool:
+
+            def prepare(variants: Sequence[str], beside_each_other: bool) -> None:
+                each = pool.map if beside_each_other else map
+                list(each(lambda variant: self._prepare(variant, trains[variant], launch), variants))
+
             waiting = self.variants
-            if launch == 1:  # the memory that one takes shows whether all fit
-                first, *waiting = waiting
-                self._prepare(first, trains[first], launch)
+            if launch == 1:  # the memory that the first take shows whether all fit
+                num_first = 1 if free_gpu_bytes() else 2  # the CPU has a core for a second one
+                prepare(waiting[:num_first], beside_each_other=num_first > 1)
+                waiting = waiting[num_first:]
             if self.baseline in self.failed:
                 return True
             num_trained = len(trains) - len(waiting)
@@ -153,8 +159,7 @@ class _Measuring:
                 return False
             # Accelerators choose kernels by timing them, unless an earlier launch's choice is kept.
             is_choosing = self.is_on_accelerator and (launch == 1 or not self.keeps_compiled)
-            prepare = map if is_choosing else pool.map
-            list(prepare(lambda variant: self._prepare(variant, trains[variant], launch), waiting))
+            prepare(waiting, beside_each_other=not is_choosing)
             self.launch_seconds = self.spent_seconds() - before
             for variant in self.variants:
                 self._size(variant, trains[variant], launch)

@@ -183,11 +183,12 @@ def test_of_two_launches_in_a_row_the_second_has_the_order_of_the_first_turned_a
 
 def test_processes_that_do_not_fit_side_by_side_come_one_after_the_other(monkeypatch):
     trainers = Trainers(monkeypatch)
-    monkeypatch.setattr(turns.psutil, "virtual_memory", lambda: type("Memory", (), {"available": 4}))
+    monkeypatch.setattr(turns.psutil, "virtual_memory", lambda: type("Memory", (), {"available": 3}))
     found = trainers.measure()
-    assert not found.side_by_side  # 1.5 × four processes of a byte, one of which there is
+    assert not found.side_by_side  # 1.5 × four processes of a byte, two of which there are
     assert len(trainers.started) == len(VARIANTS) * (1 + 4)
-    assert [variant for variant, _ in trainers.trained[:2]] == ["float32", "float32"]  # beside all, then alone in a row
+    *first, then = [variant for variant, _ in trainers.trained[:3]]
+    assert (set(first), then) == ({"float32", REPEAT}, "float32")  # beside each other, then alone in a row
     assert [block.turn for block in found.blocks if (block.launch, block.variant) == (1, "float32")].count(0) == 1
 
 
