@@ -52,7 +52,9 @@ def test_what_dvc_refuses_is_refused_in_words(tmp_path, text):
     assert len(str(caught.value).splitlines()) < 4
 
 
-@pytest.mark.parametrize("text", ["a: !!int x", "a: " + "9" * 5000, "devices: 1" + "0" * 400, "a: !!binary '*'"])
+@pytest.mark.parametrize(
+    "text", ["a: !!int x", "a: " + "9" * 5000, "max_run_seconds: 1" + "0" * 400, "a: !!binary '*'"]
+)
 def test_values_that_break_the_parser_are_a_fault_and_no_traceback(tmp_path, text):
     (tmp_path / "params.yaml").write_text(text)
     with pytest.raises(InputError, match=r"params\.yaml( is not readable as YAML)?: "):
