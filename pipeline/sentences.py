@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline import numbers
-from pipeline.files.characters import shown_value
 
 if TYPE_CHECKING:
     import jinja2
@@ -47,7 +46,7 @@ def templates() -> Mapping[str, jinja2.Template]:
 
     texts = _flat(yaml_files.load(SENTENCES))
     environment = jinja2.Environment(  # noqa: S701  plain text: pages escape it
-        loader=jinja2.DictLoader(texts), undefined=jinja2.StrictUndefined, finalize=shown_value
+        loader=jinja2.DictLoader(texts), undefined=jinja2.StrictUndefined
     )
     environment.filters |= FILTERS
     return {code: environment.get_template(code) for code in texts}

@@ -19,7 +19,6 @@ from pathlib import Path
 from types import FrameType
 
 from pipeline.errors import InputError, UnfinishedRunError
-from pipeline.files.characters import escape_deceptive
 from pipeline.machine.processes import end_with_starter
 
 
@@ -65,7 +64,7 @@ def ending_in_words() -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        print(f"error: {escape_deceptive(str(error))}", file=sys.stderr)
+        print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):

@@ -16,7 +16,6 @@ from pipeline.errors import InputError
 from pipeline.machine.environment import installed_engine
 from pipeline.study.configuration import read
 from pipeline.study.engines import ENGINES
-from pipeline.study.schema import load_study
 from stages import run
 
 TEMPLATE = Path("deploy/slurm/cluster.yaml")
@@ -27,7 +26,7 @@ def main(arguments: argparse.Namespace) -> None:
         print(prepare_campaign(arguments.campaign, arguments.campaigns))
         return
     # Report what would stop a job before anything is made.
-    read(Cluster, arguments.cluster).check(load_study(), ENGINES[installed_engine()].hardware)
+    read(Cluster, arguments.cluster).check(ENGINES[installed_engine()].hardware)
     if shutil.which("sbatch") is None:
         raise InputError("sbatch is not on the path: submit from a machine of the Slurm cluster")
     folder = prepare_campaign(arguments.campaign, arguments.campaigns)

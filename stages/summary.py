@@ -5,7 +5,6 @@ import json
 from pathlib import Path
 from typing import Any, cast
 
-from pipeline.files.characters import escape_deceptive
 from pipeline.files.terminal import aligned
 from pipeline.sentences import Said, sentence
 from stages import run
@@ -41,7 +40,7 @@ def summarise() -> None:
         for _ in table["rows"][benchmark]:
             print(lines.pop(0))
     for text in table["failed"]:
-        print(escape_deceptive(text))
+        print(text)
     if counts := found["verdicts"]:
         say("summary.claims", total=sum(counts.values()), counts=counts)
     if found["runs"].keys() - {"completed"}:
@@ -50,7 +49,7 @@ def summarise() -> None:
 
 
 def say(code: str, **numbers: Any) -> None:
-    print(escape_deceptive(sentence(Said(code, numbers))), flush=True)
+    print(sentence(Said(code, numbers)), flush=True)
 
 
 if __name__ == "__main__":

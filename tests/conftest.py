@@ -72,7 +72,6 @@ def small_study(**changes) -> Study:
         "name": "small",
         "description": "for tests",
         "campaign": "first",
-        "devices": 1,
         "seeds": [0, 1, 2],
         "datasets": {"mnist": {"tfds": "mnist"}},
         "benchmarks": {

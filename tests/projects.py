@@ -30,9 +30,7 @@ def dense_study(num_epochs: int) -> dict:
     """A dense model on MNIST in two precisions: what `params.yaml` says, but for its profile."""
     return {
         "campaign": "first",
-        "devices": 1,
         "compilation_cache": False,
-        "tensorboard": False,
         "datasets": {"mnist": {"tfds": "fashion_mnist"}},
         "benchmarks": {"small_dense": benchmark(units=8, image_size=28, num_epochs=num_epochs)},
         "variants": {

@@ -9,7 +9,6 @@ from pydantic import Field, PositiveInt
 from pipeline.campaign.elements import Element
 from pipeline.errors import InputError
 from pipeline.study.configuration import Section
-from pipeline.study.schema import Study
 
 CLUSTER = Path("cluster.yaml")  # in the folder of a campaign on Slurm
 
@@ -64,16 +63,16 @@ class Cluster(Section):
         }
         return [f"--{name}={value}" for name, value in named.items() if value is not None]
 
-    def check(self, study: Study, hardware: str) -> None:
-        """Raise `InputError` if a job of this cluster has fewer GPUs than the study needs.
+    def check(self, hardware: str) -> None:
+        """Raise `InputError` if a job of this cluster has no GPU and the installed packages need one.
 
         Args:
             hardware: the hardware that the installed packages train on.
         """
-        if hardware == "nvidia_gpu" and self.gpus < study.devices:
+        if hardware == "nvidia_gpu" and not self.gpus:
             raise InputError(
-                f"gpus: {self.gpus} a job, and the study trains on {study.devices}. Ask for as many in the cluster's "
-                "file, or install the packages of another ENGINE"
+                "gpus: 0 a job, and the study trains on one. Ask for it in the cluster's file, or install the packages "
+                "of another ENGINE"
             )
 
 

@@ -45,7 +45,7 @@ class ShuffledBatches(keras.utils.PyDataset):
 class WholeBatches(keras.utils.PyDataset):
     """Serve images in order, in whole batches; repeat the last image to fill the last batch.
 
-    So XLA compiles for one shape only, and several devices can share every batch evenly.
+    So XLA compiles for one shape only.
     """
 
     def __init__(self, images: np.ndarray, batch_size: int) -> None:

@@ -4,14 +4,13 @@ import contextlib
 import importlib.metadata
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pipeline.engine.loading import silent_stderr
-from pipeline.errors import InputError
 from pipeline.machine import own_memory
 from pipeline.machine.hardware import free_gpu_bytes
 
@@ -75,36 +74,14 @@ def accelerators() -> list[dict[str, str]]:
 
 
 def gpu_places() -> list[int]:
-    """Return the places of the GPUs that this process uses, counted from 0 among those that CUDA shows."""
-    return [device.local_hardware_id for device in jax.local_devices() if device.platform == "gpu"]
+    """Return the place of the GPU that a run trains on, counted from 0 among those that CUDA shows; [] without one."""
+    return [device.local_hardware_id for device in jax.local_devices()[:1] if device.platform == "gpu"]
 
 
 def keep_compiled(folder: Path) -> None:
     """Keep XLA's compiled programs in `folder`, so that the next process need not compile them again."""
     jax.config.update("jax_compilation_cache_dir", str(folder.absolute()))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-
-
-@contextlib.contextmanager
-def data_parallel(num_devices: int) -> Iterator[None]:
-    """Build and train on `num_devices` devices inside the block, each with its share of every batch.
-
-    Raises:
-        InputError: there are fewer devices.
-    """
-    devices = keras.distribution.list_devices()
-    if num_devices > len(devices):
-        raise InputError(f"devices: {num_devices} asked for, and JAX sees {len(devices)} here.")
-    if num_devices == 1:
-        yield
-        return
-    keras.distribution.set_distribution(
-        keras.distribution.DataParallel(devices=devices[:num_devices], auto_shard_dataset=False)
-    )
-    try:
-        yield
-    finally:
-        keras.distribution.set_distribution(None)
 
 
 def feed(batches: Any) -> Any:
@@ -124,17 +101,9 @@ def keeps_images(num_bytes: int) -> bool:
 
 
 def kept_on_device(*arrays: np.ndarray) -> Callable[[np.ndarray], tuple[Any, ...]]:
-    """Put arrays (N, ...) on the device; return a function that takes rows of each there, given their numbers (n,).
-
-    Each of several devices has all the arrays, and takes its share of the rows.
-    """
-    everywhere = shared = None
-    if distribution := keras.distribution.distribution():
-        mesh = distribution.device_mesh.backend_mesh
-        everywhere = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
-        shared = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(distribution.batch_dim_name))
-    kept = jax.device_put(arrays, everywhere)
-    take = jax.jit(lambda kept, rows: tuple(array[rows] for array in kept), out_shardings=shared)
+    """Put arrays (N, ...) on the device; return a function that takes rows of each there, given their numbers (n,)."""
+    kept = jax.device_put(arrays)
+    take = jax.jit(lambda kept, rows: tuple(array[rows] for array in kept))
     return lambda rows: take(kept, rows.astype(np.int32))
 
 

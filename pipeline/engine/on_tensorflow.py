@@ -1,14 +1,12 @@
 """Run TensorFlow underneath Keras."""
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pipeline.engine.loading import silent_stderr, without
-from pipeline.errors import InputError
 from pipeline.machine import own_memory
 
 # These serve TensorFlow Lite and Keras's plots and data adapters: a second and 200 MB that no run needs.
@@ -64,29 +62,12 @@ def accelerators() -> list[dict[str, str]]:
 
 
 def gpu_places() -> list[int]:
-    """Return the places of the GPUs that this process uses, counted from 0 among those that CUDA shows."""
-    return [int(device.name.rpartition(":")[2]) for device in tf.config.get_visible_devices("GPU")]
+    """Return the place of the GPU that a run trains on, counted from 0 among those that CUDA shows; [] without one."""
+    return [int(device.name.rpartition(":")[2]) for device in tf.config.get_visible_devices("GPU")[:1]]
 
 
 def keep_compiled(folder: Path) -> None:
     """Do nothing: TensorFlow keeps no compiled step from one process to the next."""
-
-
-@contextlib.contextmanager
-def data_parallel(num_devices: int) -> Iterator[None]:
-    """Build and train on `num_devices` devices inside the block, each with its share of every batch.
-
-    Raises:
-        InputError: there are fewer devices.
-    """
-    devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
-    if num_devices > len(devices):
-        raise InputError(f"devices: {num_devices} asked for, and TensorFlow sees {len(devices)} here.")
-    if num_devices == 1:
-        yield
-        return
-    with tf.distribute.MirroredStrategy([device.name for device in devices[:num_devices]]).scope():
-        yield
 
 
 def feed(batches: Any) -> Any:

@@ -43,20 +43,19 @@ def build(
     num_classes: int,
     image_shape: tuple[int, int, int],
     number: int = 0,
-    width: float | None = None,
     depth: float | None = None,
-    squeeze_excite: str = "transformed",
     batch_norm_momentum: float = 0.99,
     batch_norm: type[layers.BatchNormalization] = layers.BatchNormalization,
 ) -> keras.Model:
     """Build the network: float images (N, H, W, C) to float32 probabilities (N, num_classes).
 
-    Every layer but the softmax follows the global Keras policy. `width` multiplies filters and `depth` repeats; by
-    default, `number` decides. They leave out the stem, the first stage and the head. `batch_norm` is the engine's best
-    layer of that name: the notebook ran TensorFlow's fused kernel, which Keras 3 does not use.
+    Every layer but the softmax follows the global Keras policy. `number` decides how much wider and deeper than B0 the
+    network is; `depth` multiplies the repeats instead. Both leave out the stem, the first stage and the head.
+    `batch_norm` is the engine's best layer of that name: the notebook ran TensorFlow's fused kernel, which Keras 3 does
+    not use.
     """
-    width, depth = width or FAMILY[number][0], depth or FAMILY[number][1]
-    weigh_channels = SQUEEZE_EXCITE[squeeze_excite]
+    width, usual_depth = FAMILY[number]
+    depth = depth or usual_depth
     inputs = keras.Input(image_shape)
 
     def normalise(x):
@@ -70,7 +69,7 @@ def build(
             filters, repeats = round_filters(filters * width), math.ceil(repeats * depth)
         for repeat in range(repeats):
             stride = stage.stride if repeat == 0 else 1
-            x = _inverted_residual(x, filters, stage.kernel_size, stride, stage.expansion, normalise, weigh_channels)
+            x = _inverted_residual(x, filters, stage.kernel_size, stride, stage.expansion, normalise)
     x = layers.Conv2D(HEAD_FILTERS, 1, padding="same")(x)
     x = layers.ReLU(6.0)(normalise(x))
     x = layers.GlobalAveragePooling2D()(x)
@@ -85,7 +84,7 @@ def round_filters(filters: float) -> int:
     return rounded + 8 if rounded < 0.9 * filters else rounded
 
 
-def _inverted_residual(x, filters, kernel_size, stride, expansion, normalise, weigh_channels):
+def _inverted_residual(x, filters, kernel_size, stride, expansion, normalise):
     """Expand, filter each channel in space, weigh the channels, project; add the input where shapes allow."""
     entry = x
     expanded = entry.shape[-1] * expansion
@@ -93,26 +92,15 @@ def _inverted_residual(x, filters, kernel_size, stride, expansion, normalise, we
     x = layers.ReLU(6.0)(normalise(x))
     x = layers.DepthwiseConv2D(kernel_size, strides=stride, padding="same")(x)
     x = layers.ReLU(6.0)(normalise(x))
-    x = weigh_channels(x, expanded, expanded // (24 if expanded % 24 == 0 else 4))
+    x = _weigh_channels(x, expanded, expanded // (24 if expanded % 24 == 0 else 4))
     x = layers.Conv2D(filters, 1, padding="same")(x)
     x = normalise(x)
     return layers.Add()([x, entry]) if stride == 1 and entry.shape[-1] == filters else x
 
 
-def _transformed(x, channels, squeezed):
+def _weigh_channels(x, channels, squeezed):
     """Weigh the channels of `x` by factors in [0, 1], from spatial means through two 1 × 1 convolutions."""
     weights = layers.GlobalAveragePooling2D(keepdims=True)(x)
     weights = layers.Conv2D(squeezed, 1, activation="relu6")(weights)
     weights = layers.Conv2D(channels, 1, activation="sigmoid")(weights)
     return layers.Multiply()([x, weights])
-
-
-def _textbook(x, channels, squeezed):
-    """Weigh the channels of `x` in the same way, through dense layers."""
-    weights = layers.GlobalAveragePooling2D()(x)
-    weights = layers.Dense(squeezed, activation="relu6")(weights)
-    weights = layers.Dense(channels, activation="sigmoid")(weights)
-    return layers.Multiply()([x, layers.Reshape((1, 1, channels))(weights)])
-
-
-SQUEEZE_EXCITE = {"transformed": _transformed, "textbook": _textbook}

@@ -3,13 +3,14 @@
 import keras
 from keras import layers
 
+BATCH_NORM_MOMENTUM = 0.9
+
 
 def build(
     *,
     num_classes: int,
     image_shape: tuple[int, int, int],
     width: int,
-    batch_norm_momentum: float = 0.9,
     batch_norm: type[layers.BatchNormalization] = layers.BatchNormalization,
 ) -> keras.Model:
     """Build the network: float images (N, H, W, C) to float32 probabilities (N, num_classes).
@@ -21,7 +22,7 @@ def build(
 
     def convolution(x: keras.KerasTensor, filters: int) -> keras.KerasTensor:
         x = layers.Conv2D(filters, 3, padding="same", use_bias=False)(x)
-        return layers.ReLU()(batch_norm(momentum=batch_norm_momentum)(x))
+        return layers.ReLU()(batch_norm(momentum=BATCH_NORM_MOMENTUM)(x))
 
     inputs = keras.Input(image_shape)
     x = convolution(inputs, width)

@@ -4,7 +4,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from ruamel.yaml.error import YAMLError
+
 from pipeline.errors import InputError
+from pipeline.files import yaml_files
 from pipeline.files.untrusted import Remedy, damaged, excerpt, read_zip
 from pipeline.machine.left_out import LEFT_OUT
 from pipeline.study.schema import PARAMS, Study, load_study
@@ -39,6 +42,10 @@ def unpack(archive: Path, folder: Path) -> None:
     contents = read_zip(archive, GET_IT_AGAIN)
     if str(PARAMS) not in contents:
         raise damaged(archive, f"it has no {PARAMS}", GET_IT_AGAIN)
+    try:
+        yaml_files.check_untrusted(contents[str(PARAMS)])
+    except (ValueError, YAMLError) as error:
+        raise damaged(archive, f"{PARAMS}: {error}", GET_IT_AGAIN) from None
     (folder / PARAMS).write_bytes(contents[str(PARAMS)])
     if odd := contents.keys() - {METADATA, *names_of_study(load_study(folder / PARAMS))}:
         raise damaged(archive, f"it holds {excerpt(min(odd), 80)}, which no archive of this study has", GET_IT_AGAIN)

@@ -33,7 +33,6 @@ class Planned(Part):
     """
 
     campaign: str
-    devices: int
     policy: str
     learning_rate_multiplier: float = 1.0
     tf32: bool
@@ -53,7 +52,6 @@ def planned(study: Study, key: RunKey) -> Planned:
     benchmark, variant = study.benchmarks[key.benchmark], study.variants[key.variant]
     return Planned(
         campaign=study.campaign,
-        devices=study.devices,
         policy=variant.policy,
         learning_rate_multiplier=variant.learning_rate_multiplier,
         tf32=variant.tf32,
@@ -262,7 +260,7 @@ class RunRecord(Part):
     says what happens to a step whose gradients are not finite: only a dynamic loss scale skips it.
     """
 
-    schema_version: Literal[12] = 12
+    schema_version: Literal[13] = 13
     benchmark: str
     variant: str
     seed: Count

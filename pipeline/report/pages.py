@@ -8,13 +8,20 @@ import jinja2
 from markupsafe import Markup, escape
 
 from pipeline import numbers
-from pipeline.files.characters import escape_deceptive, shown_value
 from pipeline.sentences import FILTERS, Said, sentence
 
 TEMPLATES = Path(__file__).parent / "templates"
+# The last two are spelling in several scripts.
+_BLANK = "\n\t\N{NO-BREAK SPACE}\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"
 _COMMAND = r"\b(?:make \w+|dvc repro|python -m stages\.\w+)\b(?: (?:--benchmark \w+|--[\w-]+|[A-Z]+=\S*\w|\w+@[\w-]+))*"
 # Characters with a meaning in Markdown: code, emphasis, cells, tags, and the bracket that ends the text of a link.
 _MARKDOWN = re.compile(r"[\\`*|<~#]|(?<!\w)_|_(?!\w)|\](?=[(\[:])")
+
+
+def _visible(value: object) -> str:
+    """Return the text of `value`, with each character that a browser would obey or hide escaped as its number."""
+    text = numbers.UNKNOWN if value is None else str(value)
+    return "".join(one if one.isprintable() or one in _BLANK else ascii(one)[1:-1] for one in text)
 
 
 def page_environment(names: Iterable[str] = ()) -> jinja2.Environment:
@@ -42,7 +49,7 @@ def _environment(
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         keep_trailing_newline=True,
-        finalize=lambda value: escape_text(numbers.UNKNOWN if value is None else shown_value(value)),
+        finalize=lambda value: escape_text(value if isinstance(value, Markup) else _visible(value)),
     )
     keys = sorted((name for name in names if not name.isalpha()), key=len, reverse=True)
     code = re.compile("|".join([_COMMAND, *(rf"(?<![\w.-])(?:{re.escape(key)})(?![\w.-]\w)" for key in keys)]))
@@ -52,7 +59,7 @@ def _environment(
         whole = re.sub(
             r"\[[^]]*\]( %)?|\d (%|(pp|s|ms|points|MiB)\b)",
             lambda found: found.group().replace(" ", "\N{NO-BREAK SPACE}"),
-            escape_deceptive(str(text)),
+            _visible(text),
         )
         found, end = [], 0
         for match in code.finditer(whole):

@@ -13,7 +13,6 @@ from statistics import median
 
 from pipeline.comparison.tables import Row
 from pipeline.errors import InputError
-from pipeline.files.characters import escape_deceptive
 from pipeline.files.untrusted import Remedy, excerpt, read_bytes
 
 COLUMNS = ("variant", "seed", "seconds", "diverged")  # besides the metric; the last two are optional
@@ -102,7 +101,7 @@ def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
     for cells in reader:
         if any(cells):
-            yield reader.line_num, [escape_deceptive(cell.strip()) for cell in cells]
+            yield reader.line_num, [cell.strip() for cell in cells]
 
 
 def _faults_of_columns(header: Sequence[str], wanted: Sequence[str]) -> list[str]:

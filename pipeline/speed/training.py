@@ -82,7 +82,7 @@ class _Trainee(keras.callbacks.Callback):
         compile_model(self.network, self.benchmark, self.variant)
         self.batch_size = self.benchmark.batch_size * self.variant.batch_multiplier
         self.validates = study.speed.validation
-        self.gpus = engine.gpu_places()[: study.devices]
+        self.gpus = engine.gpu_places()
         self.tasks, self.answer, self.root_pid = tasks, answer, root_pid
         self.num_blocks = self.num_steps = 0
         self.task = Task(NUM_WARMUP_EXECUTIONS * self.benchmark.steps_per_execution)
@@ -215,5 +215,4 @@ def train_blocks(
     """
     if study.compilation_cache:
         engine.keep_compiled(COMPILED)
-    with engine.data_parallel(study.devices):
-        _Trainee(study, benchmark, variant, root, tasks, answer, root_pid).train()
+    _Trainee(study, benchmark, variant, root, tasks, answer, root_pid).train()

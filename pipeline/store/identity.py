@@ -43,7 +43,6 @@ def of_runs(study: Study, benchmark: str) -> dict[RunKey, Identity]:
         key: {
             "key": key._asdict(),
             "variant": study.variants[key.variant].model_dump(mode="json", exclude={"benchmarks"}),
-            "tensorboard": study.tensorboard,
             **shared,
         }
         for key in study.runs()
@@ -82,7 +81,7 @@ def of_data(name: str, source: DatasetSource) -> Identity:
 def _shared(study: Study, code: Path) -> Identity:
     engine = installed_engine()
     return {
-        "study": study.model_dump(mode="json", include={"campaign", "devices"}),
+        "campaign": study.campaign,
         "code": _code(code),
         "engine": engine,
         "packages": _packages(engine),

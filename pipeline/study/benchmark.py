@@ -92,13 +92,11 @@ class Dense(Section):
 
 
 class EfficientNet(Section):
-    """Choose EfficientNet B0 to B7 by `number`; `width` and `depth` override its multipliers of filters and repeats."""
+    """Choose EfficientNet B0 to B7 by `number`; `depth` overrides its multiplier of repeats."""
 
     name: Literal["efficientnet"]
     number: Annotated[int, Field(ge=0, le=7)] = 0
-    width: PositiveFloat | None = None
     depth: PositiveFloat | None = None
-    squeeze_excite: Literal["transformed", "textbook"] = "transformed"
     batch_norm_momentum: Annotated[float, Field(gt=0, lt=1)] = 0.99
     source: Literal["pipeline/models/efficientnet.py"]
 
@@ -108,7 +106,6 @@ class ResNet9(Section):
 
     name: Literal["resnet9"]
     width: PositiveInt
-    batch_norm_momentum: Annotated[float, Field(gt=0, lt=1)] = 0.9
     source: Literal["pipeline/models/resnet9.py"]
 
 
@@ -186,7 +183,7 @@ class Benchmark(Section):
         """Return the number of steps in an epoch at this batch multiplier; the last batch may be smaller."""
         return -(-self.split.num_train_examples // (self.batch_size * batch_multiplier))
 
-    def faults(self, num_devices: int, variants: Mapping[str, Variant]) -> Iterator[str]:
+    def faults(self, variants: Mapping[str, Variant]) -> Iterator[str]:
         """Yield a message for each setting that keeps these variants from training; it begins with the field."""
         too_large: dict[int, list[str]] = {}
         for name, variant in variants.items():
@@ -202,25 +199,10 @@ class Benchmark(Section):
                 yield f"model: {name} has float8, which dense layers alone compute in. Name its `benchmarks`."
         if self.learning_rate_rule.num_warmup_epochs >= self.num_epochs:
             yield f"learning_rate_rule.num_warmup_epochs: must leave an epoch of the {self.num_epochs}."
-        yield from self._faults_on_several_devices(num_devices, variants.values())
 
-    def faults_on_tensorflow(self, num_devices: int, variants: Iterable[Variant]) -> Iterator[str]:
+    def faults_on_tensorflow(self, variants: Iterable[Variant]) -> Iterator[str]:
         """Yield a message for each setting that JAX can train and TensorFlow can't; it begins with the field."""
         if any(variant.xla for variant in variants) and any(
             of.name == "random_translation" for of in self.augmentation
         ):
             yield "augmentation: random_translation can't be compiled with XLA on TensorFlow, as a variant is."
-        if num_devices > 1 and self.steps_per_execution > 1:
-            yield "steps_per_execution: must be 1 on several devices, where TensorFlow fails on more."
-
-    def _faults_on_several_devices(self, num_devices: int, variants: Iterable[Variant]) -> Iterator[str]:
-        """Yield a message for each batch size that the devices can't share evenly."""
-        sizes = [("evaluation_batch_size", self.evaluation_batch_size)]
-        for batch_size in {self.batch_size * variant.batch_multiplier for variant in variants}:
-            sizes += [
-                ("batch_size", batch_size),
-                ("split.num_train_examples", self.split.num_train_examples % batch_size),
-            ]
-        for field, size in sizes:
-            if size % num_devices:
-                yield f"{field}: batches of {size} can't be shared by {num_devices} devices."

@@ -1,8 +1,7 @@
 """Validate YAML files against a pydantic model and report all faults in one message."""
 
 import difflib
-import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -12,9 +11,8 @@ from pydantic_core import PydanticCustomError
 
 from pipeline.errors import InputError
 from pipeline.files import yaml_files
-from pipeline.files.characters import escape_deceptive, is_deceptive
+from pipeline.files.untrusted import excerpt
 
-MAX_VALUES = 100_000  # in one file, after its aliases are expanded
 MAX_SHOWN = 300  # characters shown of a faulty value
 MAX_FAULTS = 50  # reported for one file
 
@@ -71,62 +69,23 @@ def read(model: type[SectionT], path: Path) -> SectionT:
 
 def validate(model: type[SectionT], values: Any, source: str) -> SectionT:
     """Validate `values` as a `model`; error messages begin with `source`."""
-    if deceptive := list(_deceptive_texts(values, source)):
-        raise InputError(_message(source, deceptive, len(deceptive)))
-    more = ""
     try:
         return model.model_validate(values)
     except ValidationError as error:
         errors = [fault for fault in error.errors() if fault["type"] != "default_factory_not_called"]
-        faults = [line for fault in errors[:MAX_FAULTS] for line in _describe(model, fault)]
-        num_faults = len(faults) + len(errors[MAX_FAULTS:])
-        if any(fault["loc"] or fault["type"] != "value_error" for fault in errors):
-            more = "\n  What depends on several keys is checked once these are mended."
-    raise InputError(_message(source, faults, num_faults) + more)
-
-
-def _message(source: str, faults: Sequence[str], num_faults: int) -> str:
+    faults = [line for fault in errors[:MAX_FAULTS] for line in _describe(model, fault)]
+    num_faults = len(faults) + len(errors[MAX_FAULTS:])
     count = "1 fault" if num_faults == 1 else f"{num_faults:,} faults"
     lines = [f"{source}: {count}, nothing was started.", *(f"  {fault}" for fault in faults[:MAX_FAULTS])]
     if num_faults > MAX_FAULTS:
         lines.append(f"  … and {num_faults - MAX_FAULTS:,} more.")
-    return "\n".join(lines)
-
-
-def _deceptive_texts(values: Any, source: str) -> Iterator[str]:
-    """Yield a message for each key or text that would be displayed as something else.
-
-    Raises:
-        InputError: the aliases, once expanded, have no end or too many values.
-    """
-    waiting: list[tuple[tuple[str, ...], Any]] = [((), values)]
-    num_values = 0
-    while waiting:
-        path, value = waiting.pop()
-        num_values += 1
-        if num_values > MAX_VALUES or len(path) > yaml_files.MAX_DEPTH:
-            raise InputError(
-                f"{source}: {_where(path[:3])} stands for more than {MAX_VALUES:,} values, or is nested more than "
-                f"{yaml_files.MAX_DEPTH} deep, once its aliases are written out."
-            )
-        if isinstance(value, str):
-            if found := next(filter(is_deceptive, value), ""):
-                yield f"{_where(path)}: holds {_name(found)}, which shows the text as other than it is. Remove it."
-        elif isinstance(value, dict):
-            for key in value:
-                if isinstance(key, str) and (found := next((c for c in key if is_deceptive(c) or c in "\n\t"), "")):
-                    yield f"{_where(path)}: the key {key[:100]!r} holds {_name(found)}. Remove it."
-            waiting.extend(((*path, str(key)), value[key]) for key in reversed(value))
-        elif isinstance(value, list | tuple):
-            waiting.extend(((*path, str(index)), value[index]) for index in reversed(range(len(value))))
+    if any(fault["loc"] or fault["type"] != "value_error" for fault in errors):
+        lines.append("  What depends on several keys is checked once these are mended.")
+    raise InputError("\n".join(lines))
 
 
 def _where(path: Sequence[str]) -> str:
-    return ".".join(escape_deceptive(part)[:MAX_SHOWN] for part in path) or "(the whole file)"
-
-
-def _name(character: str) -> str:
-    return f"U+{ord(character):04X} ({unicodedata.name(character, 'a control character')})"
+    return ".".join(excerpt(part) for part in path) or "(the whole file)"
 
 
 def _describe(model: type[BaseModel], fault: Any) -> list[str]:

@@ -20,7 +20,6 @@ from pipeline.study.configuration import (
     Name,
     NonNegativeInt,
     PositiveFloat,
-    PositiveInt,
     Section,
     read,
     unknown_name,
@@ -133,7 +132,6 @@ class Study(Section):
     name: Name
     description: str
     campaign: Campaign  # names a repetition: change it to train everything again
-    devices: PositiveInt  # each trains on its share of every batch
     seeds: Annotated[list[Seed], Field(min_length=1, max_length=1000)]
     datasets: Annotated[dict[Name, DatasetSource], Field(min_length=1, max_length=MAX_ENTRIES)]
     benchmarks: Annotated[dict[Name, Benchmark], Field(min_length=1, max_length=MAX_ENTRIES)]
@@ -165,7 +163,6 @@ class Study(Section):
     first_screen: Annotated[list[Name], Field(min_length=1, max_length=MAX_ENTRIES)] | None = None
     compilation_cache: bool = False  # keeps what XLA compiles for later runs, in .cache/xla; JAX only
     leave_out_emulated: bool = False  # leaves out variants whose 16 bits the hardware only emulates
-    tensorboard: bool = False  # keeps every epoch's scalars and weight histograms beside a run's record
     # How each benchmark's recipe was chosen: taken from its source, or tuned on the validation or the test set.
     recipe_chosen_on: Annotated[dict[Name, Literal["source", "validation", "test"]], Field(max_length=MAX_ENTRIES)] = (
         Field(default_factory=dict)
@@ -216,12 +213,10 @@ class Study(Section):
         for name, benchmark in self.benchmarks.items():
             if benchmark.dataset not in self.datasets:
                 yield unknown_name(f"benchmarks.{name}.dataset", benchmark.dataset, "one of `datasets`", self.datasets)
-            of_variants = benchmark.faults(self.devices, self.variants_of(name))
-            yield from (f"benchmarks.{name}.{fault}" for fault in of_variants)
+            yield from (f"benchmarks.{name}.{fault}" for fault in benchmark.faults(self.variants_of(name)))
         steps = {name: benchmark.steps_per_execution for name, benchmark in self.benchmarks.items()}
         for name, variant in self.variants.items():
-            of_variant = variant.faults(self.devices, steps)
-            yield from (f"variants.{name}.{fault}" for fault in of_variant)
+            yield from (f"variants.{name}.{fault}" for fault in variant.faults(steps))
         epochs = {name: benchmark.num_epochs for name, benchmark in self.benchmarks.items()}
         of_comparison = self.comparison.faults(epochs, self.variants)
         yield from (f"comparison.{fault}" for fault in of_comparison)
@@ -233,10 +228,8 @@ class Study(Section):
         faults = [
             f"benchmarks.{name}.{fault}"
             for name, benchmark in self.benchmarks.items()
-            for fault in benchmark.faults_on_tensorflow(self.devices, self.variants_of(name).values())
+            for fault in benchmark.faults_on_tensorflow(self.variants_of(name).values())
         ]
-        for name, variant in self.variants.items():
-            faults += [f"variants.{name}.{fault}" for fault in variant.faults_on_tensorflow(self.devices)]
         if faults:
             raise InputError("\n  ".join([f"{PARAMS}: nothing was started.", *faults]))
 

@@ -101,7 +101,7 @@ class Variant(Section):
     def runs_on(self, benchmark: str) -> bool:
         return self.benchmarks is None or benchmark in self.benchmarks
 
-    def faults(self, num_devices: int, steps_per_execution: Mapping[str, int]) -> Iterator[str]:
+    def faults(self, steps_per_execution: Mapping[str, int]) -> Iterator[str]:
         """Yield a message for each setting that can't run or would have no effect; it begins with the field.
 
         Args:
@@ -127,10 +127,3 @@ class Variant(Section):
                     f"loop: the custom loop takes one step at a time, {benchmark} has steps_per_execution {steps}. "
                     "Name other `benchmarks`."
                 )
-        if num_devices > 1 and self.loop == "custom":
-            yield "loop: custom trains on one device; Keras 3.15 breaks it on several (keras #23085)."
-
-    def faults_on_tensorflow(self, num_devices: int) -> Iterator[str]:
-        """Yield a message for each setting that JAX can train and TensorFlow can't; it begins with the field."""
-        if num_devices > 1 and self.xla and self.loss_scale.mode == "dynamic":
-            yield "xla: crashes with a dynamic loss scale on several devices (keras #21366)."

@@ -25,7 +25,6 @@ from pipeline.training.building import build_model, compile_model, weights_diges
 from pipeline.training.checkpoint import Checkpoint
 from pipeline.training.clock import EpochClock
 from pipeline.training.divergence import first_not_finite
-from pipeline.training.epoch_log import EpochLog
 from pipeline.training.evaluation import score
 from pipeline.training.loops import LOOPS
 from pipeline.training.precision import check_float32, check_model, loss_scale_now, observed_dtypes
@@ -54,8 +53,8 @@ def train(
         is_warm: whether this process was forked from one that had imported the engine.
 
     Raises:
-        InputError: the data are missing or damaged, there are fewer devices than asked for, float32 is rounded here, or
-            the model does not have the dtypes of its policy.
+        InputError: the data are missing or damaged, float32 is rounded here, or the model does not have the dtypes of
+            its policy.
         UnfinishedRunError: `ending` was set.
     """
     process_started = time.perf_counter()
@@ -63,24 +62,23 @@ def train(
         engine.keep_compiled(COMPILED)
     benchmark = study.benchmarks[key.benchmark]
     data = datasets.load_dataset(benchmark.dataset, benchmark.split, data_folder)
-    with engine.data_parallel(study.devices):
-        notes = Notes(_start(data, process_started, is_warm), tell)
-        outcome: Outcome
-        tested = None
-        try:
-            model, checkpoint = _prepare(study, key, data, notes, folder)
-            outcome = _train(study, key, data, model, checkpoint, notes, ending or threading.Event(), folder)
-            if outcome == "diverged" and study.devices == 1:
-                notes.add(facts={"first_not_finite": _where_it_diverged(study, key, data, checkpoint)})
-            if outcome == "completed":
-                tested = _test(study, key, data, model)
-        except Exception as error:
-            if not engine.is_out_of_memory(error):
-                raise
-            outcome = "out_of_memory"
-        if notes.so_far.memory["peak_bytes"] is None:
-            notes.add(memory=_peak())
-        return finish(study, key, notes.so_far, outcome, data.test.labels, folder, tested)
+    notes = Notes(_start(data, process_started, is_warm), tell)
+    outcome: Outcome
+    tested = None
+    try:
+        model, checkpoint = _prepare(study, key, data, notes, folder)
+        outcome = _train(study, key, data, model, checkpoint, notes, ending or threading.Event())
+        if outcome == "diverged":
+            notes.add(facts={"first_not_finite": _where_it_diverged(study, key, data, checkpoint)})
+        if outcome == "completed":
+            tested = _test(study, key, data, model)
+    except Exception as error:
+        if not engine.is_out_of_memory(error):
+            raise
+        outcome = "out_of_memory"
+    if notes.so_far.memory["peak_bytes"] is None:
+        notes.add(memory=_peak())
+    return finish(study, key, notes.so_far, outcome, data.test.labels, folder, tested)
 
 
 def _start(data: Dataset, process_started: float, is_warm: bool) -> SoFar:
@@ -120,7 +118,7 @@ def _prepare(study: Study, key: RunKey, data: Dataset, notes: Notes, folder: Pat
     )
     # Predict once: this traces outside every timed window, and shows the output's real dtype. XLA compiles for one
     # shape, so the prediction needs validation's.
-    num_first = benchmark.evaluation_batch_size if engine.COMPILES_SHAPES else study.devices
+    num_first = benchmark.evaluation_batch_size if engine.COMPILES_SHAPES else 1
     probabilities = engine.predict(model, WholeBatches(data.validation.images[:num_first], num_first))
     dtypes = observed_dtypes(model, str(probabilities.dtype))
     check_model(key.benchmark, benchmark, variant.policy, dtypes, probabilities)
@@ -141,22 +139,18 @@ def _train(
     checkpoint: Checkpoint,
     notes: Notes,
     ending: threading.Event,
-    folder: Path,
 ) -> Outcome:
     benchmark, variant, earlier = study.benchmarks[key.benchmark], study.variants[key.variant], notes.so_far.earlier
     batch_size = benchmark.batch_size * variant.batch_multiplier
     batches = ShuffledBatches(data.train, batch_size, key.seed, notes.so_far.facts["images_on_device"])
     num_epochs = benchmark.num_epochs_of(variant)
-    log = EpochLog(model, folder / "tensorboard", len(earlier.epochs)) if study.tensorboard else None
-    watch = Watch(engine.gpu_places()[: study.devices])
+    watch = Watch(engine.gpu_places())
 
     def measured() -> dict[str, Any]:
         return {"memory": _peak(), "disturbance": watch.finish().worst(earlier.disturbance)}
 
     def after_epoch(epoch: EpochRecord) -> None:
         watch.look()
-        if log:
-            log.write(epoch)
         notes.add(epochs=[*clock.epochs], **measured())
         if not clock.diverged and epoch.epoch < num_epochs:
             checkpoint.save(model, Progress(clock.epochs, notes.so_far.disturbance))
@@ -171,8 +165,6 @@ def _train(
     try:
         LOOPS[variant.loop](model, batches, range(len(clock.epochs), num_epochs), [clock])
     finally:
-        if log:
-            log.close()
         notes.add(**measured())
     return "diverged" if clock.diverged else "completed"
 

@@ -1,6 +1,6 @@
 """What the engine that KERAS_BACKEND names does, as JSON: python engine_probe.py FUNCTION FOLDER [NUMBER].
 
-Four devices are emulated on the CPU. `tests/engines/test_engines.py` starts this, because a process has one engine.
+`tests/engines/test_engines.py` starts this, because a process has one engine.
 """
 
 import json
@@ -9,30 +9,19 @@ import signal
 import sys
 from pathlib import Path
 
-if os.environ["KERAS_BACKEND"] == "jax":
-    os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4"
-
 from conftest import benchmark, make_run, small_study
 
 from pipeline import engine
 from pipeline.data import datasets
 from pipeline.data.batches import ShuffledBatches
 from pipeline.records.blocks import Block
+from pipeline.records.run_record import RunRecord
 from pipeline.speed.training import train_blocks
 from pipeline.speed.turns import Task
 from pipeline.study.schema import RunKey
 from pipeline.study.variant import Variant
 from pipeline.training import building, run
 from pipeline.training.so_far import SoFar
-
-# isort: split
-import keras
-
-if engine.NAME == "tensorflow":
-    import tensorflow as tf
-
-    four = [tf.config.LogicalDeviceConfiguration()] * 4
-    tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], four)
 
 EFFICIENTNET = {
     "name": "efficientnet",
@@ -44,10 +33,19 @@ EFFICIENTNET = {
 GENTLE = {"optimizer": {"name": "adam", "learning_rate": 1e-5}}
 
 
+def short_run(folder: Path, **changes: object) -> RunRecord:
+    """A run in float32."""
+    study = small_study(benchmarks={"wide": benchmark(units=16, num_epochs=3), "narrow": benchmark(units=8)}, **changes)
+    return make_run(folder, study, RunKey("wide", "float32", 0))
+
+
+def outcome(folder: Path) -> object:
+    return short_run(folder).outcome
+
+
 def trained(folder: Path) -> object:
-    """The digest of the final weights of a float32 run."""
-    study = small_study(benchmarks={"wide": benchmark(units=16, num_epochs=3), "narrow": benchmark(units=8)})
-    return make_run(folder, study, RunKey("wide", "float32", 0)).final_weights_sha256
+    """The digest of the final weights."""
+    return short_run(folder).final_weights_sha256
 
 
 def losses(folder: Path) -> object:
@@ -69,51 +67,16 @@ def losses(folder: Path) -> object:
     return found
 
 
-def devices(
-    folder: Path, number: int, variant: str = "float32", recipe: dict[str, object] | None = None, **changes
-) -> object:
-    """A run on several devices."""
-    study = small_study(
-        devices=number,
-        variants={
-            "float32": {"policy": "float32", "batch_multiplier": 1},
-            "mixed": {"policy": "mixed_float16", "batch_multiplier": 1},
-        },
-        benchmarks={"wide": benchmark(units=16, **({"num_epochs": 3} | (recipe or {}))), "narrow": benchmark(units=8)},
-        **changes,
-    )
-    record = make_run(folder, study, RunKey("wide", variant, 0))
-    losses = [record.scores.train_loss, record.scores.test_loss]
-    return {"devices": record.planned.devices, "outcome": record.outcome, "losses": losses}
-
-
-def batch_norm(folder: Path, number: int, fused: int) -> object:
-    """A run of a convolutional network on several devices, with the engine's batch norm or with Keras's."""
-    if not fused:
-        engine.BatchNormalization = keras.layers.BatchNormalization
-    return devices(folder, number, recipe={"model": EFFICIENTNET, "image_size": 32, "num_epochs": 2} | GENTLE)
-
-
-def odd_validation_set(folder: Path) -> object:
-    """Seven validation examples on four devices."""
-    return devices(folder, 4, recipe={"split": {"num_train_examples": 40, "num_validation_examples": 7}})
-
-
-def mixed_on_two_devices(folder: Path) -> object:
-    return devices(folder, 2, "mixed")
-
-
 SHIFTED = {"name": "random_translation", "height_factor": 0.1, "width_factor": 0.1}
 AUGMENTED = {"augmentation": [{"name": "random_flip"}, SHIFTED], "num_epochs": 3}
 
 
-def fed(folder: Path, number: int, custom: int) -> object:
-    """Final weights of a run on several devices, fed by the host and from the device.
+def fed(folder: Path, custom: int) -> object:
+    """Final weights of a run that is fed by the host, and of one that is fed from the device.
 
     Images are augmented, and the last batch is smaller.
     """
     study = small_study(
-        devices=number,
         variants={"float32": {"policy": "float32", "batch_multiplier": 1, "loop": "custom" if custom else "fit"}},
         benchmarks={"wide": benchmark(units=16, **AUGMENTED)},
         comparison={"baseline": "float32", "num_warmup_epochs": 1, "margin_pp": {"wide": 1.0}},
@@ -188,10 +151,10 @@ def cached(folder: Path) -> object:
 
     events: list[str] = []
     jax.monitoring.register_event_listener(lambda event, **_: events.append(event))
-    result = devices(folder, 1, compilation_cache=True)
+    scores = short_run(folder, compilation_cache=True).scores
     assert (folder / ".cache" / "xla").is_dir()
     return {
-        "losses": result["losses"],
+        "losses": [scores.train_loss, scores.test_loss],
         "hits": events.count("/jax/compilation_cache/cache_hits"),
         "misses": events.count("/jax/compilation_cache/cache_misses"),
     }

@@ -211,12 +211,6 @@ def test_cells_are_read_as_pandas_writes_them(tmp_path):
     assert [found[index].unit for index in (1, 3)] == [1.0, 0.01]
 
 
-def test_what_a_terminal_would_obey_is_shown_as_its_number(tmp_path):
-    text = table(tmp_path / "runs.csv", SAME).read_text().replace("bf16", "bf\u202e16")
-    (tmp_path / "runs.csv").write_text(text, encoding="utf-8")
-    assert "bf\\u202e16 differs by less than 0.5, if at all." in command(tmp_path / "runs.csv").stdout
-
-
 def test_the_page_shows_what_its_example_prints(tmp_path):
     shutil.copy(REPOSITORY / "docs/example-runs.csv", tmp_path / "runs.csv")
     done = command(tmp_path / "runs.csv", "--baseline", "float32")

@@ -53,11 +53,11 @@ def test_where_no_job_has_a_node_to_itself_one_speed_follows_the_other():
 
 
 def test_a_study_for_gpus_needs_a_cluster_that_asks_for_them():
-    cluster, study = read(Cluster, CLUSTER), small_study().model_copy(update={"devices": 2})
-    cluster.check(study, "cpu")
-    with pytest.raises(InputError, match="gpus: 0 a job, and the study trains on 2"):
-        cluster.check(study, "nvidia_gpu")
-    cluster.model_copy(update={"gpus": 2}).check(study, "nvidia_gpu")
+    cluster = read(Cluster, CLUSTER)
+    cluster.check("cpu")
+    with pytest.raises(InputError, match="gpus: 0 a job, and the study trains on one"):
+        cluster.check("nvidia_gpu")
+    cluster.model_copy(update={"gpus": 1}).check("nvidia_gpu")
 
 
 @pytest.mark.parametrize(

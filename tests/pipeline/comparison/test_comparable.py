@@ -106,7 +106,7 @@ def test_a_study_may_go_on_elsewhere_seed_by_seed_and_speed_is_that_of_one_devic
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("campaign", "second"), ("devices", 2), ("policy", "float16"), ("tf32", True), ("batch_size", 999)],
+    [("campaign", "second"), ("policy", "float16"), ("tf32", True), ("batch_size", 999)],
 )
 def test_a_run_that_is_not_what_the_study_says_is_refused(field, value):
     found = records()

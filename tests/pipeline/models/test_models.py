@@ -54,17 +54,17 @@ B3 = [(16, 3, 1, 1), (32, 3, 3, 6), (56, 5, 3, 6), (112, 3, 4, 6), (160, 5, 4, 6
 
 
 @pytest.mark.parametrize(
-    ("number", "table", "squeeze_excite"),
-    [(0, B0, "textbook"), (0, B0, "transformed"), (3, B3, "transformed")],
+    ("number", "table"),
+    [(0, B0), (3, B3)],
 )
-def test_the_family_has_the_parameters_of_its_layers(number, table, squeeze_excite):
+def test_the_family_has_the_parameters_of_its_layers(number, table):
     total, channels = conv(3, 3, 32) + batch_norm(32), 32
     for filters, kernel, repeats, expansion in table:
         for _ in range(repeats):
             total += block(channels, filters, kernel, expansion)
             channels = filters
     total += conv(1, channels, 1280) + batch_norm(1280) + 1280 * 100 + 100
-    model = FAMILY.model_copy(update={"number": number, "squeeze_excite": squeeze_excite})
+    model = FAMILY.model_copy(update={"number": number})
     assert models.build(EFFICIENTNET.model_copy(update={"model": model}), 100, 3).count_params() == total
     if number == 0:
         assert total == 4199856
@@ -81,18 +81,6 @@ def test_resnet9_has_the_parameters_of_its_layers():
     assert [pool.output.shape[1:] for pool in pools] == [(16, 16, 8), (8, 8, 16), (4, 4, 32), (32,)]
 
 
-def test_both_forms_of_squeeze_excite_compute_the_same():
-    images = np.random.default_rng(0).integers(0, 256, (2, 32, 32, 3)).astype(np.uint8)
-    outputs, weights = [], None
-    for form in ("transformed", "textbook"):
-        chosen = FAMILY.model_copy(update={"depth": 0.1, "squeeze_excite": form})
-        model, _ = build_model(EFFICIENTNET.model_copy(update={"model": chosen}), "float32", 100, 3, seed=0)
-        weights = weights or model.get_weights()
-        model.set_weights([old.reshape(new.shape) for old, new in zip(weights, model.get_weights(), strict=True)])
-        outputs.append(model.predict(images, verbose=0))
-    np.testing.assert_allclose(*outputs, rtol=1e-4)
-
-
 @pytest.mark.parametrize(
     ("filters", "expected"),
     [(24 * 1.1, 24), (40 * 1.1, 48), (80 * 1.1, 88), (112 * 1.2, 136), (3, 8), (12, 16), (11.9, 16)],
@@ -105,7 +93,7 @@ def test_filters_are_rounded_to_eights_and_never_down_by_more_than_a_tenth(filte
 
 
 def test_the_spatial_size_falls_by_32_and_depth_adds_blocks():
-    scaled = EFFICIENTNET.model_copy(update={"model": FAMILY.model_copy(update={"width": 1.1, "depth": 1.2})})
+    scaled = EFFICIENTNET.model_copy(update={"model": FAMILY.model_copy(update={"depth": 1.2})})
     network = models.build(scaled, 100, 3).layers[-1]
     depthwise = [layer for layer in network.layers if type(layer).__name__ == "DepthwiseConv2D"]
     assert len(depthwise) == 1 + 3 + 3 + 4 + 4 + 5 + 2

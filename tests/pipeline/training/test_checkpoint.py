@@ -1,14 +1,11 @@
 """What a checkpoint is found by, and what becomes of one that can't be used."""
 
-import contextlib
 import threading
 
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 from conftest import ENGINE, benchmark, make_run, small_study
-from tensorboardX.proto.event_pb2 import Event
 
 from pipeline.comparison.finished_runs import read_epochs
 from pipeline.errors import UnfinishedRunError
@@ -47,17 +44,6 @@ def test_a_run_that_is_told_to_end_does_so_after_its_epoch_and_goes_on_later(wor
     assert record.times.steady_epoch_seconds is None
     assert [epoch.since_start for epoch in read_epochs(record, workspace)] == [1, 1, 1]
     assert not saved(workspace)
-
-
-def test_logs_for_tensorboard_go_on_with_the_run(workspace):
-    for ending in (True, False):
-        with contextlib.suppress(UnfinishedRunError):
-            train(workspace, ending, tensorboard=True)
-    files = sorted((workspace / KEY.directory / "tensorboard").iterdir())
-    events = [Event.FromString(record.numpy()) for path in files for record in tf.data.TFRecordDataset(str(path))]
-    assert [event.step for event in events for value in event.summary.value if value.tag == "train_loss"] == [1, 2, 3]
-    # What was logged after the last checkpoint is made anew: TensorBoard hides it from here on.
-    assert [event.step for event in events if event.HasField("session_log")] == [1, 2]
 
 
 def test_a_checkpoint_counts_on_the_machine_that_saved_it_alone(workspace, monkeypatch):
