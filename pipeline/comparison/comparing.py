@@ -30,7 +30,6 @@ from pipeline.errors import InputError
 from pipeline.machine.hardware import device, hardware_of
 from pipeline.machine.left_out import study_as_made
 from pipeline.records.blocks import REPEAT, SPEED
-from pipeline.records.run_files import steady_epoch_seconds
 from pipeline.records.run_record import EpochRecord
 from pipeline.statistics.another_day import BETWEEN_SITTINGS, on_another_day
 from pipeline.statistics.speeds import Speeds
@@ -131,13 +130,13 @@ def run_row(study: Study, key: RunKey, run: Run, measured: Measured | None) -> d
     """Return the row of a run in `runs.csv`."""
     record, epochs = run.record, run.epochs
     late_skips, late_steps = _late_skips(run)
-    settings = study.comparison
+    steady = [epoch.train_seconds for epoch in epochs if epoch.since_start > study.comparison.num_warmup_epochs]
     return key._asdict() | {
         "outcome": record.outcome,
         "test_accuracy": record.scores.test_accuracy,
         "validation_accuracy": record.scores.validation_accuracy,
         "test_loss": record.scores.test_loss,
-        "epoch_seconds": steady_epoch_seconds(epochs, settings.num_warmup_epochs),
+        "epoch_seconds": median(steady) if steady else None,
         "validation_seconds": median(epoch.validation_seconds for epoch in epochs) if epochs else None,
         "peak_memory_bytes": record.memory.peak_bytes,
         "memory_kind": record.memory.peak_kind,

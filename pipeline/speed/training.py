@@ -24,7 +24,7 @@ from pipeline.study.schema import Study
 from pipeline.training.building import build_model, compile_model
 from pipeline.training.evaluation import score
 from pipeline.training.loops import LOOPS
-from pipeline.training.precision import check_float32, loss_scale_now
+from pipeline.training.precision import check_float32
 from pipeline.training.run import COMPILED
 
 SEED = 0
@@ -84,7 +84,7 @@ class _Trainee(keras.callbacks.Callback):
         self.validates = study.speed.validation
         self.gpus = engine.gpu_places()[: study.devices]
         self.tasks, self.answer, self.root_pid = tasks, answer, root_pid
-        self.num_blocks = self.num_steps = 0
+        self.num_blocks = 0
         self.task = Task(NUM_WARMUP_EXECUTIONS * self.benchmark.steps_per_execution)
 
     def train(self) -> None:
@@ -135,7 +135,6 @@ class _Trainee(keras.callbacks.Callback):
             engine.reset_peak_memory()
         validation = self._validate() if self.validates and self.task.with_validation else {}
         self.num_blocks += 1
-        self.num_steps += self.task.num_steps + self.benchmark.steps_per_execution
         peak_memory_bytes, peak_memory_kind = engine.peak_memory()
         disturbance = self.watch.finish()
         is_finite = math.isfinite(loss)
@@ -147,8 +146,6 @@ class _Trainee(keras.callbacks.Callback):
             cpu_seconds=cpu_seconds if is_finite else None,
             kernel_seconds=in_kernel if is_finite else None,
             **validation,
-            num_skipped_steps=self.num_steps - int(keras.ops.convert_to_numpy(self.model.optimizer.iterations)),
-            loss_scale=loss_scale_now(self.model.optimizer),
             loss=loss if is_finite else None,
             peak_memory_bytes=peak_memory_bytes,
             peak_memory_kind=peak_memory_kind,

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipeline.machine.disturbance import UNDISTURBED, timing_fault
-from pipeline.records.run_files import epoch_scores, epoch_times, write_run
+from pipeline.machine.disturbance import timing_fault
+from pipeline.records.run_files import epoch_scores, write_run
 from pipeline.records.run_record import Disturbance, EpochRecord, Outcome, RunRecord, planned
 from pipeline.study.schema import RunKey, Study
 
@@ -84,8 +84,8 @@ def finish(
         labels: integer (num_test_examples,), the true classes of the test set.
     """
     epochs = so_far.epochs
-    disturbance = so_far.disturbance or so_far.earlier.disturbance or UNDISTURBED
-    times = epoch_times(epochs) | {
+    disturbance = so_far.disturbance or so_far.earlier.disturbance or Disturbance()
+    times = {
         "startup_seconds": so_far.startup_seconds,
         "run_seconds": so_far.seconds(),
         "max_run_seconds": study.max_run_seconds,
@@ -97,7 +97,6 @@ def finish(
             **so_far.facts,
             "outcome": outcome,
             "planned": planned(study, key),
-            "overflow": "step skipped" if study.variants[key.variant].loss_scale.mode == "dynamic" else "step taken",
             "num_test_examples": len(labels),
             "num_epochs": len(epochs),
             "times": times,
