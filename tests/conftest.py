@@ -1,5 +1,6 @@
 """Small studies and fake data. Nothing here needs a network or an accelerator."""
 
+import contextlib
 import copy
 import hashlib
 import itertools
@@ -9,6 +10,7 @@ import os
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -388,13 +390,16 @@ def write_speeds(
         write_measurement(measurement, folder)
 
 
-def make_run(root: Path, study: Study, key: RunKey, **how: Any) -> RunRecord:
+def make_run(
+    root: Path, study: Study, key: RunKey, ending: Event | None = None, tell: Callable[[Any], None] = lambda _: None
+) -> RunRecord:
     """The run `key`, really trained, in its folder under `root`."""
     from pipeline.training import run
 
     folder = root / key.directory
     folder.mkdir(parents=True, exist_ok=True)
-    return run.train(study, key, folder, root / "data", **how)
+    with contextlib.chdir(root):
+        return run.train(study, key, folder, ending or Event(), tell, is_warm=False)
 
 
 def predictions(record: RunRecord) -> np.ndarray:

@@ -160,7 +160,7 @@ def run_row(study: Study, key: RunKey, run: Run, measured: Measured | None) -> d
         "images_on_device": record.images_on_device,
         "data_source": record.data_source,
         "kernels": record.environment.get("kernels"),
-        **hardware_cells(hardware_of([record.environment]), device(record.environment)),
+        **hardware_cells(hardware_of(record.environment), device(record.environment)),
     }
 
 
@@ -249,7 +249,7 @@ def _family(study: Study, baseline: str, candidate: str) -> Hashable:
 def _speed_cells(study: Study, benchmark: str, baseline: str, candidate: str, measured: Measured) -> dict[str, Any]:
     """Return the speed cells of a pair. A variant timed by another's process has no speedup over that variant."""
     speeds, environment = measured.speeds, measured.environment
-    hardware, recipe = hardware_of([environment]), study.benchmarks[benchmark]
+    hardware, recipe = hardware_of(environment), study.benchmarks[benchmark]
     cells: dict[str, Any] = {
         "num_launches": len(speeds.num_turns),
         "num_turns": sum(speeds.num_turns),

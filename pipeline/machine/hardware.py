@@ -26,9 +26,8 @@ class Hardware(NamedTuple):
     uuid: str | None = None
 
 
-def hardware_of(environments: Sequence[Mapping[str, Any]]) -> Hardware:
-    """Return the class of hardware that `environments`, from `pipeline.machine.environment.describe`, share."""
-    environment = environments[0]
+def hardware_of(environment: Mapping[str, Any]) -> Hardware:
+    """Return the class of hardware of an environment from `pipeline.machine.environment.describe`."""
     for accelerator in environment["accelerators"]:
         if accelerator["kind"] == "tpu":
             return Hardware("tpu", accelerator["name"])

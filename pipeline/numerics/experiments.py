@@ -119,24 +119,23 @@ def has_tensorflow() -> bool:
     return importlib.util.find_spec("tensorflow") is not None
 
 
-def trained_on(reshuffle: bool | None = None) -> int:
+def trained_on() -> int:
     """Return how many of the CIFAR-100 notebook's validation examples are also trained on.
 
     The notebook shuffles with a seed. It takes the first shuffled examples for validation, and skips as many for
-    training. But validation and training each run the shuffle anew, in another order. `reshuffle` is TensorFlow's
-    `reshuffle_each_iteration`, which the notebook leaves at its default.
+    training. But validation and training each run the shuffle anew, in another order.
     """
-    held_out, trained = _split(reshuffle)
+    held_out, trained = _split()
     return len(set(held_out) & set(trained))
 
 
-def _split(reshuffle: bool | None = None) -> tuple[list[int], list[int]]:
+def _split() -> tuple[list[int], list[int]]:
     """Return the indices of the examples held out, and of the examples trained on."""
     import tensorflow as tf  # only TensorFlow shuffles in this way
 
     tf.random.set_seed(None)  # as in a fresh process: a global seed would change the order
     indices = tf.data.Dataset.range(NUM_SPLIT)
-    shuffled = indices.shuffle(SHUFFLE_BUFFER, seed=SHUFFLE_SEED, reshuffle_each_iteration=reshuffle)
+    shuffled = indices.shuffle(SHUFFLE_BUFFER, seed=SHUFFLE_SEED)
     parts = shuffled.take(NUM_HELD_OUT).cache(), shuffled.skip(NUM_HELD_OUT).cache()
     held_out, trained = (next(part.batch(NUM_SPLIT).as_numpy_iterator()).tolist() for part in parts)
     return held_out, trained

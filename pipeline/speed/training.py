@@ -4,7 +4,6 @@ import math
 import resource
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 from pipeline import engine  # first: it quietens the engine before Keras imports it
@@ -65,14 +64,13 @@ class _Trainee(keras.callbacks.Callback):
         study: Study,
         benchmark_name: str,
         variant_name: str,
-        root: Path,
         tasks: Iterator[Task],
         answer: Callable[[Block], None],
         root_pid: int | None,
     ) -> None:
         super().__init__()
         self.benchmark, self.variant = study.benchmarks[benchmark_name], study.variants[variant_name]
-        self.data = datasets.load_dataset(self.benchmark.dataset, self.benchmark.split, root / datasets.DATA)
+        self.data = datasets.load_dataset(self.benchmark.dataset, self.benchmark.split)
         engine.set_tf32(self.variant.tf32)
         own_memory.begin()
         data = self.data
@@ -202,7 +200,6 @@ def train_blocks(
     variant: str,
     tasks: Iterator[Task],
     answer: Callable[[Block], None],
-    root: Path = Path(),
     root_pid: int | None = None,
 ) -> None:
     """Train a block for each of `tasks` and pass it to `answer`; a warm-up block comes first and is not passed on.
@@ -213,4 +210,4 @@ def train_blocks(
     if study.compilation_cache:
         engine.keep_compiled(COMPILED)
     with engine.data_parallel(study.devices):
-        _Trainee(study, benchmark, variant, root, tasks, answer, root_pid).train()
+        _Trainee(study, benchmark, variant, tasks, answer, root_pid).train()

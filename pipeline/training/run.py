@@ -38,10 +38,9 @@ def train(
     study: Study,
     key: RunKey,
     folder: Path,
-    data_folder: Path = datasets.DATA,
-    ending: threading.Event | None = None,
-    tell: Callable[[SoFar], None] = lambda _: None,
-    is_warm: bool = False,
+    ending: threading.Event,
+    tell: Callable[[SoFar], None],
+    is_warm: bool,
 ) -> RunRecord:
     """Make the run `key` of `study`, write its files into `folder` and return its record.
 
@@ -62,14 +61,14 @@ def train(
     if study.compilation_cache:
         engine.keep_compiled(COMPILED)
     benchmark = study.benchmarks[key.benchmark]
-    data = datasets.load_dataset(benchmark.dataset, benchmark.split, data_folder)
+    data = datasets.load_dataset(benchmark.dataset, benchmark.split)
     with engine.data_parallel(study.devices):
         notes = Notes(_start(data, process_started, is_warm), tell)
         outcome: Outcome
         tested = None
         try:
             model, checkpoint = _prepare(study, key, data, notes, folder)
-            outcome = _train(study, key, data, model, checkpoint, notes, ending or threading.Event(), folder)
+            outcome = _train(study, key, data, model, checkpoint, notes, ending, folder)
             if outcome == "diverged" and study.devices == 1:
                 notes.add(facts={"first_not_finite": _where_it_diverged(study, key, data, checkpoint)})
             if outcome == "completed":
