@@ -35,11 +35,6 @@ def build(benchmark: Benchmark, data: Dataset, policy: str, seed: int = 0) -> ke
     return building.build_model(benchmark, policy, data.num_classes, data.num_channels, seed)[0]
 
 
-def first(examples: Examples, count: int) -> Examples:
-    """Return the first `count` examples, or all if there are fewer."""
-    return Examples(examples.images[:count], examples.labels[:count])
-
-
 def starts(benchmark: Benchmark, data: Dataset, policy: str, seeds: Sequence[int]) -> Iterator[Start]:
     """Yield each seed with the weights that it gives the model."""
     return ((seed, build(benchmark, data, policy, seed).get_weights()) for seed in seeds)
@@ -93,7 +88,7 @@ def train_from_each(
         jit_compile=engine.COMPILES_SHAPES,
         steps_per_execution=math.ceil(size.num_examples / size.batch_size),
     )
-    images, labels = first(examples, size.num_examples)
+    images, labels = examples.first(size.num_examples)
     for seed in from_each(model, starts):
         rng = np.random.default_rng(seed)
         rows = np.concatenate([rng.permutation(len(labels)) for _ in range(size.num_epochs)])
@@ -157,7 +152,7 @@ def split_gains(benchmark: Benchmark, data: Dataset, share: float, seeds: Sequen
     recipe = benchmark.with_dense_model(SPLIT_SIZE.units).model_copy(update={"image_size": data.train.images.shape[1]})
     model, chosen = build(recipe, data, "float32"), recipe.optimizer
     optimizer = building.make_optimizer(chosen.name, chosen.learning_rate, chosen.arguments)
-    seen, unseen = first(data.train, SPLIT_SIZE.num_examples), first(data.validation, NUM_VALIDATED)
+    seen, unseen = data.train.first(SPLIT_SIZE.num_examples), data.validation.first(NUM_VALIDATED)
     num_leaked = round(share * len(unseen.labels))
     gains = []
     for rng in train_from_each(model, optimizer, starts(recipe, data, "float32", seeds), data.train, SPLIT_SIZE):

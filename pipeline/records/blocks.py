@@ -107,11 +107,6 @@ class Circumstances(Untrusted):
     schema_version: Literal[2] = 2
     launches: Annotated[list[Launch], Field(min_length=1, max_length=MAX_ROWS)]
 
-    @property
-    def environment(self) -> Environment:
-        """Return the environment that the baseline trained in at the last launch."""
-        return self.launches[-1].environment
-
 
 def besides_images(seconds: float, num_images: int, fewer_seconds: float, num_fewer: int) -> float:
     """Return the part of `seconds` that a call takes besides its images, by a line through two sizes of call."""

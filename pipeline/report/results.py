@@ -67,7 +67,9 @@ def read_environments(study: Study, root: Path) -> list[Environment]:
     """Return the environments of speed measurements and of runs, each once."""
     found: list[Environment] = []
     measured = [
-        read_circumstances(name, root).environment for name in study.timed_benchmarks if (root / SPEED / name).exists()
+        read_circumstances(name, root).launches[-1].environment
+        for name in study.timed_benchmarks
+        if (root / SPEED / name).exists()
     ]
     made = [read_record(key, root).environment for key in study.runs() if (root / key.directory).exists()]
     for environment in [*measured, *made]:

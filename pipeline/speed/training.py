@@ -154,14 +154,14 @@ class _Trainee(keras.callbacks.Callback):
     def _size_validation(self) -> None:
         """Trace a prediction, then choose how many images each call predicts: all, unless that takes too long."""
         batch_size, num_images = self.benchmark.evaluation_batch_size, len(self.data.validation.labels)
-        self.one_batch = first_of(self.data.validation, batch_size)
+        self.one_batch = self.data.validation.first(batch_size)
         self.validated = self.one_batch
         self._score(self.one_batch)
         num_batches = int(MAX_VALIDATION_SECONDS / self._score(self.one_batch))
         if num_batches * batch_size >= num_images:
             self.validated = self.data.validation
         elif num_batches > 1:
-            self.validated = first_of(self.data.validation, num_batches * batch_size)
+            self.validated = self.data.validation.first(num_batches * batch_size)
 
     def _validate(self) -> dict[str, Any]:
         """Score as many images as `_size_validation` chose, and return a block's validation fields.
@@ -188,10 +188,6 @@ class _Trainee(keras.callbacks.Callback):
 def kernel_seconds() -> float:
     """Return the CPU seconds that the system's kernel has spent for this process."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_stime
-
-
-def first_of(examples: Examples, num_images: int) -> Examples:
-    return Examples(examples.images[:num_images], examples.labels[:num_images])
 
 
 def train_blocks(

@@ -55,9 +55,8 @@ class Notes:
         self.so_far, self._tell = so_far, tell
         tell(so_far)
 
-    def add(self, facts: dict[str, Any] | None = None, memory: dict[str, Any] | None = None, **values: Any) -> None:
-        known, memory = self.so_far.facts | (facts or {}), self.so_far.memory | (memory or {})
-        self.so_far = replace(self.so_far, facts=known, memory=memory, **values)
+    def add(self, facts: dict[str, Any] | None = None, **values: Any) -> None:
+        self.so_far = replace(self.so_far, facts=self.so_far.facts | (facts or {}), **values)
         self._tell(self.so_far)
 
 

@@ -11,7 +11,7 @@ import tensorflow as tf
 import yaml
 from conftest import ENGINE, REPOSITORY, benchmark, make_run, small_study
 
-from pipeline.comparison.finished_runs import read_epochs, read_predictions, read_record
+from pipeline.comparison.finished_runs import read_epochs, read_record
 from pipeline.data import datasets
 from pipeline.errors import InputError
 from pipeline.machine.disturbance import Watch
@@ -166,20 +166,6 @@ def test_a_step_that_runs_out_of_memory_leaves_a_record(workspace, monkeypatch, 
     record = train(study_with("mixed_float16", num_epochs=3), workspace)
     assert (record.outcome, record.scores.test_accuracy) == ("out_of_memory", None)
     assert record.num_parameters == 64 * 16 + 16 + 16 * 16 + 16 + 16 * 10 + 10
-
-
-def test_a_run_that_ends_early_after_its_test_has_no_scores_of_an_end(workspace, monkeypatch):
-    """It may run out of memory, or of time, between the test and its record."""
-    tested = run._test
-
-    def without_memory(*arguments):
-        tested(*arguments)
-        raise MemoryError
-
-    monkeypatch.setattr(run, "_test", without_memory)
-    record = train(study_with("float32"), workspace)
-    assert (record.outcome, record.scores.test_accuracy, record.final_weights_sha256) == ("out_of_memory", None, None)
-    assert not read_predictions(record, workspace).size
 
 
 def test_no_callback_of_ours_makes_keras_wait_for_every_step():
