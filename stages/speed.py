@@ -32,7 +32,7 @@ def main(arguments: argparse.Namespace) -> None:
 
         side_by_side = this_machine().kind != "tpu"  # only one process can use a TPU
         measurement = measure_benchmark(study, name, folder, side_by_side, partial(print, flush=True))
-        write_measurement(study, measurement, folder)
+        write_measurement(measurement, folder)
         half_width = speeds_of(study, name, measurement.blocks).half_width()
         known = "no interval of speed" if half_width is None else f"speed in this sitting to ±{100 * half_width:.1f} %"
         launches = f"{len(measurement.launches)} launches in {measurement.spent_seconds:.0f} s"

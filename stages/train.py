@@ -8,7 +8,6 @@ from pathlib import Path
 
 from pipeline.data.datasets import read_description
 from pipeline.errors import InputError, UnfinishedRunError
-from pipeline.files.terminal import Terminal
 from pipeline.machine.engine_choice import choose_engine, take_memory_as_needed
 from pipeline.machine.hardware import this_machine
 from pipeline.machine.left_out import left_out, study_here, write_left_out
@@ -67,11 +66,8 @@ def make_all(study: Study, name: str, wanted: dict[RunKey, Identity]) -> None:
         return
     print(f"{name}: {len(missing)} of {len(wanted)} runs to make", flush=True)
     at_once = study.runs_at_once.get(name, 1) if study.fits(this_machine().memory_bytes) else 1
-    with (
-        ThreadPoolExecutor(at_once) as pool,
-        Makers(study, at_once) as makers,
-        RunProgress(Terminal(), missing, took, num_epochs, at_once) as progress,
-    ):
+    progress = RunProgress(missing, took, num_epochs, at_once)
+    with ThreadPoolExecutor(at_once) as pool, Makers(study, at_once) as makers:
 
         def make(key: RunKey, folder: Path) -> None:
             progress.begin(key)

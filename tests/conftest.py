@@ -1,5 +1,6 @@
 """Small studies and fake data. Nothing here needs a network or an accelerator."""
 
+import contextlib
 import copy
 import hashlib
 import itertools
@@ -9,7 +10,7 @@ import os
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from statistics import median
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -230,7 +231,6 @@ ENVIRONMENT = {
     "lock_sha256": "c" * 64,
     "image": None,
     "git_commit": "c",
-    "load_average": 0.1,
 }
 DEVICE = device(ENVIRONMENT)
 
@@ -241,18 +241,13 @@ def make_record(key: RunKey, plan: Planned | None = None, **changes) -> RunRecor
         **(plan or planned(small_study(), RunKey("wide", "float32", 0))).model_dump(),
         **key._asdict(),
         "outcome": "completed",
-        "initial_loss_scale": None,
-        "overflow": "step taken",
         "num_parameters": 100,
         "num_test_examples": 100,
         "startup_seconds": 1.0,
         "run_seconds": 10.0,
         "max_run_seconds": None,
-        "first_epoch_seconds": 2.0,
-        "steady_epoch_seconds": 1.0,
         "peak_memory_bytes": 2**20,
         "peak_memory_kind": "resident_set",
-        "weights_bytes": 400,
         "skipped_steps": 0,
         "final_loss_scale": None,
         "final_train_loss": 0.5,
@@ -264,16 +259,9 @@ def make_record(key: RunKey, plan: Planned | None = None, **changes) -> RunRecor
         "data_sha256": "d" * 64,
         "data_source": "this repository",
         "resumed": False,
-        "excluded_epochs": [1],
         "started_at": "2026-01-01T00:00:00+00:00",
         "timing_fault": None,
-        "disturbance": {
-            "other_cpu_share": 0.02,
-            "cpu_quota_seconds": None,
-            "num_gpu_processes": None,
-            "gpu_throttle_reasons": None,
-            "min_gpu_clock_mhz": None,
-        },
+        "disturbance": {"other_cpu_share": 0.02, "num_gpu_processes": None},
         "environment": copy.deepcopy(ENVIRONMENT),
         **changes,
     }
@@ -398,16 +386,19 @@ def write_speeds(
         measurement = Measurement(blocks, launches, "the budget is spent", side_by_side=True, spent_seconds=1.0)
         folder = root / "results" / "speed" / name
         folder.mkdir(parents=True, exist_ok=True)
-        write_measurement(study, measurement, folder)
+        write_measurement(measurement, folder)
 
 
-def make_run(root: Path, study: Study, key: RunKey, **how: Any) -> RunRecord:
+def make_run(
+    root: Path, study: Study, key: RunKey, ending: Event | None = None, tell: Callable[[Any], None] = lambda _: None
+) -> RunRecord:
     """The run `key`, really trained, in its folder under `root`."""
     from pipeline.training import run
 
     folder = root / key.directory
     folder.mkdir(parents=True, exist_ok=True)
-    return run.train(study, key, folder, root / "data", **how)
+    with contextlib.chdir(root):
+        return run.train(study, key, folder, ending or Event(), tell, is_warm=False)
 
 
 def predictions(record: RunRecord) -> np.ndarray:
@@ -419,12 +410,8 @@ def predictions(record: RunRecord) -> np.ndarray:
 def write_small_run(root: Path, record: RunRecord, *train_seconds: float) -> RunRecord:
     """Writes the run with these epochs and returns its record, whose times are those of the epochs."""
     epochs = epoch_records(*train_seconds)
-    steady = median(train_seconds[1:]) if len(train_seconds) > 1 else None
     times = {
         "num_epochs": len(epochs),
-        "first_epoch_seconds": train_seconds[0] if epochs else None,
-        "steady_epoch_seconds": steady,
-        "excluded_epochs": [1] if epochs else [],
         "skipped_steps": epochs[-1].skipped_steps if epochs else None,
         "final_loss_scale": epochs[-1].loss_scale if epochs else None,
         "run_seconds": max(record.times.run_seconds, 2.0 + sum(train_seconds) + 0.1 * len(epochs)),

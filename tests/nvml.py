@@ -24,6 +24,7 @@ def show(
         "nvmlInit": begin,
         "nvmlDeviceGetCount": lambda: len(known),
         "nvmlDeviceGetHandleByIndex": list(known).__getitem__,
+        "nvmlDeviceGetHandleByUUID": lambda uuid: uuid,
         "nvmlDeviceGetUUID": lambda gpu: gpu,
         "nvmlDeviceGetName": lambda gpu: known[gpu][0],
         "nvmlDeviceIsMigDeviceHandle": lambda _: False,

@@ -41,7 +41,7 @@ def read_evidence(root: Path = Path()) -> Evidence:
     """
     study = study_as_made(root)
     tables, numerics = read_tables(study, root), read_numerics(study, root)
-    made_on = hardware_of([numerics["environment"]]) if numerics and numerics["environment"] else None
+    made_on = hardware_of(numerics["environment"]) if numerics and numerics["environment"] else None
     if numerics and made_on and made_on.kind not in {each.kind for each in tables.hardware()}:
         numerics = without_measured(numerics)
     return Evidence(study, tables, numerics, made_on)

@@ -30,7 +30,6 @@ from pipeline.errors import InputError
 from pipeline.machine.hardware import device, hardware_of
 from pipeline.machine.left_out import study_as_made
 from pipeline.records.blocks import REPEAT, SPEED
-from pipeline.records.run_files import steady_epoch_seconds
 from pipeline.records.run_record import EpochRecord
 from pipeline.statistics.another_day import BETWEEN_SITTINGS, on_another_day
 from pipeline.statistics.speeds import Speeds
@@ -131,13 +130,13 @@ def run_row(study: Study, key: RunKey, run: Run, measured: Measured | None) -> d
     """Return the row of a run in `runs.csv`."""
     record, epochs = run.record, run.epochs
     late_skips, late_steps = _late_skips(run)
-    settings = study.comparison
+    steady = [epoch.train_seconds for epoch in epochs if epoch.since_start > study.comparison.num_warmup_epochs]
     return key._asdict() | {
         "outcome": record.outcome,
         "test_accuracy": record.scores.test_accuracy,
         "validation_accuracy": record.scores.validation_accuracy,
         "test_loss": record.scores.test_loss,
-        "epoch_seconds": steady_epoch_seconds(epochs, settings.num_warmup_epochs),
+        "epoch_seconds": median(steady) if steady else None,
         "validation_seconds": median(epoch.validation_seconds for epoch in epochs) if epochs else None,
         "peak_memory_bytes": record.memory.peak_bytes,
         "memory_kind": record.memory.peak_kind,
@@ -161,7 +160,7 @@ def run_row(study: Study, key: RunKey, run: Run, measured: Measured | None) -> d
         "images_on_device": record.images_on_device,
         "data_source": record.data_source,
         "kernels": record.environment.get("kernels"),
-        **hardware_cells(hardware_of([record.environment]), device(record.environment)),
+        **hardware_cells(hardware_of(record.environment), device(record.environment)),
     }
 
 
@@ -250,7 +249,7 @@ def _family(study: Study, baseline: str, candidate: str) -> Hashable:
 def _speed_cells(study: Study, benchmark: str, baseline: str, candidate: str, measured: Measured) -> dict[str, Any]:
     """Return the speed cells of a pair. A variant timed by another's process has no speedup over that variant."""
     speeds, environment = measured.speeds, measured.environment
-    hardware, recipe = hardware_of([environment]), study.benchmarks[benchmark]
+    hardware, recipe = hardware_of(environment), study.benchmarks[benchmark]
     cells: dict[str, Any] = {
         "num_launches": len(speeds.num_turns),
         "num_turns": sum(speeds.num_turns),

@@ -55,6 +55,10 @@ class Examples(NamedTuple):
         """Return the examples with these row numbers, in this order."""
         return self.images[rows], self.labels[rows]
 
+    def first(self, count: int) -> "Examples":
+        """Return the first `count` examples, or all if there are fewer."""
+        return Examples(self.images[:count], self.labels[:count])
+
 
 class Dataset(NamedTuple):
     train: Examples

@@ -1,4 +1,4 @@
-"""Write to a terminal, and leave it as it was, however the process ends."""
+"""Align tables for a terminal or a file."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -6,19 +6,6 @@ from collections.abc import Iterable, Sequence
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
-
-
-class Terminal(Console):
-    """Write to standard output; show live lines only on a terminal, and never hide the cursor.
-
-    A process that is killed could not bring a hidden cursor back.
-    """
-
-    def __init__(self) -> None:
-        super().__init__(force_terminal=sys.stdout.isatty())  # a file is no terminal, even with FORCE_COLOR
-
-    def show_cursor(self, show: bool = True) -> bool:
-        return False
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -47,4 +34,4 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], num_na
         )
     for row in rows:
         table.add_row(*(Text(str(cell)) for cell in row))
-    Terminal().print(table)
+    Console(force_terminal=sys.stdout.isatty()).print(table)  # a file is no terminal, even with FORCE_COLOR

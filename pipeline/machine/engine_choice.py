@@ -1,7 +1,7 @@
 """Choose this process's engine and the kernels it computes with, before the engine is loaded."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from pipeline.machine.environment import installed_engine
 from pipeline.machine.hardware import cpu_features, this_machine
@@ -40,7 +40,7 @@ def take_memory_as_needed() -> None:
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
 
 
-def kernels_for(policies: Iterable[str], features: Sequence[str] | None = None) -> str:
+def kernels_for(policies: Iterable[str]) -> str:
     """Name the kernels to compute with: TensorFlow's own if oneDNN's would be a hundred times slower.
 
     On a CPU with AVX512-FP16, TensorFlow hands float16 to oneDNN. oneDNN has no fast kernel for some operations and
@@ -49,9 +49,6 @@ def kernels_for(policies: Iterable[str], features: Sequence[str] | None = None) 
 
     Args:
         policies: the policies that this process will compute under.
-        features: the CPU's features, as from `cpu_features`; by default, this machine's.
     """
-    features = cpu_features() if features is None else features
-    if "avx512_fp16" in (features or ()) and any(expected_dtypes(policy).compute == "float16" for policy in policies):
-        return OWN
-    return USUAL
+    computes_float16 = any(expected_dtypes(policy).compute == "float16" for policy in policies)
+    return OWN if computes_float16 and "avx512_fp16" in (cpu_features() or ()) else USUAL

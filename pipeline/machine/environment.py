@@ -25,17 +25,15 @@ VARIABLES = (  # prefixes of variables that change what libraries compute, or ho
 IMAGE = Path("/etc/mixed-precision-image.json")  # written when a container image is built
 
 
-def describe(
-    runtime: str, accelerators: Sequence[Mapping[str, str]], packages: Mapping[str, str], kernels: str
-) -> dict[str, Any]:
-    """Describe this machine's software, hardware and current load, ready for JSON; unknown is None.
+def describe(accelerators: Sequence[Mapping[str, str]], packages: Mapping[str, str], kernels: str) -> dict[str, Any]:
+    """Describe this machine's software and hardware, ready for JSON; unknown is None.
 
     Args:
-        runtime: the name of the lock file of the packages that train.
         accelerators: the accelerators that the engine uses.
         packages: the engine's packages, with their versions.
         kernels: the library whose kernels compute.
     """
+    runtime = installed_engine()
     lock = REQUIREMENTS / f"{runtime}.txt"
     return {
         "python": platform.python_version(),
@@ -43,7 +41,7 @@ def describe(
         "machine": platform.machine(),
         "cpu": cpu_model(),
         "cpu_features": cpu_features(),
-        "num_cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "num_cpus": len(os.sched_getaffinity(0)),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "accelerators": _identified(accelerators),
         "driver": driver(),
@@ -54,7 +52,6 @@ def describe(
         "lock_sha256": hashlib.sha256(lock.read_bytes()).hexdigest() if lock.exists() else None,
         "image": image_identity(),
         "git_commit": _git_commit(),
-        "load_average": os.getloadavg()[0],
     }
 
 
@@ -71,7 +68,7 @@ def device_here() -> str:
         return hardware.name
     on_gpus = gpus() if hardware.kind == "nvidia_gpu" else []
     accelerators = [{"kind": "gpu", "name": gpu.name, "compute_capability": ""} for gpu in on_gpus]
-    return device(describe("", accelerators, {}, ""))
+    return device(describe(accelerators, {}, ""))
 
 
 def _identified(accelerators: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:

@@ -26,9 +26,8 @@ class Hardware(NamedTuple):
     uuid: str | None = None
 
 
-def hardware_of(environments: Sequence[Mapping[str, Any]]) -> Hardware:
-    """Return the class of hardware that `environments`, from `pipeline.machine.environment.describe`, share."""
-    environment = environments[0]
+def hardware_of(environment: Mapping[str, Any]) -> Hardware:
+    """Return the class of hardware of an environment from `pipeline.machine.environment.describe`."""
     for accelerator in environment["accelerators"]:
         if accelerator["kind"] == "tpu":
             return Hardware("tpu", accelerator["name"])
@@ -102,14 +101,12 @@ def ask_driver() -> tuple[list[Hardware], str | None]:
 def visible_gpus() -> list[Any]:
     """Return NVML's handles of the GPUs this process may use, in the order in which its engine counts them.
 
-    CUDA_VISIBLE_DEVICES names them by index, or by UUID or the beginning of one. CUDA stops at the first name that fits
-    no GPU. Without a driver there are none.
+    CUDA_VISIBLE_DEVICES names them by index or UUID. CUDA stops at the first index that fits no GPU. Without a driver
+    there are none.
     """
-    found = []
     with contextlib.suppress(pynvml.NVMLError):
-        for gpu in _visible_gpus():
-            found.append(gpu)
-    return found
+        return list(_visible_gpus())
+    return []
 
 
 def _visible_gpus() -> Iterator[Any]:
@@ -121,14 +118,12 @@ def _visible_gpus() -> Iterator[Any]:
         yield from gpus
         return
     for name in names.split(","):
-        if name.startswith("MIG-"):  # a part of a GPU
+        if name.startswith(("GPU-", "MIG-")):  # MIG: a part of a GPU
             yield pynvml.nvmlDeviceGetHandleByUUID(name)
-            continue
-        by_uuid = [gpu for gpu in gpus if name and pynvml.nvmlDeviceGetUUID(gpu).startswith(name)]
-        named = [gpus[int(name)]] if name.isdigit() and int(name) < len(gpus) else by_uuid
-        if len(named) != 1:
+        elif name.isdigit() and int(name) < len(gpus):
+            yield gpus[int(name)]
+        else:
             break
-        yield from named
 
 
 def free_gpu_bytes() -> int | None:

@@ -17,6 +17,7 @@ from pipeline.study.benchmark import Benchmark, Imported
 from pipeline.training.precision import loss_scale_now, observed_dtypes
 
 EPSILONS = {"float16": 2.0**-10, "bfloat16": 2.0**-7}  # between 1 and the next larger value
+GROWTH_STEPS = 2000  # without an overflow, after which Keras doubles its loss scale
 LIMIT_BYTES = 500_000  # for a model that must fit on a small device
 Facts = dict[str, Value]
 
@@ -94,18 +95,18 @@ def dense_parameters(units: int) -> int:
     return (28 * 28 + 1) * units + (units + 1) * units + (units + 1) * 10
 
 
-def numpy_speedups(num_tries: int = 9, shape: tuple[int, int] = (8192, 784)) -> list[float]:
+def numpy_speedups() -> list[float]:
     """Return how many times as fast NumPy divides and adds in float16 as in float32, in turns, one number a try.
 
-    The default is a batch of MNIST as the sources prepare it. A first try, which fetches the memory, is left out.
+    The arrays are a batch of MNIST as the sources prepare it. A first try, which fetches the memory, is left out.
     """
 
     def seconds(dtype: str) -> float:
         values = inputs[dtype]
         return timeit.timeit(lambda: values / values.dtype.type(255) + values, number=1)
 
-    inputs = {dtype: np.ones(shape, dtype) for dtype in ("float32", "float16")}
-    return [seconds("float32") / seconds("float16") for _ in range(num_tries + 1)][1:]
+    inputs = {dtype: np.ones((8192, 784), dtype) for dtype in ("float32", "float16")}
+    return [seconds("float32") / seconds("float16") for _ in range(10)][1:]
 
 
 def policy_facts(benchmark: Benchmark, data: Dataset) -> Facts:
@@ -142,7 +143,7 @@ def _unpinned_dtypes(policy: str) -> dict[str, str]:
     return {name: str(tensor.dtype) for name, tensor in ends.items()}
 
 
-def loss_scale_facts(growth_steps: int = 2000) -> Facts:
+def loss_scale_facts() -> Facts:
     """Drive a dynamic loss scale through a whole growth period, and then into an overflow."""
     weight = keras.Variable(np.ones(3, np.float32))
     inner = keras.optimizers.SGD(learning_rate=0.001)
@@ -150,7 +151,7 @@ def loss_scale_facts(growth_steps: int = 2000) -> Facts:
     optimizer.build([weight])
     step = engine.apply_step(optimizer, weight)
     scales = [loss_scale_now(optimizer) or 0.0]
-    for num_steps in (growth_steps - 1, 1):
+    for num_steps in (GROWTH_STEPS - 1, 1):
         for _ in range(num_steps):
             step(np.ones(3, np.float32))
         scales.append(loss_scale_now(optimizer) or 0.0)
@@ -159,7 +160,7 @@ def loss_scale_facts(growth_steps: int = 2000) -> Facts:
     step(np.array([1, np.inf, 1], np.float32))
     return {
         "loss_scale.start": start,
-        "loss_scale.growth_steps": growth_steps if (before, after) == (start, 2 * start) else NO_GROWTH,
+        "loss_scale.growth_steps": GROWTH_STEPS if (before, after) == (start, 2 * start) else NO_GROWTH,
         "loss_scale.growth_factor": after / before,
         "loss_scale.factor_at_overflow": (loss_scale_now(optimizer) or 0.0) / after,
         "loss_scale.overflow_is_skipped": bool(

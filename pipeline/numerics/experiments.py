@@ -37,11 +37,6 @@ def build(benchmark: Benchmark, data: Dataset, policy: str, seed: int = 0) -> ke
     return building.build_model(benchmark, policy, data.num_classes, data.num_channels, seed)[0]
 
 
-def first(examples: Examples, count: int) -> Examples:
-    """Return the first `count` examples, or all if there are fewer."""
-    return Examples(examples.images[:count], examples.labels[:count])
-
-
 def starts(benchmark: Benchmark, data: Dataset, policy: str, seeds: Sequence[int]) -> Iterator[Start]:
     """Yield each seed with the weights that it gives the model."""
     return ((seed, build(benchmark, data, policy, seed).get_weights()) for seed in seeds)
@@ -95,7 +90,7 @@ def train_from_each(
         jit_compile=engine.COMPILES_SHAPES,
         steps_per_execution=math.ceil(size.num_examples / size.batch_size),
     )
-    images, labels = first(examples, size.num_examples)
+    images, labels = examples.first(size.num_examples)
     for seed in from_each(model, starts):
         rng = np.random.default_rng(seed)
         rows = np.concatenate([rng.permutation(len(labels)) for _ in range(size.num_epochs)])
@@ -121,24 +116,23 @@ def has_tensorflow() -> bool:
     return importlib.util.find_spec("tensorflow") is not None
 
 
-def trained_on(reshuffle: bool | None = None) -> int:
+def trained_on() -> int:
     """Return how many of the CIFAR-100 notebook's validation examples are also trained on.
 
     The notebook shuffles with a seed. It takes the first shuffled examples for validation, and skips as many for
-    training. But validation and training each run the shuffle anew, in another order. `reshuffle` is TensorFlow's
-    `reshuffle_each_iteration`, which the notebook leaves at its default.
+    training. But validation and training each run the shuffle anew, in another order.
     """
-    held_out, trained = _split(reshuffle)
+    held_out, trained = _split()
     return len(set(held_out) & set(trained))
 
 
-def _split(reshuffle: bool | None = None) -> tuple[list[int], list[int]]:
+def _split() -> tuple[list[int], list[int]]:
     """Return the indices of the examples held out, and of the examples trained on."""
     import tensorflow as tf  # only TensorFlow shuffles in this way
 
     tf.random.set_seed(None)  # as in a fresh process: a global seed would change the order
     indices = tf.data.Dataset.range(NUM_SPLIT)
-    shuffled = indices.shuffle(SHUFFLE_BUFFER, seed=SHUFFLE_SEED, reshuffle_each_iteration=reshuffle)
+    shuffled = indices.shuffle(SHUFFLE_BUFFER, seed=SHUFFLE_SEED)
     parts = shuffled.take(NUM_HELD_OUT).cache(), shuffled.skip(NUM_HELD_OUT).cache()
     held_out, trained = (next(part.batch(NUM_SPLIT).as_numpy_iterator()).tolist() for part in parts)
     return held_out, trained
@@ -160,7 +154,7 @@ def split_gains(benchmark: Benchmark, data: Dataset, share: float, seeds: Sequen
     recipe = benchmark.with_dense_model(SPLIT_SIZE.units).model_copy(update={"image_size": data.train.images.shape[1]})
     model, chosen = build(recipe, data, "float32"), recipe.optimizer
     optimizer = building.make_optimizer(chosen.name, chosen.learning_rate, chosen.arguments)
-    seen, unseen = first(data.train, SPLIT_SIZE.num_examples), first(data.validation, NUM_VALIDATED)
+    seen, unseen = data.train.first(SPLIT_SIZE.num_examples), data.validation.first(NUM_VALIDATED)
     num_leaked = round(share * len(unseen.labels))
     gains = []
     for rng in train_from_each(model, optimizer, starts(recipe, data, "float32", seeds), data.train, SPLIT_SIZE):

@@ -7,7 +7,7 @@ from pipeline import engine  # first: it quietens the engine, which takes second
 # isort: split
 from pipeline.data import datasets
 from pipeline.data.datasets import read_description
-from pipeline.machine.environment import describe, installed_engine
+from pipeline.machine.environment import describe
 from pipeline.numbers import rare
 from pipeline.numerics import arithmetic, experiments, exponents
 from pipeline.numerics.facts import KERAS_POLICIES
@@ -22,7 +22,7 @@ def find(study: Study) -> dict[str, Any]:
     """Return what `numerics.json` holds of a study except its trials, with the environment it was found in."""
     found: dict[str, Any] = {"facts": {}, "samples": {}, "models": {}, "gradients": {}}
     facts, samples = found["facts"], found["samples"]
-    found["environment"] = describe(installed_engine(), engine.accelerators(), engine.version(), engine.kernels())
+    found["environment"] = describe(engine.accelerators(), engine.version(), engine.kernels())
     samples["numpy_float16_speedup"] = arithmetic.numpy_speedups()
     has_split = experiments.has_tensorflow()
     if has_split:

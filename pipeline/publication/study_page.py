@@ -2,6 +2,7 @@
 
 import hashlib
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -38,13 +39,13 @@ def study_page(results: Results, archive: Path) -> dict[str, str]:
     return {PAGE: page} | ({FIGURE: answer_figure(charts)} if charts else {})
 
 
-def software(environment: dict[str, Any]) -> str:
+def software(environment: Mapping[str, Any]) -> str:
     """Name the software of an environment, as in "Keras 3.12.0, TensorFlow 2.21.0, Python 3.11.2"."""
     driver = [f"driver {environment['driver']}"] if environment["driver"] else []
     return ", ".join([engine(environment), f"Python {environment['python']}", *driver])
 
 
-def engine(environment: dict[str, Any]) -> str:
+def engine(environment: Mapping[str, Any]) -> str:
     """Name the engine of an environment with its versions, as in "Keras 3.12.0, TensorFlow 2.21.0"."""
     packages = environment["packages"]
     return ", ".join(f"{title} {packages[name]}" for name, title in _ENGINES.items() if name in packages)

@@ -6,7 +6,7 @@ A block is some steps of one variant, with the time they took.
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from pipeline.files.untrusted import Untrusted
 from pipeline.records.run_record import Count, Environment, Instant, Outcome, Part, Seconds, Share
@@ -27,8 +27,7 @@ class Block(Part):
 
     `wall_seconds` are device-synchronised. `cpu_seconds` are those of all threads of the process, and `kernel_seconds`
     the part of them that the system's kernel took. All three cover the training steps, and are None if the steps did
-    not end well. `num_skipped_steps` counts the steps that the loss scale skipped since the process started, warm-up
-    included. `validation_seconds` are those of one call, as after an epoch. If the call predicts fewer images than
+    not end well. `validation_seconds` are those of one call, as after an epoch. If the call predicts fewer images than
     after an epoch, `validation_call_seconds` are the part that would not grow with more images. `other_cpu_share`, in
     [0, 1], is the share of the machine's CPU time that other processes had; unknown is None. `num_gpu_processes` is the
     largest number of processes on one of its GPUs after the block, this one included. If there is another one, the
@@ -44,8 +43,6 @@ class Block(Part):
     num_validation_images: Count = 0
     validation_seconds: BlockSeconds | None = None
     validation_call_seconds: Seconds | None = None
-    num_skipped_steps: Count = 0
-    loss_scale: float | None = None
     loss: float | None = None
     peak_memory_bytes: Count | None = None
     peak_memory_kind: str | None = None
@@ -103,20 +100,12 @@ class Launch(Untrusted):
 
 
 class Circumstances(Untrusted):
-    """Hold what a benchmark's `blocks.csv` does not say. Speeds follow from the blocks alone."""
+    """Hold what a benchmark's `blocks.csv` does not say. Early measurements have more keys, which nothing reads."""
+
+    model_config = ConfigDict(extra="ignore")
 
     schema_version: Literal[2] = 2
     launches: Annotated[list[Launch], Field(min_length=1, max_length=MAX_ROWS)]
-    side_by_side: bool
-    budget_seconds: Seconds
-    target_half_width: Annotated[float, Field(gt=0, lt=1)]
-    spent_seconds: Seconds
-    ended_because: EndReason
-
-    @property
-    def environment(self) -> Environment:
-        """Return the environment that the baseline trained in at the last launch."""
-        return self.launches[-1].environment
 
 
 def besides_images(seconds: float, num_images: int, fewer_seconds: float, num_fewer: int) -> float:

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import numpy as np
@@ -30,24 +29,6 @@ def write_run(
 def _narrow(classes: np.ndarray) -> np.ndarray:
     """Return `classes` in the smallest integer type that holds them, which halves the archive."""
     return classes.astype(np.min_scalar_type(int(classes.max(initial=0))))
-
-
-def steady_epoch_seconds(epochs: Sequence[EpochRecord], num_warmup_epochs: int) -> float | None:
-    """Return the median training seconds of the epochs after each process's warm-up, or None without any."""
-    seconds = [epoch.train_seconds for epoch in epochs if epoch.since_start > num_warmup_epochs]
-    return median(seconds) if seconds else None
-
-
-def epoch_times(epochs: Sequence[EpochRecord], num_warmup_epochs: int = 1) -> dict[str, Any]:
-    """Return the fields of `Times` that follow from the epochs of a run.
-
-    A record leaves out one epoch of each process; `runs.csv` leaves out as many as the study says.
-    """
-    return {
-        "first_epoch_seconds": epochs[0].train_seconds if epochs else None,
-        "steady_epoch_seconds": steady_epoch_seconds(epochs, num_warmup_epochs),
-        "excluded_epochs": [epoch.epoch for epoch in epochs if epoch.since_start <= num_warmup_epochs],
-    }
 
 
 def epoch_scores(epochs: Sequence[EpochRecord], outcome: Outcome) -> dict[str, Any]:

@@ -4,9 +4,9 @@ A record says what was planned, where the run was made, and what was measured: t
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal, NotRequired, Self
+from typing import Annotated, Literal, NotRequired, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from typing_extensions import TypedDict
@@ -21,9 +21,12 @@ Seconds = Annotated[float, Field(ge=0, le=1e9)]
 
 
 class Part(BaseModel):
-    """Hold a part of what a run leaves behind; refuse unknown keys, NaN and infinity."""
+    """Hold a part of what a run leaves behind; refuse NaN and infinity.
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    Unknown keys are ignored: early records have some that nothing reads.
+    """
+
+    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
 
 
 class Planned(Part):
@@ -70,7 +73,7 @@ def planned(study: Study, key: RunKey) -> Planned:
 class Accelerator(TypedDict):
     """Describe a GPU or a TPU core, as the engine and its driver report it."""
 
-    __pydantic_config__ = ConfigDict(extra="forbid", allow_inf_nan=False)  # type: ignore[misc]
+    __pydantic_config__ = ConfigDict(allow_inf_nan=False)  # type: ignore[misc]
 
     kind: str
     name: str
@@ -79,10 +82,10 @@ class Accelerator(TypedDict):
     uuid: NotRequired[str | None]  # identifies the device; runs on another one of the same name are comparable
 
 
-class StableEnvironment(TypedDict):
-    """Hold the part of `pipeline.machine.environment.describe` that stays the same from run to run: all but load."""
+class Environment(TypedDict):
+    """Hold what `pipeline.machine.environment.describe` returns."""
 
-    __pydantic_config__ = ConfigDict(extra="forbid", allow_inf_nan=False)  # type: ignore[misc]
+    __pydantic_config__ = ConfigDict(allow_inf_nan=False)  # type: ignore[misc]
 
     python: str
     operating_system: str
@@ -100,10 +103,6 @@ class StableEnvironment(TypedDict):
     lock_sha256: Sha256 | None
     image: dict[str, str | bool | None] | None
     git_commit: str | None
-
-
-class Environment(StableEnvironment):
-    load_average: float
 
 
 # A run may outlast its limit by this much: the limit starts once the process has told where it trains.
@@ -125,19 +124,14 @@ def of_float32(loss: float) -> float:
 
 
 class Times(Part):
-    """Hold how long the run and its epochs took. None is unknown, or not reached by a run that ended early.
+    """Hold how long the run took. None is unknown, or not reached by a run that ended early.
 
     `startup_seconds` is from the start of the process to the first step. `run_seconds` is from the start of the process
     to the record, plus the epochs that an earlier process trained. A `too_slow` run was ended at the study's
-    `max_run_seconds`. `steady_epoch_seconds` is the median training time, without validation, of all epochs but
-    `excluded_epochs`. These are the first epoch and, in a resumed run, the first epoch after that, because they trace
-    and compile. `fault` says why these times can't be used, if they can't.
+    `max_run_seconds`. `fault` says why these times can't be used, if they can't.
     """
 
     startup_seconds: Seconds | None = None
-    first_epoch_seconds: Seconds | None
-    steady_epoch_seconds: Seconds | None
-    excluded_epochs: list[int]
     run_seconds: Seconds
     max_run_seconds: Seconds | None
     fault: str | None
@@ -153,11 +147,10 @@ class Times(Part):
 
 
 class Memory(Part):
-    """Hold the bytes that the run needed at its peak, who counted them (`peak_kind`), and the bytes of its weights."""
+    """Hold the bytes that the run needed at its peak, and who counted them (`peak_kind`)."""
 
     peak_bytes: Count | None
     peak_kind: str | None
-    weights_bytes: Count | None = None
 
 
 class Scores(Part):
@@ -207,39 +200,21 @@ class EpochRecord(Part):
 
 
 class Disturbance(Part):
-    """Hold other work on the machine during training, and what held the machine back; None if it can't be seen.
+    """Hold other work on the machine during training; None if it can't be seen.
 
     `other_cpu_share` is the share in [0, 1] of the machine's CPU time that was neither idle nor this run's. It includes
-    other processes and other guests of the same host; the run's children count as the run. `cpu_quota_seconds` is how
-    long a container's CPU quota stopped its threads. The run's GPUs are checked once an epoch. `num_gpu_processes` is
-    the largest number of processes seen on one of them, counting this run as one. `gpu_throttle_reasons` are all
-    reasons seen, and `min_gpu_clock_mhz` is the lowest clock of the GPUs' multiprocessors.
+    other processes and other guests of the same host; the run's children count as the run. The run's GPUs are checked
+    once an epoch. `num_gpu_processes` is the largest number of processes seen on one of them, counting this run as one.
     """
 
-    other_cpu_share: Share | None
-    cpu_quota_seconds: float | None
-    num_gpu_processes: int | None
-    gpu_throttle_reasons: list[str] | None
-    min_gpu_clock_mhz: int | None
+    other_cpu_share: Share | None = None
+    num_gpu_processes: int | None = None
 
     def worst(self, other: Self | None) -> Self:
-        """Combine two processes' disturbances of one run: the worse of each quantity, the sum of quota seconds."""
-        known = {
-            name: [value for value in (getattr(self, name), getattr(other, name, None)) if value is not None]
-            for name in _WORST_OF
-        }
-        return type(self).model_validate(
-            {name: of(known[name]) if known[name] else None for name, of in _WORST_OF.items()}
-        )
-
-
-_WORST_OF: dict[str, Callable[[list[Any]], Any]] = {
-    "other_cpu_share": max,
-    "cpu_quota_seconds": sum,
-    "num_gpu_processes": max,
-    "gpu_throttle_reasons": lambda lists: sorted({reason for reasons in lists for reason in reasons}),
-    "min_gpu_clock_mhz": min,
-}
+        """Combine two processes' disturbances of one run: the worse of each quantity."""
+        theirs = other.model_dump() if other else {}
+        known = {name: {value, theirs.get(name)} - {None} for name, value in self}
+        return type(self).model_validate({name: max(values, default=None) for name, values in known.items()})
 
 
 def _instant(text: str) -> str:
@@ -256,8 +231,7 @@ class RunRecord(Part):
     """Hold one run. Accuracies are in [0, 1]. None is unknown, or not reached by a run that ended early.
 
     `planned` repeats the study's settings for the run; `num_epochs` is how many epochs it trained. The process of a
-    `warm` run was forked from one that had imported the engine, so its `times.startup_seconds` are fewer. `overflow`
-    says what happens to a step whose gradients are not finite: only a dynamic loss scale skips it.
+    `warm` run was forked from one that had imported the engine, so its `times.startup_seconds` are fewer.
     """
 
     schema_version: Literal[13] = 13
@@ -269,8 +243,6 @@ class RunRecord(Part):
     compute_dtype: str | None = None
     variable_dtype: str | None = None
     output_dtype: str | None = None
-    initial_loss_scale: float | None = None
-    overflow: Literal["step skipped", "step taken"]
     num_parameters: Count | None = None
     num_test_examples: Count
     num_epochs: Count

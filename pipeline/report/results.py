@@ -13,6 +13,7 @@ from pipeline.comparison.finished_runs import read_circumstances, read_record
 from pipeline.comparison.tables import EPOCHS, Row, Tables, read_table, read_tables
 from pipeline.machine.left_out import read_left_out, study_as_made
 from pipeline.records.blocks import SPEED
+from pipeline.records.run_record import Environment
 from pipeline.study.schema import Study
 
 
@@ -23,7 +24,7 @@ class Results(NamedTuple):
     claims: Claims
     tables: Tables
     verdicts: list[Judgement]
-    environments: list[dict[str, Any]]  # each once, those of speed measurements first
+    environments: list[Environment]  # each once, those of speed measurements first
     epochs: Sequence[Row]
     numerics: Mapping[str, Any] | None
     left_out: dict[str, str]  # the reason, by variant that was left out on this machine
@@ -62,15 +63,16 @@ def load_results(root: Path = Path()) -> Results:
     )
 
 
-def read_environments(study: Study, root: Path) -> list[dict[str, Any]]:
+def read_environments(study: Study, root: Path) -> list[Environment]:
     """Return the environments of speed measurements and of runs, each once."""
-    found: list[dict[str, Any]] = []
+    found: list[Environment] = []
     measured = [
-        read_circumstances(name, root).environment for name in study.timed_benchmarks if (root / SPEED / name).exists()
+        read_circumstances(name, root).launches[-1].environment
+        for name in study.timed_benchmarks
+        if (root / SPEED / name).exists()
     ]
     made = [read_record(key, root).environment for key in study.runs() if (root / key.directory).exists()]
     for environment in [*measured, *made]:
-        stable = {name: value for name, value in environment.items() if name != "load_average"}
-        if stable not in found:
-            found.append(stable)
+        if environment not in found:
+            found.append(environment)
     return found

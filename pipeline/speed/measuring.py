@@ -130,7 +130,7 @@ def train_variant(pipe: Any, study: Study, benchmark: str, variant: str, root_pi
 
     recipe = study.benchmarks[benchmark]
     where = {
-        "environment": describe(installed_engine(), engine.accelerators(), engine.version(), engine.kernels()),
+        "environment": describe(engine.accelerators(), engine.version(), engine.kernels()),
         "images_on_device": engine.keeps_images(num_train_bytes(recipe.dataset, recipe.split)),
     }
     pipe.send(where)
@@ -152,17 +152,10 @@ def is_settled(study: Study, benchmark: str, blocks: Sequence[PlacedBlock]) -> b
     return len(speeds.num_turns) >= MIN_SETTLED_LAUNCHES and speeds.is_settled(study.speed.target_half_width)
 
 
-def write_measurement(study: Study, measurement: Measurement, folder: Path) -> None:
-    """Write `blocks.csv`, one row a block, and `measurement.json` with what the rows do not say."""
+def write_measurement(measurement: Measurement, folder: Path) -> None:
+    """Write `blocks.csv`, one row a block, and `measurement.json` with the launches."""
     rows = csv_text(list(PlacedBlock.model_fields), (block.model_dump() for block in measurement.blocks))
     (folder / "blocks.csv").write_text(rows, encoding="utf-8")
-    found = Circumstances(
-        launches=measurement.launches,
-        side_by_side=measurement.side_by_side,
-        budget_seconds=study.speed.budget_seconds,
-        target_half_width=study.speed.target_half_width,
-        spent_seconds=round(measurement.spent_seconds, 1),
-        ended_because=measurement.ended_because,
-    )
+    found = Circumstances(launches=measurement.launches)
     (folder / "measurement.json").write_text(found.model_dump_json(indent=2) + "\n", encoding="utf-8")
     (folder / UNFINISHED).unlink(missing_ok=True)

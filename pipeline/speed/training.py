@@ -4,7 +4,6 @@ import math
 import resource
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 from pipeline import engine  # first: it quietens the engine before Keras imports it
@@ -24,7 +23,7 @@ from pipeline.study.schema import Study
 from pipeline.training.building import build_model, compile_model
 from pipeline.training.evaluation import score
 from pipeline.training.loops import LOOPS
-from pipeline.training.precision import check_float32, loss_scale_now
+from pipeline.training.precision import check_float32
 from pipeline.training.run import COMPILED
 
 SEED = 0
@@ -65,14 +64,13 @@ class _Trainee(keras.callbacks.Callback):
         study: Study,
         benchmark_name: str,
         variant_name: str,
-        root: Path,
         tasks: Iterator[Task],
         answer: Callable[[Block], None],
         root_pid: int | None,
     ) -> None:
         super().__init__()
         self.benchmark, self.variant = study.benchmarks[benchmark_name], study.variants[variant_name]
-        self.data = datasets.load_dataset(self.benchmark.dataset, self.benchmark.split, root / datasets.DATA)
+        self.data = datasets.load_dataset(self.benchmark.dataset, self.benchmark.split)
         engine.set_tf32(self.variant.tf32)
         own_memory.begin()
         data = self.data
@@ -84,7 +82,7 @@ class _Trainee(keras.callbacks.Callback):
         self.validates = study.speed.validation
         self.gpus = engine.gpu_places()
         self.tasks, self.answer, self.root_pid = tasks, answer, root_pid
-        self.num_blocks = self.num_steps = 0
+        self.num_blocks = 0
         self.task = Task(NUM_WARMUP_EXECUTIONS * self.benchmark.steps_per_execution)
 
     def train(self) -> None:
@@ -135,7 +133,6 @@ class _Trainee(keras.callbacks.Callback):
             engine.reset_peak_memory()
         validation = self._validate() if self.validates and self.task.with_validation else {}
         self.num_blocks += 1
-        self.num_steps += self.task.num_steps + self.benchmark.steps_per_execution
         peak_memory_bytes, peak_memory_kind = engine.peak_memory()
         disturbance = self.watch.finish()
         is_finite = math.isfinite(loss)
@@ -147,8 +144,6 @@ class _Trainee(keras.callbacks.Callback):
             cpu_seconds=cpu_seconds if is_finite else None,
             kernel_seconds=in_kernel if is_finite else None,
             **validation,
-            num_skipped_steps=self.num_steps - int(keras.ops.convert_to_numpy(self.model.optimizer.iterations)),
-            loss_scale=loss_scale_now(self.model.optimizer),
             loss=loss if is_finite else None,
             peak_memory_bytes=peak_memory_bytes,
             peak_memory_kind=peak_memory_kind,
@@ -159,14 +154,14 @@ class _Trainee(keras.callbacks.Callback):
     def _size_validation(self) -> None:
         """Trace a prediction, then choose how many images each call predicts: all, unless that takes too long."""
         batch_size, num_images = self.benchmark.evaluation_batch_size, len(self.data.validation.labels)
-        self.one_batch = first_of(self.data.validation, batch_size)
+        self.one_batch = self.data.validation.first(batch_size)
         self.validated = self.one_batch
         self._score(self.one_batch)
         num_batches = int(MAX_VALIDATION_SECONDS / self._score(self.one_batch))
         if num_batches * batch_size >= num_images:
             self.validated = self.data.validation
         elif num_batches > 1:
-            self.validated = first_of(self.data.validation, num_batches * batch_size)
+            self.validated = self.data.validation.first(num_batches * batch_size)
 
     def _validate(self) -> dict[str, Any]:
         """Score as many images as `_size_validation` chose, and return a block's validation fields.
@@ -195,17 +190,12 @@ def kernel_seconds() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_stime
 
 
-def first_of(examples: Examples, num_images: int) -> Examples:
-    return Examples(examples.images[:num_images], examples.labels[:num_images])
-
-
 def train_blocks(
     study: Study,
     benchmark: str,
     variant: str,
     tasks: Iterator[Task],
     answer: Callable[[Block], None],
-    root: Path = Path(),
     root_pid: int | None = None,
 ) -> None:
     """Train a block for each of `tasks` and pass it to `answer`; a warm-up block comes first and is not passed on.
@@ -215,4 +205,4 @@ def train_blocks(
     """
     if study.compilation_cache:
         engine.keep_compiled(COMPILED)
-    _Trainee(study, benchmark, variant, root, tasks, answer, root_pid).train()
+    _Trainee(study, benchmark, variant, tasks, answer, root_pid).train()

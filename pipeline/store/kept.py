@@ -33,16 +33,16 @@ def name_of(of: Identity) -> str:
 def read_identity(folder: Path) -> dict[str, Any] | None:
     """Return what `folder` says of itself: `of`, its identity, and `files`, their digests; None if nothing."""
     try:
-        said = json.loads((folder / IDENTITY).read_bytes())
+        said: dict[str, Any] = json.loads((folder / IDENTITY).read_bytes())
     except (OSError, ValueError):
         return None
-    return said if isinstance(said, dict) and isinstance(said.get("of"), dict) else None
+    return said
 
 
 def is_made(folder: Path, of: Identity) -> bool:
     """Return whether `folder` has this identity, and no file has changed since it was made."""
     said = read_identity(folder)
-    return said is not None and said["of"] == of and said.get("files") == _digests(folder)
+    return said is not None and said["of"] == of and said["files"] == _digests(folder)
 
 
 def seal(folder: Path, of: Identity) -> None:

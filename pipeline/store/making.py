@@ -145,5 +145,5 @@ def make_run(pipe: Any, study: Study, key: RunKey, folder: Path) -> None:
             limit_seconds(max(study.max_run_seconds - so_far.seconds(), 1e-3))
         pipe.send(so_far)
 
-    train(study, key, folder, ending=ending, tell=tell, is_warm=can_fork())
+    train(study, key, folder, ending, tell, is_warm=can_fork())
     limit_seconds(0)

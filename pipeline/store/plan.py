@@ -34,7 +34,7 @@ def check_packages(place: Path, of: Identity) -> None:
         InputError: the message names the versions and two ways to go on.
     """
     said = read_identity(place)
-    made_by: dict[str, Any] = said["of"] if said else of
+    made_by = said["of"] if said else of
     before, now = made_by["packages"], of["packages"]
     if before == now or made_by | {"packages": now} != of:
         return

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import sys
 import zipfile
 from collections.abc import Sequence
@@ -37,15 +36,10 @@ class Checkpoint:
                 "disturbance": progress.disturbance and progress.disturbance.model_dump(),
             }
         )
-        with whole(self._path) as partial, partial.open("wb") as file:
-            # The format of np.savez, but one variable at a time, without a second copy of the model. Saved as bytes:
-            # NumPy's files have no bfloat16.
-            with zipfile.ZipFile(file, "w") as archive:
-                _write(archive, "progress", np.array(text))
-                for index, variable in enumerate(_variables(model)):
-                    _write(archive, f"arr_{index}", np.frombuffer(_array(variable).tobytes(), np.uint8))
-            file.flush()
-            os.fsync(file.fileno())  # or a power cut could leave the final name on half a file
+        # As bytes, because NumPy's files have no bfloat16.
+        arrays = [np.frombuffer(_array(variable).tobytes(), np.uint8) for variable in _variables(model)]
+        with whole(self._path) as partial:
+            np.savez(partial, *arrays, progress=text)
 
     def restore(self, model: keras.Model) -> Progress:
         """Restore `model` and its optimizer from the checkpoint, if there is a sound one; return the run's progress."""
@@ -70,11 +64,6 @@ class Checkpoint:
 
 def _variables(model: keras.Model) -> Sequence[keras.Variable]:
     return [*model.trainable_variables, *model.non_trainable_variables, *model.optimizer.variables]
-
-
-def _write(archive: zipfile.ZipFile, name: str, array: np.ndarray) -> None:
-    with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
-        np.lib.format.write_array(file, array)
 
 
 def _array(variable: keras.Variable) -> np.ndarray:

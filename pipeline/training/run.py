@@ -27,7 +27,7 @@ from pipeline.training.clock import EpochClock
 from pipeline.training.divergence import first_not_finite
 from pipeline.training.evaluation import score
 from pipeline.training.loops import LOOPS
-from pipeline.training.precision import check_float32, check_model, loss_scale_now, observed_dtypes
+from pipeline.training.precision import check_float32, check_model, observed_dtypes
 from pipeline.training.so_far import CHECKPOINT, Notes, Progress, SoFar, Tested, finish
 
 COMPILED = Path(".cache/xla")
@@ -37,10 +37,9 @@ def train(
     study: Study,
     key: RunKey,
     folder: Path,
-    data_folder: Path = datasets.DATA,
-    ending: threading.Event | None = None,
-    tell: Callable[[SoFar], None] = lambda _: None,
-    is_warm: bool = False,
+    ending: threading.Event,
+    tell: Callable[[SoFar], None],
+    is_warm: bool,
 ) -> RunRecord:
     """Make the run `key` of `study`, write its files into `folder` and return its record.
 
@@ -61,13 +60,13 @@ def train(
     if study.compilation_cache:
         engine.keep_compiled(COMPILED)
     benchmark = study.benchmarks[key.benchmark]
-    data = datasets.load_dataset(benchmark.dataset, benchmark.split, data_folder)
+    data = datasets.load_dataset(benchmark.dataset, benchmark.split)
     notes = Notes(_start(data, process_started, is_warm), tell)
     outcome: Outcome
     tested = None
     try:
         model, checkpoint = _prepare(study, key, data, notes, folder)
-        outcome = _train(study, key, data, model, checkpoint, notes, ending or threading.Event())
+        outcome = _train(study, key, data, model, checkpoint, notes, ending)
         if outcome == "diverged":
             notes.add(facts={"first_not_finite": _where_it_diverged(study, key, data, checkpoint)})
         if outcome == "completed":
@@ -82,12 +81,9 @@ def train(
 
 
 def _start(data: Dataset, process_started: float, is_warm: bool) -> SoFar:
-    found = environment.describe(
-        environment.installed_engine(), engine.accelerators(), engine.version(), engine.kernels()
-    )
     facts = {
         "started_at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "environment": found,
+        "environment": environment.describe(engine.accelerators(), engine.version(), engine.kernels()),
         "data_sha256": data.sha256,
         "data_source": data.came_from,
         "images_on_device": engine.keeps_images(data.train.images.nbytes),
@@ -108,14 +104,7 @@ def _prepare(study: Study, key: RunKey, data: Dataset, notes: Notes, folder: Pat
         check_float32()
     compile_model(model, benchmark, variant)
     # Noted now: on JAX, a model that runs out of memory loses its values.
-    notes.add(
-        facts={
-            "initial_weights_sha256": initial_weights_sha256,
-            "initial_loss_scale": loss_scale_now(model.optimizer),
-            "num_parameters": model.count_params(),
-        },
-        memory={"weights_bytes": sum(weight.nbytes for weight in model.get_weights())},
-    )
+    notes.add(facts={"initial_weights_sha256": initial_weights_sha256, "num_parameters": model.count_params()})
     # Predict once: this traces outside every timed window, and shows the output's real dtype. XLA compiles for one
     # shape, so the prediction needs validation's.
     num_first = benchmark.evaluation_batch_size if engine.COMPILES_SHAPES else 1
@@ -189,8 +178,8 @@ def _test(study: Study, key: RunKey, data: Dataset, model: keras.Model) -> Teste
 
 
 def lasting(surroundings: dict[str, Any]) -> dict[str, Any]:
-    """Return what must stay the same for a run to resume; leave out load, memory, commit and the GPUs' UUIDs."""
-    fleeting = {"git_commit", "load_average", "memory_bytes"}
+    """Return what must stay the same for a run to resume; leave out memory, commit and the GPUs' UUIDs."""
+    fleeting = {"git_commit", "memory_bytes"}
     accelerators = [{**accelerator, "uuid": None} for accelerator in surroundings["accelerators"]]
     return {name: value for name, value in surroundings.items() if name not in fleeting} | {
         "accelerators": accelerators

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipeline.machine.disturbance import UNDISTURBED, timing_fault
-from pipeline.records.run_files import epoch_scores, epoch_times, write_run
+from pipeline.machine.disturbance import timing_fault
+from pipeline.records.run_files import epoch_scores, write_run
 from pipeline.records.run_record import Disturbance, EpochRecord, Outcome, RunRecord, planned
 from pipeline.study.schema import RunKey, Study
 
@@ -55,9 +55,8 @@ class Notes:
         self.so_far, self._tell = so_far, tell
         tell(so_far)
 
-    def add(self, facts: dict[str, Any] | None = None, memory: dict[str, Any] | None = None, **values: Any) -> None:
-        known, memory = self.so_far.facts | (facts or {}), self.so_far.memory | (memory or {})
-        self.so_far = replace(self.so_far, facts=known, memory=memory, **values)
+    def add(self, facts: dict[str, Any] | None = None, **values: Any) -> None:
+        self.so_far = replace(self.so_far, facts=self.so_far.facts | (facts or {}), **values)
         self._tell(self.so_far)
 
 
@@ -84,8 +83,8 @@ def finish(
         labels: integer (num_test_examples,), the true classes of the test set.
     """
     epochs = so_far.epochs
-    disturbance = so_far.disturbance or so_far.earlier.disturbance or UNDISTURBED
-    times = epoch_times(epochs) | {
+    disturbance = so_far.disturbance or so_far.earlier.disturbance or Disturbance()
+    times = {
         "startup_seconds": so_far.startup_seconds,
         "run_seconds": so_far.seconds(),
         "max_run_seconds": study.max_run_seconds,
@@ -97,7 +96,6 @@ def finish(
             **so_far.facts,
             "outcome": outcome,
             "planned": planned(study, key),
-            "overflow": "step skipped" if study.variants[key.variant].loss_scale.mode == "dynamic" else "step taken",
             "num_test_examples": len(labels),
             "num_epochs": len(epochs),
             "times": times,

@@ -89,14 +89,14 @@ def fed(folder: Path, custom: int) -> object:
     return found
 
 
-def turns(folder: Path) -> object:
+def turns(_: Path) -> object:
     """Blocks of turns, fed by the host and from the device; the last has more steps than an epoch."""
     study = small_study(benchmarks={"wide": benchmark(units=16, **AUGMENTED), "narrow": benchmark(units=8)})
     found = []
     for on_device in (False, True):
         engine.keeps_images = lambda _, on_device=on_device: on_device
         blocks: list[Block] = []
-        train_blocks(study, "wide", "mixed", iter([Task(2), Task(2), Task(7)]), blocks.append, folder)
+        train_blocks(study, "wide", "mixed", iter([Task(2), Task(2), Task(7)]), blocks.append)
         found.append([(block.num_steps, block.num_images, block.loss) for block in blocks])
     return found
 

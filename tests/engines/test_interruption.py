@@ -10,7 +10,7 @@ import pytest
 from engines.starting import ENGINES, PROBE, start
 
 FLEETING = {"train_seconds", "validation_seconds", "since_start"}
-NETWORKS = {"batch norm": 0, "dense": 1, "dense, the loop written out": 2}
+NETWORKS = {"batch norm": 0, "dense, the loop written out": 2}
 
 
 def run(engine: str, folder: Path, network: str, killed_in_epoch: int = 0) -> subprocess.CompletedProcess[str]:
@@ -29,14 +29,14 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bits(workspace, engine, net
     """Killed in its second epoch and again in its fourth: the weights of an undisturbed run, bit for bit."""
     whole = json.loads(run(engine, workspace, network).stdout.splitlines()[-1])
     expected = epochs(workspace)
-    assert (whole["resumed"], whole["times"]["excluded_epochs"]) == (False, [1])
+    assert not whole["resumed"]
 
     for epoch in (2, 4):
         assert run(engine, workspace, network, killed_in_epoch=epoch).returncode == -signal.SIGKILL
     resumed = json.loads(run(engine, workspace, network).stdout.splitlines()[-1])
     assert resumed["final_weights_sha256"] == whole["final_weights_sha256"]
     assert resumed["scores"] == whole["scores"]
-    assert (resumed["resumed"], resumed["times"]["excluded_epochs"]) == (True, [1, 2, 4])
+    assert resumed["resumed"]
     assert [row["since_start"] for row in epochs(workspace)] == ["1", "1", "2", "1"]
     for ours, theirs in zip(epochs(workspace), expected, strict=True):
         assert {name: ours[name] for name in ours.keys() - FLEETING} == {

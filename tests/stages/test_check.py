@@ -76,7 +76,7 @@ def test_finished_runs_of_another_device_are_told_of_before_training(folder):
     """Made on the two cores of an Example CPU; those of another campaign train again anyway."""
     study = small_study()
     write(folder, study.model_dump(mode="json"))
-    here = describe("cpu", [], {}, "")
+    here = describe([], {}, "")
 
     def said(made: Sequence[RunKey], campaign: str = "first", **environment: object) -> str:
         for key in made:

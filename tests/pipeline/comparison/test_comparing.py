@@ -5,12 +5,11 @@ import pytest
 from conftest import ENVIRONMENT, changed, epoch_records, planned_record, predictions, small_study, timed, timed_blocks
 
 from pipeline.comparison.comparable import check_comparable
-from pipeline.comparison.comparing import Measured, summarise, tabulate
+from pipeline.comparison.comparing import Measured, run_row, summarise, tabulate
 from pipeline.comparison.finished_runs import Run
 from pipeline.comparison.tables import PAIR_COLUMNS, RUN_COLUMNS, read_table, table_text
 from pipeline.errors import InputError
 from pipeline.records.blocks import REPEAT
-from pipeline.records.run_files import epoch_times, steady_epoch_seconds
 from pipeline.statistics.speeds import speeds_of
 from pipeline.study.schema import RunKey, Study
 
@@ -216,9 +215,12 @@ def test_candidates_that_vary_something_else_are_families_apart_and_so_is_a_cont
 
 
 def test_warm_up_epochs_are_left_out_by_parameter():
-    epochs = epoch_records(50.0, 3.0, 1.0, 2.0)
-    assert [steady_epoch_seconds(epochs, number) for number in (1, 0, 4)] == [2.0, 2.5, None]
-    assert [epoch_times(epochs, number)["excluded_epochs"] for number in (2, 0)] == [[1, 2], []]
+    study, key = small_study(), RunKey("wide", "float32", 0)
+    run = Run(planned_record(key, study), epoch_records(50.0, 3.0, 1.0, 2.0), np.empty(0))
+    for number, seconds in ((1, 2.0), (0, 2.5), (4, None)):
+        settings = study.comparison.model_copy(update={"num_warmup_epochs": number})
+        row = run_row(study.model_copy(update={"comparison": settings}), key, run, None)
+        assert row["epoch_seconds"] == seconds
 
 
 @pytest.mark.parametrize(

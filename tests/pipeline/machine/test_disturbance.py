@@ -102,7 +102,7 @@ def test_without_a_gpu_nothing_is_claimed_about_one():
         pytest.skip("this machine has a GPU")
     watch.look()
     seen = watch.finish()
-    assert (seen.num_gpu_processes, seen.gpu_throttle_reasons, seen.min_gpu_clock_mhz) == (None, None, None)
+    assert seen.num_gpu_processes is None
     assert disturbance.timing_fault(seen) is None
 
 
@@ -111,14 +111,11 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[int]]:
     """The numbers of the processes on each of three GPUs, by its UUID, to be changed at will."""
     running: dict[str, list[int]] = {"GPU-aa1": [], "GPU-ab2": [], "GPU-ac3": []}
     show(monkeypatch, *[("NVIDIA H200", "9.0")] * 3, uuids=list(running))
-    clocks = dict(zip(running, (1000, 900, 800), strict=True))
-    functions = {
-        "nvmlDeviceGetComputeRunningProcesses": lambda gpu: [SimpleNamespace(pid=pid) for pid in running[gpu]],
-        "nvmlDeviceGetClockInfo": lambda gpu, _: clocks[gpu],
-        "nvmlDeviceGetCurrentClocksEventReasons": lambda _: pynvml.nvmlClocksEventReasonHwThermalSlowdown,
-    }
-    for name, function in functions.items():
-        monkeypatch.setattr(pynvml, name, function)
+    monkeypatch.setattr(
+        pynvml,
+        "nvmlDeviceGetComputeRunningProcesses",
+        lambda gpu: [SimpleNamespace(pid=pid) for pid in running[gpu]],
+    )
     return running
 
 
@@ -128,7 +125,7 @@ def test_every_gpu_of_the_run_is_watched_and_no_other(driver, monkeypatch):
     watch = disturbance.Watch([0, 1])
     watch.look()
     assert disturbance.timing_fault(watch.finish()) is None
-    assert (watch.finish().num_gpu_processes, watch.finish().min_gpu_clock_mhz) == (1, 800)
+    assert watch.finish().num_gpu_processes == 1
     driver["GPU-ac3"].append(1)  # on the second of ours
     watch.look()
     assert disturbance.timing_fault(watch.finish()) == "1 other process on its GPU"
@@ -161,12 +158,3 @@ def test_a_container_may_hide_which_process_is_ours(driver):
     driver["GPU-aa1"] = [2**22 + 1, 2**22 + 2, 2**22 + 3]
     watch.look()
     assert disturbance.timing_fault(watch.finish()) == "2 other processes on its GPU"
-
-
-def test_a_cpu_quota_is_read_where_there_is_one(tmp_path, monkeypatch):
-    monkeypatch.setattr(disturbance, "CGROUP", tmp_path / "cpu.stat")
-    assert disturbance.Watch().finish().cpu_quota_seconds is None
-    disturbance.CGROUP.write_text("usage_usec 5\nnr_throttled 2\nthrottled_usec 1500000\n")
-    watch = disturbance.Watch()
-    disturbance.CGROUP.write_text("usage_usec 9\nnr_throttled 4\nthrottled_usec 4000000\n")
-    assert watch.finish().cpu_quota_seconds == pytest.approx(2.5)

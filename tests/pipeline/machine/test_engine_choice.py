@@ -17,8 +17,9 @@ from pipeline.machine.engine_choice import SWITCH, choose_engine, kernels_for
         (["mixed_float16"], ["avx2", "avx512_bf16"], "usual"),
     ],
 )
-def test_float16_takes_kernels_of_its_own_where_the_usual_ones_fall_back(policies, features, expected):
-    assert kernels_for(policies, features) == expected
+def test_float16_takes_kernels_of_its_own_where_the_usual_ones_fall_back(monkeypatch, policies, features, expected):
+    monkeypatch.setattr("pipeline.machine.engine_choice.cpu_features", lambda: features)
+    assert kernels_for(policies) == expected
 
 
 @pytest.mark.parametrize(("set_by_user", "expected"), [(None, "0"), ("1", "1")])

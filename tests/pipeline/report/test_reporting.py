@@ -152,9 +152,7 @@ def test_a_study_in_which_much_went_wrong_still_renders(copied, monkeypatch, cap
     """Runs out of memory, times that do not count, and batches that were measured all the same."""
     for seed in range(3):
         key = RunKey("wide", "mixed_2x", seed)
-        failed = planned_record(
-            key, outcome="out_of_memory", num_epochs=0, final_test_accuracy=None, steady_epoch_seconds=None
-        )
+        failed = planned_record(key, outcome="out_of_memory", num_epochs=0, final_test_accuracy=None)
         write_small_run(copied, failed)
     study = small_study()
     settings = study.comparison.model_copy(update={"max_other_cpu_share": 0.25})

@@ -1,7 +1,5 @@
 """Blocks of real training: what a process that trains them answers."""
 
-from pathlib import Path
-
 import keras
 import pytest
 from conftest import benchmark, small_study
@@ -13,14 +11,19 @@ from pipeline.speed.turns import Task
 from pipeline.training.evaluation import score
 
 
-def blocks_of(workspace, *tasks, **recipe):
+@pytest.fixture(autouse=True)
+def folder(workspace, monkeypatch):
+    monkeypatch.chdir(workspace)
+
+
+def blocks_of(*tasks, **recipe):
     study = small_study(benchmarks={"wide": benchmark(units=16, **recipe)} | {"narrow": benchmark(units=8)})
     found = []
-    train_blocks(study, "wide", "mixed", iter(tasks), found.append, workspace)
+    train_blocks(study, "wide", "mixed", iter(tasks), found.append)
     return found
 
 
-def test_a_validated_block_predicts_what_an_epoch_validates_in_one_call(workspace, monkeypatch):
+def test_a_validated_block_predicts_what_an_epoch_validates_in_one_call(monkeypatch):
     calls = []
 
     def scored(model, examples, batch_size):
@@ -28,38 +31,29 @@ def test_a_validated_block_predicts_what_an_epoch_validates_in_one_call(workspac
         return score(model, examples, batch_size)
 
     monkeypatch.setattr(training, "score", scored)
-    blocks = blocks_of(workspace, Task(2), Task(2, True), Task(2), Task(1, True), evaluation_batch_size=3)
+    blocks = blocks_of(Task(2), Task(2, True), Task(2), Task(1, True), evaluation_batch_size=3)
     assert [block.num_steps for block in blocks] == [2, 2, 2, 1]
     assert [block.num_validation_images for block in blocks] == [0, 10, 0, 10]
     assert all(block.validation_call_seconds is None for block in blocks)
     assert calls[-1] == (10, 3)  # four batches, the last of which is not full
 
 
-def test_where_validation_takes_long_a_batch_of_it_will_do(workspace, monkeypatch):
+def test_where_validation_takes_long_a_batch_of_it_will_do(monkeypatch):
     monkeypatch.setattr(training, "MAX_VALIDATION_SECONDS", 0.0)
-    blocks = blocks_of(workspace, Task(1), Task(1, True), evaluation_batch_size=3)
+    blocks = blocks_of(Task(1), Task(1, True), evaluation_batch_size=3)
     assert [block.num_validation_images for block in blocks] == [0, 3]
 
 
-def test_where_all_of_validation_would_take_long_a_call_has_its_part_apart(workspace, monkeypatch):
+def test_where_all_of_validation_would_take_long_a_call_has_its_part_apart(monkeypatch):
     """As many batches as take a second if one takes a third of it."""
     monkeypatch.setattr(training._Trainee, "_score", lambda _, examples: 0.1 + 0.1 * len(examples.labels))
-    blocks = blocks_of(workspace, Task(1), Task(1, True), evaluation_batch_size=2)
+    blocks = blocks_of(Task(1), Task(1, True), evaluation_batch_size=2)
     validated = blocks[1]
     assert (validated.num_validation_images, validated.validation_seconds) == (6, pytest.approx(0.7))
     assert validated.validation_call_seconds == pytest.approx(0.1)
 
 
-def test_turns_refuse_a_float32_that_is_rounded(workspace, monkeypatch):
+def test_turns_refuse_a_float32_that_is_rounded(monkeypatch):
     monkeypatch.setattr(keras.ops, "conv", lambda images, *_, **__: images.round(3))
     with pytest.raises(InputError, match="convolutions round float32"):
-        blocks_of(workspace, Task(1))
-
-
-@pytest.mark.parametrize("keeps", [False, True])
-def test_compiled_steps_are_kept_where_the_study_keeps_them(workspace, monkeypatch, keeps):
-    kept = []
-    monkeypatch.setattr(training.engine, "keep_compiled", kept.append)
-    study = small_study().model_copy(update={"compilation_cache": keeps})  # which only JAX does
-    train_blocks(study, "wide", "mixed", iter([]), lambda _: None, workspace)
-    assert kept == [Path(".cache/xla")] * keeps
+        blocks_of(Task(1))

@@ -87,11 +87,6 @@ def test_a_full_disk_while_it_is_put_in_place_loses_no_finished_run(monkeypatch)
     assert obtain(PLACE, OF, make) == "kept"
 
 
-def test_a_finished_folder_may_no_longer_count():
-    obtain(PLACE, OF, make)
-    assert obtain(PLACE, OF, make, counts=lambda folder: "0.5" not in (folder / "record.json").read_text()) == "made"
-
-
 def test_an_experiment_of_dvcs_has_the_store_of_its_study(study, monkeypatch):
     obtain(PLACE, OF, make)
     experiment = study / ".dvc" / "tmp" / "exps" / "tmpabc"

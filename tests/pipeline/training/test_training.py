@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from conftest import ENGINE, benchmark, make_run, small_study
 
-from pipeline.comparison.finished_runs import read_epochs, read_predictions, read_record
+from pipeline.comparison.finished_runs import read_epochs, read_record
 from pipeline.data import datasets
 from pipeline.errors import InputError
 from pipeline.machine.disturbance import Watch
@@ -51,12 +51,9 @@ def test_a_run_leaves_a_complete_record(workspace, policy):
     assert record.planned.loss_scale.mode == ("dynamic" if policy == "mixed_float16" else "none")
     assert record.environment["kernels"] in ({"XLA"} if ENGINE == "jax" else {"oneDNN", "Eigen", "CUDA"})
     assert record.num_parameters == 64 * 16 + 16 + 16 * 16 + 16 + 16 * 10 + 10
-    assert record.memory.weights_bytes == record.num_parameters * (2 if policy in ("float16", "bfloat16") else 4)
 
     epochs = read_epochs(record, workspace)
     assert [epoch.epoch for epoch in epochs] == [1, 2, 3]
-    assert record.times.first_epoch_seconds == epochs[0].train_seconds
-    assert record.times.steady_epoch_seconds == pytest.approx((epochs[1].train_seconds + epochs[2].train_seconds) / 2)
     assert record.scores.validation_accuracy == epochs[-1].validation_accuracy
 
     with np.load(folder / "predictions.npz") as predictions:
@@ -117,29 +114,22 @@ FIXED = {"mode": "fixed", "value": 128.0}
 
 
 @pytest.mark.parametrize(
-    ("loop", "policy", "loss_scale", "initial", "final"),
+    ("loop", "policy", "loss_scale", "final"),
     [
-        ("fit", "mixed_float16", GROWING, 8.0, 64.0),
-        ("custom", "mixed_float16", GROWING, 8.0, 64.0),
-        ("custom", "float16", GROWING, 8.0, 64.0),
-        ("fit", "float16", {"mode": "dynamic"}, 2.0**15, 2.0**15),
-        ("fit", "mixed_float16", FIXED, 128.0, 128.0),
-        ("custom", "mixed_float16", FIXED, 128.0, 128.0),
-        ("fit", "mixed_float16", {"mode": "none"}, None, None),
+        ("fit", "mixed_float16", GROWING, 64.0),
+        ("custom", "float16", GROWING, 64.0),
+        ("fit", "float16", {"mode": "dynamic"}, 2.0**15),
+        ("custom", "mixed_float16", FIXED, 128.0),
+        ("fit", "mixed_float16", {"mode": "none"}, None),
     ],
 )
-def test_every_loss_scale_works_with_every_loop(workspace, loop, policy, loss_scale, initial, final):
+def test_every_loss_scale_works_with_every_loop(workspace, loop, policy, loss_scale, final):
     adam = {"name": "rmsprop", "learning_rate": 0.001}
     record = train(
         study_with(policy, {"loop": loop, "loss_scale": loss_scale}, num_epochs=3, optimizer=adam), workspace
     )
-    assert (record.planned.loss_scale.mode, record.initial_loss_scale, record.scores.loss_scale) == (
-        loss_scale["mode"],
-        initial,
-        final,
-    )
+    assert (record.planned.loss_scale.mode, record.scores.loss_scale) == (loss_scale["mode"], final)
     assert (record.outcome, record.scores.skipped_steps) == ("completed", 0)
-    assert record.overflow == ("step skipped" if loss_scale["mode"] == "dynamic" else "step taken")
 
 
 @pytest.mark.parametrize("loop", ["fit", "custom"])
@@ -174,21 +164,6 @@ def test_a_step_that_runs_out_of_memory_leaves_a_record(workspace, monkeypatch, 
     record = train(study_with("mixed_float16", num_epochs=3), workspace)
     assert (record.outcome, record.scores.test_accuracy) == ("out_of_memory", None)
     assert record.num_parameters == 64 * 16 + 16 + 16 * 16 + 16 + 16 * 10 + 10
-    assert record.memory.weights_bytes == 4 * record.num_parameters
-
-
-def test_a_run_that_ends_early_after_its_test_has_no_scores_of_an_end(workspace, monkeypatch):
-    """It may run out of memory, or of time, between the test and its record."""
-    tested = run._test
-
-    def without_memory(*arguments):
-        tested(*arguments)
-        raise MemoryError
-
-    monkeypatch.setattr(run, "_test", without_memory)
-    record = train(study_with("float32"), workspace)
-    assert (record.outcome, record.scores.test_accuracy, record.final_weights_sha256) == ("out_of_memory", None, None)
-    assert not read_predictions(record, workspace).size
 
 
 def test_no_callback_of_ours_makes_keras_wait_for_every_step():
@@ -230,7 +205,7 @@ def test_the_clock_leaves_validation_out(workspace, monkeypatch):
     record = train(study_with("float32"), workspace)
     for epoch in read_epochs(record, workspace):
         assert epoch.validation_seconds >= 1.0
-    assert record.times.steady_epoch_seconds < 1.0
+        assert epoch.epoch == 1 or epoch.train_seconds < 1.0  # the first one compiles
 
 
 def test_the_score_is_what_keras_evaluates(workspace):
