@@ -296,9 +296,3 @@ def test_noise_never_helps_a_value():
         assert 0 < num_first < 5
     assert verdict_of([claim.value] * 3) == "reproduced"
     assert verdict_of([claim.value] * 2) == "inconclusive"
-
-
-def test_no_claim_rests_on_the_epochs_of_runs():
-    for claim in JUDGED:
-        evidence = world(claim, holds=True)
-        assert judged(claim, altered(evidence, "runs", epoch_seconds=99.0)) == judged(claim, evidence)
