@@ -121,7 +121,7 @@ class AccuracyClaim(PairClaim):
 ACCURACY_NUMBERS = (
     *("candidate", "baseline", "num_seeds", "baseline_accuracy", "candidate_accuracy", "difference_pp"),
     *("difference_low_pp", "difference_high_pp", "margin_pp", "p_different", "p_equivalent", "p_beyond_margin"),
-    *("outcome", "reason", "num_candidates", "num_seeds_needed", "detectable_margin_pp", "missing_candidate"),
+    *("outcome", "reason", "num_candidates", "num_seeds_needed"),
     *("num_failed_candidate", "num_failed_baseline", "num_diverged_candidate", "num_diverged_baseline"),
 )
 
