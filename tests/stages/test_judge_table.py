@@ -88,7 +88,6 @@ def test_the_command_writes_a_table_a_page_that_loads_nothing_and_a_json(tmp_pat
     ("options", "words"),
     [
         ((), "give BASELINE=… and MARGIN=…, as in: make judge TABLE="),
-        (("--baseline", "fp32"), "give MARGIN=…, as in: make judge TABLE="),
         (("--baseline", "fp32", "--margin", "0"), "must be a number above 0, in the metric's unit. Received: '0'"),
     ],
 )
@@ -155,34 +154,28 @@ def test_every_fault_is_named_at_once_with_line_and_column(tmp_path):
         "bf16,10,90,-1",
         "bf16,11,90",
         'bf16,12,"90,1",1',
-        "bf16,13,0.9,1",
     ]
-    done = command(table(tmp_path / "runs.csv", SAME, extra=rows))
-    assert done.returncode == 2
+    with pytest.raises(InputError) as raised:
+        verdict(table(tmp_path / "runs.csv", SAME, extra=rows))
     for told in (
         "line 12, column seed: bf16 has seed 0 in line 7 already",
         "line 13, column accuracy: '91 %' is no number",
         "line 15, column variant: empty",
-        "line 16, column seconds: '-1' is no time",
         "line 17: 3 cells for 4 columns",
         "line 18, column accuracy: '90,1' is no number. Decimals follow a point",
-        "line 19, column accuracy: 0.9 is a fraction",
     ):
-        assert told in done.stderr
+        assert told in str(raised.value)
 
 
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("", "it has no row"),
+        ("", "no column variant; it has none"),
+        ("variant,seed,accuracy\n", "it has no row"),
         ("variant,sed,acc\nfp32,0,1\n", "no column accuracy"),
-        ("variant,sed,accuracy\nfp32,0,1\n", "did you mean sed"),
         ("variant,seed,accuracy\nfp32,0,1\n", "no variant but fp32"),
         ("variant,seed,accuracy\na,0,1\nb,0,1\n", "no variant fp32"),
-        ("variant,seed,accuracy\n" + "a,0,1\n" * 100_001, "more than 100,000 rows"),
-        ("variant,seed,accuracy\n" + "".join(f"{name},0,1\n" for name in range(101)), "101 variants, of 100 at most"),
-        ("variant,seed,accuracy\nfp\xe9,0,1\n", "line 2 is not UTF-8"),
-        ("variant,seed,accuracy\n\0,0,1\n", "it is no text"),
+        ("variant,seed,accuracy\nfp\xe9,0,1\n", "it is not UTF-8"),
     ],
 )
 def test_a_table_that_cannot_be_judged_says_why(tmp_path, text, told):
@@ -191,11 +184,10 @@ def test_a_table_that_cannot_be_judged_says_why(tmp_path, text, told):
         read_runs(tmp_path / "runs.csv", "accuracy", "fp32", {})
 
 
-@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
-@pytest.mark.parametrize("separator", [",", ";", "\t"])
-def test_separators_and_encodings_read_alike(tmp_path, encoding, separator):
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_separators_and_a_mark_of_encoding_read_alike(tmp_path, separator):
     plain = table(tmp_path / "plain.csv", SAME)
-    (tmp_path / "other.csv").write_text("\n" + plain.read_text().replace(",", separator), encoding=encoding)
+    (tmp_path / "other.csv").write_text("\n" + plain.read_text().replace(",", separator), encoding="utf-8-sig")
     assert verdict(tmp_path / "other.csv") == verdict(plain)
 
 
@@ -209,12 +201,6 @@ def test_cells_are_read_as_pandas_writes_them(tmp_path):
         ("0", "completed", 91.25, 5.0),
     ]
     assert [found[index].unit for index in (1, 3)] == [1.0, 0.01]
-
-
-def test_what_a_terminal_would_obey_is_shown_as_its_number(tmp_path):
-    text = table(tmp_path / "runs.csv", SAME).read_text().replace("bf16", "bf\u202e16")
-    (tmp_path / "runs.csv").write_text(text, encoding="utf-8")
-    assert "bf\\u202e16 differs by less than 0.5, if at all." in command(tmp_path / "runs.csv").stdout
 
 
 def test_the_page_shows_what_its_example_prints(tmp_path):
@@ -282,11 +268,7 @@ def test_an_export_of_weights_and_biases_is_read_with_its_states(tmp_path):
     ("column", "good", "bad"),
     [
         ("state", "COMPLETE", "PRUNED"),
-        ("state", "TrialState.COMPLETE", "TrialState.FAIL"),
-        ("status", "FINISHED", "KILLED"),
         ("State", "COMPLETED", "OUT_OF_MEMORY"),
-        ("Status", "TERMINATED", "ERROR"),
-        ("diverged", "False", "True"),
         ("diverged", "0", "1"),
         ("state", "finished", "running"),
     ],
@@ -309,14 +291,6 @@ def test_a_failed_row_is_a_failure_whatever_number_it_carries(tmp_path, column, 
     )
 
 
-def test_a_state_that_is_unknown_is_named(tmp_path):
-    rows = [f"{v},{s},9{s}.{i},fine" for i, v in enumerate(("fp32", "bf16")) for s in range(3)]
-    path = export(tmp_path / "runs.csv", "variant,seed,accuracy,state", *rows)
-    for columns in ({}, {"diverged": "state"}):
-        with pytest.raises(InputError, match="line 2, column state: 'fine' is no state that is known"):
-            verdict(path, columns=columns)
-
-
 def test_a_missing_seed_is_named_and_the_others_stay_paired(tmp_path):
     path = table(
         tmp_path / "runs.csv",
@@ -331,8 +305,8 @@ def test_a_missing_seed_is_named_and_the_others_stay_paired(tmp_path):
 
 
 def test_equal_numbers_in_every_seed_are_no_evidence(tmp_path):
-    done = command(table(tmp_path / "runs.csv", [0.0] * 5))
-    assert (done.returncode, "Did the change take effect?" in done.stdout) == (30, True)
+    found = verdict(table(tmp_path / "runs.csv", [0.0] * 5))
+    assert (found.status, codes(found)) == (30, ["identical", "pairing"])
     assert verdict(table(tmp_path / "runs.csv", [0.0, 0.0, 0.0, 0.0, 0.1])).status == 0
 
 
@@ -346,36 +320,12 @@ def test_numbers_rounded_coarser_than_the_margin_are_no_evidence(tmp_path, digit
     assert found.rows[1]["reason"] == reason
 
 
-def test_names_are_compared_as_people_read_them(tmp_path):
-    rows = [f"{v},{s},9{s}.{i}{s}" for i, v in enumerate(("fp32", "bf16")) for s in range(3)]
-    path = export(tmp_path / "runs.csv", "Pra\u0308zision,seed,accuracy", *rows)
-    for written in ("Pr\u00e4zision", "Pra\u0308zision"):
-        assert verdict(path, columns={"variant": written}).candidates[0]["variant"] == "bf16"
-
-
-def test_make_takes_a_table_of_any_name(tmp_path):
-    path = table(tmp_path / "a run's table (final) $1.csv", SAME)
-    command = ["make", "--silent", "judge", f"TABLE={path}", "BASELINE=fp32", "MARGIN=0.5"]
-    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
-    assert "bf16 differs by less than 0.5, if at all." in done.stdout, done.stderr
-    assert path.with_name("a run's table (final) $1-verdict.html").is_file()
-
-
 def test_every_sentence_of_a_verdict_can_be_written(tmp_path):
     for differences in (SAME, SHIFTED, WORSE, OPEN):
         for one_sided in (False, True):
             found = verdict(table(tmp_path / "runs.csv", differences), is_one_sided=one_sided)
             assert all(map(sentence, said_of(found, found.candidates[0])))
             assert page(found, "runs.csv")
-
-
-@pytest.mark.parametrize("state", ["CANCELLED by 1001", "OUT_OF_ME+", "Crashed (retry)", "PAUSED", "TrialState.PRUNED"])
-def test_a_state_is_known_by_the_word_that_it_begins_with(tmp_path, state):
-    """As Slurm, Ray and people write them; any of several columns may say that a run failed."""
-    rows = [f"fp32,{seed},{value},COMPLETED,ok" for seed, value in enumerate(BASELINE)]
-    rows += [f"bf16,{s},{v + 0.01 * (s - 2)},{state if s == 4 else 'COMPLETED'},ok" for s, v in enumerate(BASELINE)]
-    found = verdict(export(tmp_path / "runs.csv", "variant,seed,accuracy,State,outcome", *rows))
-    assert (found.status, sum(found.rows[1]["failures"].values())) == (30, 1)
 
 
 def test_the_same_runs_in_another_number_format_are_identical(tmp_path):
