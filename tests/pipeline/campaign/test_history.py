@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from conftest import planned_record, small_study, timed, timed_blocks
 from projects import stage
+from reports import prepare
 
 from pipeline.campaign.alarm import (
     ACCURACY,
@@ -25,6 +26,7 @@ from pipeline.campaign.alarm import (
 from pipeline.campaign.ledger import CampaignEntry, append, entry, pin, read_baseline, read_ledger
 from pipeline.comparison.tables import read_tables
 from pipeline.errors import InputError
+from pipeline.publication.recomputing import remake
 from pipeline.records.blocks import REPEAT
 from pipeline.sentences import Said
 from pipeline.statistics.speeds import speeds_of
@@ -233,12 +235,16 @@ def test_what_is_damaged_or_missing_is_named(tmp_path):
 
 
 @pytest.fixture
-def collected(copied, monkeypatch) -> Path:
-    """A finished campaign, whose tables and report are there."""
-    monkeypatch.chdir(copied)
+def collected(tmp_path, monkeypatch) -> Path:
+    """A finished campaign, whose tables and verdicts are there."""
+    folder = tmp_path / "campaigns" / "first"
+    folder.mkdir(parents=True)
+    prepare(folder)
+    remake(folder)
+    monkeypatch.chdir(folder)
     monkeypatch.setattr(collect, "missing_elements", lambda _: [])
     monkeypatch.setattr(collect, "_report", lambda: None)
-    return copied
+    return folder
 
 
 def status_after_collecting(folder: Path, error: type[BaseException] = SystemExit) -> dict:
@@ -252,8 +258,8 @@ def test_from_the_first_campaign_to_the_next(collected, capsys):
     assert (status["exit_code"], status["ledger"]) == (TOO_LITTLE, "../ledger/first.json")
     assert "python -m stages.pin --campaign first" in capsys.readouterr().out
     assert status["advice"]
-    pinned = stage(collected, "pin", "--campaign", "first", "--ledger", "../ledger")
-    assert pinned.stdout.startswith(f"baseline of series {status['series']}: first, in ../ledger/baseline.json")
+    pinned = stage(collected.parents[1], "pin", "--campaign", "first")
+    assert pinned.stdout.startswith(f"baseline of series {status['series']}: first, in campaigns/ledger/baseline.json")
     assert status_after_collecting(collected)["exit_code"] == FINE  # entered once, and its own baseline
     assert "Nothing has changed since the baseline" in capsys.readouterr().out
     ledger = json.loads((collected.parent / "ledger" / "first.json").read_text())
