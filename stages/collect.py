@@ -1,93 +1,85 @@
 """Compare, judge, report and check for drift, once a campaign's other elements have ended. Trains and measures nothing.
 
-The exit status is that of `stages.drift`. On Slurm, a warning submits the campaign once more, on fresh seeds.
+A finished campaign is entered in the ledger. The exit status tells whether anything changed since the baseline:
+
+0 nothing changed · 1 a crash · 2 a fault of the input · 10 a warning: repeat on fresh seeds · 20 drift, seen twice ·
+30 too little evidence · 40 no measurement of speed that counts. results/status.json always gives the same status, with
+the reasons. On Slurm, a warning submits the campaign once more, on fresh seeds.
 """
 
 import argparse
-import contextlib
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.campaign.alarm import TOO_LITTLE, WARNING
+from pipeline.campaign.alarm import TOO_LITTLE, WARNING, detect_drift
 from pipeline.campaign.elements import elements, in_words, missing_elements
+from pipeline.campaign.ledger import append, entry, read_baseline, read_ledger
 from pipeline.campaign.slurm import CLUSTER
+from pipeline.comparison.finished_runs import read_record, read_speeds
 from pipeline.errors import InputError
-from pipeline.files import yaml_files
 from pipeline.machine.left_out import study_as_made
-from pipeline.numbers import ranges
-from pipeline.report.status import STATUS, write_status
-from pipeline.study.schema import PARAMS, Study, load_study
+from pipeline.report.results import load_results
+from pipeline.report.status import STATUS, status, write_status
+from pipeline.sentences import Said, sentence
+from pipeline.study.schema import Study, load_study
 from stages import compare, judge, report, run
-from stages.drift import LEDGER, failures_in_status, judge_drift
 
+LEDGER = Path("../ledger")  # beside the campaign's folder, the working directory
 REPEAT_SUFFIX = "-again"
 POLL_SECONDS = 120
-# Files that a temporary study on some of the seeds shares with this one.
-SHARED = ("claims.yaml", "runs", "results/numerics.json", "results/speed")
 
 
 def main(arguments: argparse.Namespace) -> None:
     STATUS.unlink(missing_ok=True)  # so that nobody takes an old one for this one
-    with failures_in_status():
+    try:
         study = load_study()
         missing = still_missing(study, arguments.wait)
         exit_code = _without(missing, study) if missing else _with_all(study_as_made())
+    except Exception as error:
+        exit_code, said = (2, "") if isinstance(error, InputError) else (1, f"{type(error).__name__}: ")
+        write_status({"exit_code": exit_code, "reasons": [f"{said}{error}"]})
+        raise
     if exit_code == WARNING and CLUSTER.exists() and not study.campaign.endswith(REPEAT_SUFFIX):
         repeat = ["--campaign", study.campaign + REPEAT_SUFFIX, "--campaigns", "..", "--cluster", str(CLUSTER)]
         subprocess.run([sys.executable, "-m", "stages.campaign", *repeat], check=False)
     sys.exit(exit_code)
 
 
-def _with_all(study: Study) -> int:
-    _report()
-    return judge_drift(study, LEDGER)
-
-
 def _without(missing: Sequence[int], study: Study) -> int:
-    """Report on the seeds with complete runs, and enter nothing in the ledger."""
+    """Report on what there is, and enter nothing in the ledger."""
     every = elements(study)
     said = ", ".join(in_words(every[number]) for number in missing)
     again = "Start these elements again"
     if CLUSTER.exists():  # they are jobs of Slurm
         again = f"Submit them: make campaign CAMPAIGN={study.campaign}"
     reason = f"{len(missing)} of {len(every) - 1} elements did not finish: {said}. {again}"
-    if whole := report_whole_seeds(study, missing):
-        reason += f". The report is on seeds {ranges(whole)} alone"
+    try:
+        _report()
+    except InputError as error:  # the missing elements are reported all the same
+        print(error)
     write_status({"exit_code": TOO_LITTLE, "reasons": [reason]})
     print(reason)
     return TOO_LITTLE
 
 
-def report_whole_seeds(study: Study, missing: Sequence[int]) -> list[int]:
-    """Report on the seeds with complete runs, in a temporary study. Return these seeds."""
-    runs = study.runs()
-    if any(number >= len(runs) for number in missing):
-        return []
-    broken = {runs[number].seed for number in missing}
-    whole = [seed for seed in study.seeds if seed not in broken]
-    # A variant of only some seeds must have run at the seeds that the smaller study gives it.
-    if not whole or set(study.model_copy(update={"seeds": whole}).runs()) - set(runs):
-        return []
-    with tempfile.TemporaryDirectory() as name:
-        beside = Path(name)
-        (beside / "results").mkdir()
-        for path in SHARED:
-            (beside / path).symlink_to(Path(path).absolute())
-        text = yaml_files.dump(yaml_files.load(PARAMS) | {"seeds": whole})
-        (beside / PARAMS).write_text(text, encoding="utf-8")
-        with contextlib.chdir(beside):
-            try:
-                _report()
-            except InputError as error:  # the missing elements are reported all the same
-                print(error)
-                return []
-        shutil.copy(beside / report.REPORT, report.REPORT)
-    return whole
+def _with_all(study: Study) -> int:
+    """Report, enter the campaign in the ledger, say what has changed, and return the exit status."""
+    _report()
+    records = {key: read_record(key) for key in study.runs()}
+    new = entry(study, records, {name: read_speeds(study, name) for name in study.timed_benchmarks})
+    earlier = [old for old in read_ledger(LEDGER) if old.campaign != new.campaign and old.started_at <= new.started_at]
+    result = detect_drift(new, earlier, read_baseline(new.series, LEDGER))
+    path = append(new, LEDGER)
+    findings = [sentence(finding.said) for finding in result.findings]
+    reasons = list(map(sentence, result.reasons))
+    drift = {"series": new.series, "ledger": str(path), "findings": findings, "reasons": reasons}
+    write_status(status(load_results(), result.exit_code) | drift)
+    for line in findings + reasons or [sentence(Said("drift.none", {"series": new.series}))]:
+        print(line)
+    return result.exit_code
 
 
 def _report() -> None:

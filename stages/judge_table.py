@@ -2,14 +2,11 @@
 
 import argparse
 import contextlib
-import errno
 import json
 import sys
-import unicodedata
 from pathlib import Path
 
 from pipeline.comparison.pairing import Question
-from pipeline.errors import InputError
 from pipeline.files.terminal import print_table
 from pipeline.files.writing import write_whole
 from pipeline.run_table.table_file import COLUMNS, read_runs
@@ -51,7 +48,7 @@ def main(arguments: argparse.Namespace) -> None:
     example = "judge TABLE=docs/example-runs.csv BASELINE=float32 MARGIN=0.5"
     check_given(example, TABLE=arguments.table, BASELINE=arguments.baseline, MARGIN=arguments.margin)
     table: Path = arguments.table
-    metric, baseline = (unicodedata.normalize("NFC", name) for name in (arguments.metric, arguments.baseline))
+    metric, baseline = arguments.metric, arguments.baseline
     asked = Question(arguments.margin, arguments.lower_is_better, arguments.one_sided)
     judged = judge_table(read_runs(table, metric, baseline, dict(arguments.columns)), metric, baseline, asked)
     columns, rows = cells(judged)
@@ -62,14 +59,9 @@ def main(arguments: argparse.Namespace) -> None:
         print(sentences(said_of(judged, row)))
     name = f"{table.stem}-verdict"
     values = {"schema_version": 2, "status": judged.status, "metric": metric, "baseline": baseline}
-    try:
-        write_whole(table.with_name(f"{name}.html"), page(judged, table.name))
-        as_json = json.dumps(values | asked._asdict() | {"variants": judged.rows}, indent=2)
-        write_whole(table.with_name(f"{name}.json"), as_json + "\n")
-    except OSError as error:
-        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
-            raise
-        raise InputError(f"{table.parent} can't be written to ({error.strerror}). Copy the table elsewhere") from None
+    write_whole(table.with_name(f"{name}.html"), page(judged, table.name))
+    as_json = json.dumps(values | asked._asdict() | {"variants": judged.rows}, indent=2)
+    write_whole(table.with_name(f"{name}.json"), as_json + "\n")
     print(f"\n{table.with_name(name)}.html is written, and {name}.json")
     sys.exit(judged.status)
 

@@ -145,18 +145,12 @@ def _not_timed(new: CampaignEntry, baseline: Sequence[CampaignEntry]) -> Iterato
 
     A variant that has become much slower may get too few blocks to be timed.
     """
-    ended_well = {run.benchmark for run in new.runs if run.outcome == "completed"}
-    completed = [name for name in new.benchmarks if name in ended_well]
-    measured = [name for name in completed if len(new.timed_variants(name)) > 1]
-    if completed and not measured:
+    completed = list(dict.fromkeys(run.benchmark for run in new.runs if run.outcome == "completed"))
+    if completed and not any(map(new.timed_variants, completed)):
         yield NO_SPEED
         return
-    yield from (Said("drift.no_speed_of", {"benchmark": name}) for name in completed if name not in measured)
-    for benchmark in measured if baseline else ():
+    for benchmark in completed if baseline else ():
+        here = set(new.timed_variants(benchmark))
         timed = [set(old.timed_variants(benchmark)) for old in baseline if old.training_times(benchmark)]
-        if not timed:
-            yield Said("drift.no_speed_before", {"benchmark": benchmark})
-            continue
-        here, everywhere = set(new.timed_variants(benchmark)), set.intersection(*timed)
-        for name in sorted(set.union(here, *timed) - (here & everywhere)):
-            yield Said("drift.timed_once", {"benchmark": benchmark, "variant": name, "is_now": name in here})
+        if once := here.union(*timed) - (here.intersection(*timed) if timed else set()):
+            yield Said("drift.timed_once", {"benchmark": benchmark, "variants": sorted(once)})

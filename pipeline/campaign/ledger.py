@@ -40,7 +40,7 @@ class CampaignLaunch(Untrusted):
 
     `epoch_seconds` is the baseline's time for the training images of an epoch, the median over turns. `slowdowns` is
     each variant's time divided by the baseline's in the same turns, first the baseline itself with 1. Variants with
-    blocks in too few turns are left out; if the baseline is one of them, so are all the others.
+    blocks in too few turns are left out.
     """
 
     benchmark: str
@@ -137,19 +137,14 @@ def entry(study: Study, records: Mapping[RunKey, RunRecord], speeds: Mapping[str
                 benchmark=benchmark,
                 launch=number,
                 epoch_seconds=seconds,
-                slowdowns={name: math.exp(effects[found.variants.index(name)]) for name in _compared(found)},
+                slowdowns={name: math.exp(effects[found.variants.index(name)]) for name in found.often},
             )
             for benchmark, found in speeds.items()
-            if found.variants and (found.other_cpu_share or 0.0) <= study.comparison.max_other_cpu_share
+            if found.baseline in found.often and (found.other_cpu_share or 0.0) <= study.comparison.max_other_cpu_share
             for number, (seconds, effects) in enumerate(zip(found.baseline_seconds, found.training, strict=True), 1)
-            if all(math.isfinite(effects[found.variants.index(name)]) for name in _compared(found))
+            if all(math.isfinite(effects[found.variants.index(name)]) for name in found.often)
         ],
     )
-
-
-def _compared(speeds: Speeds) -> list[str]:
-    """Return the variants to compare, baseline first. Variants with few blocks are timed too imprecisely."""
-    return speeds.often if speeds.baseline in speeds.often else [speeds.baseline]
 
 
 def _made_on(study: Study, environment: Mapping[str, Any]) -> dict[str, str]:
@@ -203,14 +198,13 @@ def pin(campaigns: Sequence[str], ledger: Path) -> str:
     Raises:
         InputError: one is not in the ledger, or they are of several series.
     """
-    names = list(dict.fromkeys(campaigns))
-    entries = [_read(ledger / f"{name}.json") for name in names]
-    series = {found.series for found in entries}
+    series = {_read(ledger / f"{name}.json").series for name in campaigns}
     if len(series) != 1:
-        raise InputError(f"{', '.join(names)} are of {len(series)} series and can't be one baseline")
-    pinned = _pinned(ledger) | {entries[0].series: names}
+        raise InputError(f"{', '.join(campaigns)} are of {len(series)} series and can't be one baseline")
+    (found,) = series
+    pinned = _pinned(ledger) | {found: list(campaigns)}
     write_whole(ledger / BASELINE, json.dumps(pinned, indent=2, sort_keys=True) + "\n")
-    return entries[0].series
+    return found
 
 
 def _read(path: Path) -> CampaignEntry:

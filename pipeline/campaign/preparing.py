@@ -5,16 +5,13 @@ file system may make the same folder at once.
 """
 
 import hashlib
-import itertools
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
 from pathlib import Path
 
-from pipeline.campaign.ledger import CampaignEntry, read_ledger
 from pipeline.errors import InputError
 from pipeline.files import yaml_files
 from pipeline.files.code import check_exists
@@ -37,23 +34,16 @@ def prepare_campaign(name: str, campaigns: Path) -> Path:
     """
     study = load_study()
     validate(Study, study.model_dump(mode="json") | {"campaign": name}, "the study with this --campaign")
-    if name == LEDGER:
-        raise InputError(f"--campaign: {name} is where the ledger lies. Give the campaign another name")
     folder = campaigns.resolve() / name
     if folder.exists():
         return folder
     folder.parent.mkdir(exist_ok=True)
-    # The lock saves a second download. If files can't be locked, both make the folder, and one is discarded.
     lock = alone(folder.parent / ".lock")
     with lock, tempfile.TemporaryDirectory(prefix=".partial-", dir=folder.parent) as partial:
         if not folder.exists():
             made = Path(partial, name)
-            _fill(made, study, campaign_seeds(name, len(study.seeds), read_ledger(folder.parent / LEDGER)))
-            try:
-                made.rename(folder)
-            except OSError:
-                if not folder.exists():  # else another process was quicker
-                    raise
+            _fill(made, study, campaign_seeds(name, len(study.seeds)))
+            made.rename(folder)
     return folder
 
 
@@ -87,15 +77,8 @@ def _copy(source: Path, target: Path) -> None:
         shutil.copy(source, target)
 
 
-def campaign_seeds(name: str, num_seeds: int, ledger: Iterable[CampaignEntry]) -> list[int]:
-    """Return the seeds of a campaign: consecutive numbers from a hash of its name, the same on all machines.
-
-    If another campaign of the ledger has one of them, the name is hashed again.
-    """
-    taken = {seed for entry in ledger if entry.campaign != name for seed in entry.seeds}
-    for attempt in itertools.count():
-        digest = hashlib.sha256(f"{name}/{attempt}".encode()).digest()
-        first = int.from_bytes(digest[:4], "big") % (MAX_SEED - num_seeds)
-        if taken.isdisjoint(seeds := list(range(first, first + num_seeds))):
-            break
-    return seeds
+def campaign_seeds(name: str, num_seeds: int) -> list[int]:
+    """Return the seeds of a campaign: consecutive numbers from a hash of its name, the same on all machines."""
+    digest = hashlib.sha256(name.encode()).digest()
+    first = int.from_bytes(digest[:4], "big") % (MAX_SEED - num_seeds)
+    return list(range(first, first + num_seeds))

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 from pydantic import Field, model_validator
 
 from pipeline.claims.evidence import Evidence
-from pipeline.comparison.tables import Row, hardware_of_row
+from pipeline.comparison.tables import Row
 from pipeline.machine.acceleration import device_of
 from pipeline.machine.hardware import Hardware
 from pipeline.numerics.facts import Value
@@ -17,8 +17,7 @@ from pipeline.study.schema import Study
 from pipeline.study.variant import Variant
 
 DEFAULT = "default"  # as a baseline: float32 at the device's default precision
-# The variant with the default precision, by hardware whose default is less precise than float32.
-DEFAULTS = {"nvidia_gpu": "tf32", "tpu": "tf32"}
+TF32 = "tf32"  # the variant with that precision, on devices where it is less precise than float32
 Verdict = Literal[
     "reproduced", "in direction only", "not reproduced", "inconclusive", "not this recipe", "not testable here"
 ]
@@ -71,7 +70,7 @@ class Needs(Section):
     min_memory_gb: PositiveFloat | None = None
     max_memory_gb: PositiveFloat | None = None
     profile: Literal["quick", "gpu", "evening", "float8", "resnet9", "paper"] | None = None
-    recipe: dict[str, Value | None] = Field(default_factory=dict, max_length=20)
+    recipe: dict[str, Value | None] = Field(default_factory=dict)
 
     def fits(self, hardware: Hardware) -> bool:
         """Tell whether the claim is about this hardware."""
@@ -119,10 +118,6 @@ class BaseClaim(Section):
     def evidence(self) -> EvidenceKind:
         """Return the kind of evidence that decides."""
         return "measured"
-
-    def hardware(self, evidence: Evidence) -> Sequence[Hardware]:
-        """Return the hardware of this claim's evidence, or all of the study's if there is none."""
-        return evidence.tables.hardware()
 
     def judge(self, evidence: Evidence) -> Assessment:
         """Return the verdict by `evidence`. Raise `NotTestableError` if it can't test the claim."""
@@ -213,10 +208,6 @@ class VariantClaim(BaseClaim):
         names = {"benchmark": self.benchmark, "variant": self.candidate}
         raise NotTestableError(Said("lack.runs", names), Said("remedy.variant", names))
 
-    def hardware(self, evidence: Evidence) -> Sequence[Hardware]:
-        runs = evidence.tables.runs_of(self.benchmark, self.candidate)
-        return list(dict.fromkeys(map(hardware_of_row, runs))) or evidence.tables.hardware()
-
 
 class PairClaim(VariantClaim):
     """A claim that compares a variant with a baseline, by default the study's."""
@@ -238,9 +229,9 @@ class PairClaim(VariantClaim):
         study = evidence.study
         baseline = self.baseline or study.comparison.baseline
         if baseline == DEFAULT:
-            hardware = self.hardware(evidence)[0]
+            hardware = evidence.tables.hardware()[0]
             is_wide = hardware.kind != "tpu" and device_of(hardware).tf32 != "in hardware"
-            baseline = study.comparison.baseline if is_wide else DEFAULTS[hardware.kind]
+            baseline = study.comparison.baseline if is_wide else TF32
         for name in (baseline, self.candidate):
             check_variant(evidence.variants, study, self.benchmark, name)
         if pair := evidence.tables.pair(self.benchmark, self.candidate, baseline):
@@ -258,10 +249,6 @@ class SpeedClaim(PairClaim):
         if found.num_launches is None and found.speedup_at_most is None:
             raise NotTestableError(Said("lack.speed", self.names), Said("remedy.speed", {"benchmark": self.benchmark}))
         return found
-
-    def hardware(self, evidence: Evidence) -> Sequence[Hardware]:
-        pairs = [row for row in evidence.tables.pairs if row.benchmark == self.benchmark and row.device]
-        return [hardware_of_row(pairs[0])] if pairs else evidence.tables.hardware()
 
 
 def check_variant(meant: Mapping[str, Variant], study: Study, benchmark: str, name: str) -> None:

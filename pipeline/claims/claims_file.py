@@ -2,7 +2,7 @@
 
 import difflib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -18,15 +18,12 @@ from pipeline.claims.measured_claims import (
     ValueClaim,
 )
 from pipeline.claims.numerics_claims import FactClaim, SampleClaim, TrialClaim
-from pipeline.files.untrusted import excerpt
 from pipeline.numerics.facts import TRIALS, fact_names, sample_names
 from pipeline.study.benchmark import Benchmark, Dense, EfficientNet, LearningRateRule, Optimizer, Split
-from pipeline.study.configuration import MAX_ENTRIES, Name, Section, read
+from pipeline.study.configuration import Name, Section, read
 from pipeline.study.variant import Variant
 
 CLAIMS = Path("claims.yaml")
-MAX_CLAIMS = 1000  # and sources
-
 
 Claim = Annotated[
     SpeedupClaim
@@ -55,11 +52,11 @@ class Claims(Section):
     they name; a study's variant of the same name must be the same.
     """
 
-    sources: Annotated[dict[str, Source], Field(max_length=MAX_CLAIMS)]
-    benchmarks: Annotated[dict[Name, str], Field(max_length=MAX_ENTRIES)]
-    variants: Annotated[dict[Name, Variant], Field(max_length=MAX_ENTRIES)]
-    claims: Annotated[list[Claim], Field(max_length=MAX_CLAIMS)]
-    findings: Annotated[list[Claim], Field(default_factory=list, max_length=MAX_CLAIMS)]
+    sources: dict[str, Source]
+    benchmarks: dict[Name, str]
+    variants: dict[Name, Variant]
+    claims: list[Claim]
+    findings: list[Claim]
 
     @property
     def all(self) -> list[Claim]:
@@ -67,36 +64,25 @@ class Claims(Section):
 
     @model_validator(mode="after")
     def _parts_agree(self) -> Self:
-        paths = _recipe_paths()
-        claims = [
-            (f"{part}.{index} ({claim.id})", claim)
-            for part in ("claims", "findings")
-            for index, claim in enumerate(getattr(self, part))
-        ]
-        faults = [
-            f"{where}.needs.recipe: no benchmark has {path!r}. "
-            f"Did you mean {(difflib.get_close_matches(path, paths, n=1) or ['model.units'])[0]!r}?"
-            for where, claim in claims
-            for path in claim.needs.recipe
-            if path not in paths
-        ]
-        counts = Counter(claim.id for claim in self.all)
-        faults += [f"claims: the id {name!r} stands {count} times." for name, count in counts.items() if count > 1]
-        known = {
-            "source": set(self.sources),
-            "benchmark": set(self.benchmarks),
-            "candidate": set(self.variants),
+        known: dict[str, Collection[str]] = {
+            "source": self.sources,
+            "benchmark": self.benchmarks,
+            "candidate": self.variants,
             "baseline": {*self.variants, DEFAULT},
             "quantities": fact_names(self.benchmarks),
-            "trial": {trial.name for trial in TRIALS},
-            "sample": {*sample_names(self.benchmarks), *fact_names(self.benchmarks)},
+            "trial": [trial.name for trial in TRIALS],
+            "sample": sample_names(self.benchmarks) | fact_names(self.benchmarks),
+            "recipe": _recipe_paths(),
         }
-        listed = {field: excerpt(", ".join(sorted(names)), 1500) for field, names in known.items()}
-        for where, entry in claims:
+        counts = Counter(claim.id for claim in self.all)
+        faults = [f"claims: the id {name!r} stands {count} times." for name, count in counts.items() if count > 1]
+        for claim in self.all:
+            values = dict(claim) | {"recipe": claim.needs.recipe}
             faults += [
-                f"{where}.{field}: must be one of {listed[field]}. Received: {name!r}"
+                f"{claim.id}.{field}: {name!r} is unknown. "
+                f"Did you mean {difflib.get_close_matches(name, names, n=1, cutoff=0.0)[0]!r}?"
                 for field, names in known.items()
-                for name in _names(getattr(entry, field, None))
+                for name in _names(values.get(field))
                 if name not in names
             ]
         if faults:

@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from pipeline.comparison.tables import Tables, read_tables
 from pipeline.errors import InputError
-from pipeline.files.untrusted import Remedy, Sha256, Untrusted, damaged, excerpt, read_json
-from pipeline.machine.hardware import Hardware, hardware_of
+from pipeline.files.untrusted import Remedy, Sha256, Untrusted, read_json
+from pipeline.machine.hardware import hardware_of
 from pipeline.machine.left_out import study_as_made
-from pipeline.numerics.facts import KERAS_POLICIES, NOT_EVERYWHERE, fact_names, is_measured
+from pipeline.numerics.facts import is_measured
 from pipeline.records.run_record import Count, Environment, Share
 from pipeline.study.schema import Study
 from pipeline.study.variant import Variant
@@ -22,14 +22,13 @@ NUMERICS = Remedy(*["Make it with: dvc repro numerics"] * 2)
 class Evidence(NamedTuple):
     """Hold the results that claims are judged by.
 
-    `numerics` is the content of results/numerics.json, None if there is no such file. `numerics_hardware` is the
-    hardware that its arithmetic ran on, if the file names it. `variants` defines the variants that claims name.
+    `numerics` is the content of results/numerics.json, None if there is no such file. `variants` defines the variants
+    that claims name.
     """
 
     study: Study
     tables: Tables
     numerics: Mapping[str, Any] | None
-    numerics_hardware: Hardware | None = None
     variants: Mapping[str, Variant] = {}
 
 
@@ -41,10 +40,10 @@ def read_evidence(root: Path = Path()) -> Evidence:
     """
     study = study_as_made(root)
     tables, numerics = read_tables(study, root), read_numerics(study, root)
-    made_on = hardware_of(numerics["environment"]) if numerics and numerics["environment"] else None
-    if numerics and made_on and made_on.kind not in {each.kind for each in tables.hardware()}:
+    made_on = numerics and numerics["environment"]
+    if numerics and made_on and hardware_of(made_on).kind not in {each.kind for each in tables.hardware()}:
         numerics = without_measured(numerics)
-    return Evidence(study, tables, numerics, made_on)
+    return Evidence(study, tables, numerics)
 
 
 def read_numerics(study: Study, root: Path = Path()) -> dict[str, Any] | None:
@@ -55,15 +54,6 @@ def read_numerics(study: Study, root: Path = Path()) -> dict[str, Any] | None:
     recipes = {name: study.benchmarks[name].model_dump(mode="json") for name in study.numerics_on or study.benchmarks}
     if numerics.identity and {name: of["recipe"] for name, of in numerics.identity["benchmarks"].items()} != recipes:
         raise InputError(f"{root / 'results/numerics.json'} is of another study than params.yaml. {NUMERICS.missing}")
-    if odd := (numerics.models.keys() | numerics.gradients.keys()) - study.benchmarks.keys():
-        raise damaged(root / "results/numerics.json", f"params.yaml has no benchmark {excerpt(min(odd))!r}", NUMERICS)
-    # A benchmark that did not fit into memory has no facts.
-    wanted = fact_names(name for name in study.benchmarks if name in numerics.gradients) - NOT_EVERYWHERE
-    lacking = wanted - numerics.facts.keys()
-    for name, model in numerics.models.items():
-        lacking |= {f"models.{name}.sizes.{policy}" for policy in KERAS_POLICIES if policy not in model.sizes}
-    if lacking:
-        raise damaged(root / "results/numerics.json", f"it has no {min(lacking)}", NUMERICS)
     return numerics.model_dump()
 
 
@@ -96,12 +86,6 @@ class Gradients(Untrusted):
     flushed_share_scaled: Share
     overflow_share_scaled: Share
 
-    @model_validator(mode="after")
-    def _a_count_for_each_exponent(self) -> "Gradients":
-        if len(self.exponents) != len(self.counts):
-            raise ValueError(f"{len(self.exponents)} exponents and {len(self.counts)} counts")
-        return self
-
 
 class TrialResult(Untrusted):
     """Hold at how many seeds an optimizer trained under a policy, and accuracies by seed, float32's too."""
@@ -115,12 +99,6 @@ class TrialResult(Untrusted):
     float32_accuracies: list[float]
     num_trained: Count
     num_trials: Annotated[int, Field(ge=1)]
-
-    @model_validator(mode="after")
-    def _no_more_trained_than_tried(self) -> "TrialResult":
-        if self.num_trained > self.num_trials:
-            raise ValueError(f"{self.num_trained} of {self.num_trials} trials")
-        return self
 
 
 class Numerics(Untrusted):

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pipeline.claims.claim import (
     ANSWERS,
     DEFAULT,
-    DEFAULTS,
+    TF32,
     Answer,
     Assessment,
     EvidenceKind,
@@ -106,7 +106,7 @@ def _judge(claim: Claim, evidence: Evidence) -> Assessment:
     differences = {}
     if benchmark in evidence.study.benchmarks:
         differences = recipe_differences(claim, evidence.study.benchmarks[benchmark].model_dump())
-    is_elsewhere = not all(map(claim.needs.fits, claim.hardware(evidence)))
+    is_elsewhere = not all(map(claim.needs.fits, evidence.tables.hardware()))
     if not (is_elsewhere or lack or differences):
         return found._replace(
             evidence="measured", would_change=found.would_change if found.verdict == "inconclusive" else None
@@ -142,10 +142,9 @@ def _deciding_study(
         remedy: how to supply what this study lacks.
         differences: between the study's recipe and the claim's.
     """
-    default = DEFAULTS.get(claim.needs.hardware)
-    if is_elsewhere and default and isinstance(claim, PairClaim) and claim.baseline == DEFAULT:
-        names = {"benchmark": claim.benchmark, "variant": default}
-        remedy = remedy or (Said("remedy.variant", names) if study_lacks(evidence.study, *names.values()) else None)
+    if is_elsewhere and not remedy and isinstance(claim, PairClaim) and claim.baseline == DEFAULT:
+        names = {"benchmark": claim.benchmark, "variant": TF32}
+        remedy = Said("remedy.variant", names) if study_lacks(evidence.study, *names.values()) else None
     if (remedy or differences) and claim.needs.profile:
         meant = evidence.variants.get(getattr(claim, "candidate", ""))
         by_xla = {"profile": claim.needs.profile, "xla": bool(meant and meant.xla)}  # a choice only on TensorFlow

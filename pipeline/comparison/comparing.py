@@ -16,6 +16,7 @@ from pipeline.comparison.finished_runs import (
 )
 from pipeline.comparison.pairing import Question, set_beside
 from pipeline.comparison.tables import (
+    ACCURACY_COLUMNS,
     EPOCHS,
     PAIR_COLUMNS,
     PAIRS,
@@ -141,23 +142,14 @@ def run_row(study: Study, key: RunKey, run: Run, measured: Measured | None) -> d
         "peak_memory_bytes": record.memory.peak_bytes,
         "memory_kind": record.memory.peak_kind,
         "started_at": record.started_at,
-        "policy": record.planned.policy,
-        "tf32": record.planned.tf32,
-        "batch_size": record.planned.batch_size,
-        "num_epochs": record.num_epochs,
-        "num_parameters": record.num_parameters,
         "run_seconds": record.times.run_seconds,
-        "warm": record.warm,
         "resumed": record.resumed,
-        "num_predicted_classes": len(set(run.predicted.tolist())) or None,
         "first_not_finite": record.first_not_finite,
         "skipped_steps": record.scores.skipped_steps,
         "num_late_skips": late_skips,
         "num_late_steps": late_steps,
-        "final_weights_sha256": record.final_weights_sha256,
         "other_cpu_share": record.disturbance.other_cpu_share,
         "timing_fault": _timing_fault(study, run, measured),
-        "images_on_device": record.images_on_device,
         "data_source": record.data_source,
         "kernels": record.environment.get("kernels"),
         **hardware_cells(hardware_of(record.environment), device(record.environment)),
@@ -205,12 +197,11 @@ def _pair_rows(
     rows = []
     for (baseline, candidate), found in zip(pairs, compared, strict=True):
         row: dict[str, Any] = {"benchmark": benchmark, "baseline": baseline, "candidate": candidate}
-        row |= {name: value for name, value in found.items() if name != "is_paired"}
-        for side, name in (("baseline", baseline), ("candidate", candidate)):
-            accuracy = found[f"{side}_accuracy"]
-            row[f"{side}_accuracy"] = None if accuracy is None else accuracy / 100
-            missing = [seed for seed in study.seeds_of(benchmark, name) if seed not in of_variants[name]]
-            row[f"missing_{side}"] = " ".join(map(str, missing)) or None
+        row |= {name: found[name] for name in ACCURACY_COLUMNS}
+        for side in ("baseline_accuracy", "candidate_accuracy"):
+            row[side] = None if found[side] is None else found[side] / 100
+        missing = [seed for seed in study.seeds_of(benchmark, candidate) if seed not in of_variants[candidate]]
+        row["missing_candidate"] = " ".join(map(str, missing)) or None
         if not of_variants[baseline] or not of_variants[candidate]:
             row |= {"reason": "no_runs", "outcome": None}
         row["speedup_at_most"] = _speedup_at_most(study, benchmark, baseline, candidate, runs, measured)
@@ -267,7 +258,7 @@ def _speed_cells(study: Study, benchmark: str, baseline: str, candidate: str, me
         share = recipe.batch_size * variant.batch_multiplier / recipe.split.num_train_examples  # of a whole batch
         cells[f"{side}_step_seconds"] = seconds and seconds * share
         cells[f"{side}_peak_bytes"] = speeds.peak_bytes(name)
-        cells[f"{side}_kernel_share"] = speeds.kernel_share(name)
+    cells["candidate_kernel_share"] = speeds.kernel_share(candidate)
     if measured_as[baseline] == measured_as[candidate]:
         return cells
     spread, sitting = BETWEEN_SITTINGS[hardware.kind], speeds.speedup(baseline, candidate)
@@ -315,22 +306,17 @@ def summarise(study: Study, tables: Tables) -> dict[str, dict[str, float]]:
     """
     numbers: dict[str, dict[str, float]] = {name: {} for name in METRICS}
     for benchmark in study.benchmarks:
-        row = next(iter(mixed_pairs(study, tables, benchmark)), None)
+        baseline, variants = study.comparison.baseline, study.variants_of(benchmark)
+        mixed = [
+            name
+            for name, variant in variants.items()
+            if variant.is_plain
+            and variant.policy.startswith("mixed_")
+            and variant.batch_multiplier == variants[baseline].batch_multiplier
+        ]
+        row = next((row for name in mixed if (row := tables.pair(benchmark, name, baseline))), None)
         for name, num_digits in METRICS.items():
             value = row and getattr(row, name)
             if value is not None:
                 numbers[name][benchmark] = round(value, num_digits)
     return numbers
-
-
-def mixed_pairs(study: Study, tables: Tables, benchmark: str) -> list[Row]:
-    """Return the baseline's pairs with the mixed policies at its batch that change nothing else."""
-    baseline, variants = study.comparison.baseline, study.variants_of(benchmark)
-    mixed = [
-        name
-        for name, variant in variants.items()
-        if variant.is_plain
-        and variant.policy.startswith("mixed_")
-        and variant.batch_multiplier == variants[baseline].batch_multiplier
-    ]
-    return [row for name in mixed if (row := tables.pair(benchmark, name, baseline))]

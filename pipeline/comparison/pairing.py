@@ -14,7 +14,6 @@ from pipeline.statistics.equivalence import (
     EquivalenceOutcome,
     PValues,
     adjust,
-    detectable_margin,
     is_beyond,
     num_seeds_needed,
     outcome,
@@ -165,7 +164,6 @@ def _estimates(found: Contrast, reason: str | None) -> dict[str, Any]:
         "difference_pp": None if math.isnan(found.mean) else found.mean,
         "difference_low_pp": interval and interval.low,
         "difference_high_pp": interval and interval.high,
-        "spread_pp": None if math.isnan(found.spread) else found.spread,
     }
 
 
@@ -173,13 +171,10 @@ def _tests(
     gain: Contrast, reason: str | None, adjusted: PValues, num_candidates: int, asked: Question
 ) -> dict[str, Any]:
     """Return the p-values, the outcome that they give, and how many seeds would decide."""
-    detectable = needed = None
+    needed = None
     if reason not in NO_TEST:
-        more = Design(asked.is_one_sided, gain.freedom_per_seed)
-        needed = num_seeds_needed(gain.spread, asked.margin, num_candidates, gain.mean, more)
-        if gain.error > 0:
-            these = Design(asked.is_one_sided, gain.freedom / (gain.num_seeds - 1))
-            detectable = detectable_margin(gain.spread, gain.num_seeds, num_candidates, these)
+        design = Design(asked.is_one_sided, gain.freedom_per_seed)
+        needed = num_seeds_needed(gain.spread, asked.margin, num_candidates, gain.mean, design)
     return {
         "margin_pp": asked.margin,
         "num_candidates": num_candidates,
@@ -187,7 +182,6 @@ def _tests(
         "p_equivalent": adjusted.within,
         "p_beyond_margin": adjusted.beyond,
         "outcome": _outcome(reason, adjusted),
-        "detectable_margin_pp": detectable,
         "num_seeds_needed": needed,
     }
 

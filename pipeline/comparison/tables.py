@@ -18,49 +18,48 @@ EPOCHS = Path("results/epochs.csv")  # all epochs of all runs, for curves
 # scale skipped, of the `num_late_steps` after the first epoch. `timing_fault` says why the times of a run don't count.
 RUN_COLUMNS = (
     *("benchmark", "variant", "seed", "outcome", "test_accuracy", "validation_accuracy", "test_loss"),
-    *("epoch_seconds", "validation_seconds", "peak_memory_bytes", "memory_kind", "started_at", "device"),
-    *("policy", "tf32", "batch_size", "num_epochs", "num_parameters", "run_seconds", "warm", "resumed"),
     *(
-        "num_predicted_classes",
-        "first_not_finite",
-        "skipped_steps",
-        "num_late_skips",
-        "num_late_steps",
-        "final_weights_sha256",
+        "epoch_seconds",
+        "validation_seconds",
+        "peak_memory_bytes",
+        "memory_kind",
+        "started_at",
+        "run_seconds",
+        "resumed",
     ),
-    *("other_cpu_share", "timing_fault", "images_on_device", "data_source", "kernels"),
-    *("device_kind", "compute_capability", "device_memory_bytes", "cpu_features"),
+    *("first_not_finite", "skipped_steps", "num_late_skips", "num_late_steps"),
+    *("other_cpu_share", "timing_fault", "data_source", "kernels"),
+    *("device", "device_kind", "compute_capability", "device_memory_bytes", "cpu_features"),
 )
-# Columns of `pairs.csv`. Accuracy is compared over the seeds that both variants completed. `missing_*` lists planned
-# seeds without a run. `num_failed_*` counts runs that failed where the other variant's completed. Differences are
-# candidate − baseline, in percentage points, with 95 % intervals. p-values are adjusted by Holm's method over
+# Columns of `pairs.csv`. Accuracy is compared over the seeds that both variants completed. `missing_candidate` lists
+# planned seeds without a run. `num_failed_*` counts runs that failed where the other variant's completed. Differences
+# are candidate − baseline, in percentage points, with 95 % intervals. p-values are adjusted by Holm's method over
 # `num_candidates` pairs. `reason` says why the tests decide nothing. `speedup` is the baseline's time over the
 # candidate's. Its interval is that of another day; `sitting_*` is the interval of this measurement alone.
-# `epoch_speedup` is that of whole epochs with their validation. `*_kernel_share` is the share of a variant's CPU time
+# `epoch_speedup` is that of whole epochs with their validation. `candidate_kernel_share` is the share of its CPU time
 # that the system's kernel took. `speedup_at_most` is the largest ratio of two whole runs, if the candidate's were
 # stopped as too slow.
 ACCURACY_COLUMNS = (
-    *("num_seeds", "missing_baseline", "missing_candidate", "num_failed_baseline", "num_failed_candidate"),
+    *("num_seeds", "missing_candidate", "num_failed_baseline", "num_failed_candidate"),
     *("num_diverged_baseline", "num_diverged_candidate", "baseline_accuracy", "candidate_accuracy"),
     *("difference_pp", "difference_low_pp", "difference_high_pp", "p_different", "margin_pp", "p_equivalent"),
-    *("p_beyond_margin", "outcome", "reason", "spread_pp", "num_candidates", "detectable_margin_pp"),
-    "num_seeds_needed",
+    *("p_beyond_margin", "outcome", "reason", "num_candidates", "num_seeds_needed"),
 )
 SPEED_COLUMNS = (
     *("speedup", "speedup_low", "speedup_high", "sitting_low", "sitting_high", "speedup_at_most"),
     *("epoch_speedup", "epoch_speedup_low", "epoch_speedup_high", "num_launches", "num_turns", "other_cpu_share"),
     *("num_blocks_left_out", "side_by_side", "baseline_step_seconds", "candidate_step_seconds"),
     *("baseline_epoch_seconds", "candidate_epoch_seconds", "baseline_peak_bytes", "candidate_peak_bytes"),
-    *("baseline_kernel_share", "candidate_kernel_share"),
+    "candidate_kernel_share",
     *("memory_ratio", "memory_ratio_low", "memory_ratio_high", "images_on_device", "device", "device_kind"),
     *("compute_capability", "device_memory_bytes", "cpu_features"),
 )
 PAIR_COLUMNS = ("benchmark", "baseline", "candidate", *ACCURACY_COLUMNS, *SPEED_COLUMNS)
 # Columns read as text even if a cell looks like a number, such as a single missing seed.
 TEXT_COLUMNS = (
-    *("benchmark", "variant", "baseline", "candidate", "missing_baseline", "missing_candidate", "outcome", "reason"),
-    *("device", "device_kind", "cpu_features", "memory_kind", "policy", "kernels", "data_source", "started_at"),
-    *("final_weights_sha256", "first_not_finite", "timing_fault"),
+    *("benchmark", "variant", "baseline", "candidate", "missing_candidate", "outcome", "reason"),
+    *("device", "device_kind", "cpu_features", "memory_kind", "kernels", "data_source", "started_at"),
+    *("first_not_finite", "timing_fault"),
 )
 
 

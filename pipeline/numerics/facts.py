@@ -12,8 +12,6 @@ NO_GROWTH = -1  # stands for a missing number of steps
 Value = float | int | str | bool
 
 
-# These need TensorFlow.
-NOT_EVERYWHERE = frozenset({"notebook_split.num_trained_on", "notebook_split.same_after_restart"})
 # Kinds of facts, by where they hold. A fact is named after its kind and its place, as in `square_of_256.float16`.
 _BY_TYPE = (
     *("square_of_256", "square_of_1e-05", "smallest_square_is_zero", "rounded_4e-08", "rounded_65519"),

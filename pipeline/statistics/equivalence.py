@@ -4,7 +4,6 @@ Also compute what a number of seeds could show.
 """
 
 import bisect
-import functools
 import math
 from collections.abc import Hashable, Sequence
 from typing import Literal, NamedTuple
@@ -26,15 +25,13 @@ EquivalenceOutcome = Literal["equivalent", "different", "equivalent but shifted"
 class Contrast(NamedTuple):
     """Hold a mean difference (candidate − baseline), its standard error and degrees of freedom; unknown is NaN.
 
-    `spread` is the standard deviation of the difference between one run of each variant; `error` is `spread` /
-    √`num_seeds`. `freedom_per_seed` counts the degrees of freedom that one more seed of each variant adds. Variants
-    that agree on every example have an error of 0.
+    `spread` is the standard deviation of the difference between one run of each variant. `freedom_per_seed` counts the
+    degrees of freedom that one more seed of each variant adds. Variants that agree on every example have an error of 0.
     """
 
     mean: float = math.nan
     spread: float = math.nan
     error: float = math.nan
-    num_seeds: float = math.nan
     freedom: float = math.nan
     freedom_per_seed: float = 1.0
 
@@ -80,7 +77,7 @@ def paired(differences: ArrayLike) -> Contrast:
         return Contrast(mean)
     spread = float(values.std(ddof=1))
     error = spread / math.sqrt(num_seeds) if has_spread(values) or not values.any() else math.nan
-    return Contrast(mean, spread, error, num_seeds, num_seeds - 1)
+    return Contrast(mean, spread, error, num_seeds - 1)
 
 
 def unpaired(baseline: np.ndarray, candidate: np.ndarray) -> Contrast:
@@ -102,7 +99,6 @@ def unpaired(baseline: np.ndarray, candidate: np.ndarray) -> Contrast:
         mean,
         spread=float(np.sqrt(total)),
         error=float(np.sqrt(shares.sum())),
-        num_seeds=float(total / shares.sum()),
         freedom=float(shares.sum() ** 2 / (shares**2 / (numbers - 1)).sum()),
         freedom_per_seed=float(total**2 / (variances**2).sum()),
     )
@@ -232,23 +228,6 @@ def beyond_power(
     critical = scipy.stats.t.isf(SIGNIFICANCE_LEVEL / num_candidates / 2, freedom)
     excess = min((abs(difference) - margin) * np.sqrt(num_seeds) / spread, 1e3)  # nct overflows above this
     return float(scipy.stats.nct.sf(critical, freedom, excess))
-
-
-def detectable_margin(spread: float, num_seeds: float, num_candidates: int = 1, design: Design = PAIRED) -> float:
-    """Return the smallest margin that `num_seeds` establish with 80 % power if the true difference is zero."""
-    return spread * _detectable_spreads(num_seeds, num_candidates, design)
-
-
-@functools.cache
-def _detectable_spreads(num_seeds: float, num_candidates: int, design: Design) -> float:
-    freedom = design.freedom_per_seed * (num_seeds - 1)
-    quantiles = scipy.stats.t.ppf([1 - SIGNIFICANCE_LEVEL / num_candidates, (1 + POWER) / 2], freedom)
-    near = quantiles.sum() / np.sqrt(num_seeds)
-
-    def lack(margin: float) -> float:
-        return power(1.0, margin, num_seeds, num_candidates=num_candidates, design=design) - POWER
-
-    return float(scipy.optimize.brentq(lack, near / 10, near * 2, xtol=1e-12))
 
 
 def num_seeds_needed(

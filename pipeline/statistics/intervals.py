@@ -3,7 +3,6 @@
 Quantiles come from `scipy.special`, because importing `scipy.stats` takes half a second.
 """
 
-import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -44,16 +43,6 @@ class Proportion(NamedTuple):
     total: int
     low: float
     high: float
-
-
-def ratio(logarithms: ArrayLike) -> Ratio:
-    """Return exp of the mean of log ratios (num_seeds,), and of its 95 % t-interval.
-
-    docs/decisions/intervals.md compares the coverage of this interval with that of a bootstrap.
-    """
-    average = mean(logarithms)
-    value, low, high = (None if end is None else math.exp(end) for end in (average.mean, average.low, average.high))
-    return Ratio(ratio=value, low=low, high=high)
 
 
 def mean(values: ArrayLike) -> Mean:

@@ -324,15 +324,6 @@ class Speeds:
         ratios = [self.speedup(self.baseline, name) for name in names]
         return [(found.ratio, found.high / found.ratio - 1) for found in ratios if found.ratio and found.high]
 
-    def launch_spread(self) -> tuple[float, int] | None:
-        """Return the standard deviation of log seconds from launch to launch, and its degrees of freedom.
-
-        Return None if speed has no interval.
-        """
-        if len(self.num_turns) < MIN_LAUNCHES or len(self.often) < 2:
-            return None
-        return launch_spread(self.training[:, [self.variants.index(name) for name in self.often]])
-
 
 def speeds_of(study: Study, benchmark: str, blocks: Sequence[PlacedBlock]) -> Speeds:
     split, measured_as = study.benchmarks[benchmark].split, study.measured_as(benchmark)

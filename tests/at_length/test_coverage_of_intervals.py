@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from bench import intervals
+from bench import interval_coverage as intervals
 
 from pipeline.speed.turns import MAX_LAUNCHES
 

@@ -12,13 +12,11 @@ import pytest
 from cluster.campaigns import STUDY, campaign, finish, make_project, output, wait_for
 
 from pipeline.campaign.preparing import campaign_seeds
-from pipeline.numbers import ranges
 from pipeline.store.identity import of_runs
 from pipeline.store.kept import name_of
 from pipeline.study.schema import RunKey, load_study
 
-SEEDS = campaign_seeds("c1", 4, [])
-THREE = ranges(SEEDS[:3])
+SEEDS = campaign_seeds("c1", 4)
 pytestmark = pytest.mark.usefixtures("slurm")
 
 
@@ -63,10 +61,9 @@ def test_a_campaign_survives_a_requeue_a_warning_and_a_lost_run(project):
     status = finish(project, "c1")
     assert status["exit_code"] == 30
     assert status["reasons"] == [
-        f"1 of 10 elements did not finish: train small_dense mixed/{SEEDS[3]}. Submit them: make campaign CAMPAIGN=c1. "
-        f"The report is on seeds {THREE} alone"
+        f"1 of 10 elements did not finish: train small_dense mixed/{SEEDS[3]}. Submit them: make campaign CAMPAIGN=c1"
     ]
-    assert f"Seeds {THREE}." in (folder / "results" / "report.html").read_text()
+    assert (folder / "results" / "report.html").exists()
     assert not (project / "campaigns" / "ledger").exists()
 
     assert "1 of 10 elements are missing" in campaign(project, "c1").stdout
@@ -121,4 +118,4 @@ def test_drift_is_confirmed_by_a_second_campaign_on_fresh_seeds(project):
     assert again["exit_code"] == 20
     assert any("Seen twice, on other seeds." in finding for finding in again["findings"])
     for name in ("c2", "c2-again"):
-        assert {run["seed"] for run in ledger(project, name)["runs"]} == set(campaign_seeds(name, 4, []))
+        assert {run["seed"] for run in ledger(project, name)["runs"]} == set(campaign_seeds(name, 4))

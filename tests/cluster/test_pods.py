@@ -72,7 +72,7 @@ def test_the_pods_of_a_campaign(project):
     collected = start(project, 4)
     assert collected.returncode == 30, collected.stdout + collected.stderr
     assert "has no baseline" in collected.stdout
-    (seed,) = campaign_seeds(CAMPAIGN, 1, [])
+    (seed,) = campaign_seeds(CAMPAIGN, 1)
     entered = json.loads((project / "campaigns" / "ledger" / f"{CAMPAIGN}.json").read_text())
     assert [(one["variant"], one["seed"], one["outcome"]) for one in entered["runs"]] == [
         ("float32", seed, "completed"),

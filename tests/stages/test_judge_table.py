@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -43,10 +42,6 @@ def codes(found) -> list[str]:
     return [each.code.removeprefix("table.") for each in said_of(found, found.candidates[0])]
 
 
-def command(path: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    return stage(path.parent, "judge_table", str(path), "--baseline", "fp32", "--margin", "0.5", *options)
-
-
 SAME, SHIFTED = [0.01, -0.02, 0.0, 0.02, -0.01], [0.2, 0.21, 0.19, 0.2, 0.21]
 WORSE, OPEN = [-2.0, -2.1, -1.9, -2.0, -2.1], [-1.0, 0.9, -0.2, 0.4, 0.6]
 
@@ -70,25 +65,10 @@ def test_outcome_and_status(tmp_path, differences, outcome, status, said):
     assert codes(found) == [*said, "pairing"]
 
 
-def test_the_command_writes_a_table_a_page_that_loads_nothing_and_a_json(tmp_path):
-    done = command(table(tmp_path / "runs.v2.csv", WORSE))
-    assert (done.returncode, done.stderr) == (20, "")
-    assert "different" in done.stdout
-    html = (tmp_path / "runs.v2-verdict.html").read_text(encoding="utf-8")
-    assert "default-src 'none'" in html
-    assert not any(text in html for text in ("http://", "https://", "src=", "<link"))
-    found = json.loads((tmp_path / "runs.v2-verdict.json").read_text())
-    assert (found["status"], found["margin"]) == (20, 0.5)
-    candidate = found["variants"][1]
-    assert candidate["difference"] == pytest.approx(-2.02)
-    assert candidate["speedup"] == pytest.approx(2.0)
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         ((), "give BASELINE=… and MARGIN=…, as in: make judge TABLE="),
-        (("--baseline", "fp32"), "give MARGIN=…, as in: make judge TABLE="),
         (("--baseline", "fp32", "--margin", "0"), "must be a number above 0, in the metric's unit. Received: '0'"),
     ],
 )
@@ -105,15 +85,6 @@ def test_the_worst_candidate_decides_and_holm_counts_them_all(tmp_path):
     assert found.status == 20
     alone = verdict(table(tmp_path / "one.csv", WORSE))
     assert found.rows[1]["p_different"] == pytest.approx(2 * alone.rows[1]["p_different"])
-
-
-def test_of_many_faults_the_first_are_told_and_the_others_counted(tmp_path):
-    path = table(tmp_path / "runs.csv", SAME, extra=[f"bf16,{seed},ninety," for seed in range(100, 142)])
-    with pytest.raises(InputError) as raised:
-        verdict(path)
-    told = str(raised.value).splitlines()
-    assert [line.strip().partition(",")[0] for line in told[1:-1]] == [f"line {number}" for number in range(12, 42)]
-    assert told[-1].strip() == "and 12 more"
 
 
 def test_gains_are_ignored_where_asked(tmp_path):
@@ -136,16 +107,6 @@ def test_failures_are_counted_and_never_equivalent(tmp_path):
     assert (worse.status, codes(worse)) == (20, ["different", "needed", "pairing", "missing"])
 
 
-def test_a_margin_in_another_unit_shows_nothing(tmp_path):
-    path = tmp_path / "runs.csv"
-    path.write_text(
-        "variant,seed,accuracy\n"
-        + "".join(f"{v},{s},0.9{s}{i}\n" for i, v in enumerate(("fp32", "bf16")) for s in range(3))
-        + "fp32,3,0.933\nbf16,3,0.932\n"
-    )
-    assert (verdict(path).status, verdict(path, margin=0.005).status) == (30, 0)
-
-
 def test_every_fault_is_named_at_once_with_line_and_column(tmp_path):
     rows = [
         "bf16,0,91.0,1",
@@ -155,34 +116,28 @@ def test_every_fault_is_named_at_once_with_line_and_column(tmp_path):
         "bf16,10,90,-1",
         "bf16,11,90",
         'bf16,12,"90,1",1',
-        "bf16,13,0.9,1",
     ]
-    done = command(table(tmp_path / "runs.csv", SAME, extra=rows))
-    assert done.returncode == 2
+    with pytest.raises(InputError) as raised:
+        verdict(table(tmp_path / "runs.csv", SAME, extra=rows))
     for told in (
         "line 12, column seed: bf16 has seed 0 in line 7 already",
         "line 13, column accuracy: '91 %' is no number",
         "line 15, column variant: empty",
-        "line 16, column seconds: '-1' is no time",
         "line 17: 3 cells for 4 columns",
         "line 18, column accuracy: '90,1' is no number. Decimals follow a point",
-        "line 19, column accuracy: 0.9 is a fraction",
     ):
-        assert told in done.stderr
+        assert told in str(raised.value)
 
 
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("", "it has no row"),
+        ("", "no column variant; it has none"),
+        ("variant,seed,accuracy\n", "it has no row"),
         ("variant,sed,acc\nfp32,0,1\n", "no column accuracy"),
-        ("variant,sed,accuracy\nfp32,0,1\n", "did you mean sed"),
         ("variant,seed,accuracy\nfp32,0,1\n", "no variant but fp32"),
         ("variant,seed,accuracy\na,0,1\nb,0,1\n", "no variant fp32"),
-        ("variant,seed,accuracy\n" + "a,0,1\n" * 100_001, "more than 100,000 rows"),
-        ("variant,seed,accuracy\n" + "".join(f"{name},0,1\n" for name in range(101)), "101 variants, of 100 at most"),
-        ("variant,seed,accuracy\nfp\xe9,0,1\n", "line 2 is not UTF-8"),
-        ("variant,seed,accuracy\n\0,0,1\n", "it is no text"),
+        ("variant,seed,accuracy\nfp\xe9,0,1\n", "it is not UTF-8"),
     ],
 )
 def test_a_table_that_cannot_be_judged_says_why(tmp_path, text, told):
@@ -191,11 +146,10 @@ def test_a_table_that_cannot_be_judged_says_why(tmp_path, text, told):
         read_runs(tmp_path / "runs.csv", "accuracy", "fp32", {})
 
 
-@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
-@pytest.mark.parametrize("separator", [",", ";", "\t"])
-def test_separators_and_encodings_read_alike(tmp_path, encoding, separator):
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_separators_and_a_mark_of_encoding_read_alike(tmp_path, separator):
     plain = table(tmp_path / "plain.csv", SAME)
-    (tmp_path / "other.csv").write_text("\n" + plain.read_text().replace(",", separator), encoding=encoding)
+    (tmp_path / "other.csv").write_text("\n" + plain.read_text().replace(",", separator), encoding="utf-8-sig")
     assert verdict(tmp_path / "other.csv") == verdict(plain)
 
 
@@ -211,14 +165,19 @@ def test_cells_are_read_as_pandas_writes_them(tmp_path):
     assert [found[index].unit for index in (1, 3)] == [1.0, 0.01]
 
 
-def test_the_page_shows_what_its_example_prints(tmp_path):
-    shutil.copy(REPOSITORY / "docs/example-runs.csv", tmp_path / "runs.csv")
-    done = command(tmp_path / "runs.csv", "--baseline", "float32")
-    assert done.returncode == 0
+def test_the_command_prints_what_its_page_shows_and_writes_a_page_that_loads_nothing_and_a_json(tmp_path):
+    shutil.copy(REPOSITORY / "docs/example-runs.csv", tmp_path / "runs.v2.csv")
+    done = stage(tmp_path, "judge_table", "runs.v2.csv", "--baseline", "float32", "--margin", "0.5")
+    assert (done.returncode, done.stderr) == (0, "")
     page = (REPOSITORY / "docs/judge-your-own-runs.md").read_text(encoding="utf-8")
     shown = [line.removeprefix("    ") for line in page.splitlines() if line.startswith("    ")]
     printed = [line.rstrip() for line in done.stdout.splitlines() if line.strip()]
     assert shown[1 : len(printed)] == printed[:-1]
+    html = (tmp_path / "runs.v2-verdict.html").read_text(encoding="utf-8")
+    assert "default-src 'none'" in html
+    assert not any(text in html for text in ("http://", "https://", "src=", "<link"))
+    found = json.loads((tmp_path / "runs.v2-verdict.json").read_text())
+    assert (found["status"], found["margin"], found["variants"][1]["variant"]) == (0, 0.5, "bfloat16")
 
 
 def test_a_published_study_as_a_table_gives_the_numbers_of_its_report(tmp_path):
@@ -242,9 +201,7 @@ def test_a_published_study_as_a_table_gives_the_numbers_of_its_report(tmp_path):
     for row in found.candidates:
         expected = family[row["variant"]]
         assert row["outcome"] == expected.outcome
-        names = {
-            name: f"{name}_pp" for name in ("difference", "difference_low", "difference_high", "detectable_margin")
-        }
+        names = {name: f"{name}_pp" for name in ("difference", "difference_low", "difference_high")}
         names |= {name: name for name in ("p_different", "p_equivalent", "p_beyond_margin", "num_seeds_needed")}
         for ours, theirs in names.items():
             assert row[ours] == pytest.approx(getattr(expected, theirs), rel=1e-6, abs=1e-9)
@@ -278,11 +235,7 @@ def test_an_export_of_weights_and_biases_is_read_with_its_states(tmp_path):
     ("column", "good", "bad"),
     [
         ("state", "COMPLETE", "PRUNED"),
-        ("state", "TrialState.COMPLETE", "TrialState.FAIL"),
-        ("status", "FINISHED", "KILLED"),
         ("State", "COMPLETED", "OUT_OF_MEMORY"),
-        ("Status", "TERMINATED", "ERROR"),
-        ("diverged", "False", "True"),
         ("diverged", "0", "1"),
         ("state", "finished", "running"),
     ],
@@ -305,30 +258,9 @@ def test_a_failed_row_is_a_failure_whatever_number_it_carries(tmp_path, column, 
     )
 
 
-def test_a_state_that_is_unknown_is_named(tmp_path):
-    rows = [f"{v},{s},9{s}.{i},fine" for i, v in enumerate(("fp32", "bf16")) for s in range(3)]
-    path = export(tmp_path / "runs.csv", "variant,seed,accuracy,state", *rows)
-    for columns in ({}, {"diverged": "state"}):
-        with pytest.raises(InputError, match="line 2, column state: 'fine' is no state that is known"):
-            verdict(path, columns=columns)
-
-
-def test_a_missing_seed_is_named_and_the_others_stay_paired(tmp_path):
-    path = table(
-        tmp_path / "runs.csv",
-        SAME[:4],
-        seeds=range(4),
-        extra=[f"fp8,{s},{v - 0.01 * (s % 2)},9" for s, v in enumerate(BASELINE)],
-    )
-    found = verdict(path)
-    assert [(row["is_paired"], row["num_seeds"]) for row in found.candidates] == [(True, 4), (True, 5)]
-    said = [each.numbers for each in said_of(found, found.candidates[0]) if each.code == "table.missing"]
-    assert said == [{"variant": "bf16", "seeds": ["4"]}]
-
-
 def test_equal_numbers_in_every_seed_are_no_evidence(tmp_path):
-    done = command(table(tmp_path / "runs.csv", [0.0] * 5))
-    assert (done.returncode, "Did the change take effect?" in done.stdout) == (30, True)
+    found = verdict(table(tmp_path / "runs.csv", [0.0] * 5))
+    assert (found.status, codes(found)) == (30, ["identical", "pairing"])
     assert verdict(table(tmp_path / "runs.csv", [0.0, 0.0, 0.0, 0.0, 0.1])).status == 0
 
 
@@ -342,47 +274,9 @@ def test_numbers_rounded_coarser_than_the_margin_are_no_evidence(tmp_path, digit
     assert found.rows[1]["reason"] == reason
 
 
-def test_names_are_compared_as_people_read_them(tmp_path):
-    rows = [f"{v},{s},9{s}.{i}{s}" for i, v in enumerate(("fp32", "bf16")) for s in range(3)]
-    path = export(tmp_path / "runs.csv", "Pra\u0308zision,seed,accuracy", *rows)
-    for written in ("Pr\u00e4zision", "Pra\u0308zision"):
-        assert verdict(path, columns={"variant": written}).candidates[0]["variant"] == "bf16"
-
-
-def test_make_takes_a_table_of_any_name(tmp_path):
-    path = table(tmp_path / "a run's table (final) $1.csv", SAME)
-    command = ["make", "--silent", "judge", f"TABLE={path}", "BASELINE=fp32", "MARGIN=0.5"]
-    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
-    assert "bf16 differs by less than 0.5, if at all." in done.stdout, done.stderr
-    assert path.with_name("a run's table (final) $1-verdict.html").is_file()
-
-
 def test_every_sentence_of_a_verdict_can_be_written(tmp_path):
     for differences in (SAME, SHIFTED, WORSE, OPEN):
         for one_sided in (False, True):
             found = verdict(table(tmp_path / "runs.csv", differences), is_one_sided=one_sided)
             assert all(map(sentence, said_of(found, found.candidates[0])))
             assert page(found, "runs.csv")
-
-
-@pytest.mark.parametrize("state", ["CANCELLED by 1001", "OUT_OF_ME+", "Crashed (retry)", "PAUSED", "TrialState.PRUNED"])
-def test_a_state_is_known_by_the_word_that_it_begins_with(tmp_path, state):
-    """As Slurm, Ray and people write them; any of several columns may say that a run failed."""
-    rows = [f"fp32,{seed},{value},COMPLETED,ok" for seed, value in enumerate(BASELINE)]
-    rows += [f"bf16,{s},{v + 0.01 * (s - 2)},{state if s == 4 else 'COMPLETED'},ok" for s, v in enumerate(BASELINE)]
-    found = verdict(export(tmp_path / "runs.csv", "variant,seed,accuracy,State,outcome", *rows))
-    assert (found.status, sum(found.rows[1]["failures"].values())) == (30, 1)
-
-
-def test_the_same_runs_in_another_number_format_are_identical(tmp_path):
-    values = [76.132, 75.984, 76.24, 76.018]
-    rows = [f"fp32,{s},{v}" for s, v in enumerate(values)] + [f"bf16,{s},{v + 1e-6}" for s, v in enumerate(values)]
-    assert verdict(export(tmp_path / "runs.csv", "variant,seed,accuracy", *rows)).rows[1]["reason"] == "identical"
-
-
-def test_a_margin_as_wide_as_a_loss_shows_nothing(tmp_path):
-    values = {"fp32": [0.022, 0.021, 0.023], "bf16": [0.302, 0.301, 0.306]}
-    rows = [f"{v},{s},{x}" for v, of in values.items() for s, x in enumerate(of)]
-    path = export(tmp_path / "runs.csv", "variant,seed,loss", *rows)
-    assert verdict(path, metric="loss", is_lower_better=True).rows[1]["reason"] == "near_chance"
-    assert verdict(path, metric="loss", is_lower_better=True, margin=0.005).status == 20

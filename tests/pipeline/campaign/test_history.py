@@ -7,11 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 from conftest import planned_record, small_study, timed, timed_blocks
 from projects import stage
+from reports import prepare
 
-import stages.drift
 from pipeline.campaign.alarm import (
     ACCURACY,
     DRIFT,
@@ -27,9 +26,11 @@ from pipeline.campaign.alarm import (
 from pipeline.campaign.ledger import CampaignEntry, append, entry, pin, read_baseline, read_ledger
 from pipeline.comparison.tables import read_tables
 from pipeline.errors import InputError
+from pipeline.publication.recomputing import remake
 from pipeline.records.blocks import REPEAT
 from pipeline.sentences import Said
 from pipeline.statistics.speeds import speeds_of
+from stages import collect
 
 
 def campaign(name, seeds=(0, 1, 2), accuracy=0.9, seconds=1.0, environment=None, seldom=(), **changes) -> CampaignEntry:
@@ -95,11 +96,13 @@ FIRST, LATER = campaign("01"), campaign("02", (3, 4, 5))
 FAILED = campaign("02", (3, 4, 5), outcome="diverged", final_test_accuracy=None)
 FEWER_SEEDS = Said("drift.no_spread", {"variants": ["wide mixed"]})
 SELDOM = campaign("02", (3, 4, 5), seldom=("mixed",))
-NO_SPEED_OF_WIDE = Said("drift.no_speed_of", {"benchmark": "wide"})
 
 
-def timed_once(*, is_now):
-    return Said("drift.timed_once", {"benchmark": "wide", "variant": "mixed", "is_now": is_now})
+def timed_once(*variants):
+    return Said("drift.timed_once", {"benchmark": "wide", "variants": list(variants)})
+
+
+ALL = (REPEAT, "float32", "float32_2x", "mixed", "mixed_2x")
 
 
 @pytest.mark.parametrize(
@@ -111,11 +114,11 @@ def timed_once(*, is_now):
         (FAILED, FAILED, FINE, []),  # as ever
         (LATER, diverged(FIRST, 0), TOO_LITTLE, [FEWER_SEEDS]),
         (timed_for(LATER), FIRST, INVALID, [NO_SPEED]),
-        (timed_for(LATER, "narrow"), FIRST, TOO_LITTLE, [NO_SPEED_OF_WIDE]),
-        (LATER, timed_for(FIRST, "narrow"), TOO_LITTLE, [Said("drift.no_speed_before", {"benchmark": "wide"})]),
+        (timed_for(LATER, "narrow"), FIRST, TOO_LITTLE, [timed_once(*ALL)]),
+        (LATER, timed_for(FIRST, "narrow"), TOO_LITTLE, [timed_once(*ALL)]),
         # A variant that has become much slower has too few blocks to be judged.
-        (SELDOM, FIRST, TOO_LITTLE, [timed_once(is_now=False)]),
-        (FIRST, SELDOM, TOO_LITTLE, [timed_once(is_now=True)]),
+        (SELDOM, FIRST, TOO_LITTLE, [timed_once("mixed")]),
+        (FIRST, SELDOM, TOO_LITTLE, [timed_once("mixed")]),
         (SELDOM, SELDOM, FINE, []),
     ],
 )  # fmt: skip
@@ -182,18 +185,6 @@ def test_a_slower_machine_shows_where_three_campaigns_are_pinned():
     assert detect_drift(slower(later, 1.02 / 1.2), pinned, pinned).exit_code == FINE
 
 
-@pytest.mark.parametrize("others", [(), ("baseline_again", "float32_2x", "mixed", "mixed_2x")])
-def test_the_time_of_a_baseline_that_has_few_blocks_is_judged_as_the_baselines(others):
-    few = {"seldom": ("float32", *others)}
-    pinned = three(**few)
-    same = detect_drift(campaign("04", (12, 13, 14), **few), pinned, pinned)
-    assert same == (TOO_LITTLE, [], [NO_SPEED_OF_WIDE])  # of the others beside it
-    found = detect_drift(slower(campaign("05", (15, 16, 17), **few), 2.0), pinned, pinned)
-    assert (found.exit_code, found.reasons) == (WARNING, same.reasons)
-    places = {(finding.benchmark, finding.variant, finding.quantity) for finding in found.findings}
-    assert places == {(benchmark, "float32", TIME) for benchmark in ("wide", "narrow")}
-
-
 def test_a_pinned_campaign_in_which_a_variant_diverged_leaves_the_band_to_the_others():
     """Means of 90, 85 and 95 %: campaigns vary, and one at 80 % is nothing new."""
     seeds = range(12, 15)
@@ -226,14 +217,6 @@ def test_the_ledger_is_never_changed(tmp_path):
     assert [old.campaign for old in read_ledger(tmp_path)] == ["00", "01"]
 
 
-def test_a_campaign_that_is_named_twice_is_pinned_once(tmp_path):
-    """Three times the same one would be three campaigns that do not vary at all."""
-    for made in (FIRST, LATER):
-        append(made, tmp_path)
-    series = pin(["01", "02", "01"], tmp_path)
-    assert [old.campaign for old in read_baseline(series, tmp_path)] == ["01", "02"]
-
-
 def test_what_is_damaged_or_missing_is_named(tmp_path):
     append(FIRST, tmp_path)
     with pytest.raises(InputError, match=r"07\.json is missing\. There is no such campaign"):
@@ -251,51 +234,46 @@ def test_what_is_damaged_or_missing_is_named(tmp_path):
         read_ledger(tmp_path)
 
 
-def status_of(folder: Path) -> dict:
+@pytest.fixture
+def collected(tmp_path, monkeypatch) -> Path:
+    """A finished campaign, whose tables and verdicts are there."""
+    folder = tmp_path / "campaigns" / "first"
+    folder.mkdir(parents=True)
+    prepare(folder)
+    remake(folder)
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(collect, "missing_elements", lambda _: [])
+    monkeypatch.setattr(collect, "_report", lambda: None)
+    return folder
+
+
+def status_after_collecting(folder: Path, error: type[BaseException] = SystemExit) -> dict:
+    with pytest.raises(error):
+        collect.main(argparse.Namespace(wait=0))
     return json.loads((folder / "results" / "status.json").read_text())
 
 
-def test_the_commands_from_the_first_campaign_to_the_next(copied):
-    first = stage(copied, "drift", "--ledger", "ledger")
-    assert first.returncode == TOO_LITTLE, first.stderr
-    assert "python -m stages.pin --campaign first" in first.stdout
-    status = status_of(copied)
-    assert (status["exit_code"], status["ledger"]) == (TOO_LITTLE, "ledger/first.json")
+def test_from_the_first_campaign_to_the_next(collected, capsys):
+    status = status_after_collecting(collected)
+    assert (status["exit_code"], status["ledger"]) == (TOO_LITTLE, "../ledger/first.json")
+    assert "python -m stages.pin --campaign first" in capsys.readouterr().out
     assert status["advice"]
-    pinned = stage(copied, "pin", "--campaign", "first", "--ledger", "ledger")
-    assert pinned.stdout.startswith(f"baseline of series {status['series']}: first, in ledger/baseline.json")
-    again = stage(
-        copied, "drift", "--ledger", "ledger"
-    )  # the same campaign is not entered twice, and is its own baseline
-    assert again.returncode == FINE
-    assert "Nothing has changed since the baseline" in again.stdout
+    pinned = stage(collected.parents[1], "pin", "--campaign", "first")
+    assert pinned.stdout.startswith(f"baseline of series {status['series']}: first, in campaigns/ledger/baseline.json")
+    assert status_after_collecting(collected)["exit_code"] == FINE  # entered once, and its own baseline
+    assert "Nothing has changed since the baseline" in capsys.readouterr().out
+    ledger = json.loads((collected.parent / "ledger" / "first.json").read_text())
+    for pair in read_tables(small_study(), collected).pairs:  # the ledger has the speeds of the report
+        if pair.baseline == "float32" and pair.candidate != REPEAT:
+            logs = [
+                np.log(launch["slowdowns"][pair.candidate]) - np.log(launch["slowdowns"][REPEAT]) / 2
+                for launch in ledger["launches"]
+                if launch["benchmark"] == pair.benchmark
+            ]
+            assert math.exp(-np.mean(logs)) == pytest.approx(pair.speedup)
 
 
-def test_the_ledger_has_the_speeds_that_the_report_compares(copied):
-    stage(copied, "drift", "--ledger", "ledger")
-    ledger = json.loads((copied / "ledger" / "first.json").read_text())
-    pairs = read_tables(small_study(), copied).pairs
-    for pair in (pair for pair in pairs if pair.baseline == "float32" and pair.candidate != REPEAT):
-        logs = [
-            np.log(launch["slowdowns"][pair.candidate]) - (np.log(launch["slowdowns"][REPEAT])) / 2
-            for launch in ledger["launches"]
-            if launch["benchmark"] == pair.benchmark
-        ]
-        assert math.exp(-np.mean(logs)) == pytest.approx(pair.speedup)
-
-
-def test_a_fault_of_the_input_is_in_the_status_too(copied):
-    study = small_study(seeds=[0, 1, 2, 3])
-    (copied / "params.yaml").write_text(yaml.safe_dump(study.model_dump(mode="json")))
-    assert stage(copied, "drift", "--ledger", "ledger").returncode == status_of(copied)["exit_code"] == 2
-    assert "runs/narrow/float32/seed-3/record.json is missing" in status_of(copied)["reasons"][0]
-    assert not (copied / "ledger").exists()
-
-
-def test_a_crash_is_in_the_status_in_place_of_the_last_campaigns(copied, monkeypatch):
-    (copied / "results" / "status.json").write_text('{"exit_code": 0}')
-    monkeypatch.chdir(copied)
-    monkeypatch.setattr(stages.drift, "entry", lambda *_: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        stages.drift.main(argparse.Namespace(ledger=copied / "ledger"))
-    assert status_of(copied) == {"exit_code": 1, "reasons": ["ZeroDivisionError: division by zero"]}
+def test_a_crash_is_in_the_status_in_place_of_the_last_campaigns(collected, monkeypatch):
+    monkeypatch.setattr(collect, "entry", lambda *_: 1 / 0)
+    status = status_after_collecting(collected, ZeroDivisionError)
+    assert status == {"exit_code": 1, "reasons": ["ZeroDivisionError: division by zero"]}

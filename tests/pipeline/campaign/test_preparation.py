@@ -4,20 +4,17 @@ import hashlib
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import yaml
-from conftest import REPOSITORY, benchmark, planned_record, small_study
+from conftest import REPOSITORY, benchmark, small_study
 
-from pipeline.campaign.ledger import CampaignEntry, append, entry
 from pipeline.campaign.preparing import MAX_SEED, campaign_seeds
 from stages.collect import REPEAT_SUFFIX
 
 AGAIN = ("", REPEAT_SUFFIX)
-Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
@@ -48,26 +45,13 @@ def seeds_of(checkout: Path, name: str) -> list[int]:
     return values["seeds"]
 
 
-def test_campaigns_made_at_once_are_made_once_each_and_have_seeds_of_their_own(checkout):
+def test_a_campaign_made_twice_at_once_is_made_once(checkout):
     with ThreadPoolExecutor() as pool:
-        made = list(pool.map(lambda name: prepare(checkout, name), ["a", "a", "b"]))
-    assert [done.returncode for done in made] == [0, 0, 0], made
-    assert [done.stdout.count("images is ready") for done in made[:2]] in ([0, 1], [1, 0])
-    assert folders(checkout) == ["a", "b"]
-    assert [seeds_of(checkout, name) for name in "ab"] == [campaign_seeds(name, 3, []) for name in "ab"]
-
-
-def test_the_same_campaign_at_once_where_files_are_not_locked(checkout, tmp_path):
-    """Both make it, and who renames second discards it."""
-    (tmp_path / "sitecustomize.py").write_text(
-        "import fcntl\ndef flock(*_):\n    raise OSError(95, 'not supported')\nfcntl.flock = flock\n"
-    )
-    path = f"{REPOSITORY}{os.pathsep}{tmp_path}"
-    with ThreadPoolExecutor() as pool:
-        made = list(pool.map(lambda _: prepare(checkout, "a", PYTHONPATH=path), range(2)))
+        made = list(pool.map(lambda name: prepare(checkout, name), ["a", "a"]))
     assert [done.returncode for done in made] == [0, 0], made
+    assert [done.stdout.count("images is ready") for done in made] in ([0, 1], [1, 0])
     assert folders(checkout) == ["a"]
-    assert seeds_of(checkout, "a") == campaign_seeds("a", 3, [])
+    assert seeds_of(checkout, "a") == campaign_seeds("a", 3)
 
 
 def test_an_edit_of_the_checkout_changes_no_campaign_that_is_there(checkout):
@@ -84,13 +68,13 @@ def test_an_edit_of_the_checkout_changes_no_campaign_that_is_there(checkout):
     listed = subprocess.run(
         [sys.executable, "-m", "stages.element"], cwd=folder, capture_output=True, text=True, check=True
     ).stdout.splitlines()
-    first, *_ = campaign_seeds("a", 3, [])
+    first, *_ = campaign_seeds("a", 3)
     assert listed[0] == f"0 train narrow float32/{first}"
     assert [line.split(" ", 1)[1] for line in listed[-4:]] == ["numerics", "speed narrow", "speed wide", "collect"]
     assert not list(folder.rglob("__pycache__/*net*"))
 
 
-@pytest.mark.parametrize("name", ["No Name", "..", "ledger"])
+@pytest.mark.parametrize("name", ["No Name", ".."])
 def test_a_name_that_is_none_makes_nothing(checkout, name):
     done = prepare(checkout, name)
     assert (done.returncode, "Traceback" in done.stderr) == (2, False)
@@ -117,27 +101,9 @@ def test_data_that_can_not_be_had_leave_nothing(checkout):
     assert folders(checkout) == []
 
 
-def ledger_entry(name: str, seeds: list[int]) -> CampaignEntry:
-    study = small_study(campaign=name, seeds=seeds)
-    records = {key: planned_record(key, campaign=name) for key in study.runs()}
-    return entry(study, records, {})
-
-
 def test_seeds_follow_from_the_name_alone():
-    first = int(hashlib.sha256(b"2026-12-01/0").hexdigest()[:8], 16) % (MAX_SEED - 3)
-    assert campaign_seeds("2026-12-01", 3, []) == [first, first + 1, first + 2]
+    first = int(hashlib.sha256(b"2026-12-01").hexdigest()[:8], 16) % (MAX_SEED - 3)
+    assert campaign_seeds("2026-12-01", 3) == [first, first + 1, first + 2]
     days = [f"{year}-{month:02}-01{again}" for year in range(2026, 2046) for month in range(1, 13) for again in AGAIN]
-    seeds = [seed for day in days for seed in campaign_seeds(day, 5, [])]
-    assert len(set(seeds)) == len(seeds) == 20 * 12 * 2 * 5  # twenty years of monthly campaigns, each repeated
-    assert 0 <= min(seeds) <= max(seeds) < MAX_SEED
-
-
-def test_seeds_of_an_earlier_campaign_are_not_taken_again_and_a_campaign_keeps_its_own(checkout):
-    first = campaign_seeds("new", 3, [])
-    earlier = ledger_entry("old", [first[2], first[2] + 1])
-    second = campaign_seeds("new", 3, [earlier])
-    assert not set(second) & earlier.seeds
-    assert campaign_seeds("new", 3, [earlier, ledger_entry("new", second)]) == second
-    append(earlier, checkout / "campaigns" / "ledger")
-    prepare(checkout, "new")
-    assert seeds_of(checkout, "new") == second
+    seeds = [seed for day in days for seed in campaign_seeds(day, 5)]
+    assert len(set(seeds)) == len(seeds)  # twenty years of monthly campaigns, each repeated

@@ -53,13 +53,11 @@ def judged(claim: dict, found: Tables, study=None, **numerics):
         ({"at_least": 2.0}, 2.1, 2.5, "reproduced"),
         ({"at_least": 2.0}, 1.2, 1.8, "in direction only"),
         ({"at_least": 2.0}, 0.5, 0.9, "not reproduced"),
-        ({"at_least": 2.0}, 0.9, 1.1, "not reproduced"),
         ({"at_least": 2.0}, 0.9, 2.1, "inconclusive"),
         ({"at_least": 2.0}, None, None, "inconclusive"),
         ({"at_least": 1.0}, 0.8, 0.9, "not reproduced"),
         ({"at_most": 1.0}, 0.5, 0.9, "reproduced"),
         ({"at_most": 1.0}, 1.1, 1.2, "not reproduced"),
-        ({"at_most": 1.2}, 1.05, 1.15, "reproduced"),
         ({"at_most": 0.5}, 0.6, 0.8, "in direction only"),
     ],
 )
@@ -156,7 +154,6 @@ def test_accuracy(cells, verdict, code):
         ({"value": 0.9, "tolerance": 0.03}, "reproduced"),
         ({"value": 0.9, "tolerance": 0.01}, "inconclusive"),
         ({"value": 0.85, "tolerance": 0.01}, "not reproduced"),
-        ({"value": 0.95, "tolerance": 0.01}, "not reproduced"),
         ({"value": 0.87, "tolerance": 0.03}, "inconclusive"),
     ],
 )
@@ -191,7 +188,6 @@ def test_memory(at_most, verdict):
         ("completed", {"completed": 3}, "reproduced"),
         ("completed", {"out_of_memory": 3}, "not reproduced"),
         ("completed", {"completed": 2, "out_of_memory": 1}, "inconclusive"),
-        ("completed", {"too_slow": 3}, "inconclusive"),
         ("completed", {"diverged": 3}, "inconclusive"),
         ("out_of_memory", {"completed": 2, "diverged": 1}, "not reproduced"),
         ("out_of_memory", {"completed": 2, "too_slow": 1}, "inconclusive"),
@@ -224,11 +220,8 @@ def test_very_few_skipped_steps_are_less_than_one_in_a_hundred(skips, verdict):
 @pytest.mark.parametrize(
     ("claimed", "facts", "verdict"),
     [
-        ({"bytes_per_value.float16": 2}, {"bytes_per_value.float16": 2}, "reproduced"),
         ({"square_of_256.bfloat16": 65536.0}, {"square_of_256.bfloat16": "65536.0"}, "reproduced"),  # JSON has no "inf"
-        ({"square_of_256.bfloat16": 65536.0}, {"square_of_256.bfloat16": "65537.0"}, "not reproduced"),
         ({"square_of_256.bfloat16": 65536.0}, {"square_of_256.bfloat16": "inf"}, "not reproduced"),
-        ({"square_of_256.float16": "inf"}, {"square_of_256.float16": "inf"}, "reproduced"),
         ({"square_of_256.float16": "inf"}, {}, "not testable here"),
     ],
 )
@@ -304,11 +297,9 @@ V100, P100 = Hardware("nvidia_gpu", "V100", 7.0, memory_bytes=2**34), Hardware("
         (GPU | {"min_compute_capability": 7.0}, Hardware("tpu", "v5e"), False),
         (GPU | {"min_compute_capability": 7.0}, P100, False),
         (GPU | {"min_compute_capability": 7.0}, V100, True),
-        (GPU | {"max_compute_capability": 6.9}, P100, True),
         (GPU | {"max_compute_capability": 6.9}, V100, False),
         (GPU | {"max_memory_gb": 17.2}, V100, True),
         (GPU | {"max_memory_gb": 17.2}, P100, False),  # its memory is unknown
-        (GPU | {"max_memory_gb": 17.1}, V100, False),
         (GPU | {"min_memory_gb": 18.0}, V100, False),
         ({"hardware": "intel_cpu"}, Hardware("cpu", "Intel(R) Xeon(R)"), True),
         ({"hardware": "intel_cpu"}, Hardware("cpu", "AMD EPYC"), False),
@@ -318,27 +309,6 @@ def test_a_claim_is_judged_only_on_the_hardware_it_is_made_for(needs, hardware, 
     judgement = judged(TWICE | {"needs": needs}, tables(2.1, 2.5, hardware=hardware))
     assert judgement.verdict == ("reproduced" if fits else "not testable here")
     assert judgement.reason.code == ("threshold.holds" if fits else "lack.hardware")
-
-
-def test_each_claim_looks_at_the_hardware_of_its_own_evidence():
-    """That of the speeds, of the candidate's runs, and of the numerics stage, wherever anything else ran."""
-    trial = TRIALS[0]._asdict() | {"num_trained": 0, "num_trials": 6, "float32_accuracies": 6 * [0.9]}
-    numerics = {"facts": {}, "samples": {}, "trials": [trial]}
-    cases = (
-        (TWICE, "speed", "threshold.holds"),
-        (ACCURACY, "runs", "accuracy.equivalent"),
-        ({"kind": "trial", "trial": trial["name"], "trains": False}, "numerics", "threshold.holds"),
-    )
-    for claim, decides, code in cases:
-        for gpu in ("speed", "runs", "numerics"):
-            on = {part: V100 if part == gpu else CPU for part in ("speed", "runs", "numerics")}
-            made = [*(run("mixed", seed, on["runs"]) for seed in range(3)), run("float32", 3)]
-            found = tables(2.1, 2.5, hardware=on["speed"], runs=made, outcome="equivalent")
-            evidence = Evidence(small_study(), found, numerics, on["numerics"])
-            (judgement,) = judge_claims(claims(claim | {"needs": GPU}), evidence)
-            assert judgement.reason.code == (code if gpu == decides else "lack.hardware")
-    made = [run("mixed", seed, CPU if seed == 2 else V100) for seed in range(3)]
-    assert judged(ACCURACY | {"needs": GPU}, tables(hardware=V100, runs=made)).reason.code == "lack.hardware"
 
 
 ALONE = {

@@ -59,10 +59,8 @@ def test_a_run_that_is_not_like_its_partners_is_refused_by_name(field, what):
     ("changes", "what"),
     [
         ({"accelerators": [GPU]}, "device (Example CPU, 2 cores; V100)"),
-        ({"driver": "590.1"}, "driver (none; 590.1)"),
         ({"runtime": "cuda-jax"}, "engine (cpu; cuda-jax)"),
         ({"variables": {"MALLOC_MMAP_MAX_": "0"}}, "environment variables (none; MALLOC_MMAP_MAX_=0)"),
-        ({"num_cpus": 8}, "device (Example CPU, 2 cores; Example CPU, 8 cores)"),
         (
             {"cpu_features": ["avx2", "avx512f", "avx512_bf16"]},
             "device (Example CPU, 2 cores; Example CPU, 2 cores, AVX512-BF16)",
@@ -115,20 +113,13 @@ def test_a_run_that_is_not_what_the_study_says_is_refused(field, value):
     assert message.endswith("Make it again: dvc repro train@wide")
 
 
-@pytest.mark.parametrize(
-    ("loss_scale", "words"),
-    [
-        ({"mode": "dynamic", "initial": 8.0}, "mode dynamic, initial 8.0, growth_steps 2000"),
-        ({"mode": "none"}, "mode none"),
-    ],
-)
-def test_a_run_with_another_loss_scale_than_the_study_says_is_refused(loss_scale, words):
+def test_a_run_with_another_loss_scale_than_the_study_says_is_refused():
     variants = small_study().model_dump()["variants"]
     variants["mixed"] |= {"policy": "mixed_float16", "loss_scale": {"mode": "dynamic", "initial": 4.0}}
     study = small_study(variants=variants)
     check_comparable(study, records(study))
-    message = refusal(records(study) | {KEY: planned_record(KEY, study, loss_scale=loss_scale)}, study)
-    assert f"seed-1 has loss_scale {words}, the study says mode dynamic, initial 4.0" in message
+    message = refusal(records(study) | {KEY: planned_record(KEY, study, loss_scale={"mode": "none"})}, study)
+    assert "seed-1 has loss_scale mode none, the study says mode dynamic, initial 4.0" in message
 
 
 def test_all_faults_are_named_at_once():

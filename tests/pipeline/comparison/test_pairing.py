@@ -9,7 +9,7 @@ from statsmodels.stats.weightstats import ttost_ind, ttost_paired
 
 from pipeline.comparison.pairing import Question, set_beside
 from pipeline.comparison.tables import Row
-from pipeline.statistics.equivalence import Design, detectable_margin, num_seeds_needed
+from pipeline.statistics.equivalence import Design, num_seeds_needed
 
 BASELINE = [90.0, 90.4, 89.8, 90.1, 90.3]
 SAME, SHIFTED, WORSE = [0.1, -0.1, 0.0, 0.1, -0.2], [0.3, 0.31, 0.29, 0.3, 0.31], [-2.0, -2.1, -1.9, -2.0, -2.2]
@@ -201,6 +201,4 @@ def test_seeds_are_planned_for_the_question_that_was_asked(is_one_sided, is_pair
     per_seed = 1.0 if is_paired else sum(variances) ** 2 / (variances[0] ** 2 + variances[1] ** 2)
     spread = (ours - theirs).std(ddof=1) if is_paired else math.sqrt(sum(variances))
     design = Design(is_one_sided, per_seed)
-    assert found["spread_pp"] == pytest.approx(spread)
-    assert found["detectable_margin_pp"] == pytest.approx(detectable_margin(spread, 5, 2, design))
     assert found["num_seeds_needed"] == num_seeds_needed(spread, 0.7, 2, (ours - theirs).mean(), design)

@@ -13,7 +13,6 @@ from pipeline.statistics.equivalence import (
     Design,
     adjust,
     beyond_power,
-    detectable_margin,
     is_beyond,
     num_seeds_needed,
     outcome,
@@ -76,7 +75,7 @@ def test_random_samples_agree_with_scipy_and_statsmodels(is_paired):
     rng, t_test, tost = np.random.default_rng(0), stats.ttest_rel, ttost_paired
     if not is_paired:
         t_test, tost = partial(stats.ttest_ind, equal_var=False), partial(ttost_ind, usevar="unequal")
-    for _ in range(300):
+    for _ in range(60):
         (num_seeds, others), spreads = rng.integers(3, 31, 2), rng.uniform(0.05, 2.0, 2)
         baseline = rng.normal(90, spreads[0], num_seeds)
         candidate = rng.normal(90 + rng.normal(0, 0.7), spreads[1], num_seeds if is_paired else others)
@@ -128,13 +127,6 @@ def test_a_ratio_is_the_exponent_of_its_logarithms():
     test = stats.ttest_ind(np.log([2.0, 2.2, 1.8, 2.1]), np.log([1.0, 1.1, 0.9]), equal_var=False)
     assert (found.low, found.high) == pytest.approx(tuple(np.exp(test.confidence_interval(0.95))))
     assert ratio(unpaired(np.log([1.0]), np.log([2.0]))).ratio == pytest.approx(2.0)
-
-
-def test_a_gain_is_no_difference_where_losses_alone_count():
-    gain = p_values(paired([4.9, 5.0, 5.1]), 1.0, is_one_sided=True)
-    assert gain.within < 0.001
-    assert (gain.differs, gain.beyond) == (1.0, 1.0)
-    assert p_values(paired([-4.9, -5.0, -5.1]), 1.0, is_one_sided=True).beyond < 0.001
 
 
 @pytest.mark.parametrize(("spread", "error"), [(0.1, 0.025), (50.0, 0.05)])
@@ -195,15 +187,8 @@ def test_the_planning_table():
 def test_several_candidates_take_more_seeds():
     spread = 0.5 * math.sqrt(2)
     assert num_seeds_needed(spread, 1.0, num_candidates=5) > 6
-    assert detectable_margin(1.0, 5, num_candidates=5) > detectable_margin(1.0, 5)
     for num_seeds in (3, 10):  # at the margin, the level divided by their number
         assert power(0.1, 1.0, num_seeds, 1.0, num_candidates=5) == pytest.approx(0.01, abs=1e-6)
-
-
-def test_the_detectable_margin_is_the_one_with_80_percent_power():
-    for num_seeds in (3, 5, 10, 50):
-        margin = detectable_margin(2.0, num_seeds)
-        assert power(2.0, margin, num_seeds) == pytest.approx(0.8, abs=1e-9)
 
 
 def test_seeds_are_planned_for_the_mean_that_was_found():
@@ -237,20 +222,6 @@ def test_as_many_seeds_as_are_needed_decide_in_80_percent(is_one_sided, shift):
         for _ in range(2000)
     )
     assert 0.77 <= shown / 2000 <= 0.88
-
-
-def test_the_detectable_margin_of_unequal_numbers_is_shown_in_80_percent():
-    rng = np.random.default_rng(5)
-    baseline, candidate = rng.normal(0, 0.5, 4), rng.normal(0, 0.8, 9)
-    found = unpaired(baseline, candidate)
-    these = Design(freedom_per_seed=found.freedom / (found.num_seeds - 1))
-    margin = detectable_margin(found.spread, found.num_seeds, design=these)
-    scales = baseline.std(ddof=1), candidate.std(ddof=1)
-    shown = sum(
-        p_values(unpaired(rng.normal(0, scales[0], 4), rng.normal(0, scales[1], 9)), margin).within < 0.05
-        for _ in range(2000)
-    )
-    assert shown / 2000 == pytest.approx(0.8, abs=0.04)
 
 
 def test_losses_alone_take_fewer_seeds_and_a_gain_none_more():
