@@ -8,7 +8,6 @@ fail() {
 }
 
 cd -P "$(dirname "$0")/../.."
-case $PWD in *:*) fail "Docker splits paths at colons; rename $PWD" ;; esac
 target=${1:-}
 case $target in
   cpu | cuda | cuda-jax | tpu) ;;
