@@ -15,7 +15,6 @@ import errno
 import io
 import signal
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from types import FrameType
 
 from pipeline.errors import InputError, UnfinishedRunError
@@ -31,12 +30,6 @@ class Interrupted(BaseException):
         self.number = number
 
 
-def check_folder(folder: Path) -> None:
-    """Refuse a path with a colon, which PATH, PYTHONPATH and LD_LIBRARY_PATH would take for two paths."""
-    if ":" in str(folder):
-        raise InputError(f"{folder}: a path with a colon can't be searched for programs or modules. Rename the folder")
-
-
 def run(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentParser) -> None:
     """Call `main` with the parsed arguments; end as `ending_in_words` does, or with the process that started this."""
     for stream in (sys.stdout, sys.stderr):
@@ -48,7 +41,6 @@ def run(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentPar
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _interrupt)
     with ending_in_words():
-        check_folder(Path.cwd())
         main(parser.parse_args())
 
 

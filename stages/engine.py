@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import platform
 from pathlib import Path
 
 from pipeline.machine.hardware import Hardware, ask_driver, this_machine
@@ -53,8 +52,6 @@ def _for(hardware: Hardware) -> tuple[str, str]:
         return "tpu", "Keras on JAX"
     if hardware.compute_capability is None:
         return "cpu", "TensorFlow on the CPU"
-    if platform.machine() != "x86_64":
-        return "cpu", f"since the packages for GPUs are not for {platform.machine()}"
     return "cuda-jax", "Keras on JAX, which has been measured on GPUs; ENGINE=cuda is TensorFlow"
 
 

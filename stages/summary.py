@@ -1,6 +1,5 @@
 """Print in a few lines what the finished study found, and write results/status.json for programs."""
 
-import argparse
 import json
 from pathlib import Path
 from typing import Any, cast
@@ -8,13 +7,8 @@ from typing import Any, cast
 from pipeline.files.characters import escape_deceptive
 from pipeline.files.terminal import aligned
 from pipeline.sentences import Said, sentence
-from stages import run
 
 STATUS, REPORT = Path("results/status.json"), Path("results/report.html")
-
-
-def main(_: argparse.Namespace) -> None:
-    summarise()
 
 
 def what_was_found() -> dict[str, Any]:
@@ -51,7 +45,3 @@ def summarise() -> None:
 
 def say(code: str, **numbers: Any) -> None:
     print(escape_deceptive(sentence(Said(code, numbers))), flush=True)
-
-
-if __name__ == "__main__":
-    run(main, argparse.ArgumentParser(prog="python -m stages.summary", description=__doc__))

@@ -21,7 +21,6 @@ B200 = ("NVIDIA B200", "10.0")
 def asked(tmp_path, monkeypatch, capsys):
     """A function that asks in an empty folder; it returns the answer, whose line that says why comes last."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(engine.platform, "machine", lambda: "x86_64")
     monkeypatch.setattr(hardware, "has_tpu", lambda: False)
 
     def ask() -> list[str]:
@@ -54,13 +53,6 @@ def test_a_driver_that_answers_with_an_error_is_quoted_and_the_cpu_trains(monkey
     assert (found, "(NVIDIA's driver answers: " in line) == ("cpu", True)
     show(monkeypatch, fault=pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)  # which is no error where there is no GPU
     assert "driver" not in asked()[1]
-
-
-def test_packages_for_gpus_are_for_one_architecture(monkeypatch, asked):
-    show(monkeypatch, H100)
-    monkeypatch.setattr(engine.platform, "machine", lambda: "aarch64")
-    found, line = asked()
-    assert (found, "not for aarch64" in line) == ("cpu", True)
 
 
 def test_a_tpu_trains_by_jax(monkeypatch, asked):
