@@ -10,7 +10,7 @@ from stages import run
 
 
 def main(_: argparse.Namespace) -> None:
-    print(*choose(finished_by()))
+    print(*choose())
 
 
 def finished_by() -> str | None:
@@ -23,16 +23,12 @@ def finished_by() -> str | None:
     return None
 
 
-def choose(finished: str | None) -> tuple[str, str]:
-    """Return one of `ENGINES`, and a line that says what was found, why this engine, and how to choose another.
-
-    Args:
-        finished: the engine of the finished runs of the study; None if there are none.
-    """
+def choose() -> tuple[str, str]:
+    """Return one of `ENGINES`, and a line that says what was found, why this engine, and how to choose another."""
     gpus, fault = ask_driver()
     hardware = this_machine()
     engine, why = _for(hardware)
-    if finished in ENGINES:
+    if (finished := finished_by()) in ENGINES:
         engine, why = str(finished), "as the finished runs here"
     found = "no GPU and no TPU" if hardware.kind == "cpu" else hardware.name
     if hardware.compute_capability:

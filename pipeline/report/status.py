@@ -85,10 +85,6 @@ def table(results: Results) -> dict[str, Any]:
     }
 
 
-def status_text(values: dict[str, Any]) -> str:
-    return json.dumps(values, indent=2, ensure_ascii=False) + "\n"
-
-
 def write_status(values: dict[str, Any]) -> None:
     STATUS.parent.mkdir(exist_ok=True)
-    STATUS.write_text(status_text(values), encoding="utf-8")
+    STATUS.write_text(json.dumps(values, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
