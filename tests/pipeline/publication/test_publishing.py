@@ -23,9 +23,6 @@ def test_the_library_reads_it_back(archive, tmp_path):
     assert PROFILE in str(read.root_dataset["conformsTo"].id)
     action = read.get("#study")
     assert action.type == "CreateAction"
-    assert action["description"].endswith(
-        "The images of narrow came from this repository. The images of wide came from this repository."
-    )
     assert {entity.id for entity in action["object"]} == {"params.yaml", "claims.yaml"}
     assert {entity.id for entity in action["result"]} == {"runs/", "results/speed/", "results/numerics.json"}
     assert action["instrument"].id.startswith("https://archive.softwareheritage.org/swh:1:")
