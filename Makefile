@@ -14,7 +14,7 @@ ifneq ($(filter repro advise .venv/ready,$(MAKECMDGOALS)),)
 # On a fresh machine Python can't be asked yet. Make makes what it includes, then starts again.
 include .venv/parser
 ANSWER := $(shell $(BIN)/python -m stages.engine 2>/dev/null)
-$(info $(wordlist 2,$(words $(ANSWER)),$(ANSWER)))
+$(if $(ANSWER),$(info $(wordlist 2,$(words $(ANSWER)),$(ANSWER))))
 endif
 ENGINE := $(or $(firstword $(ANSWER)),$(shell cat .venv/ready 2>/dev/null),cpu)
 endif

@@ -10,8 +10,7 @@ from pipeline.claims.claims_file import load_claims
 from pipeline.comparison.comparable import check_candidates
 from pipeline.comparison.finished_runs import read_record
 from pipeline.errors import InputError
-from pipeline.machine.acceleration import speed
-from pipeline.machine.environment import device_here, installed_engine, training_hardware
+from pipeline.machine.environment import device_here, installed_engine
 from pipeline.machine.hardware import Hardware, device, this_machine
 from pipeline.machine.left_out import left_out
 from pipeline.records.blocks import SPEED
@@ -20,7 +19,6 @@ from pipeline.study import user_code
 from pipeline.study.benchmark import Imported
 from pipeline.study.engines import ENGINES
 from pipeline.study.schema import PARAMS, RunKey, Study, load_study
-from pipeline.study.variant import expected_dtypes
 from stages import run
 
 # How long the rest of a study takes, measured like `seconds_a_run` on two cores of an Intel Xeon with AMX.
@@ -58,7 +56,7 @@ def check() -> None:
     study.check_on(engine)
     if not study.fits(hardware.memory_bytes):
         print(sentence(Said("check.small_gpu", {"hardware": hardware.name, "gigabytes": study.gpu_memory_gb})))
-    for said in [*slow_choices(study, training_hardware()), *runs_from_elsewhere(study, hardware)]:
+    for said in runs_from_elsewhere(study, hardware):
         print(sentence(said))
     print(f"{study.name}: {study.description}", sentence(forecast(study)), sep="\n", flush=True)
 
@@ -110,16 +108,6 @@ def trains_on(engine: str, hardware: Hardware) -> Said:
     if hardware.kind == ENGINES[engine].hardware:
         return Said("check.device", names)
     return Said("check.no_device" if hardware.kind == "cpu" else "check.other_device", names)
-
-
-def slow_choices(study: Study, hardware: Hardware) -> list[Said]:
-    """Name the choices of the study that this machine can run, but not fast."""
-    slow: dict[str, list[str]] = {}
-    for name, variant in study.variants.items():
-        if speed(variant.policy, variant.tf32, hardware) in ("emulated", "no"):
-            what = "TF32" if variant.tf32 else expected_dtypes(variant.policy).compute
-            slow.setdefault(what, []).append(name)
-    return [Said("check.slow", {"format": what, "variants": names}) for what, names in slow.items()]
 
 
 def runs_from_elsewhere(study: Study, hardware: Hardware) -> list[Said]:

@@ -16,10 +16,7 @@ def main(_: argparse.Namespace) -> None:
 def finished_by() -> str | None:
     """Return the engine that made the finished runs in this folder; None if there are none."""
     for path in Path("runs").glob("*/*/seed-*/record.json"):
-        try:
-            return str(json.loads(path.read_bytes())["environment"]["runtime"])
-        except (ValueError, KeyError):
-            continue
+        return str(json.loads(path.read_bytes())["environment"]["runtime"])
     return None
 
 

@@ -14,7 +14,7 @@ from pipeline.errors import InputError
 from pipeline.files import yaml_files
 from pipeline.machine.hardware import Hardware
 from pipeline.sentences import Said
-from pipeline.study.schema import RunKey, Study, load_study
+from pipeline.study.schema import RunKey, load_study
 from stages import check
 
 QUICK = yaml_files.load(REPOSITORY / "params.yaml")
@@ -42,14 +42,6 @@ def write(folder: Path, values: dict) -> None:
 )
 def test_what_trains_is_named(runtime, hardware, said):
     assert check.trains_on(runtime, hardware).code == said
-
-
-def test_slow_choices_are_named_and_fast_ones_are_not():
-    study = Study.model_validate(QUICK)
-    found = {said.numbers["format"]: said.numbers["variants"] for said in check.slow_choices(study, XEON)}
-    assert found.keys() == {"float16", "bfloat16"}
-    assert found["bfloat16"] == ["mixed_bfloat16", "mixed_bfloat16_2x"]
-    assert check.slow_choices(study, H100) == []
 
 
 def test_both_files_are_checked_at_once_and_end_in_status_2(folder):
