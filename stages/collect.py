@@ -1,6 +1,9 @@
 """Compare, judge, report and check for drift, once a campaign's other elements have ended. Trains and measures nothing.
 
-The exit status is that of `stages.drift`. On Slurm, a warning submits the campaign once more, on fresh seeds.
+The exit status tells whether anything changed since the baseline in the ledger: 0 nothing changed · 1 a crash · 2 a
+fault of the input · 10 a warning: repeat on fresh seeds · 20 drift, seen twice · 30 too little evidence · 40 no
+measurement of speed that counts. results/status.json always gives the same status, with the reasons.
+On Slurm, a warning submits the campaign once more, on fresh seeds.
 """
 
 import argparse
@@ -10,21 +13,25 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pipeline.campaign.alarm import TOO_LITTLE, WARNING
+from pipeline.campaign.alarm import TOO_LITTLE, WARNING, detect_drift
 from pipeline.campaign.elements import elements, in_words, missing_elements
+from pipeline.campaign.ledger import append, entry, read_baseline, read_ledger
 from pipeline.campaign.slurm import CLUSTER
+from pipeline.comparison.finished_runs import read_record, read_speeds
 from pipeline.errors import InputError
 from pipeline.files import yaml_files
 from pipeline.machine.left_out import study_as_made
 from pipeline.numbers import ranges
-from pipeline.report.status import STATUS, write_status
+from pipeline.report.results import load_results
+from pipeline.report.status import STATUS, status, write_status
+from pipeline.sentences import Said, sentence
 from pipeline.study.schema import PARAMS, Study, load_study
 from stages import compare, judge, report, run
-from stages.drift import LEDGER, failures_in_status, judge_drift
 
+LEDGER = Path("../ledger")  # beside the campaign's folder, the working directory
 REPEAT_SUFFIX = "-again"
 POLL_SECONDS = 120
 # Files that a temporary study on some of the seeds shares with this one.
@@ -36,16 +43,42 @@ def main(arguments: argparse.Namespace) -> None:
     with failures_in_status():
         study = load_study()
         missing = still_missing(study, arguments.wait)
-        exit_code = _without(missing, study) if missing else _with_all(study_as_made())
+        if missing:
+            exit_code = _without(missing, study)
+        else:
+            _report()
+            exit_code = judge_drift(study_as_made(), LEDGER)
     if exit_code == WARNING and CLUSTER.exists() and not study.campaign.endswith(REPEAT_SUFFIX):
         repeat = ["--campaign", study.campaign + REPEAT_SUFFIX, "--campaigns", "..", "--cluster", str(CLUSTER)]
         subprocess.run([sys.executable, "-m", "stages.campaign", *repeat], check=False)
     sys.exit(exit_code)
 
 
-def _with_all(study: Study) -> int:
-    _report()
-    return judge_drift(study, LEDGER)
+@contextlib.contextmanager
+def failures_in_status() -> Iterator[None]:
+    """Write an exception from the block into results/status.json, then raise it again."""
+    try:
+        yield
+    except Exception as error:
+        exit_code, said = (2, "") if isinstance(error, InputError) else (1, f"{type(error).__name__}: ")
+        write_status({"exit_code": exit_code, "reasons": [f"{said}{error}"]})
+        raise
+
+
+def judge_drift(study: Study, ledger: Path) -> int:
+    """Enter the campaign, say what has changed, and return the exit status."""
+    records = {key: read_record(key) for key in study.runs()}
+    new = entry(study, records, {name: read_speeds(study, name) for name in study.benchmarks})
+    earlier = [old for old in read_ledger(ledger) if old.campaign != new.campaign and old.started_at <= new.started_at]
+    result = detect_drift(new, earlier, read_baseline(new.series, ledger))
+    path = append(new, ledger)
+    findings = [sentence(finding.said) for finding in result.findings]
+    reasons = list(map(sentence, result.reasons))
+    drift = {"series": new.series, "ledger": str(path), "findings": findings, "reasons": reasons}
+    write_status(status(load_results(), result.exit_code) | drift)
+    for line in findings + reasons or [sentence(Said("drift.none", {"series": new.series}))]:
+        print(line)
+    return result.exit_code
 
 
 def _without(missing: Sequence[int], study: Study) -> int:

@@ -1,6 +1,6 @@
 """Scheduled repetitions: the ledger, a campaign beside its baseline, warning and confirmation."""
 
-import argparse
+import contextlib
 import json
 import math
 from pathlib import Path
@@ -11,7 +11,6 @@ import yaml
 from conftest import planned_record, small_study, timed, timed_blocks
 from projects import stage
 
-import stages.drift
 from pipeline.campaign.alarm import (
     ACCURACY,
     DRIFT,
@@ -27,9 +26,11 @@ from pipeline.campaign.alarm import (
 from pipeline.campaign.ledger import CampaignEntry, append, entry, pin, read_baseline, read_ledger
 from pipeline.comparison.tables import read_tables
 from pipeline.errors import InputError
+from pipeline.machine.left_out import study_as_made
 from pipeline.records.blocks import REPEAT
 from pipeline.sentences import Said
 from pipeline.statistics.speeds import speeds_of
+from stages import collect
 
 
 def campaign(name, seeds=(0, 1, 2), accuracy=0.9, seconds=1.0, environment=None, seldom=(), **changes) -> CampaignEntry:
@@ -255,24 +256,26 @@ def status_of(folder: Path) -> dict:
     return json.loads((folder / "results" / "status.json").read_text())
 
 
-def test_the_commands_from_the_first_campaign_to_the_next(copied):
-    first = stage(copied, "drift", "--ledger", "ledger")
-    assert first.returncode == TOO_LITTLE, first.stderr
-    assert "python -m stages.pin --campaign first" in first.stdout
+def judged(folder: Path) -> int:
+    """Return the exit status after the campaign in `folder` is entered in a ledger there."""
+    with contextlib.chdir(folder), collect.failures_in_status():
+        return collect.judge_drift(study_as_made(), Path("ledger"))
+
+
+def test_the_commands_from_the_first_campaign_to_the_next(copied, capsys):
+    assert judged(copied) == TOO_LITTLE
+    assert "python -m stages.pin --campaign first" in capsys.readouterr().out
     status = status_of(copied)
     assert (status["exit_code"], status["ledger"]) == (TOO_LITTLE, "ledger/first.json")
     assert status["advice"]
     pinned = stage(copied, "pin", "--campaign", "first", "--ledger", "ledger")
     assert pinned.stdout.startswith(f"baseline of series {status['series']}: first, in ledger/baseline.json")
-    again = stage(
-        copied, "drift", "--ledger", "ledger"
-    )  # the same campaign is not entered twice, and is its own baseline
-    assert again.returncode == FINE
-    assert "Nothing has changed since the baseline" in again.stdout
+    assert judged(copied) == FINE  # the same campaign is not entered twice, and is its own baseline
+    assert "Nothing has changed since the baseline" in capsys.readouterr().out
 
 
 def test_the_ledger_has_the_speeds_that_the_report_compares(copied):
-    stage(copied, "drift", "--ledger", "ledger")
+    judged(copied)
     ledger = json.loads((copied / "ledger" / "first.json").read_text())
     pairs = read_tables(small_study(), copied).pairs
     for pair in (pair for pair in pairs if pair.baseline == "float32" and pair.candidate != REPEAT):
@@ -287,15 +290,16 @@ def test_the_ledger_has_the_speeds_that_the_report_compares(copied):
 def test_a_fault_of_the_input_is_in_the_status_too(copied):
     study = small_study(seeds=[0, 1, 2, 3])
     (copied / "params.yaml").write_text(yaml.safe_dump(study.model_dump(mode="json")))
-    assert stage(copied, "drift", "--ledger", "ledger").returncode == status_of(copied)["exit_code"] == 2
+    with pytest.raises(InputError):
+        judged(copied)
+    assert status_of(copied)["exit_code"] == 2
     assert "runs/narrow/float32/seed-3/record.json is missing" in status_of(copied)["reasons"][0]
     assert not (copied / "ledger").exists()
 
 
 def test_a_crash_is_in_the_status_in_place_of_the_last_campaigns(copied, monkeypatch):
     (copied / "results" / "status.json").write_text('{"exit_code": 0}')
-    monkeypatch.chdir(copied)
-    monkeypatch.setattr(stages.drift, "entry", lambda *_: 1 / 0)
+    monkeypatch.setattr(collect, "entry", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        stages.drift.main(argparse.Namespace(ledger=copied / "ledger"))
+        judged(copied)
     assert status_of(copied) == {"exit_code": 1, "reasons": ["ZeroDivisionError: division by zero"]}
