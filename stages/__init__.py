@@ -10,12 +10,10 @@ if sys.path[:1] == [os.getcwd()] and not os.path.samefile(os.getcwd(), os.path.j
 
 # isort: split
 import argparse
-import contextlib
 import errno
 import io
 import signal
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from types import FrameType
 
 from pipeline.errors import InputError, UnfinishedRunError
@@ -30,14 +28,12 @@ class Interrupted(BaseException):
         self.number = number
 
 
-def check_folder(folder: Path) -> None:
-    """Refuse a path with a colon, which PATH, PYTHONPATH and LD_LIBRARY_PATH would take for two paths."""
-    if ":" in str(folder):
-        raise InputError(f"{folder}: a path with a colon can't be searched for programs or modules. Rename the folder")
-
-
 def run(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentParser) -> None:
-    """Call `main` with the parsed arguments; end as `ending_in_words` does, or with the process that started this."""
+    """Call `main` with the parsed arguments, and end with the process that started this.
+
+    A fault of the input ends in its message and exit status 2. A full disk gives exit status 1: finished runs are
+    whole, and the same command goes on from there.
+    """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # escape × and − if they can't be printed
             stream.reconfigure(errors="backslashreplace")
@@ -46,23 +42,8 @@ def run(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentPar
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _interrupt)
-    with ending_in_words():
-        check_folder(Path.cwd())
-        main(parser.parse_args())
-
-
-def _interrupt(number: int, _: FrameType | None) -> None:
-    raise Interrupted(number)
-
-
-@contextlib.contextmanager
-def ending_in_words() -> Iterator[None]:
-    """Turn a fault of the input into its message and exit status 2.
-
-    A full disk gives exit status 1: finished runs are whole, and the same command goes on from there.
-    """
     try:
-        yield
+        main(parser.parse_args())
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
@@ -82,3 +63,7 @@ def ending_in_words() -> Iterator[None]:
             file=sys.stderr,
         )
         sys.exit(128 + interruption.number)
+
+
+def _interrupt(number: int, _: FrameType | None) -> None:
+    raise Interrupted(number)

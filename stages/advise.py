@@ -20,12 +20,13 @@ from pipeline.study.configuration import validate
 from pipeline.study.dataset_source import DatasetSource
 from pipeline.study.schema import PARAMS, Study, load_study
 from stages import repro, run
-from stages.argument_types import add_model_options, check_model_given
+from stages.argument_types import check_given, mapping, positive
 from stages.compose import composed, replace_params
 
 
 def main(arguments: argparse.Namespace) -> None:
-    check_model_given(arguments)
+    example = "advise MODEL=keras.applications:MobileNetV2 DATASET=mnist BATCH=64"
+    check_given(example, MODEL=arguments.model, DATASET=arguments.dataset)
     prepare(arguments)
     if status := repro.make():
         sys.exit(status)
@@ -84,5 +85,13 @@ def look_at(
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m stages.advise", description=__doc__)
-    add_model_options(parser)
+    parser.add_argument(
+        "--model",
+        help="dense, efficientnet, resnet9, keras.applications:ResNet50V2, or my_package.models:build",
+    )
+    parser.add_argument("--dataset", help="a data set of params.yaml, or any of TFDS with image and label")
+    parser.add_argument("--batch", type=positive, default=128, help="the batch size B you train with (128)")
+    parser.add_argument("--source", help="the file or folder of a model of your own; by default in this project")
+    parser.add_argument("--arguments", type=mapping, default={}, help="of the model, as in '{\"alpha\": 0.5}'")
+    parser.add_argument("--image-size", type=positive, help="by default that of the data set")
     run(main, parser)

@@ -28,21 +28,3 @@ def check_given(example: str, **given: object) -> None:
     """Raise `InputError` that names the make variables missing from `given`, and shows an `example`."""
     if missing := [name for name, value in given.items() if value in (None, "")]:
         raise InputError(f"give {listed(f'{name}=…' for name in missing)}, as in: make {example}")
-
-
-def check_model_given(arguments: argparse.Namespace) -> None:
-    example = "advise MODEL=keras.applications:MobileNetV2 DATASET=mnist BATCH=64"
-    check_given(example, MODEL=arguments.model, DATASET=arguments.dataset)
-
-
-def add_model_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `make advise`: a model, a data set and a batch."""
-    parser.add_argument(
-        "--model",
-        help="dense, efficientnet, resnet9, keras.applications:ResNet50V2, or my_package.models:build",
-    )
-    parser.add_argument("--dataset", help="a data set of params.yaml, or any of TFDS with image and label")
-    parser.add_argument("--batch", type=positive, default=128, help="the batch size B you train with (128)")
-    parser.add_argument("--source", help="the file or folder of a model of your own; by default in this project")
-    parser.add_argument("--arguments", type=mapping, default={}, help="of the model, as in '{\"alpha\": 0.5}'")
-    parser.add_argument("--image-size", type=positive, help="by default that of the data set")

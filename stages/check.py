@@ -2,8 +2,6 @@
 
 import argparse
 import contextlib
-import os
-import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,8 +10,7 @@ from pipeline.claims.claims_file import load_claims
 from pipeline.comparison.comparable import check_candidates
 from pipeline.comparison.finished_runs import read_record
 from pipeline.errors import InputError
-from pipeline.machine.acceleration import speed
-from pipeline.machine.environment import device_here, installed_engine, training_hardware
+from pipeline.machine.environment import device_here, installed_engine
 from pipeline.machine.hardware import Hardware, device, this_machine
 from pipeline.machine.left_out import left_out
 from pipeline.records.blocks import SPEED
@@ -22,14 +19,12 @@ from pipeline.study import user_code
 from pipeline.study.benchmark import Imported
 from pipeline.study.engines import ENGINES
 from pipeline.study.schema import PARAMS, RunKey, Study, load_study
-from pipeline.study.variant import expected_dtypes
 from stages import run
 
 # How long the rest of a study takes, measured like `seconds_a_run` on two cores of an Intel Xeon with AMX.
-FIXED_SECONDS, MIN_SPEED_SECONDS, PYTHON_SECONDS = 35.0, 55.0, 0.087
+FIXED_SECONDS, MIN_SPEED_SECONDS = 35.0, 55.0
 NUMERICS_SECONDS = {"facts": 30.0, "trials": 50.0, "all": 90.0}
 NUMERICS = Path("results/numerics.json")
-MADE = ("data", "runs", "results")  # folders that DVC writes: a model's source can't contain one
 
 
 def main(_: argparse.Namespace) -> None:
@@ -61,12 +56,12 @@ def check() -> None:
     study.check_on(engine)
     if not study.fits(hardware.memory_bytes):
         print(sentence(Said("check.small_gpu", {"hardware": hardware.name, "gigabytes": study.gpu_memory_gb})))
-    for said in [*slow_choices(study, training_hardware()), *runs_from_elsewhere(study, hardware)]:
+    for said in runs_from_elsewhere(study, hardware):
         print(sentence(said))
-    print(f"{study.name}: {study.description}", sentence(forecast(study, hardware.kind == "cpu")), sep="\n", flush=True)
+    print(f"{study.name}: {study.description}", sentence(forecast(study)), sep="\n", flush=True)
 
 
-def forecast(study: Study, on_cpu: bool) -> Said:
+def forecast(study: Study) -> Said:
     """Say how much is left to make, and how long that takes if the study says how long a run takes."""
     runs = study.runs()
     missing = [key for key in runs if not (key.directory / "record.json").exists()]
@@ -80,23 +75,9 @@ def forecast(study: Study, on_cpu: bool) -> Said:
         "num_missing": len(missing),
         "num_runs": len(runs),
         "num_unmeasured": len(unmeasured),
-        "seconds": seconds * (slowness() if on_cpu else 1.0) if is_known else None,
+        "seconds": seconds if is_known else None,
     }
     return Said("check.forecast", numbers)
-
-
-def slowness() -> float:
-    """Return how many times longer this CPU takes for a little Python than the one behind the seconds above.
-
-    Most of a short run is Python, which traces a model.
-    """
-
-    def once() -> float:
-        started = time.perf_counter()
-        sum(number * number % 7 for number in range(1_000_000))
-        return time.perf_counter() - started
-
-    return min(once() for _ in range(3)) / PYTHON_SECONDS
 
 
 @contextlib.contextmanager
@@ -110,22 +91,9 @@ def _noting(faults: list[str]) -> Iterator[None]:
 def check_own_code(study: Study) -> None:
     """Raise `InputError` for faults in the user's own modules that show without running them."""
     messages = []
-    folders: dict[str, Path] = {}  # around the source of each top-level module
     for name, benchmark in study.benchmarks.items():
         model = benchmark.model
         if isinstance(model, Imported):
-            source = Path(os.path.realpath(model.source))
-            if made := [name for name in MADE if Path(name).absolute().is_relative_to(source)]:
-                messages.append(
-                    f"{PARAMS}: benchmarks.{name}.model.source: {model.source} holds {made[0]}/, which the study "
-                    "makes. Give your code a folder of its own."
-                )
-            around = source.parent
-            if (other := folders.setdefault(model.module.partition(".")[0], around)) != around:
-                messages.append(
-                    f"{PARAMS}: benchmarks.{name}.model: {model.module} is in {around}, and another benchmark's module "
-                    f"of that name in {other}. One process reads both: give them names of their own."
-                )
             try:
                 user_code.check_function(model.module, model.function, Path(model.source))
             except InputError as error:
@@ -140,16 +108,6 @@ def trains_on(engine: str, hardware: Hardware) -> Said:
     if hardware.kind == ENGINES[engine].hardware:
         return Said("check.device", names)
     return Said("check.no_device" if hardware.kind == "cpu" else "check.other_device", names)
-
-
-def slow_choices(study: Study, hardware: Hardware) -> list[Said]:
-    """Name the choices of the study that this machine can run, but not fast."""
-    slow: dict[str, list[str]] = {}
-    for name, variant in study.variants.items():
-        if speed(variant.policy, variant.tf32, hardware) in ("emulated", "no"):
-            what = "TF32" if variant.tf32 else expected_dtypes(variant.policy).compute
-            slow.setdefault(what, []).append(name)
-    return [Said("check.slow", {"format": what, "variants": names}) for what, names in slow.items()]
 
 
 def runs_from_elsewhere(study: Study, hardware: Hardware) -> list[Said]:

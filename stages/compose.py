@@ -15,7 +15,6 @@ from pipeline.study.schema import PARAMS, load_study
 from stages import run
 
 CONF = Path("conf")
-HAVE_SMALL = ("evening", "paper")
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -49,19 +48,11 @@ def composed(settings: list[str]) -> dict[str, Any]:
     from hydra import compose, initialize_config_dir
     from omegaconf import OmegaConf
 
-    profiles = sorted(profile.stem for profile in (CONF / "profile").glob("*.yaml"))
-    for setting in settings:
-        field, _, value = setting.partition("=")
-        if field == "profile" and value not in profiles:
-            raise InputError(f"PROFILE is one of {', '.join(profiles)}. Received: {value}")
-    if "size=small" in settings and not {f"profile={name}" for name in HAVE_SMALL} & set(settings):
-        raise InputError(f"SMALL=1 is for {', '.join(HAVE_SMALL)}: leave it out, or name one of them as PROFILE")
     try:
         with initialize_config_dir(str(CONF.absolute()), version_base=None):
             return cast(dict[str, Any], OmegaConf.to_container(compose("config", settings), resolve=True))
     except Exception as error:  # whatever Hydra and OmegaConf raise
-        first = (str(error).splitlines() or [type(error).__name__])[0]
-        raise InputError(f"{' '.join(settings)}: can't be composed: {first}") from None
+        raise InputError(f"{' '.join(settings)}: can't be composed: {error}") from None
 
 
 def replace_params(text: str) -> None:

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import platform
 from pathlib import Path
 
 from pipeline.machine.hardware import Hardware, ask_driver, this_machine
@@ -11,29 +10,22 @@ from stages import run
 
 
 def main(_: argparse.Namespace) -> None:
-    print(*choose(finished_by()))
+    print(*choose())
 
 
 def finished_by() -> str | None:
     """Return the engine that made the finished runs in this folder; None if there are none."""
     for path in Path("runs").glob("*/*/seed-*/record.json"):
-        try:
-            return str(json.loads(path.read_bytes())["environment"]["runtime"])
-        except (ValueError, KeyError):
-            continue
+        return str(json.loads(path.read_bytes())["environment"]["runtime"])
     return None
 
 
-def choose(finished: str | None) -> tuple[str, str]:
-    """Return one of `ENGINES`, and a line that says what was found, why this engine, and how to choose another.
-
-    Args:
-        finished: the engine of the finished runs of the study; None if there are none.
-    """
+def choose() -> tuple[str, str]:
+    """Return one of `ENGINES`, and a line that says what was found, why this engine, and how to choose another."""
     gpus, fault = ask_driver()
     hardware = this_machine()
     engine, why = _for(hardware)
-    if finished in ENGINES:
+    if (finished := finished_by()) in ENGINES:
         engine, why = str(finished), "as the finished runs here"
     found = "no GPU and no TPU" if hardware.kind == "cpu" else hardware.name
     if hardware.compute_capability:
@@ -53,8 +45,6 @@ def _for(hardware: Hardware) -> tuple[str, str]:
         return "tpu", "Keras on JAX"
     if hardware.compute_capability is None:
         return "cpu", "TensorFlow on the CPU"
-    if platform.machine() != "x86_64":
-        return "cpu", f"since the packages for GPUs are not for {platform.machine()}"
     return "cuda-jax", "Keras on JAX, which has been measured on GPUs; ENGINE=cuda is TensorFlow"
 
 

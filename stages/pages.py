@@ -57,17 +57,14 @@ def check(folder: Path, texts: Mapping[str, str]) -> bool:
     Raises:
         InputError: names the first line that differs.
     """
-    is_shown = (folder / PAGE).exists()
-    for name, text in texts.items():
-        if not is_shown and not (folder / name).exists():
-            continue
-        published = (folder / name).read_text(encoding="utf-8", errors="replace") if (folder / name).exists() else ""
-        theirs, ours = published.split("\n"), text.split("\n")
+    there = {name: text for name, text in texts.items() if (folder / name).exists()}
+    for name, text in there.items():
+        theirs, ours = (folder / name).read_text(encoding="utf-8", errors="replace").split("\n"), text.split("\n")
         if theirs != ours:
             number = next((at for at, (one, other) in enumerate(zip(theirs, ours, strict=False)) if one != other), -1)
             line = f"line {number + 1} is {excerpt(theirs[number])!r}, and its records give {excerpt(ours[number])!r}"
             raise InputError(f"{excerpt(folder / name)} is not what its records give: {line}. Make it: make pages")
-    return is_shown
+    return PAGE in there
 
 
 if __name__ == "__main__":

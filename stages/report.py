@@ -4,8 +4,10 @@ import argparse
 import tempfile
 from pathlib import Path
 
+import nbformat
+
 from pipeline.files.writing import write_whole
-from pipeline.report.rendering import execute, notebook_text, render
+from pipeline.report.rendering import execute, render
 from stages import run
 
 REPORT = Path("results/report.html")
@@ -18,7 +20,7 @@ def main(arguments: argparse.Namespace) -> None:
         report_on(arguments.archive)
         return
     notebook = execute(Path())
-    EXPLORABLE.write_text(notebook_text(notebook), encoding="utf-8")
+    nbformat.write(notebook, EXPLORABLE)
     REPORT.write_text(render(notebook), encoding="utf-8")
     print(f"{REPORT} is written, and {EXPLORABLE} to explore")
 

@@ -1,19 +1,13 @@
 """Print in a few lines what the finished study found, and write results/status.json for programs."""
 
-import argparse
 import json
 from pathlib import Path
 from typing import Any, cast
 
 from pipeline.files.terminal import aligned
 from pipeline.sentences import Said, sentence
-from stages import run
 
 STATUS, REPORT = Path("results/status.json"), Path("results/report.html")
-
-
-def main(_: argparse.Namespace) -> None:
-    summarise()
 
 
 def what_was_found() -> dict[str, Any]:
@@ -50,7 +44,3 @@ def summarise() -> None:
 
 def say(code: str, **numbers: Any) -> None:
     print(sentence(Said(code, numbers)), flush=True)
-
-
-if __name__ == "__main__":
-    run(main, argparse.ArgumentParser(prog="python -m stages.summary", description=__doc__))

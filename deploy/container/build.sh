@@ -6,24 +6,6 @@
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 
-# A client of version 23 or later builds with a plugin only.
-version=$("$docker" version --format '{{.Client.Version}}')
-if [ "${version%%.*}" -ge 23 ] && ! "$docker" buildx version >/dev/null 2>&1; then
-  fail "this Docker client ($version) has no buildx; install it (Debian: apt-get install docker-buildx)," \
-    "or name another client: DOCKER=/usr/bin/docker"
-fi
-
-# What a first build takes: the image, and in Docker's build cache the packages it is made of.
-case $target in cpu) needed_gb=6 ;; cuda | cuda-jax) needed_gb=16 ;; tpu) needed_gb=7 ;; esac
-folder=$("$docker" info --format '{{.DockerRootDir}}' 2>/dev/null) || folder= # Podman has no such word
-same_packages=$("$docker" image ls --quiet --filter "label=mixed-precision.locks=$locks_sha256")
-if [ -e "$folder" ] && [ -z "$same_packages" ]; then
-  free_gb=$(($(df --output=avail --block-size=1M "$folder" | tail -n 1) / 1000))
-  [ "$free_gb" -ge "$needed_gb" ] ||
-    fail "the build needs $needed_gb GB in $folder and $free_gb GB are free there; make room" \
-      "(docker system df shows what Docker keeps), or move Docker's data-root"
-fi
-
 commit=null dirty=null revision=unknown
 if revision=$(git rev-parse HEAD 2>/dev/null); then
   commit="\"$revision\"" dirty=false

@@ -12,7 +12,6 @@ workspace=$PWD
 
 # mount FOLDER [ro]: at the path it has here, so that what git and DVC have noted down holds inside as well.
 mount() {
-  case $1 in *:*) fail "Docker splits paths at colons; rename $1, or use another folder" ;; esac
   options+=(--volume "$1:$1${2:+:$2}")
 }
 
@@ -54,9 +53,7 @@ for file in .dvc/config.local .dvc/config; do
   fi
 done
 if [ -n "${TFDS_DATA_DIR:-}" ]; then
-  data=$(realpath --canonicalize-existing "$TFDS_DATA_DIR" 2>/dev/null) ||
-    data=
-  [ -d "$data" ] ||
+  data=$(realpath --canonicalize-existing "$TFDS_DATA_DIR/" 2>/dev/null) ||
     fail "TFDS_DATA_DIR=$TFDS_DATA_DIR is no folder; name the one that holds the prepared data sets, or unset it"
   mount "$data" ro
 else

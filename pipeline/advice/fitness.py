@@ -1,7 +1,7 @@
-"""Build a model under each policy before training: does it work, does it suit 16 bits, and how long does it take?"""
+"""Build a model under each policy before training: does it work, which layers depart, and how long does it take?"""
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from time import perf_counter
@@ -21,7 +21,7 @@ from pipeline.training import building
 from pipeline.training.precision import check_model, observed_dtypes
 
 PROJECT_FOLDERS = ("pipeline", "stages", "tests", ".venv")
-NUM_EXAMINED, NUM_STEPS = 32, 4
+NUM_STEPS = 4
 
 
 def check(study: Study, name: str, image_shape: tuple[int, int, int], num_classes: int) -> None:
@@ -37,7 +37,7 @@ def check(study: Study, name: str, image_shape: tuple[int, int, int], num_classe
     images = np.random.default_rng(0).integers(0, 256, (2, *image_shape), np.uint8)
     for variant in _one_a_policy(study.variants_of(name).values()):
         try:
-            model = _build(name, benchmark, variant, image_shape[-1], num_classes)
+            model = _build(benchmark, variant, image_shape[-1], num_classes)
             probabilities = engine.predict(model, WholeBatches(images, 2))
             observed = observed_dtypes(model, str(probabilities.dtype))
             check_model(name, benchmark, variant.policy, observed, probabilities)
@@ -54,7 +54,7 @@ def look(
 ) -> dict[str, tuple[float, float]]:
     """Return, by policy, the seconds for building the model of `name` with its first step, and for a further step.
 
-    Print what makes the model unfit for 16 bits. A policy whose batch does not fit into memory gets 0 seconds.
+    Print which layers depart from the policy. A policy whose batch does not fit into memory gets 0 seconds.
 
     Raises:
         InputError: the model can't be imported or built.
@@ -68,11 +68,11 @@ def look(
         times = [perf_counter()]
         keras.utils.clear_session()  # gives layers the names that a summary shows
         try:
-            model = _build(name, benchmark, variant, image_shape[-1], num_classes)
+            model = _build(benchmark, variant, image_shape[-1], num_classes)
             for _ in range(NUM_STEPS):
                 model.train_on_batch(images, labels)  # returns the loss, and so waits for the device
                 times.append(perf_counter())
-            for sentence in examine(model, variant.policy, images[:NUM_EXAMINED]):
+            for sentence in examine(model, variant.policy):
                 print(f"{variant.policy}: {sentence}", flush=True)
         except Exception as error:
             if not engine.is_out_of_memory(error):
@@ -86,12 +86,9 @@ def _one_a_policy(variants: Iterable[Variant]) -> Iterable[Variant]:
     return {variant.policy: variant for variant in variants}.values()
 
 
-def _build(name: str, benchmark: Benchmark, variant: Variant, num_channels: int, num_classes: int) -> keras.Model:
+def _build(benchmark: Benchmark, variant: Variant, num_channels: int, num_classes: int) -> keras.Model:
     """Return the compiled model, or raise `InputError`."""
-    try:
-        model, _ = building.build_model(benchmark, variant.policy, num_classes, num_channels, seed=0)
-    except SystemExit:
-        raise InputError(f"{name}: {benchmark.model.name} ends the process when it is imported or called") from None
+    model, _ = building.build_model(benchmark, variant.policy, num_classes, num_channels, seed=0)
     building.compile_model(model, benchmark, variant)
     return model
 
@@ -115,39 +112,13 @@ def _check_beside(name: str, source: Path) -> None:
         )
 
 
-def examine(model: keras.Model, policy: str, images: np.ndarray) -> list[str]:
-    """Return a sentence for each fault of a model that was built under `policy`, with its remedy.
+def examine(model: keras.Model, policy: str) -> Iterator[str]:
+    """Yield a sentence, with its remedy, for the layers of `model` that depart from `policy`, which it was built under.
 
-    Args:
-        images: inputs of the model, (N, ...); a few dozen are enough.
+    A layer with a kernel departs if it computes in another type. The last kernel may: it is the head's.
     """
     compute = expected_dtypes(policy).compute
-    layers = [layer for layer in dict.fromkeys(_inside(model)) if not isinstance(layer, keras.Model)]
-    probabilities = keras.ops.convert_to_numpy(model(images))
-    return [*narrow_output(probabilities, layers, compute), *own_dtypes(layers, compute)]
-
-
-def narrow_output(probabilities: np.ndarray, layers: Sequence[keras.layers.Layer], compute: str) -> Iterator[str]:
-    """Say where probabilities are computed in 16 bits, even if they are cast to float32 afterwards."""
-    found = str(probabilities.dtype)
-    # float32 probabilities that the narrower type can all represent were computed in that type.
-    open_values = probabilities[(probabilities > 0) & (probabilities < 1)]
-    if found == "float32" and compute != "float32" and len(np.unique(open_values)) > 1:
-        narrowed = keras.ops.cast(keras.ops.cast(open_values, compute), "float32")
-        if (keras.ops.convert_to_numpy(narrowed) == open_values).all():
-            found = compute
-    if found != "float32":
-        last = [layer.name for layer in layers if layer.compute_dtype == found]
-        where = last[-1] if last else "the model"
-        yield (
-            f'{where}: the probabilities are computed in {found}. Give dtype="float32" to the softmax itself. A cast '
-            "after it brings no digits back."
-        )
-
-
-def own_dtypes(layers: Sequence[keras.layers.Layer], compute: str) -> Iterator[str]:
-    """Name the layers with a kernel that depart from the policy. The last kernel may: it is the head's."""
-    kernels = [layer for layer in layers if getattr(layer, "kernel", None) is not None]
+    kernels = [layer for layer in dict.fromkeys(_inside(model)) if getattr(layer, "kernel", None) is not None]
     found: dict[str, list[str]] = {}
     for layer in kernels[:-1]:
         if layer.compute_dtype != compute:

@@ -1,6 +1,5 @@
 """Propose the small study that answers whether mixed precision is worth it for a model."""
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -45,8 +44,7 @@ def model_values(name: str, source: str | None, arguments: dict[str, Any], engin
         return {"name": name, "arguments": arguments, "source": "pipeline/models/application.py"}
     if source is None:
         beside = Path(name.partition(":")[0].partition(".")[0])
-        is_folder = os.path.isdir(beside)  # noqa: PTH112  Path.is_dir fails for a name that is too long
-        source = str(beside if is_folder else beside.with_suffix(".py"))
+        source = str(beside if beside.is_dir() else beside.with_suffix(".py"))
     values = {"name": name, "arguments": arguments, "source": source}
     model = validate(Imported, values, f"MODEL={name}")
     check_function(model.module, model.function, Path(source))

@@ -1,8 +1,6 @@
 """Pack a study as a research object: an RO-Crate 1.1 with the Process Run profile 0.5."""
 
-import hashlib
 import json
-import re
 import shutil
 import tempfile
 import zipfile
@@ -82,8 +80,9 @@ def describe(results: Results, names: Iterable[str]) -> str:
     profile = entity(PROFILE, "CreativeWork", name="Process Run Crate", version="0.5")
     text = "Permits use, change and distribution, on conditions."
     crate.license = entity(LICENSE, "CreativeWork", name="Apache License 2.0", identifier=LICENSE, description=text)
-    commit = str(results.environments[0]["git_commit"] or citation["version"])
-    address = _identifier(commit)
+    # Software Heritage identifies the commit by an absolute URI that depends on no repository.
+    commit = results.environments[0]["git_commit"]
+    address = f"{_SOFTWARE_HERITAGE}/swh:1:rev:{commit}" if commit else _SOFTWARE_HERITAGE
     # The developers have no web site, so the software's address stands for one.
     developers = entity("#developers", "Organization", name=author["name"], url=address)
     root = crate.root_dataset
@@ -104,7 +103,7 @@ def describe(results: Results, names: Iterable[str]) -> str:
         address,
         "SoftwareApplication",
         name=citation["title"],
-        softwareVersion=commit,
+        softwareVersion=commit or citation["version"],
         url=address,
         license=crate.license,
     )
@@ -117,7 +116,7 @@ def describe(results: Results, names: Iterable[str]) -> str:
         properties={
             "name": f"The study {results.study.name}",
             "description": f"Trained variants of {', '.join(results.study.benchmarks)} at several seeds and timed them "
-            f"in turns. {_data(results)}",
+            "in turns.",
             "startTime": min((run.started_at for run in results.tables.runs), default=finished),
             "endTime": finished,
             "agent": {"@id": "#developers"},
@@ -125,21 +124,3 @@ def describe(results: Results, names: Iterable[str]) -> str:
         },
     )
     return json.dumps(crate.metadata.generate(), indent=4, sort_keys=True, ensure_ascii=False)
-
-
-def _data(results: Results) -> str:
-    """Return sentences that say where the images of each benchmark came from, according to its runs."""
-    sources = {run.benchmark: run.data_source for run in results.tables.runs if run.data_source}
-    return " ".join(f"The images of {name} came from {source}." for name, source in sources.items())
-
-
-def _identifier(version: str) -> str:
-    """Return the Software Heritage identifier of the software: an absolute URI that depends on no repository.
-
-    It identifies the git commit if there is one, and else the file that defines the pipeline.
-    """
-    if re.fullmatch("[0-9a-f]{40}", version):
-        return f"{_SOFTWARE_HERITAGE}/swh:1:rev:{version}"
-    content = Path(PROJECT, "dvc.yaml").read_bytes()
-    digest = hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
-    return f"{_SOFTWARE_HERITAGE}/swh:1:cnt:{digest}"

@@ -11,13 +11,14 @@ from pipeline.publication.study_page import engine
 from pipeline.report.first_screen import FURTHER, VariantRow, variant_rows, with_ends
 from pipeline.report.names import benchmark_names
 from pipeline.report.pages import markdown_environment
+from pipeline.report.recommendation import MIXED
 from pipeline.report.rendering import PROJECT
 from pipeline.report.reporting import is_tested
 from pipeline.report.results import Results, ended_at
 from pipeline.sentences import Said, sentence
 from pipeline.statistics.equivalence import is_beyond
 
-FORMATS = ("float32", "tf32", "mixed_float16", "mixed_bfloat16", "float8")
+FORMATS = ("float32", "tf32", *MIXED)
 UNDECIDED = ("inconclusive", "open")
 
 
@@ -47,7 +48,11 @@ def index_page(studies: Mapping[str, Results]) -> str:
     tables: dict[str, list[Place]] = defaultdict(list)
     for name, results in studies.items():
         for benchmark, title in benchmark_names(results.study).items():
-            tables[title] = sorted([*tables[title], *places(name, results, benchmark)], key=_order)
+            tables[title] += places(name, results, benchmark)
+    for rows in tables.values():
+        rows.sort(key=lambda place: (place.is_cpu, place.device, place.study, place.batch_size))
+    filled = [title for title, rows in tables.items() if rows]
+    filled.sort(key=lambda title: (tables[title][0].is_cpu, title))
     claims = load_claims(PROJECT / CLAIMS)
     names = {*claims.variants, *(key for of in studies.values() for key in (*of.study.variants, *of.study.benchmarks))}
     decisions = decide(claims, studies)
@@ -55,7 +60,7 @@ def index_page(studies: Mapping[str, Results]) -> str:
         markdown_environment(names)
         .get_template("index.md.j2")
         .render(
-            tables=dict(sorted(((title, rows) for title, rows in tables.items() if rows), key=_by_hardware)),
+            tables={title: tables[title] for title in filled},
             formats=FORMATS,
             decided=[row for row in decisions if row.found and not row.is_finding],
             findings=[row for row in decisions if row.found and row.is_finding],
@@ -63,15 +68,6 @@ def index_page(studies: Mapping[str, Results]) -> str:
             untested=[row for row in decisions if not (row.tried or row.found)],
         )
     )
-
-
-def _order(place: Place) -> tuple[bool, str, str, int]:
-    return place.is_cpu, place.device, place.study, place.batch_size
-
-
-def _by_hardware(table: tuple[str, list[Place]]) -> tuple[bool, str]:
-    title, rows = table
-    return rows[0].is_cpu, title
 
 
 def places(name: str, results: Results, benchmark: str) -> list[Place]:
@@ -100,21 +96,14 @@ def _cell(results: Results, benchmark: str, of_batch: Mapping[str, VariantRow], 
     row = of_batch[key]
     lines = [f"{digits(1000 * row.step_seconds)} ms"] if row.step_seconds else []
     beside = next((of_batch[name].name for name in ("tf32", "float32") if name in of_batch and name != key), None)
-    pair = beside and results.tables.pair(benchmark, row.name, beside)
-    if pair and pair.speedup and row.step_seconds:
-        lines.append(with_ends((pair.speedup, pair.speedup_low, pair.speedup_high), ".2f", "×"))
-    if said := _accuracy(row):
-        lines.append(sentence(said))
-    return [*lines, f"{mebibytes(row.peak_bytes)} MiB"] if row.peak_bytes else lines
-
-
-def _accuracy(row: VariantRow) -> Said | None:
-    """Say how accurate a variant is compared with the baseline; return None if nothing can be said."""
+    timed = beside and results.tables.pair(benchmark, row.name, beside)
+    if timed and timed.speedup and row.step_seconds:
+        lines.append(with_ends((timed.speedup, timed.speedup_low, timed.speedup_high), ".2f", "×"))
     pair = row.pair
-    if pair is None or row.accuracy is None or pair.reason:
-        return None
-    outcome = "beyond" if is_beyond(pair.p_beyond_margin) else pair.outcome
-    return Said(f"index.{outcome.replace(' ', '_')}", vars(pair))
+    if pair and row.accuracy is not None and not pair.reason:  # how accurate it is compared with the baseline
+        outcome = "beyond" if is_beyond(pair.p_beyond_margin) else pair.outcome
+        lines.append(sentence(Said(f"index.{outcome.replace(' ', '_')}", vars(pair))))
+    return [*lines, f"{mebibytes(row.peak_bytes)} MiB"] if row.peak_bytes else lines
 
 
 def decide(claims: Claims, studies: Mapping[str, Results]) -> list[Decision]:

@@ -85,7 +85,6 @@ def columns(rows: Sequence[VariantRow]) -> list[str]:
     return [name for name, show in COLUMNS.items() if any(map(show, rows))]
 
 
-NOTHING = (None, None, None)
 SAME_BATCH, OTHER_BATCH, FURTHER = "same", "other", "further"
 
 
@@ -108,30 +107,24 @@ def _row(study: Study, tables: Tables, benchmark: str, name: str) -> VariantRow:
     variants, strict = study.variants_of(benchmark), study.comparison.baseline
     variant, default = variants[name], by_default(variants)
     pair = tables.pair(benchmark, name, strict)
-    beside_default = tables.pair(benchmark, name, default) if default and default != name else None
-    again = tables.pair(benchmark, REPEAT, strict)
-    runs = tables.runs_of(benchmark, name)
-    timed = again if name == strict else pair
-    side = "baseline" if name == strict else "candidate"
-    seconds = {what: getattr(timed, f"{side}_{what}_seconds", None) for what in ("step", "epoch")}
+    timed, side = (tables.pair(benchmark, REPEAT, strict), "baseline") if name == strict else (pair, "candidate")
     is_emulated = timed is not None and _is_emulated(variant.policy, timed)
-    peak = getattr(timed, f"{side}_peak_bytes", None)
+    step_seconds, epoch_seconds, peak = (
+        getattr(timed, f"{side}_{what}", None) for what in ("step_seconds", "epoch_seconds", "peak_bytes")
+    )
+    runs = tables.runs_of(benchmark, name)
     completed = [run for run in runs if run.outcome == "completed"]
     of_runs = [run.peak_memory_bytes for run in completed if not run.resumed]
-    plain = (
-        variant.model_copy(update={"tf32": False}).is_plain and expected_dtypes(variant.policy).variable == "float32"
-    )
+    group = FURTHER
     if name in (strict, default):
         group = SAME_BATCH
-    elif plain:
+    elif variant.model_copy(update={"tf32": False}).is_plain and expected_dtypes(variant.policy).variable == "float32":
         group = SAME_BATCH if variant.batch_multiplier == variants[strict].batch_multiplier else OTHER_BATCH
-    else:
-        group = FURTHER
-    accuracies = [run.test_accuracy for run in completed]
     if pair:
         accuracy = pair.candidate_accuracy if (pair.num_seeds or 0) >= MIN_SEEDS else None
     else:
-        accuracy = fmean(accuracies) if len(accuracies) >= MIN_SEEDS else None
+        accuracy = fmean(run.test_accuracy for run in completed) if len(completed) >= MIN_SEEDS else None
+    beside_default = tables.pair(benchmark, name, default) if default else None
     return VariantRow(
         name=name,
         words=variant_name(variant) if group != FURTHER else full_name(variant),
@@ -140,24 +133,22 @@ def _row(study: Study, tables: Tables, benchmark: str, name: str) -> VariantRow:
         batch_multiplier=variant.batch_multiplier,
         group=group,
         accuracy=accuracy,
-        difference=NOTHING if pair is None else _ends(pair, "difference", "difference_low", "difference_high", "_pp"),
-        step_seconds=None if is_emulated else seconds["step"],
-        epoch_seconds=None if is_emulated else seconds["epoch"],
-        speed=NOTHING if pair is None or is_emulated else _ends(pair, "speedup", "speedup_low", "speedup_high"),
-        speed_beside_default=NOTHING
-        if beside_default is None or is_emulated
-        else _ends(beside_default, "speedup", "speedup_low", "speedup_high"),
+        difference=_ends(pair, "difference", "_pp"),
+        step_seconds=None if is_emulated else step_seconds,
+        epoch_seconds=None if is_emulated else epoch_seconds,
+        speed=_ends(None if is_emulated else pair, "speedup"),
+        speed_beside_default=_ends(None if is_emulated else beside_default, "speedup"),
         peak_bytes=peak or (min(of_runs) if of_runs and all(of_runs) else None),
-        share_of_peak=share_of_peak(study.benchmarks[benchmark], variant, timed, seconds["step"]),
+        share_of_peak=share_of_peak(study.benchmarks[benchmark], variant, timed, step_seconds),
         notes=_notes(study, tables, benchmark, name, pair, is_emulated),
         pair=pair,
         runs=runs,
     )
 
 
-def _ends(pair: Row, *names: str) -> tuple[float | None, float | None, float | None]:
-    suffix = names[3] if len(names) > 3 else ""
-    value, low, high = (getattr(pair, f"{name}{suffix}") for name in names[:3])
+def _ends(pair: Row | None, name: str, unit: str = "") -> tuple[float | None, float | None, float | None]:
+    """Return a value of a pair and the ends of its interval; all are unknown without a pair."""
+    value, low, high = (getattr(pair, f"{name}{end}{unit}", None) for end in ("", "_low", "_high"))
     return value, low, high
 
 

@@ -10,8 +10,9 @@ from pipeline.report.names import variant_name
 from pipeline.sentences import Said
 from pipeline.statistics.equivalence import is_beyond
 from pipeline.study.schema import Study
-from pipeline.study.variant import expected_dtypes
+from pipeline.study.variant import POLICIES, expected_dtypes
 
+MIXED = [name for name, policy in POLICIES.items() if policy.compute != policy.variable]
 UNTOLD = 1.05  # times: without an interval, speeds this close count as equal
 MUCH_KERNEL = 0.2  # of a variant's CPU time
 UNSAID = ("no_runs", "too_few_seeds", "near_chance")  # reasons that the first screen leaves out
@@ -29,7 +30,7 @@ def recommend(study: Study, tables: Tables, benchmark: str) -> list[Said]:
         name
         for name, variant in variants.items()
         if variant.is_plain
-        and variant.policy.startswith(("mixed_", "float8"))
+        and variant.policy in MIXED
         and variant.batch_multiplier == variants[strict].batch_multiplier
     ]
     accuracies = [row for name in names if (row := tables.pair(benchmark, name, strict)) and row.num_seeds]

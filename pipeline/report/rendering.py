@@ -1,4 +1,4 @@
-"""Render results to one HTML file: papermill runs the notebook, nbconvert puts one cell's output into our template."""
+"""Render results to one HTML file: papermill runs the notebook, and one cell's output goes into a template."""
 
 import base64
 import contextlib
@@ -8,23 +8,17 @@ import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-import nbformat
 import papermill
-from nbconvert import TemplateExporter
+from markupsafe import Markup
 from nbformat import NotebookNode
 from papermill import PapermillExecutionError
 from traitlets.config import Config
 
 from pipeline.errors import InputError
-
-if TYPE_CHECKING:
-    # The notebook imports this in a process of its own. It is named here so that an edit of it renders again.
-    import pipeline.report.reporting  # noqa: F401
+from pipeline.report.pages import TEMPLATES, page_environment
 
 PROJECT = Path(__file__).parents[2]
-TEMPLATES = Path(__file__).parent / "templates"
 NOTEBOOK = TEMPLATES / "report.ipynb"
 
 
@@ -83,23 +77,12 @@ def _nobodys_settings(folder: Path) -> Iterator[None]:
         os.environ.update(before)
 
 
-def notebook_text(notebook: NotebookNode) -> str:
-    """Return the text of an .ipynb file."""
-    return str(nbformat.writes(notebook))
-
-
 def render(notebook: NotebookNode) -> str:
     """Return the report as HTML, from an executed notebook. The same results give the same text."""
-    report = [cell for cell in notebook.cells if "report" in cell.metadata.get("tags", [])]
-    # Not the exporter for HTML, which parses the page once more to repair its own templates' output.
-    exporter = TemplateExporter(
-        template_name="page", file_extension=".html", extra_template_basedirs=[str(NOTEBOOK.parent)]
-    )
-    exporter.register_filter("sha256", _sha256)
-    html, _resources = exporter.from_notebook_node(NotebookNode(notebook | {"cells": report}))
-    return str(html)
-
-
-def _sha256(text: str) -> str:
-    """Return the digest by which a Content-Security-Policy admits an inline script."""
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    (report,) = (cell for cell in notebook.cells if cell.id == "report")
+    parts = [output.data["text/html"] for output in report.outputs if output.output_type == "display_data"]
+    script = (TEMPLATES / "page" / "report.js").read_text(encoding="utf-8")
+    # The digest by which the Content-Security-Policy admits the inline script.
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    page = page_environment().get_template("index.html.j2")
+    return page.render(parts=map(Markup, parts), script=Markup(script), digest=digest)  # noqa: S704  our own

@@ -95,18 +95,8 @@ def _benchmark(results: Results, name: str, title: str) -> dict[str, Any]:
         "num_seeds": len([run for run in rows[0].runs if run.outcome == "completed"]),
         "pairs": [row for row in tables.pairs if row.benchmark == name and row.candidate != REPEAT],
         "again": again,
-        "half_width": half_width(tables.pairs, name),
         "margin_pp": study.comparison.margin_pp[name],
     }
-
-
-def half_width(pairs: Any, benchmark: str) -> float | None:
-    """Return the half-width of this sitting's widest interval, as a share of the ratio; None without an interval.
-
-    Only pairs with a speedup above 1/3 count.
-    """
-    timed = [row for row in pairs if row.benchmark == benchmark and row.sitting_high and row.speedup > 1 / 3]
-    return max((row.sitting_high / row.speedup - 1 for row in timed), default=None)
 
 
 def _numerics(results: Results) -> dict[str, Any] | None:

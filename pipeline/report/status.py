@@ -2,11 +2,9 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
-from pipeline.claims.claim import Answer
 from pipeline.comparison.comparable import describe_device
 from pipeline.report.first_screen import SAME_BATCH, columns, variant_rows
 from pipeline.report.names import benchmark_names
@@ -25,22 +23,15 @@ VERDICTS = (
     "not testable here",
 )
 LABEL = {"num_seeds": 0, "has_default": False}  # for the name of a column without details
-FOUND: tuple[Answer, ...] = get_args(Answer)
 
 
 def tally(results: Results) -> dict[str, dict[str, Any]]:
-    """Count claims by verdict, our experiments by answer, and runs by outcome."""
+    """Count claims by verdict, and runs by outcome."""
+    counts: Counter[str] = Counter(each.verdict for each in results.verdicts if not each.is_finding)
     return {
-        "verdicts": in_order(VERDICTS, (each.verdict for each in results.verdicts if not each.is_finding)),
-        "findings": in_order(FOUND, (each.verdict for each in results.verdicts if each.is_finding)),
+        "verdicts": {verdict: counts[verdict] for verdict in VERDICTS if counts[verdict]},
         "runs": dict(Counter(run.outcome for run in results.tables.runs).most_common()),
     }
-
-
-def in_order(names: Sequence[str], found: Iterable[str]) -> dict[str, int]:
-    """Count each of `names` in `found`, in the order of `names`, without zeros."""
-    counts = Counter(found)
-    return {name: counts[name] for name in names if counts[name]}
 
 
 def status(results: Results, exit_code: int = 0) -> dict[str, Any]:
@@ -85,10 +76,6 @@ def table(results: Results) -> dict[str, Any]:
     }
 
 
-def status_text(values: dict[str, Any]) -> str:
-    return json.dumps(values, indent=2, ensure_ascii=False) + "\n"
-
-
 def write_status(values: dict[str, Any]) -> None:
     STATUS.parent.mkdir(exist_ok=True)
-    STATUS.write_text(status_text(values), encoding="utf-8")
+    STATUS.write_text(json.dumps(values, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

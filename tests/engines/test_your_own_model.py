@@ -77,24 +77,14 @@ def test_an_edited_model_trains_anew(finished):
     assert num_to_make(finished) == 0
 
 
-COMPOSE = """
-import sys
-from argparse import ArgumentParser
-from stages.advise import prepare
-from stages.argument_types import add_model_options
-
-parser = ArgumentParser()
-add_model_options(parser)
-prepare(parser.parse_args(sys.argv[1:]))
-"""
-
-
 def test_advice_is_asked_for_edited_made_and_asked_for_again(finished, environment):
     environment = environment | {"PYTHONPATH": str(finished)}
     before = (finished / "params.yaml").read_bytes()
     asked = ["--model", "networks.rows:build", "--source", "../networks", "--arguments", '{"size": 8}']
     asked += ["--dataset", "cifar10", "--batch", "50"]
-    run(finished, environment, sys.executable, "-c", COMPOSE, *asked)
+    compose = "import runpy, stages.repro; stages.repro.make = lambda: 0; "  # the study, and no runs
+    compose += "runpy.run_module('stages.advise', run_name='__main__')"
+    run(finished, environment, sys.executable, "-c", compose, *asked)
     assert (finished / "params.before.yaml").read_bytes() == before
     study = yaml.safe_load((finished / "params.yaml").read_text())
     study["benchmarks"]["yours"]["split"] |= {"num_train_examples": 200, "num_validation_examples": 100}

@@ -12,9 +12,9 @@ from projects import stage
 
 from pipeline.errors import InputError
 from pipeline.files import yaml_files
-from pipeline.machine.environment import describe
 from pipeline.machine.hardware import Hardware
-from pipeline.study.schema import RunKey, Study, load_study
+from pipeline.sentences import Said
+from pipeline.study.schema import RunKey, load_study
 from stages import check
 
 QUICK = yaml_files.load(REPOSITORY / "params.yaml")
@@ -35,7 +35,6 @@ def write(folder: Path, values: dict) -> None:
     ("runtime", "hardware", "said"),
     [
         ("cpu", XEON, "check.device"),
-        ("cuda", H100, "check.device"),
         ("cuda-jax", H100, "check.device"),
         ("cuda", XEON, "check.no_device"),
         ("cpu", H100, "check.other_device"),
@@ -43,14 +42,6 @@ def write(folder: Path, values: dict) -> None:
 )
 def test_what_trains_is_named(runtime, hardware, said):
     assert check.trains_on(runtime, hardware).code == said
-
-
-def test_slow_choices_are_named_and_fast_ones_are_not():
-    study = Study.model_validate(QUICK)
-    found = {said.numbers["format"]: said.numbers["variants"] for said in check.slow_choices(study, XEON)}
-    assert found.keys() == {"float16", "bfloat16"}
-    assert found["bfloat16"] == ["mixed_bfloat16", "mixed_bfloat16_2x"]
-    assert check.slow_choices(study, H100) == []
 
 
 def test_both_files_are_checked_at_once_and_end_in_status_2(folder):
@@ -72,51 +63,46 @@ def test_a_study_that_compares_nothing_is_refused(folder):
     assert "variants: no benchmark has two, so there is nothing to compare" in done.stderr
 
 
-def test_finished_runs_of_another_device_are_told_of_before_training(folder):
+def test_finished_runs_of_another_device_are_told_of_before_training(folder, monkeypatch):
     """Made on the two cores of an Example CPU; those of another campaign train again anyway."""
     study = small_study()
-    write(folder, study.model_dump(mode="json"))
-    here = describe([], {}, "")
+    monkeypatch.chdir(folder)
 
-    def said(made: Sequence[RunKey], campaign: str = "first", **environment: object) -> str:
+    def said(made: Sequence[RunKey], **changes: object) -> list[Said]:
         for key in made:
-            record = planned_record(key, study, campaign=campaign)
-            of_here = record.environment | environment
-            write_small_run(folder, record.model_copy(update={"environment": of_here}), 9.0, 2.0)
-        done = stage(folder, "check")
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+            write_small_run(folder, planned_record(key, study, **changes), 9.0, 2.0)
+        return check.runs_from_elsewhere(study, XEON)
 
     of_first_seed = [key for key in study.runs() if key.seed == 0]
-    begun = said(of_first_seed[:2])
-    assert "2 finished runs of this study were made on Example CPU, 2 cores, and this is " in begun
-    assert "1 seed was begun there: 0." in begun
-    assert "give the study another `campaign`" in begun
-    assert "Accuracy is compared seed by seed" in said(of_first_seed)
-    assert "finished runs" not in said(
-        of_first_seed, **{name: here[name] for name in ("cpu", "cpu_features", "machine", "num_cpus")}
+    (begun,) = said(of_first_seed[:2])
+    assert (begun.numbers["num_runs"], begun.numbers["there"], begun.numbers["seeds"]) == (
+        2,
+        "Example CPU, 2 cores",
+        [0],
     )
-    assert "finished runs" not in said(of_first_seed, "earlier")
+    (whole,) = said(of_first_seed)
+    assert whole.numbers["seeds"] == []
+    assert said(of_first_seed, campaign="earlier") == []
+    said(of_first_seed)
+    monkeypatch.setattr(check, "device_here", lambda: "Example CPU, 2 cores")
+    assert check.runs_from_elsewhere(study, XEON) == []
 
 
-GOOD = "def build(spec): ...\ndef two_arguments(spec, more): ...\ndef no_argument(): ...\n"
+GOOD = "def build(spec): ...\ndef two_arguments(spec, more): ...\n"
 
 
 @pytest.mark.parametrize(
     ("function", "source", "message"),
     [
         ("networks:two_arguments", "own", "two_arguments must take one argument, a ModelSpec. Received: spec, more"),
-        ("networks:no_argument", "own", "no_argument must take one argument, a ModelSpec. Received: "),
         ("net:build", "own", "own.net can't be imported from"),
         ("networks:build", "nowhere", "nowhere does not exist."),
-        ("networks:build", "other/own", "another benchmark's module of that name in"),
     ],
 )
 def test_own_code_is_checked_as_far_as_it_shows_without_running_it(folder, monkeypatch, function, source, message):
     monkeypatch.chdir(folder)
-    for place in (Path("own"), Path("other", "own")):
-        place.mkdir(parents=True)
-        (place / "networks.py").write_text(GOOD)
+    Path("own").mkdir()
+    Path("own/networks.py").write_text(GOOD)
     values = small_study().model_dump(mode="json")
     values["benchmarks"]["wide"]["model"] = {"name": "own.networks:build", "source": "own"}
     values["benchmarks"]["narrow"]["model"] = {"name": f"own.{function}", "source": source}

@@ -16,9 +16,6 @@ from projects import git, program
 DOCKER = """
 case "$*" in
   *Version*) echo 28.2.2 ;;
-  "buildx version") exit ${NO_BUILDX:-0} ;;
-  info*) echo / ;;
-  "image ls"*) ;;
   "image inspect none") exit 1 ;;
   *mixed-precision.locks*) echo "$LOCKS" ;;
   *--gpus*) echo 'could not select device driver ""' >&2; exit 125 ;;
@@ -31,18 +28,13 @@ esac
     [
         ("", "build.sh gpu", {}, "TARGET is cpu, cuda, cuda-jax or tpu, not 'gpu'"),
         ("", "build.sh cpu", {"DOCKER": "no-such-docker"}, "Docker is missing; install it"),
-        ("", "build.sh cpu", {"NO_BUILDX": "1"}, "has no buildx; install it"),
-        ("", "build.sh cuda", {"FREE_MB": "900"}, "the build needs 16 GB in / and 0 GB are free there; make room"),
         ("", "build.sh cpu", {"CA_CERTIFICATE": "/nonexistent.pem"}, "can't be read"),
-        ("rm requirements/tpu.txt", "build.sh tpu", {}, "bring it back (git checkout requirements/tpu.txt)"),
         ("", "run.sh cpu", {"CA_CERTIFICATE": "/nonexistent.pem"}, "can't be read"),
         ("", "run.sh cpu", {"IMAGE": "none"}, "there is no image none; build it: make image TARGET=cpu"),
         ("echo >> requirements/cpu.txt", "run.sh cpu", {}, "was not built from this tree's requirements/cpu.txt"),
         ("rm -r .git", "run.sh cpu", {}, "is no git checkout, which DVC needs"),
         ("", "run.sh cpu", {"TFDS_DATA_DIR": "/nonexistent"}, "TFDS_DATA_DIR=/nonexistent is no folder"),
-        ("mkdir a:b", "run.sh cpu", {"TFDS_DATA_DIR": "a:b"}, "/a:b, or use another folder"),
         ("", "run.sh cuda", {}, 'could not select device driver ""); install the driver and the NVIDIA Container'),
-        ("", "run.sh cuda-jax", {}, 'could not select device driver ""); install the driver and the NVIDIA Container'),
     ],
 )
 def test_what_is_missing_is_named_with_its_remedy(tmp_path, before, command, variables, message):
@@ -51,11 +43,10 @@ def test_what_is_missing_is_named_with_its_remedy(tmp_path, before, command, var
         shutil.copytree(REPOSITORY / name, project / name)
     git(project, "init", "--quiet")
     program(programs / "docker", DOCKER)
-    program(programs / "df", "echo Avail; echo ${FREE_MB:-99000}")
     script, target = command.split()
-    locks = [lock for name in (target, "workflow") if (lock := project / "requirements" / f"{name}.txt").exists()]
+    locks = [project / "requirements" / f"{name}.txt" for name in (target, "workflow")]
     environment = {"PATH": f"{programs}:{os.environ['PATH']}", "HOME": str(tmp_path)} | variables
-    environment["LOCKS"] = hashlib.sha256(b"".join(lock.read_bytes() for lock in locks)).hexdigest()
+    environment["LOCKS"] = hashlib.sha256(b"".join(lock.read_bytes() for lock in locks if lock.exists())).hexdigest()
     subprocess.run(before, cwd=project, shell=True, check=True)  # noqa: S602
     done = subprocess.run(
         [project / "deploy" / "container" / script, target],
@@ -66,12 +57,3 @@ def test_what_is_missing_is_named_with_its_remedy(tmp_path, before, command, var
     )
     assert (done.returncode, done.stderr[:7]) == (2, "error: "), done.stdout + done.stderr
     assert message in done.stderr
-
-
-@pytest.mark.parametrize("script", ["build.sh", "run.sh"])
-def test_a_path_with_a_colon_is_refused(tmp_path, script):
-    shutil.copytree(REPOSITORY / "deploy", tmp_path / "a:b" / "deploy")
-    done = subprocess.run(
-        [tmp_path / "a:b" / "deploy" / "container" / script, "cpu"], capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stderr) == (2, f"error: Docker splits paths at colons; rename {tmp_path}/a:b\n")

@@ -9,6 +9,8 @@ import pytest
 from endings import SECONDS, gone, start, wait_for
 from projects import STUB_ENVIRONMENT, make_stub
 
+import stages.repro
+
 REPRO = [sys.executable, "-m", "stages.repro"]
 
 
@@ -18,19 +20,23 @@ def repro(folder: Path, command: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(
-    ("command", "status", "remedy"),
+    ("words", "status", "remedy"),
     [
-        ("echo 'error: a wrong key' >&2; exit 2", 2, "Fix what the message above names"),
-        ("exit 75", 75, "goes on after the last whole epoch"),
-        ("exec sh -c 'kill -KILL $$'", 137, "memory ran out"),
+        ("exited with 2", 2, "Fix what the message above names"),
+        ("exited with 75", 75, "goes on after the last whole epoch"),
+        ("OSError: No space left on device; exited with 1", 1, "Make room on the disk"),
     ],
 )
-def test_a_stage_that_fails_is_told_of_with_what_to_do(tmp_path, command, status, remedy):
-    done = repro(tmp_path, command)
-    assert done.returncode == status, done.stderr
+def test_a_stage_that_fails_is_told_of_with_what_to_do(words, status, remedy):
+    assert stages.repro.exit_status(words) == status
+    assert remedy in stages.repro.remedy(words)
+
+
+def test_a_stage_that_is_killed_under_dvc_is_told_of(tmp_path):
+    done = repro(tmp_path, "exec sh -c 'kill -KILL $$'")
+    assert done.returncode == 137, done.stderr
     *_, last = done.stderr.splitlines()
-    assert last.startswith("what to do: ")
-    assert remedy in last
+    assert last.startswith("what to do: A stage was killed, probably because memory ran out")
 
 
 def test_a_lock_file_that_cannot_be_read_is_named(tmp_path):
@@ -41,7 +47,7 @@ def test_a_lock_file_that_cannot_be_read_is_named(tmp_path):
     assert "what to do: Remove dvc.lock: finished runs are found in .cache/" in done.stderr
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda how: how.name)
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL], ids=lambda how: how.name)
 def test_nothing_is_left_running(tmp_path, how):
     code = "from pipeline.machine.processes import end_with_starter; import pathlib, signal, time; "
     code += "end_with_starter(signal.SIGTERM); pathlib.Path('runs').touch(); time.sleep(600)"

@@ -1,6 +1,6 @@
 """Fill the cache of rocrate-validator with the contexts beside this file. Its own Python runs this: OUT is the cache.
 
-.validators/tools/bin/python tests/validators/offline_contexts.py .validators/contexts
+.validators/validators/bin/python tests/validators/offline_contexts.py .validators/contexts
 """
 
 import io

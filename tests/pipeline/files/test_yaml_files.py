@@ -8,7 +8,6 @@ from pipeline.errors import InputError
 from pipeline.files import yaml_files
 from pipeline.study.configuration import validate
 from pipeline.study.schema import Study, load_study
-from stages import check
 
 READ_ALIKE = [
     "a: [0200, 010, 0x10, 0o17, 1_000, +1, -0, 2024-01-01]\nb: 2:08",
@@ -86,16 +85,6 @@ def test_a_source_that_can_be_no_path_is_a_fault_of_the_study(source, said):
     values = study_text(datasets={"mnist": {"tfds": "mnist", "module": "m", "source": source}})
     with pytest.raises(InputError, match=rf"datasets\.mnist\.source: .*{said}"):
         validate(Study, values, "params.yaml")
-
-
-@pytest.mark.parametrize("source", [".", "results", "../{name}"])
-def test_a_source_around_what_the_study_makes_is_refused(tmp_path, monkeypatch, source):
-    monkeypatch.chdir(tmp_path)
-    values = study_text()
-    values["benchmarks"]["mnist_dense"]["model"] = {"name": "mine:b", "source": source.format(name=tmp_path.name)}
-    (tmp_path / "params.yaml").write_text(yaml_files.dump(values))
-    with pytest.raises(InputError, match=r"benchmarks\.mnist_dense\.model\.source: .* which the study makes"):
-        check.check_own_code(load_study())
 
 
 def test_a_name_that_is_no_folders_is_refused():

@@ -12,7 +12,6 @@ from archives import DAMAGED_ARCHIVES, DAMAGED_RUNS, DEEP, PLACES, change, conte
 from conftest import ENVIRONMENT
 
 from pipeline.claims.evidence import read_evidence
-from pipeline.claims.verdicts import judge_results
 from pipeline.comparison.comparing import compare_runs
 from pipeline.errors import InputError
 from pipeline.numerics.facts import is_measured
@@ -67,26 +66,14 @@ def test_a_damaged_run_or_one_that_contradicts_itself_is_not_compared(copied, ca
 
 
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("name", [archives.RECORD, archives.EPOCHS, archives.PREDICTIONS, archives.BLOCKS])
+@pytest.mark.parametrize("name", [archives.RECORD, archives.PREDICTIONS])
 def test_what_is_no_file_of_a_run_is_refused(copied, name, place):
     (copied / name).unlink()
     PLACES[place](copied / name)
     assert "dvc repro" in refused(lambda: compare_runs(copied), Path(name).name + " is (missing|damaged)")
 
 
-CONTENTS = [
-    b"",
-    b"\xff\xfe\x00",
-    b"[]",
-    b"null",
-    b"[NaN]",
-    b"1" * 5000,
-    DEEP,
-    b'{"a":' * 5000,
-    b"a,b\r\n",
-    b'"',
-    b"\x00",
-]
+CONTENTS = [b"", b"\xff\xfe\x00", b"[]", b"[NaN]", DEEP]
 
 
 def test_damaged_numerics_are_named_with_their_remedy(copied):
@@ -96,12 +83,6 @@ def test_damaged_numerics_are_named_with_their_remedy(copied):
         path.write_bytes(content)
         message = refused(lambda: load_results(copied), r"numerics\.json is damaged")
         assert message.endswith("dvc repro numerics")
-    path.unlink()
-    for place in PLACES.values():
-        place(path)
-        if path.exists():  # without numerics the rest is judged
-            refused(lambda: judge_results(copied), r"numerics\.json is (missing|damaged)")
-        path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)
 
 
 def test_a_file_in_the_place_of_a_folder_is_refused(copied):
