@@ -87,7 +87,7 @@ def propose(
         asked: what the user chose for the benchmark: `dataset`, `model`, `batch_size` and perhaps `image_size`.
         origin: where the data set comes from, with the fields of `DatasetSource`.
         description: the content of the data set's `dataset.json`.
-        size: by default all of the data set, at B and at 2B.
+        size: how many images to use, and at which batches; by default all images, at `batch_size` (B) and at 2B.
 
     Raises:
         InputError: the study would not be valid, or there are too few images for a batch of 2B.

@@ -302,7 +302,7 @@ def _speedup_at_most(
 def summarise(study: Study, tables: Tables) -> dict[str, dict[str, float]]:
     """Return the metrics by quantity and benchmark, without unknown ones, because DVC can't subtract them.
 
-    They compare the first mixed policy at the baseline's batch.
+    Each metric compares the first mixed policy at the baseline's batch with the baseline.
     """
     numbers: dict[str, dict[str, float]] = {name: {} for name in METRICS}
     for benchmark in study.benchmarks:

@@ -37,7 +37,7 @@ def partial_of(path: Path) -> Path:
 def whole(path: Path) -> Iterator[Path]:
     """Yield a path beside `path` for a file or folder, and move it to `path` at the end, unless an error is raised.
 
-    Only one process at a time may do so. What a killed process left there is deleted first.
+    Only one process at a time may do so. Delete first what a killed process left there.
     """
     partial = partial_of(path)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -27,11 +27,11 @@ class Block(Part):
 
     `wall_seconds` are device-synchronised. `cpu_seconds` are those of all threads of the process, and `kernel_seconds`
     the part of them that the system's kernel took. All three cover the training steps, and are None if the steps did
-    not end well. `validation_seconds` are those of one call, as after an epoch. If the call predicts fewer images than
-    after an epoch, `validation_call_seconds` are the part that would not grow with more images. `other_cpu_share`, in
-    [0, 1], is the share of the machine's CPU time that other processes had; unknown is None. `num_gpu_processes` is the
-    largest number of processes on one of its GPUs after the block, this one included. If there is another one, the
-    block tells nothing of speed.
+    not end well. `validation_seconds` time one call, like the call after an epoch. If the call predicts fewer images
+    than after an epoch, `validation_call_seconds` are the part that would not grow with more images.
+    `other_cpu_share`, in [0, 1], is the share of the machine's CPU time that other processes had; unknown is None.
+    `num_gpu_processes` is the largest number of processes on its GPU after the block, this one included. If there is
+    another one, the block says nothing about speed.
     """
 
     outcome: Outcome

@@ -129,7 +129,7 @@ def draw_epoch_times(axes: Axes, rows: Sequence[VariantRow]) -> None:
 
 
 def draw_accuracies(axes: Axes, rows: Sequence[VariantRow], curves: Mapping[str, Mapping[int, float]]) -> None:
-    """Draw the accuracy in [0, 1] by epoch for each variant in `curves`, dashed and hollow at another batch."""
+    """Draw each variant's accuracy in [0, 1] by epoch from `curves`, dashed and hollow if its batch differs."""
     from_the_top = list(dict.fromkeys(row.precision for row in reversed(rows)))
     for row in rows:
         curve, filled = curves.get(row.name, {}), row.batch_multiplier == rows[0].batch_multiplier

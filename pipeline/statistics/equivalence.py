@@ -112,7 +112,10 @@ def ratio(logarithms: Contrast) -> Ratio:
 
 
 class PValues(NamedTuple):
-    """Hold the p-values of a pair: for a difference within the margin, any difference, one beyond; None if unknown."""
+    """Hold a pair's p-values: for a difference within the margin, for any difference, and for one beyond the margin.
+
+    A p-value is None if it is unknown.
+    """
 
     within: float | None
     differs: float | None

@@ -54,7 +54,7 @@ def check_float32() -> None:
     """Refuse to train if factors of float32 products are rounded, as by TF32 or bfloat16.
 
     An environment variable or a line of the user's model can turn this on. Nothing else would show it: the baseline
-    would be faster than float32, and not float32. 1 + 2⁻¹² has 13 significant bits; TF32 keeps 11 of them, bfloat16 8.
+    would be faster than true float32. 1 + 2⁻¹² has 13 significant bits; TF32 keeps 11 of them, bfloat16 8.
 
     Raises:
         InputError: matrix products or convolutions are off by half of 2⁻¹² or more.
