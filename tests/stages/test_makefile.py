@@ -124,7 +124,15 @@ def test_another_engine_is_refused(folder):
     assert "ENGINE is one of cpu cuda cuda-jax tpu, not 'gpu'" in make(folder, "study", "ENGINE=gpu")
 
 
-TYPED = ["x'; touch made; '", '"; touch made; "', "`touch made`", "it's (a) table.csv", "#& |*?<>\\", "ñ × −"]
+TYPED = [
+    "x'; touch made; '",
+    '"; touch made; "',
+    "`touch made`",
+    "$(shell touch made)",
+    "it's (a) $5 table.csv",
+    "#& |*?<>\\",
+    "ñ × −",
+]
 
 
 @pytest.mark.parametrize("text", TYPED)
