@@ -21,7 +21,7 @@ from pipeline.claims.numerics_claims import FactClaim, SampleClaim, TrialClaim
 from pipeline.files.untrusted import excerpt
 from pipeline.numerics.facts import TRIALS, fact_names, sample_names
 from pipeline.study.benchmark import Benchmark, Dense, EfficientNet, LearningRateRule, Optimizer, Split
-from pipeline.study.configuration import MAX_ENTRIES, Name, Section, read
+from pipeline.study.configuration import Name, Section, read
 from pipeline.study.variant import Variant
 
 CLAIMS = Path("claims.yaml")
@@ -56,8 +56,8 @@ class Claims(Section):
     """
 
     sources: Annotated[dict[str, Source], Field(max_length=MAX_CLAIMS)]
-    benchmarks: Annotated[dict[Name, str], Field(max_length=MAX_ENTRIES)]
-    variants: Annotated[dict[Name, Variant], Field(max_length=MAX_ENTRIES)]
+    benchmarks: dict[Name, str]
+    variants: dict[Name, Variant]
     claims: Annotated[list[Claim], Field(max_length=MAX_CLAIMS)]
     findings: Annotated[list[Claim], Field(default_factory=list, max_length=MAX_CLAIMS)]
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from pipeline.study.configuration import MAX_ENTRIES, Name, PositiveFloat, PositiveInt, Section, unknown_name
+from pipeline.study.configuration import Name, PositiveFloat, PositiveInt, Section, unknown_name
 
 PolicyName = Literal["float32", "float16", "bfloat16", "mixed_float16", "mixed_bfloat16", "float8"]
 
@@ -91,7 +91,7 @@ class Variant(Section):
     tf32: bool = False
     xla: bool = False
     loop: Literal["fit", "custom"] = "fit"
-    benchmarks: Annotated[list[Name], Field(min_length=1, max_length=MAX_ENTRIES)] | None = None
+    benchmarks: Annotated[list[Name], Field(min_length=1)] | None = None
 
     @property
     def is_plain(self) -> bool:

@@ -197,26 +197,19 @@ def test_what_one_engine_cannot_train_is_refused_where_it_trains():
         study.check_on("cuda")
 
 
-@pytest.mark.parametrize("name", ["mixed-float16", "Mixed", "a b", "a@b", "ä", "a.b", "16", "a/b", "", "x;rm"])
+@pytest.mark.parametrize("name", ["mixed-float16", "a.b", "16", ""])
 def test_a_name_that_breaks_stage_names_or_shells_is_refused(name):
     values = quick()
     values["variants"][name] = VARIANT
     assert f"variants.{name}:" in fault(values)
 
 
-@pytest.mark.parametrize("number", [10**40, 10**400, 1e300])
 @pytest.mark.parametrize(
-    "place",
+    ("place", "number"),
     [
-        "benchmarks.mnist_dense.split.num_train_examples",
-        "benchmarks.mnist_dense.split.shuffle_seed",
-        "benchmarks.mnist_dense.model.units",
-        "benchmarks.mnist_dense.optimizer.learning_rate",
-        "variants.float32.batch_multiplier",
-        "comparison.num_warmup_epochs",
-        "comparison.margin_pp.mnist_dense",
-        "datasets.mnist.image_size",
-        "max_run_seconds",
+        ("benchmarks.mnist_dense.split.num_train_examples", 10**40),
+        ("benchmarks.mnist_dense.optimizer.learning_rate", 1e300),
+        ("max_run_seconds", 10**400),
     ],
 )
 def test_a_number_that_is_no_quantity_is_refused(place, number):
