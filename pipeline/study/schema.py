@@ -94,11 +94,9 @@ class ComparisonSettings(Section):
             if name not in others
         )
         for index in range(len(self.further_pairs)):
-            yield from (f"further_pairs.{index}{fault}" for fault in self._faults_of_pair(index, num_epochs, variants))
+            yield from (f"further_pairs.{index}{fault}" for fault in self._faults_of_pair(index, variants))
 
-    def _faults_of_pair(
-        self, index: int, benchmarks: Mapping[str, int], variants: Mapping[str, Variant]
-    ) -> Iterator[str]:
+    def _faults_of_pair(self, index: int, variants: Mapping[str, Variant]) -> Iterator[str]:
         pair = self.further_pairs[index]
         for field, name in pair.model_dump().items():
             if name not in variants:
@@ -108,10 +106,6 @@ class ComparisonSettings(Section):
             yield f": {pair.baseline} and {pair.candidate} are compared anyway, or are the same."
         if both in ({other.baseline, other.candidate} for other in self.further_pairs[:index]):
             yield f": {pair.baseline} and {pair.candidate} stand there already."
-        if both <= variants.keys() and not any(
-            all(variants[name].runs_on(benchmark) for name in both) for benchmark in benchmarks
-        ):
-            yield f": {pair.baseline} and {pair.candidate} run on no benchmark together."
 
 
 class SpeedSettings(Section):

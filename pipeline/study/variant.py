@@ -1,6 +1,5 @@
 """Define a variant: one choice of policy, batch, loss scale, TF32, XLA and training loop."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -118,9 +117,6 @@ class Variant(Section):
             )
         if self.tf32 and variable != "float32":
             yield f"tf32: {self.policy} has no float32 products that TF32 could round."
-        for name, count in Counter(self.benchmarks or []).items():
-            if count > 1:
-                yield f"benchmarks: {name!r} stands twice."
         for benchmark, steps in steps_per_execution.items():
             if self.loop == "custom" and steps > 1 and self.runs_on(benchmark):
                 yield (
