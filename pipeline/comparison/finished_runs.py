@@ -16,8 +16,6 @@ from pipeline.records.run_record import EpochRecord, RunRecord
 from pipeline.statistics.speeds import Speeds, speeds_of
 from pipeline.study.schema import RunKey, Study
 
-_MAX_BYTES = 2**20  # of record.json or measurement.json
-
 
 class Run(NamedTuple):
     """Hold what a finished run recorded; `predicted` (num_test_examples,) is empty if the run failed."""
@@ -41,7 +39,7 @@ def read_runs(study: Study, root: Path = Path()) -> dict[RunKey, Run]:
 def read_record(key: RunKey, root: Path = Path()) -> RunRecord:
     """Return the record of a finished run. Raise `InputError` that says how to make the run again."""
     path = root / key.directory / "record.json"
-    record = untrusted.read_json(RunRecord, path, _remedy(key), _MAX_BYTES)
+    record = untrusted.read_json(RunRecord, path, _remedy(key))
     if record.key != key:
         raise damaged(path, f"it is the record of {record.key.directory}", _remedy(key))
     return record
@@ -146,7 +144,7 @@ def read_speeds(study: Study, benchmark: str, root: Path = Path()) -> Speeds:
 def read_circumstances(benchmark: str, root: Path = Path()) -> Circumstances:
     """Return where and how the speed of `benchmark` was measured. Raise `InputError` as `read_speeds` does."""
     path = root / SPEED / benchmark / "measurement.json"
-    return untrusted.read_json(Circumstances, path, remedy_of_speed(benchmark), _MAX_BYTES)
+    return untrusted.read_json(Circumstances, path, remedy_of_speed(benchmark))
 
 
 def _contradictions_of_blocks(study: Study, benchmark: str, blocks: Sequence[PlacedBlock]) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 import ast
 import hashlib
-import os
 import re
 from collections.abc import Iterable
 from functools import cache
@@ -66,8 +65,8 @@ def _imported(file: Path) -> Iterable[Path]:
 
 def check_exists(source: Path) -> None:
     """Raise `InputError` if there is no `source`."""
-    if not os.path.exists(source):  # noqa: PTH110  Path.exists fails for a name that is too long
-        raise InputError(f"{str(source)[:300]} does not exist. `source` is the file or folder that holds your module.")
+    if not source.exists():
+        raise InputError(f"{source} does not exist. `source` is the file or folder that holds your module.")
 
 
 # Cached by a file's content: every benchmark and variant asks for the same files again.

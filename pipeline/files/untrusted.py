@@ -37,37 +37,31 @@ class Untrusted(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
-def read_bytes(path: Path, remedy: Remedy, max_bytes: int = MAX_BYTES) -> bytes:
+def read_bytes(path: Path, remedy: Remedy) -> bytes:
     """Return the content of the regular file at `path`; refuse anything else."""
     if not path.is_file():
         raise InputError(f"{excerpt(path)} is missing. {remedy.missing}")
-    if path.stat().st_size > max_bytes:
-        raise damaged(path, f"it has more than {max_bytes // 2**20 or 1} MiB", remedy)
+    if path.stat().st_size > MAX_BYTES:
+        raise damaged(path, f"it has more than {MAX_BYTES // 2**20} MiB", remedy)
     return path.read_bytes()
 
 
-def read_json(model: type[T], path: Path, remedy: Remedy, max_bytes: int = MAX_BYTES) -> T:
+def read_json(model: type[T], path: Path, remedy: Remedy) -> T:
     """Return the JSON file as `model`: a pydantic model, or any type that pydantic knows, such as `list[Model]`."""
-    return as_json(model, read_bytes(path, remedy, max_bytes), path, remedy)
-
-
-def as_json(model: type[T], content: bytes, path: Path, remedy: Remedy) -> T:
-    """Parse JSON that was read from the file at `path`, as `model`."""
+    content = read_bytes(path, remedy)
     try:
         return TypeAdapter(model).validate_json(content, strict=True)
     except ValueError as error:
         raise damaged(path, error, remedy) from None
 
 
-def read_rows(
-    model: type[ModelT], path: Path, remedy: Remedy, max_bytes: int = MAX_BYTES, may_lack: Set[str] = frozenset()
-) -> list[ModelT]:
+def read_rows(model: type[ModelT], path: Path, remedy: Remedy, may_lack: Set[str] = frozenset()) -> list[ModelT]:
     """Return the rows of a CSV file, each as a `model`; an empty cell is None.
 
     Args:
         may_lack: columns that older files do not have.
     """
-    content = read_bytes(path, remedy, max_bytes)
+    content = read_bytes(path, remedy)
     found = []
     try:
         reader = csv.DictReader(io.StringIO(content.decode(), newline=""))

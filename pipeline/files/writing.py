@@ -28,18 +28,13 @@ def write_whole(path: Path, text: str) -> None:
         partial.unlink(missing_ok=True)
 
 
-def partial_of(path: Path) -> Path:
-    """Return the path that `whole` writes to before it becomes `path`."""
-    return path.with_name(f"{path.stem}.partial{path.suffix}")
-
-
 @contextmanager
 def whole(path: Path) -> Iterator[Path]:
     """Yield a path beside `path` for a file or folder, and move it to `path` at the end, unless an error is raised.
 
     Only one process at a time may do so. Delete first what a killed process left there.
     """
-    partial = partial_of(path)
+    partial = path.with_name(f"{path.stem}.partial{path.suffix}")
     path.parent.mkdir(parents=True, exist_ok=True)
     _remove(partial)
     try:

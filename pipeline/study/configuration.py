@@ -6,8 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from pipeline.errors import InputError
 from pipeline.files import yaml_files
@@ -26,21 +25,10 @@ NonNegativeInt = Annotated[int, Field(ge=0, le=10**12)]
 PositiveInt = Annotated[int, Field(gt=0, le=10**12)]
 PositiveFloat = Annotated[float, Field(gt=0, le=1e38)]
 MAX_RUNS = 20_000
-MAX_ENTRIES = 100  # of one kind in a study: DVC makes a stage of every combination
-
-
-def _path(text: str) -> str:
-    if not text or set(text) & set(":\n\t") or any(len(part.encode()) > 255 for part in text.split("/")):
-        raise PydanticCustomError(
-            "path",
-            "must be the path of a file or folder, without colons, which DVC takes for a remote's, and without line "
-            "breaks, every name in it at most 255 bytes long",
-        )
-    return text
 
 
 # A file or folder of the user's.
-SourcePath = Annotated[str, StringConstraints(max_length=1000), AfterValidator(_path)]
+SourcePath = Annotated[str, StringConstraints(min_length=1)]
 
 
 class Section(BaseModel):

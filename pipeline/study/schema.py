@@ -14,7 +14,6 @@ from pydantic import Field, model_validator
 from pipeline.errors import InputError
 from pipeline.study.benchmark import Benchmark
 from pipeline.study.configuration import (
-    MAX_ENTRIES,
     MAX_RUNS,
     Campaign,
     Name,
@@ -62,10 +61,10 @@ class ComparisonSettings(Section):
 
     baseline: Name
     num_warmup_epochs: NonNegativeInt
-    margin_pp: Annotated[dict[Name, Annotated[float, Field(gt=0, le=100)]], Field(max_length=MAX_ENTRIES)]
+    margin_pp: dict[Name, Annotated[float, Field(gt=0, le=100)]]
     max_other_cpu_share: Annotated[float, Field(gt=0, le=1)] = 1.0
-    further_pairs: list[FurtherPair] = Field(default_factory=list, max_length=MAX_ENTRIES)
-    must_differ: list[Name] = Field(default_factory=list, max_length=MAX_ENTRIES)
+    further_pairs: list[FurtherPair] = Field(default_factory=list)
+    must_differ: list[Name] = Field(default_factory=list)
 
     def faults(self, num_epochs: Mapping[str, int], variants: Mapping[str, Variant]) -> Iterator[str]:
         """Yield a message for each setting that contradicts the benchmarks or variants; it begins with the field.
@@ -95,11 +94,9 @@ class ComparisonSettings(Section):
             if name not in others
         )
         for index in range(len(self.further_pairs)):
-            yield from (f"further_pairs.{index}{fault}" for fault in self._faults_of_pair(index, num_epochs, variants))
+            yield from (f"further_pairs.{index}{fault}" for fault in self._faults_of_pair(index, variants))
 
-    def _faults_of_pair(
-        self, index: int, benchmarks: Mapping[str, int], variants: Mapping[str, Variant]
-    ) -> Iterator[str]:
+    def _faults_of_pair(self, index: int, variants: Mapping[str, Variant]) -> Iterator[str]:
         pair = self.further_pairs[index]
         for field, name in pair.model_dump().items():
             if name not in variants:
@@ -109,10 +106,6 @@ class ComparisonSettings(Section):
             yield f": {pair.baseline} and {pair.candidate} are compared anyway, or are the same."
         if both in ({other.baseline, other.candidate} for other in self.further_pairs[:index]):
             yield f": {pair.baseline} and {pair.candidate} stand there already."
-        if both <= variants.keys() and not any(
-            all(variants[name].runs_on(benchmark) for name in both) for benchmark in benchmarks
-        ):
-            yield f": {pair.baseline} and {pair.candidate} run on no benchmark together."
 
 
 class SpeedSettings(Section):
@@ -124,7 +117,7 @@ class SpeedSettings(Section):
 
     budget_seconds: Annotated[float, Field(gt=0, le=1e6)]
     target_half_width: Annotated[float, Field(gt=0, lt=1)]
-    benchmarks: Annotated[list[Name], Field(max_length=MAX_ENTRIES)] | None = None
+    benchmarks: list[Name] | None = None
     validation: bool = True
 
 
@@ -132,25 +125,21 @@ class Study(Section):
     name: Name
     description: str
     campaign: Campaign  # names a repetition: change it to train everything again
-    seeds: Annotated[list[Seed], Field(min_length=1, max_length=1000)]
-    datasets: Annotated[dict[Name, DatasetSource], Field(min_length=1, max_length=MAX_ENTRIES)]
-    benchmarks: Annotated[dict[Name, Benchmark], Field(min_length=1, max_length=MAX_ENTRIES)]
-    variants: Annotated[dict[Name, Variant], Field(min_length=1, max_length=MAX_ENTRIES)]
+    seeds: Annotated[list[Seed], Field(min_length=1)]
+    datasets: Annotated[dict[Name, DatasetSource], Field(min_length=1)]
+    benchmarks: Annotated[dict[Name, Benchmark], Field(min_length=1)]
+    variants: Annotated[dict[Name, Variant], Field(min_length=1)]
     comparison: ComparisonSettings
     speed: SpeedSettings
     # How many of the `seeds` each benchmark runs at, from the first on; by default all. With 0 it is only timed.
-    num_seeds: Annotated[dict[Name, NonNegativeInt], Field(max_length=MAX_ENTRIES)] = Field(default_factory=dict)
+    num_seeds: dict[Name, NonNegativeInt] = Field(default_factory=dict)
     # The same for one variant of a benchmark, if its comparison needs fewer or more seeds, or if it is only timed.
-    num_seeds_by_variant: Annotated[
-        dict[Name, Annotated[dict[Name, NonNegativeInt], Field(max_length=MAX_ENTRIES)]], Field(max_length=MAX_ENTRIES)
-    ] = Field(default_factory=dict)
+    num_seeds_by_variant: dict[Name, dict[Name, NonNegativeInt]] = Field(default_factory=dict)
     # How many runs of each benchmark are made side by side; by default one. This saves time if one run leaves much of
     # the device idle. Such runs slow each other down, so only the turns say how fast they are.
-    runs_at_once: Annotated[dict[Name, Annotated[int, Field(ge=1, le=64)]], Field(max_length=MAX_ENTRIES)] = Field(
-        default_factory=dict
-    )
+    runs_at_once: dict[Name, Annotated[int, Field(ge=1, le=64)]] = Field(default_factory=dict)
     # About how long a run of each benchmark takes on two CPU cores or on a GPU: for a forecast before the first run.
-    seconds_a_run: Annotated[dict[Name, PositiveFloat], Field(max_length=MAX_ENTRIES)] = Field(default_factory=dict)
+    seconds_a_run: dict[Name, PositiveFloat] = Field(default_factory=dict)
     # The GPU memory that the study needs as planned. On a smaller GPU, runs are made one after the other.
     gpu_memory_gb: PositiveFloat | None = None
     max_run_seconds: Annotated[float, Field(gt=0, le=1e9)] | None = None  # a longer run is ended as too_slow
@@ -158,21 +147,17 @@ class Study(Section):
     # steps that a loss scale skips. `all` adds the other networks' first steps, and the notebook's split.
     numerics: Literal["facts", "trials", "all"] = "all"
     # The benchmarks whose models and gradients the numerics examine; by default all.
-    numerics_on: Annotated[list[Name], Field(min_length=1, max_length=MAX_ENTRIES)] | None = None
+    numerics_on: Annotated[list[Name], Field(min_length=1)] | None = None
     # The benchmarks that the report answers on its first screen; by default all. The others follow further down.
-    first_screen: Annotated[list[Name], Field(min_length=1, max_length=MAX_ENTRIES)] | None = None
+    first_screen: Annotated[list[Name], Field(min_length=1)] | None = None
     compilation_cache: bool = False  # keeps what XLA compiles for later runs, in .cache/xla; JAX only
     leave_out_emulated: bool = False  # leaves out variants whose 16 bits the hardware only emulates
     # How each benchmark's recipe was chosen: taken from its source, or tuned on the validation or the test set.
-    recipe_chosen_on: Annotated[dict[Name, Literal["source", "validation", "test"]], Field(max_length=MAX_ENTRIES)] = (
-        Field(default_factory=dict)
-    )
+    recipe_chosen_on: dict[Name, Literal["source", "validation", "test"]] = Field(default_factory=dict)
     # What readers must know about how the runs were made and can't see in the records, in words for the report.
-    notes: Annotated[list[Annotated[str, Field(max_length=1000)]], Field(max_length=MAX_ENTRIES)] = Field(
-        default_factory=list
-    )
+    notes: list[str] = Field(default_factory=list)
     # How each benchmark differs from its source, in words for the report.
-    deviations: dict[Name, list[str]] = Field(default_factory=dict, max_length=MAX_ENTRIES)
+    deviations: dict[Name, list[str]] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _parts_agree(self) -> Self:
@@ -189,20 +174,19 @@ class Study(Section):
                 f"seeds: {len(self.seeds)} of {num_each} runs each are {num_runs:,} runs; a study has {MAX_RUNS:,} "
                 "at most."
             )
-        lists = ("numerics_on", "first_screen")
-        dictionaries = (
-            "num_seeds",
-            "num_seeds_by_variant",
-            "runs_at_once",
-            "seconds_a_run",
-            "recipe_chosen_on",
-            "deviations",
-        )
-        named = {"speed.benchmarks": self.speed.benchmarks or []} | {
-            field: getattr(self, field) or [] for field in (*lists, *dictionaries)
+        named = {
+            "speed.benchmarks": self.speed.benchmarks,
+            "numerics_on": self.numerics_on,
+            "first_screen": self.first_screen,
+            "num_seeds": self.num_seeds,
+            "num_seeds_by_variant": self.num_seeds_by_variant,
+            "runs_at_once": self.runs_at_once,
+            "seconds_a_run": self.seconds_a_run,
+            "recipe_chosen_on": self.recipe_chosen_on,
+            "deviations": self.deviations,
         }
         for field, names in named.items():
-            for name in names:
+            for name in names or ():
                 if name not in self.benchmarks:
                     yield unknown_name(field, name, "names of benchmarks", self.benchmarks)
         for where, by_variant in self.num_seeds_by_variant.items():

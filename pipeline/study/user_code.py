@@ -26,7 +26,7 @@ def load_module(module: str, source: Path) -> ModuleType:
     try:
         found = importlib.import_module(module)
     except Exception as error:  # whatever the user's code raises
-        raise InputError(f"{module} can't be imported from {source}: {_reason(error)}") from error
+        raise InputError(f"{module} can't be imported from {source}: {type(error).__name__}: {error}") from error
     finally:
         sys.dont_write_bytecode = before
     file = Path(found.__file__ or "").resolve()
@@ -52,7 +52,7 @@ def check_function(module: str, function: str, source: Path) -> None:
     try:
         tree = ast.parse(Path(origin).read_bytes())
     except (SyntaxError, ValueError, OSError, RecursionError, MemoryError) as error:
-        raise InputError(f"{module} can't be imported from {source}: {_reason(error)}") from None
+        raise InputError(f"{module} can't be imported from {source}: {type(error).__name__}: {error}") from None
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and node.name == function and not node.decorator_list:
             required = len(node.args.posonlyargs) + len(node.args.args) - len(node.args.defaults)
@@ -73,7 +73,3 @@ def _find(module: str, source: Path) -> str | None:
             return None
         path, origin = list(spec.submodule_search_locations or ()), spec.origin
     return origin
-
-
-def _reason(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"

@@ -1,12 +1,11 @@
 """Define a variant: one choice of policy, batch, loss scale, TF32, XLA and training loop."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from pipeline.study.configuration import MAX_ENTRIES, Name, PositiveFloat, PositiveInt, Section, unknown_name
+from pipeline.study.configuration import Name, PositiveFloat, PositiveInt, Section, unknown_name
 
 PolicyName = Literal["float32", "float16", "bfloat16", "mixed_float16", "mixed_bfloat16", "float8"]
 
@@ -91,7 +90,7 @@ class Variant(Section):
     tf32: bool = False
     xla: bool = False
     loop: Literal["fit", "custom"] = "fit"
-    benchmarks: Annotated[list[Name], Field(min_length=1, max_length=MAX_ENTRIES)] | None = None
+    benchmarks: Annotated[list[Name], Field(min_length=1)] | None = None
 
     @property
     def is_plain(self) -> bool:
@@ -118,9 +117,6 @@ class Variant(Section):
             )
         if self.tf32 and variable != "float32":
             yield f"tf32: {self.policy} has no float32 products that TF32 could round."
-        for name, count in Counter(self.benchmarks or []).items():
-            if count > 1:
-                yield f"benchmarks: {name!r} stands twice."
         for benchmark, steps in steps_per_execution.items():
             if self.loop == "custom" and steps > 1 and self.runs_on(benchmark):
                 yield (

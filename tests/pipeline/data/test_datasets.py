@@ -31,14 +31,16 @@ def test_a_split_larger_than_the_data_is_refused(workspace):
         datasets.load_dataset("mnist", SPLIT.model_copy(update={"num_train_examples": 55}), workspace / "data")
 
 
-@pytest.mark.parametrize("name", ["train_images.npy", "test_labels.npy", "dataset.json"])
-@pytest.mark.parametrize("damage", ["missing", "truncated", "empty"])
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [("train_images.npy", "missing"), ("test_labels.npy", "truncated"), ("dataset.json", "missing")],
+)
 def test_damage_is_named_with_the_command_that_rebuilds(workspace, name, damage):
     path = workspace / "data" / "mnist" / name
     content = path.read_bytes()
     path.unlink()
     if damage != "missing":
-        path.write_bytes(content[: len(content) // 2] if damage == "truncated" else b"")
+        path.write_bytes(content[: len(content) // 2])
     with pytest.raises(InputError) as caught:
         datasets.load_dataset("mnist", SPLIT, workspace / "data")
     assert "mnist" in str(caught.value)

@@ -64,9 +64,9 @@ def two_steps(kind: type, policy: str, training: bool, jit_compile: bool) -> dic
 
 
 @pytest.mark.parametrize(
-    ("training", "jit_compile"), [(True, False), (False, False), (True, True)], ids=["training", "inference", "XLA"]
+    ("policy", "training", "jit_compile"),
+    [*((policy, True, False) for policy in POLICIES), ("float32", False, False), ("mixed_float16", True, True)],
 )
-@pytest.mark.parametrize("policy", POLICIES)
 def test_outputs_gradients_and_averages_are_those_of_keras(policy, training, jit_compile):
     ours, theirs = (two_steps(kind, policy, training, jit_compile) for kind in (OURS, KERAS))
     for name, expected in theirs.items():

@@ -46,9 +46,7 @@ def test_what_dvc_refuses_is_refused_in_words(tmp_path, text):
     assert len(str(caught.value).splitlines()) < 4
 
 
-@pytest.mark.parametrize(
-    "text", ["a: !!int x", "a: " + "9" * 5000, "max_run_seconds: 1" + "0" * 400, "a: !!binary '*'"]
-)
+@pytest.mark.parametrize("text", ["a: !!int x", "max_run_seconds: 1" + "0" * 400])
 def test_values_that_break_the_parser_are_a_fault_and_no_traceback(tmp_path, text):
     (tmp_path / "params.yaml").write_text(text)
     with pytest.raises(InputError, match=r"params\.yaml( is not readable as YAML)?: "):
@@ -64,34 +62,6 @@ def test_what_is_written_is_read_back_by_both(tmp_path):
 
 def study_text(**changes) -> dict:
     return yaml_files.load(REPOSITORY / "params.yaml") | changes
-
-
-@pytest.mark.parametrize(
-    ("source", "said"),
-    [
-        ("x" * 5000, "at most 1000 characters"),
-        ("é" * 200, "at most 255 bytes"),
-        ("s3://bucket/net.py", "without colons"),
-        ("a\nb.py", "without line breaks"),
-        ("", "must be the path"),
-    ],
-)
-def test_a_source_that_can_be_no_path_is_a_fault_of_the_study(source, said):
-    values = study_text()
-    values["benchmarks"]["mnist_dense"]["model"] = {"name": "m:b", "source": source}
-    with pytest.raises(InputError, match=rf"benchmarks\.mnist_dense\.model\.source: .*{said}") as caught:
-        validate(Study, values, "params.yaml")
-    assert len(str(caught.value)) < 1000
-    values = study_text(datasets={"mnist": {"tfds": "mnist", "module": "m", "source": source}})
-    with pytest.raises(InputError, match=rf"datasets\.mnist\.source: .*{said}"):
-        validate(Study, values, "params.yaml")
-
-
-def test_a_name_that_is_no_folders_is_refused():
-    values = study_text()
-    values["variants"]["x" * 101] = values["variants"]["float32"]
-    with pytest.raises(InputError, match=r"at most 100 characters"):
-        validate(Study, values, "params.yaml")
 
 
 def test_of_many_faults_the_first_are_shown():

@@ -230,20 +230,6 @@ def test_the_check_of_a_function_runs_nothing_around_it(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"strange"}
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "\ufeffdef build(spec): ...\n".encode(),
-        "# -*- coding: latin-1 -*-\n# für\ndef build(spec): ...\n".encode("latin-1"),
-        b"@takes_a_spec\ndef build(height, width): ...\n",
-    ],
-    ids=["a mark before it", "another encoding", "a decorator that changes what it takes"],
-)
-def test_what_python_would_import_passes_the_check(tmp_path, code):
-    (tmp_path / "net.py").write_bytes(code)
-    user_code.check_function("net", "build", tmp_path / "net.py")
-
-
 def test_importing_leaves_nothing_in_the_source(own):
     """What Python compiles would look like a change of it."""
     model = own("build")

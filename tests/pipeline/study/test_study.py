@@ -119,28 +119,22 @@ NAMES_TYPES_AND_COUNTS = [
     ({"seeds": []}, "seeds: List should have at least 1 item"),
     ({"seeds": [1, 1]}, "seeds: 1 stands twice."),
     ({"num_seeds": {"brood": 1}}, "num_seeds: must be names of benchmarks"),
-    ({"num_seeds_by_variant": {"brood": {}}}, "num_seeds_by_variant: must be names of benchmarks"),
     ({"num_seeds_by_variant.mnist_dense": {"float23": 1}}, "mnist_dense: must be variants that run there (float32, "),
     ({"recipe_chosen_on": {"mnist_dense": "x"}}, "recipe_chosen_on.mnist_dense: Input should be"),
     ({"speed.benchmarks": ["mnist"]}, "speed.benchmarks: must be names of benchmarks"),
-    ({"first_screen": ["mnist"]}, "first_screen: must be names of benchmarks"),
     ({"runs_at_once": {"mnist_dense": 0}}, "runs_at_once.mnist_dense: Input should be greater than or equal to 1"),
-    ({"recipe_chosen_on": {"mnist": "test"}}, "recipe_chosen_on: must be names of benchmarks"),
 ]
 COMPARISONS = [
     ({"comparison.baseline": "float32_2x"}, "comparison.baseline: must be a variant that runs on cifar100_"),
     ({"comparison.num_warmup_epochs": 4}, "num_warmup_epochs: must leave an epoch of the 2 of cifar100_"),
     ({"comparison.must_differ": ["float32"]}, "must_differ: must be a variant besides the baseline (float32_2x, "),
-    ({"comparison.must_differ": ["float23"]}, "must_differ: must be a variant besides the baseline (float32_2x, "),
     (further(("float23", FLOAT16)), "further_pairs.0.baseline: must be a variant"),
     (further(("float32", FLOAT16)), "further_pairs.0: float32 and mixed_float16 are compared anyway"),
     (further((FLOAT16, FIXED_SCALE), (FIXED_SCALE, FLOAT16)), "further_pairs.1: mixed_float16_fixed and mixed_float16"),
-    (further((FLOAT16, "odd")) | odd(benchmarks=["lost"]), "mixed_float16 and odd run on no benchmark together."),
 ]
 VARIANTS = [
     ({"variants.float32.policy": "int32"}, "'mixed_bfloat16'"),
     (odd(benchmarks=[]), "variants.odd.benchmarks: List should have at least 1 item"),
-    (odd(benchmarks=["mnist_dense"] * 2), "'mnist_dense' stands twice"),
     (odd(policy="float16", tf32=True), "variants.odd.tf32: float16 has no float32 products"),
     (odd(loss_scale={"mode": "dynamic"}), "variants.odd.loss_scale: float32 has the range"),
     ({"variants": ["float32"]}, "variants: must be keys with values. Received: ['float32']"),
@@ -152,7 +146,6 @@ VARIANTS = [
         odd(policy="mixed_bfloat16", loss_scale=FIXED),
         "loss_scale: mixed_bfloat16 has the range of float32 and is never",
     ),
-    (odd(policy="float16", loss_scale=FIXED | {"valeu": 8.0}), "loss_scale.valeu: unknown key. Did you mean 'value'?"),
 ]
 RECIPES = [
     (
@@ -162,9 +155,7 @@ RECIPES = [
     (recipe(steps_per_execution=16) | odd(loop="custom"), "odd.loop: the custom loop takes one step at a time, mnist_"),
     (recipe(optimizer=ADAM | {"name": "adan"}), "benchmarks.mnist_dense.optimizer.name: "),
     (recipe(optimizer=ADAM | {"learning_rate": -1}), "optimizer.learning_rate: Input should be greater than 0"),
-    (recipe(optimizer=ADAM | {"learning_rate": float("nan")}), "optimizer.learning_rate: Input should be a finite"),
     (recipe(optimizer=ADAM | {"arguments": {"name": "x"}}), "mnist_dense.optimizer.arguments: name can't stand here"),
-    (recipe(learning_rate_rule={"scaling": "square"}), "benchmarks.mnist_dense.learning_rate_rule.scaling: "),
     (recipe(learning_rate_rule={"num_warmup_epochs": 5}), "_rule.num_warmup_epochs: must leave an epoch of the 5."),
     (recipe(augmentation=[{"name": "random_flop"}]), "benchmarks.mnist_dense.augmentation.0"),
     (recipe(augmentation=[FLIP | {"mod": "vertical"}]), "augmentation.0.mod: unknown key. Did you mean 'mode'?"),
@@ -174,9 +165,7 @@ MODELS = [
     (recipe(model={"units": 3}), "benchmarks.mnist_dense.model.name: missing"),
     (recipe(model={"name": "dens", "units": 3}), "model.name: must be dense, efficientnet, resnet9, keras"),
     (recipe(model={"name": "dense", "units": 3}), "model.source: missing; it is 'pipeline/models/dense.py'"),
-    (recipe(model=OWN | {"name": "a.b:c\n"}), "model.name: must be dense, efficientnet, resnet9, keras"),
     (recipe(model={"name": "a.b:c"}), "benchmarks.mnist_dense.model.source: missing."),
-    (recipe(model=OWN | {"argument": {}}), "mnist_dense.model.argument: unknown key. Did you mean 'arguments'?"),
     (recipe(model=RESNET9) | odd(policy="float8"), "model: odd has float8, which dense layers alone compute in."),
 ]
 
@@ -196,26 +185,19 @@ def test_what_one_engine_cannot_train_is_refused_where_it_trains():
         study.check_on("cuda")
 
 
-@pytest.mark.parametrize("name", ["mixed-float16", "Mixed", "a b", "a@b", "ä", "a.b", "16", "a/b", "", "x;rm"])
+@pytest.mark.parametrize("name", ["mixed-float16", "a.b", "16", ""])
 def test_a_name_that_breaks_stage_names_or_shells_is_refused(name):
     values = quick()
     values["variants"][name] = VARIANT
     assert f"variants.{name}:" in fault(values)
 
 
-@pytest.mark.parametrize("number", [10**40, 10**400, 1e300])
 @pytest.mark.parametrize(
-    "place",
+    ("place", "number"),
     [
-        "benchmarks.mnist_dense.split.num_train_examples",
-        "benchmarks.mnist_dense.split.shuffle_seed",
-        "benchmarks.mnist_dense.model.units",
-        "benchmarks.mnist_dense.optimizer.learning_rate",
-        "variants.float32.batch_multiplier",
-        "comparison.num_warmup_epochs",
-        "comparison.margin_pp.mnist_dense",
-        "datasets.mnist.image_size",
-        "max_run_seconds",
+        ("benchmarks.mnist_dense.split.num_train_examples", 10**40),
+        ("benchmarks.mnist_dense.optimizer.learning_rate", 1e300),
+        ("max_run_seconds", 10**400),
     ],
 )
 def test_a_number_that_is_no_quantity_is_refused(place, number):
