@@ -71,11 +71,10 @@ class SpeedupClaim(SpeedClaim, ThresholdClaim):
         if says_effect and holds and again and is_off_one(again) and _distance(ratio) <= _distance(again.speedup):
             chance = {"ratio": again.speedup, "low": again.speedup_low, "high": again.speedup_high}
             return Assessment("inconclusive", Said("speedup.chance", chance), measured, would_change=more)
-        spread = BETWEEN_SITTINGS[pair.device_kind] if pair.device_kind else 0.0
-        if low is not None and found.verdict == "inconclusive" and 0 < abs(math.log(threshold.limit)) <= reach(spread):
-            sizes = {"days": math.expm1(reach(spread)), "size": abs(threshold.limit - 1)}
-            reason, would = Said("speedup.out_of_reach", sizes), Said("more.machines")
-            return Assessment("inconclusive", reason, measured, would_change=would)
+        days = reach(BETWEEN_SITTINGS[pair.device_kind])
+        if low is not None and found.verdict == "inconclusive" and 0 < abs(math.log(threshold.limit)) <= days:
+            reason = Said("speedup.out_of_reach", {"days": math.expm1(days), "size": abs(threshold.limit - 1)})
+            return Assessment("inconclusive", reason, measured, would_change=Said("more.machines"))
         return found
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from pipeline.comparison.tables import Row
 from pipeline.statistics.equivalence import (
     MAX_MARGIN_SHARE,
+    UNKNOWN,
     Contrast,
     Design,
     EquivalenceOutcome,
@@ -67,7 +68,7 @@ def set_beside(
     sign = -1 if asked.is_lower_better else 1
     gains = [found._replace(mean=sign * found.mean) for found in contrasts]
     tested = [
-        PValues(None, None, None) if reason in NO_TEST else p_values(gain, asked.margin, asked.is_one_sided)
+        UNKNOWN if reason in NO_TEST else p_values(gain, asked.margin, asked.is_one_sided)
         for gain, reason in zip(gains, reasons, strict=True)
     ]
     rows = []

@@ -222,16 +222,16 @@ class Speeds:
                 places[block.launch][block.variant].add(block.place)
         return bool(places) and all(any(len(found) > 1 for found in launch.values()) for launch in places.values())
 
-    def speedup(self, baseline: str, candidate: str, whole_epochs: bool = False) -> Ratio:
+    def speedup(self, baseline: str, candidate: str) -> Ratio:
         """Return how many times faster `candidate` trains an image than `baseline`; above 1 it is faster.
 
-        `whole_epochs` includes validation. The ratio is unknown if one of the two did not train.
+        The ratio is unknown if one of the two did not train.
         """
-        found = self.log_speedup(baseline, candidate, whole_epochs)
+        found = self.log_speedup(baseline, candidate)
         return found.ratio if found else NO_RATIO
 
     def log_speedup(self, baseline: str, candidate: str, whole_epochs: bool = False) -> LogRatio | None:
-        """Return the logarithm of the speedup; None if one of the two did not train."""
+        """Return the logarithm of the speedup; None if one of the two did not train. `whole_epochs` adds validation."""
         measured = self.measured_as.get(baseline, baseline)
         if measured == self.measured_as.get(candidate, candidate):
             return ONE if measured in self.variants else None

@@ -1,17 +1,18 @@
 """Campaigns made ready by processes of their own, several at once: one folder, seeds that nobody else has."""
 
+import contextlib
 import hashlib
 import os
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import yaml
 from conftest import REPOSITORY, benchmark, small_study
 
-from pipeline.campaign.preparing import MAX_SEED, campaign_seeds
+from pipeline.campaign.preparing import CAMPAIGNS, MAX_SEED, campaign_seeds, prepare_campaign
+from pipeline.errors import InputError
 from stages.collect import REPEAT_SUFFIX
 
 AGAIN = ("", REPEAT_SUFFIX)
@@ -29,10 +30,9 @@ def checkout(tmp_path) -> Path:
     return folder
 
 
-def prepare(checkout: Path, name: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "stages.campaign", "--prepare", "--campaign", name]
-    environment = os.environ | {"PYTHONPATH": str(REPOSITORY)} | variables
-    return subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True, check=False)
+def prepare(checkout: Path, name: str) -> Path:
+    with contextlib.chdir(checkout):
+        return prepare_campaign(name, CAMPAIGNS)
 
 
 def folders(checkout: Path) -> list[str]:
@@ -46,22 +46,26 @@ def seeds_of(checkout: Path, name: str) -> list[int]:
 
 
 def test_a_campaign_made_twice_at_once_is_made_once(checkout):
-    with ThreadPoolExecutor() as pool:
-        made = list(pool.map(lambda name: prepare(checkout, name), ["a", "a"]))
-    assert [done.returncode for done in made] == [0, 0], made
-    assert [done.stdout.count("images is ready") for done in made] in ([0, 1], [1, 0])
+    command = [sys.executable, "-m", "stages.campaign", "--prepare", "--campaign", "a"]
+    how = {
+        "cwd": checkout,
+        "env": os.environ | {"PYTHONPATH": str(REPOSITORY)},
+        "stdout": subprocess.PIPE,
+        "text": True,
+    }
+    both = [subprocess.Popen(command, **how) for _ in range(2)]
+    said = [process.communicate()[0] for process in both]
+    assert [process.returncode for process in both] == [0, 0], said
+    assert sorted(text.count("images is ready") for text in said) == [0, 1]
     assert folders(checkout) == ["a"]
     assert seeds_of(checkout, "a") == campaign_seeds("a", 3)
 
 
 def test_an_edit_of_the_checkout_changes_no_campaign_that_is_there(checkout):
-    folder = Path(prepare(checkout, "a").stdout.strip().splitlines()[-1])
+    folder = prepare(checkout, "a")
     (checkout / "mine" / "net.py").write_text("broken")
-    (checkout / "params.yaml").write_text(
-        (checkout / "params.yaml").read_text().replace("batch_size: 16", "batch_size: 8")
-    )
-    again = prepare(checkout, "a")
-    assert again.stdout.strip() == str(folder)
+    edit(checkout, "batch_size: 16", "batch_size: 8")
+    assert prepare(checkout, "a") == folder
     assert "def build" in (folder / "mine" / "net.py").read_text()
     assert "batch_size: 16" in (folder / "params.yaml").read_text()
     assert (folder / "data" / "images" / "dataset.json").exists()
@@ -74,30 +78,31 @@ def test_an_edit_of_the_checkout_changes_no_campaign_that_is_there(checkout):
     assert not list(folder.rglob("__pycache__/*net*"))
 
 
+def edit(checkout: Path, old: str, new: str) -> None:
+    text = (checkout / "params.yaml").read_text()
+    (checkout / "params.yaml").write_text(text.replace(old, new))
+
+
 @pytest.mark.parametrize("name", ["No Name", ".."])
 def test_a_name_that_is_none_makes_nothing(checkout, name):
-    done = prepare(checkout, name)
-    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
-    assert "campaign" in done.stderr
+    with pytest.raises(InputError, match="campaign"):
+        prepare(checkout, name)
     assert not (checkout / "campaigns").exists()
 
 
 def test_a_model_that_lies_outside_is_not_taken_along(checkout):
-    (checkout / "params.yaml").write_text(
-        (checkout / "params.yaml").read_text().replace("source: mine", "source: ../mine")
-    )
-    done = prepare(checkout, "a")
-    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
-    assert "../mine lies outside this folder" in done.stderr
+    edit(checkout, "source: mine", "source: ../mine")
+    with pytest.raises(InputError, match=r"\.\./mine lies outside this folder"):
+        prepare(checkout, "a")
     assert folders(checkout) == []
 
 
-def test_data_that_can_not_be_had_leave_nothing(checkout):
+def test_data_that_can_not_be_had_leave_nothing(checkout, monkeypatch):
     values = yaml.safe_load((checkout / "params.yaml").read_text())
     (checkout / "params.yaml").write_text(yaml.safe_dump(values | {"datasets": {"images": {"tfds": "cifar100"}}}))
-    done = prepare(checkout, "a", DATA_SOURCES="nowhere")
-    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
-    assert "DATA_SOURCES" in done.stderr
+    monkeypatch.setenv("DATA_SOURCES", "nowhere")
+    with pytest.raises(InputError, match="the data set images is needed first"):
+        prepare(checkout, "a")
     assert folders(checkout) == []
 
 

@@ -21,7 +21,6 @@ CLAIMS = [
 def test_claims_of_ones_own_are_judged(tmp_path):
     recipe = benchmark(units=8, model={"name": "our.net:build", "source": "/elsewhere/our", "arguments": {"depth": 2}})
     study = small_study(
-        seeds=[0, 1, 2, 3],
         benchmarks={"mine": recipe},
         variants={
             "float32": {"policy": "float32", "batch_multiplier": 1},

@@ -193,16 +193,9 @@ OTHER_UNITS, DEFAULTS = {"model.units": 7}, ["tf32"]
         ("s1-faster-on-16-bit-hardware", {}, [], "The same study on an NVIDIA GPU of compute capability 7.0 or more."),
         ("s1-faster-on-16-bit-hardware", OTHER_UNITS, [], "make repro PROFILE=gpu, on an NVIDIA GPU of compute"),
         ("s4-custom-loop-accuracy", OTHER_UNITS, [], "A study with the source's settings."),
-        (
-            "s5-fixed-scale-trains-equally-well",
-            {},
-            ["mixed_float16_fixed"],
-            "make repro PROFILE=evening, on any",
-        ),
         # A study that would lack the default of other hardware is not sent there.
         ("s2-sixty-percent-on-tpus", {}, [], "The same study on a TPU."),
         ("s2-sixty-percent-on-tpus", {}, DEFAULTS, "make repro PROFILE=paper, on a TPU."),
-        ("s2-three-times-on-modern-gpus", {}, DEFAULTS, "make repro PROFILE=gpu, on an NVIDIA GPU of compute"),
         # On JAX XLA is no choice.
         ("s2-xla-adds-speed", {}, ["mixed_float16_xla"], "make repro PROFILE=paper ENGINE=cuda, on an NVIDIA GPU"),
         (
@@ -210,12 +203,6 @@ OTHER_UNITS, DEFAULTS = {"model.units": 7}, ["tf32"]
             {},
             DEFAULTS,
             "A study that runs tf32 on mnist_dense. It must run on an NVIDIA GPU of compute capability 7.0 or more.",
-        ),
-        (
-            "s2-small-models-gain-nothing",
-            OTHER_UNITS,
-            DEFAULTS,
-            "A study with the source's settings. It must run on an NVIDIA GPU",
         ),
     ],
 )
