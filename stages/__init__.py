@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 
-from pipeline.errors import InputError, UnfinishedRunError
+from pipeline.errors import InputError
 from pipeline.files.characters import escape_deceptive
 from pipeline.machine.processes import end_with_starter
 
@@ -74,9 +74,6 @@ def ending_in_words() -> Iterator[None]:
             f"error: {error.strerror}. Make room, then run the same command: what is finished stays.", file=sys.stderr
         )
         sys.exit(1)
-    except UnfinishedRunError as interruption:
-        print(f"interrupted: {interruption}. The same command goes on from there.", file=sys.stderr)
-        sys.exit(os.EX_TEMPFAIL)
     except Interrupted as interruption:
         print(
             f"interrupted ({interruption}): what is finished stays, and the same command goes on from there.",

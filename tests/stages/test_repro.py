@@ -21,7 +21,7 @@ def repro(folder: Path, command: str) -> subprocess.CompletedProcess[str]:
     ("command", "status", "remedy"),
     [
         ("echo 'error: a wrong key' >&2; exit 2", 2, "Fix what the message above names"),
-        ("exit 75", 75, "goes on after the last whole epoch"),
+        ("exit 143", 143, "goes on after the last whole epoch"),
         ("exec sh -c 'kill -KILL $$'", 137, "memory ran out"),
     ],
 )
