@@ -6,7 +6,3 @@ class InputError(Exception):
 
     Commands print it without a traceback and exit with status 2.
     """
-
-
-class UnfinishedRunError(Exception):
-    """Report that a run stopped on request after a whole epoch; the same command resumes it."""

@@ -16,7 +16,7 @@ import signal
 from collections.abc import Callable
 from types import FrameType
 
-from pipeline.errors import InputError, UnfinishedRunError
+from pipeline.errors import InputError
 from pipeline.machine.processes import end_with_starter
 
 
@@ -54,9 +54,6 @@ def run(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentPar
             f"error: {error.strerror}. Make room, then run the same command: what is finished stays.", file=sys.stderr
         )
         sys.exit(1)
-    except UnfinishedRunError as interruption:
-        print(f"interrupted: {interruption}. The same command goes on from there.", file=sys.stderr)
-        sys.exit(os.EX_TEMPFAIL)
     except Interrupted as interruption:
         print(
             f"interrupted ({interruption}): what is finished stays, and the same command goes on from there.",

@@ -103,7 +103,7 @@ def remedy(words: str) -> str:
         return f"dvc repro --verbose says more. Fix what it names; {AGAIN}"
     if status == 128 + signal.SIGKILL:
         return f"A stage was killed, probably because memory ran out (see `dmesg`). End what else needs memory; {AGAIN}"
-    if status in (os.EX_TEMPFAIL, *(128 + number for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM))):
+    if status in [128 + number for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)]:
         return GOES_ON
     return f"Fix what the message above names; {AGAIN}"
 

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from pipeline.data.datasets import read_description
-from pipeline.errors import InputError, UnfinishedRunError
+from pipeline.errors import InputError
 from pipeline.machine.engine_choice import choose_engine, take_memory_as_needed
 from pipeline.machine.hardware import this_machine
 from pipeline.machine.left_out import left_out, study_here, write_left_out
@@ -85,9 +85,6 @@ def make_all(study: Study, name: str, wanted: dict[RunKey, Identity]) -> None:
         try:
             for done in as_completed([pool.submit(have, *each) for each in wanted.items()]):
                 done.result()
-        except UnfinishedRunError:  # the runs beside it also end after their epoch
-            pool.shutdown(cancel_futures=True)
-            raise
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise

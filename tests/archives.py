@@ -143,7 +143,7 @@ DAMAGED_RUNS: dict[str, tuple[str, Edit, str]] = {
     "a record of no day": (RECORD, put(started_at="2026-13-45T25:61:00+00:00"), "started_at"),
     "a record of data without a digest": (RECORD, put(data_sha256="splendid"), "data_sha256"),
     "a record of another dtype than its policy's": (RECORD, put(compute_dtype="float32"), "compute_dtype float32"),
-    "a record with 1e999 in its environment": (RECORD, swap('"memory_bytes": [^\n]+', '"memory_bytes": 1e999,'), "finite"),
+    "a record with 1e999 in its environment": (RECORD, swap('"memory_bytes": [^\n]+', '"memory_bytes": 1e999,'), "valid integer"),
     "a record with a text for a number": (RECORD, within("planned", batch_size="16"), "batch_size"),
     "a record with an environment of text": (RECORD, put(environment="a fine machine"), "environment"),
     "a record without packages": (RECORD, swap('"packages"', '"luggage"'), "environment"),

@@ -10,7 +10,6 @@ import os
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 import numpy as np
@@ -389,16 +388,14 @@ def write_speeds(
         write_measurement(measurement, folder)
 
 
-def make_run(
-    root: Path, study: Study, key: RunKey, ending: Event | None = None, tell: Callable[[Any], None] = lambda _: None
-) -> RunRecord:
+def make_run(root: Path, study: Study, key: RunKey, tell: Callable[[Any], None] = lambda _: None) -> RunRecord:
     """The run `key`, really trained, in its folder under `root`."""
     from pipeline.training import run
 
     folder = root / key.directory
     folder.mkdir(parents=True, exist_ok=True)
     with contextlib.chdir(root):
-        return run.train(study, key, folder, ending or Event(), tell, is_warm=False)
+        return run.train(study, key, folder, tell, is_warm=False)
 
 
 def predictions(record: RunRecord) -> np.ndarray:

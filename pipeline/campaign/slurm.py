@@ -10,6 +10,7 @@ from pipeline.campaign.elements import Element
 from pipeline.errors import InputError
 from pipeline.study.configuration import Section
 
+WARNING_SECONDS = 60  # before a job's time ends
 CLUSTER = Path("cluster.yaml")  # in the folder of a campaign on Slurm
 
 
@@ -22,7 +23,6 @@ class Cluster(Section):
     partition: str | None
     account: str | None
     time_limit: str
-    warning_seconds: PositiveInt
     cpus: PositiveInt
     gpus: Annotated[int, Field(ge=0)]
     memory: str
@@ -32,7 +32,7 @@ class Cluster(Section):
 
     def run_options(self, numbers: Sequence[int]) -> list[str]:
         """Return the options of the job array for runs and numerics; Slurm warns each job before its time ends."""
-        return [*self._array(numbers, self.max_jobs), f"--signal=B:USR1@{self.warning_seconds}"]
+        return [*self._array(numbers, self.max_jobs), f"--signal=B:USR1@{WARNING_SECONDS}"]
 
     def speed_options(self, numbers: Sequence[int]) -> list[str]:
         """Return the options of the job array for measurements of speed.

@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any, NamedTuple, Self, cast
 
-from pipeline.errors import InputError, UnfinishedRunError
+from pipeline.errors import InputError
 
 _PR_SET_PDEATHSIG = 1
 Work = Callable[..., None]  # a function of a module; takes the child's end of the line, then the arguments sent
@@ -71,7 +71,7 @@ class Line:
             return self.receive()
         if isinstance(message, Ended):
             self.pid = None
-        if isinstance(message, InputError | UnfinishedRunError):
+        if isinstance(message, InputError):
             raise message
         return message
 
@@ -82,15 +82,11 @@ class Line:
             if isinstance(message, Ended):
                 return
 
-    def signal(self, number: int) -> None:
-        """Send the child a signal, unless it has not started or has ended."""
-        if self.pid:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self.pid, number)
-
     def end(self) -> None:
         """Kill the child, if there is one, and wait until it has given back its memory."""
-        self.signal(signal.SIGKILL)
+        if self.pid:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
         while self.pid and not isinstance(self.receive(), Ended):
             pass
 
@@ -190,7 +186,7 @@ def _work(pipe: Connection, work: Work, sent: Sequence[Any]) -> None:
     pipe.send(Started(os.getpid()))
     try:
         work(pipe, *sent)
-    except (InputError, UnfinishedRunError) as error:
+    except InputError as error:
         pipe.send(error)
 
 

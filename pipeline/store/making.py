@@ -6,13 +6,12 @@ The calling process needs no engine.
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from pipeline.data.datasets import labels_of_test
-from pipeline.errors import UnfinishedRunError
 from pipeline.machine.engine_choice import can_fork, choose_engine, kernels_for
 from pipeline.machine.processes import Ended, Line, Parent, limit_seconds
 from pipeline.study.schema import RunKey, Study
@@ -43,22 +42,20 @@ class Makers:
         num_at_once: how many runs are made side by side at most.
     """
 
-    def __init__(self, study: Study, num_at_once: int = 1) -> None:
+    def __init__(self, study: Study, num_at_once: int) -> None:
         self._study, self._num_at_once = study, num_at_once
         self._parents = ExitStack()
         self._forking: dict[str, tuple[Parent, list[Line]]] = {}  # each parent and its free lines, by kernels
-        self._busy: set[Line] = set()  # of the runs that are being made
         self._starting = threading.Lock()
-        self._warned = threading.Event()
+        self._has_ended = False
 
     def __enter__(self) -> "Makers":
-        self._handler = signal.signal(signal.SIGUSR1, self._end_soon)  # a scheduler's warning that time is running out
         return self
 
     def __exit__(self, *_: object) -> None:
-        signal.signal(signal.SIGUSR1, self._handler)
-        self._warned.set()  # no thread may begin another run
-        self._parents.close()
+        with self._starting:
+            self._has_ended = True  # no thread may begin another run
+            self._parents.close()
 
     def make(self, key: RunKey, tell: Tell, folder: Path) -> None:
         """Make a run in `folder`, and call `tell` with the run's notes each time they grow.
@@ -68,11 +65,11 @@ class Makers:
         Raises:
             InputError: the run raised it.
             FailedRunError: the run's process broke down.
-            UnfinishedRunError: SIGUSR1 told this process to end soon.
         """
         so_far: SoFar | None = None
         with self._line_for(key) as line:
-            for message in self._talk(line, key, folder):
+            line.start(make_run, self._study, key, folder)
+            for message in line.messages():
                 if isinstance(message, SoFar):
                     so_far = message
                     tell(so_far)
@@ -82,30 +79,15 @@ class Makers:
                 elif message != Ended(0):
                     raise FailedRunError(message.status)
 
-    def _talk(self, line: Line, key: RunKey, folder: Path) -> Iterator[Any]:
-        if self._warned.is_set():
-            raise UnfinishedRunError(f"{key.directory} is not begun")
-        self._busy.add(line)
-        line.start(make_run, self._study, key, folder)
-        try:
-            for message in line.messages():
-                if self._warned.is_set():  # again: the child may not have listened yet
-                    line.signal(signal.SIGUSR1)
-                yield message
-        finally:
-            self._busy.remove(line)
-
     @contextmanager
     def _line_for(self, key: RunKey) -> Iterator[Line]:
         policy = self._study.variants[key.variant].policy
-        if not can_fork():
-            with Parent(1, ignore_warnings) as parent:
-                yield parent.lines[0]
-            return
         kernels = kernels_for([policy])
         with self._starting:
+            if self._has_ended:
+                raise CancelledError
             if kernels not in self._forking or self._forking[kernels][0].has_ended:
-                parent = self._parents.enter_context(Parent(self._num_at_once, import_engine, policy))
+                parent = self._parents.enter_context(Parent(self._num_at_once, prepare, policy))
                 self._forking[kernels] = parent, [*parent.lines]
             free = self._forking[kernels][1]
             line = free.pop()
@@ -114,28 +96,16 @@ class Makers:
         finally:
             free.append(line)
 
-    def _end_soon(self, number: int, _: FrameType | None) -> None:
-        self._warned.set()
-        for line in [*self._busy]:
-            line.signal(number)
 
-
-def ignore_warnings() -> None:
-    """Ignore a scheduler's warning that time is running out, until a run listens."""
-    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
-
-
-def import_engine(policy: str) -> None:
-    """Import what training needs, without touching a device."""
-    ignore_warnings()
+def prepare(policy: str) -> None:
+    """Choose the engine, and import what training needs if this process can be forked; this touches no device."""
     choose_engine([policy])
-    import pipeline.training.run  # noqa: F401
+    if can_fork():
+        import pipeline.training.run  # noqa: F401
 
 
 def make_run(pipe: Any, study: Study, key: RunKey, folder: Path) -> None:
     """Make a run in this process, a child, and send the run's notes through `pipe` each time they grow."""
-    ending = threading.Event()
-    signal.signal(signal.SIGUSR1, lambda *_: ending.set())
     choose_engine([study.variants[key.variant].policy])
     from pipeline.training.run import train
 
@@ -145,5 +115,5 @@ def make_run(pipe: Any, study: Study, key: RunKey, folder: Path) -> None:
             limit_seconds(max(study.max_run_seconds - so_far.seconds(), 1e-3))
         pipe.send(so_far)
 
-    train(study, key, folder, ending, tell, is_warm=can_fork())
+    train(study, key, folder, tell, is_warm=can_fork())
     limit_seconds(0)

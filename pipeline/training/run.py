@@ -2,7 +2,6 @@
 
 import datetime
 import math
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +15,6 @@ import keras
 from pipeline.data import datasets
 from pipeline.data.batches import ShuffledBatches, WholeBatches
 from pipeline.data.datasets import Dataset
-from pipeline.errors import UnfinishedRunError
 from pipeline.machine import environment, own_memory
 from pipeline.machine.disturbance import Watch
 from pipeline.records.run_record import EpochRecord, Outcome, RunRecord
@@ -33,28 +31,19 @@ from pipeline.training.so_far import CHECKPOINT, Notes, Progress, SoFar, Tested,
 COMPILED = Path(".cache/xla")
 
 
-def train(
-    study: Study,
-    key: RunKey,
-    folder: Path,
-    ending: threading.Event,
-    tell: Callable[[SoFar], None],
-    is_warm: bool,
-) -> RunRecord:
+def train(study: Study, key: RunKey, folder: Path, tell: Callable[[SoFar], None], is_warm: bool) -> RunRecord:
     """Make the run `key` of `study`, write its files into `folder` and return its record.
 
     Divergence and lack of memory are outcomes in the record, not errors. If an earlier process was interrupted, the run
     resumes after its last whole epoch, from the checkpoint in `folder`.
 
     Args:
-        ending: once it is set, this process stops after the current epoch.
         tell: called with the run's notes each time they grow.
         is_warm: whether this process was forked from one that had imported the engine.
 
     Raises:
         InputError: the data are missing or damaged, float32 is rounded here, or the model does not have the dtypes of
             its policy.
-        UnfinishedRunError: `ending` was set.
     """
     process_started = time.perf_counter()
     if study.compilation_cache:
@@ -66,7 +55,7 @@ def train(
     tested = None
     try:
         model, checkpoint = _prepare(study, key, data, notes, folder)
-        outcome = _train(study, key, data, model, checkpoint, notes, ending)
+        outcome = _train(study, key, data, model, checkpoint, notes)
         if outcome == "diverged":
             notes.add(facts={"first_not_finite": _where_it_diverged(study, key, data, checkpoint)})
         if outcome == "completed":
@@ -127,7 +116,6 @@ def _train(
     model: keras.Model,
     checkpoint: Checkpoint,
     notes: Notes,
-    ending: threading.Event,
 ) -> Outcome:
     benchmark, variant, earlier = study.benchmarks[key.benchmark], study.variants[key.variant], notes.so_far.earlier
     batch_size = benchmark.batch_size * variant.batch_multiplier
@@ -143,8 +131,6 @@ def _train(
         notes.add(epochs=[*clock.epochs], **measured())
         if not clock.diverged and epoch.epoch < num_epochs:
             checkpoint.save(model, Progress(clock.epochs, notes.so_far.disturbance))
-            if ending.is_set():
-                raise UnfinishedRunError(f"{key.directory} has epoch {epoch.epoch} of {num_epochs} behind it")
 
     clock = EpochClock(
         lambda: score(model, data.validation, benchmark.evaluation_batch_size)[:2], after_epoch, earlier.epochs

@@ -18,7 +18,6 @@ CLUSTER = {
     "partition": "test",
     "account": None,
     "time_limit": "00:10:00",
-    "warning_seconds": 60,
     "cpus": 1,
     "gpus": 0,
     "memory": "1800M",

@@ -55,7 +55,7 @@ def test_a_campaign_survives_a_requeue_a_warning_and_a_lost_run(project):
     wait_for(lambda: is_in_its_middle(folder, "mixed"), 300)
     # As Slurm does before the time limit. It tries again until the job is no longer queued again, and then fails.
     warning = subprocess.Popen(["scancel", "--signal=USR1", "--batch", f"{job}_1"], stderr=subprocess.DEVNULL)
-    wait_for(lambda: "interrupted:" in (folder / "logs" / f"{job}_1.log").read_text(), 60)
+    wait_for(lambda: "interrupted (SIGTERM)" in (folder / "logs" / f"{job}_1.log").read_text(), 60)
     warning.terminate()
     warning.wait()
     status = finish(project, "c1")

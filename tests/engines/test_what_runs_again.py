@@ -141,28 +141,6 @@ def test_whoever_is_ended_no_process_is_left_and_no_finished_run_lost(project, w
     assert '"resumed": true' in (project / "runs/small_dense/mixed/seed-0/record.json").read_text()
 
 
-def test_a_warned_run_ends_after_its_epoch_and_goes_on(project):
-    """By SIGUSR1, with which a scheduler warns that time is running out."""
-    edit_params(project, lambda values: values["benchmarks"]["small_dense"].update(num_epochs=70))
-    command = [sys.executable, "-m", "stages.train", "--benchmark", "small_dense", "--run", "mixed/0"]
-    how = {
-        "cwd": project,
-        "env": USER_ENVIRONMENT,
-        "stdout": subprocess.PIPE,
-        "stderr": subprocess.STDOUT,
-        "text": True,
-    }
-    with subprocess.Popen(command, **how) as process:
-        wait_for(lambda: has_checkpoint(project), 60)
-        process.send_signal(signal.SIGUSR1)
-        said = process.stdout.read()
-    assert process.returncode == 75
-    assert "of 70 behind it. The same command goes on from there." in said
-    done = subprocess.run(command, **how, check=False)
-    assert done.returncode == 0, done.stdout
-    assert '"resumed": true' in (project / "runs/small_dense/mixed/seed-0/record.json").read_text()
-
-
 def has_checkpoint(folder: Path) -> bool:
     return any(not path.stem.endswith(".partial") for path in folder.glob(".cache/unfinished/*/checkpoint/*.npz"))
 

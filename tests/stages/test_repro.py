@@ -23,7 +23,7 @@ def repro(folder: Path, command: str) -> subprocess.CompletedProcess[str]:
     ("words", "status", "remedy"),
     [
         ("exited with 2", 2, "Fix what the message above names"),
-        ("exited with 75", 75, "goes on after the last whole epoch"),
+        ("exited with 143", 143, "goes on after the last whole epoch"),
         ("OSError: No space left on device; exited with 1", 1, "Make room on the disk"),
     ],
 )

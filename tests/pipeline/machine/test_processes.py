@@ -118,11 +118,10 @@ def test_they_end_with_the_process_that_started_them(tmp_path, how):
         wait_for(lambda: all(map(gone, others)), SECONDS)
 
 
-def test_a_signal_for_a_child_that_has_ended_goes_nowhere():
+def test_a_parent_outlives_its_children_and_its_own_end_is_told():
     with Parent(1, prepare) as parent:
         messages(parent.lines[0])
-        parent.lines[0].signal(signal.SIGTERM)
-        assert parent.lines[0].pid is None
+        parent.lines[0].end()  # there is none
         assert not parent.has_ended
         os.kill(parent.pid, signal.SIGKILL)
         assert messages(parent.lines[0]) == [Ended(-signal.SIGKILL)]
