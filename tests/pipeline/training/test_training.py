@@ -2,7 +2,6 @@
 
 import json
 import time
-from types import SimpleNamespace
 
 import keras
 import numpy as np
@@ -37,7 +36,7 @@ def train(study, workspace, variant="other", seed=0) -> RunRecord:
     return make_run(workspace, study, RunKey("wide", variant, seed))
 
 
-@pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16", "float16", "bfloat16"])
+@pytest.mark.parametrize("policy", ["float32", "mixed_float16", "bfloat16"])
 def test_a_run_leaves_a_complete_record(workspace, policy):
     record = train(study_with(policy, num_epochs=3, optimizer={"name": "rmsprop", "learning_rate": 0.001}), workspace)
     folder = workspace / "runs" / "wide" / "other" / "seed-0"
@@ -258,10 +257,3 @@ def test_a_run_watches_the_gpu_it_trains_on(workspace, monkeypatch):
     monkeypatch.setattr(run, "Watch", lambda gpus: watched.append(gpus) or Watch(gpus))
     train(study_with("float32"), workspace)
     assert {tuple(gpus) for gpus in watched} == {(1,)}
-
-
-@pytest.mark.skipif(ENGINE != "tensorflow", reason="asks TensorFlow")
-def test_a_process_computes_on_the_first_gpu_that_is_visible(monkeypatch):
-    chosen = [SimpleNamespace(name=f"/physical_device:GPU:{place}") for place in (3, 11)]
-    monkeypatch.setattr("tensorflow.config.get_visible_devices", lambda _: chosen)
-    assert run.engine.gpu_places() == [3]
