@@ -25,7 +25,7 @@ ENGINE := $(or $(firstword $(ANSWER)),$(shell cat .venv/ready 2>/dev/null),cpu)
 endif
 $(if $(filter-out $(ENGINES),$(ENGINE)),$(error ENGINE is one of $(ENGINES), not '$(ENGINE)'))
 export ENGINE
-LOCKS := requirements/$(ENGINE).txt requirements/workflow.txt
+LOCKS := requirements/$(ENGINE).txt requirements/workflow.txt requirements/uv.txt
 
 export PATH := $(abspath $(BIN)):$(PATH)
 export PYTHONPATH := $(CURDIR)
