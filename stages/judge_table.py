@@ -80,6 +80,12 @@ if __name__ == "__main__":
     parser.add_argument("--lower-is-better", action="store_true", help="as of a loss")
     parser.add_argument("--one-sided", action="store_true", help="ignore gains: is it no worse?")
     parser.add_argument(
-        "--columns", type=renamed, nargs="+", default=[], metavar="NAME=COLUMN", help="as in seed=run_id variant=dtype"
+        "--columns",
+        type=renamed,
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME=COLUMN",
+        help="as in seed=run_id variant=dtype",
     )
     run(main, parser)

@@ -172,8 +172,6 @@ DAMAGED_RUNS: dict[str, tuple[str, Edit, str]] = {
     "speeds measured with other packages": (CIRCUMSTANCES, in_launch(packages={"keras": "4.0"}), "they differ in packages"),
     "speeds measured in an image": (CIRCUMSTANCES, in_launch(image={"target": "cpu", "base": "debian", "content_sha256": "c"}), "they differ in container image"),
     "speeds measured nowhere": (CIRCUMSTANCES, whole(b"{}"), "launches"),
-    "speeds with estimates beside them": (CIRCUMSTANCES, put(speedups={"mixed": 9.0}), "speedups"),
-    "speeds measured for no reason that there is": (CIRCUMSTANCES, put(ended_because="it was late"), "ended_because"),
     "predictions as npy": (PREDICTIONS, saved(HUNDRED), "not a zip file"),
     "predictions of numbers with fractions": (PREDICTIONS, npz(labels=ONES * 0.5, predicted=ONES * 0.5), "arrays of integers"),
     "predictions that would be unpickled": (PREDICTIONS, npz(labels=np.array([{}]), predicted=np.array([{}])), "allow_pickle=False"),

@@ -26,7 +26,7 @@ def load(path: Path) -> Any:
     try:
         return parse(path.read_text(encoding="utf-8"), str(path))
     except FileNotFoundError:
-        raise InputError(f"{path} is missing. Get it back with: git checkout -- {path.name}") from None
+        raise InputError(f"{path} is missing. If it came with this project: git checkout -- {path.name}") from None
     except (OSError, ValueError) as error:
         raise InputError(f"{path} is not readable as YAML: {error}") from None
 

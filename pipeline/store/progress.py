@@ -74,4 +74,4 @@ class RunProgress:
 def _left(seconds: float) -> str:
     if not seconds:
         return "the last"
-    return f"about {duration(seconds)} left" if seconds >= 60 else "less than a minute left"
+    return f"about {duration(seconds)} left in this stage" if seconds >= 60 else "less than a minute left in this stage"
