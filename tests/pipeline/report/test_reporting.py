@@ -174,7 +174,8 @@ def test_a_study_in_which_much_went_wrong_still_renders(copied, monkeypatch, cap
         "Other work took 2 % of the CPU time.",
         "Other work took 50 % of the CPU time.",
         "rely on these speeds yet: other programs took 50 % of the CPU time, and the study allows 25 %. "
-        "Measure again on a quiet machine: .venv/bin/python -m stages.speed --benchmark wide --again; then: make repro.",
+        "Measure again on a quiet machine: .venv/bin/python -m stages.speed --benchmark wide --again; "
+        "then: make repro.",
     ):
         assert text in html
     assert html.count("rely on these speeds yet") == 1  # not those of the other benchmark
