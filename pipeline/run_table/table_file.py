@@ -44,6 +44,8 @@ def read_runs(path: Path, metric: str, baseline: str, columns: Mapping[str, str]
         for name in wanted
         if header.count(name) != 1
     ]
+    if faults:
+        faults.append("name columns by --columns variant=NAME seed=NAME, and the metric by --metric NAME")
     runs: dict[int, Row] = {}
     if not faults:
         states = [called["diverged"]] if "diverged" in columns else [n for n in header if n.casefold() in STATE_COLUMNS]
