@@ -89,7 +89,7 @@ def _noting(faults: list[str]) -> Iterator[None]:
 
 
 def check_own_code(study: Study) -> None:
-    """Raise `InputError` for faults in the user's own modules that show without running them."""
+    """Raise `InputError` for faults in the user's modules that can be found without running them."""
     messages = []
     for name, benchmark in study.benchmarks.items():
         model = benchmark.model

@@ -48,7 +48,7 @@ def read_record(key: RunKey, root: Path = Path()) -> RunRecord:
 def read_epochs(record: RunRecord, root: Path = Path()) -> list[EpochRecord]:
     """Return the epochs of a finished run, in order.
 
-    Raise `InputError` that says how to make the run again, also if the epochs contradict the record.
+    If the epochs can't be read or contradict the record, raise an `InputError` that says how to make the run again.
     """
     path = root / record.key.directory / "epochs.csv"
     epochs = untrusted.read_rows(EpochRecord, path, _remedy(record.key))

@@ -100,7 +100,7 @@ def hardware_cells(hardware: Hardware, device: str) -> dict[str, Any]:
 
 
 def hardware_of_row(row: Row) -> Hardware:
-    """Return the hardware that the cells of a row name; its name is the device in words."""
+    """Return the hardware that a row's cells describe, named as in the row's `device`."""
     features = None if row.cpu_features is None else tuple(row.cpu_features.replace("none", "").split())
     return Hardware(row.device_kind, row.device, row.compute_capability, row.device_memory_bytes, features)
 

@@ -74,9 +74,9 @@ def feed(batches: Any) -> Any:
     """Return a tf.data pipeline that feeds `batches`, a PyDataset of arrays or of tuples of them, to Keras in order.
 
     Keras would turn a PyDataset itself into a generator. TensorFlow's generators make the C library hand back all
-    memory it can. Every large tensor of a step is then mapped again, for half as much time again on a CPU. The length
-    of a batch stays open, so that only the first batch is traced. Autotuning is off: its thread sleeps longer and
-    longer, and freeing the batches waits until it wakes up, for seconds.
+    memory it can. Each step must then map every large tensor again, which makes it take half as long again on a CPU.
+    The length of a batch stays open, so that only the first batch is traced. Autotuning is off: its thread sleeps
+    longer and longer, and freeing the batches waits until it wakes up, for seconds.
     """
     first = batches[0]
     arrays = first if isinstance(first, tuple) else (first,)

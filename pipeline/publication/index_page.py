@@ -35,7 +35,7 @@ class Place(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """Hold a claim, the studies that decided it (by verdict), and the studies that tried and could not."""
+    """Hold a claim, the studies that decided it (by verdict), and the studies that could not decide it."""
 
     claim: Claim
     is_finding: bool

@@ -16,8 +16,8 @@ from pipeline.report.results import Results, load_results
 def recompute(archive: Path, root: Path) -> Results:
     """Unpack the study in `archive` into the empty folder `root`, and compare and judge its records.
 
-    Nothing in the archive is imported or executed. All archives from strangers come in here: whatever one holds, it is
-    read, or refused with a message.
+    Nothing in the archive is imported or executed. All archives from strangers pass through this function. It either
+    reads an archive or refuses it with a message, whatever the archive holds.
 
     Raises:
         InputError: names the archive and what is wrong with it.

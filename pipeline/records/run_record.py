@@ -156,7 +156,8 @@ class Memory(Part):
 class Scores(Part):
     """Hold what the run had reached by the end of its last epoch. Accuracies are in [0, 1].
 
-    `skipped_steps` counts from the start of the run. Except for it and the loss scale, only completed runs have scores.
+    `skipped_steps` counts from the start of the run. A run that did not complete has only `skipped_steps` and
+    `loss_scale`.
     """
 
     loss_scale: float | None

@@ -201,7 +201,7 @@ class Benchmark(Section):
             yield f"learning_rate_rule.num_warmup_epochs: must leave an epoch of the {self.num_epochs}."
 
     def faults_on_tensorflow(self, variants: Iterable[Variant]) -> Iterator[str]:
-        """Yield a message for each setting that JAX can train and TensorFlow can't; it begins with the field."""
+        """Yield a message, which begins with the field, for each setting that JAX can train and TensorFlow can't."""
         if any(variant.xla for variant in variants) and any(
             of.name == "random_translation" for of in self.augmentation
         ):

@@ -101,7 +101,7 @@ class Variant(Section):
         return self.benchmarks is None or benchmark in self.benchmarks
 
     def faults(self, steps_per_execution: Mapping[str, int]) -> Iterator[str]:
-        """Yield a message for each setting that can't run or would have no effect; it begins with the field.
+        """Yield a message, which begins with the field, for each setting that can't run or would have no effect.
 
         Args:
             steps_per_execution: of every benchmark, by name.
