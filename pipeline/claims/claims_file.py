@@ -56,7 +56,7 @@ class Claims(Section):
     benchmarks: dict[Name, str]
     variants: dict[Name, Variant]
     claims: list[Claim]
-    findings: list[Claim]
+    findings: list[Claim] = Field(default_factory=list)
 
     @property
     def all(self) -> list[Claim]:
