@@ -82,16 +82,17 @@ def test_advice_is_asked_for_edited_made_and_asked_for_again(finished, environme
     before = (finished / "params.yaml").read_bytes()
     asked = ["--model", "networks.rows:build", "--source", "../networks", "--arguments", '{"size": 8}']
     asked += ["--dataset", "cifar10", "--batch", "50"]
-    compose = "import runpy, stages.repro; stages.repro.make = lambda: 0; "  # the study, and no runs
-    compose += "runpy.run_module('stages.advise', run_name='__main__')"
-    run(finished, environment, sys.executable, "-c", compose, *asked)
+    compose = "from argparse import Namespace; from stages import advise; "  # the study, and no runs
+    compose += "advise.prepare(Namespace(model='networks.rows:build', source='../networks', arguments={'size': 8}, "
+    compose += "dataset='cifar10', batch=50, image_size=None))"
+    run(finished, environment, sys.executable, "-c", compose)
     assert (finished / "params.before.yaml").read_bytes() == before
     study = yaml.safe_load((finished / "params.yaml").read_text())
     study["benchmarks"]["yours"]["split"] |= {"num_train_examples": 200, "num_validation_examples": 100}
     short = {"seeds": [0], "speed": {"budget_seconds": 1, "target_half_width": 0.05}}
     (finished / "params.yaml").write_text(yaml.safe_dump(study | short))
     printed = run(finished, environment, sys.executable, "-m", "stages.advise", *asked)
-    assert printed.splitlines()[-1] == f"Report: {finished / 'results' / 'report.html'}"
+    assert printed.endswith(f"Report: {finished / 'results' / 'report.html'}\n")
     assert "networks.rows:build" in (finished / "results" / "report.html").read_text()
     records = {path: path.stat().st_mtime for path in finished.glob("runs/yours/*/*/record.json")}
     assert len(records) == len([variant for variant in study["variants"].values() if not variant.get("tf32")])
