@@ -40,7 +40,7 @@ def decimals(value: float, how: str) -> str:
 
 
 def percent(share: float, how: str = ".0f") -> str:
-    """Write a share of 1 as a percentage by the format `how`, as in "62 %"."""
+    """Write a share between 0 and 1 as a percentage by the format `how`, as in "62 %"."""
     return f"{decimals(100 * share, how)} %"
 
 

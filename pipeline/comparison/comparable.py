@@ -82,7 +82,7 @@ def surroundings(environment: Mapping[str, Any]) -> dict[str, str]:
 
 
 def describe_device(environment: Mapping[str, Any]) -> str:
-    """Name the device as `device` does, and add if it is a CPU without 16-bit features."""
+    """Name the device as `device` does. If it is a CPU without 16-bit features, say so."""
     features = environment.get("cpu_features")
     has_none = features is not None and not any("16" in each for each in features)
     return device(environment) + ", no 16-bit features" * (has_none and not environment.get("accelerators"))

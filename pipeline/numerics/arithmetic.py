@@ -96,7 +96,7 @@ def dense_parameters(units: int) -> int:
 
 
 def numpy_speedups() -> list[float]:
-    """Return how many times as fast NumPy divides and adds in float16 as in float32, in turns, one number a try.
+    """Return for each try how many times as fast NumPy divides and adds in float16 as in float32; the two take turns.
 
     The arrays are a batch of MNIST as the sources prepare it. A first try, which fetches the memory, is left out.
     """
