@@ -1,9 +1,8 @@
-"""Fetch all of CIFAR-100: from a folder that TFDS prepared, from the original host, or from a mirror."""
+"""Fetch all of CIFAR-100: from a folder that TFDS prepared, from a mirror, or from the original host."""
 
 import io
 import os
 import tarfile
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -20,8 +19,7 @@ from pipeline.errors import InputError
 
 ORDER = "DATA_SOURCES"  # the variable that names the sources to try, in order
 FETCHED = Path(".cache/downloads")
-MIN_BYTES_PER_SECOND = 300_000  # a host that stays slower than this for SECONDS is given up for the next
-SECONDS = 15  # also the timeout of a silent host, and the time between two progress lines
+SILENT_SECONDS = 15  # after which a host is given up for the next
 NAME = "cifar100"
 ARCHIVE, ARCHIVE_SHA256 = "cifar-100-binary.tar.gz", "58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec"
 TABLES = ("train-00000-of-00001.parquet", "test-00000-of-00001.parquet")
@@ -40,60 +38,20 @@ class Source(NamedTuple):
         return urlsplit(self.folder).netloc.rpartition("@")[2] or f"the folder {self.folder}"
 
 
-class SlowError(Exception):
-    """Report a host that sends less than `MIN_BYTES_PER_SECOND`."""
-
-
-class _Progress:
-    """Print the progress of a download; raise `SlowError` if it is slower than `min_bytes_per_second`.
-
-    It has the methods that pooch calls on a progress bar.
-    """
-
-    total = 0
-
-    def __init__(self, what: str, min_bytes_per_second: float) -> None:
-        self._what = what
-        self._min_bytes_per_second = min_bytes_per_second
-        self._num_bytes = self._num_told = 0
-        self._told = time.monotonic()
-
-    def update(self, num_bytes: int) -> None:
-        self._num_bytes += num_bytes
-        seconds = time.monotonic() - self._told
-        if seconds < SECONDS:
-            return
-        rate = (self._num_bytes - self._num_told) / seconds
-        if rate < self._min_bytes_per_second:
-            raise SlowError(f"{rate / 1000:.0f} kB/s")
-        print(f"{self._what}: {self._num_bytes / 1e6:.0f} of {self.total / 1e6:.0f} MB", flush=True)
-        self._num_told, self._told = self._num_bytes, time.monotonic()
-
-    def reset(self) -> None:
-        self._num_bytes = self._num_told = 0
-
-    def close(self) -> None:
-        pass
-
-
 def fetch() -> tuple[dict[str, Examples], str]:
     """Return both parts of CIFAR-100 from the first source that has them, and the name of that source.
 
-    The sources are `folder`, `original` and `mirror`, in this order. The environment variable DATA_SOURCES can name
-    some of them, in any order; it also takes the address of a folder with the original file. If no other source has the
-    data set, a host that was too slow is tried again without a speed limit.
+    The sources are `folder`, `mirror` and `original`, in this order. The original host comes last, because it may take
+    an hour (pytorch/vision #9536). The environment variable DATA_SOURCES can name some of them, in any order; it also
+    takes the address of a folder with the original file.
 
     Raises:
         InputError: no source has the data set; the message gives the reason for each, and says what to do.
     """
     reasons: list[str] = []
-    waiting = [(source, MIN_BYTES_PER_SECOND) for source in _sources()]
-    for source, min_bytes_per_second in waiting:  # slow sources are appended
+    for source in _sources():
         try:
-            return _from(source, min_bytes_per_second)
-        except SlowError as error:
-            waiting.append((source, 0))
-            reasons.append(f"{source.host} is too slow ({error}); the next source is tried")
+            return _from(source)
         except Exception as error:  # whatever networks, archives and strangers' files raise
             reasons.append(f"not from {source.host}: {_reason(error)}")
         print(f"{NAME}: {reasons[-1]}", flush=True)
@@ -116,7 +74,7 @@ def _reason(error: BaseException) -> str:
 
 def _sources() -> list[Source]:
     found = []
-    for word in (os.environ.get(ORDER) or "folder,original,mirror").split(","):
+    for word in (os.environ.get(ORDER) or "folder,mirror,original").split(","):
         match word.strip():
             case "folder":
                 found.append(Source(str(tfds_folder()), (), _read_prepared))
@@ -128,20 +86,20 @@ def _sources() -> list[Source]:
                 found.append(ORIGINAL._replace(folder=address.rstrip("/")))
             case _:
                 raise InputError(
-                    f"{ORDER}: it must name, between commas, folder, original, mirror, or the http(s) address of "
+                    f"{ORDER}: it must name, between commas, folder, mirror, original, or the http(s) address of "
                     f"a folder that holds {ARCHIVE}. Received: {word!r}"
                 )
     return found
 
 
-def _from(source: Source, min_bytes_per_second: float) -> tuple[dict[str, Examples], str]:
-    pooch.get_logger().setLevel("WARNING")  # progress is printed here instead
+def _from(source: Source) -> tuple[dict[str, Examples], str]:
+    pooch.get_logger().setLevel("WARNING")  # it would print a password in the address
     paths = []
     for file in source.files:
         address = f"{source.folder}/{file}"
         digest = f"sha256:{ARCHIVE_SHA256}" if file == ARCHIVE else None
-        progress = _Progress(f"{NAME}: {file} from {source.host}", min_bytes_per_second)
-        downloader = pooch.HTTPDownloader(progressbar=progress, chunk_size=2**14, timeout=SECONDS)
+        print(f"{NAME}: {file} from {source.host}", flush=True)
+        downloader = pooch.HTTPDownloader(timeout=SILENT_SECONDS)
         folder = FETCHED / NAME / source.host
         paths.append(Path(pooch.retrieve(address, digest, fname=file, path=folder, downloader=downloader)))
     try:
