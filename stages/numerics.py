@@ -28,7 +28,7 @@ def main(_: argparse.Namespace) -> None:
         print(f"{NUMERICS} is made already")
         return
     found = find(study)
-    found = {"schema_version": 3, "identity": of, "sha256": digest_of(found)} | found
+    found = {"schema_version": 4, "identity": of, "sha256": digest_of(found)} | found
     NUMERICS.parent.mkdir(exist_ok=True)
     write_whole(NUMERICS, json.dumps(found, indent=2) + "\n")
 

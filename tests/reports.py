@@ -10,7 +10,7 @@ from conftest import ENVIRONMENT, REPOSITORY, changed, planned_record, small_stu
 from projects import stage
 
 from pipeline.claims.claims_file import load_claims
-from pipeline.numerics.facts import KERAS_POLICIES, TRIALS, fact_names, sample_names
+from pipeline.numerics.facts import TRIALS, fact_names, sample_names
 from pipeline.study.schema import Study, load_study
 from stages.summary import summarise
 
@@ -69,16 +69,13 @@ def prepare_quick(folder: Path) -> None:
 
 def numerics(study) -> dict:
     """A file as the numerics stage writes it, which needs an engine."""
-    sizes = {policy: {"weights_bytes": 2**20} for policy in KERAS_POLICIES}
-    model = {"sizes": sizes}
     gradients = {"exponents": [-30, -20, -10], "counts": [1, 6, 3], "loss_scale": 32768.0}
     gradients |= {"flushed_share": 0.1, "flushed_share_scaled": 0.0, "overflow_share_scaled": 0.0}
     trial = TRIALS[2]._asdict() | {"accuracies": [0.9, 0.8], "float32_accuracies": [0.9, 0.9]}
     return {
-        "schema_version": 3,
+        "schema_version": 4,
         "facts": dict.fromkeys(fact_names(study.benchmarks), 1),
         "samples": {name: [0.9, 1.0, 1.1] for name in sample_names(study.benchmarks)},
-        "models": dict.fromkeys(study.benchmarks, model),
         "gradients": dict.fromkeys(study.benchmarks, gradients),
         "trials": [trial | {"num_trained": 1, "num_trials": 2}],
     }

@@ -63,16 +63,6 @@ def without_measured(numerics: Mapping[str, Any]) -> dict[str, Any]:
     return {**numerics, "facts": facts, "samples": {}, "gradients": {}, "trials": []}
 
 
-class Sizes(Untrusted):
-    weights_bytes: Count
-
-
-class ModelFacts(Untrusted):
-    """Hold the size of a model's weights, by policy."""
-
-    sizes: dict[str, Sizes]
-
-
 class Gradients(Untrusted):
     """Hold the number of activation gradients by binary exponent, and their fate in float16, scaled and not.
 
@@ -102,17 +92,16 @@ class TrialResult(Untrusted):
 
 
 class Numerics(Untrusted):
-    """Hold the content of `numerics.json`: `models` and `gradients` by benchmark, `samples` by experiment and try.
+    """Hold the content of `numerics.json`: `gradients` by benchmark, `samples` by experiment and try.
 
     `identity` is everything that determines the content; `environment` describes where it was found.
     """
 
-    schema_version: Literal[3]
+    schema_version: Literal[4]
     identity: dict[str, Any] | None = None  # missing from early files
     environment: Environment | None = None  # also missing there
     sha256: Sha256 | None = None  # of the rest of the file, without the identity
     facts: dict[str, bool | int | float | str]
     samples: dict[str, list[float]]
-    models: dict[str, ModelFacts]
     gradients: dict[str, Gradients]
     trials: list[TrialResult]

@@ -169,11 +169,7 @@ def loss_scale_facts() -> Facts:
     }
 
 
-def model_facts(benchmark: Benchmark, data: Dataset) -> dict[str, Any]:
-    """Return the bytes of the model's weights in memory under each policy."""
-    sizes: dict[str, dict[str, int]] = {}
-    for policy in KERAS_POLICIES:
-        keras.utils.clear_session()  # layers are numbered from the first again
-        model = build(benchmark, data, policy)
-        sizes[policy] = {"weights_bytes": sum(weight.nbytes for weight in model.get_weights())}
-    return {"sizes": sizes}
+def weights_ratio(benchmark: Benchmark, data: Dataset, policy: str) -> float:
+    """Return the bytes of the model's weights under `policy`, divided by the four bytes a weight that float32 takes."""
+    weights = build(benchmark, data, policy).get_weights()
+    return float(sum(weight.nbytes for weight in weights) / sum(4 * weight.size for weight in weights))

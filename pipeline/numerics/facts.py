@@ -36,7 +36,7 @@ def fact_names(benchmarks: Iterable[str]) -> set[str]:
     found |= {f"{kind}.{policy}" for kind in _BY_POLICY for policy in KERAS_POLICIES}
     found |= {*_EVERYWHERE, *(f"parameters_of_twice_the_units.{units}" for units in TWICE)}
     for name in benchmarks:
-        found |= {f"weights_ratio.{name}.{policy}" for policy in KERAS_POLICIES}
+        found.add(f"weights_ratio.{name}.float16")
         found |= {f"gradients.{name}.{kind}" for kind in _OF_GRADIENTS}
     return found
 

@@ -10,7 +10,6 @@ from pipeline.data.datasets import read_description
 from pipeline.machine.environment import describe
 from pipeline.numbers import rare
 from pipeline.numerics import arithmetic, experiments, exponents
-from pipeline.numerics.facts import KERAS_POLICIES
 from pipeline.study.benchmark import Benchmark
 from pipeline.study.schema import Study
 
@@ -20,7 +19,7 @@ RARE = 0.01
 
 def find(study: Study) -> dict[str, Any]:
     """Return what `numerics.json` holds of a study except its trials, with the environment it was found in."""
-    found: dict[str, Any] = {"facts": {}, "samples": {}, "models": {}, "gradients": {}}
+    found: dict[str, Any] = {"facts": {}, "samples": {}, "gradients": {}}
     facts, samples = found["facts"], found["samples"]
     found["environment"] = describe(engine.accelerators(), engine.version(), engine.kernels())
     samples["numpy_float16_speedup"] = arithmetic.numpy_speedups()
@@ -36,12 +35,9 @@ def find(study: Study) -> dict[str, Any]:
 
     def look_at(name: str, benchmark: Benchmark) -> None:
         data = datasets.load_dataset(benchmark.dataset, benchmark.split)
-        if not found["models"]:
+        if not found["gradients"]:
             facts.update(arithmetic.policy_facts(benchmark, data))
-        found["models"][name] = arithmetic.model_facts(benchmark, data)
-        sizes = found["models"][name]["sizes"]
-        for policy in KERAS_POLICIES:
-            facts[f"weights_ratio.{name}.{policy}"] = sizes[policy]["weights_bytes"] / sizes["float32"]["weights_bytes"]
+        facts[f"weights_ratio.{name}.float16"] = arithmetic.weights_ratio(benchmark, data, "float16")
         gradients = found["gradients"][name] = exponents.gradient_exponents(benchmark, data, LOSS_SCALE)
         flushed, scaled = gradients["flushed_share"], gradients["flushed_share_scaled"]
         facts[f"gradients.{name}.some_flushed"] = flushed > 0

@@ -109,5 +109,5 @@ def test_what_does_not_fit_into_memory_stops_no_other_stage(workspace, capsys):
     assert done.returncode == 0, done.stderr
     assert "wide does not fit into memory here" in done.stdout
     found = json.loads((workspace / "results" / "numerics.json").read_text())
-    assert list(found["models"]) == ["narrow"]
+    assert list(found["gradients"]) == ["narrow"]
     assert found["trials"]

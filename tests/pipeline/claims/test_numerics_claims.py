@@ -41,9 +41,9 @@ def test_each_fact_is_a_sentence_of_its_own():
             "Under float16, the weights of mnist_dense take half as many bytes as under float32.",
         ),
         (
-            "weights_ratio.mnist_dense.bfloat16",
+            "weights_ratio.mnist_dense.float16",
             0.52,
-            "Under bfloat16, the weights of mnist_dense take 0.52 times as many bytes as under float32.",
+            "Under float16, the weights of mnist_dense take 0.52 times as many bytes as under float32.",
         ),
         ("gradients.mnist_dense.some_flushed", False, "No gradient of mnist_dense is too small for float16."),
     ],

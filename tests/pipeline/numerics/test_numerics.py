@@ -147,13 +147,11 @@ def test_dtypes_under_each_policy(data):
         assert facts[f"default_loss_scale.{policy}"] == ("dynamic" if policy == "mixed_float16" else "none")
 
 
-def test_sizes(data):
-    """64 pixels → 16 → 16 → 10."""
-    facts = arithmetic.model_facts(RECIPE, data)
-    count = 64 * 16 + 16 + 16 * 16 + 16 + 16 * 10 + 10
-    for policy in KERAS_POLICIES:
-        width = 2 if policy in ("float16", "bfloat16") else 4
-        assert facts["sizes"][policy]["weights_bytes"] == width * count
+@pytest.mark.parametrize(
+    ("policy", "ratio"), [("float32", 1), ("mixed_float16", 1), ("float16", 0.5), ("bfloat16", 0.5)]
+)
+def test_weights_take_half_the_bytes_under_a_pure_16_bit_policy(data, policy, ratio):
+    assert arithmetic.weights_ratio(RECIPE, data, policy) == ratio
 
 
 def test_gradients_by_hand():

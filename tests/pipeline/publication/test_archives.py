@@ -137,7 +137,7 @@ def test_numerics_of_another_study_are_refused_and_those_of_another_device_decid
     path = copied / "results" / "numerics.json"
     study, found = load_study(copied / "params.yaml"), json.loads(path.read_text())
     recipes = {name: {"recipe": benchmark.model_dump(mode="json")} for name, benchmark in study.benchmarks.items()}
-    found |= {"schema_version": 3, "identity": {"benchmarks": recipes}, "environment": ENVIRONMENT}
+    found |= {"identity": {"benchmarks": recipes}, "environment": ENVIRONMENT}
     path.write_text(json.dumps(found))
     facts = read_evidence(copied).numerics["facts"]
     assert any(map(is_measured, facts))
