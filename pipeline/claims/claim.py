@@ -246,7 +246,7 @@ class SpeedClaim(PairClaim):
     def pair(self, evidence: Evidence) -> Row:
         """Return the row of the pair. Raise `NotTestableError` also if nothing was measured for it."""
         found = super().pair(evidence)
-        if found.num_launches is None and found.speedup_at_most is None:
+        if found.num_launches is None:
             raise NotTestableError(Said("lack.speed", self.names), Said("remedy.speed", {"benchmark": self.benchmark}))
         return found
 

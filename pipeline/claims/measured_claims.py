@@ -60,9 +60,6 @@ class SpeedupClaim(SpeedClaim, ThresholdClaim):
         what = "epoch_speedup" if self.with_validation else "speedup"
         ratio, low, high = (getattr(pair, name) for name in (what, f"{what}_low", f"{what}_high"))
         measured = speed_said(pair, self.with_validation)
-        if low is None and (bound := pair.speedup_at_most) is not None:
-            found = threshold.judge(0.0, bound, measured, more, more, has_direction=True)
-            return found._replace(reason=Said("speedup.too_slow", {"candidate": self.candidate, "bound": bound}))
         lack = Said("speedup.no_interval", {"num_launches": pair.num_launches or 0})
         found = threshold.judge(low, high, measured, lack, more, has_direction=True)
         again = evidence.tables.pair(self.benchmark, REPEAT, evidence.study.comparison.baseline)
@@ -87,15 +84,13 @@ def _distance(ratio: float | None) -> float:
 
 
 def speed_said(pair: Row, whole: bool = False) -> list[Said]:
-    """Say how fast a pair's candidate trains, or give the bound if its runs were too slow to be timed."""
+    """Say how fast a pair's candidate trains; say nothing if it was not timed."""
     names = {"candidate": pair.candidate, "baseline": pair.baseline}
     what = "epoch_speedup" if whole else "speedup"
     if (ratio := getattr(pair, what)) is not None:
         ends = {"low": getattr(pair, f"{what}_low"), "high": getattr(pair, f"{what}_high")}
         launches = {"num_launches": pair.num_launches, "whole": whole}
         return [Said("measured.speedup", names | {"ratio": ratio} | ends | launches)]
-    if pair.speedup_at_most is not None:
-        return [Said("measured.slower", names | {"bound": pair.speedup_at_most})]
     return []
 
 

@@ -204,7 +204,6 @@ def _pair_rows(
         row["missing_candidate"] = " ".join(map(str, missing)) or None
         if not of_variants[baseline] or not of_variants[candidate]:
             row |= {"reason": "no_runs", "outcome": None}
-        row["speedup_at_most"] = _speedup_at_most(study, benchmark, baseline, candidate, runs, measured)
         rows.append(row | (_speed_cells(study, benchmark, baseline, candidate, measured) if measured else {}))
     if measured:
         baseline = study.comparison.baseline
@@ -272,31 +271,6 @@ def _speed_cells(study: Study, benchmark: str, baseline: str, candidate: str, me
     for name, found in ratios.items():
         cells |= {name: found.ratio, f"{name}_low": found.low, f"{name}_high": found.high}
     return cells | {"sitting_low": sitting.low, "sitting_high": sitting.high}
-
-
-def _speedup_at_most(
-    study: Study,
-    benchmark: str,
-    baseline: str,
-    candidate: str,
-    runs: Mapping[RunKey, Run],
-    measured: Measured | None,
-) -> float | None:
-    """Return an upper bound of the speedup from whole runs, if the candidate's were stopped as too slow.
-
-    The two variants must start alike and train as many epochs: then their common startup only raises the ratio.
-    """
-    theirs, ours = study.variants[baseline], study.variants[candidate]
-    if (theirs.xla, theirs.epoch_multiplier) != (ours.xla, ours.epoch_multiplier):
-        return None
-    bounds = []
-    for seed in study.seeds_of(benchmark, candidate):
-        fast, slow = (runs.get(RunKey(benchmark, name, seed)) for name in (baseline, candidate))
-        if not fast or not slow or (fast.record.outcome, slow.record.outcome) != ("completed", "too_slow"):
-            continue
-        if fast.record.warm == slow.record.warm and not _timing_fault(study, slow, measured):
-            bounds.append(fast.record.times.run_seconds / slow.record.times.run_seconds)
-    return max(bounds, default=None)
 
 
 def summarise(study: Study, tables: Tables) -> dict[str, dict[str, float]]:

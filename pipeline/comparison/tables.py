@@ -37,8 +37,7 @@ RUN_COLUMNS = (
 # `num_candidates` pairs. `reason` says why the tests decide nothing. `speedup` is the baseline's time over the
 # candidate's. Its interval is that of another day; `sitting_*` is the interval of this measurement alone.
 # `epoch_speedup` is that of whole epochs with their validation. `candidate_kernel_share` is the share of its CPU time
-# that the system's kernel took. `speedup_at_most` is the largest ratio of two whole runs, if the candidate's were
-# stopped as too slow.
+# that the system's kernel took.
 ACCURACY_COLUMNS = (
     *("num_seeds", "missing_candidate", "num_failed_baseline", "num_failed_candidate"),
     *("num_diverged_baseline", "num_diverged_candidate", "baseline_accuracy", "candidate_accuracy"),
@@ -46,7 +45,7 @@ ACCURACY_COLUMNS = (
     *("p_beyond_margin", "outcome", "reason", "num_candidates", "num_seeds_needed"),
 )
 SPEED_COLUMNS = (
-    *("speedup", "speedup_low", "speedup_high", "sitting_low", "sitting_high", "speedup_at_most"),
+    *("speedup", "speedup_low", "speedup_high", "sitting_low", "sitting_high"),
     *("epoch_speedup", "epoch_speedup_low", "epoch_speedup_high", "num_launches", "num_turns", "other_cpu_share"),
     *("num_blocks_left_out", "side_by_side", "baseline_step_seconds", "candidate_step_seconds"),
     *("baseline_epoch_seconds", "candidate_epoch_seconds", "baseline_peak_bytes", "candidate_peak_bytes"),

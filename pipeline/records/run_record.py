@@ -231,8 +231,7 @@ Instant = Annotated[str, AfterValidator(_instant)]
 class RunRecord(Part):
     """Hold one run. Accuracies are in [0, 1]. None is unknown, or not reached by a run that ended early.
 
-    `planned` repeats the study's settings for the run; `num_epochs` is how many epochs it trained. The process of a
-    `warm` run was forked from one that had imported the engine, so its `times.startup_seconds` are fewer.
+    `planned` repeats the study's settings for the run; `num_epochs` is how many epochs it trained.
     """
 
     schema_version: Literal[13] = 13
@@ -257,7 +256,6 @@ class RunRecord(Part):
     data_source: str | None = None  # the host or folder that the images came from
     images_on_device: bool = False  # all training images, for the whole run; else each batch was sent
     resumed: bool
-    warm: bool = False
     started_at: Instant
     disturbance: Disturbance
     environment: Environment

@@ -171,9 +171,8 @@ def _notes(study: Study, tables: Tables, benchmark: str, name: str, pair: Row | 
         found.append(Said("note.timed_as", {"name": full_name(study.variants[measured_as])}))
     if pair is None:
         return found
-    if pair.speedup is None and pair.speedup_at_most is not None:
-        found.append(Said("note.too_slow", {"bound": pair.speedup_at_most}))
-    failed = {outcome: sum(run.outcome == outcome for run in runs) for outcome in ("diverged", "out_of_memory")}
+    outcomes = ("diverged", "out_of_memory", "too_slow")
+    failed = {outcome: sum(run.outcome == outcome for run in runs) for outcome in outcomes}
     if any(failed.values()):
         where = sorted({run.first_not_finite for run in runs if run.first_not_finite})
         found.append(Said("note.failed", failed | {"num_runs": len(runs), "where": where}))

@@ -35,7 +35,9 @@ def recommend(study: Study, tables: Tables, benchmark: str) -> list[Said]:
     ]
     accuracies = [row for name in names if (row := tables.pair(benchmark, name, strict)) and row.num_seeds]
     speeds = [
-        row for name in names if name != "float8" and (row := tables.pair(benchmark, name, default)) and _is_timed(row)
+        row
+        for name in names
+        if name != "float8" and (row := tables.pair(benchmark, name, default)) and row.speedup is not None
     ]
     same = [row.candidate for row in accuracies if row.outcome.startswith("equivalent")]
     gains = [row for row in speeds if row.speedup_low and row.speedup_low > 1]
@@ -53,14 +55,10 @@ def recommend(study: Study, tables: Tables, benchmark: str) -> list[Said]:
     return [*found, *_on_kernel(tables, benchmark, strict), *_on_other_work(study, tables, benchmark)]
 
 
-def _is_timed(row: Row) -> bool:
-    return row.speedup is not None or row.speedup_at_most is not None
-
-
 def alike(rows: Sequence[Row]) -> list[Row]:
     """Return the fastest pair, and the pairs that this measurement can't tell from it, fastest first."""
-    ordered = sorted(rows, key=lambda row: -(row.speedup or 0.0))
-    return [row for row in ordered if (row.sitting_high or UNTOLD * (row.speedup or 0.0)) >= ordered[0].speedup]
+    ordered = sorted(rows, key=lambda row: -row.speedup)
+    return [row for row in ordered if (row.sitting_high or UNTOLD * row.speedup) >= ordered[0].speedup]
 
 
 def _speed_numbers(rows: Sequence[Row]) -> dict[str, Any]:
@@ -79,17 +77,13 @@ def _on_speed(rows: Sequence[Row], numbers: dict[str, Any], variants: Any) -> li
     """Say whether a policy is faster, if none can be recommended outright."""
     if not rows:
         return []
-    timed = [row for row in rows if row.speedup is not None]
-    if not timed:
-        slow = max(rows, key=lambda row: row.speedup_at_most)
-        return [Said("advice.too_slow", numbers | {"candidate": slow.candidate, "bound": slow.speedup_at_most})]
-    numbers = numbers | _speed_numbers(alike(timed))
+    numbers = numbers | _speed_numbers(alike(rows))
     if numbers["low"] is None:
         return [Said("advice.no_interval", numbers)]
     if numbers["low"] > 1:
         return [Said("advice.faster", numbers)]
-    formats = {expected_dtypes(variants[row.candidate].policy).compute for row in timed}
-    if timed[0].device_kind == "cpu" and not any(_has(timed[0].cpu_features or "", each) for each in formats):
+    formats = {expected_dtypes(variants[row.candidate].policy).compute for row in rows}
+    if rows[0].device_kind == "cpu" and not any(_has(rows[0].cpu_features or "", each) for each in formats):
         return [Said("advice.no_arithmetic", numbers | {"formats": sorted(formats)})]
     return [Said("advice.slower" if numbers["high"] < 1 else "advice.open", numbers)]
 

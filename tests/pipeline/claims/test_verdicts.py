@@ -110,14 +110,10 @@ def test_a_source_that_timed_whole_epochs_is_judged_by_whole_epochs():
     assert (judgement.measured[0].numbers["low"], judgement.measured[0].numbers["whole"]) == (1.01, True)
 
 
-TOO_SLOW = dict.fromkeys(("speedup", "speedup_low", "speedup_high")) | {"speedup_at_most": 0.3}
-
-
-@pytest.mark.parametrize("changes", [{}, TOO_SLOW])
-def test_that_something_can_be_is_not_refuted_by_one_case(changes):
+def test_that_something_can_be_is_not_refuted_by_one_case():
     claim = TWICE | {"existential": True}
     assert judged(claim, tables(2.1, 2.5)).verdict == "reproduced"
-    judgement = judged(claim, tables(0.5, 0.9, **changes))
+    judgement = judged(claim, tables(0.5, 0.9))
     assert (judgement.verdict, judgement.reason.code) == ("inconclusive", "speedup.existential")
     assert judgement.would_change.code == "more.case"
 
