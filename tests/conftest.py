@@ -395,7 +395,7 @@ def make_run(root: Path, study: Study, key: RunKey, tell: Callable[[Any], None] 
     folder = root / key.directory
     folder.mkdir(parents=True, exist_ok=True)
     with contextlib.chdir(root):
-        return run.train(study, key, folder, tell, is_warm=False)
+        return run.train(study, key, folder, tell)
 
 
 def predictions(record: RunRecord) -> np.ndarray:

@@ -17,6 +17,7 @@ from pipeline.machine.hardware import Hardware, cpu_features, cpu_model, device,
 from pipeline.study.engines import ENGINES
 
 REQUIREMENTS = Path("requirements")
+NUM_CPUS = len(os.sched_getaffinity(0))  # before a run beside others is kept to its share of them
 VARIABLES = (  # prefixes of variables that change what libraries compute, or how fast
     *("CUBLAS_", "CUDA_LAUNCH_BLOCKING", "CUDNN_", "DNNL_", "GLIBC_TUNABLES", "JAX_", "KMP_", "LD_PRELOAD"),
     *("LIBTPU_INIT_ARGS", "MALLOC_", "MKL_", "NPROC", "NVIDIA_TF32_OVERRIDE", "OMP_", "ONEDNN_", "TF_CUDNN_"),
@@ -41,7 +42,7 @@ def describe(accelerators: Sequence[Mapping[str, str]], packages: Mapping[str, s
         "machine": platform.machine(),
         "cpu": cpu_model(),
         "cpu_features": cpu_features(),
-        "num_cpus": len(os.sched_getaffinity(0)),
+        "num_cpus": NUM_CPUS,
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "accelerators": _identified(accelerators),
         "driver": driver(),

@@ -22,7 +22,7 @@ from pipeline.statistics.speeds import MIN_LAUNCHES
 # docs/decisions/speed-in-turns.md derives the sizes of blocks and launches from components of variance.
 BLOCK_SECONDS = 0.2
 NUM_SIZING_UNITS, NUM_SIZINGS, MAX_SIZING_SECONDS = 2, 2, 10.0
-MIN_TURNS = 4
+MIN_TURNS = 7
 MIN_LONG_TURNS, LONG_SECONDS = 2, 1.0  # fewer turns will do if the baseline's blocks are longer than this
 MAX_TURNS_IN_A_ROW, ROW_SECONDS = 20, 10.0
 VALIDATION_EVERY = 4  # turns

@@ -31,7 +31,7 @@ from pipeline.training.so_far import CHECKPOINT, Notes, Progress, SoFar, Tested,
 COMPILED = Path(".cache/xla")
 
 
-def train(study: Study, key: RunKey, folder: Path, tell: Callable[[SoFar], None], is_warm: bool) -> RunRecord:
+def train(study: Study, key: RunKey, folder: Path, tell: Callable[[SoFar], None]) -> RunRecord:
     """Make the run `key` of `study`, write its files into `folder` and return its record.
 
     Divergence and lack of memory are outcomes in the record, not errors. If an earlier process was interrupted, the run
@@ -39,7 +39,6 @@ def train(study: Study, key: RunKey, folder: Path, tell: Callable[[SoFar], None]
 
     Args:
         tell: called with the run's notes each time they grow.
-        is_warm: whether this process was forked from one that had imported the engine.
 
     Raises:
         InputError: the data are missing or damaged, float32 is rounded here, or the model does not have the dtypes of
@@ -50,7 +49,7 @@ def train(study: Study, key: RunKey, folder: Path, tell: Callable[[SoFar], None]
         engine.keep_compiled(COMPILED)
     benchmark = study.benchmarks[key.benchmark]
     data = datasets.load_dataset(benchmark.dataset, benchmark.split)
-    notes = Notes(_start(data, process_started, is_warm), tell)
+    notes = Notes(_start(data, process_started), tell)
     outcome: Outcome
     tested = None
     try:
@@ -69,14 +68,13 @@ def train(study: Study, key: RunKey, folder: Path, tell: Callable[[SoFar], None]
     return finish(study, key, notes.so_far, outcome, data.test.labels, folder, tested)
 
 
-def _start(data: Dataset, process_started: float, is_warm: bool) -> SoFar:
+def _start(data: Dataset, process_started: float) -> SoFar:
     facts = {
         "started_at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "environment": environment.describe(engine.accelerators(), engine.version(), engine.kernels()),
         "data_sha256": data.sha256,
         "data_source": data.came_from,
         "images_on_device": engine.keeps_images(data.train.images.nbytes),
-        "warm": is_warm,
     }
     return SoFar(process_started, facts)
 

@@ -102,7 +102,7 @@ def measure_benchmark(folder: Path, study: Study, benchmark: str) -> list[dict[s
     alone: list[Run] = []
     forked: list[Run] = []
     theirs: list[Run] = []
-    with contextlib.chdir(folder), Makers(study) as makers:
+    with contextlib.chdir(folder), Makers(study, 1) as makers:
         _forked(makers, benchmark)  # which imports the engine
         for turn in range(NUM_TURNS):
             for side in [alone, forked, theirs][:: -1 if turn % 2 else 1]:
