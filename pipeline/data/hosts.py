@@ -86,8 +86,8 @@ def _sources() -> list[Source]:
                 found.append(ORIGINAL._replace(folder=address.rstrip("/")))
             case _:
                 raise InputError(
-                    f"{ORDER}: it must name, between commas, folder, mirror, original, or the http(s) address of "
-                    f"a folder that holds {ARCHIVE}. Received: {word!r}"
+                    f"{ORDER}: must be a comma-separated list of folder, mirror, original, or the http(s) address "
+                    f"of a folder that holds {ARCHIVE}. Received: {word!r}"
                 )
     return found
 

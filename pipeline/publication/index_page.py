@@ -104,7 +104,8 @@ def _cell(results: Results, benchmark: str, of_batch: Mapping[str, VariantRow], 
     if pair and row.accuracy is not None and not pair.reason:  # how accurate it is compared with the baseline
         outcome = "beyond" if is_beyond(pair.p_beyond_margin) else pair.outcome
         lines.append(sentence(Said(f"index.{outcome.replace(' ', '_')}", vars(pair))))
-    return [*lines, f"{mebibytes(row.peak_bytes)} MiB"] if row.peak_bytes else lines
+    is_comparable = all(run.memory_kind != "resident_set" for run in results.tables.runs)  # else of the whole process
+    return [*lines, f"{mebibytes(row.peak_bytes)} MiB"] if row.peak_bytes and is_comparable else lines
 
 
 def decide(claims: Claims, studies: Mapping[str, Results]) -> list[Decision]:

@@ -104,7 +104,7 @@ class _Measuring:
         self.started -= sum(launch.seconds or 0.0 for launch in self.launches)
 
     def keep(self, path: Path) -> None:
-        """Write all that is known after a launch, all or nothing."""
+        """Write everything that is known after a launch to `path`, atomically."""
         saved: dict[str, Any] = {name: getattr(self, name) for name in self._PLAIN}
         for name in ("blocks", "launches"):
             saved[name] = [each.model_dump() for each in getattr(self, name)]

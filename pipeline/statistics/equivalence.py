@@ -142,8 +142,8 @@ PAIRED = Design()
 def p_values(found: Contrast, margin_pp: float, is_one_sided: bool = False) -> PValues:
     """Return the p-values of a contrast. If only losses count, a gain has the p-value 1 for a difference.
 
-    The first is the larger p-value of two one-sided t-tests that the difference lies within ±margin (Schuirmann,
-    Journal of Pharmacokinetics and Biopharmaceutics 15, 1987). If only losses count, it is that of the lower test.
+    `within` is the larger p-value of two one-sided t-tests that the difference lies within ±margin (Schuirmann, Journal
+    of Pharmacokinetics and Biopharmaceutics 15, 1987). If only losses count, `within` is the p-value of the lower test.
     """
     if not found.is_known:
         return UNKNOWN
@@ -193,10 +193,10 @@ def power(
     """Return the probability that TOST at 5 % establishes ±margin if the true difference is `difference`.
 
     This is exact. Given the sample's standard deviation s, both tests reject if the mean lies within ±(margin − t s /
-    √n), which is integrated over the distribution of s (Chow, Shao & Wang, Sample Size Calculations in Clinical
-    Research, 2008, section 3.2). If only losses count, it is a noncentral t. `spread` > 0 is the standard deviation of
-    a paired difference, in the margin's unit. With several candidates the level is divided by their number, as in the
-    strictest step of Holm's method.
+    √n). The probability of this is integrated over the distribution of s (Chow, Shao & Wang, Sample Size Calculations
+    in Clinical Research, 2008, section 3.2). If only losses count, it comes from the noncentral t distribution.
+    `spread` > 0 is the standard deviation of a paired difference, in the margin's unit. With several candidates, the
+    level is divided by their number, as in the strictest step of Holm's method.
     """
     freedom = design.freedom_per_seed * (num_seeds - 1)
     error = spread / np.sqrt(num_seeds)
@@ -225,7 +225,7 @@ def beyond_power(
 ) -> float:
     """Return the probability that a true `difference` beyond ±margin is shown to lie there (`Contrast.beyond`, 5 %).
 
-    The probability is a noncentral t; arguments as in `power`. The chance of a result on the wrong side is left out.
+    The probability comes from the noncentral t distribution. The arguments are those of `power`. The chance of a result on the wrong side is left out.
     """
     freedom = design.freedom_per_seed * (num_seeds - 1)
     critical = scipy.stats.t.isf(SIGNIFICANCE_LEVEL / num_candidates / 2, freedom)
