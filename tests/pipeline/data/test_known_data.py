@@ -262,5 +262,7 @@ def test_a_variable_names_the_sources_in_their_order(served, server, monkeypatch
         assert hosts.fetch()[1].partition(":")[0] == host
     for wrong in ("mirror, fast.ai", "file:///somewhere"):
         monkeypatch.setenv(hosts.ORDER, wrong)
-        with pytest.raises(InputError, match="DATA_SOURCES: must be a comma-separated list of folder, mirror, original"):
+        with pytest.raises(
+            InputError, match="DATA_SOURCES: must be a comma-separated list of folder, mirror, original"
+        ):
             hosts.fetch()
