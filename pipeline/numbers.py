@@ -50,7 +50,7 @@ def percents(shares: Sequence[float]) -> str:
 
 
 def rare(share: float) -> str:
-    """Write a share, from 0 to 1, as a percentage even if it is very small, as in "none", "less than 0.001 %" or "0.62 %"."""
+    """Write a share as a percentage, even a very small one: "none", "less than 0.001 %" or "0.62 %"."""
     if 0 < share < 1e-5:
         return f"less than {percent(1e-5, '.3f')}"
     return percent(share, ".2g") if share else "none"

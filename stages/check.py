@@ -70,13 +70,14 @@ def forecast(study: Study, on_cpu: bool) -> Said:
     seconds = FIXED_SECONDS + sum(study.seconds_a_run.get(key.benchmark, 0.0) for key in missing)
     if not NUMERICS.exists():
         seconds += NUMERICS_SECONDS[study.numerics]
+    seconds *= slowness() if on_cpu else 1.0
     seconds += max(study.speed.budget_seconds, MIN_SPEED_SECONDS) * len(unmeasured)
     is_known = all(key.benchmark in study.seconds_a_run for key in missing)
     numbers = {
         "num_missing": len(missing),
         "num_runs": len(runs),
         "num_unmeasured": len(unmeasured),
-        "seconds": seconds * (slowness() if on_cpu else 1.0) if is_known else None,
+        "seconds": seconds if is_known else None,
     }
     return Said("check.forecast", numbers)
 

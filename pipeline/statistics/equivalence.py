@@ -225,7 +225,8 @@ def beyond_power(
 ) -> float:
     """Return the probability that a true `difference` beyond ±margin is shown to lie there (`Contrast.beyond`, 5 %).
 
-    The probability comes from the noncentral t distribution. The arguments are those of `power`. The chance of a result on the wrong side is left out.
+    The probability comes from the noncentral t distribution. The arguments are those of `power`. The chance of a
+    result on the wrong side is left out.
     """
     freedom = design.freedom_per_seed * (num_seeds - 1)
     critical = scipy.stats.t.isf(SIGNIFICANCE_LEVEL / num_candidates / 2, freedom)
