@@ -93,19 +93,10 @@ class ComparisonSettings(Section):
             for name in self.must_differ
             if name not in others
         )
-        for index in range(len(self.further_pairs)):
-            yield from (f"further_pairs.{index}{fault}" for fault in self._faults_of_pair(index, variants))
-
-    def _faults_of_pair(self, index: int, variants: Mapping[str, Variant]) -> Iterator[str]:
-        pair = self.further_pairs[index]
-        for field, name in pair.model_dump().items():
-            if name not in variants:
-                yield "." + unknown_name(field, name, "a variant", variants)
-        both = {pair.baseline, pair.candidate}
-        if len(both) == 1 or self.baseline in both:
-            yield f": {pair.baseline} and {pair.candidate} are compared anyway, or are the same."
-        if both in ({other.baseline, other.candidate} for other in self.further_pairs[:index]):
-            yield f": {pair.baseline} and {pair.candidate} stand there already."
+        for index, pair in enumerate(self.further_pairs):
+            for field, name in pair.model_dump().items():
+                if name not in variants:
+                    yield unknown_name(f"further_pairs.{index}.{field}", name, "a variant", variants)
 
 
 class SpeedSettings(Section):

@@ -129,8 +129,6 @@ COMPARISONS = [
     ({"comparison.num_warmup_epochs": 4}, "num_warmup_epochs: must leave an epoch of the 2 of cifar100_"),
     ({"comparison.must_differ": ["float32"]}, "must_differ: must be a variant besides the baseline (float32_2x, "),
     (further(("float23", FLOAT16)), "further_pairs.0.baseline: must be a variant"),
-    (further(("float32", FLOAT16)), "further_pairs.0: float32 and mixed_float16 are compared anyway"),
-    (further((FLOAT16, FIXED_SCALE), (FIXED_SCALE, FLOAT16)), "further_pairs.1: mixed_float16_fixed and mixed_float16"),
 ]
 VARIANTS = [
     ({"variants.float32.policy": "int32"}, "'mixed_bfloat16'"),
