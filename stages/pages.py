@@ -63,7 +63,7 @@ def check(folder: Path, texts: Mapping[str, str]) -> bool:
         if theirs != ours:
             number = next((at for at, (one, other) in enumerate(zip(theirs, ours, strict=False)) if one != other), -1)
             line = f"line {number + 1} is {excerpt(theirs[number])!r}, and its records give {excerpt(ours[number])!r}"
-            raise InputError(f"{excerpt(folder / name)} is not what its records give: {line}. Make it: make pages")
+            raise InputError(f"{excerpt(folder / name)} disagrees with the records: {line}. Make it again: make pages")
     return PAGE in there
 
 

@@ -14,7 +14,7 @@ def main(arguments: argparse.Namespace) -> None:
     check_name(folder.absolute())
     archive = folder / ARCHIVE
     if folder.exists() and any(folder.iterdir()):
-        raise InputError(f"{folder} is not empty, and what is published stays as it is. Name a new folder")
+        raise InputError(f"{folder} is not empty, and a published study never changes. Name a new folder")
     results = publish(Path(), archive)
     size, num_planned = archive.stat().st_size / 1e6, len(results.study.runs())
     print(f"{archive} ({size:.1f} MB) holds {len(results.tables.runs)} of the {num_planned} runs of the study")

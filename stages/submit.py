@@ -25,7 +25,7 @@ def main(_: argparse.Namespace) -> None:
     named = _slurm("squeue", "--noheader", "--format=%U %A", f"--name={name}").splitlines()
     # By user id, because squeue can't look up a user who has no name.
     if queued := {job for user, job in map(str.split, named) if user == str(os.getuid())}:
-        raise InputError(f"campaign {name} has jobs in the queue: {', '.join(sorted(queued))}. Wait for them")
+        raise InputError(f"campaign {name} has jobs in the queue: {', '.join(sorted(queued))}. Wait for their end")
     every, missing = elements(study), missing_elements(study)
     if not missing and Path("..", LEDGER, f"{name}.json").exists():
         print(f"campaign {name} is complete: {status}")

@@ -107,8 +107,8 @@ def _check_beside(name: str, source: Path) -> None:
     )
     if beside:
         raise InputError(
-            f"{name}: the model imports {', '.join(beside)}, which lies beside {source.name}, so an edit there "
-            "would not retrain anything. Put all files into one folder, and name that folder as `source`."
+            f"{name}: the model imports {', '.join(beside)}, which is next to {source.name} but not in `source`, so an "
+            "edit there would not retrain anything. Put all files into one folder, and name that folder as `source`."
         )
 
 

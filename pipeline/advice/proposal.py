@@ -96,8 +96,8 @@ def propose(
     num_validation = max(1, round(VALIDATION_SHARE * num_examples))
     if 2 * batch_size > num_examples - num_validation:
         raise InputError(
-            f"--batch: twice the batch must be at most the {num_examples - num_validation} training examples that "
-            f"{asked['dataset']} leaves beside {num_validation} for validation. Received: {batch_size}"
+            f"--batch: twice the batch must be at most {num_examples - num_validation}, the training examples of "
+            f"{asked['dataset']} after {num_validation} are set aside for validation. Received: {batch_size}"
         )
     num_images, multiples, _ = size or Size(num_examples - num_validation, (1, 2), 0.0)
     num_validation = min(num_validation, num_images)

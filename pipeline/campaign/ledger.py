@@ -120,7 +120,7 @@ def entry(study: Study, records: Mapping[RunKey, RunRecord], speeds: Mapping[str
         if len(found) > 1:
             raise InputError(
                 f"All runs of a campaign must share one {what}. These were made on {' and on '.join(found)}. "
-                "Run it again on nodes of one kind, under another campaign name."
+                "Run the campaign again on nodes of one kind, under a new name."
             )
     return CampaignEntry(
         campaign=study.campaign,
@@ -167,7 +167,7 @@ def append(new: CampaignEntry, ledger: Path) -> Path:
     path = ledger / f"{new.campaign}.json"
     if path.exists():
         if _read(path) != new:
-            raise InputError(f"{path} already holds another campaign. Give this one another name: campaign")
+            raise InputError(f"{path} already holds a different campaign. Give this campaign a new name with CAMPAIGN=")
         return path
     ledger.mkdir(parents=True, exist_ok=True)
     write_whole(path, new.model_dump_json(indent=2) + "\n")
@@ -200,7 +200,7 @@ def pin(campaigns: Sequence[str], ledger: Path) -> str:
     """
     series = {_read(ledger / f"{name}.json").series for name in campaigns}
     if len(series) != 1:
-        raise InputError(f"{', '.join(campaigns)} are of {len(series)} series and can't be one baseline")
+        raise InputError(f"{', '.join(campaigns)} belong to {len(series)} series, so they can't form one baseline")
     (found,) = series
     pinned = _pinned(ledger) | {found: list(campaigns)}
     write_whole(ledger / BASELINE, json.dumps(pinned, indent=2, sort_keys=True) + "\n")

@@ -55,7 +55,7 @@ def _fill(folder: Path, study: Study, seeds: list[int]) -> None:
         source = Path(benchmark.model.source)
         if ".." in source.parts:
             raise InputError(
-                f"{source} lies outside this folder, and a campaign copies only what is inside. Copy your model into it"
+                f"{source} is outside this folder, but a campaign copies only what is inside. Copy your model there"
             )
         if not (folder / source).exists():  # else it is this project's, or an absolute path
             check_exists(source)
@@ -66,7 +66,7 @@ def _fill(folder: Path, study: Study, seeds: list[int]) -> None:
         command = [sys.executable, "-m", "stages.download", "--dataset", dataset]
         environment = os.environ | {"PYTHONPATH": str(folder)}
         if subprocess.run(command, cwd=folder, env=environment, check=False).returncode:
-            raise InputError(f"the data set {dataset} is needed first. Nothing is submitted")
+            raise InputError(f"the data set {dataset} could not be prepared, so nothing was submitted")
 
 
 def _copy(source: Path, target: Path) -> None:

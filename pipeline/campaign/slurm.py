@@ -71,8 +71,8 @@ class Cluster(Section):
         """
         if hardware == "nvidia_gpu" and not self.gpus:
             raise InputError(
-                "gpus: 0 a job, and the study trains on one. Ask for it in the cluster's file, or install the packages "
-                "of another ENGINE"
+                "gpus: jobs ask for none, but the study needs a GPU. Ask for one in the cluster's file, or install the "
+                "packages of a different ENGINE"
             )
 
 

@@ -182,7 +182,7 @@ class ThresholdClaim(BaseClaim):
     @model_validator(mode="after")
     def _one_threshold(self) -> Self:
         if (self.at_least is None) == (self.at_most is None):
-            raise ValueError(f"{self.id} must have one threshold, at_least or at_most.")
+            raise ValueError(f"{self.id} must have exactly one threshold, at_least or at_most.")
         return self
 
     @property

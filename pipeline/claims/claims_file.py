@@ -75,7 +75,7 @@ class Claims(Section):
             "recipe": _recipe_paths(),
         }
         counts = Counter(claim.id for claim in self.all)
-        faults = [f"claims: the id {name!r} stands {count} times." for name, count in counts.items() if count > 1]
+        faults = [f"claims: the id {name!r} is given {count} times." for name, count in counts.items() if count > 1]
         for claim in self.all:
             values = dict(claim) | {"recipe": claim.needs.recipe}
             faults += [

@@ -53,7 +53,10 @@ def read_numerics(study: Study, root: Path = Path()) -> dict[str, Any] | None:
     numerics = read_json(Numerics, root / "results/numerics.json", NUMERICS)
     recipes = {name: study.benchmarks[name].model_dump(mode="json") for name in study.numerics_on or study.benchmarks}
     if numerics.identity and {name: of["recipe"] for name, of in numerics.identity["benchmarks"].items()} != recipes:
-        raise InputError(f"{root / 'results/numerics.json'} is of another study than params.yaml. {NUMERICS.missing}")
+        raise InputError(
+            f"{root / 'results/numerics.json'} belongs to a different study from the one in params.yaml. "
+            f"{NUMERICS.missing}"
+        )
     return numerics.model_dump()
 
 

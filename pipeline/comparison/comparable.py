@@ -109,7 +109,7 @@ def _fault(what: str, by_value: Mapping[str, Sequence[RunKey]]) -> str:
     (value, most), (other_value, fewer), *_ = sorted(by_value.items(), key=lambda item: -len(item[1]))
     return (
         f"{most[0].directory} and {fewer[0].directory} can't be compared: they differ in {what} "
-        f"({value}; {other_value}). To make every run anew, give the study another `campaign` in params.yaml"
+        f"({value}; {other_value}). To make every run again, give the study a new `campaign` in params.yaml"
     )
 
 

@@ -67,7 +67,7 @@ def compare_runs(root: Path = Path()) -> tuple[Tables, dict[str, str]]:
         name: _read_measured(study, name, root) for name in study.timed_benchmarks if (root / SPEED / name).exists()
     }
     if not runs and not measured:
-        raise InputError(f"{root / 'runs'} has no run of the study, and {root / SPEED} no speed. Make them: dvc repro")
+        raise InputError(f"{root / 'runs'} has no run of the study, {root / SPEED} has no speed. Make them: dvc repro")
     tables = tabulate(study, runs, measured)
     for name, found in measured.items():
         _check_surroundings(name, found, runs, root)

@@ -81,7 +81,7 @@ def _read_integers(path: Path, names: tuple[str, ...], remedy: Remedy) -> dict[s
     """Return the named arrays of an npz file, each of integers (N,)."""
     contents = read_zip(path, remedy)
     if contents.keys() != {f"{name}.npy" for name in names}:
-        raise damaged(path, f"it does not hold {' and '.join(names)} alone", remedy)
+        raise damaged(path, f"it must hold exactly {' and '.join(names)}", remedy)
     try:
         arrays = {
             name: np.lib.format.read_array(io.BytesIO(contents[f"{name}.npy"]), allow_pickle=False) for name in names
@@ -89,7 +89,7 @@ def _read_integers(path: Path, names: tuple[str, ...], remedy: Remedy) -> dict[s
     except Exception as error:  # NumPy raises many kinds for bytes that are no array, or too few
         raise damaged(path, error, remedy) from None
     if any(array.dtype.kind not in "iu" or array.ndim != 1 for array in arrays.values()):
-        raise damaged(path, "it holds something else than arrays of integers in one dimension", remedy)
+        raise damaged(path, "it must hold one-dimensional arrays of integers", remedy)
     return arrays
 
 
@@ -100,13 +100,13 @@ def _contradictions_of_predictions(
     num_examples, accuracy = record.num_test_examples, record.scores.test_accuracy
     if (len(labels), len(predicted)) != (num_examples, num_examples if record.outcome == "completed" else 0):
         found = f"it has {len(labels)} labels and {len(predicted)} predictions"
-        yield f"{found}, the record a run that is {record.outcome} and {num_examples} test examples"
+        yield f"{found}, but the record has {num_examples} test examples and the outcome {record.outcome}"
     if labels.min(initial=0) < 0 or predicted.min(initial=0) < 0:
         yield "it has negative classes"
     if not np.array_equal(labels, known):
-        yield f"its labels are not those of other runs of {record.benchmark}"
+        yield f"its labels differ from those of other runs of {record.benchmark}"
     if accuracy is not None and not (len(labels) and math.isclose((labels == predicted).mean(), accuracy)):
-        yield f"its accuracy is not the {accuracy} of the record"
+        yield f"its accuracy differs from the {accuracy} of the record"
 
 
 def _contradictions(record: RunRecord, epochs: list[EpochRecord]) -> Iterator[str]:
@@ -115,17 +115,17 @@ def _contradictions(record: RunRecord, epochs: list[EpochRecord]) -> Iterator[st
         yield f"it must have epochs 1 to {record.num_epochs}"
     num_seconds = (record.times.startup_seconds or 0) + sum(e.train_seconds + e.validation_seconds for e in epochs)
     if record.times.run_seconds < num_seconds * (1 - 1e-9):
-        yield f"its epochs and the startup took {num_seconds:g} s, and the run_seconds of the record are fewer"
+        yield f"its epochs and the startup took {num_seconds:g} s, more than the run_seconds of the record"
     skipped = [0, *(epoch.skipped_steps for epoch in epochs if epoch.skipped_steps is not None)]
     steps = record.planned.steps_per_epoch
     if skipped != sorted(skipped) or any((epoch.skipped_steps or 0) > epoch.epoch * steps for epoch in epochs):
-        yield "skipped_steps fall from epoch to epoch, or are more than the steps"
+        yield "skipped_steps decrease from one epoch to the next, or exceed the steps"
     for epoch in epochs[:-1] if record.outcome == "diverged" else epochs:
         if not (math.isfinite(epoch.train_loss) and math.isfinite(epoch.validation_loss)):
-            yield f"the loss of epoch {epoch.epoch} is not finite, and the run did not diverge there"
+            yield f"the loss of epoch {epoch.epoch} is not finite, but the run did not diverge there"
     for name, value in epoch_scores(epochs, record.outcome).items():
         if getattr(record.scores, name) != value:
-            yield f"its last epoch does not give the {name} {getattr(record.scores, name)} of the record"
+            yield f"its last epoch contradicts the {name} of the record, {getattr(record.scores, name)}"
 
 
 def _remedy(key: RunKey) -> Remedy:
@@ -158,11 +158,11 @@ def _contradictions_of_blocks(study: Study, benchmark: str, blocks: Sequence[Pla
     if sorted({block.launch for block in blocks}) != list(range(1, 1 + len({block.launch for block in blocks}))):
         yield "its launches are not numbered from 1"
     if len({(block.launch, block.turn, block.variant) for block in blocks}) < len(blocks):
-        yield "a block stands twice"
+        yield "it contains a block twice"
     for block in blocks:
         name = f"launch {block.launch}, turn {block.turn}, {block.variant}"
         if block.num_images != block.num_steps * recipe.batch_size * multipliers[block.variant]:
-            yield f"{name}: {block.num_images} images are not those of {block.num_steps} steps"
+            yield f"{name}: {block.num_images} images do not match {block.num_steps} steps"
 
 
 def remedy_of_speed(benchmark: str) -> Remedy:

@@ -125,5 +125,5 @@ def read_tables(study: Study, root: Path = Path()) -> Tables:
     found = Tables(read_table(root / RUNS), read_table(root / PAIRS))
     planned = set(study.runs())
     if any(RunKey(row.benchmark, row.variant, row.seed) not in planned for row in found.runs):
-        raise InputError(f"{root / RUNS} is of another study than params.yaml. Run: dvc repro")
+        raise InputError(f"{root / RUNS} belongs to a different study from the one in params.yaml. Run: dvc repro")
     return found

@@ -88,7 +88,7 @@ def load_dataset(name: str, split: Split, root: Path = DATA) -> Dataset:
     available = len(train_labels)
     if wanted > available:
         raise InputError(
-            f"split: num_train_examples and num_validation_examples are {wanted:,} together; {name} has {available:,} "
+            f"split: num_train_examples and num_validation_examples add up to {wanted:,}; {name} has {available:,} "
             "training examples."
         )
     order = np.arange(available)
@@ -119,4 +119,4 @@ def _read(path: Path, sha256: str | None, remedy: str) -> np.ndarray:
         raise InputError(f"{path} is missing. {remedy}") from None
     except (OSError, ValueError, EOFError):  # NumPy raises these if the file was cut off
         pass
-    raise InputError(f"{path} is not the file that was prepared. {remedy}")
+    raise InputError(f"{path} has changed since it was prepared. {remedy}")

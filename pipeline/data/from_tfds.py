@@ -87,7 +87,8 @@ def _features(where: str, info: Any, source: DatasetSource) -> tuple[str, str]:
     there = ", ".join(sorted(info.features))
     if not names or len(names) != 2 or not all(isinstance(name, str) for name in names):
         raise InputError(
-            f"{where}: {source.tfds} does not say which of its features are image and label. Name both, of {there}."
+            f"{where}: {source.tfds} does not say which feature is the image and which the label. "
+            f"Name both, of {there}."
         )
     for field, name in zip(("image", "label"), names, strict=True):
         if name not in info.features:
@@ -98,9 +99,11 @@ def _features(where: str, info: Any, source: DatasetSource) -> tuple[str, str]:
     if image.np_dtype not in (np.uint8, np.float32, np.float64):
         raise InputError(f"{where}.image: {names[0]} must be uint8, or a float in [0, 1]. Received: {image.np_dtype}")
     if None in image.shape[:2] and not source.image_size:
-        raise InputError(f"{where}: images may have several sizes. Give image_size, to which they are resized.")
+        raise InputError(f"{where}: images may have several sizes. Give image_size, and they are resized to it.")
     if not isinstance(label, tfds.features.ClassLabel):
-        raise InputError(f"{where}.label: {names[1]} must be a ClassLabel, one number a class. Received: {label}")
+        raise InputError(
+            f"{where}.label: {names[1]} must be a ClassLabel, with a number for each class. Received: {label}"
+        )
     return names[0], names[1]
 
 
@@ -115,7 +118,7 @@ def _arrays(where: str, builder: Any, split: str, image: str, label: str, image_
     images = np.concatenate([batch[image] for batch in batches])
     labels = np.concatenate([batch[label] for batch in batches]).astype(np.int64)
     if num_unlabelled := np.count_nonzero(labels < 0):  # TFDS gives -1 where a contest keeps labels secret
-        raise InputError(f"{where}: {num_unlabelled:,} of {len(labels):,} examples have no label. Name another split.")
+        raise InputError(f"{where}: {num_unlabelled:,} of {len(labels):,} examples have no label. Use another split.")
     if images.dtype != np.uint8:
         low, high = images.min(), images.max()
         if not (low >= 0 and high <= 1):  # catches NaN too
@@ -147,7 +150,7 @@ def chosen_rows(where: str, source: DatasetSource, splits: Mapping[str, Any]) ->
         if len(set(taken)) < len(taken):  # one copy could be trained on, the other held out
             raise InputError(f"{where}.{part}: {split!r} takes examples twice.")
         if not seen.isdisjoint(taken):
-            raise InputError(f"{where}: {source.train!r} and {source.test!r} have examples in common.")
+            raise InputError(f"{where}: {source.train!r} and {source.test!r} share examples.")
         seen.update(taken)
     return found
 

@@ -82,7 +82,7 @@ def checked(name: str, parts: dict[str, Examples]) -> dict[str, Examples]:
     for part, (images, labels) in parts.items():
         found[part], content = in_order(images, labels)
         if content != KNOWN[name].content_sha256[part]:
-            raise InputError(f"its {part} images and labels are not those of {name}")
+            raise InputError(f"its {part} images and labels differ from those of {name}")
     return found
 
 
@@ -102,7 +102,7 @@ def read_bundled(name: str, folder: Path = BUNDLED) -> dict[str, Examples]:
         return checked(name, {part: _read(name, part, counts, folder) for part in ("train", "test")})
     except (OSError, ValueError, LookupError, InputError) as error:
         raise InputError(
-            f"{folder} does not hold {name} as it came with this repository ({error}).\n"
+            f"{folder} does not hold {name} as this repository has it ({error}).\n"
             f"Get it back with: git checkout -- {folder}"
         ) from None
 

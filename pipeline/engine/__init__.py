@@ -25,4 +25,4 @@ try:
 except ModuleNotFoundError as error:
     if error.name not in ("jax", "tensorflow"):
         raise
-    raise InputError(f"engine: {error.name} is not installed here; `make help` says how to set up another.") from None
+    raise InputError(f"engine: {error.name} is not installed here; see `make help` for the engines.") from None

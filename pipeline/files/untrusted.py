@@ -67,10 +67,10 @@ def read_rows(model: type[ModelT], path: Path, remedy: Remedy, may_lack: Set[str
         reader = csv.DictReader(io.StringIO(content.decode(), newline=""))
         columns = reader.fieldnames or ()
         if len(set(columns)) < len(columns) or not model.model_fields.keys() - may_lack <= set(columns):
-            raise ValueError("its first line does not name its columns")
+            raise ValueError("its first line does not list its columns")
         for number, row in enumerate(reader, start=1):
             if None in row or None in row.values():
-                raise ValueError(f"row {number} does not fit its columns")
+                raise ValueError(f"row {number} does not match its columns")
             found.append(model.model_validate({name: value or None for name, value in row.items()}))
     except (csv.Error, ValueError) as error:
         raise damaged(path, error, remedy) from None
@@ -85,11 +85,11 @@ def read_zip(path: Path, remedy: Remedy) -> dict[str, bytes]:
             members = file.infolist()
             # zipfile ignores the count at the end of the file, which other programs trust.
             if not len(members) == int.from_bytes(content[-12:-10], "little") <= _MAX_MEMBERS:
-                raise ValueError(f"it lists more than {_MAX_MEMBERS} files, or another number than it says")
+                raise ValueError(f"it lists more than {_MAX_MEMBERS} files, or the count that it gives is wrong")
             if len({info.filename for info in members}) < len(members):
-                raise ValueError("a name stands twice in it")
+                raise ValueError("it contains a name twice")
             if any(info.compress_type not in _METHODS for info in members):
-                raise ValueError("it is compressed by a method that is not ours")
+                raise ValueError("it uses an unknown compression method")
             if sum(info.file_size for info in members) > _MAX_UNPACKED_BYTES:
                 raise ValueError(f"its files have more than {_MAX_UNPACKED_BYTES // 2**20} MiB together")
             return {info.filename: file.open(info).read(info.file_size + 1) for info in members}

@@ -66,4 +66,4 @@ def check_untrusted(content: bytes) -> None:
         if depth > _MAX_DEPTH:
             raise ValueError(f"it is nested more than {_MAX_DEPTH} deep")
         if isinstance(event, AliasEvent):
-            raise ValueError("it has aliases; write out what they stand for")
+            raise ValueError("it has aliases; write out their values")

@@ -31,7 +31,8 @@ def left_out(study: Study) -> dict[str, str]:
             found[name] = "emulated"
     if (baseline := study.comparison.baseline) in found:
         raise InputError(
-            f"{PARAMS}: comparison.baseline: {baseline} is left out here ({found[baseline]}). Name another."
+            f"{PARAMS}: comparison.baseline: {baseline} is left out here ({found[baseline]}). "
+            "Choose a different baseline."
         )
     return found
 

@@ -138,7 +138,7 @@ def call(function: Callable[..., Any], *arguments: Any) -> Any:
             if not isinstance(message, Ended):
                 answer = message
             elif message.status:
-                raise InputError(f"{function.__name__} ended with status {message.status}; what it said stands above")
+                raise InputError(f"{function.__name__} ended with status {message.status}; see its output above")
     return answer
 
 

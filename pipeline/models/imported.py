@@ -52,7 +52,7 @@ def build(model: Imported, spec: ModelSpec) -> keras.Model:
     module = user_code.load_module(model.module, Path(model.source))
     function = getattr(module, model.function, None)
     if not callable(function):
-        raise InputError(f"{module.__file__} has no function {model.function}, which {model.name} names")
+        raise InputError(f"{module.__file__} has no function {model.function}, but {model.name} names it")
     try:
         inspect.signature(function).bind(spec)
     except TypeError:
@@ -84,7 +84,7 @@ def _check(name: str, network: Any, spec: ModelSpec) -> None:
     classes = itertools.takewhile(lambda kind: not kind.__module__.startswith("keras."), type(network).__mro__)
     if own := sorted({step for kind in classes for step in STEPS if step in vars(kind)}):
         raise InputError(
-            f"{name} returns {type(network).__name__}, which has a {' and a '.join(own)} of its own. Runs train with "
+            f"{name} returns {type(network).__name__}, which defines its own {' and '.join(own)}. Runs train with "
             "Keras's own steps, which would ignore it. Return a plain keras.Model"
         )
     for what, tensors, shape in (
@@ -110,8 +110,8 @@ def _check_follows(name: str, network: keras.Model, policy: keras.DTypePolicy) -
     if 2 * sum(layer.count_params() for layer in others) > sum(layer.count_params() for layer in layers[:-1]):
         raise InputError(
             f"{name}: {len(others)} of {len(layers)} layers with weights, such as {others[0].name}, compute in "
-            f"{others[0].compute_dtype} under {policy.name}. Give no layer but the last a dtype. A model that was "
-            f"loaded keeps the policy that it was saved with. Build it again under the one that is set:{REBUILD}"
+            f"{others[0].compute_dtype} under {policy.name}. Give a dtype to no layer except the last. A "
+            f"loaded model keeps the policy that it was saved with. Build it again under the current policy:{REBUILD}"
         )
 
 

@@ -48,7 +48,7 @@ def unpack(archive: Path, folder: Path) -> None:
         raise damaged(archive, f"{PARAMS}: {error}", GET_IT_AGAIN) from None
     (folder / PARAMS).write_bytes(contents[str(PARAMS)])
     if odd := contents.keys() - {METADATA, *names_of_study(load_study(folder / PARAMS))}:
-        raise damaged(archive, f"it holds {excerpt(min(odd), 80)}, which no archive of this study has", GET_IT_AGAIN)
+        raise damaged(archive, f"it holds {excerpt(min(odd), 80)}, which does not belong to this study", GET_IT_AGAIN)
     for name, content in contents.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
@@ -58,8 +58,8 @@ def check_name(folder: Path) -> None:
     """Raise `InputError` if a web address can't contain the folder's name."""
     if not _NAME.fullmatch(folder.name):
         raise InputError(
-            f"{excerpt(folder)}: its name must be at most 100 letters, digits, ., - and _ for an address, and begin "
-            "with a letter or a digit. Rename the folder"
+            f"{excerpt(folder)}: its name becomes part of an address, so it may have at most 100 letters, digits, ., - "
+            "and _, and must begin with a letter or a digit. Rename the folder"
         )
 
 
@@ -68,4 +68,4 @@ def check_folder(folder: Path) -> None:
     check_name(folder)
     for path in [folder, *folder.glob("*")]:
         if path.is_symlink() or (path != folder and path.name not in (ARCHIVE, PAGE, FIGURE)):
-            raise InputError(f"{excerpt(path)} is no part of a published study")
+            raise InputError(f"{excerpt(path)} does not belong to a published study")

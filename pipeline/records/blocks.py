@@ -56,13 +56,13 @@ class Block(Part):
     @model_validator(mode="after")
     def _contradicts_nothing(self) -> Self:
         if (self.outcome == "completed") != (self.wall_seconds is not None):
-            raise ValueError("a block has wall_seconds where it completed, and only there")
+            raise ValueError("a block must have wall_seconds if it completed, and must not otherwise")
         if self.wall_seconds is not None and not self.num_images:
-            raise ValueError("a block has wall_seconds and no images")
+            raise ValueError("a block has wall_seconds but no images")
         if (self.validation_seconds is not None) != bool(self.num_validation_images):
-            raise ValueError("validation_seconds and num_validation_images are there together or not at all")
+            raise ValueError("only one of validation_seconds and num_validation_images is given")
         if (self.validation_call_seconds or 0.0) > (self.validation_seconds or 0.0):
-            raise ValueError("validation_call_seconds are a part of validation_seconds")
+            raise ValueError("validation_call_seconds exceed validation_seconds")
         return self
 
     def seconds_of(self, num_images: int, num_validation_images: int = 0) -> float | None:

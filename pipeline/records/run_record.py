@@ -112,14 +112,14 @@ OVERTIME_SECONDS = 60.0
 def mean_cross_entropy(loss: float) -> float:
     """Return `loss`. Raise `ValueError` if it is finite but can't be a mean cross-entropy."""
     if math.isfinite(loss) and not 0 <= loss <= 745:  # the smallest double costs that much
-        raise ValueError(f"{loss:g} is no mean cross-entropy")
+        raise ValueError(f"{loss:g} is out of range for a mean cross-entropy")
     return loss
 
 
 def of_float32(loss: float) -> float:
     """Return `loss`, which may be negative for a user's model. Raise `ValueError` if it exceeds float32."""
     if math.isfinite(loss) and abs(loss) > 3.5e38:
-        raise ValueError(f"{loss:g} is no float32")
+        raise ValueError(f"{loss:g} is out of range for float32")
     return loss
 
 
@@ -139,11 +139,11 @@ class Times(Part):
     def contradictions(self, outcome: str) -> Iterator[str]:
         """Yield each contradiction between the times and the outcome of the run."""
         if outcome == "too_slow" and self.run_seconds < (self.max_run_seconds or math.inf):
-            yield "a run that was too slow and yet within max_run_seconds"
+            yield "a run that was too slow but stayed within max_run_seconds"
         if outcome != "too_slow" and self.run_seconds > (self.max_run_seconds or math.inf) + OVERTIME_SECONDS:
-            yield f"a run that is {outcome} and yet lasted longer than max_run_seconds"
+            yield f"a run that is {outcome} but lasted longer than max_run_seconds"
         if (self.startup_seconds or 0) > self.run_seconds:
-            yield "startup_seconds longer than run_seconds"
+            yield "startup_seconds exceed run_seconds"
 
 
 class Memory(Part):

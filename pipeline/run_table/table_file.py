@@ -84,7 +84,7 @@ def _faults_of_row(row: Mapping[str, str], called: Mapping[str, str]) -> Iterato
     for name in ("result", "seconds"):
         cell = row.get(called[name], "")
         if cell.lower() not in NO_NUMBER and _number(cell) is None:
-            yield f"{called[name]}: {cell!r} is no number. Decimals follow a point"
+            yield f"{called[name]}: {cell!r} is not a number. Use a point for decimals"
 
 
 def _number(cell: str) -> float | None:
@@ -125,11 +125,11 @@ def _faults_together(runs: Mapping[int, Row], called: Mapping[str, str], baselin
     """Yield faults between runs that are right on their own: no baseline or nothing to compare, and repeated seeds."""
     variants = list(dict.fromkeys(run.variant for run in runs.values()))
     if baseline not in variants:
-        yield f"no variant {baseline}, the baseline; it has {', '.join(variants) or 'no row'}"
+        yield f"there is no variant {baseline}, the baseline; the table has {', '.join(variants) or 'no row'}"
     elif len(variants) == 1:
-        yield f"no variant but {baseline}, and nothing to set beside it"
+        yield f"{baseline} is the only variant, so there is nothing to compare"
     first: dict[tuple[str, str], int] = {}
     for line, run in runs.items():
         if run.outcome == "completed" and first.setdefault((run.variant, run.seed), line) != line:
             earlier = first[run.variant, run.seed]
-            yield f"line {line}, column {called['seed']}: {run.variant} has seed {run.seed} in line {earlier} already"
+            yield f"line {line}, column {called['seed']}: {run.variant} already has seed {run.seed} in line {earlier}"

@@ -114,7 +114,7 @@ class Trained:
             return answer
         if isinstance(answer, Ended) and answer.status in ENDED:
             return Block(outcome=ENDED[answer.status])
-        raise InputError(f"the process that trained {self._variant} ended ({answer}); what it said stands above")
+        raise InputError(f"the process that trained {self._variant} ended ({answer}); see its output above")
 
 
 def train_variant(pipe: Any, study: Study, benchmark: str, variant: str, root_pid: int) -> None:

@@ -32,7 +32,7 @@ class FailedRunError(Exception):
         elif self.by_signal:
             super().__init__(f"its process broke down ({signal.strsignal(-status)})")
         else:
-            super().__init__("its process failed; what it said stands above")
+            super().__init__("its process failed; see its output above")
 
 
 class Makers:

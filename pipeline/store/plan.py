@@ -42,5 +42,5 @@ def check_packages(place: Path, of: Identity) -> None:
     versions = ", ".join(f"{name} {before.get(name, 'none')} (here {now.get(name, 'none')})" for name in differing)
     raise InputError(
         f"{place} was made with {versions}. Runs of different versions can't be compared. Install the earlier versions "
-        "again, or retrain everything: give the study another `campaign` in params.yaml."
+        "again, or retrain everything: give the study a new `campaign` in params.yaml."
     )

@@ -196,13 +196,13 @@ class Benchmark(Section):
             )
         for name, variant in variants.items():
             if variant.policy == "float8" and self.model.name in ("efficientnet", "resnet9"):
-                yield f"model: {name} has float8, which dense layers alone compute in. Name its `benchmarks`."
+                yield f"model: {name} uses float8, which only dense layers support. Restrict it with `benchmarks`."
         if self.learning_rate_rule.num_warmup_epochs >= self.num_epochs:
-            yield f"learning_rate_rule.num_warmup_epochs: must leave an epoch of the {self.num_epochs}."
+            yield f"learning_rate_rule.num_warmup_epochs: must leave at least one of the {self.num_epochs} epochs."
 
     def faults_on_tensorflow(self, variants: Iterable[Variant]) -> Iterator[str]:
         """Yield a message, which begins with the field, for each setting that JAX can train and TensorFlow can't."""
         if any(variant.xla for variant in variants) and any(
             of.name == "random_translation" for of in self.augmentation
         ):
-            yield "augmentation: random_translation can't be compiled with XLA on TensorFlow, as a variant is."
+            yield "augmentation: a variant uses XLA, which can't compile random_translation on TensorFlow."

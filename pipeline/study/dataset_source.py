@@ -37,12 +37,12 @@ class DatasetSource(Section):
     @model_validator(mode="after")
     def _belong_together(self) -> Self:
         if (self.bundled is None) == (self.tfds is None):
-            raise ValueError("must name bundled, or tfds, and not both.")
+            raise ValueError("must name either bundled or tfds.")
         if self.bundled and any((self.module, self.source, self.image_size, self.image, self.label)):
-            raise ValueError("bundled stands alone, or with train and test.")
+            raise ValueError("with bundled, only train and test may be given.")
         for both in (("module", "source"), ("image", "label")):
             if len({getattr(self, field) is None for field in both}) == 2:
-                raise ValueError(f"{both[0]} and {both[1]} stand together, or neither does.")
+                raise ValueError(f"give both {both[0]} and {both[1]}, or neither.")
         if self.train == self.test:
             raise ValueError(f"train and test are the same, {self.train!r}.")
         return self

@@ -76,7 +76,7 @@ class ComparisonSettings(Section):
         for benchmark, epochs in num_epochs.items():
             if self.num_warmup_epochs >= epochs:
                 yield (
-                    f"num_warmup_epochs: must leave an epoch of the {epochs} of {benchmark}. "
+                    f"num_warmup_epochs: must leave at least one of the {epochs} epochs of {benchmark}. "
                     f"Received: {self.num_warmup_epochs}"
                 )
             if benchmark not in self.margin_pp:
@@ -159,12 +159,12 @@ class Study(Section):
 
     def _faults(self) -> Iterator[str]:
         """Yield a message for each fault that shows only when the parts are read together; it begins with the field."""
-        yield from (f"seeds: {seed!r} stands twice." for seed, count in Counter(self.seeds).items() if count > 1)
+        yield from (f"seeds: {seed!r} is given twice." for seed, count in Counter(self.seeds).items() if count > 1)
         num_each = sum(len(self.variants_of(name)) for name in self.benchmarks)
         if (num_runs := len(self.seeds) * num_each) > MAX_RUNS:
             yield (
-                f"seeds: {len(self.seeds)} of {num_each} runs each are {num_runs:,} runs; a study has {MAX_RUNS:,} "
-                "at most."
+                f"seeds: {len(self.seeds)} seeds of {num_each} runs each are {num_runs:,} runs; a study may have "
+                f"{MAX_RUNS:,} at most."
             )
         named = {
             "speed.benchmarks": self.speed.benchmarks,

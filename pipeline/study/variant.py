@@ -112,14 +112,14 @@ class Variant(Section):
         compute, variable, _ = expected_dtypes(self.policy)
         if self.loss_scale.mode != "none" and compute != "float16":
             yield (
-                f"loss_scale: {self.policy} has the range of float32 and is never scaled; only float16 and "
-                "mixed_float16 are."
+                f"loss_scale: {self.policy} has the range of float32, so its loss is never scaled; only that of "
+                "float16 and mixed_float16 is."
             )
         if self.tf32 and variable != "float32":
             yield f"tf32: {self.policy} has no float32 products that TF32 could round."
         for benchmark, steps in steps_per_execution.items():
             if self.loop == "custom" and steps > 1 and self.runs_on(benchmark):
                 yield (
-                    f"loop: the custom loop takes one step at a time, {benchmark} has steps_per_execution {steps}. "
-                    "Name other `benchmarks`."
+                    f"loop: the custom loop takes one step at a time, but {benchmark} has steps_per_execution {steps}. "
+                    "Restrict the variant to other `benchmarks`."
                 )

@@ -39,8 +39,8 @@ def check_model(name: str, benchmark: Benchmark, policy: str, dtypes: Dtypes, pr
         fits = all(expected[i] in dtypes[i].split("+") for i in range(2)) and dtypes.output == expected.output
     if not fits:
         raise InputError(
-            f"{name} must have {expected} under {policy}: {dtypes}. Layers follow Keras's global policy; "
-            "give none but the last a dtype of its own."
+            f"{name}: compute, variable and output dtypes must be {', '.join(expected)} under {policy}. Received: "
+            f"{', '.join(dtypes)}. Layers follow Keras's global policy; give a dtype only to the last."
         )
     one = bool((probabilities >= 0).all()) and np.allclose(probabilities.sum(axis=1), 1, atol=1e-2)
     if isinstance(benchmark.model, Imported) and np.isfinite(probabilities).all() and not one:
@@ -69,8 +69,8 @@ def check_float32() -> None:
     for what, product in products.items():
         if np.abs(keras.ops.convert_to_numpy(product) - value).max() >= 2**-13:
             raise InputError(
-                f"{what} round float32 here, to at most 12 bits, and the variant does not set tf32: true. An "
-                "environment variable (`env | grep -e FPMATH -e TF32`) or your model's code turned that on."
+                f"{what} round float32 to at most 12 bits here, but the variant does not set tf32: true. An "
+                "environment variable (`env | grep -e FPMATH -e TF32`) or your model's code turned this rounding on."
             )
 
 
