@@ -121,11 +121,11 @@ def test_every_fault_is_named_at_once_with_line_and_column(tmp_path):
     with pytest.raises(InputError) as raised:
         verdict(table(tmp_path / "runs.csv", SAME, extra=rows))
     for told in (
-        "line 12, column seed: bf16 has seed 0 in line 7 already",
-        "line 13, column accuracy: '91 %' is no number",
+        "line 12, column seed: bf16 already has seed 0 in line 7",
+        "line 13, column accuracy: '91 %' is not a number",
         "line 15, column variant: empty",
         "line 17: 3 cells for 4 columns",
-        "line 18, column accuracy: '90,1' is no number. Decimals follow a point",
+        "line 18, column accuracy: '90,1' is not a number. Use a point follow a point",
     ):
         assert told in str(raised.value)
 
@@ -134,9 +134,9 @@ def test_every_fault_is_named_at_once_with_line_and_column(tmp_path):
     ("text", "told"),
     [
         ("", "no column variant; it has none"),
-        ("variant,seed,accuracy\n", "it has no row"),
+        ("variant,seed,accuracy\n", "the table has no row"),
         ("variant,sed,acc\nfp32,0,1\n", "no column accuracy"),
-        ("variant,seed,accuracy\nfp32,0,1\n", "no variant but fp32"),
+        ("variant,seed,accuracy\nfp32,0,1\n", "fp32 is the only variant"),
         ("variant,seed,accuracy\na,0,1\nb,0,1\n", "no variant fp32"),
         ("variant,seed,accuracy\nfp\xe9,0,1\n", "it is not UTF-8"),
     ],

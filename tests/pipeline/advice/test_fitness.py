@@ -120,7 +120,7 @@ ADAM = {"optimizer": {"name": "adam", "learning_rate": 0.1, "arguments": {"momen
     [
         ("fit_good", GOOD, {}, None),
         ("fit_alone", GOOD, ADAM, "adam takes no momentumm"),
-        ("fit_net", "import fit_blocks" + GOOD, {}, r"imports fit_blocks.py, which lies beside fit_net.py"),
+        ("fit_net", "import fit_blocks" + GOOD, {}, r"imports fit_blocks.py, which is next to fit_net.py"),
     ],
 )
 def test_what_cannot_be_trained_is_named(tmp_path, monkeypatch, module, code, changes, words):

@@ -210,7 +210,7 @@ def test_the_ledger_is_never_changed(tmp_path):
     path = append(FIRST, tmp_path)
     before = path.read_bytes()
     assert append(FIRST, tmp_path) == path
-    with pytest.raises(InputError, match=r"01\.json already holds another campaign"):
+    with pytest.raises(InputError, match=r"01\.json already holds a different campaign"):
         append(campaign("01", accuracy=0.5), tmp_path)
     assert path.read_bytes() == before
     append(campaign("00"), tmp_path)
@@ -222,7 +222,7 @@ def test_what_is_damaged_or_missing_is_named(tmp_path):
     with pytest.raises(InputError, match=r"07\.json is missing\. There is no such campaign"):
         pin(["07"], tmp_path)
     append(campaign("02", environment={"driver": "590"}), tmp_path)
-    with pytest.raises(InputError, match="01, 02 are of 2 series"):
+    with pytest.raises(InputError, match="01, 02 belong to 2 series"):
         pin(["01", "02"], tmp_path)
     (tmp_path / "baseline.json").write_text("[]")
     with pytest.raises(InputError, match=r"baseline\.json is damaged"):

@@ -92,7 +92,7 @@ def test_a_name_that_is_none_makes_nothing(checkout, name):
 
 def test_a_model_that_lies_outside_is_not_taken_along(checkout):
     edit(checkout, "source: mine", "source: ../mine")
-    with pytest.raises(InputError, match=r"\.\./mine lies outside this folder"):
+    with pytest.raises(InputError, match=r"\.\./mine is outside this folder"):
         prepare(checkout, "a")
     assert folders(checkout) == []
 
@@ -101,7 +101,7 @@ def test_data_that_can_not_be_had_leave_nothing(checkout, monkeypatch):
     values = yaml.safe_load((checkout / "params.yaml").read_text())
     (checkout / "params.yaml").write_text(yaml.safe_dump(values | {"datasets": {"images": {"tfds": "cifar100"}}}))
     monkeypatch.setenv("DATA_SOURCES", "nowhere")
-    with pytest.raises(InputError, match="the data set images is needed first"):
+    with pytest.raises(InputError, match="the data set images could not be prepared"):
         prepare(checkout, "a")
     assert folders(checkout) == []
 

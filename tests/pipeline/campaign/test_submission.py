@@ -55,7 +55,7 @@ def test_where_no_job_has_a_node_to_itself_one_speed_follows_the_other():
 def test_a_study_for_gpus_needs_a_cluster_that_asks_for_them():
     cluster = read(Cluster, CLUSTER)
     cluster.check("cpu")
-    with pytest.raises(InputError, match="gpus: 0 a job, and the study trains on one"):
+    with pytest.raises(InputError, match="gpus: jobs ask for none"):
         cluster.check("nvidia_gpu")
     cluster.model_copy(update={"gpus": 1}).check("nvidia_gpu")
 

@@ -76,7 +76,7 @@ def test_all_faults_of_a_claim_file_are_reported_at_once():
     for line in (
         "s4-custom-loop-accuracy.recipe: 'model.unit' is unknown. Did you mean 'model.units'?",
         "s1-test-loss.source: 'S9' is unknown. ",
-        "'s1-loss-scale-schedule' stands 2 times",
+        "'s1-loss-scale-schedule' is given 2 times",
         "s1-adam-fails-in-float16.trial: 'sgd.float16' is unknown. ",
         "s2-output-is-float32.quantities: 'colour.float16' is unknown. ",
         "s2-trains-equally-well.candidate: 'mixed_flaot16' is unknown. Did you mean 'mixed_float16'?",
@@ -94,5 +94,5 @@ def test_a_claim_without_a_need_a_threshold_or_a_kind_is_a_fault():
         }
     )
     assert "needs: missing" in faults
-    assert ": s1-faster-on-16-bit-hardware must have one threshold, at_least or at_most." in faults
+    assert ": s1-faster-on-16-bit-hardware must have exactly one threshold, at_least or at_most." in faults
     assert "Input tag 'slowness' found" in faults

@@ -52,7 +52,7 @@ def test_a_run_that_is_not_like_its_partners_is_refused_by_name(field, what):
     found = records()
     message = refusal(found | {KEY: changed(found[KEY], **{field: "other"})})
     assert f"runs/wide/mixed/seed-1 can't be compared: they differ in {what} (" in message
-    assert "give the study another `campaign`" in message
+    assert "give the study a new `campaign`" in message
 
 
 @pytest.mark.parametrize(

@@ -168,7 +168,7 @@ def test_what_is_no_image_in_classes_is_refused(store, image, label, values, mes
     ("changes", "message"),
     [
         ({"test": "validation"}, "datasets.mine.test: own has splits train, test. Unknown split 'validation'"),
-        ({"test": "train[50%:]"}, "datasets.mine: 'train' and 'train[50%:]' have examples in common."),
+        ({"test": "train[50%:]"}, "datasets.mine: 'train' and 'train[50%:]' share examples."),
         ({"train": "train[:8]+train[6:]"}, "datasets.mine.train: 'train[:8]+train[6:]' takes examples twice."),
         ({"test": "test[:0]"}, "datasets.mine.test: 'test[:0]' has no example."),
         ({"image": "image", "label": "kind"}, "datasets.mine.label: must be one of image, label. Received: 'kind'"),
@@ -180,7 +180,7 @@ def test_splits_and_features_that_are_not_there_are_refused(store, changes, mess
 
 def test_features_of_other_names_are_to_be_named(store):
     root = store(GREY, TWO, grey, ("picture", "kind"))
-    message = "own does not say which of its features are image and label. Name both, of kind, picture."
+    message = "own does not say which feature is the image and which the label. Name both, of kind, picture."
     assert message in refusal(root, own())
     assert (prepare("mine", own(image="picture", label="kind"), root) / "test_images.npy").exists()
 
@@ -213,18 +213,18 @@ def test_examples_without_a_label_are_refused(tmp_path):
     """TFDS has -1 there, which would be the last class to NumPy and an error, or a NaN, to an engine."""
     secret = BUILDER.replace("Spots", "Secret").replace("index % 2", "index % 2 if index < 43 else -1")
     said = refusal(tmp_path / "data", builder_of_ones_own(tmp_path, "secret", secret))
-    assert said == "datasets.mine.train: 5 of 40 examples have no label. Name another split."
+    assert said == "datasets.mine.train: 5 of 40 examples have no label. Use another split."
 
 
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({}, "datasets.mine: must name bundled, or tfds, and not both."),
-        ({"bundled": "mnist", "tfds": "mnist"}, "datasets.mine: must name bundled, or tfds, and not both."),
-        ({"bundled": "mnist", "image": "a", "label": "b"}, "datasets.mine: bundled stands alone, or with train and"),
+        ({}, "datasets.mine: must name either bundled or tfds."),
+        ({"bundled": "mnist", "tfds": "mnist"}, "datasets.mine: must name either bundled or tfds."),
+        ({"bundled": "mnist", "image": "a", "label": "b"}, "datasets.mine: with bundled, only train and test"),
         ({"tfds": "../mnist"}, "datasets.mine.tfds: String should match pattern"),
-        ({"tfds": "mnist", "module": "spots"}, "datasets.mine: module and source stand together, or neither does."),
-        ({"tfds": "mnist", "label": "label"}, "datasets.mine: image and label stand together, or neither does."),
+        ({"tfds": "mnist", "module": "spots"}, "datasets.mine: give both module and source, or neither."),
+        ({"tfds": "mnist", "label": "label"}, "datasets.mine: give both image and label, or neither."),
         ({"tfds": "mnist", "test": "train"}, "datasets.mine: train and test are the same, 'train'."),
     ],
 )

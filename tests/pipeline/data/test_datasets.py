@@ -26,7 +26,7 @@ def test_shuffled_split_is_the_same_every_time_and_does_not_overlap(workspace):
 
 def test_a_split_larger_than_the_data_is_refused(workspace):
     with pytest.raises(
-        InputError, match=r"split: num_train_examples and .* are 65 together; mnist has 60 training examples\."
+        InputError, match=r"split: num_train_examples and .* add up to 65; mnist has 60 training examples\."
     ):
         datasets.load_dataset("mnist", SPLIT.model_copy(update={"num_train_examples": 55}), workspace / "data")
 
@@ -52,5 +52,5 @@ def test_a_flipped_bit_is_found(workspace):
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
     path.write_bytes(content)
-    with pytest.raises(InputError, match=r"test_images\.npy is not the file that was prepared"):
+    with pytest.raises(InputError, match=r"test_images\.npy has changed since it was prepared"):
         datasets.load_dataset("mnist", SPLIT, workspace / "data")

@@ -67,7 +67,7 @@ def test_a_damaged_checkout_is_named_with_its_remedy(tmp_path, fault):
     with pytest.raises(InputError) as caught:
         known.read_bundled("cifar100_quick", tmp_path)
     first, last = str(caught.value).splitlines()
-    assert "does not hold cifar100_quick as it came with this repository" in first
+    assert "does not hold cifar100_quick as this repository has it" in first
     assert last.startswith("Get it back with: git checkout -- ")
 
 
@@ -227,7 +227,7 @@ def test_a_host_that_nobody_hears_is_left_for_the_next(served, monkeypatch, caps
 def test_other_images_are_refused_and_not_kept(served, monkeypatch):
     monkeypatch.setenv(hosts.ORDER, "mirror")
     served(mirror="other")
-    with pytest.raises(InputError, match="its train images and labels are not those of cifar100"):
+    with pytest.raises(InputError, match="its train images and labels differ from those of cifar100"):
         hosts.fetch()
     served(mirror="right")
     assert same_as_whole(hosts.fetch()[0])

@@ -158,14 +158,14 @@ def test_it_gets_what_the_study_says_and_its_weights_depend_on_the_seed_alone(ow
     ("function", "message"),
     [
         ("two_arguments", "must take one argument, a ModelSpec. Received: (spec, more)"),
-        ("absent", "networks.py has no function absent, which own_"),
+        ("absent", "networks.py has no function absent, but own_"),
         ("nothing", "must return a keras.Model. Received: NoneType"),
         ("broken", "ZeroDivisionError: division by zero"),
         ("three_classes", "must return one output, probabilities of shape (None, 10). Received: keras_tensor"),
         ("half", 'must return float32: give its last layer dtype="float32". Received: bfloat16'),
         ("two_inputs", "must take one input, images of shape (None, 8, 8, 1). Received: left (None, 8, 8, 1), right ("),
         ("other_images", "must take one input, images of shape (None, 8, 8, 1). Received: keras_tensor"),
-        ("own_steps", "returns Further, which has a compute_loss and a train_step of its own"),
+        ("own_steps", "returns Further, which defines its own compute_loss and train_step"),
         ("subclassed", "must return a functional or Sequential model with a keras.Input. Received: Subclass"),
     ],
 )
@@ -179,7 +179,7 @@ def test_what_does_not_fit_is_named_when_it_is_built(own, function, message):
     ("function", "message"),
     [
         ("logits", "wide must return probabilities that sum to 1: end it with a softmax in float32. Received"),
-        ("all_float32", "compute in float32 under mixed_bfloat16. Give no layer but the last a dtype"),
+        ("all_float32", "compute in float32 under mixed_bfloat16. Give a dtype to no layer except the last"),
     ],
 )
 def test_what_shows_in_a_prediction_is_refused_before_training(own, workspace, function, message):
@@ -253,7 +253,7 @@ def test_networks_of_keras_get_a_head_for_our_classes(name, arguments, size):
 @pytest.mark.parametrize(
     ("name", "arguments", "message"),
     [
-        ("ResNet51", {}, "has no function ResNet51, which keras.applications:ResNet51 names"),
+        ("ResNet51", {}, "has no function ResNet51, but keras.applications:ResNet51 names"),
         ("MobileNetV2", {"alfa": 1}, "keras.applications:MobileNetV2 failed for ModelSpec"),
         ("MobileNetV2", {"weights": "imagenet"}, "keras.applications:MobileNetV2 failed for ModelSpec"),
         ("InceptionV3", {}, "keras.applications:InceptionV3 failed for ModelSpec"),

@@ -102,7 +102,7 @@ def test_nothing_of_an_archive_is_imported(contents, tmp_path):
     (tmp_path / "study.zip").write_bytes(pack(contents | dict.fromkeys(names, code)))
     done = projects.stage(tmp_path, "report", "--from", "study.zip")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "json.py, which no archive of this study has" in done.stderr
+    assert "json.py, which does not belong to this study" in done.stderr
     assert not marker.exists()
 
 
@@ -147,4 +147,4 @@ def test_numerics_of_another_study_are_refused_and_those_of_another_device_decid
     assert left == {name: value for name, value in facts.items() if not is_measured(name)}
     recipes["wide"]["recipe"]["num_epochs"] += 1
     path.write_text(json.dumps(found))
-    refused(lambda: read_evidence(copied), r"numerics\.json is of another study than params\.yaml")
+    refused(lambda: read_evidence(copied), r"numerics\.json belongs to a different study")

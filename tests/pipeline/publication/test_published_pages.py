@@ -81,15 +81,15 @@ def linked(folder: Path) -> None:
 BETTER = DAMAGED_RUNS["a record of a better accuracy"]
 # What a stranger does to a study's folder, and what the refusal says.
 HOSTILE: dict[str, tuple[Callable[[Path], None], str]] = {
-    "a better number on the page": (edited("README.md", swap(r"1\.00×", "3.00×")), r"README\.md is not what its records give: line \d+ is '.*3\.00×.*, and its records give '.*1\.00×"),
-    "another figure": (edited("answer.svg", swap("<svg", "<svg onload='alert(1)'")), r"answer\.svg is not what its records give: line 1 is .*onload"),
-    "a better number on the page over all": (edited("../README.md", swap(r"1\.00×", "3.00×")), r"reports/README\.md is not what its records give"),
-    "a record that contradicts itself": (in_archive(*BETTER[:2]), "accuracy is not the 0.999"),
-    "a record of another value": (in_archive(RECORD, within("memory", peak_bytes=2**19)), r"README\.md is not what its records give"),
+    "a better number on the page": (edited("README.md", swap(r"1\.00×", "3.00×")), r"README\.md disagrees with the records: line \d+ is '.*3\.00×.*, and its records give '.*1\.00×"),
+    "another figure": (edited("answer.svg", swap("<svg", "<svg onload='alert(1)'")), r"answer\.svg disagrees with the records: line 1 is .*onload"),
+    "a better number on the page over all": (edited("../README.md", swap(r"1\.00×", "3.00×")), r"reports/README\.md disagrees with the records"),
+    "a record that contradicts itself": (in_archive(*BETTER[:2]), "accuracy differs from the 0.999"),
+    "a record of another value": (in_archive(RECORD, within("memory", peak_bytes=2**19)), r"README\.md disagrees with the records"),
     "a number that is none": (in_archive("results/numerics.json", within("facts", **{"loss_scale.growth_factor": "abc"})), "README|is refused"),
-    "a link for a page": (linked, "is no part of a published study"),
-    "one more file": (lambda folder: (folder / "more.html").write_text("<script>"), r"more\.html is no part of a published study"),
-    "a name that no address has": (lambda folder: folder.rename(folder.with_name("a machine")), "its name must be"),
+    "a link for a page": (linked, "does not belong to a published study"),
+    "one more file": (lambda folder: (folder / "more.html").write_text("<script>"), r"more\.html does not belong to a published study"),
+    "a name that no address has": (lambda folder: folder.rename(folder.with_name("a machine")), "its name becomes part of an address"),
 }  # fmt: skip
 
 

@@ -51,14 +51,14 @@ def test_what_is_published_stays_as_it_is(copied, monkeypatch, capsys):
     stage.main(Namespace(to=Path("mine")))
     before = (copied / "mine/study.zip").read_bytes()
     assert "mine/study.zip (0.0 MB) holds 18 of the 18 runs of the study" in capsys.readouterr().out
-    with pytest.raises(InputError, match="mine is not empty, and what is published stays as it is"):
+    with pytest.raises(InputError, match="mine is not empty, and a published study never changes"):
         stage.main(Namespace(to=Path("mine")))
     assert (copied / "mine/study.zip").read_bytes() == before
 
 
 def test_what_a_reviewer_would_refuse_is_not_published(copied, monkeypatch):
     monkeypatch.chdir(copied)
-    with pytest.raises(InputError, match="its name must be at most 100 letters"):
+    with pytest.raises(InputError, match="its name becomes part of an address"):
         stage.main(Namespace(to=Path("a b")))
     name, edit, pattern = DAMAGED_RUNS["a record of a better accuracy"]
     (copied / name).write_bytes(edit((copied / name).read_bytes()))

@@ -164,7 +164,7 @@ def test_runs_of_other_packages_alone_are_not_made_again_in_silence(monkeypatch)
     make_all(study())
     monkeypatch.setattr(identity, "_packages", lambda _: {"keras": "9.0"})
     (key, of), *_ = of_runs(study(), "mnist_dense").items()
-    with pytest.raises(InputError, match=r"seed-0 was made with keras 3\S+ \(here 9\.0\).* another `campaign`"):
+    with pytest.raises(InputError, match=r"seed-0 was made with keras 3\S+ \(here 9\.0\).* a new `campaign`"):
         check_packages(key.directory, of)
     (key, of), *_ = of_runs(study(campaign="second"), "mnist_dense").items()
     check_packages(key.directory, of)  # the way on
