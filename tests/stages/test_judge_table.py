@@ -125,7 +125,7 @@ def test_every_fault_is_named_at_once_with_line_and_column(tmp_path):
         "line 13, column accuracy: '91 %' is not a number",
         "line 15, column variant: empty",
         "line 17: 3 cells for 4 columns",
-        "line 18, column accuracy: '90,1' is not a number. Use a point follow a point",
+        "line 18, column accuracy: '90,1' is not a number. Use a point",
     ):
         assert told in str(raised.value)
 

@@ -150,11 +150,17 @@ RECIPES = [
         recipe(batch_size=40000),
         "1 fault, nothing was started.\n  benchmarks.mnist_dense.batch_size: 40000 × 2 of mixed_float16_2x ",
     ),
-    (recipe(steps_per_execution=16) | odd(loop="custom"), "odd.loop: the custom loop takes one step at a time, but mnist_"),
+    (
+        recipe(steps_per_execution=16) | odd(loop="custom"),
+        "odd.loop: the custom loop takes one step at a time, but mnist_",
+    ),
     (recipe(optimizer=ADAM | {"name": "adan"}), "benchmarks.mnist_dense.optimizer.name: "),
     (recipe(optimizer=ADAM | {"learning_rate": -1}), "optimizer.learning_rate: Input should be greater than 0"),
     (recipe(optimizer=ADAM | {"arguments": {"name": "x"}}), "mnist_dense.optimizer.arguments: name can't stand here"),
-    (recipe(learning_rate_rule={"num_warmup_epochs": 5}), "_rule.num_warmup_epochs: must leave at least one of the 5 epochs."),
+    (
+        recipe(learning_rate_rule={"num_warmup_epochs": 5}),
+        "_rule.num_warmup_epochs: must leave at least one of the 5 epochs.",
+    ),
     (recipe(augmentation=[{"name": "random_flop"}]), "benchmarks.mnist_dense.augmentation.0"),
     (recipe(augmentation=[FLIP | {"mod": "vertical"}]), "augmentation.0.mod: unknown key. Did you mean 'mode'?"),
 ]
