@@ -8,7 +8,6 @@ from studies import composed
 
 from pipeline.errors import InputError
 from pipeline.files import yaml_files
-from pipeline.study.benchmark import Benchmark
 from pipeline.study.configuration import validate
 from pipeline.study.schema import RunKey, Study, load_study
 from pipeline.study.variant import Dynamic, Fixed
@@ -190,32 +189,6 @@ def test_a_name_that_breaks_stage_names_or_shells_is_refused(name):
     values = quick()
     values["variants"][name] = VARIANT
     assert f"variants.{name}:" in fault(values)
-
-
-@pytest.mark.parametrize(
-    ("place", "number"),
-    [
-        ("benchmarks.mnist_dense.split.num_train_examples", 10**40),
-        ("benchmarks.mnist_dense.optimizer.learning_rate", 1e300),
-        ("max_run_seconds", 10**400),
-    ],
-)
-def test_a_number_that_is_no_quantity_is_refused(place, number):
-    """Some overflow where two of them are multiplied, some where they are divided."""
-    assert f"{place}: Input should be " in fault(quick({place: number}))
-
-
-def test_steps_are_counted_in_whole_numbers():
-    split = MNIST["split"] | {"num_train_examples": 10**12 - 1}
-    assert Benchmark.model_validate(MNIST | {"split": split, "batch_size": 10**6}).steps_per_epoch(1) == 10**6
-
-
-def test_more_runs_than_dvc_can_plan_are_refused():
-    variants = {f"v{number}": {"policy": "float32", "batch_multiplier": 1} for number in range(40)}
-    few = small_study(variants=variants | {"float32": variants["v0"]}, seeds=list(range(243))).model_dump()
-    validate(Study, few, "params.yaml")
-    found = fault(few | {"seeds": list(range(244))})
-    assert found.endswith("seeds: 244 of 82 runs each are 20,008 runs; a study has 20,000 at most.")
 
 
 def test_all_faults_are_reported_at_once():
