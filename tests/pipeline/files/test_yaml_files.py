@@ -1,13 +1,11 @@
 """YAML is read as DVC reads it, or refused: at once, in words, whoever wrote it."""
 
 import pytest
-from conftest import REPOSITORY
 from dvc.utils.serialize import ParseError, load_yaml
 
 from pipeline.errors import InputError
 from pipeline.files import yaml_files
-from pipeline.study.configuration import validate
-from pipeline.study.schema import Study, load_study
+from pipeline.study.schema import load_study
 
 READ_ALIKE = [
     "a: [0200, 010, 0x10, 0o17, 1_000, +1, -0, 2024-01-01]\nb: 2:08",
@@ -58,19 +56,3 @@ def test_what_is_written_is_read_back_by_both(tmp_path):
     path = tmp_path / "params.yaml"
     path.write_text(yaml_files.dump(values), encoding="utf-8")
     assert yaml_files.load(path) == load_yaml(path) == values
-
-
-def study_text(**changes) -> dict:
-    return yaml_files.load(REPOSITORY / "params.yaml") | changes
-
-
-def test_of_many_faults_the_first_are_shown():
-    found = fault_of(study_text(seeds=["x"] * 1000))
-    assert found.startswith("params.yaml: 1,000 faults, nothing was started.\n  seeds.0: ")
-    assert "  … and 950 more." in found
-
-
-def fault_of(values: dict) -> str:
-    with pytest.raises(InputError) as caught:
-        validate(Study, values, "params.yaml")
-    return str(caught.value)
