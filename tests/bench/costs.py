@@ -1,4 +1,4 @@
-"""Measure what a run costs beside a plain script's. Print a line a figure, and all as JSON in the last line.
+"""Measure what a run costs beside a plain script's. Print a JSON line a figure, and all in the last line.
 
 Each figure is a ratio to a stated peer that was measured in the same invocation, in turns. It takes some minutes on two
 cores.
@@ -60,7 +60,7 @@ def main() -> None:
     rows = []
     with tempfile.TemporaryDirectory() as name:
         for row in measure_runs(Path(name)):
-            print(line(row), flush=True)
+            print(json.dumps(row, ensure_ascii=False), flush=True)
             rows.append(row)
     print(json.dumps({"machine": machine, "figures": rows}, ensure_ascii=False))
 
@@ -232,16 +232,6 @@ def figure(name: str, benchmark: str, field: str, ours: Sequence[float], peer: S
         "ratio_high": round(max(by_turn), 3),
         "repeats": len(ours),
     }
-
-
-def line(row: Mapping[str, Any]) -> str:
-    """Write a figure for people."""
-    ours, peer = (next((name, row[name]) for name in row if name.startswith(side)) for side in ("ours_", "peer_"))
-    unit = ours[0].removeprefix("ours_").replace("_", " ")
-    return (
-        f"{row['name']} {row['benchmark']} · {row['ratio']:.3f} ({row['ratio_low']:.3f} to {row['ratio_high']:.3f}) · "
-        f"{ours[1]:,} / {peer[1]:,} {unit} against {row['peer']}"
-    )
 
 
 def _rounded(value: float) -> float:
