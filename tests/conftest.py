@@ -18,7 +18,6 @@ from cluster.small_slurm import slurm  # noqa: F401  a fixture for all of tests/
 from filelock import FileLock
 from xdist.scheduler import LoadScopeScheduling
 
-from pipeline.machine.hardware import device
 from pipeline.records.blocks import REPEAT, Launch, PlacedBlock
 from pipeline.records.run_files import write_run
 from pipeline.records.run_record import EpochRecord, Memory, Outcome, Planned, RunRecord, Scores, Times, planned
@@ -231,7 +230,6 @@ ENVIRONMENT = {
     "image": None,
     "git_commit": "c",
 }
-DEVICE = device(ENVIRONMENT)
 
 
 def make_record(key: RunKey, plan: Planned | None = None, **changes) -> RunRecord:

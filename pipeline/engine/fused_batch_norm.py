@@ -15,7 +15,7 @@ class BatchNormalization(keras.layers.BatchNormalization):  # type: ignore[misc]
     correction), which the sources averaged.
 
     It has Keras's arguments, names and weights. Channels come last, `scale` and `center` are true, and there are no
-    masks. Our models need no more.
+    masks. No layer is frozen. Our models need no more.
     """
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
@@ -23,7 +23,7 @@ class BatchNormalization(keras.layers.BatchNormalization):  # type: ignore[misc]
             keras.ops.cast(variable, "float32")  # the kernel takes float32 under every policy
             for variable in (self.gamma, self.beta, self.moving_mean, self.moving_variance)
         )
-        learns = bool(training and self.trainable)
+        learns = bool(training)
         outputs, batch_mean, batch_variance, *_ = tf.raw_ops.FusedBatchNormV3(
             x=inputs,
             scale=gamma,

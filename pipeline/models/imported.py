@@ -1,6 +1,5 @@
 """Build a model with a function that the user wrote."""
 
-import inspect
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -53,12 +52,6 @@ def build(model: Imported, spec: ModelSpec) -> keras.Model:
     function = getattr(module, model.function, None)
     if not callable(function):
         raise InputError(f"{module.__file__} has no function {model.function}, but {model.name} names it")
-    try:
-        inspect.signature(function).bind(spec)
-    except TypeError:
-        raise InputError(
-            f"{model.name} must take one argument, a ModelSpec. Received: {inspect.signature(function)}"
-        ) from None
     policy = keras.config.dtype_policy()
     try:
         network = function(spec)

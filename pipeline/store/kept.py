@@ -129,11 +129,8 @@ def _place(kept: Path, place: Path, partial: Path) -> None:
     """Copy a finished folder to its place in one step. Don't hard-link it: DVC would break up the links slowly."""
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
-    for path in sorted(kept.rglob("*")):  # shutil.copytree would hide that the disk is full
-        if path.is_dir():
-            (partial / path.relative_to(kept)).mkdir()
-        else:
-            shutil.copyfile(path, partial / path.relative_to(kept))
+    for path in sorted(kept.iterdir()):  # shutil.copytree would hide that the disk is full
+        shutil.copyfile(path, partial / path.name)
     place.parent.mkdir(parents=True, exist_ok=True)
     if place.exists():
         shutil.rmtree(place)

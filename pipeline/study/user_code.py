@@ -51,7 +51,7 @@ def check_function(module: str, function: str, source: Path) -> None:
         raise InputError(f"{module} can't be imported from {source}: there is no such module")
     try:
         tree = ast.parse(Path(origin).read_bytes())
-    except (SyntaxError, ValueError, OSError, RecursionError, MemoryError) as error:
+    except (SyntaxError, ValueError, OSError) as error:
         raise InputError(f"{module} can't be imported from {source}: {type(error).__name__}: {error}") from None
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and node.name == function and not node.decorator_list:

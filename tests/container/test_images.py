@@ -61,19 +61,10 @@ def finished(images, docker, project, place, tfds) -> Path:
 
 @pytest.fixture
 def inside(images, docker, finished):
-    """Runs a command in an image, on the finished study."""
+    """Runs a command in the image for CPUs, on the finished study."""
 
-    def run_inside(target: str, *command: str, **options) -> subprocess.CompletedProcess[str]:
-        return as_stranger(
-            *("deploy/container/run.sh", target, *command),
-            folder=finished,
-            DOCKER=docker,
-            IMAGE=images[target],
-            JAX_PLATFORMS="cpu",
-            **options,
-        )
-
-    return run_inside
+    run_cpu = ("deploy/container/run.sh", "cpu")
+    return lambda *command: as_stranger(*run_cpu, *command, folder=finished, DOCKER=docker, IMAGE=images["cpu"])
 
 
 def read_record(folder: Path, variant: str = "float32") -> dict:
@@ -100,14 +91,14 @@ def test_the_results_belong_to_the_caller(finished, place):
 
 
 def test_a_second_run_trains_nothing(inside):
-    done = inside("cpu", "dvc", "repro")
+    done = inside("dvc", "repro")
     assert "Running stage" not in done.stdout
     assert "up to date" in done.stdout
 
 
 def test_nothing_outside_the_workspace_can_be_written(inside):
     script = "id -u; touch /opt/venv/x /etc/x /usr/x /root/x 2>&1; touch /tmp/x .dvc/tmp/x && echo both"
-    printed = inside("cpu", "sh", "-c", script).stdout.splitlines()
+    printed = inside("sh", "-c", script).stdout.splitlines()
     lines = [line for line in printed if not line.startswith("note:")]  # of a tree with uncommitted changes
     assert lines[0] == str(owner())
     assert sum("Read-only file system" in line for line in lines) >= 3

@@ -14,10 +14,9 @@ def test_jax_passes_the_tests_of_training_and_numerics():
         *("complete_record and mixed_float16", "custom_loop_does_what_fit_does and mixed_float16"),
         *(
             "overflow",
-            "receives_the_batches",
             "runs_out_of_memory",
             "wait_for_every_step",
-            "by_hand",
+            "worked_out_in_float64",
             "range_as",
             "growth_period",
             "dtypes_under",

@@ -46,13 +46,6 @@ def run(folder: Path, environment: dict[str, str], *command: str) -> str:
     return done.stdout
 
 
-def num_to_make(folder: Path) -> int:
-    """How many runs the study lacks as its model is written now."""
-    code = "from pipeline.store.plan import missing_runs\nfrom pipeline.study.schema import load_study\n"
-    command = [sys.executable, "-c", code + "print(len(missing_runs(load_study())))"]
-    return int(run(folder, USER_ENVIRONMENT | {"PYTHONPATH": str(folder)}, *command))
-
-
 def test_every_run_is_made_and_the_report_is_published(finished):
     records = [json.loads(path.read_text()) for path in sorted(finished.glob("runs/*/*/*/record.json"))]
     assert len(records) == 4
@@ -64,17 +57,6 @@ def test_every_run_is_made_and_the_report_is_published(finished):
         assert text in html
     with zipfile.ZipFile(finished / "docs" / "reports" / "mine" / "study.zip") as archive:
         assert not [name for name in archive.namelist() if name.endswith(".py")]
-
-
-def test_an_edited_model_trains_anew(finished):
-    path = finished.parent / "networks" / "rows.py"
-    text = path.read_text()
-    path.write_text(f'"""Say it in other words."""\n{text}\n# edited\n')
-    assert num_to_make(finished) == 0
-    path.write_text(text + "\nEDITED = 1\n")
-    assert num_to_make(finished) == 4
-    path.write_text(text)
-    assert num_to_make(finished) == 0
 
 
 def test_advice_is_asked_for_edited_made_and_asked_for_again(finished, environment):

@@ -74,7 +74,6 @@ def own_settings(tmp_path) -> dict[str, str]:
         ".ipython/profile_default/startup/00-mine.py": "import builtins, os\nbuiltins.print = os._exit\nos._exit(3)\n",
         ".local/share/jupyter/kernels/python3/kernel.json": KERNEL,
         "kernels/python3/kernel.json": KERNEL,
-        ".gitconfig": "[core]\n\tquotepath = false\n[user]\n\tname = Somebody\n",
         "startup.py": "raise SystemExit(3)\n",
     }.items():
         (home / name).parent.mkdir(parents=True, exist_ok=True)
@@ -101,16 +100,7 @@ def test_a_reviewers_own_settings_change_nothing(archive, own_settings, tmp_path
         shutil.copy(archive, copy)
         environment = os.environ | settings | {"PYTHONPATH": str(REPOSITORY)}
         for words in (("report", "--from", str(copy)), ("pages", "--reports", str(tmp_path / name / "reports"))):
-            command = [
-                "bash",
-                "-c",
-                'umask 077; exec "$@"',
-                "-",
-                sys.executable,
-                "-m",
-                f"stages.{words[0]}",
-                *words[1:],
-            ]
+            command = [sys.executable, "-m", f"stages.{words[0]}", *words[1:]]
             done = subprocess.run(
                 command, cwd=tmp_path / name, env=environment, capture_output=True, text=True, check=False
             )

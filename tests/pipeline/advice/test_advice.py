@@ -87,7 +87,6 @@ def test_asked_for_as_a_user_does(project, monkeypatch, capfd):
     [
         ({"batch": 40}, "--batch: twice the batch must be at most 54, the training examples"),
         ({"model": "lost:build"}, "lost.py does not exist"),
-        ({"model": ":build"}, "MODEL=:build: 1 fault, nothing was started.\n  name: must be dense, efficientnet, "),
         ({"model": "dense", "arguments": {"unit": 8}}, "unknown key. Did you mean 'units'?"),
         ({"dataset": "Not A Name"}, "--dataset Not A Name: 1 fault"),
     ],

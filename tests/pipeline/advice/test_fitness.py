@@ -15,7 +15,6 @@ from keras import layers
 
 from pipeline.advice import fitness
 from pipeline.errors import InputError
-from pipeline.study.schema import Study
 
 NUM_CLASSES, SHAPE = 10, (32, 32, 3)
 
@@ -101,7 +100,8 @@ def test_a_look_times_each_policy_at_the_batch_of_the_study():
     assert all(start_seconds > step_seconds > 0 for start_seconds, step_seconds in seen.values())
 
 
-GOOD = """
+MODEL = """
+import fit_blocks
 import keras
 
 def build(spec):
@@ -112,28 +112,14 @@ def build(spec):
         keras.layers.Activation("softmax", dtype="float32"),
     ])
 """
-ADAM = {"optimizer": {"name": "adam", "learning_rate": 0.1, "arguments": {"momentumm": 1}}}
 
 
-@pytest.mark.parametrize(
-    ("module", "code", "changes", "words"),
-    [
-        ("fit_good", GOOD, {}, None),
-        ("fit_alone", GOOD, ADAM, "adam takes no momentumm"),
-        ("fit_net", "import fit_blocks" + GOOD, {}, r"imports fit_blocks.py, which is next to fit_net.py"),
-    ],
-)
-def test_what_cannot_be_trained_is_named(tmp_path, monkeypatch, module, code, changes, words):
+def test_a_module_that_a_model_imports_from_beside_its_source_is_named(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     Path("fit_blocks.py").touch()
-    Path(f"{module}.py").write_text(code)
-    recipe = benchmark(units=8, model={"name": f"{module}:build", "source": f"{module}.py"}, **changes)
-    values = small_study().model_dump(mode="json", exclude_defaults=True)
-    study = Study.model_validate(values | {"benchmarks": values["benchmarks"] | {"wide": recipe}})
-    asked = (study, "wide", (8, 8, 1), NUM_CLASSES)
-    if words is None:
-        fitness.check(*asked)
-    else:
-        with pytest.raises(InputError, match=words):
-            fitness.check(*asked)
+    Path("fit_net.py").write_text(MODEL)
+    recipe = benchmark(units=8, model={"name": "fit_net:build", "source": "fit_net.py"})
+    study = small_study(benchmarks={"wide": recipe, "narrow": benchmark(units=8)})
+    with pytest.raises(InputError, match=r"imports fit_blocks.py, which is next to fit_net.py"):
+        fitness.check(study, "wide", (8, 8, 1), NUM_CLASSES)

@@ -144,7 +144,6 @@ def test_float_images_become_bytes(store):
     ("image", "label", "values", "message"),
     [
         (FLOAT, TWO, floats(255.0), "datasets.mine.train: float images must lie in [0, 1]. Received: 0."),
-        (FLOAT, TWO, floats(np.nan), "datasets.mine.train: float images must lie in [0, 1]. Received: nan to nan"),
         (
             tfds.features.Image(shape=(6, 6, 1), dtype=np.uint16),
             TWO,
@@ -220,11 +219,9 @@ def test_examples_without_a_label_are_refused(tmp_path):
     ("values", "message"),
     [
         ({}, "datasets.mine: must name either bundled or tfds."),
-        ({"bundled": "mnist", "tfds": "mnist"}, "datasets.mine: must name either bundled or tfds."),
         ({"bundled": "mnist", "image": "a", "label": "b"}, "datasets.mine: with bundled, only train and test"),
         ({"tfds": "../mnist"}, "datasets.mine.tfds: String should match pattern"),
         ({"tfds": "mnist", "module": "spots"}, "datasets.mine: give both module and source, or neither."),
-        ({"tfds": "mnist", "label": "label"}, "datasets.mine: give both image and label, or neither."),
         ({"tfds": "mnist", "test": "train"}, "datasets.mine: train and test are the same, 'train'."),
     ],
 )
@@ -232,7 +229,6 @@ def test_a_source_that_makes_no_sense_is_refused_at_the_door(values, message):
     with pytest.raises(InputError) as caught:
         validate(Study, yaml_files.load(REPOSITORY / "params.yaml") | {"datasets": {"mine": values}}, "params.yaml")
     assert message in str(caught.value)
-    assert str(caught.value).endswith("What depends on several keys is checked once these are mended.")
 
 
 @pytest.mark.parametrize("name", ["mnist:3.0.1", "mnist_corrupted/shot_noise", "cifar10_1/v4:1.1.0"])

@@ -85,11 +85,3 @@ def test_tensors_of_16_bits_go_into_one_kernel_and_statistics_are_float32(policy
     assert kernel.inputs[0].dtype.name == layer.compute_dtype
     assert {tensor.dtype.name for tensor in (*kernel.inputs[1:], *kernel.outputs[1:])} == {"float32"}
     assert {variable.dtype for variable in layer.variables} == {"float32"}
-
-
-def test_a_frozen_layer_normalises_with_its_averages():
-    ours, theirs = (random_layer(kind, "float32") for kind in (OURS, KERAS))
-    images = np.random.default_rng(0).normal(size=SHAPE).astype("float32")
-    ours.trainable = theirs.trainable = False
-    assert_equal_but_for_rounding(ours(images, training=True), theirs(images, training=True))
-    assert np.array_equal(ours.moving_mean.numpy(), random_layer(OURS, "float32").moving_mean.numpy())

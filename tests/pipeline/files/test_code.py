@@ -25,12 +25,15 @@ def test_what_is_no_python_counts_byte_for_byte(digest_of):
     assert digest_of("def (  # one\n") != digest_of("def (  # two\n")
 
 
-def test_a_folder_is_the_same_under_other_comments(tmp_path):
-    source = tmp_path / "networks"
-    source.mkdir()
-    (source / "net.py").write_text("WIDTH = 3\n")
-    before = digest(source)
-    (source / "net.py").write_text("# of each layer\nWIDTH = 3\n")
-    assert digest(source) == before
-    (source / "net.py").write_text("WIDTH = 4\n")
-    assert digest(source) != before
+def test_a_folder_is_its_names_and_code_and_not_what_python_compiled_or_is_hidden(tmp_path):
+    (tmp_path / "net.py").write_text("WIDTH = 3\n")
+    first = digest(tmp_path)
+    (tmp_path / "net.py").write_text("# of each layer\nWIDTH = 3\n")
+    for overlooked in ("__pycache__/net.pyc", ".git/HEAD"):
+        (tmp_path / overlooked).parent.mkdir()
+        (tmp_path / overlooked).touch()
+    assert digest(tmp_path) == first
+    (tmp_path / "sizes.json").write_text("{}")
+    more = digest(tmp_path)
+    (tmp_path / "sizes.json").rename(tmp_path / "widths.json")
+    assert len({first, more, digest(tmp_path)}) == 3

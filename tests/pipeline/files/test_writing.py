@@ -50,9 +50,3 @@ def test_several_may_write_the_same_text_at_once(tmp_path):
         list(threads.map(lambda text: write_whole(path, text), texts * 8))
     assert path.read_text() in texts
     assert list(tmp_path.iterdir()) == [path]
-    assert path.stat().st_mode & 0o777 == 0o666 & ~current_umask(tmp_path)  # others may read it, as any file
-
-
-def current_umask(folder: Path) -> int:
-    (folder / "plain").touch()
-    return 0o666 & ~(folder / "plain").stat().st_mode

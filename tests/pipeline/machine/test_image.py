@@ -9,11 +9,6 @@ from pipeline.machine import environment
 DESCRIPTION = {"target": "cpu", "base": "debian", "content_sha256": "c", "commit": None, "dirty": False}
 
 
-def test_outside_an_image_there_is_none(tmp_path, monkeypatch):
-    monkeypatch.setattr(environment, "IMAGE", tmp_path / "missing.json")
-    assert environment.image_identity() is None
-
-
 @pytest.mark.parametrize("digest", [None, "sha256:d"])
 def test_inside_it_is_what_the_build_wrote_and_the_digest_it_was_started_by(tmp_path, monkeypatch, digest):
     monkeypatch.setattr(environment, "IMAGE", tmp_path / "image.json")

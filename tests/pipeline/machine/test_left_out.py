@@ -1,9 +1,7 @@
 """One profile for every machine: what an engine or its hardware has no use for is left out by name."""
 
 import pytest
-from conftest import REPOSITORY
-from hydra import compose, initialize_config_dir
-from omegaconf import OmegaConf
+from studies import composed
 
 from pipeline.errors import InputError
 from pipeline.machine import left_out
@@ -16,8 +14,7 @@ CPU = Hardware("cpu", "Xeon", cpu_features=("avx2", "amx_bf16"))
 
 @pytest.fixture(scope="module")
 def paper() -> Study:
-    with initialize_config_dir(str(REPOSITORY / "conf"), version_base=None):
-        return Study.model_validate(OmegaConf.to_container(compose("config", ["profile=paper"]), resolve=True))
+    return Study.model_validate(composed("profile=paper"))
 
 
 @pytest.mark.parametrize(

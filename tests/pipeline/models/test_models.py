@@ -42,12 +42,6 @@ def block(channels, filters, kernel, expansion):
     )
 
 
-def test_a_block_has_the_parameters_of_its_layers():
-    """24 → 24 channels at 3 × 3, expansion 6, layer by layer."""
-    layers = [24 * 144 + 144, 4 * 144, 9 * 144 + 144, 4 * 144, 144 * 6 + 6, 6 * 144 + 144, 144 * 24 + 24, 4 * 24]
-    assert block(24, 24, 3, 6) == sum(layers) == 11646
-
-
 # (filters, kernel, repeats, expansion) of each stage, widened and deepened by hand from the paper's multipliers.
 B0 = [(16, 3, 1, 1), (24, 3, 2, 6), (40, 5, 2, 6), (80, 3, 3, 6), (112, 5, 3, 6), (192, 5, 4, 6), (320, 3, 1, 6)]
 B3 = [(16, 3, 1, 1), (32, 3, 3, 6), (56, 5, 3, 6), (112, 3, 4, 6), (160, 5, 4, 6), (272, 5, 5, 6), (448, 3, 2, 6)]
@@ -86,10 +80,7 @@ def test_resnet9_has_the_parameters_of_its_layers():
     [(24 * 1.1, 24), (40 * 1.1, 48), (80 * 1.1, 88), (112 * 1.2, 136), (3, 8), (12, 16), (11.9, 16)],
 )
 def test_filters_are_rounded_to_eights_and_never_down_by_more_than_a_tenth(filters, expected):
-    rounded = round_filters(filters)
-    assert rounded == expected
-    assert rounded % 8 == 0
-    assert rounded >= 0.9 * filters
+    assert round_filters(filters) == expected
 
 
 def test_the_spatial_size_falls_by_32_and_depth_adds_blocks():

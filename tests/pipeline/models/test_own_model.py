@@ -11,7 +11,6 @@ from pipeline import engine
 from pipeline.comparison.finished_runs import read_record
 from pipeline.data.batches import WholeBatches
 from pipeline.errors import InputError
-from pipeline.files.code import digest
 from pipeline.study import user_code
 from pipeline.study.benchmark import Benchmark
 from pipeline.study.schema import RunKey
@@ -23,8 +22,8 @@ import pathlib
 import keras
 from keras import layers
 
-def dense(spec, num_classes=None, dtype="float32", activation="softmax", shape=None):
-    images = keras.Input(shape or spec.image_shape)
+def dense(spec, num_classes=None, dtype="float32", activation="softmax"):
+    images = keras.Input(spec.image_shape)
     x = layers.Dense(spec.arguments.get("units", 4), activation="relu")(layers.Flatten()(images))
     return keras.Model(images, layers.Dense(num_classes or spec.num_classes, activation=activation, dtype=dtype)(x))
 
@@ -84,12 +83,10 @@ def built_again(spec):
     head = layers.Dense(spec.num_classes, activation="softmax", dtype="float32", name="head")
     return keras.Model(body.inputs, head(body.layers[-2].output))
 
-def two_arguments(spec, more): ...
 def nothing(spec): return None
 def broken(spec): return 1 / 0
 def three_classes(spec): return dense(spec, 3)
 def half(spec): return dense(spec, dtype=None)
-def other_images(spec): return dense(spec, shape=(3, 3, 1))
 def subclassed(spec): return Subclass()
 def logits(spec): return dense(spec, activation=None)
 def two_inputs(spec):
@@ -157,14 +154,11 @@ def test_it_gets_what_the_study_says_and_its_weights_depend_on_the_seed_alone(ow
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        ("two_arguments", "must take one argument, a ModelSpec. Received: (spec, more)"),
-        ("absent", "networks.py has no function absent, but own_"),
         ("nothing", "must return a keras.Model. Received: NoneType"),
         ("broken", "ZeroDivisionError: division by zero"),
         ("three_classes", "must return one output, probabilities of shape (None, 10). Received: keras_tensor"),
         ("half", 'must return float32: give its last layer dtype="float32". Received: bfloat16'),
         ("two_inputs", "must take one input, images of shape (None, 8, 8, 1). Received: left (None, 8, 8, 1), right ("),
-        ("other_images", "must take one input, images of shape (None, 8, 8, 1). Received: keras_tensor"),
         ("own_steps", "returns Further, which defines its own compute_loss and train_step"),
         ("subclassed", "must return a functional or Sequential model with a keras.Input. Received: Subclass"),
     ],
@@ -220,11 +214,10 @@ def test_the_check_of_a_function_runs_nothing_around_it(tmp_path):
     for folder in (tmp_path / "strange", inner):
         (folder / "__init__.py").write_text(f"open({str(tmp_path / 'it-ran')!r}, 'w')\n")
     (inner / "net.py").write_text("raise SystemExit\ndef build(spec): ...\ndef none(): ...\n")
-    (inner / "steep.py").write_text("-" * 200_000 + "1\n")
     user_code.check_function("strange.inner.deep.net", "build", tmp_path / "strange")
     with pytest.raises(InputError, match=r"strange\.inner\.deep\.net:none must take one argument"):
         user_code.check_function("strange.inner.deep.net", "none", tmp_path / "strange")
-    for module in ("strange.inner.net", "strange.inner.deep.steep", "strange.net.inner", "strange.inner"):
+    for module in ("strange.inner.net", "strange.net.inner", "strange.inner"):
         with pytest.raises(InputError, match=rf"{module} can't be imported from"):
             user_code.check_function(module, "build", tmp_path / "strange")
     assert {path.name for path in tmp_path.iterdir()} == {"strange"}
@@ -255,28 +248,9 @@ def test_networks_of_keras_get_a_head_for_our_classes(name, arguments, size):
     [
         ("ResNet51", {}, "has no function ResNet51, but keras.applications:ResNet51 names"),
         ("MobileNetV2", {"alfa": 1}, "keras.applications:MobileNetV2 failed for ModelSpec"),
-        ("MobileNetV2", {"weights": "imagenet"}, "keras.applications:MobileNetV2 failed for ModelSpec"),
-        ("InceptionV3", {}, "keras.applications:InceptionV3 failed for ModelSpec"),
     ],
 )
 def test_what_keras_does_not_have_or_refuses_is_named(name, arguments, message):
     with pytest.raises(InputError) as caught:
         build(application(name, **arguments))
     assert message in str(caught.value)
-
-
-def test_the_digest_is_of_names_and_contents_and_not_of_what_python_compiled_or_is_hidden(own):
-    source = Path(own("build")["source"])
-    digests = [digest(source)]
-    for overlooked in ("__pycache__/networks.pyc", ".git/HEAD"):
-        (source / overlooked).parent.mkdir()
-        (source / overlooked).touch()
-        assert digest(source) == digests[0]
-    for change in (
-        lambda: (source / "sizes.json").write_text("{}"),
-        lambda: (source / "sizes.json").write_text("[]"),
-        lambda: (source / "sizes.json").rename(source / "widths.json"),
-    ):
-        change()
-        digests.append(digest(source))
-    assert len(set(digests)) == 4

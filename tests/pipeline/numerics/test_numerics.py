@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from conftest import benchmark
 
-from pipeline import engine
-
 # isort: split
 import keras
 
@@ -152,22 +150,6 @@ def test_dtypes_under_each_policy(data):
 )
 def test_weights_take_half_the_bytes_under_a_pure_16_bit_policy(data, policy, ratio):
     assert arithmetic.weights_ratio(RECIPE, data, policy) == ratio
-
-
-def test_gradients_by_hand():
-    """One layer without hidden units: d loss / d logits = (probability − one-hot) / batch size."""
-    inputs = keras.Input((3,))
-    logits = keras.layers.Dense(2, use_bias=False, kernel_initializer="zeros")
-    softmax = keras.layers.Activation("softmax")
-    hidden = logits(inputs)
-    network = keras.Model(inputs, [hidden, softmax(hidden)])
-
-    def loss(labels, probabilities):
-        return keras.ops.mean(keras.losses.sparse_categorical_crossentropy(labels, probabilities))
-
-    (gradient,) = engine.activation_gradients(network, np.ones((4, 3), np.float32), np.array([0, 1, 1, 1]), loss)
-    expected = np.array([[-0.5, 0.5], [0.5, -0.5], [0.5, -0.5], [0.5, -0.5]]) / 4
-    np.testing.assert_allclose(gradient, expected, atol=1e-7)
 
 
 def test_what_float16_flushes():

@@ -115,14 +115,6 @@ def test_short_steps_fill_a_block_too_although_a_call_takes_time_besides(monkeyp
     assert min(block.wall_seconds for block in trainers.measure().blocks if block.turn) >= 0.9 * BLOCK_SECONDS
 
 
-def test_a_budget_is_shared_by_launches_and_kept(monkeypatch):
-    """Each launch takes 4.4 s to start, the first 2 s more, and 5.6 s of turns at least."""
-    found = Trainers(monkeypatch).measure(budget_seconds=60)
-    assert {block.launch for block in found.blocks} == {1, 2, 3, 4, 5}
-    assert 50 < found.spent_seconds <= 60
-    assert found.ended_because == "the budget is spent"
-
-
 def test_a_budget_ends_it_from_the_third_launch_on_and_none_takes_more_than_a_third(monkeypatch):
     """A launch takes 4.4 s to start and 5.6 s of turns at least."""
     found = Trainers(monkeypatch).measure(budget_seconds=50)

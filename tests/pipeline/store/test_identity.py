@@ -1,11 +1,7 @@
 """What a run depends on: no less than what decides it, and nothing that does not."""
 
-import copy
 import json
 import shutil
-from collections.abc import Iterator
-from functools import reduce
-from operator import getitem
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +12,7 @@ from pipeline.errors import InputError
 from pipeline.files import yaml_files
 from pipeline.store import identity
 from pipeline.store.identity import of_numerics, of_runs, of_speed
-from pipeline.store.kept import is_made, obtain
+from pipeline.store.kept import obtain
 from pipeline.store.plan import check_packages, missing_runs
 from pipeline.study.schema import RunKey, Study
 
@@ -55,27 +51,6 @@ def benchmarks_of(runs: list[RunKey]) -> set[str]:
 
 def edit(path: str, text: str) -> None:
     Path(path).write_text(Path(path).read_text() + text)
-
-
-def leaves(value: object, path: tuple = ()) -> Iterator[tuple]:
-    if isinstance(value, dict | list) and value:
-        for name, inner in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from leaves(inner, (*path, name))
-    else:
-        yield path
-
-
-def test_wrong_in_any_one_field_is_made_again():
-    (key, of), *_ = of_runs(study(), "mnist_dense").items()
-    obtain(key.directory, of, lambda run: run.joinpath("record.json").write_text("{}"))
-    paths = list(leaves(of))
-    assert {path[0] for path in paths} == of.keys()
-    for *around, last in paths:
-        wrong = copy.deepcopy(of)
-        place = reduce(getitem, around, wrong)
-        place[last] = "wrong"
-        assert not is_made(key.directory, wrong), (*around, last)
-    assert is_made(key.directory, copy.deepcopy(of))
 
 
 def test_a_new_seed_is_made_alone_and_a_variant_that_goes_makes_nothing():

@@ -8,13 +8,12 @@ from studies import composed
 
 from pipeline.errors import InputError
 from pipeline.files import yaml_files
-from pipeline.study.benchmark import Benchmark
 from pipeline.study.configuration import validate
 from pipeline.study.schema import RunKey, Study, load_study
 from pipeline.study.variant import Dynamic, Fixed
 
 QUICK = yaml_files.load(REPOSITORY / "params.yaml")
-MNIST, VARIANT = QUICK["benchmarks"]["mnist_dense"], QUICK["variants"]["float32"]
+VARIANT = QUICK["variants"]["float32"]
 
 
 def quick(changes: dict | None = None) -> dict:
@@ -107,32 +106,28 @@ def further(*pairs: tuple[str, str]) -> dict:
 
 
 ADAM = {"name": "adam", "learning_rate": 0.1}
-OWN = {"name": "a.b:c", "source": "x"}
 RESNET9 = {"name": "resnet9", "width": 4, "source": "pipeline/models/resnet9.py"}
 FLIP, TURN = {"name": "random_flip"}, {"name": "random_translation", "height_factor": 0.2, "width_factor": 0.2}
-FIXED = {"mode": "fixed", "value": 8.0}
 FLOAT16, FIXED_SCALE = "mixed_float16", "mixed_float16_fixed"
 # What is wrong, and what is said of it.
 NAMES_TYPES_AND_COUNTS = [
     (recipe(batch_sise=8), "benchmarks.mnist_dense.batch_sise: unknown key. Did you mean 'batch_size'?"),
     ({"seeds": ["0"]}, "seeds.0: Input should be a valid integer. Received: '0'"),
-    ({"seeds": []}, "seeds: List should have at least 1 item"),
     ({"seeds": [1, 1]}, "seeds: 1 is given twice."),
     ({"num_seeds": {"brood": 1}}, "num_seeds: must be names of benchmarks"),
     ({"num_seeds_by_variant.mnist_dense": {"float23": 1}}, "mnist_dense: must be variants that run there (float32, "),
-    ({"recipe_chosen_on": {"mnist_dense": "x"}}, "recipe_chosen_on.mnist_dense: Input should be"),
-    ({"speed.benchmarks": ["mnist"]}, "speed.benchmarks: must be names of benchmarks"),
-    ({"runs_at_once": {"mnist_dense": 0}}, "runs_at_once.mnist_dense: Input should be greater than or equal to 1"),
+    (recipe(num_epochs=10**40), "mnist_dense.num_epochs: Input should be less than or equal to"),
 ]
 COMPARISONS = [
     ({"comparison.baseline": "float32_2x"}, "comparison.baseline: must be a variant that runs on cifar100_"),
     ({"comparison.num_warmup_epochs": 4}, "num_warmup_epochs: must leave at least one of the 2 epochs of cifar100_"),
     ({"comparison.must_differ": ["float32"]}, "must_differ: must be a variant besides the baseline (float32_2x, "),
     (further(("float23", FLOAT16)), "further_pairs.0.baseline: must be a variant"),
+    (further(("float32", FLOAT16)), "further_pairs.0: float32 and mixed_float16 are compared anyway"),
+    (further((FLOAT16, FIXED_SCALE), (FIXED_SCALE, FLOAT16)), "further_pairs.1: mixed_float16_fixed and mixed_float16"),
 ]
 VARIANTS = [
     ({"variants.float32.policy": "int32"}, "'mixed_bfloat16'"),
-    (odd(benchmarks=[]), "variants.odd.benchmarks: List should have at least 1 item"),
     (odd(policy="float16", tf32=True), "variants.odd.tf32: float16 has no float32 products"),
     (odd(loss_scale={"mode": "dynamic"}), "variants.odd.loss_scale: float32 has the range"),
     ({"variants": ["float32"]}, "variants: must be keys with values. Received: ['float32']"),
@@ -140,10 +135,6 @@ VARIANTS = [
     (odd(loss_scale="dynamic"), "variants.odd.loss_scale: must be keys with values (mode). Received: 'dynamic'"),
     (odd(loss_scale={"value": 8.0}), "variants.odd.loss_scale.mode: missing; it is one of dynamic, fixed, none."),
     (odd(loss_scale={"mode": "static"}), "variants.odd.loss_scale: Input tag 'static' found"),
-    (
-        odd(policy="mixed_bfloat16", loss_scale=FIXED),
-        "loss_scale: mixed_bfloat16 has the range of float32, so its loss is never",
-    ),
 ]
 RECIPES = [
     (
@@ -155,17 +146,14 @@ RECIPES = [
         "odd.loop: the custom loop takes one step at a time, but mnist_",
     ),
     (recipe(optimizer=ADAM | {"name": "adan"}), "benchmarks.mnist_dense.optimizer.name: "),
-    (recipe(optimizer=ADAM | {"learning_rate": -1}), "optimizer.learning_rate: Input should be greater than 0"),
     (recipe(optimizer=ADAM | {"arguments": {"name": "x"}}), "mnist_dense.optimizer.arguments: name can't stand here"),
     (
         recipe(learning_rate_rule={"num_warmup_epochs": 5}),
         "_rule.num_warmup_epochs: must leave at least one of the 5 epochs.",
     ),
-    (recipe(augmentation=[{"name": "random_flop"}]), "benchmarks.mnist_dense.augmentation.0"),
     (recipe(augmentation=[FLIP | {"mod": "vertical"}]), "augmentation.0.mod: unknown key. Did you mean 'mode'?"),
 ]
 MODELS = [
-    (recipe(model="dense"), "benchmarks.mnist_dense.model"),
     (recipe(model={"units": 3}), "benchmarks.mnist_dense.model.name: missing"),
     (recipe(model={"name": "dens", "units": 3}), "model.name: must be dense, efficientnet, resnet9, keras"),
     (recipe(model={"name": "dense", "units": 3}), "model.source: missing; it is 'pipeline/models/dense.py'"),
@@ -196,32 +184,6 @@ def test_a_name_that_breaks_stage_names_or_shells_is_refused(name):
     assert f"variants.{name}:" in fault(values)
 
 
-@pytest.mark.parametrize(
-    ("place", "number"),
-    [
-        ("benchmarks.mnist_dense.split.num_train_examples", 10**40),
-        ("benchmarks.mnist_dense.optimizer.learning_rate", 1e300),
-        ("max_run_seconds", 10**400),
-    ],
-)
-def test_a_number_that_is_no_quantity_is_refused(place, number):
-    """Some overflow where two of them are multiplied, some where they are divided."""
-    assert f"{place}: Input should be " in fault(quick({place: number}))
-
-
-def test_steps_are_counted_in_whole_numbers():
-    split = MNIST["split"] | {"num_train_examples": 10**12 - 1}
-    assert Benchmark.model_validate(MNIST | {"split": split, "batch_size": 10**6}).steps_per_epoch(1) == 10**6
-
-
-def test_more_runs_than_dvc_can_plan_are_refused():
-    variants = {f"v{number}": {"policy": "float32", "batch_multiplier": 1} for number in range(40)}
-    few = small_study(variants=variants | {"float32": variants["v0"]}, seeds=list(range(243))).model_dump()
-    validate(Study, few, "params.yaml")
-    found = fault(few | {"seeds": list(range(244))})
-    assert found.endswith("seeds: 244 seeds of 82 runs each are 20,008 runs; a study may have 20,000 at most.")
-
-
 def test_all_faults_are_reported_at_once():
     """Those across fields once those within are mended."""
     values = quick({"seeds": [], "max_run_seconds": "two", "benchmarks.mnist_dense.model.unit": 3})
@@ -238,26 +200,17 @@ def test_all_faults_are_reported_at_once():
         assert line in text
     text = fault(quick({"seeds": [1, 1], "comparison.num_warmup_epochs": 4}))
     assert text.startswith(f"params.yaml: {len(text.splitlines()) - 1} faults")
-    assert "(the whole file)" not in text
 
 
-@pytest.mark.parametrize("text", ["", "[]", "seeds: ["])
-def test_a_file_that_holds_no_study_is_a_fault_of_it(tmp_path, text):
-    path = tmp_path / "params.yaml"
-    path.write_text(text)
-    with pytest.raises(InputError, match=r"params\.yaml"):
-        load_study(path)
+def test_of_many_faults_the_first_are_shown():
+    found = fault(quick({"seeds": ["x"] * 1000}))
+    assert found.startswith("params.yaml: 1,000 faults, nothing was started.\n  seeds.0: ")
+    assert "  … and 950 more." in found
 
 
-def test_a_file_that_is_not_there_or_twice_in_itself_says_what_to_do(tmp_path):
-    with pytest.raises(InputError, match="is not readable"):
-        load_study(tmp_path)
-    path = tmp_path / "params.yaml"
+def test_a_file_that_is_not_there_says_what_to_do(tmp_path):
     with pytest.raises(InputError, match=r"params\.yaml is missing\. If .*: git checkout -- params\.yaml"):
-        load_study(path)
-    path.write_text((REPOSITORY / "params.yaml").read_text() + "\nseeds: [7]\n")
-    with pytest.raises(InputError, match=r'line \d+, column 1: found duplicate key "seeds"'):
-        load_study(path)
+        load_study(tmp_path / "params.yaml")
 
 
 def test_a_study_without_a_variant_names_it_nowhere():

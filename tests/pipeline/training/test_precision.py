@@ -5,34 +5,9 @@ from conftest import benchmark
 
 from pipeline.errors import InputError
 from pipeline.study.benchmark import Benchmark
-from pipeline.study.variant import Dtypes, Variant, expected_dtypes
+from pipeline.study.variant import Variant
 from pipeline.training import building
 from pipeline.training.precision import check_float32, check_model, observed_dtypes
-
-KERAS = {"float8": "float8_from_mixed_bfloat16"}  # policies whose name is another in Keras
-
-
-@pytest.mark.parametrize(
-    ("policy", "expected"),
-    [
-        ("float32", Dtypes("float32", "float32", "float32")),
-        ("mixed_float16", Dtypes("float16", "float32", "float32")),
-        ("mixed_bfloat16", Dtypes("bfloat16", "float32", "float32")),
-        ("float16", Dtypes("float16", "float16", "float32")),
-        ("bfloat16", Dtypes("bfloat16", "bfloat16", "float32")),
-        ("float8", Dtypes("float8", "float32", "float32")),
-    ],
-)
-def test_a_policy_names_its_dtypes_and_a_model_has_them(policy, expected):
-    assert expected_dtypes(policy) == expected
-    model = keras.Sequential(
-        [
-            keras.Input((4,)),
-            keras.layers.Dense(3, dtype=KERAS.get(policy, policy)),
-            keras.layers.Activation("softmax", dtype="float32"),
-        ]
-    )
-    assert observed_dtypes(model, str(model.predict(np.ones((1, 4)), verbose=0).dtype)) == expected
 
 
 def test_a_nested_layer_that_ignores_the_policy_is_seen():

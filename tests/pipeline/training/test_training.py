@@ -1,6 +1,5 @@
 """Real runs of a small model on a tiny data set."""
 
-import json
 import time
 
 import keras
@@ -16,7 +15,7 @@ from pipeline.records.run_record import RunRecord
 from pipeline.study.benchmark import Benchmark
 from pipeline.study.schema import RunKey
 from pipeline.study.variant import Variant
-from pipeline.training import building, evaluation, loops, run
+from pipeline.training import building, evaluation, run
 from pipeline.training.clock import EpochClock
 
 
@@ -71,19 +70,12 @@ def test_twice_the_batch_for_twice_the_epochs_makes_as_many_updates(workspace):
     assert once.num_epochs * once.planned.steps_per_epoch == twice.num_epochs * twice.planned.steps_per_epoch == 4
 
 
-def test_all_variants_of_a_seed_start_alike_and_two_seeds_do_not(workspace):
-    study = study_with("mixed_bfloat16")
-    first, second = train(study, workspace, "float32"), train(study, workspace, "other")
-    assert first.initial_weights_sha256 == second.initial_weights_sha256
-    assert first.data_sha256 == second.data_sha256
-    assert train(study, workspace, "float32", seed=1).initial_weights_sha256 != first.initial_weights_sha256
-
-
 def test_a_run_repeats_bit_for_bit(workspace):
     study = study_with("mixed_float16")
-    first, again = train(study, workspace), train(study, workspace)
+    first, again, other = train(study, workspace), train(study, workspace), train(study, workspace, seed=1)
     assert first.scores == again.scores
     assert first.final_weights_sha256 == again.final_weights_sha256
+    assert first.initial_weights_sha256 != other.initial_weights_sha256
 
 
 def test_training_learns(workspace):
@@ -117,7 +109,6 @@ FIXED = {"mode": "fixed", "value": 128.0}
     [
         ("fit", "mixed_float16", GROWING, 64.0),
         ("custom", "float16", GROWING, 64.0),
-        ("fit", "float16", {"mode": "dynamic"}, 2.0**15),
         ("custom", "mixed_float16", FIXED, 128.0),
         ("fit", "mixed_float16", {"mode": "none"}, None),
     ],
@@ -139,7 +130,8 @@ def test_an_overflow_is_skipped_under_a_dynamic_scale_and_taken_under_a_fixed_on
     )
     assert (dynamic.outcome, dynamic.scores.skipped_steps) == ("completed", 6)
     assert dynamic.scores.loss_scale == 2.0**34
-    assert (fixed.outcome, fixed.scores.skipped_steps) == ("diverged", 0)
+    assert (fixed.outcome, fixed.scores.skipped_steps, fixed.num_epochs) == ("diverged", 0, 1)
+    assert fixed.scores.train_loss is fixed.scores.test_accuracy is None
     assert fixed.first_not_finite.startswith("the gradient of ")
 
 
@@ -184,15 +176,6 @@ def test_a_run_refuses_a_float32_that_is_rounded_unless_it_may_be(workspace, mon
     assert train(study_with("float32", {"tf32": True}), workspace).outcome == "completed"
 
 
-def test_divergence_is_an_outcome_and_ends_the_run(workspace):
-    study = study_with("float32", optimizer={"name": "adam", "learning_rate": 1e38}, num_epochs=5)
-    record = train(study, workspace)
-    assert record.outcome == "diverged"
-    assert record.num_epochs < 5
-    assert record.scores.test_accuracy is None
-    assert json.loads((workspace / record.key.directory / "record.json").read_text())["scores"]["train_loss"] is None
-
-
 def test_the_clock_leaves_validation_out(workspace, monkeypatch):
     real = evaluation.score
 
@@ -224,31 +207,6 @@ def test_a_model_that_ignores_its_policy_is_refused(workspace, monkeypatch):
     with pytest.raises(InputError, match=r"bfloat16, float32, float32 under mixed_bfloat16\. Received: float32"):
         train(study_with("mixed_bfloat16"), workspace)
     assert not list(workspace.glob("runs/**/record.json"))
-
-
-def test_fit_receives_the_batches_in_their_order(workspace):
-    """Keras passes the order through: one pass of `fit` sees exactly what the batches yield."""
-    from pipeline.data.batches import ShuffledBatches
-
-    data = datasets.load_dataset("mnist", small_study().benchmarks["wide"].split, workspace / "data")
-    seen = []
-
-    class Spy(ShuffledBatches):
-        def __getitem__(self, index):
-            batch = super().__getitem__(index)
-            seen.append(batch[1].tolist())
-            return batch
-
-    recipe = Benchmark.model_validate(benchmark(units=16))
-    model, _ = building.build_model(recipe, "float32", 10, 1, seed=0)
-    building.compile_model(model, recipe, Variant(policy="float32", batch_multiplier=1))
-    loops.fit(model, Spy(data.train, 16, seed=5), range(2), [])
-    plain = ShuffledBatches(data.train, 16, seed=5)
-    expected = []
-    for epoch in range(2):
-        plain.begin_epoch(epoch)
-        expected += [plain[index][1].tolist() for index in range(3)]
-    assert seen[-6:] == expected, "what Keras reads before that is a look at shapes"
 
 
 def test_a_run_watches_the_gpu_it_trains_on(workspace, monkeypatch):
