@@ -28,8 +28,8 @@ def test_shuffled_split_is_the_same_every_time_and_does_not_overlap(workspace):
     ("name", "damaged", "message"),
     [
         ("train_images.npy", lambda _: None, r"train_images\.npy is missing"),
-        ("test_labels.npy", lambda content: content[: len(content) // 2], r"test_labels\.npy is not the file that was"),
-        ("test_images.npy", lambda content: content[:-1] + b"\xff", r"test_images\.npy is not the file that was"),
+        ("test_labels.npy", lambda content: content[: len(content) // 2], r"test_labels\.npy has changed since it was"),
+        ("test_images.npy", lambda content: content[:-1] + b"\xff", r"test_images\.npy has changed since it was"),
         ("dataset.json", lambda _: None, r"dataset\.json is missing"),
     ],
 )

