@@ -1,4 +1,4 @@
-"""Write the page over all published studies: speed, accuracy and memory by format, and a verdict for each claim."""
+"""Write the overview of all published studies: speed, accuracy and memory by format, and a verdict for each claim."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -44,7 +44,7 @@ class Decision(NamedTuple):
 
 
 def index_page(studies: Mapping[str, Results]) -> str:
-    """Return the text of the page over `studies`, by the names of their folders."""
+    """Return the text of the overview of `studies`, which are given by the names of their folders."""
     tables: dict[str, list[Place]] = defaultdict(list)
     for name, results in studies.items():
         for benchmark, title in benchmark_names(results.study).items():
