@@ -55,8 +55,8 @@ def detect_drift(
     """Return what has changed since the baseline.
 
     Args:
-        earlier: the campaigns before `new`, oldest first. The last campaign of the same series can confirm a warning
-            if it trained on other seeds.
+        earlier: the campaigns before `new`, oldest first. The last campaign of the same series can confirm a warning if
+            it trained on other seeds.
         baseline: the campaigns pinned as the baseline of the series.
     """
     before = next((old for old in reversed(earlier) if old.series == new.series and old not in baseline), None)

@@ -38,9 +38,9 @@ class CampaignRun(Untrusted):
 class CampaignLaunch(Untrusted):
     """Hold the speeds of a benchmark's variants in one launch of processes.
 
-    `epoch_seconds` is the baseline's time for the training images of an epoch, as the median over turns. `slowdowns`
-    is each variant's time divided by the baseline's in the same turns. The baseline comes first, with 1. Variants
-    with blocks in too few turns are left out.
+    `epoch_seconds` is the baseline's time for the training images of an epoch, as the median over turns. `slowdowns` is
+    each variant's time divided by the baseline's in the same turns. The baseline comes first, with 1. Variants with
+    blocks in too few turns are left out.
     """
 
     benchmark: str
