@@ -23,7 +23,7 @@ def elements(study: Study) -> list[Element]:
 
 
 def missing_elements(study: Study) -> list[int]:
-    """Return the numbers of the elements that are missing from this folder, the campaign's.
+    """Return the numbers of the elements that are missing from the campaign's folder, which is the working directory.
 
     The collector never counts as missing, nor does a run that was left out on the machine of the other runs.
     """

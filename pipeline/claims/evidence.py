@@ -58,7 +58,7 @@ def read_numerics(study: Study, root: Path = Path()) -> dict[str, Any] | None:
 
 
 def without_measured(numerics: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `numerics` without the values that were measured on a device, because the runs used a different kind."""
+    """Return `numerics` without the values measured on a device, because the runs used another kind of device."""
     facts = {name: value for name, value in numerics["facts"].items() if not is_measured(name)}
     return {**numerics, "facts": facts, "samples": {}, "gradients": {}, "trials": []}
 

@@ -84,7 +84,7 @@ def judge_claims(claims: Claims, evidence: Evidence) -> list[Judgement]:
 
 
 def _judge(claim: Claim, evidence: Evidence) -> Assessment:
-    """Judge a claim. The study can't decide it if their hardware or their recipes differ.
+    """Judge a claim. A study can't decide the claim if its hardware or its recipe differs from the claim's.
 
     Measured values are reported even then. Counted evidence depends on neither hardware nor recipe.
     """

@@ -15,7 +15,7 @@ def check_comparable(study: Study, records: Mapping[RunKey, RunRecord]) -> None:
     """Check that every finished run was made as the study says, and can be compared with the others.
 
     All runs must share the engine, its packages and the container image. Runs of one seed must share the device and the
-    environment variables; another seed may run elsewhere. Runs of one benchmark must share the data. Runs of one
+    environment variables; other seeds may run elsewhere. Runs of one benchmark must share the data. Runs of one
     benchmark and seed must share the initial weights.
 
     Raises:

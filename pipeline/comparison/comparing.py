@@ -240,7 +240,7 @@ def _family(study: Study, baseline: str, candidate: str) -> Hashable:
 
 
 def _speed_cells(study: Study, benchmark: str, baseline: str, candidate: str, measured: Measured) -> dict[str, Any]:
-    """Return the speed cells of a pair. A variant timed by another variant's process has no speedup over it."""
+    """Return the speed cells of a pair. If one process timed both variants, there is no speedup."""
     speeds, environment = measured.speeds, measured.environment
     hardware, recipe = hardware_of(environment), study.benchmarks[benchmark]
     cells: dict[str, Any] = {

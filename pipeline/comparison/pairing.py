@@ -28,7 +28,7 @@ Runs = Mapping[Any, Row]  # the runs of a variant, by seed
 
 
 class Question(NamedTuple):
-    """Ask whether results lie within ±`margin`, in their unit, of the baseline's.
+    """Ask whether results differ from the baseline's by less than `margin`, in the results' unit.
 
     A one-sided question asks whether results are worse than the baseline's by less than `margin`.
     """

@@ -1,4 +1,4 @@
-"""Compute activation gradients on JAX, which differentiates by a function's inputs, not by intermediate values."""
+"""Compute activation gradients on JAX, which only differentiates with respect to a function's inputs."""
 
 import contextlib
 from collections.abc import Iterator, Sequence

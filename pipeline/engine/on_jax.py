@@ -49,7 +49,7 @@ def kernels() -> str:
 def set_tf32(enabled: bool) -> None:
     """Let float32 matrix products round their inputs to TensorFloat-32, or require the highest precision.
 
-    A TPU has no TF32. If it may round, it multiplies in bfloat16, which is JAX's default there.
+    A TPU has no TF32. If a TPU may round, it multiplies in bfloat16, which is JAX's default there.
     """
     rounded = "default" if jax.default_backend() == "tpu" else "tensorfloat32"
     jax.config.update("jax_default_matmul_precision", rounded if enabled else "highest")

@@ -76,7 +76,7 @@ def feed(batches: Any) -> Any:
     Keras would turn a PyDataset itself into a generator. TensorFlow's generators make the C library hand back all
     memory it can. Each step must then map every large tensor again, and takes half as long again on a CPU. The length
     of a batch stays open, so that only the first batch is traced. Autotuning is off, because its thread sleeps longer
-    and longer. Freeing the batches would wait seconds until the thread wakes up.
+    and longer. Freeing the batches would wait until the thread wakes up, for seconds.
     """
     first = batches[0]
     arrays = first if isinstance(first, tuple) else (first,)

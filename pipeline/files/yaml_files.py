@@ -1,6 +1,6 @@
 """Read and write YAML as DVC does: with ruamel.yaml, in YAML 1.2. There 010 is ten and 2:08 is a word.
 
-If two parsers read a study differently, the study that is run would not be the study that was checked.
+If two parsers could read a study differently, the study that is run might not be the study that was checked.
 """
 
 import io

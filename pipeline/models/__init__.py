@@ -45,7 +45,7 @@ def _network(benchmark: Benchmark, spec: ModelSpec) -> keras.Model:
     model = benchmark.model
     if isinstance(model, Imported):
         return imported.build(model, spec)
-    # Imported by name, so that a run depends only on the source of its own model. The run's identity includes it.
+    # Imported by name, so that a run depends only on its own model's source, which is a part of the run's identity.
     arguments = model.model_dump(exclude={"name", "source"})
     if model.name in ("efficientnet", "resnet9"):
         arguments["batch_norm"] = engine.BatchNormalization

@@ -83,7 +83,7 @@ def describe(results: Results, names: Iterable[str]) -> str:
     # Software Heritage identifies the commit by an absolute URI that depends on no repository.
     commit = results.environments[0]["git_commit"]
     address = f"{_SOFTWARE_HERITAGE}/swh:1:rev:{commit}" if commit else _SOFTWARE_HERITAGE
-    # The developers have no web site, so the software's address replaces it.
+    # The developers have no web site, so the software's address takes its place.
     developers = entity("#developers", "Organization", name=author["name"], url=address)
     root = crate.root_dataset
     root["conformsTo"], root["author"], root["publisher"] = profile, developers, developers

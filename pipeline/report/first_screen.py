@@ -18,7 +18,7 @@ from pipeline.study.variant import expected_dtypes
 
 
 class VariantRow(NamedTuple):
-    """Hold a variant's own results, and those compared with the baseline. Unknown or meaningless values are None.
+    """Hold a variant's own results, and how they compare with the baseline. Unknown or meaningless values are None.
 
     `accuracy`, in [0, 1], is the mean over the seeds that the baseline also completed, at least three. `difference` is
     in percentage points. `speed` is relative to the study's baseline, `speed_beside_default` to the device's default

@@ -130,7 +130,7 @@ def _on_memory(tables: Tables, benchmark: str, strict: str, names: Sequence[str]
 
 
 def _on_kernel(tables: Tables, benchmark: str, strict: str) -> list[Said]:
-    """Say how much faster a variant may become, if the kernel takes much of its time to hand out memory."""
+    """Say how much faster a variant may become if the system's kernel takes much time to hand out memory."""
     here = benchmark, strict, "cpu"
     rows = [row for row in tables.pairs if (row.benchmark, row.baseline, row.device_kind) == here]
     shares = {row.candidate: row.candidate_kernel_share for row in rows if row.candidate_kernel_share}

@@ -93,7 +93,7 @@ def contrast(effects: np.ndarray, weights: ArrayLike) -> LogRatio:
 
     Args:
         effects: finite, (num_launches, num_variants), of log seconds.
-        weights: (num_variants,) with sum 0. A speedup has 1 for the slower variant and -1 for the faster one.
+        weights: (num_variants,) with sum 0. A speedup has 1 for the slower variant and -1 for the faster variant.
     """
     weights = np.asarray(weights, dtype=np.float64)
     spread, freedom = launch_spread(effects) if len(effects) > 1 else (0.0, 0)
@@ -163,7 +163,10 @@ class Speeds:
 
     @cached_property
     def variants(self) -> list[str]:
-        """Name the variants with a turn in every launch and no failure, baseline first; none if it failed."""
+        """Name the variants with a turn in every launch and no failure, the baseline first.
+
+        If the baseline has failed, name none.
+        """
         last = {block.variant: block.outcome for block in self.blocks}
         timed = {(block.variant, block.launch) for block in self.blocks if block.turn and not block.shares_gpu}
         launches = range(1, len(self.num_turns) + 1)

@@ -23,7 +23,7 @@ Tell = Callable[[SoFar], None]
 
 
 class FailedRunError(Exception):
-    """Report that a run's process broke down. `by_signal`: a signal ended it, as when memory runs out."""
+    """Report that a run's process broke down. `by_signal` tells whether a signal did it, as when memory runs out."""
 
     def __init__(self, status: int) -> None:
         self.by_signal = status < 0

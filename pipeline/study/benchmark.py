@@ -92,7 +92,7 @@ class Dense(Section):
 
 
 class EfficientNet(Section):
-    """Choose EfficientNet B0 to B7 by `number`; `depth` overrides its multiplier of repeats."""
+    """Choose EfficientNet B0 to B7 by `number`. `depth` overrides the network's multiplier of repeats."""
 
     name: Literal["efficientnet"]
     number: Annotated[int, Field(ge=0, le=7)] = 0

@@ -127,7 +127,7 @@ class Study(Section):
     # The same for one variant of a benchmark, if its comparison needs fewer or more seeds, or if it is only timed.
     num_seeds_by_variant: dict[Name, dict[Name, NonNegativeInt]] = Field(default_factory=dict)
     # How many runs of each benchmark are made side by side; by default one. This saves time if one run leaves much of
-    # the device idle. Such runs slow each other down, so their times don't count as speeds. On a CPU they share the
+    # the device idle. Such runs slow each other down, so only the turns show their speed. On a CPU they share the
     # cores, and the number of cores may change the last bits of a sum in float16.
     runs_at_once: dict[Name, Annotated[int, Field(ge=1, le=64)]] = Field(default_factory=dict)
     # About how long a run of each benchmark takes on two CPU cores or on a GPU: for a forecast before the first run.

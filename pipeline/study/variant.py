@@ -42,7 +42,7 @@ def expected_dtypes(policy: str) -> Dtypes:
 
 
 class Dynamic(Section):
-    """Start at `initial` and double after `growth_steps` steps in a row without overflow.
+    """Define a loss scale that starts at `initial` and doubles after `growth_steps` steps in a row without overflow.
 
     An overflow halves the scale and skips the step.
     """
@@ -53,7 +53,7 @@ class Dynamic(Section):
 
 
 class Fixed(Section):
-    """Stay at `value`. No step is ever skipped on any engine: an overflow reaches the weights."""
+    """Define a loss scale that stays at `value`. No engine ever skips a step: an overflow reaches the weights."""
 
     mode: Literal["fixed"]
     value: PositiveFloat
