@@ -3,8 +3,8 @@
 import os
 import sys
 
-# `python -m` puts the working directory first on the import path. If it is not the project's folder, but one with an
-# unpacked archive, for example, it is taken off the path before anything can be imported from it.
+# `python -m` puts the working directory first on the import path. If that is not the project's folder but, for example,
+# an unpacked archive, take it off the path before anything can be imported from it.
 if sys.path[:1] == [os.getcwd()] and not os.path.samefile(os.getcwd(), os.path.join(os.path.dirname(__file__), "..")):
     del sys.path[0]
 
@@ -29,10 +29,10 @@ class Interrupted(BaseException):
 
 
 def run(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentParser) -> None:
-    """Call `main` with the parsed arguments, and end with the process that started this.
+    """Call `main` with the parsed arguments, and end when the process that started this one ends.
 
-    A fault of the input ends in its message and exit status 2. A full disk gives exit status 1: finished runs are
-    whole, and the same command goes on from there.
+    A fault in the input gives its message and exit status 2. A full disk gives exit status 1: finished runs are whole,
+    and the same command goes on from there.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # escape × and − if they can't be printed

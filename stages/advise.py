@@ -67,7 +67,7 @@ def prepare(arguments: argparse.Namespace) -> None:
 
 def prepare_data(dataset: str, origin: DatasetSource) -> Path:
     """Prepare a data set and return the folder data/."""
-    choose_engine(backend="tensorflow")  # TFDS reads its files with it, whatever trains
+    choose_engine(backend="tensorflow")  # TFDS reads its files with TensorFlow, whatever engine trains
     from pipeline.data.preparation import prepare as prepare_arrays
 
     return prepare_arrays(dataset, origin).parent

@@ -25,6 +25,6 @@ def mapping(text: str) -> dict[str, Any]:
 
 
 def check_given(example: str, **given: object) -> None:
-    """Raise `InputError` that names the make variables missing from `given`, and shows an `example`."""
+    """Raise an `InputError` that names the make variables missing from `given`, and shows an `example`."""
     if missing := [name for name, value in given.items() if value in (None, "")]:
         raise InputError(f"give {listed(f'{name}=…' for name in missing)}, as in: make {example}")

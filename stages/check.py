@@ -36,7 +36,7 @@ def check() -> None:
     """Check the study in this folder; print what trains it here, which choices are slow, and how much is left to make.
 
     Raises:
-        InputError: names every fault of the study, of the claims and of the user's own code.
+        InputError: the message names every fault of the study, of the claims and of the user's own code.
     """
     faults: list[str] = []
     with _noting(faults):
@@ -83,7 +83,7 @@ def forecast(study: Study, on_cpu: bool) -> Said:
 
 
 def slowness() -> float:
-    """Return how many times longer this CPU takes for a little Python than the one behind the seconds above.
+    """Return how many times longer this CPU takes for a little Python than the CPU behind the seconds above.
 
     Most of a short run is Python, which traces a model.
     """

@@ -27,13 +27,13 @@ from pipeline.sentences import Said, sentence
 from pipeline.study.schema import Study, load_study
 from stages import compare, judge, report, run
 
-LEDGER = Path("../ledger")  # beside the campaign's folder, the working directory
+LEDGER = Path("../ledger")  # next to the campaign's folder, which is the working directory
 REPEAT_SUFFIX = "-again"
 POLL_SECONDS = 120
 
 
 def main(arguments: argparse.Namespace) -> None:
-    STATUS.unlink(missing_ok=True)  # so that nobody takes an old one for this one
+    STATUS.unlink(missing_ok=True)  # so that nobody mistakes an old status for this one
     try:
         study = load_study()
         missing = still_missing(study, arguments.wait)
@@ -89,7 +89,7 @@ def _report() -> None:
 
 
 def still_missing(study: Study, wait_seconds: float) -> list[int]:
-    """Wait until no element is missing or the time is over; return the elements that are still missing."""
+    """Wait until no element is missing or the time is up. Return the elements that are still missing."""
     deadline = time.monotonic() + wait_seconds
     while True:
         missing = missing_elements(study)

@@ -65,7 +65,7 @@ def replace_params(text: str) -> None:
 
 
 def _keep(params: Path) -> Path:
-    """Copy `params` to a file beside it, or find a copy with the same content; overwrite no other copy."""
+    """Copy `params` to a file next to it, or find a copy with the same content. Overwrite no other copy."""
     names = chain(["params.before.yaml"], (f"params.before-{number}.yaml" for number in count(2)))
     copies = map(params.with_name, names)
     copy = next(copy for copy in copies if not copy.exists() or copy.read_bytes() == params.read_bytes())

@@ -33,7 +33,7 @@ def prepare(name: str, source: DatasetSource) -> None:
 
 
 def prepare_arrays(name: str, source: DatasetSource) -> Path:
-    choose_engine(backend="tensorflow")  # TFDS reads its files with it, whatever trains
+    choose_engine(backend="tensorflow")  # TFDS reads its files with TensorFlow, whatever engine trains
     from pipeline.data import preparation
 
     return preparation.prepare(name, source)

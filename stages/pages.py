@@ -55,7 +55,7 @@ def check(folder: Path, texts: Mapping[str, str]) -> bool:
     A study that somebody sent has no page until `write` makes it.
 
     Raises:
-        InputError: names the first line that differs.
+        InputError: a file differs; the message names the first line that differs.
     """
     there = {name: text for name, text in texts.items() if (folder / name).exists()}
     for name, text in there.items():

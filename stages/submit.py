@@ -35,7 +35,7 @@ def main(_: argparse.Namespace) -> None:
     if others:
         jobs.append(_submit(name, jobs, cluster.run_options(others), [*PYTHON, "stages.element"]))
     if speeds:
-        # A job with a node to itself would else get all of its CPUs.
+        # Otherwise a job with a node to itself would get all of the node's CPUs.
         step = ["srun", "--ntasks=1", "--exact", f"--cpus-per-task={cluster.cpus}"]
         jobs.append(_submit(name, jobs, cluster.speed_options(speeds), [*step, *PYTHON, "stages.element"]))
     said = f": {' and after it '.join(f'job {job}' for job in jobs)}" if jobs else ""

@@ -50,7 +50,7 @@ def make_all(study: Study, name: str, wanted: dict[RunKey, Identity]) -> None:
     """Put every wanted run in place, from the store or by training.
 
     Raises:
-        InputError: a run can't be made, or other versions of the packages made it.
+        InputError: a run can't be made, or was made with other versions of the packages.
     """
     counts = partial(keeps_limit, study)
     there = {key: folder for key, of in wanted.items() if (folder := made(key.directory, of, counts))}
@@ -114,7 +114,7 @@ def _check_model(study: Study, name: str, image_shape: tuple[int, int, int], num
 
 
 def remove_others(folder: Path, wanted: dict[RunKey, Identity]) -> None:
-    """Move runs that are not the study's out of the folder, so that DVC's digest of it leaves them out."""
+    """Move runs that are not the study's out of the folder, so that DVC's digest of the folder leaves them out."""
     folder.mkdir(parents=True, exist_ok=True)  # DVC needs it even if the benchmark has no runs
     places = {key.directory for key in wanted}
     for place in folder.glob("*/*"):

@@ -1,4 +1,4 @@
-"""Build a model under each policy before training: does it work, which layers depart, and how long does it take?"""
+"""Build a model under each policy before training: check it, find layers that depart from the policy, time a step."""
 
 import sys
 from collections.abc import Iterable, Iterator
@@ -25,13 +25,13 @@ NUM_STEPS = 4
 
 
 def check(study: Study, name: str, image_shape: tuple[int, int, int], num_classes: int) -> None:
-    """Build and compile the benchmark `name` for every policy it is trained under, and predict two images.
+    """Build and compile the model of benchmark `name` under each of its policies, and predict two images.
 
-    Running out of memory is no fault of the model: runs record it as their outcome.
+    A model that runs out of memory is not refused, because its runs will record that outcome.
 
     Raises:
-        InputError: the model can't be imported, called or built, does not fit the images, the classes or a policy, or
-            needs modules that lie beside its `source`; the optimizer refuses its arguments.
+        InputError: the model can't be imported, called or built; it does not fit the images, the classes or a policy;
+            it imports other modules from the folder of its `source`; or the optimizer refuses its arguments.
     """
     benchmark = study.benchmarks[name]
     images = np.random.default_rng(0).integers(0, 256, (2, *image_shape), np.uint8)
@@ -52,7 +52,7 @@ def check(study: Study, name: str, image_shape: tuple[int, int, int], num_classe
 def look(
     study: Study, name: str, image_shape: tuple[int, int, int], num_classes: int
 ) -> dict[str, tuple[float, float]]:
-    """Return, by policy, the seconds for building the model of `name` with its first step, and for a further step.
+    """Return two times for each policy: seconds to build the model and take its first step, and for a later step.
 
     Print which layers depart from the policy. A policy whose batch does not fit into memory gets 0 seconds.
 
@@ -94,7 +94,7 @@ def _build(benchmark: Benchmark, variant: Variant, num_channels: int, num_classe
 
 
 def _check_beside(name: str, source: Path) -> None:
-    """Refuse modules that were imported from the folder around `source`: editing them would retrain nothing."""
+    """Refuse modules imported from the folder around `source`, because editing them would not retrain anything."""
     source = source.resolve()
     known = [Path(part).resolve() for part in (source, *PROJECT_FOLDERS, sys.prefix, sys.base_prefix)]
     files = {
@@ -113,9 +113,9 @@ def _check_beside(name: str, source: Path) -> None:
 
 
 def examine(model: keras.Model, policy: str) -> Iterator[str]:
-    """Yield a sentence, with its remedy, for the layers of `model` that depart from `policy`, which it was built under.
+    """Yield a sentence, with a remedy, for the layers of `model` that depart from its `policy`; one for each type.
 
-    A layer with a kernel departs if it computes in another type. The last kernel may: it is the head's.
+    A layer departs if it has a kernel and computes in another type. The last such layer is the head, and may depart.
     """
     compute = expected_dtypes(policy).compute
     kernels = [layer for layer in dict.fromkeys(_inside(model)) if getattr(layer, "kernel", None) is not None]
@@ -131,7 +131,7 @@ def examine(model: keras.Model, policy: str) -> Iterator[str]:
 
 
 def _inside(layer: keras.layers.Layer) -> Iterator[keras.layers.Layer]:
-    """Yield the layers inside, in order. Keras's own function loses the order if models are nested."""
+    """Yield the layers inside `layer`, in order. Keras's own function loses the order if models are nested."""
     for part in layer._layers:
         yield part
         yield from _inside(part)

@@ -1,4 +1,4 @@
-"""Propose the small study that answers whether mixed precision is worth it for a model."""
+"""Propose a small study to find out whether mixed precision is worth it for a model."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,10 +13,10 @@ from pipeline.study.user_code import check_function
 
 YOURS = "yours"  # the profile, and its benchmark
 VALIDATION_SHARE = 0.1
-MIN_STEPS = 10  # of an epoch in the shortest study
+MIN_STEPS = 10  # per epoch, in the shortest study
 STUDY_SECONDS = 600.0
-# Before a run or a launch trains, it takes a multiple of the time for building and the first step, because evaluation
-# is traced too, and some seconds to start its process.
+# The time before a run or a launch trains: some seconds to start the process, and a multiple of the time to build the
+# model and take its first step, because evaluation is traced too.
 TRACING, PROCESS_SECONDS = 1.5, 3.0
 
 
@@ -31,7 +31,7 @@ class Size(NamedTuple):
 def model_values(name: str, source: str | None, arguments: dict[str, Any], engine: str) -> dict[str, Any]:
     """Return the `model` of a study; `arguments` override the default sizes of this project's own models.
 
-    `source` is the file or folder of the user's model, by default the one of its name in this folder.
+    `source` is the file or folder of the user's model. The default lies in this folder and has the model's name.
 
     Raises:
         InputError: the user's model has a fault that shows without running it.
@@ -52,13 +52,14 @@ def model_values(name: str, source: str | None, arguments: dict[str, Any], engin
 
 
 def choose_size(profile: Study, seconds: Mapping[str, tuple[float, float]], batch_size: int, max_images: int) -> Size:
-    """Return the largest study of at most `STUDY_SECONDS`: at B and 2B if both fit in, else at B.
+    """Return the size of the largest study that takes at most `STUDY_SECONDS`.
 
-    If even the smallest study takes longer, return that one.
+    The study trains at B and 2B if there is time for both, otherwise only at B. If even the smallest study takes
+    longer, return its size.
 
     Args:
         profile: the study whose images and batches are chosen.
-        seconds: by policy, the seconds for building the model with its first step, and for another step.
+        seconds: two times for each policy: to build the model and take its first step, and for a later step.
     """
     num_seeds, num_epochs = len(profile.seeds), profile.benchmarks[YOURS].num_epochs
     for multiples in ((1, 2), (1,)):
@@ -84,7 +85,7 @@ def propose(
 
     Args:
         profile: the values of the profile `yours`.
-        asked: what the user chose for the benchmark: `dataset`, `model`, `batch_size` and perhaps `image_size`.
+        asked: the user's choices for the benchmark: `dataset`, `model`, `batch_size` and perhaps `image_size`.
         origin: where the data set comes from, with the fields of `DatasetSource`.
         description: the content of the data set's `dataset.json`.
         size: how many images to use, and at which batches; by default all images, at `batch_size` (B) and at 2B.

@@ -1,4 +1,4 @@
-"""Compare a campaign with the baseline of its series: what changed, whether it is confirmed, and the exit status.
+"""Compare a campaign with the baseline of its series: what changed, whether that is confirmed, and the exit status.
 
 0 nothing changed · 10 a warning: repeat on fresh seeds · 20 drift: the warning came back, in the same direction ·
 30 too little evidence · 40 no measurement of speed that counts.
@@ -24,7 +24,7 @@ FINE, WARNING, DRIFT, TOO_LITTLE, INVALID = 0, 10, 20, 30, 40
 
 
 class Alarm(NamedTuple):
-    """Hold a quantity of a variant that has left its band, for better or for worse."""
+    """Hold a variant's quantity that has left its band, for better or for worse."""
 
     benchmark: str
     variant: str
@@ -55,9 +55,9 @@ def detect_drift(
     """Return what has changed since the baseline.
 
     Args:
-        earlier: the campaigns before `new`, oldest first. The last one of the same series confirms a warning if it
-            trained on other seeds.
-        baseline: the pinned campaigns of its series.
+        earlier: the campaigns before `new`, oldest first. The last campaign of the same series can confirm a warning if
+            it trained on other seeds.
+        baseline: the campaigns pinned as the baseline of the series.
     """
     before = next((old for old in reversed(earlier) if old.series == new.series and old not in baseline), None)
     repeated = _shifts(before, baseline) if before and not before.seeds & new.seeds else {}
@@ -98,7 +98,7 @@ def _completed(campaigns: Sequence[CampaignEntry], benchmark: str, variant: str)
 def _shifts_of_time(
     benchmark: str, campaign: CampaignEntry, baseline: Sequence[CampaignEntry]
 ) -> dict[Place, Shift | None]:
-    """Return the shift of the baseline variant's time, and those of the other variants' times relative to it.
+    """Return the shift of the baseline variant's time, and the shifts of other variants' times relative to that time.
 
     One campaign does not show how a machine's speed varies from week to week, so absolute time is judged only if enough
     campaigns are pinned. Relative times vary from launch to launch, and one campaign has several launches.
@@ -141,7 +141,7 @@ def _too_little(new: CampaignEntry, baseline: Sequence[CampaignEntry], compared:
 
 
 def _not_timed(new: CampaignEntry, baseline: Sequence[CampaignEntry]) -> Iterator[Said]:
-    """Say which times were not judged: no measurement counts, or a variant is timed on one side only.
+    """Say which times were not judged, because no measurement counts or only one side has timed a variant.
 
     A variant that has become much slower may get too few blocks to be timed.
     """

@@ -1,4 +1,4 @@
-"""Number the elements of a campaign: its runs, the numerics, its speeds, and at the end the collector.
+"""Number the elements of a campaign: its runs, the numerics, its speeds, and last the collector.
 
 The jobs of a cluster know only these numbers. The numbers follow from the study, which stays the same in a campaign.
 """
@@ -23,9 +23,9 @@ def elements(study: Study) -> list[Element]:
 
 
 def missing_elements(study: Study) -> list[int]:
-    """Return the numbers of the elements that this folder, the campaign's, still lacks; the collector never counts.
+    """Return the numbers of the elements that are missing from the campaign's folder, which is the working directory.
 
-    Runs that were left out where the other runs were made are not missing.
+    The collector never counts as missing, nor does a run that was left out on the machine of the other runs.
     """
     missing = set(missing_runs(study.without(read_left_out(study))))
     runs = [key not in missing for key in study.runs()]

@@ -38,8 +38,8 @@ class CampaignRun(Untrusted):
 class CampaignLaunch(Untrusted):
     """Hold the speeds of a benchmark's variants in one launch of processes.
 
-    `epoch_seconds` is the baseline's time for the training images of an epoch, the median over turns. `slowdowns` is
-    each variant's time divided by the baseline's in the same turns, first the baseline itself with 1. Variants with
+    `epoch_seconds` is the baseline's time for the training images of an epoch, as the median over turns. `slowdowns` is
+    each variant's time divided by the baseline's in the same turns. The baseline comes first, with 1. Variants with
     blocks in too few turns are left out.
     """
 
@@ -50,7 +50,7 @@ class CampaignLaunch(Untrusted):
 
 
 class CampaignEntry(Untrusted):
-    """Hold a campaign: what it was made on, its runs out of `num_planned`, and the launches that measured speed."""
+    """Hold a campaign: what it was made on, its finished runs (of `num_planned`), and its timed launches."""
 
     schema_version: Literal[3] = 3
     campaign: str
@@ -63,7 +63,7 @@ class CampaignEntry(Untrusted):
 
     @property
     def series(self) -> str:
-        """Return twelve hexadecimal digits, a digest of what campaigns must share to be compared."""
+        """Return a digest of what campaigns must share to be compared, in twelve hexadecimal digits."""
         text = json.dumps({"profile": self.profile} | self.made_on, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
@@ -108,8 +108,8 @@ def entry(study: Study, records: Mapping[RunKey, RunRecord], speeds: Mapping[str
     """Return the ledger entry of a campaign.
 
     Args:
-        records: the finished runs, at least one, which `check_comparable` has accepted.
-        speeds: by benchmark. They are left out if other work took more of the machine than the study allows.
+        records: the finished runs, at least one. `check_comparable` has accepted them.
+        speeds: the speeds of each benchmark. They are left out if other work took more of the machine than allowed.
 
     Raises:
         InputError: the campaign was made on several devices or drivers, and so belongs to no series.
@@ -175,13 +175,13 @@ def append(new: CampaignEntry, ledger: Path) -> Path:
 
 
 def read_ledger(ledger: Path) -> list[CampaignEntry]:
-    """Return every campaign, oldest first. Raise `InputError` that names a damaged file."""
+    """Return every campaign, oldest first. Raise an `InputError` that names a damaged file."""
     paths = [path for path in ledger.glob("*.json") if path.name != BASELINE]
     return sorted((_read(path) for path in paths), key=lambda found: (found.started_at, found.campaign))
 
 
 def read_baseline(series: str, ledger: Path) -> list[CampaignEntry]:
-    """Return the campaigns that `baseline.json` names as the baseline of a series; none if it names none."""
+    """Return the campaigns that `baseline.json` names as the baseline of a series, if any."""
     return [_read(ledger / f"{name}.json") for name in _pinned(ledger).get(series, [])]
 
 
@@ -196,7 +196,7 @@ def pin(campaigns: Sequence[str], ledger: Path) -> str:
     """Make these campaigns the baseline of their series; return the series.
 
     Raises:
-        InputError: one is not in the ledger, or they are of several series.
+        InputError: a campaign is not in the ledger, or the campaigns are of several series.
     """
     series = {_read(ledger / f"{name}.json").series for name in campaigns}
     if len(series) != 1:

@@ -1,4 +1,4 @@
-"""Make a campaign's folder: the study with seeds of its own, its data, and a copy of the code that runs it.
+"""Make a campaign's folder: the study with the campaign's seeds, its data, and a copy of the code that runs it.
 
 Jobs work only in this folder, so editing the checkout does not disturb queued jobs. Several machines that share the
 file system may make the same folder at once.
@@ -27,10 +27,10 @@ MAX_SEED = 10**9  # short enough to read, and valid for every engine
 
 
 def prepare_campaign(name: str, campaigns: Path) -> Path:
-    """Make `campaigns/name` from the study in this folder, unless it exists; return its absolute path.
+    """Make the folder `campaigns/name` from the study here, unless it exists, and return its absolute path.
 
     Raises:
-        InputError: the study or the name is faulty, or a data set can't be prepared. No partial folder stays.
+        InputError: the study or the name is faulty, or a data set can't be prepared. No partial folder remains.
     """
     study = load_study()
     validate(Study, study.model_dump(mode="json") | {"campaign": name}, "the study with this --campaign")
@@ -49,7 +49,7 @@ def prepare_campaign(name: str, campaigns: Path) -> Path:
 
 def _fill(folder: Path, study: Study, seeds: list[int]) -> None:
     for name in CODE:
-        if (PROJECT / name).exists():  # an image lacks some of it
+        if (PROJECT / name).exists():  # an image lacks some of these
             _copy(PROJECT / name, folder / name)
     for benchmark in study.benchmarks.values():
         source = Path(benchmark.model.source)
@@ -57,7 +57,7 @@ def _fill(folder: Path, study: Study, seeds: list[int]) -> None:
             raise InputError(
                 f"{source} is outside this folder, but a campaign copies only what is inside. Copy your model there"
             )
-        if not (folder / source).exists():  # else it is this project's, or an absolute path
+        if not (folder / source).exists():  # otherwise the model is this project's, or its path is absolute
             check_exists(source)
             _copy(source, folder / source)
     text = yaml_files.dump(yaml_files.load(PARAMS) | {"campaign": folder.name, "seeds": seeds})

@@ -37,8 +37,8 @@ class Cluster(Section):
     def speed_options(self, numbers: Sequence[int]) -> list[str]:
         """Return the options of the job array for measurements of speed.
 
-        Other jobs on a node disturb a measurement, including the campaign's own. If no job can have a node to itself,
-        they run one after the other.
+        Other jobs on a node disturb a measurement, even jobs of the same campaign. If jobs can't have a node to
+        themselves, the measurements run one after another.
         """
         if self.exclusive_speed:
             return [*self._array(numbers, self.max_jobs), "--exclusive"]

@@ -17,12 +17,12 @@ from pipeline.study.schema import Study
 from pipeline.study.variant import Variant
 
 DEFAULT = "default"  # as a baseline: float32 at the device's default precision
-TF32 = "tf32"  # the variant with that precision, on devices where it is less precise than float32
+TF32 = "tf32"  # the variant with that precision, for devices whose default is less precise than float32
 Verdict = Literal[
     "reproduced", "in direction only", "not reproduced", "inconclusive", "not this recipe", "not testable here"
 ]
 Answer = Literal["found", "not found", "open"]
-# Our own experiments have nothing to reproduce, so each verdict has another name there.
+# Our own experiments have nothing to reproduce, so each verdict has another name for them.
 ANSWERS: Mapping[str, Answer] = {
     "reproduced": "found",
     "in direction only": "not found",
@@ -38,8 +38,8 @@ EvidenceKind = Literal["measured", "counted"]
 class Assessment(NamedTuple):
     """Hold a verdict, its reason, and what was measured.
 
-    `evidence` is the kind of evidence behind the verdict; None if there is none. `would_change` says what would decide
-    the claim. A judge leaves `evidence` out, and gives `would_change` only if it knows a remedy of its own.
+    `evidence` is the kind of evidence behind the verdict, or None if there is none. `would_change` says what would
+    decide the claim. A judge leaves out `evidence`, and sets `would_change` only if the judge knows a special remedy.
     """
 
     verdict: Verdict
@@ -50,7 +50,7 @@ class Assessment(NamedTuple):
 
 
 class NotTestableError(Exception):
-    """Say why the evidence can't test a claim, and what would make it testable."""
+    """Say why the evidence can't test a claim, and what would make the claim testable."""
 
     def __init__(self, reason: Said, remedy: Said) -> None:
         super().__init__(reason, remedy)
@@ -91,15 +91,15 @@ class Needs(Section):
 
 
 def _lies(value: float | None, low: float | None, high: float | None) -> bool:
-    """Tell whether a value lies within limits. An unknown value does only if there are no limits."""
+    """Tell whether a value lies within limits. An unknown value passes only if there are no limits."""
     return low is high is None or (value is not None and (low or 0.0) <= value <= (high or math.inf))
 
 
 class BaseClaim(Section):
     """Hold a source's claim, or a finding of our own.
 
-    `statement` restates the source's sentence in our words. For a finding it is what we expect, and `beside` is what
-    the source says about it. `short` is the wording for the rows of the report.
+    `statement` restates the source's sentence in our words. In a finding, `statement` is what we expect, and `beside`
+    is what the source says about the same question. `short` is the wording for the rows of the report.
     """
 
     id: Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]
@@ -116,11 +116,11 @@ class BaseClaim(Section):
 
     @property
     def evidence(self) -> EvidenceKind:
-        """Return the kind of evidence that decides."""
+        """Return the kind of evidence that decides the claim."""
         return "measured"
 
     def judge(self, evidence: Evidence) -> Assessment:
-        """Return the verdict by `evidence`. Raise `NotTestableError` if it can't test the claim."""
+        """Judge the claim by `evidence`. Raise `NotTestableError` if the evidence can't test the claim."""
         raise NotImplementedError
 
 
@@ -157,7 +157,7 @@ class Threshold(NamedTuple):
 
         Args:
             lack: the reason to give if there is no interval.
-            more: what would decide if the interval does not.
+            more: what would decide the claim if the interval does not.
         """
         if low is None or high is None:
             return Assessment("inconclusive", lack, measured, would_change=more)
@@ -191,7 +191,7 @@ class ThresholdClaim(BaseClaim):
 
 
 class VariantClaim(BaseClaim):
-    """A claim about the runs of one variant."""
+    """Hold a claim about the runs of one variant."""
 
     benchmark: Name
     candidate: Name
@@ -200,7 +200,7 @@ class VariantClaim(BaseClaim):
         """Return the runs of the candidate.
 
         Raises:
-            NotTestableError: the study has none, or defines another variant by that name.
+            NotTestableError: the study has no such runs, or defines the variant differently.
         """
         check_variant(evidence.variants, evidence.study, self.benchmark, self.candidate)
         if runs := evidence.tables.runs_of(self.benchmark, self.candidate):
@@ -210,7 +210,7 @@ class VariantClaim(BaseClaim):
 
 
 class PairClaim(VariantClaim):
-    """A claim that compares a variant with a baseline, by default the study's."""
+    """Hold a claim that compares a variant with a baseline, by default the study's."""
 
     baseline: Name | None = None
 
@@ -224,7 +224,7 @@ class PairClaim(VariantClaim):
         TensorFlow, since 2.4, multiplies in TF32 if the GPU has it; a TPU multiplies in bfloat16.
 
         Raises:
-            NotTestableError: the study does not run or compare the two, or defines another variant by one of the names.
+            NotTestableError: the study does not run or compare the two variants, or defines one of them differently.
         """
         study = evidence.study
         baseline = self.baseline or study.comparison.baseline
@@ -241,10 +241,10 @@ class PairClaim(VariantClaim):
 
 
 class SpeedClaim(PairClaim):
-    """A claim about the measured speed or memory of a pair."""
+    """Hold a claim about the measured speed or memory of a pair."""
 
     def pair(self, evidence: Evidence) -> Row:
-        """Return the row of the pair. Raise `NotTestableError` also if nothing was measured for it."""
+        """Return the row of the pair. Raise `NotTestableError` also if no launch measured the pair."""
         found = super().pair(evidence)
         if found.num_launches is None:
             raise NotTestableError(Said("lack.speed", self.names), Said("remedy.speed", {"benchmark": self.benchmark}))

@@ -1,4 +1,4 @@
-"""Read and validate published claims, which are data in claims.yaml."""
+"""Read and validate the claims in claims.yaml."""
 
 import difflib
 from collections import Counter
@@ -49,7 +49,7 @@ class Claims(Section):
     """Hold the claims of sources, and `findings`: experiments of our own.
 
     `benchmarks` describes in words the benchmarks that claims and findings name. `variants` defines the variants that
-    they name; a study's variant of the same name must be the same.
+    claims and findings name. A study can test a claim only if it defines the claim's variants in the same way.
     """
 
     sources: dict[str, Source]
@@ -103,5 +103,5 @@ def _recipe_paths() -> set[str]:
 
 
 def load_claims(path: Path = CLAIMS) -> Claims:
-    """Return the validated claims in `path`. Raise `InputError` that lists all faults."""
+    """Return the validated claims in `path`. Raise an `InputError` that lists all faults."""
     return read(Claims, path)

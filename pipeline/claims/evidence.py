@@ -22,8 +22,8 @@ NUMERICS = Remedy(*["Make it with: dvc repro numerics"] * 2)
 class Evidence(NamedTuple):
     """Hold the results that claims are judged by.
 
-    `numerics` is the content of results/numerics.json, None if there is no such file. `variants` defines the variants
-    that claims name.
+    `numerics` is the content of results/numerics.json, or None if there is no such file. `variants` defines the
+    variants that claims name.
     """
 
     study: Study
@@ -47,7 +47,7 @@ def read_evidence(root: Path = Path()) -> Evidence:
 
 
 def read_numerics(study: Study, root: Path = Path()) -> dict[str, Any] | None:
-    """Return the content of results/numerics.json for `study`; None if there is no such file."""
+    """Return the content of results/numerics.json for `study`, or None if there is no such file."""
     if not (root / "results/numerics.json").exists():
         return None
     numerics = read_json(Numerics, root / "results/numerics.json", NUMERICS)
@@ -61,15 +61,15 @@ def read_numerics(study: Study, root: Path = Path()) -> dict[str, Any] | None:
 
 
 def without_measured(numerics: Mapping[str, Any]) -> dict[str, Any]:
-    """Return numerics without measured values: they come from another class of device than training used."""
+    """Return `numerics` without the values measured on a device, because the runs used another kind of device."""
     facts = {name: value for name, value in numerics["facts"].items() if not is_measured(name)}
     return {**numerics, "facts": facts, "samples": {}, "gradients": {}, "trials": []}
 
 
 class Gradients(Untrusted):
-    """Hold the number of activation gradients by binary exponent, and their fate in float16, scaled and not.
+    """Hold the number of activation gradients by binary exponent, and their fate in float16, scaled and unscaled.
 
-    Shares are of the gradients that are not zero in float32.
+    Shares are relative to the gradients that are not zero in float32.
     """
 
     exponents: list[Annotated[int, Field(ge=-2000, le=2000)]]
@@ -81,7 +81,7 @@ class Gradients(Untrusted):
 
 
 class TrialResult(Untrusted):
-    """Hold at how many seeds an optimizer trained under a policy, and accuracies by seed, float32's too."""
+    """Hold a trial of an optimizer under a policy: how many seeds trained, and the accuracies, also in float32."""
 
     name: str
     policy: str
@@ -97,7 +97,7 @@ class TrialResult(Untrusted):
 class Numerics(Untrusted):
     """Hold the content of `numerics.json`: `gradients` by benchmark, `samples` by experiment and try.
 
-    `identity` is everything that determines the content; `environment` describes where it was found.
+    `identity` is everything that determines the content. `environment` describes the machine that produced it.
     """
 
     schema_version: Literal[4]

@@ -22,7 +22,7 @@ from pipeline.statistics.equivalence import is_beyond, is_decided
 from pipeline.statistics.intervals import MIN_SEEDS, Interval, mean, proportion
 from pipeline.study.configuration import PositiveFloat
 
-# The outcomes that contradict a claimed one. A run that diverged had enough memory; a slow run tells nothing.
+# Outcomes that contradict a claimed outcome. A run that diverged had enough memory. A slow run shows nothing.
 CONTRARY = {"completed": ("out_of_memory",), "out_of_memory": ("completed", "diverged")}
 _MUCH = 10  # times the tolerance: a wider interval excludes little
 
@@ -52,8 +52,8 @@ class SpeedupClaim(SpeedClaim, ThresholdClaim):
     def _by_speedup(self, evidence: Evidence) -> Assessment:
         """Judge by the interval of the speedup.
 
-        If the baseline over itself differs from 1 by as much as the candidate does, chance may explain a claimed
-        effect, and the claim stays open. A claim of no effect needs no such check. More launches can't settle an effect
+        If the baseline's speedup over itself is as far from 1 as the candidate's, chance may explain a claimed effect,
+        and the claim stays open. A claim of no effect needs no such check. More launches can't settle an effect that is
         smaller than the differences between sittings.
         """
         pair, threshold, more = self.pair(evidence), self.threshold, Said("more.launches")
@@ -131,7 +131,7 @@ def accuracy_said(pair: Row) -> list[Said]:
 
 
 def judge_equivalence(pair: Row) -> tuple[Verdict, Said]:
-    """Judge by the equivalence test, unless runs diverged, or their results decide nothing."""
+    """Judge by the equivalence test, unless runs diverged or the test decides nothing."""
     numbers = accuracy_numbers(pair)
     diverged, baseline_diverged = pair.num_diverged_candidate or 0, pair.num_diverged_baseline or 0
     if diverged and baseline_diverged and proportion(diverged, diverged + baseline_diverged).low <= 0.5:
@@ -146,7 +146,7 @@ def judge_equivalence(pair: Row) -> tuple[Verdict, Said]:
 
 
 class ValueClaim(VariantClaim):
-    """Claim that one run gave `value`, within `tolerance`: an accuracy in [0, 1] or a loss."""
+    """Claim that one run gave `value` ± `tolerance`: an accuracy in [0, 1] or a loss."""
 
     kind: Literal["value"]
     quantity: Literal["test_accuracy", "test_loss", "validation_accuracy"]
@@ -161,7 +161,7 @@ class ValueClaim(VariantClaim):
     def judge(self, evidence: Evidence) -> Assessment:
         """Compare the published value ± tolerance with the 95 % interval of one more run here.
 
-        Noisy runs give a wide interval, which lies neither inside the tolerance nor outside, and so decides nothing.
+        Noisy runs give a wide interval. An interval that lies partly inside the tolerance decides nothing.
         """
         runs, more = self.runs(evidence), Said("more.runs")
         values = [getattr(run, self.quantity) for run in runs if run.outcome == "completed"]
@@ -190,7 +190,7 @@ class ValueClaim(VariantClaim):
 
 
 class LateSkipsClaim(VariantClaim, ThresholdClaim):
-    """Claim that the loss scale skips at most some percent of the steps after the first epoch."""
+    """Claim that the loss scale skips at most a given percentage of the steps after the first epoch."""
 
     unit = " %"
     kind: Literal["late_skips"]
@@ -212,7 +212,7 @@ class LateSkipsClaim(VariantClaim, ThresholdClaim):
 
 
 class MemoryClaim(SpeedClaim, ThresholdClaim):
-    """Claim that `candidate` needs at most some multiple of the baseline's peak memory, each at its own batch."""
+    """Claim that `candidate` needs at most a given multiple of the baseline's peak memory, each at its own batch."""
 
     kind: Literal["memory"]
     baseline: None = None
@@ -242,7 +242,7 @@ class OutcomeClaim(VariantClaim):
         return Said("asked.outcome", self.model_dump(include={"candidate", "benchmark", "outcome"}))
 
     def judge(self, evidence: Evidence) -> Assessment:
-        """Judge how runs ended. A run that was too slow decides nothing; one that diverged had enough memory."""
+        """Judge how runs ended. A run that was too slow decides nothing. A run that diverged had enough memory."""
         outcomes = Counter(run.outcome for run in self.runs(evidence))
         measured = [
             Said("measured.outcome", {"candidate": self.candidate, "outcome": outcome, "count": count})

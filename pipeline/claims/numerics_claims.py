@@ -1,4 +1,4 @@
-"""Judge claims about 16-bit arithmetic by the numerics stage: facts, trials of optimizers, and experiments."""
+"""Judge claims about 16-bit arithmetic by what the numerics stage found: facts, trials of optimizers, experiments."""
 
 from collections.abc import Mapping, Sequence
 from statistics import fmean
@@ -18,7 +18,7 @@ MORE = Said("more.tries")
 
 
 def found_in(evidence: Evidence, part: str) -> Any:
-    """Return a part of what the numerics stage found. Raise `NotTestableError` if it was not run."""
+    """Return a part of what the numerics stage found. Raise `NotTestableError` if the stage was not run."""
     if evidence.numerics is None:
         raise NotTestableError(Said("lack.numerics"), Said("remedy.numerics"))
     return evidence.numerics[part]
@@ -77,7 +77,7 @@ class TrialClaim(BaseClaim):
 
 
 class SampleClaim(ThresholdClaim):
-    """Claim that the mean of a numerics experiment, or a number that it counts, is at least or at most a threshold."""
+    """Claim that the mean of a numerics experiment, or a counted fact, is at least or at most a threshold."""
 
     kind: Literal["sample"]
     sample: str
@@ -144,7 +144,7 @@ def _fact_said(name: str, value: Value) -> Said:
 
 
 def sample_said(name: str, values: Sequence[float]) -> Said:
-    """Say what an experiment gave, over all its tries."""
+    """Say what an experiment found over all its tries."""
     kind, _, benchmark = name.partition(".")
     return Said(f"sample.{kind}", mean(values)._asdict() | {"num_tries": len(values), "benchmark": benchmark})
 

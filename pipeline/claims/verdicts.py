@@ -1,4 +1,4 @@
-"""Turn statistics and claims into verdicts, if this machine and this study can test the claim."""
+"""Judge claims by statistics, if this machine and this study can test them."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -29,8 +29,8 @@ VERDICTS = Path("results/verdicts.json")
 class Judgement(Untrusted):
     """Hold the verdict on a source's claim, or the answer of one of our experiments.
 
-    `evidence` is the kind of evidence behind the verdict; None if there is none. `reason`, `measured` and
-    `would_change` are sentences by code, with their numbers.
+    `evidence` is the kind of evidence behind the verdict, or None if there is none. `reason`, `measured` and
+    `would_change` are sentences, each given by its code and its numbers.
     """
 
     id: str
@@ -84,9 +84,9 @@ def judge_claims(claims: Claims, evidence: Evidence) -> list[Judgement]:
 
 
 def _judge(claim: Claim, evidence: Evidence) -> Assessment:
-    """Judge a claim. On other hardware, or with another recipe, there is no verdict.
+    """Judge a claim. A study can't decide the claim if its hardware or its recipe differs from the claim's.
 
-    Measured values are reported all the same. Counted evidence depends on neither hardware nor recipe.
+    Measured values are reported even then. Counted evidence depends on neither hardware nor recipe.
     """
     if isinstance(claim, UntestedClaim):
         numbers = {"reason": claim.reason, "testable_by": claim.testable_by}
@@ -121,7 +121,7 @@ def _judge(claim: Claim, evidence: Evidence) -> Assessment:
 
 
 def recipe_differences(claim: Claim, recipe: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """Return, by key path, the study's and the claim's value of each setting in which their recipes differ."""
+    """Return the settings in which the recipes differ: for each key path, the study's value and the claim's."""
     pairs = {path: [_at(recipe, path), theirs] for path, theirs in claim.needs.recipe.items()}
     return {path: pair for path, pair in pairs.items() if pair[0] != pair[1]}
 
@@ -136,10 +136,10 @@ def _at(recipe: Any, path: str) -> Any:
 def _deciding_study(
     claim: Claim, evidence: Evidence, is_elsewhere: bool, remedy: Said | None, differences: Mapping[str, Any]
 ) -> Said:
-    """Say which study would decide: a profile, this study on other hardware, or another if this one lacks more.
+    """Say which study would decide the claim: a profile, this study with additions, or this study on other hardware.
 
     Args:
-        remedy: how to supply what this study lacks.
+        remedy: how to supply what this study lacks, if anything.
         differences: between the study's recipe and the claim's.
     """
     if is_elsewhere and not remedy and isinstance(claim, PairClaim) and claim.baseline == DEFAULT:

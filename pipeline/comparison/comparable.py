@@ -15,11 +15,11 @@ def check_comparable(study: Study, records: Mapping[RunKey, RunRecord]) -> None:
     """Check that every finished run was made as the study says, and can be compared with the others.
 
     All runs must share the engine, its packages and the container image. Runs of one seed must share the device and the
-    environment variables; another seed may run elsewhere. Runs of one benchmark must share the data, and its runs of
-    one seed the initial weights.
+    environment variables; other seeds may run elsewhere. Runs of one benchmark must share the data. Runs of one
+    benchmark and seed must share the initial weights.
 
     Raises:
-        InputError: names every fault, its runs, and how to make them again.
+        InputError: the message names every fault, its runs, and how to make them again.
     """
     chosen = [records[key] for key in study.runs() if key in records]
     faults = [fault for record in chosen for fault in _departures(study, record)]
@@ -33,7 +33,7 @@ def check_comparable(study: Study, records: Mapping[RunKey, RunRecord]) -> None:
 
 
 def _shared(record: RunRecord) -> Iterator[tuple[str, Hashable, str]]:
-    """Yield each property that a run must share with others, which others, and the run's own value in words."""
+    """Yield each property that a run must share, the group that must share it, and the run's value in words."""
     for what, value in surroundings(record.environment).items():
         yield what, record.seed if what in ("device", "driver", "environment variables") else None, value
     yield "kind of memory", None, record.memory.peak_kind or "unknown"
@@ -51,8 +51,8 @@ def check_candidates(study: Study) -> None:
 def pairs_of(study: Study, benchmark: str) -> list[tuple[str, str]]:
     """Return (baseline, candidate) for every pair on `benchmark`.
 
-    Pairs with the study's baseline come first. Pairs with float32 in TF32 follow, which is the default of a GPU that
-    has TF32. The study's further pairs come last.
+    Pairs with the study's baseline come first. Pairs with float32 in TF32, the default of a GPU that has TF32, follow.
+    The study's further pairs come last.
     """
     settings, variants = study.comparison, study.variants_of(benchmark)
     pairs = [(settings.baseline, name) for name in variants if name != settings.baseline]
@@ -63,13 +63,13 @@ def pairs_of(study: Study, benchmark: str) -> list[tuple[str, str]]:
 
 
 def by_default(variants: Mapping[str, Variant]) -> str | None:
-    """Name the variant that computes float32 at the default precision of a GPU with TF32; None if there is none."""
+    """Return the name of the variant that computes float32 at the default precision of a GPU with TF32, or None."""
     default = Variant(policy="float32", batch_multiplier=1, tf32=True)
     return next((name for name, of in variants.items() if of.model_copy(update={"benchmarks": None}) == default), None)
 
 
 def surroundings(environment: Mapping[str, Any]) -> dict[str, str]:
-    """Describe in words where a run was made, property by property; comparable runs must agree on these."""
+    """Describe in words where a run was made, by property. Comparable runs must agree on these properties."""
     return {
         "device": device(environment),
         "driver": environment.get("driver") or "none",

@@ -37,7 +37,8 @@ from pipeline.statistics.speeds import Speeds
 from pipeline.study.schema import RunKey, Study
 from pipeline.study.variant import expected_dtypes
 
-# Digits after the point. Each quantity has its own file: DVC shows one row per file, and a terminal has 80 columns.
+# Digits after the point. Each quantity has its own file, because DVC shows one row per file and a terminal has 80
+# columns.
 METRICS = {"difference_pp": 3, "speedup": 4, "candidate_accuracy": 5, "candidate_epoch_seconds": 4}
 
 
@@ -56,7 +57,7 @@ class Measured(NamedTuple):
 def compare_runs(root: Path = Path()) -> tuple[Tables, dict[str, str]]:
     """Return the tables of the study under `root`, and the text of each file by its path from `root`.
 
-    The cells of what was not run or not measured are empty.
+    Cells are empty if nothing was run or measured for them.
 
     Raises:
         InputError: nothing was run or measured; or a file is damaged, contradicts itself, or does not fit the others.
@@ -89,10 +90,12 @@ def _read_measured(study: Study, benchmark: str, root: Path) -> Measured:
 
 
 def _check_surroundings(benchmark: str, measured: Measured, runs: Mapping[RunKey, Run], root: Path) -> None:
-    """Check that speed was measured where the runs were made: those on the same device, or else the benchmark's.
+    """Check that speed was measured in the surroundings of the runs.
+
+    Compare with the runs on the same device or, if there are none, with the runs of the benchmark.
 
     Raises:
-        InputError: names what differs, and how to measure again.
+        InputError: the surroundings differ; the message names the difference, and says how to measure again.
     """
     found = surroundings(measured.environment)
     made = {key: surroundings(run.record.environment) for key, run in runs.items()}
@@ -157,7 +160,7 @@ def run_row(study: Study, key: RunKey, run: Run, measured: Measured | None) -> d
 
 
 def _late_skips(run: Run) -> tuple[int | None, int | None]:
-    """Count the steps that a dynamic loss scale skipped after the first epoch, and all steps after it."""
+    """Count the steps after the first epoch: those that a dynamic loss scale skipped, and all of them."""
     counts = [epoch.skipped_steps for epoch in run.epochs if epoch.skipped_steps is not None]
     is_known = run.record.planned.loss_scale.mode == "dynamic" and len(counts) == len(run.epochs) > 1
     if not is_known or run.record.outcome != "completed":
@@ -166,7 +169,7 @@ def _late_skips(run: Run) -> tuple[int | None, int | None]:
 
 
 def _timing_fault(study: Study, run: Run, measured: Measured | None) -> str | None:
-    """Return why a run's times don't count: another device than the speeds', its own fault, busy CPUs."""
+    """Return why a run's times don't count, if so: a fault, busy CPUs, or a device that differs from the speeds'."""
     if measured and device(run.record.environment) != measured.device:
         return "another device"
     share = run.record.disturbance.other_cpu_share
@@ -237,7 +240,7 @@ def _family(study: Study, baseline: str, candidate: str) -> Hashable:
 
 
 def _speed_cells(study: Study, benchmark: str, baseline: str, candidate: str, measured: Measured) -> dict[str, Any]:
-    """Return the speed cells of a pair. A variant timed by another's process has no speedup over that variant."""
+    """Return the speed cells of a pair. If one process timed both variants, there is no speedup."""
     speeds, environment = measured.speeds, measured.environment
     hardware, recipe = hardware_of(environment), study.benchmarks[benchmark]
     cells: dict[str, Any] = {
@@ -266,7 +269,7 @@ def _speed_cells(study: Study, benchmark: str, baseline: str, candidate: str, me
         "epoch_speedup": on_another_day(speeds.log_speedup(baseline, candidate, whole_epochs=True), spread),
         "memory_ratio": speeds.memory_ratio(baseline, candidate),
     }
-    if candidate == REPEAT:  # the same variant, which differs by chance alone
+    if candidate == REPEAT:  # the same variant, which differs only by chance
         ratios["speedup"] = sitting
     for name, found in ratios.items():
         cells |= {name: found.ratio, f"{name}_low": found.low, f"{name}_high": found.high}
@@ -274,7 +277,7 @@ def _speed_cells(study: Study, benchmark: str, baseline: str, candidate: str, me
 
 
 def summarise(study: Study, tables: Tables) -> dict[str, dict[str, float]]:
-    """Return the metrics by quantity and benchmark, without unknown ones, because DVC can't subtract them.
+    """Return the metrics by quantity and benchmark. Leave out unknown values, because DVC can't subtract them.
 
     Each metric compares the first mixed policy at the baseline's batch with the baseline.
     """

@@ -37,7 +37,7 @@ def read_runs(study: Study, root: Path = Path()) -> dict[RunKey, Run]:
 
 
 def read_record(key: RunKey, root: Path = Path()) -> RunRecord:
-    """Return the record of a finished run. Raise `InputError` that says how to make the run again."""
+    """Return the record of a finished run. Raise an `InputError` that says how to make the run again."""
     path = root / key.directory / "record.json"
     record = untrusted.read_json(RunRecord, path, _remedy(key))
     if record.key != key:
@@ -65,8 +65,9 @@ def read_predictions(
     Args:
         labels_by_benchmark: the labels of runs that were read before; the labels of a new benchmark are added.
 
-    Raises `InputError` that says how to make the run again, also if the predictions contradict the record's accuracy,
-    or the labels differ from those of the benchmark's other runs.
+    Raises:
+        InputError: the predictions can't be read or contradict the record's accuracy, or the labels differ from those
+            of the benchmark's other runs. The message says how to make the run again.
     """
     path, remedy = root / record.key.directory / "predictions.npz", _remedy(record.key)
     arrays = _read_integers(path, ("labels", "predicted"), remedy)
@@ -86,7 +87,7 @@ def _read_integers(path: Path, names: tuple[str, ...], remedy: Remedy) -> dict[s
         arrays = {
             name: np.lib.format.read_array(io.BytesIO(contents[f"{name}.npy"]), allow_pickle=False) for name in names
         }
-    except Exception as error:  # NumPy raises many kinds for bytes that are no array, or too few
+    except Exception as error:  # NumPy raises many kinds of errors for bytes that are not an array
         raise damaged(path, error, remedy) from None
     if any(array.dtype.kind not in "iu" or array.ndim != 1 for array in arrays.values()):
         raise damaged(path, "it must hold one-dimensional arrays of integers", remedy)
@@ -133,7 +134,7 @@ def _remedy(key: RunKey) -> Remedy:
 
 
 def read_speeds(study: Study, benchmark: str, root: Path = Path()) -> Speeds:
-    """Return the speeds of the variants of `benchmark`. Raise `InputError` that says how to measure them again."""
+    """Return the speeds of the variants of `benchmark`. Raise an `InputError` that says how to measure them again."""
     path, remedy = root / SPEED / benchmark / "blocks.csv", remedy_of_speed(benchmark)
     blocks = untrusted.read_rows(PlacedBlock, path, remedy, may_lack={"kernel_seconds"})
     for contradiction in _contradictions_of_blocks(study, benchmark, blocks):

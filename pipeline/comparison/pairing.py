@@ -1,4 +1,4 @@
-"""Compare results of candidates with a baseline's, one row per pair, for a study or for anyone's table."""
+"""Compare candidates' results with a baseline's, one row per pair, for a study or for anyone's table."""
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
@@ -28,7 +28,10 @@ Runs = Mapping[Any, Row]  # the runs of a variant, by seed
 
 
 class Question(NamedTuple):
-    """Ask whether results lie within ±`margin` (in their unit) of the baseline's or, one-sided, are worse by less."""
+    """Ask whether results differ from the baseline's by less than `margin`, in the results' unit.
+
+    A one-sided question asks whether results are worse than the baseline's by less than `margin`.
+    """
 
     margin: float
     is_lower_better: bool = False
@@ -51,8 +54,8 @@ def set_beside(
 ) -> list[dict[str, Any]]:
     """Compare the results of each pair; return one row per pair, with the columns of `ACCURACY_COLUMNS`.
 
-    Runs are paired by the seeds that both variants completed. Two variants that share fewer than `MIN_SEEDS` seeds, and
-    each have seeds of their own, are compared unpaired by Welch's test.
+    Runs are paired by the seeds that both variants completed. If two variants share fewer than `MIN_SEEDS` seeds, and
+    each has seeds that the other lacks, Welch's test compares them unpaired.
 
     Args:
         runs: by variant and seed. A run has `outcome` and `result`. Its `precision`, `final_weights_sha256`,
@@ -90,7 +93,7 @@ NO_TEST = ("identical", "rounded", "one_class", "too_few_seeds", "same_differenc
 
 
 def sides_of(theirs: Runs, ours: Runs) -> tuple[Side, Side]:
-    """Return the runs to compare: at the seeds that both variants completed, or all completed ones if seeds differ."""
+    """Return the runs to compare: at the seeds that both variants completed, or all completed runs if seeds differ."""
     completed = [[seed for seed, run in runs.items() if run.outcome == "completed"] for runs in (theirs, ours)]
     shared = [seed for seed in completed[0] if seed in completed[1]]
     if len(shared) >= MIN_SEEDS or theirs.keys() <= ours.keys() or ours.keys() <= theirs.keys():
@@ -99,7 +102,7 @@ def sides_of(theirs: Runs, ours: Runs) -> tuple[Side, Side]:
 
 
 def _reason(theirs: Side, ours: Side, found: Contrast, asked: Question) -> str | None:
-    """Return a reason not to trust a test of these results; None if there is none."""
+    """Return a reason not to trust a test of these results, or None."""
     a, b = theirs.results, ours.results
     runs = [side.runs[seed] for side in (theirs, ours) for seed in side.shared]
     if len(a) and all(run.unit and run.unit > asked.margin for run in runs):  # such coarse results agree by chance
@@ -121,7 +124,7 @@ def _reason(theirs: Side, ours: Side, found: Contrast, asked: Question) -> str |
 
 
 def _are_identical(theirs: Side, ours: Side) -> bool:
-    """Tell whether runs of two precisions are the same runs: by their final weights, or else by all their results.
+    """Tell whether runs of two precisions are in fact the same: compare final weights, or else all results.
 
     Runs of one precision may be identical: a custom training loop may equal Keras's bit for bit.
     """

@@ -32,12 +32,12 @@ RUN_COLUMNS = (
     *("device", "device_kind", "compute_capability", "device_memory_bytes", "cpu_features"),
 )
 # Columns of `pairs.csv`. Accuracy is compared over the seeds that both variants completed. `missing_candidate` lists
-# planned seeds without a run. `num_failed_*` counts runs that failed where the other variant's completed. Differences
-# are candidate − baseline, in percentage points, with 95 % intervals. p-values are adjusted by Holm's method over
-# `num_candidates` pairs. `reason` says why the tests decide nothing. `speedup` is the baseline's time over the
-# candidate's. Its interval is that of another day; `sitting_*` is the interval of this measurement alone.
-# `epoch_speedup` is that of whole epochs with their validation. `candidate_kernel_share` is the share of its CPU time
-# that the system's kernel took.
+# planned seeds without a run. `num_failed_*` counts failed runs at seeds that the other variant completed or lacks.
+# Differences are candidate − baseline, in percentage points, with 95 % intervals. p-values are adjusted by Holm's
+# method over `num_candidates` pairs. `reason` says why the tests decide nothing. `speedup` is the baseline's time over
+# the candidate's. Its interval holds for another day; the interval `sitting_*` holds only for this measurement.
+# `epoch_speedup` is the speedup of whole epochs with their validation. `candidate_kernel_share` is the share of the
+# candidate's CPU time that the system's kernel took.
 ACCURACY_COLUMNS = (
     *("num_seeds", "missing_candidate", "num_failed_baseline", "num_failed_candidate"),
     *("num_diverged_baseline", "num_diverged_candidate", "baseline_accuracy", "candidate_accuracy"),
@@ -77,7 +77,7 @@ class Tables(NamedTuple):
         return [row for row in self.runs if row.benchmark == benchmark and variant in (None, row.variant)]
 
     def pair(self, benchmark: str, candidate: str, baseline: str) -> Row | None:
-        """Return the row of a pair; None where the two were not compared."""
+        """Return the row of a pair, or None if the two variants were not compared."""
         wanted = benchmark, candidate, baseline
         return next((row for row in self.pairs if (row.benchmark, row.candidate, row.baseline) == wanted), None)
 
@@ -113,7 +113,7 @@ def read_table(path: Path) -> list[Row]:
     """Return the rows of a CSV file that `compare` wrote. Raise `InputError` if it is missing."""
     if not path.is_file():
         raise InputError(f"{path} is missing. Make it with: dvc repro")
-    # The parser in Python reads each number as Python does; the one in C is off in the last digit.
+    # The parser in Python reads each number as Python does. The parser in C is off in the last digit.
     how: dict[str, Any] = {"engine": "python", "dtype_backend": "numpy_nullable", "keep_default_na": False}
     how["dtype"] = dict.fromkeys(TEXT_COLUMNS, "string")
     frame = pd.read_csv(path, na_values=[""], **how).astype(object)

@@ -16,7 +16,7 @@ class ShuffledBatches(keras.utils.PyDataset):
     """Serve every example once an epoch, in a new order each time; the last batch may be smaller.
 
     Args:
-        on_device: keep all examples on the device, and send it only the row numbers of each batch. The batches are the
+        on_device: keep all examples on the device, and send only the row numbers of each batch. The batches are the
             same, bit for bit.
     """
 
@@ -37,7 +37,7 @@ class ShuffledBatches(keras.utils.PyDataset):
     def begin_epoch(self, epoch: int) -> None:
         """Shuffle the examples for `epoch`, counted from 0.
 
-        The training loop calls this. Keras announces epochs too, but more often on one engine than on another.
+        The training loop calls this. Keras announces epochs too, but how often depends on the engine.
         """
         self._order = np.random.default_rng((self._seed, epoch)).permutation(self._num_examples)
 
@@ -45,7 +45,7 @@ class ShuffledBatches(keras.utils.PyDataset):
 class WholeBatches(keras.utils.PyDataset):
     """Serve images in order, in whole batches; repeat the last image to fill the last batch.
 
-    So XLA compiles for one shape only.
+    XLA then compiles for only one shape.
     """
 
     def __init__(self, images: np.ndarray, batch_size: int) -> None:

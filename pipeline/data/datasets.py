@@ -31,7 +31,7 @@ class Description(Untrusted):
 def read_description(name: str, root: Path = DATA) -> Description:
     """Return the description of the data set `name` under `root`.
 
-    If it can't be read, raise an `InputError` that says how to prepare the data set again.
+    If the description can't be read, raise an `InputError` that says how to prepare the data set again.
     """
     return read_json(Description, root / name / "dataset.json", Remedy(*[_remedy(name)] * 2))
 
@@ -41,7 +41,7 @@ def _remedy(name: str) -> str:
 
 
 def num_train_bytes(name: str, split: Split) -> int:
-    """Return how many bytes the training images of the data set `name` take, cut as `split` says."""
+    """Return the size in bytes of the training images of the data set `name`, cut as `split` says."""
     return split.num_train_examples * math.prod(read_description(name).image_shape)
 
 

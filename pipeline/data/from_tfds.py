@@ -80,7 +80,7 @@ def _not_fetched(source: DatasetSource, error: Exception) -> InputError:
 
 
 def _features(where: str, info: Any, source: DatasetSource) -> tuple[str, str]:
-    """Return the names of the image and the label feature; refuse anything but images in classes."""
+    """Return the names of the image feature and the label feature. Refuse data other than images in classes."""
     names: Any = (source.image, source.label) if source.image else info.supervised_keys
     if not names and {"image", "label"} <= set(info.features):  # files that another program wrote name no pair
         names = ("image", "label")
@@ -117,7 +117,7 @@ def _arrays(where: str, builder: Any, split: str, image: str, label: str, image_
     batches = list(tfds.as_numpy((examples.map(resized) if image_size else examples).batch(1000)))
     images = np.concatenate([batch[image] for batch in batches])
     labels = np.concatenate([batch[label] for batch in batches]).astype(np.int64)
-    if num_unlabelled := np.count_nonzero(labels < 0):  # TFDS gives -1 where a contest keeps labels secret
+    if num_unlabelled := np.count_nonzero(labels < 0):  # TFDS gives -1 if a contest keeps labels secret
         raise InputError(f"{where}: {num_unlabelled:,} of {len(labels):,} examples have no label. Use another split.")
     if images.dtype != np.uint8:
         low, high = images.min(), images.max()
@@ -128,7 +128,7 @@ def _arrays(where: str, builder: Any, split: str, image: str, label: str, image_
 
 
 def chosen_rows(where: str, source: DatasetSource, splits: Mapping[str, Any]) -> dict[str, list[tuple[str, range]]]:
-    """Return the rows that `train` and `test` take from each split; `splits` holds TFDS's facts on each split.
+    """Return the rows that `train` and `test` take from each split; `splits` holds TFDS's information on each split.
 
     Raises:
         InputError: there is no such split, `train` or `test` has no example, or an example is taken twice.

@@ -19,7 +19,7 @@ from pipeline.errors import InputError
 
 ORDER = "DATA_SOURCES"  # the variable that names the sources to try, in order
 FETCHED = Path(".cache/downloads")
-SILENT_SECONDS = 15  # after which a host is given up for the next
+SILENT_SECONDS = 15  # without data, after which the next host is tried
 NAME = "cifar100"
 ARCHIVE, ARCHIVE_SHA256 = "cifar-100-binary.tar.gz", "58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec"
 TABLES = ("train-00000-of-00001.parquet", "test-00000-of-00001.parquet")
@@ -105,7 +105,7 @@ def _from(source: Source) -> tuple[dict[str, Examples], str]:
     try:
         return checked(NAME, source.read(paths)), source.host if paths else "TFDS"
     except Exception:
-        for path in paths:  # a wrong file without a digest to check would be found again
+        for path in paths:  # otherwise a wrong file that has no known digest would be used again
             path.unlink(missing_ok=True)
         raise
 
@@ -124,7 +124,7 @@ def _read_prepared(_: list[Path]) -> dict[str, Examples]:
 
 
 def _read_binary(paths: list[Path]) -> dict[str, Examples]:
-    """Read rows that each hold a coarse label, a fine label and an image, one channel after the other."""
+    """Read rows that each hold a coarse label, a fine label and an image, one channel after another."""
     parts = {}
     with tarfile.open(paths[0]) as file:
         for part in ("train", "test"):

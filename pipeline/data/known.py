@@ -21,8 +21,8 @@ BUNDLED = Path(__file__).parent / "bundled"
 class Known(NamedTuple):
     """Describe a data set whose content is known.
 
-    `content_sha256` has a digest for each part that does not depend on the order of the examples. It is the SHA-256 of
-    the sorted SHA-256 digests of all examples. An example's digest covers the image's bytes and then the label, in one
+    `content_sha256` has a digest for each part. The digest is the SHA-256 of the sorted SHA-256 digests of all
+    examples, so their order does not matter. An example's digest covers the image's bytes and then the label, in one
     byte. The file `classes` lists the names of the classes.
     """
 

@@ -1,7 +1,7 @@
 """Provide what Keras leaves to its engine, as the same functions for TensorFlow and for JAX.
 
 Set the environment variable KERAS_BACKEND before the first import to choose the engine. Import this module before
-Keras: it keeps the engine's start-up messages away.
+Keras, because it suppresses the engine's start-up messages.
 """
 
 import os
@@ -12,7 +12,7 @@ NAME = os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # Keras imports TensorFlow, if installed, even under JAX
 os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # so that CUDA and NVML number GPUs alike
 
-# Use Keras's defaults. A user's ~/.keras/keras.json, KERAS_MAX_EPOCHS and the like would show in no record.
+# Use Keras's defaults. A user's ~/.keras/keras.json, KERAS_MAX_EPOCHS and the like would not show in any record.
 for setting in [name for name in os.environ if name.startswith("KERAS_") and name != "KERAS_BACKEND"]:
     del os.environ[setting]
 os.environ["KERAS_HOME"] = f"{os.devnull}/keras"  # no keras.json can be read or written there

@@ -1,4 +1,4 @@
-"""Compute activation gradients on JAX, which differentiates by a function's inputs, not by values in between."""
+"""Compute activation gradients on JAX, which only differentiates with respect to a function's inputs."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ def activation_gradients(network: Any, images: Any, labels: Any, loss: Any) -> l
     """Return the gradients of the loss with respect to the output of every layer of a Keras model, as NumPy arrays.
 
     Args:
-        network: a model that outputs what each of its layers returns, and last the probabilities.
+        network: a model that returns the output of each of its layers, and last the probabilities.
         images: the inputs of `network`, (N, ...).
         labels: integer (N,).
         loss: a function of labels and probabilities that returns a scalar.
@@ -23,7 +23,7 @@ def activation_gradients(network: Any, images: Any, labels: Any, loss: Any) -> l
     def perturbed(perturbations: Sequence[Any]) -> Any:
         """Return the loss with each perturbation added to its layer's output.
 
-        Its derivative at a perturbation of zero is the gradient with respect to that output.
+        The derivative at a perturbation of zero is the gradient of the loss with respect to that output.
         """
         with contextlib.ExitStack() as stack:
             stack.enter_context(keras.StatelessScope())  # batch norm's new averages are not kept

@@ -9,13 +9,13 @@ import tensorflow as tf
 class BatchNormalization(keras.layers.BatchNormalization):  # type: ignore[misc]
     """Do what Keras's layer of this name does to images (N, H, W, C), in one kernel forward and one backward.
 
-    Keras 3 casts to float32 and runs a dozen operations. The sources ran this kernel, as TensorFlow's own Keras did. It
-    takes and returns 16-bit tensors, and computes in float32 inside. The moving variance follows Keras 3, which
-    averages the batch's own variance. The kernel returns an estimate of the population's variance (with Bessel's
-    correction), which the sources averaged.
+    Keras 3 casts to float32 and runs a dozen operations. The sources ran this kernel, as TensorFlow's own Keras did.
+    The kernel takes and returns 16-bit tensors, and computes in float32 inside. The moving variance follows Keras 3,
+    which averages the batch's own variance. The sources averaged the kernel's estimate of the population's variance
+    (with Bessel's correction).
 
-    It has Keras's arguments, names and weights. Channels come last, `scale` and `center` are true, and there are no
-    masks. No layer is frozen. Our models need no more.
+    The layer has Keras's arguments, names and weights. Channels come last, `scale` and `center` are true, no layer is
+    frozen, and there are no masks. Our models need no more.
     """
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:

@@ -1,4 +1,4 @@
-"""Build training steps on JAX: functions from state to state, whose results are assigned to the model afterwards."""
+"""Build training steps on JAX: functions that map state to state. The model gets their results afterwards."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ def training_step(model: Any) -> tuple[Callable[..., Any], Callable[[], Any]]:
     """Return a compiled Keras model's training step, jitted by JAX, and a function that returns its first state.
 
     The step takes the state, images (N, ...) and labels (N,). It returns the next state, the mean loss before scaling
-    and the number of correct examples. It reuses the memory of the state passed in, whose values are gone afterwards.
+    and the number of correct examples. It reuses the memory of the state passed in, so that state is lost.
     """
     optimizer = model.optimizer
 
@@ -49,8 +49,8 @@ def gradient_step(model: Any) -> tuple[Callable[..., Any], Callable[[], None]]:
     """Return a compiled Keras model's training step, written out, and a function that then updates the model.
 
     The step takes images (N, ...) and labels (N,). It returns the mean loss before scaling and the number of correct
-    examples, both still on the device. Between steps the model's values are in a state that each step takes over, as in
-    Keras's own loop.
+    examples, both still on the device. Between steps a state holds the model's values, and each step replaces that
+    state, as in Keras's own loop.
     """
     step, first_state = training_step(model)
     state: Any = None
@@ -86,7 +86,7 @@ def apply_step(optimizer: Any, variable: Any) -> Any:
 
 
 def _scaled(optimizer: Any, optimizer_values: Any, loss: Any) -> Any:
-    """Return the loss times the loss scale of `optimizer`, whose variables have the values given."""
+    """Return the loss times the loss scale of `optimizer`, for the given values of the optimizer's variables."""
     with keras.StatelessScope(state_mapping=list(zip(optimizer.variables, optimizer_values, strict=True))):
         return optimizer.scale_loss(loss)
 

@@ -1,4 +1,4 @@
-"""Load an engine silently, and without packages that it imports just in case."""
+"""Load an engine silently, without the packages that it imports just in case."""
 
 import contextlib
 import os
@@ -25,7 +25,7 @@ def silent_stderr() -> Iterator[None]:
 def without(*packages: str) -> Iterator[None]:
     """Hide `packages` from every import inside the block, except those already loaded.
 
-    They can be imported again afterwards.
+    The packages can be imported again afterwards.
     """
     absent = [package for package in packages if package not in sys.modules]
     sys.modules.update(dict.fromkeys(absent))  # type: ignore[arg-type]  # None: Python finds no such module

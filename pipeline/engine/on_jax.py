@@ -23,16 +23,16 @@ with silent_stderr():
     import keras
 
     with contextlib.suppress(ModuleNotFoundError):
-        import tensorflow  # noqa: F401  which Keras imports where it is installed
+        import tensorflow  # noqa: F401  which Keras imports if it is installed
 
 # Imported once JAX has loaded silently.
 from pipeline.engine.activations import activation_gradients  # noqa: F401
 from pipeline.engine.jax_steps import apply_step, gradient_step, gradients  # noqa: F401
 
 BatchNormalization = keras.layers.BatchNormalization  # XLA fuses it
-MAX_SHARE_OF_IMAGES = 1 / 16  # of an accelerator's memory: little beside what steps need, even in several processes
+MAX_SHARE_OF_IMAGES = 1 / 16  # of an accelerator's memory: little next to what steps need, even in several processes
 NEARLY_ALL = 0.9  # of what an allocator may take
-CUDNN_BYTES = 2**29  # at most what cuDNN takes outside the allocator
+CUDNN_BYTES = 2**29  # the most that cuDNN takes outside the allocator
 COMPILES_SHAPES = True  # every function is compiled again for each shape, and none runs uncompiled
 
 
@@ -49,7 +49,7 @@ def kernels() -> str:
 def set_tf32(enabled: bool) -> None:
     """Let float32 matrix products round their inputs to TensorFloat-32, or require the highest precision.
 
-    A TPU has no TF32. If it may round, it multiplies in bfloat16, which is JAX's default there.
+    A TPU has no TF32. If a TPU may round, it multiplies in bfloat16, which is JAX's default there.
     """
     rounded = "default" if jax.default_backend() == "tpu" else "tensorfloat32"
     jax.config.update("jax_default_matmul_precision", rounded if enabled else "highest")
@@ -74,7 +74,7 @@ def accelerators() -> list[dict[str, str]]:
 
 
 def gpu_places() -> list[int]:
-    """Return the place of the GPU that a run trains on, counted from 0 among those that CUDA shows; [] without one."""
+    """Return the index of the GPU that a run trains on, from 0, among the GPUs that CUDA shows; [] without a GPU."""
     return [device.local_hardware_id for device in jax.local_devices()[:1] if device.platform == "gpu"]
 
 
@@ -90,7 +90,7 @@ def feed(batches: Any) -> Any:
 
 
 def keeps_images(num_bytes: int) -> bool:
-    """Return whether training images of so many bytes stay on the accelerator while a run trains.
+    """Return whether training images of `num_bytes` stay on the accelerator while a run trains.
 
     A fast GPU trains on a batch in less time than the host needs to gather and send it. The device's whole memory
     decides, not the free part, so that all variants of a benchmark are fed alike. On a CPU the images are already where
@@ -101,7 +101,7 @@ def keeps_images(num_bytes: int) -> bool:
 
 
 def kept_on_device(*arrays: np.ndarray) -> Callable[[np.ndarray], tuple[Any, ...]]:
-    """Put arrays (N, ...) on the device; return a function that takes rows of each there, given their numbers (n,)."""
+    """Put arrays (N, ...) on the device. Return a function from row numbers (n,) to these rows of each array."""
     kept = jax.device_put(arrays)
     take = jax.jit(lambda kept, rows: tuple(array[rows] for array in kept))
     return lambda rows: take(kept, rows.astype(np.int32))
@@ -113,7 +113,7 @@ def predict(model: Any, batches: Any) -> np.ndarray:
 
 
 def reset_peak_memory() -> None:
-    """Forget a CPU's peak so far. JAX's allocator can't forget its own, which counts from the start."""
+    """Forget the peak so far on a CPU. The peak of JAX's allocator counts from the start and can't be reset."""
     own_memory.forget_peak()
 
 

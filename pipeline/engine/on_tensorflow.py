@@ -9,7 +9,7 @@ import numpy as np
 from pipeline.engine.loading import silent_stderr, without
 from pipeline.machine import own_memory
 
-# These serve TensorFlow Lite and Keras's plots and data adapters: a second and 200 MB that no run needs.
+# These serve TensorFlow Lite and Keras's plots and data adapters. They cost a second and 200 MB, and no run needs them.
 with silent_stderr(), without("IPython", "jax", "matplotlib", "pandas", "pyarrow", "torch"):
     import keras  # noqa: F401
     import tensorflow as tf
@@ -62,7 +62,7 @@ def accelerators() -> list[dict[str, str]]:
 
 
 def gpu_places() -> list[int]:
-    """Return the place of the GPU that a run trains on, counted from 0 among those that CUDA shows; [] without one."""
+    """Return the index of the GPU that a run trains on, from 0, among the GPUs that CUDA shows; [] without a GPU."""
     return [int(device.name.rpartition(":")[2]) for device in tf.config.get_visible_devices("GPU")[:1]]
 
 
@@ -74,9 +74,9 @@ def feed(batches: Any) -> Any:
     """Return a tf.data pipeline that feeds `batches`, a PyDataset of arrays or of tuples of them, to Keras in order.
 
     Keras would turn a PyDataset itself into a generator. TensorFlow's generators make the C library hand back all
-    memory it can. Each step must then map every large tensor again, which makes it take half as long again on a CPU.
-    The length of a batch stays open, so that only the first batch is traced. Autotuning is off: its thread sleeps
-    longer and longer, and freeing the batches waits until it wakes up, for seconds.
+    memory it can. Each step must then map every large tensor again, and takes half as long again on a CPU. The length
+    of a batch stays open, so that only the first batch is traced. Autotuning is off, because its thread sleeps longer
+    and longer. Freeing the batches would wait until the thread wakes up, for seconds.
     """
     first = batches[0]
     arrays = first if isinstance(first, tuple) else (first,)
@@ -128,7 +128,7 @@ def gradient_step(model: Any) -> tuple[Callable[..., Any], Callable[[], None]]:
 
 
 def apply_step(optimizer: Any, variable: Any) -> Any:
-    """Return a compiled function that applies a gradient, a NumPy array like the variable, through `optimizer`."""
+    """Return a compiled function that applies one gradient, a NumPy array of the variable's shape."""
 
     @tf.function  # type: ignore[untyped-decorator]
     def step(gradient: Any) -> None:

@@ -42,9 +42,9 @@ def files_of_code(source: Path) -> list[Path]:
 
 
 def with_imports(*files: Path) -> list[Path]:
-    """Return these files and the files of the working directory that they import, and so on, sorted by name.
+    """Return these files and all files of the working directory that they import, even indirectly, sorted by name.
 
-    Imports within functions count. Modules that are named only at run time, such as by a study, are not found.
+    Imports within functions count. Modules that are named only at run time, for example by a study, are not found.
     """
     found: set[Path] = set()
     waiting = [*files]
@@ -58,7 +58,7 @@ def with_imports(*files: Path) -> list[Path]:
 
 def _imported(file: Path) -> Iterable[Path]:
     modules = {Path(*name.split(".")) for name in _names_imported(file.read_bytes())}
-    packages = {package for module in modules for package in (module, *module.parents)}  # Python runs them on the way
+    packages = {package for module in modules for package in (module, *module.parents)}  # Python runs these first
     candidates = {module.with_suffix(".py") for module in modules} | {package / "__init__.py" for package in packages}
     return (candidate for candidate in candidates if candidate.is_file())
 

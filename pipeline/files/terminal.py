@@ -9,7 +9,7 @@ from rich.text import Text
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return a line for each row with aligned columns: the first to the left, the others to the right."""
+    """Return a line for each row with aligned columns: the first column to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from pipeline.errors import InputError
 
-MAX_BYTES = 2**26  # of one file: the largest report of a paper-sized study has a tenth
+MAX_BYTES = 2**26  # of one file: the largest report of a paper-sized study takes a tenth of this
 _MAX_MEMBERS = 20_000
 _MAX_UNPACKED_BYTES = 2**28  # of all that a zip file holds
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # the others unpack without a limit

@@ -19,7 +19,7 @@ def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> st
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write `text` to `path`, which at any time has the old text or the new one. Several processes may do so."""
+    """Write `text` to `path`, so that `path` always holds the old text or the new. Several processes may write."""
     partial = path.with_name(f"{path.name}.{uuid.uuid4().hex}.partial")
     try:
         partial.write_text(text, encoding="utf-8")
@@ -30,9 +30,9 @@ def write_whole(path: Path, text: str) -> None:
 
 @contextmanager
 def whole(path: Path) -> Iterator[Path]:
-    """Yield a path beside `path` for a file or folder, and move it to `path` at the end, unless an error is raised.
+    """Yield a path next to `path` for a file or folder. Move it to `path` at the end, unless an error is raised.
 
-    Only one process at a time may do so. Delete first what a killed process left there.
+    Only one process at a time may do so. Whatever a killed process left there is deleted first.
     """
     partial = path.with_name(f"{path.stem}.partial{path.suffix}")
     path.parent.mkdir(parents=True, exist_ok=True)

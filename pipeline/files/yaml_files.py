@@ -1,6 +1,6 @@
-"""Read and write YAML as DVC does: with ruamel.yaml, in YAML 1.2, where 010 is ten and 2:08 is a word.
+"""Read and write YAML as DVC does: with ruamel.yaml, in YAML 1.2. There 010 is ten and 2:08 is a word.
 
-If two parsers read a study differently, one study would be checked and another would be run.
+If two parsers could read a study differently, the study that is run might not be the study that was checked.
 """
 
 import io
@@ -14,7 +14,7 @@ from ruamel.yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEv
 from pipeline.errors import InputError
 
 _MAX_BYTES = 2**20  # a study of a thousand benchmarks; ten times that takes the parser seconds
-_MAX_DEPTH = 50  # the parser is recursive, and crashes the process at some ten thousand levels
+_MAX_DEPTH = 50  # the parser is recursive, and crashes the process at about ten thousand levels
 
 
 def load(path: Path) -> Any:
@@ -57,7 +57,7 @@ def dump(values: Any) -> str:
 
 
 def check_untrusted(content: bytes) -> None:
-    """Raise `ValueError` if a stranger's YAML could crash the parser or stand for more than is written."""
+    """Raise `ValueError` if a stranger's YAML could crash the parser or expand to more than its text."""
     if len(content) > _MAX_BYTES:
         raise ValueError(f"it has more than {_MAX_BYTES:,} bytes")
     depth = 0

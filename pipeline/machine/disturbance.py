@@ -20,8 +20,8 @@ class Watch:
     """Watch the machine from creation to `finish`; call `look` once an epoch, outside the timed window.
 
     Args:
-        gpus: the GPUs of the run, by their places among the visible ones.
-        pid: the run's process, or the one whose descendants wait for their turn; by default, this process.
+        gpus: the GPUs of the run, by their indices among the visible GPUs.
+        pid: the run's process, or a process whose descendants wait for their turns; by default, this process.
     """
 
     def __init__(self, gpus: Sequence[int] = (), pid: int | None = None) -> None:
@@ -39,12 +39,12 @@ class Watch:
             running: set[int] = set()
             with contextlib.suppress(pynvml.NVMLError):
                 running = {process.pid for process in pynvml.nvmlDeviceGetComputeRunningProcesses(gpu)}
-            # A container may hide which processes are ours: then count as many as compute here.
+            # A container may hide which processes are ours. Then assume that as many are ours as compute here.
             others = running - run.keys() if running & run.keys() else list(running)[num_computing:]
             self._num_processes.append(len(others) + 1 if running else 0)
 
     def finish(self) -> Disturbance:
-        # A container may hide even our own process: then nothing is known of others.
+        # A container may hide even our own process. Then nothing is known about others.
         num_gpu_processes = max(self._num_processes, default=0) or None
         return Disturbance(other_cpu_share=self._other_cpu_share(), num_gpu_processes=num_gpu_processes)
 

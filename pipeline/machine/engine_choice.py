@@ -15,7 +15,7 @@ SWITCH = "TF_ENABLE_ONEDNN_OPTS"  # TensorFlow reads it once, when it is loaded
 def choose_engine(policies: Iterable[str] = (), backend: str | None = None) -> None:
     """Choose Keras's backend in this process, and kernels that are fit to compute under `policies`.
 
-    Call it before the first import of `pipeline.engine`.
+    Call this function before the first import of `pipeline.engine`.
 
     Args:
         backend: by default, that of the installed packages.
@@ -26,7 +26,7 @@ def choose_engine(policies: Iterable[str] = (), backend: str | None = None) -> N
 
 
 def can_fork() -> bool:
-    """Return whether a process that has imported the engine can be forked. TensorFlow's import touches GPUs."""
+    """Return whether a process that has imported the engine can be forked. Importing TensorFlow touches GPUs."""
     engine = ENGINES[installed_engine()]
     return engine.backend == "jax" or engine.hardware == "cpu" or this_machine().kind == "cpu"
 
@@ -45,7 +45,7 @@ def kernels_for(policies: Iterable[str]) -> str:
 
     On a CPU with AVX512-FP16, TensorFlow hands float16 to oneDNN. oneDNN has no fast kernel for some operations and
     falls back to reference code. Everywhere else, and for every other policy, TensorFlow's default stays. If the user
-    has set `TF_ENABLE_ONEDNN_OPTS`, it is kept.
+    has set `TF_ENABLE_ONEDNN_OPTS`, that value is kept.
 
     Args:
         policies: the policies that this process will compute under.

@@ -17,7 +17,7 @@ from pipeline.machine.hardware import Hardware, cpu_features, cpu_model, device,
 from pipeline.study.engines import ENGINES
 
 REQUIREMENTS = Path("requirements")
-NUM_CPUS = len(os.sched_getaffinity(0))  # before a run beside others is kept to its share of them
+NUM_CPUS = len(os.sched_getaffinity(0))  # counted before a run that shares the machine is limited to its part
 VARIABLES = (  # prefixes of variables that change what libraries compute, or how fast
     *("CUBLAS_", "CUDA_LAUNCH_BLOCKING", "CUDNN_", "DNNL_", "GLIBC_TUNABLES", "JAX_", "KMP_", "LD_PRELOAD"),
     *("LIBTPU_INIT_ARGS", "MALLOC_", "MKL_", "NPROC", "NVIDIA_TF32_OVERRIDE", "OMP_", "ONEDNN_", "TF_CUDNN_"),
@@ -27,7 +27,7 @@ IMAGE = Path("/etc/mixed-precision-image.json")  # written when a container imag
 
 
 def describe(accelerators: Sequence[Mapping[str, str]], packages: Mapping[str, str], kernels: str) -> dict[str, Any]:
-    """Describe this machine's software and hardware, ready for JSON; unknown is None.
+    """Describe this machine's software and hardware, ready for JSON. Unknown values are None.
 
     Args:
         accelerators: the accelerators that the engine uses.
@@ -63,7 +63,7 @@ def training_hardware() -> Hardware:
 
 
 def device_here() -> str:
-    """Return the device as the records of runs made here name it, without asking an engine."""
+    """Return the name that records of runs made here give the device, without asking an engine."""
     hardware = training_hardware()
     if hardware.kind == "tpu":
         return hardware.name
@@ -73,7 +73,7 @@ def device_here() -> str:
 
 
 def _identified(accelerators: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:
-    """Add each accelerator's memory and UUID from its driver, which counts in the engine's order."""
+    """Add each accelerator's memory and UUID from its driver, which lists accelerators in the engine's order."""
     return [
         {**accelerator, "memory_bytes": gpu.memory_bytes, "uuid": gpu.uuid}
         if gpu and gpu.name == accelerator["name"]
@@ -95,7 +95,7 @@ def variables() -> dict[str, str]:
 
 
 def installed_engine() -> str:
-    """Return which of `ENGINES` is installed: as the image, .venv or ENGINE says, in this order; else cpu."""
+    """Return which of `ENGINES` is installed. Ask the image, .venv and ENGINE, in this order; the default is cpu."""
     if image := image_identity():
         return str(image["target"])
     ready = Path(sys.prefix, "ready")
@@ -106,9 +106,9 @@ def installed_engine() -> str:
 
 
 def image_identity() -> dict[str, Any] | None:
-    """Return the image's target, base and commit, whether that was dirty, and the SHA-256 of what decides results.
+    """Return the image's target, base and commit, whether the commit was dirty, and a SHA-256 of what decides results.
 
-    Outside an image, return None. `digest` is the name that the image was started by, if IMAGE_DIGEST gives it.
+    Outside an image, return None. `digest` is the name under which the image was started, if IMAGE_DIGEST gives it.
     """
     if not IMAGE.exists():
         return None

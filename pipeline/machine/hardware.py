@@ -16,7 +16,7 @@ TPU_PCI_DEVICES = ("0x0027", "0x0056", "0x005e", "0x0062", "0x0063", "0x006f", "
 
 
 class Hardware(NamedTuple):
-    """Name a class of hardware. `memory_bytes` is the accelerator's; unknown is None."""
+    """Name a class of hardware. `memory_bytes` is the accelerator's. Unknown values are None."""
 
     kind: Literal["cpu", "nvidia_gpu", "tpu", "intel_gpu"]
     name: str
@@ -101,8 +101,8 @@ def ask_driver() -> tuple[list[Hardware], str | None]:
 def visible_gpus() -> list[Any]:
     """Return NVML's handles of the GPUs this process may use, in the order in which its engine counts them.
 
-    CUDA_VISIBLE_DEVICES names them by index or UUID. CUDA stops at the first index that fits no GPU. Without a driver
-    there are none.
+    CUDA_VISIBLE_DEVICES names the GPUs by index or UUID. CUDA stops at the first index that fits no GPU. Without a
+    driver, the list is empty.
     """
     with contextlib.suppress(pynvml.NVMLError):
         return list(_visible_gpus())
@@ -110,7 +110,7 @@ def visible_gpus() -> list[Any]:
 
 
 def _visible_gpus() -> Iterator[Any]:
-    """Yield the same handles, but raise `NVMLError` if the driver does."""
+    """Yield the handles that `visible_gpus` returns. Raise `NVMLError` if the driver does."""
     names = os.environ.get("CUDA_VISIBLE_DEVICES")
     pynvml.nvmlInit()
     gpus = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
@@ -145,7 +145,7 @@ def has_tpu(devices: Path = Path("/sys/bus/pci/devices")) -> bool:
 
 
 def driver() -> str | None:
-    """Return the version of NVIDIA's driver; None if there is none."""
+    """Return the version of NVIDIA's driver, or None without a driver."""
     with contextlib.suppress(pynvml.NVMLError):
         pynvml.nvmlInit()
         return str(pynvml.nvmlSystemGetDriverVersion())
@@ -157,7 +157,7 @@ def cpu_model() -> str | None:
 
 
 def cpu_features() -> list[str] | None:
-    """Return which of `CPU_FEATURES` this CPU has; None if the system does not tell."""
+    """Return which of `CPU_FEATURES` this CPU has, or None if the system does not tell."""
     flags = _proc_cpuinfo("flags")
     return None if flags is None else [feature for feature in CPU_FEATURES if feature in flags.split()]
 

@@ -14,7 +14,7 @@ LEFT_OUT = "left_out.json"  # in the folder of a benchmark's runs
 
 
 def left_out(study: Study) -> dict[str, str]:
-    """Return the variants of `study` that are left out here, each with its key in the report's `left_out`.
+    """Return the variants of `study` that are left out here, each with the reason's key in the report's `left_out`.
 
     Raises:
         InputError: the baseline would be left out.
@@ -41,7 +41,7 @@ def study_here() -> Study:
     """Return the study of this folder, without the variants left out here.
 
     Raises:
-        InputError: the engine here can't train it.
+        InputError: the engine here can't train the study.
     """
     whole = load_study()
     study = whole.without(left_out(whole))
@@ -57,7 +57,7 @@ def write_left_out(study: Study, benchmark: str) -> None:
 
 
 def read_left_out(study: Study, root: Path = Path()) -> dict[str, str]:
-    """Return the variants left out where the runs under `root` were made; empty if nothing was stored."""
+    """Return the variants left out on the machine of the runs under `root`; empty if nothing was stored."""
     found: dict[str, str] = {}
     for benchmark in study.benchmarks:
         path = root / "runs" / benchmark / LEFT_OUT
@@ -67,6 +67,6 @@ def read_left_out(study: Study, root: Path = Path()) -> dict[str, str]:
 
 
 def study_as_made(root: Path = Path()) -> Study:
-    """Return the study under `root`, without the variants left out where its runs were made."""
+    """Return the study under `root`, without the variants left out on the machine of its runs."""
     study = load_study(root / PARAMS)
     return study.without(read_left_out(study, root))

@@ -1,4 +1,4 @@
-"""Measure the memory that a process takes from some moment on, without what it had taken before."""
+"""Measure the memory that a process takes after a given moment."""
 
 import contextlib
 import re
@@ -8,7 +8,7 @@ _before_bytes = 0
 
 
 def begin() -> None:
-    """Start counting: the memory that interpreter, engine and data take already does not count."""
+    """Start counting. Memory that the interpreter, the engine and the data already take does not count."""
     global _before_bytes
     _before_bytes = _resident("VmRSS")
     forget_peak()
@@ -21,7 +21,7 @@ def forget_peak() -> None:
 
 
 def peak_bytes() -> int:
-    """Return the largest resident set since `forget_peak`, less what was resident when `begin` was called."""
+    """Return the largest resident set since `forget_peak`, minus what was resident when `begin` was called."""
     return max(_resident("VmHWM") - _before_bytes, 0)
 
 

@@ -38,7 +38,7 @@ def end_with_starter(number: int = signal.SIGKILL) -> None:
 
 
 def limit_seconds(seconds: float) -> None:
-    """End this process by SIGALRM after so many seconds, whatever it is doing; 0 removes the limit."""
+    """End this process by SIGALRM after `seconds`, whatever it is doing. 0 removes the limit."""
     signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
@@ -96,8 +96,8 @@ class Parent:
 
     Args:
         num_lines: how many children may live at once.
-        prepare: a function of a module, called in the parent before it forks any child. If it raises `InputError`,
-            whoever listens to a line gets the error.
+        prepare: a function of a module, called in the parent before it forks any child. If `prepare` raises
+            `InputError`, whoever listens to a line gets the error.
     """
 
     def __init__(self, num_lines: int, prepare: Callable[..., None], *arguments: Any) -> None:
@@ -126,10 +126,10 @@ class Parent:
 
 
 def call(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call `function` in a process of its own, which gives back its memory, and return the result.
+    """Call `function` in a separate process, whose end frees its memory, and return the result.
 
     Raises:
-        InputError: the function raised it, or the process ended abnormally; its output stands above.
+        InputError: the function raised it, or the process ended abnormally; see the process's output.
     """
     answer: Any = None
     with Parent(1, _nothing) as parent:
@@ -191,7 +191,7 @@ def _work(pipe: Connection, work: Work, sent: Sequence[Any]) -> None:
 
 
 def _wait_until_closed(pipe: Connection) -> None:
-    """Wait until no process has the pipe's other end: killed processes have then given back their memory."""
+    """Wait until no process holds the pipe's other end. Killed processes have then given back their memory."""
     with pipe, contextlib.suppress(OSError, EOFError):
         while True:
             pipe.recv_bytes()

@@ -18,13 +18,15 @@ __all__ = ["ModelSpec", "build"]
 
 
 def build(benchmark: Benchmark, num_classes: int, num_channels: int, seed: int = 0) -> keras.Model:
-    """Build the benchmark's model: uint8 images (N, h, w, C) of any size to float32 probabilities (N, num_classes).
+    """Build the benchmark's model, from uint8 images of any size (N, h, w, C) to float32 probabilities.
+
+    The probabilities have the shape (N, num_classes).
 
     The initial weights of our own models depend only on the seed, not on the engine. Other models use their own
     initialisers, which depend on `keras.utils.set_random_seed` and the engine.
 
     The model itself scales images to [0, 1], resizes them to `image_size` and, in training, augments them. It does so
-    in float32 under every policy. So bytes travel to the device, and the compiled step does the rest.
+    in float32 under every policy. Thus only bytes travel to the device, and the compiled step does the rest.
 
     Raises:
         InputError: the model can't be imported or built, or does not fit the images and classes.
@@ -43,7 +45,7 @@ def _network(benchmark: Benchmark, spec: ModelSpec) -> keras.Model:
     model = benchmark.model
     if isinstance(model, Imported):
         return imported.build(model, spec)
-    # Imported by name: a run depends only on the source of its own model, which its identity digests.
+    # Imported by name, so that a run depends only on its own model's source, which is a part of the run's identity.
     arguments = model.model_dump(exclude={"name", "source"})
     if model.name in ("efficientnet", "resnet9"):
         arguments["batch_norm"] = engine.BatchNormalization
@@ -55,7 +57,7 @@ def _network(benchmark: Benchmark, spec: ModelSpec) -> keras.Model:
 
 
 def _augmentation(augmentation: Augmentation, seed: int) -> keras.layers.Layer:
-    """Return a layer that changes images (N, H, W, C) in [0, 1] in training, and otherwise leaves them alone."""
+    """Return a layer that changes images (N, H, W, C) in [0, 1] during training, and otherwise leaves them alone."""
     arguments = augmentation.model_dump(exclude={"name"})
     kind = getattr(layers, "".join(word.title() for word in augmentation.name.split("_")))
     layer = kind(seed=seed, dtype="float32", name=augmentation.name, **arguments)
@@ -67,7 +69,7 @@ def _augmentation(augmentation: Augmentation, seed: int) -> keras.layers.Layer:
 def _draw_kernels(network: keras.Model, generator: np.random.Generator) -> None:
     """Draw every kernel from Keras's default distribution (Glorot & Bengio, 2010), but with NumPy's generator.
 
-    It is uniform on ±√(6 / (fan in + fan out)). Each engine's own generator would draw other values.
+    The distribution is uniform on ±√(6 / (fan in + fan out)). Each engine's own generator would draw other values.
     """
     for weight in network.trainable_weights:
         if len(weight.shape) > 1:

@@ -19,7 +19,7 @@ def __getattr__(name: str) -> Callable[[ModelSpec], keras.Model]:
 
 
 def _build(function: Callable[..., keras.Model], spec: ModelSpec) -> keras.Model:
-    """Build the network: float images (N, H, W, C) in [0, 1] to float32 probabilities (N, num_classes).
+    """Build the network, from float images (N, H, W, C) in [0, 1] to float32 probabilities (N, num_classes).
 
     Every layer but the softmax follows the global policy. If the network can leave out its own scaling of images, it
     does. EfficientNet B0 to B7 can't, and get images in [0, 255].

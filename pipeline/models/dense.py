@@ -5,7 +5,7 @@ from keras import layers
 
 
 def build(*, num_classes: int, image_shape: tuple[int, int, int], units: int) -> keras.Model:
-    """Build the network: float images (N, H, W, C) to float32 probabilities (N, num_classes).
+    """Build the network, from float images (N, H, W, C) to float32 probabilities (N, num_classes).
 
     Hidden layers follow the global policy.
     """

@@ -14,7 +14,7 @@ from keras import layers
 
 @dataclass(frozen=True)
 class Stage:
-    """Describe a row of inverted residual blocks; only the first block has a stride."""
+    """Describe a row of inverted residual blocks. Only the first block has the stride."""
 
     filters: int
     kernel_size: int
@@ -47,12 +47,12 @@ def build(
     batch_norm_momentum: float = 0.99,
     batch_norm: type[layers.BatchNormalization] = layers.BatchNormalization,
 ) -> keras.Model:
-    """Build the network: float images (N, H, W, C) to float32 probabilities (N, num_classes).
+    """Build the network, from float images (N, H, W, C) to float32 probabilities (N, num_classes).
 
     Every layer but the softmax follows the global Keras policy. `number` decides how much wider and deeper than B0 the
-    network is; `depth` multiplies the repeats instead. Both leave out the stem, the first stage and the head.
-    `batch_norm` is the engine's best layer of that name: the notebook ran TensorFlow's fused kernel, which Keras 3 does
-    not use.
+    network is. `depth`, if given, multiplies the repeats instead. Neither changes the stem, the first stage or the
+    head. `batch_norm` is the engine's best layer of that kind: the notebook ran TensorFlow's fused kernel, which Keras
+    3 does not use.
     """
     width, usual_depth = FAMILY[number]
     depth = depth or usual_depth
@@ -79,13 +79,13 @@ def build(
 
 
 def round_filters(filters: float) -> int:
-    """Return the nearest multiple of 8, or the next one up if rounding takes off more than a tenth."""
+    """Return the nearest multiple of 8, or the next higher multiple if rounding takes off more than a tenth."""
     rounded = max(8, int(filters + 4) // 8 * 8)
     return rounded + 8 if rounded < 0.9 * filters else rounded
 
 
 def _inverted_residual(x, filters, kernel_size, stride, expansion, normalise):
-    """Expand, filter each channel in space, weigh the channels, project; add the input where shapes allow."""
+    """Expand, filter each channel in space, weigh the channels, project; add the input if shapes allow."""
     entry = x
     expanded = entry.shape[-1] * expansion
     x = layers.Conv2D(expanded, 1, padding="same")(x)
@@ -99,7 +99,7 @@ def _inverted_residual(x, filters, kernel_size, stride, expansion, normalise):
 
 
 def _weigh_channels(x, channels, squeezed):
-    """Weigh the channels of `x` by factors in [0, 1], from spatial means through two 1 × 1 convolutions."""
+    """Weigh the channels of `x` by factors in [0, 1] that two 1 × 1 convolutions compute from spatial means."""
     weights = layers.GlobalAveragePooling2D(keepdims=True)(x)
     weights = layers.Conv2D(squeezed, 1, activation="relu6")(weights)
     weights = layers.Conv2D(channels, 1, activation="sigmoid")(weights)

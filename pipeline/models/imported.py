@@ -13,7 +13,7 @@ from pipeline.errors import InputError
 from pipeline.study import user_code
 from pipeline.study.benchmark import Imported
 
-# Methods that a subclass of keras.Model may have of its own. A run would ignore them: it uses Keras's.
+# Methods that a subclass of keras.Model may override. A run would ignore them, because it uses Keras's own.
 STEPS = ("call", "compute_loss", "compute_metrics", "test_step", "train_step")
 REBUILD = """
     def follow(layer):
@@ -26,8 +26,8 @@ class ModelSpec:
     """Tell a user's `build(spec)` which model is wanted.
 
     `build` returns a functional or Sequential `keras.Model` from float32 images (N, *image_shape) in [0, 1] to float32
-    probabilities (N, num_classes). Its layers follow Keras's global dtype policy, which is the variant's while `build`
-    runs. Only the last layer sets `dtype="float32"`. Keras's random state is seeded before the call.
+    probabilities (N, num_classes). Its layers follow Keras's global dtype policy. While `build` runs, that is the
+    variant's policy. Only the last layer sets `dtype="float32"`. Keras's random state is seeded before the call.
 
     Attributes:
         image_shape: height, width and channels.
@@ -94,7 +94,7 @@ def _check(name: str, network: Any, spec: ModelSpec) -> None:
 
 
 def _check_follows(name: str, network: keras.Model, policy: keras.DTypePolicy) -> None:
-    """Refuse a network with most of its weights in layers that compute in another dtype than `policy`.
+    """Refuse a network if layers with most of its weights don't compute in the dtype of `policy`.
 
     The last layer with weights may have its own dtype.
     """

@@ -13,11 +13,11 @@ def build(
     width: int,
     batch_norm: type[layers.BatchNormalization] = layers.BatchNormalization,
 ) -> keras.Model:
-    """Build the network: float images (N, H, W, C) to float32 probabilities (N, num_classes).
+    """Build the network, from float images (N, H, W, C) to float32 probabilities (N, num_classes).
 
-    The four stages have 1, 2, 4 and 8 times `width` filters; the original's `width` is 64. All but the first halve
-    height and width. The second and the last end in a residual block of two convolutions. Every layer but the softmax
-    follows the global policy.
+    The four stages have 1, 2, 4 and 8 times `width` filters; the original's `width` is 64. All stages but the first
+    halve height and width. The second and the last stage end in a residual block of two convolutions. Every layer but
+    the softmax follows the global policy.
     """
 
     def convolution(x: keras.KerasTensor, filters: int) -> keras.KerasTensor:

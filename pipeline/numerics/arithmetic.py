@@ -16,14 +16,14 @@ from pipeline.numerics.facts import DTYPES, KERAS_POLICIES, NO_GROWTH, TWICE, Va
 from pipeline.study.benchmark import Benchmark, Imported
 from pipeline.training.precision import loss_scale_now, observed_dtypes
 
-EPSILONS = {"float16": 2.0**-10, "bfloat16": 2.0**-7}  # between 1 and the next larger value
-GROWTH_STEPS = 2000  # without an overflow, after which Keras doubles its loss scale
+EPSILONS = {"float16": 2.0**-10, "bfloat16": 2.0**-7}  # the distance from 1 to the next larger value
+GROWTH_STEPS = 2000  # Keras doubles its loss scale after so many steps without an overflow
 LIMIT_BYTES = 500_000  # for a model that must fit on a small device
 Facts = dict[str, Value]
 
 
 def range_facts() -> Facts:
-    """Square values as the engine does; return which leave a type's range, and the bytes of a value."""
+    """Square and round values as the engine does. Return which results leave a type's range, and a value's bytes."""
     facts: Facts = {}
     for dtype in DTYPES:
         large, small = (_in_float32(keras.ops.square(keras.ops.cast(value, dtype))) for value in (256.0, 0.00001))
@@ -58,7 +58,7 @@ def _rounded(value: Any, dtype: str) -> float:
 
 
 def _largest(dtype: str) -> float:
-    """Find the largest finite value: set a float32's bits from the highest down, if the value stays in `dtype`."""
+    """Find the largest finite value of `dtype`: try a float32's bits from the highest down, and keep those that fit."""
     largest = np.uint32(0)
     for bit in reversed(range(31)):
         more = largest | np.uint32(2**bit)
@@ -71,8 +71,8 @@ def accumulation_facts() -> Facts:
     """Multiply 16-bit matrices as the engine does, and return the type in which it adds up the products.
 
     Every factor is a multiple of 1/16 between 1 and 2. So float32 holds each product and each partial sum exactly, in
-    any order. A sum in float32 then ends on one of the two 16-bit values around the exact sum. If sums are kept in 16
-    bits, some of so many are further off, even if many lanes share each sum.
+    any order. A sum in float32 is then rounded to one of the two 16-bit values around the exact sum. If sums are kept
+    in 16 bits, some of these many sums are further off, even if many lanes share each sum.
     """
     rng = np.random.default_rng(0)
     left, right = (1 + rng.integers(0, 16, shape) / 16 for shape in ((64, 4096), (4096, 64)))
@@ -85,7 +85,7 @@ def accumulation_facts() -> Facts:
 
 
 def ends_beside(found: np.ndarray, exact: np.ndarray, epsilon: float) -> bool:
-    """Return whether each value found is less than a place from the exact one, at this machine epsilon."""
+    """Return whether each value found is less than one unit in the last place (at `epsilon`) from the exact value."""
     place = 2.0 ** np.floor(np.log2(exact)) * epsilon
     return bool((np.abs(found - exact) < place).all())
 
@@ -96,9 +96,10 @@ def dense_parameters(units: int) -> int:
 
 
 def numpy_speedups() -> list[float]:
-    """Return for each try how many times as fast NumPy divides and adds in float16 as in float32; the two take turns.
+    """Return, for each try, how many times as fast NumPy divides and adds in float16 as in float32.
 
-    The arrays are a batch of MNIST as the sources prepare it. A first try, which fetches the memory, is left out.
+    The two types take turns. The arrays have the shape of a batch of MNIST as the sources prepare it. The first try,
+    which fetches the memory, is left out.
     """
 
     def seconds(dtype: str) -> float:
@@ -147,7 +148,7 @@ def loss_scale_facts() -> Facts:
     """Drive a dynamic loss scale through a whole growth period, and then into an overflow."""
     weight = keras.Variable(np.ones(3, np.float32))
     inner = keras.optimizers.SGD(learning_rate=0.001)
-    optimizer = keras.optimizers.LossScaleOptimizer(inner)  # explicitly, as around any optimizer
+    optimizer = keras.optimizers.LossScaleOptimizer(inner)  # explicitly, as any optimizer can be wrapped
     optimizer.build([weight])
     step = engine.apply_step(optimizer, weight)
     scales = [loss_scale_now(optimizer) or 0.0]
@@ -170,6 +171,6 @@ def loss_scale_facts() -> Facts:
 
 
 def weights_ratio(benchmark: Benchmark, data: Dataset, policy: str) -> float:
-    """Return the bytes of the model's weights under `policy`, divided by the four bytes a weight that float32 takes."""
+    """Return the bytes of the model's weights under `policy`, divided by float32's four bytes per weight."""
     weights = build(benchmark, data, policy).get_weights()
     return float(sum(weight.nbytes for weight in weights) / sum(4 * weight.size for weight in weights))

@@ -1,4 +1,4 @@
-"""Train a model a little from several seeds: steps that a loss scale skips, a leaking split, 16-bit optimizers.
+"""Train a model briefly from several seeds, to examine skipped steps, a leaking split and 16-bit optimizers.
 
 One model is reset for each seed, because tracing costs more than training.
 """
@@ -44,7 +44,7 @@ def starts(benchmark: Benchmark, data: Dataset, policy: str, seeds: Sequence[int
 
 
 def from_each(model: keras.Model, starts: Iterable[Start]) -> Iterator[int]:
-    """Set a compiled model to each of `starts`, its optimizer back to its present state, and yield the seed."""
+    """Set a compiled model to each of `starts`, reset its optimizer to the present state, and yield the seed."""
     model.optimizer.build(model.trainable_variables)
     fresh = [keras.ops.convert_to_numpy(variable.value) for variable in model.optimizer.variables]
     for seed, weights in starts:
@@ -55,7 +55,7 @@ def from_each(model: keras.Model, starts: Iterable[Start]) -> Iterator[int]:
 
 
 def build_for_steps(benchmark: Benchmark, data: Dataset, policy: PolicyName) -> keras.Model:
-    """Return the benchmark's model, compiled for one step at a time; only the policy is chosen."""
+    """Return the benchmark's model under `policy`, compiled like a plain variant, but for one step at a time."""
     recipe = benchmark.model_copy(update={"steps_per_execution": 1})
     model = build(recipe, data, policy)
     plain = Variant(policy=policy, batch_multiplier=1)
@@ -113,15 +113,15 @@ def skipped_steps(benchmark: Benchmark, data: Dataset, seeds: Sequence[int]) -> 
 
 
 def has_tensorflow() -> bool:
-    """Return whether TensorFlow, whose shuffle the notebook splits by, is installed."""
+    """Return whether TensorFlow is installed. The notebook splits by TensorFlow's shuffle."""
     return importlib.util.find_spec("tensorflow") is not None
 
 
 def trained_on() -> int:
-    """Return how many of the CIFAR-100 notebook's validation examples are also trained on.
+    """Return how many of its validation examples the CIFAR-100 notebook also trains on.
 
-    The notebook shuffles with a seed. It takes the first shuffled examples for validation, and skips as many for
-    training. But validation and training each run the shuffle anew, in another order.
+    The notebook shuffles with a seed. It takes the first shuffled examples for validation, and the rest for training.
+    But validation and training each run the shuffle anew, in a different order.
     """
     held_out, trained = _split()
     return len(set(held_out) & set(trained))
@@ -149,8 +149,8 @@ def split_digest() -> str | None:
 def split_gains(benchmark: Benchmark, data: Dataset, share: float, seeds: Sequence[int]) -> list[float]:
     """Return by how many percentage points a leaking split raises the validation accuracy, by seed.
 
-    A small dense model nearly memorises some examples. It is then validated on unseen examples, and on as many examples
-    of which `share` were trained on. The model is the same, so only the split makes the difference.
+    A small dense model nearly memorises some examples. It is then validated on unseen examples, and on an equal number
+    of examples of which it has seen `share`. The model is the same, so only the split makes the difference.
     """
     recipe = benchmark.with_dense_model(SPLIT_SIZE.units).model_copy(update={"image_size": data.train.images.shape[1]})
     model, chosen = build(recipe, data, "float32"), recipe.optimizer
@@ -169,10 +169,11 @@ def split_gains(benchmark: Benchmark, data: Dataset, share: float, seeds: Sequen
 
 
 def run_trials(benchmark: Benchmark, data: Dataset, seeds: Sequence[int]) -> Iterator[dict[str, Any]]:
-    """Yield every trial, run at every seed, against float32 with the same optimizer, options, seed and batches.
+    """Run every trial at every seed, and yield its results and those of its float32 twin.
 
-    The model is the dense one with 64 units. Accuracies, in [0, 1], are on the validation examples. `num_trained`
-    counts the seeds at which a trial comes within 5 percentage points of its float32 twin.
+    The twin has the same optimizer, options, seeds and batches. The model is the dense network with 64 units.
+    Accuracies, in [0, 1], are on the validation examples. `num_trained` counts the seeds at which a trial comes within
+    5 percentage points of its float32 twin.
     """
     recipe = benchmark.with_dense_model(TRIAL_SIZE.units)
     at_seeds = list(starts(recipe, data, "float32", seeds))

@@ -26,8 +26,9 @@ def gradient_exponents(benchmark: Benchmark, data: Dataset, loss_scale: float) -
     """Return the activation gradients of one float32 step on real data, at the baseline's batch size, by exponent.
 
     `counts` has the number of gradients with exponent ⌊log₂|g|⌋ for each of `exponents`; the ends include all exponents
-    beyond them. The shares are of gradients that are not zero in float32: how many float16 makes zero, unscaled and
-    scaled, or infinite. `forward_flushed_share` is the share of activations that float16 makes zero.
+    beyond them. The shares are relative to the gradients that are not zero in float32. They say how many float16 makes
+    zero, unscaled and scaled, and how many scaled ones it makes infinite. `forward_flushed_share` is the share of
+    activations that float16 makes zero.
     """
     model = build_for_steps(benchmark, data, "float32")
     batches = ShuffledBatches(data.train, benchmark.batch_size, seed=0)
@@ -64,7 +65,7 @@ def gradient_sizes(model: keras.Model, images: np.ndarray, labels: np.ndarray) -
     network, images = _network(model, images)
     (probabilities,) = network.outputs
     hidden = _hidden(network)
-    if not hidden:  # Keras's loss would bypass the softmax; a product with 1 hides it
+    if not hidden:  # Keras's loss would bypass the softmax; a product with 1 prevents that
         hidden, probabilities = [probabilities], keras.layers.Rescaling(1.0, dtype="float32")(probabilities)
     gradients = engine.activation_gradients(
         keras.Model(network.inputs, [*hidden, probabilities]),
@@ -84,18 +85,18 @@ def _sizes(arrays: Iterable[np.ndarray]) -> np.ndarray:
 
 
 def _network(model: keras.Model, images: np.ndarray) -> tuple[keras.Model, Any]:
-    """Return the model whose layers are examined, with a graph, and its input for these images."""
+    """Return the model whose layers are examined, as a graph, and its input for these images."""
     network = model.layers[-1] if isinstance(model.layers[-1], keras.Model) else model
     if network is not model and len(model.layers) > 1:
         images = keras.Model(model.inputs, model.layers[-2].output)([images])
-    if isinstance(network, keras.Sequential):  # it has no graph to name outputs of
+    if isinstance(network, keras.Sequential):  # it has no graph from which to take outputs
         network = keras.Model(network.inputs, network.outputs)
     return network, keras.ops.cast(images, network.inputs[0].dtype)
 
 
 def _hidden(network: keras.Model) -> list[Any]:
     """List the output of every layer but the last, if it is one tensor; leave out layers that are called twice."""
-    nodes = [node for depth in network._nodes_by_depth.values() for node in depth]  # `layers` has one call of each
+    nodes = [node for depth in network._nodes_by_depth.values() for node in depth]  # `layers` has only one call of each
     calls = Counter(node.operation for node in nodes)
     tensors = [
         node.output_tensors[0]

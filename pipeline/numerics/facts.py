@@ -8,7 +8,7 @@ from pipeline.study.variant import POLICIES, PolicyName
 KERAS_POLICIES: tuple[PolicyName, ...] = tuple(name for name in get_args(PolicyName) if POLICIES[name].is_in_keras)
 DTYPES = ("float32", "float16", "bfloat16")  # the first is the reference
 TWICE = (64, 4096)  # widths at which the dense model is compared with one of twice the units
-NO_GROWTH = -1  # stands for a missing number of steps
+NO_GROWTH = -1  # in place of an unknown number of steps
 Value = float | int | str | bool
 
 
@@ -51,14 +51,14 @@ SAMPLES = {"numpy_float16_speedup": "×", "notebook_split_gain": " pp", "skipped
 
 
 def sample_names(benchmarks: Iterable[str]) -> set[str]:
-    """Return every name that `samples` in results/numerics.json may have; what could not run is left out."""
+    """Return every name that `samples` in results/numerics.json may have. Experiments that can't run are missing."""
     return {"numpy_float16_speedup", "notebook_split_gain"} | {f"skipped_steps.{name}" for name in benchmarks}
 
 
 class OptimizerTrial(NamedTuple):
     """Try an optimizer under a policy, perhaps with an option, such as another epsilon, that may repair it.
 
-    `loss_scale` is a fixed one, or `dynamic`; None leaves it to Keras.
+    `loss_scale` is a fixed value or `dynamic`. None leaves the choice to Keras.
     """
 
     name: str
@@ -69,7 +69,7 @@ class OptimizerTrial(NamedTuple):
 
 
 class TrainingSize(NamedTuple):
-    """Say how a dense network is trained: so little that all trials together take half a minute."""
+    """Say how a dense network is trained. All trials together take half a minute."""
 
     units: int
     num_examples: int

@@ -18,7 +18,7 @@ RARE = 0.01
 
 
 def find(study: Study) -> dict[str, Any]:
-    """Return what `numerics.json` holds of a study except its trials, with the environment it was found in."""
+    """Return what `numerics.json` holds for a study except the trials, and the environment of this process."""
     found: dict[str, Any] = {"facts": {}, "samples": {}, "gradients": {}}
     facts, samples = found["facts"], found["samples"]
     found["environment"] = describe(engine.accelerators(), engine.version(), engine.kernels())

@@ -1,4 +1,4 @@
-"""List the files that the archive of a published study holds, and unpack an archive from a stranger."""
+"""List the files that the archive of a published study holds, and unpack a stranger's archive."""
 
 import re
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ def names_of_study(study: Study) -> Iterator[str]:
 def unpack(archive: Path, folder: Path) -> None:
     """Unpack the study in `archive` into the empty `folder`.
 
-    Only `params.yaml` is written before the name of every file is known to be one of the study's.
+    Only `params.yaml` is written before the names of all files are known to belong to the study.
 
     Raises:
         InputError: the archive is missing, damaged, too large, or holds a file that no archive of its study has.

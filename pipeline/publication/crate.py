@@ -40,7 +40,7 @@ def publish(root: Path, archive: Path) -> Results:
     """Write the archive of the study under `root`, with only the runs of that study, and return its results.
 
     Raises:
-        InputError: names what a reviewer would find wrong with the study.
+        InputError: the study has a fault that a reviewer would find; the message names it.
     """
     study = load_study(root / PARAMS)
     names = sorted(name for name in names_of_study(study) if (root / name).is_file())
@@ -83,7 +83,7 @@ def describe(results: Results, names: Iterable[str]) -> str:
     # Software Heritage identifies the commit by an absolute URI that depends on no repository.
     commit = results.environments[0]["git_commit"]
     address = f"{_SOFTWARE_HERITAGE}/swh:1:rev:{commit}" if commit else _SOFTWARE_HERITAGE
-    # The developers have no web site, so the software's address stands for one.
+    # The developers have no web site, so the software's address takes its place.
     developers = entity("#developers", "Organization", name=author["name"], url=address)
     root = crate.root_dataset
     root["conformsTo"], root["author"], root["publisher"] = profile, developers, developers

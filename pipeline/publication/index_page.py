@@ -1,4 +1,4 @@
-"""Write the page over all published studies: speed, accuracy and memory by format, and a verdict for each claim."""
+"""Write the overview of all published studies: speed, accuracy and memory by format, and a verdict for each claim."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -44,7 +44,7 @@ class Decision(NamedTuple):
 
 
 def index_page(studies: Mapping[str, Results]) -> str:
-    """Return the text of the page over `studies`, by the names of their folders."""
+    """Return the text of the overview. `studies` has the results of each study by the name of its folder."""
     tables: dict[str, list[Place]] = defaultdict(list)
     for name, results in studies.items():
         for benchmark, title in benchmark_names(results.study).items():
@@ -101,7 +101,7 @@ def _cell(results: Results, benchmark: str, of_batch: Mapping[str, VariantRow], 
     if timed and is_quiet and timed.speedup and row.step_seconds:
         lines.append(with_ends((timed.speedup, timed.speedup_low, timed.speedup_high), ".2f", "×"))
     pair = row.pair
-    if pair and row.accuracy is not None and not pair.reason:  # how accurate it is compared with the baseline
+    if pair and row.accuracy is not None and not pair.reason:  # how the accuracy compares with the baseline's
         outcome = "beyond" if is_beyond(pair.p_beyond_margin) else pair.outcome
         lines.append(sentence(Said(f"index.{outcome.replace(' ', '_')}", vars(pair))))
     is_comparable = all(run.memory_kind != "resident_set" for run in results.tables.runs)  # else of the whole process

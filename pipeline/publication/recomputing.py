@@ -1,4 +1,4 @@
-"""Recompute the results of a published study from its raw records, by this project's code and claims."""
+"""Recompute the results of a published study from its raw records, with this project's code and claims."""
 
 import shutil
 from pathlib import Path
@@ -20,7 +20,7 @@ def recompute(archive: Path, root: Path) -> Results:
     reads an archive or refuses it with a message, whatever the archive holds.
 
     Raises:
-        InputError: names the archive and what is wrong with it.
+        InputError: the archive is faulty; the message names the archive and the fault.
     """
     try:
         unpack(archive, root)

@@ -1,6 +1,6 @@
-"""Define the speed stage's files: `results/speed/<benchmark>/blocks.csv`, a row a block, and `measurement.json`.
+"""Define the speed stage's files: `results/speed/<benchmark>/blocks.csv`, a row per block, and `measurement.json`.
 
-A block is some steps of one variant, with the time they took.
+A block consists of some steps of one variant, with the time that they took.
 """
 
 from pathlib import Path
@@ -12,9 +12,9 @@ from pipeline.files.untrusted import Untrusted
 from pipeline.records.run_record import Count, Environment, Instant, Outcome, Part, Seconds, Share
 
 SPEED = Path("results/speed")
-REPEAT = "baseline_again"  # the baseline in a second process of each launch: shows what chance alone does
+REPEAT = "baseline_again"  # the baseline in a second process of each launch: shows the effect of chance
 BlockSeconds = Annotated[float, Field(ge=1e-6, le=1e9)]
-MAX_ROWS = 20  # launches of one process after the other; side by side there are fewer
+MAX_ROWS = 20  # launches, if processes run one after another; side by side there are fewer
 MAX_TURNS = 200  # of a launch
 Place = Annotated[int, Field(ge=0, le=10_000)]
 EndReason = Literal[
@@ -28,10 +28,10 @@ class Block(Part):
     `wall_seconds` are device-synchronised. `cpu_seconds` are those of all threads of the process, and `kernel_seconds`
     the part of them that the system's kernel took. All three cover the training steps, and are None if the steps did
     not end well. `validation_seconds` time one call, like the call after an epoch. If the call predicts fewer images
-    than after an epoch, `validation_call_seconds` are the part that would not grow with more images.
-    `other_cpu_share`, in [0, 1], is the share of the machine's CPU time that other processes had; unknown is None.
-    `num_gpu_processes` is the largest number of processes on its GPU after the block, this one included. If there is
-    another one, the block says nothing about speed.
+    than after an epoch, `validation_call_seconds` are the part that would not grow with more images. `other_cpu_share`,
+    in [0, 1], is the share of the machine's CPU time that other processes had, or None if unknown. `num_gpu_processes`
+    is the largest number of processes on the GPU after the block, this process included. If there are others, the block
+    says nothing about speed.
     """
 
     outcome: Outcome
@@ -66,7 +66,7 @@ class Block(Part):
         return self
 
     def seconds_of(self, num_images: int, num_validation_images: int = 0) -> float | None:
-        """Return the seconds that so many images take at this block's pace, with one validation call; or None."""
+        """Return the seconds that `num_images` take at this block's pace, with one validation call if any; or None."""
         if self.wall_seconds is None or self.shares_gpu:
             return None
         seconds = num_images / self.num_images * self.wall_seconds

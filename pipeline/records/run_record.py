@@ -79,7 +79,7 @@ class Accelerator(TypedDict):
     name: str
     compute_capability: str
     memory_bytes: NotRequired[int | None]
-    uuid: NotRequired[str | None]  # identifies the device; runs on another one of the same name are comparable
+    uuid: NotRequired[str | None]  # identifies the device; runs on different devices of one name are comparable
 
 
 class Environment(TypedDict):
@@ -124,11 +124,11 @@ def of_float32(loss: float) -> float:
 
 
 class Times(Part):
-    """Hold how long the run took. None is unknown, or not reached by a run that ended early.
+    """Hold how long the run took. None means unknown, or not reached by a run that ended early.
 
     `startup_seconds` is from the start of the process to the first step. `run_seconds` is from the start of the process
     to the record, plus the epochs that an earlier process trained. A `too_slow` run was ended at the study's
-    `max_run_seconds`. `fault` says why these times can't be used, if they can't.
+    `max_run_seconds`. `fault` says why these times can't be used, or is None.
     """
 
     startup_seconds: Seconds | None = None
@@ -147,7 +147,7 @@ class Times(Part):
 
 
 class Memory(Part):
-    """Hold the bytes that the run needed at its peak, and who counted them (`peak_kind`)."""
+    """Hold the bytes that the run needed at its peak, and what counted them (`peak_kind`)."""
 
     peak_bytes: Count | None
     peak_kind: str | None
@@ -183,9 +183,10 @@ _MAY_DIVERGE = Field(allow_inf_nan=True)  # in the last epoch of a run that dive
 
 
 class EpochRecord(Part):
-    """Hold one epoch. Accuracies are in [0, 1]; unknown is None; `skipped_steps` counts from the start of the run.
+    """Hold one epoch. Accuracies are in [0, 1]. Unknown values are None.
 
-    `since_start` counts epochs from the start of the process; after a resumption, it is smaller than `epoch`.
+    `skipped_steps` counts from the start of the run. `since_start` counts epochs from the start of the process; after a
+    resumption, it is smaller than `epoch`.
     """
 
     epoch: Count
@@ -201,11 +202,11 @@ class EpochRecord(Part):
 
 
 class Disturbance(Part):
-    """Hold other work on the machine during training; None if it can't be seen.
+    """Hold other work on the machine during training. A value is None if it can't be seen.
 
     `other_cpu_share` is the share in [0, 1] of the machine's CPU time that was neither idle nor this run's. It includes
     other processes and other guests of the same host; the run's children count as the run. The run's GPUs are checked
-    once an epoch. `num_gpu_processes` is the largest number of processes seen on one of them, counting this run as one.
+    once an epoch. `num_gpu_processes` is the largest number of processes seen on one GPU, counting this run as one.
     """
 
     other_cpu_share: Share | None = None
@@ -229,9 +230,9 @@ Instant = Annotated[str, AfterValidator(_instant)]
 
 
 class RunRecord(Part):
-    """Hold one run. Accuracies are in [0, 1]. None is unknown, or not reached by a run that ended early.
+    """Hold one run. Accuracies are in [0, 1]. None means unknown, or not reached by a run that ended early.
 
-    `planned` repeats the study's settings for the run; `num_epochs` is how many epochs it trained.
+    `planned` repeats the study's settings for the run. `num_epochs` is the number of epochs that the run trained.
     """
 
     schema_version: Literal[13] = 13

@@ -1,1 +1,1 @@
-"""Show what others computed: figures, words and one HTML file."""
+"""Show the results that other rooms compute: in figures, in words and in one HTML file."""

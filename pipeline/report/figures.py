@@ -1,4 +1,4 @@
-"""Draw statistics as charts in SVG. Each chart is drawn on given axes, so that the notebook can draw the same.
+"""Draw statistics as charts in SVG. Each chart is drawn on given axes, so that the notebook can draw it too.
 
 Text and lines take the colour of the page, so that charts follow light and dark mode.
 """
@@ -26,7 +26,8 @@ from pipeline.report.first_screen import VariantRow
 from pipeline.sentences import Said, sentences
 
 # Okabe & Ito's palette and a violet, which colour-blind readers can tell apart. Bars and markers at another batch are
-# hollow, and curves dashed. Runs import the table of policies, so a colour there would retrain them.
+# hollow, and its curves are dashed. The colours are not in the table of policies: runs import that table, and a new
+# colour there would retrain them.
 COLOURS = {
     "float32": "#0072B2",
     "tf32": "#6A3D9A",
@@ -40,7 +41,7 @@ INK = "#010203"  # placeholder for the page's text colour
 # A page shows charts at their own size, with 12-pixel letters, on phones and in wide windows.
 WIDTH, HEIGHT, RIGHT = 4.1, 2.9, 0.1  # inches
 TITLE_LETTERS = 44  # that fit in a line as wide as the axes
-# Style of a figure that stands alone, on a light or a dark page.
+# Style of a figure in its own file, on a light or a dark page.
 LIGHT_AND_DARK = (
     "svg { --paper: #fff; color: #1f2328 } "
     "@media (prefers-color-scheme: dark) { svg { --paper: #0d1117; color: #e6edf3 } }"
@@ -112,7 +113,7 @@ def draw_svg(identifier: str, *charts: Chart) -> str:
 
 
 def draw_epoch_times(axes: Axes, rows: Sequence[VariantRow]) -> None:
-    """Draw a bar for each variant, its name above it: filled at the baseline's batch, hollow at any other."""
+    """Draw a bar for each variant, under its name. The bar is filled at the baseline's batch, hollow at any other."""
     longest = max((row.epoch_seconds or 0.0 for row in rows), default=0.0) or 1.0
     for place, row in enumerate(rows):
         colour, seconds = COLOURS[row.precision], row.epoch_seconds or 0.0
@@ -129,7 +130,7 @@ def draw_epoch_times(axes: Axes, rows: Sequence[VariantRow]) -> None:
 
 
 def draw_accuracies(axes: Axes, rows: Sequence[VariantRow], curves: Mapping[str, Mapping[int, float]]) -> None:
-    """Draw each variant's accuracy in [0, 1] by epoch from `curves`, dashed and hollow if its batch differs."""
+    """Draw accuracies in [0, 1] by epoch from `curves`: dashed and hollow at a batch other than the baseline's."""
     from_the_top = list(dict.fromkeys(row.precision for row in reversed(rows)))
     for row in rows:
         curve, filled = curves.get(row.name, {}), row.batch_multiplier == rows[0].batch_multiplier
@@ -214,7 +215,7 @@ def exponent_histogram(
 
 
 def name_rows(axes: Axes, names: Sequence[str]) -> None:
-    """Write each row's name above it, from the left edge: names are too long to stand beside a chart."""
+    """Write each row's name above the row, from the left edge, because names are too long to fit next to a chart."""
     for place, name in enumerate(names):
         axes.text(0, place - 0.25, name, transform=axes.get_yaxis_transform(), verticalalignment="bottom")
     axes.set_yticks([])

@@ -18,12 +18,12 @@ from pipeline.study.variant import expected_dtypes
 
 
 class VariantRow(NamedTuple):
-    """Hold a variant's results, alone and compared with the baseline. Unknown or meaningless values are None.
+    """Hold a variant's own results, and how they compare with the baseline. Unknown or meaningless values are None.
 
-    `accuracy`, in [0, 1], is the mean over the seeds that the baseline completed too, at least three. `difference` is
+    `accuracy`, in [0, 1], is the mean over the seeds that the baseline also completed, at least three. `difference` is
     in percentage points. `speed` is relative to the study's baseline, `speed_beside_default` to the device's default
-    precision. Each of these three has its interval. `peak_bytes` is the peak of a timed process, or else the smallest
-    peak of a run, because a run that compiles needs more memory than one that finds compiled code.
+    precision. The difference and both speeds come with their intervals. `peak_bytes` is the peak of a timed process. If
+    none was timed, it is the smallest peak of a run, because a run needs more memory if it compiles.
     """
 
     name: str
@@ -59,7 +59,7 @@ class VariantRow(NamedTuple):
         return " ".join(map(sentence, self.notes))
 
 
-# The columns of a first-screen table. Each function returns a row's text, its interval after the value; "" if unknown.
+# The columns of a first-screen table. Each function returns a row's value and then its interval; "" if unknown.
 COLUMNS: dict[str, Callable[[VariantRow], str]] = {
     "accuracy": lambda row: "" if row.accuracy is None else decimals(100 * row.accuracy, ".2f"),
     "difference": lambda row: "" if row.difference[1] is None else with_ends(row.difference, "+.2f"),
@@ -147,13 +147,13 @@ def _row(study: Study, tables: Tables, benchmark: str, name: str) -> VariantRow:
 
 
 def _ends(pair: Row | None, name: str, unit: str = "") -> tuple[float | None, float | None, float | None]:
-    """Return a value of a pair and the ends of its interval; all are unknown without a pair."""
+    """Return a value of a pair and the ends of its interval; all are None without a pair."""
     value, low, high = (getattr(pair, f"{name}{end}{unit}", None) for end in ("", "_low", "_high"))
     return value, low, high
 
 
 def _is_emulated(policy: str, timed: Row) -> bool:
-    """Tell whether the device emulates float8 by wider numbers, so that its speed means nothing."""
+    """Tell whether the device emulates float8 with wider numbers, so that the speed means nothing."""
     return (
         policy == "float8" and timed.device is not None and speed(policy, False, hardware_of_row(timed)) == "emulated"
     )

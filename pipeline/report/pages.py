@@ -11,7 +11,7 @@ from pipeline import numbers
 from pipeline.sentences import FILTERS, Said, sentence
 
 TEMPLATES = Path(__file__).parent / "templates"
-# The last two are spelling in several scripts.
+# The last two belong to the spelling in several scripts.
 _BLANK = "\n\t\N{NO-BREAK SPACE}\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"
 _COMMAND = r"\b(?:make \w+|dvc repro|python -m stages\.\w+)\b(?: (?:--benchmark \w+|--[\w-]+|[A-Z]+=\S*\w|\w+@[\w-]+))*"
 # Characters with a meaning in Markdown: code, emphasis, cells, tags, and the bracket that ends the text of a link.
@@ -19,7 +19,7 @@ _MARKDOWN = re.compile(r"[\\`*|<~#]|(?<!\w)_|_(?!\w)|\](?=[(\[:])")
 
 
 def _visible(value: object) -> str:
-    """Return the text of `value`, with each character that a browser would obey or hide escaped as its number."""
+    """Return the text of `value`. Escape each character that a browser would obey or hide, as its number."""
     text = numbers.UNKNOWN if value is None else str(value)
     return "".join(one if one.isprintable() or one in _BLANK else ascii(one)[1:-1] for one in text)
 

@@ -21,7 +21,7 @@ DENSE_DATASETS = {"mnist": (28 * 28, 10)}  # values of an image, and classes
 def share_of_peak(
     benchmark: Benchmark, variant: Variant, timed: Row | None, step_seconds: float | None
 ) -> float | None:
-    """Return the share in [0, 1] of the device's peak that a training step reaches; None if it is unknown."""
+    """Return the share in [0, 1] of the device's peak that a training step reaches, or None if it is unknown."""
     flops = flops_of_step(benchmark, variant)
     peaks = PEAKS.get(timed.device, {}) if timed else {}
     peak = peaks.get("tf32" if variant.tf32 else expected_dtypes(variant.policy).compute)
@@ -29,7 +29,7 @@ def share_of_peak(
 
 
 def flops_of_step(benchmark: Benchmark, variant: Variant) -> float | None:
-    """Count the operations of a training step's matrix products in the dense network; None for other networks.
+    """Count the operations of a training step's matrix products in the dense network. Return None for other networks.
 
     For each image, an (n, m) matrix takes 2nm operations forwards, 2nm for the gradient of the weights, and 2nm for the
     gradient of its input. The first layer does not need the last of these.

@@ -1,4 +1,4 @@
-"""Recommend a policy for each benchmark, if its pairs show that it is faster than the default and as accurate."""
+"""Recommend a policy for each benchmark, if pairs show that the policy is faster than the default and as accurate."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -94,7 +94,7 @@ def _has(cpu_features: str, dtype: str) -> bool:
 
 
 def _on_accuracy(rows: Sequence[Row]) -> list[Said]:
-    """Say how accurate policies are, in one sentence per outcome, which names its policies."""
+    """Say how accurate policies are. One sentence per outcome names the policies with that outcome."""
     groups: dict[str, list[Row]] = {}
     for row in rows:
         if row.num_failed_candidate or row.num_failed_baseline:
@@ -130,7 +130,7 @@ def _on_memory(tables: Tables, benchmark: str, strict: str, names: Sequence[str]
 
 
 def _on_kernel(tables: Tables, benchmark: str, strict: str) -> list[Said]:
-    """Say how much faster a variant may become if the kernel, which hands out memory, takes much of its time."""
+    """Say how much faster a variant may become if the system's kernel takes much time to hand out memory."""
     here = benchmark, strict, "cpu"
     rows = [row for row in tables.pairs if (row.benchmark, row.baseline, row.device_kind) == here]
     shares = {row.candidate: row.candidate_kernel_share for row in rows if row.candidate_kernel_share}

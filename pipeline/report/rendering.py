@@ -23,9 +23,9 @@ NOTEBOOK = TEMPLATES / "report.ipynb"
 
 
 def execute(root: Path) -> NotebookNode:
-    """Run the notebook on the results under `root` and return it: tables and charts to explore, and the report.
+    """Run the notebook on the results under `root`. Return it with tables and charts to explore, and the report.
 
-    Save it in `results/`, where it can be opened and run again.
+    Save the notebook in `results/`, where it can be opened and run again.
 
     Raises:
         InputError: the notebook found a missing or damaged file under `root`.
@@ -35,11 +35,11 @@ def execute(root: Path) -> NotebookNode:
     ours = root == PROJECT
     if not (root / "results").is_dir():
         raise InputError("there are no results to report on. Make them with: make repro")
-    # Files beside the results of somebody else's archive must not be on the kernel's path.
+    # Files next to the results of somebody else's archive must not be on the kernel's path.
     folder, elsewhere = (root / "results", {}) if ours else (PROJECT, {"root": str(root), "code": str(PROJECT)})
     with tempfile.TemporaryDirectory() as partial:
-        # Sockets in a folder of this kernel's own, not open ports, because others may share the machine. The kernel is
-        # killed at once at its end: given time, a busy one would report the interrupt as an error.
+        # Use sockets in a private folder, not open ports, because others may share the machine. Kill the kernel at once
+        # at its end: given time, a busy kernel would report the interrupt as an error.
         manager = {"transport": "ipc", "ip": f"{partial}/kernel"}
         kernel = Config({"KernelManager": manager, "NotebookClient": {"shutdown_kernel": "immediate"}})
         try:

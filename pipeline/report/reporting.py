@@ -36,7 +36,7 @@ def names_in(results: Results) -> set[str]:
 
 
 def contents(results: Results) -> dict[str, Any]:
-    """Return the values for the templates of a report or a page, by the names that they use."""
+    """Return the values for the templates of a report or a page, by the names that the templates use."""
     titles = benchmark_names(results.study)
     judged = list(zip(results.claims.all, results.verdicts, strict=True))
     return results._asdict() | {
@@ -63,7 +63,7 @@ def is_short(pair: Row) -> bool:
 
 
 def is_tested(verdict: Judgement) -> bool:
-    """Tell whether this study tested a claim: an open verdict counts, another recipe or device does not."""
+    """Tell whether this study tested a claim. An open verdict counts; a different recipe or device does not."""
     return verdict.evidence is not None
 
 
@@ -100,7 +100,7 @@ def _benchmark(results: Results, name: str, title: str) -> dict[str, Any]:
 
 
 def _numerics(results: Results) -> dict[str, Any] | None:
-    """Return the values for the part on 16-bit arithmetic; None if the study has no numerics."""
+    """Return the values for the part on 16-bit arithmetic, or None if the study has no numerics."""
     if results.numerics is None:
         return None
     facts, titles = results.numerics["facts"], benchmark_names(results.study)

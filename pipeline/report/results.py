@@ -27,10 +27,10 @@ class Results(NamedTuple):
     environments: list[Environment]  # each once, those of speed measurements first
     epochs: Sequence[Row]
     numerics: Mapping[str, Any] | None
-    left_out: dict[str, str]  # the reason, by variant that was left out on this machine
+    left_out: dict[str, str]  # reasons by variant, for the variants left out on this machine
 
     def curves(self, benchmark: str) -> dict[str, dict[int, float]]:
-        """Return the validation accuracy in [0, 1] by variant and epoch, the mean over seeds."""
+        """Return the validation accuracy in [0, 1] by variant and epoch, as the mean over seeds."""
         found: dict[str, dict[int, list[float]]] = {}
         for row in self.epochs:
             if row.benchmark == benchmark:
@@ -48,7 +48,7 @@ def load_results(root: Path = Path()) -> Results:
     """Read the results under `root`.
 
     Raises:
-        InputError: names the file that is missing, or belongs to another study.
+        InputError: a file is missing or belongs to another study; the message names the file.
     """
     study = study_as_made(root)
     return Results(

@@ -52,7 +52,7 @@ def status(results: Results, exit_code: int = 0) -> dict[str, Any]:
 def table(results: Results) -> dict[str, Any]:
     """Return the terminal's table of variants at the baseline's batch: columns, rows by benchmark, and failures.
 
-    Speed is relative to the device's default precision if that is known, and else to the baseline.
+    Speed is relative to the device's default precision if that is known, and otherwise to the baseline.
     """
     of_batch = {
         name: [row for row in variant_rows(results.study, results.tables, name) if row.group == SAME_BATCH]

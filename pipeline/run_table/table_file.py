@@ -13,12 +13,13 @@ from pipeline.files.untrusted import Remedy, excerpt, read_bytes
 
 COLUMNS = ("variant", "seed", "seconds", "diverged")  # besides the metric; the last two are optional
 NO_NUMBER = ("", "nan", "none", "null", "na", "n/a", "diverged")
-# How a run ended well, in the words of W&B, MLflow, Optuna, Ray and Slurm, or by no. Every other state is a failure.
+# States of a run that ended well, in the words of W&B, MLflow, Optuna, Ray and Slurm, or a "no" under `diverged`. Every
+# other state is a failure.
 ENDED_WELL = (
     *("", "finished", "complete", "completed", "success", "succeeded", "done", "terminated", "ok"),
     *("false", "0", "no"),
 )
-YES = ("true", "1", "yes")  # it has diverged
+YES = ("true", "1", "yes")  # the run has diverged
 STATE_COLUMNS = ("diverged", "state", "status", "outcome", "trial_status")
 MAX_FAULTS = 30
 _REMEDY = Remedy("Give a CSV file with a row a run", "A table has a row a run")
@@ -34,7 +35,7 @@ def read_runs(path: Path, metric: str, baseline: str, columns: Mapping[str, str]
         columns: the file's own names for `variant`, `seed`, `seconds` and `diverged`, if they differ.
 
     Raises:
-        InputError: names every fault, by line and column.
+        InputError: the message names every fault, by line and column.
     """
     header, lines = _lines(path)
     called = {name: columns.get(name, name) for name in COLUMNS} | {"result": metric}
@@ -66,7 +67,7 @@ def read_runs(path: Path, metric: str, baseline: str, columns: Mapping[str, str]
 
 
 def _lines(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    """Return the names of the columns, and the number and the cells of every other line that is not empty."""
+    """Return the names of the columns, and the number and the cells of each later line that is not empty."""
     try:
         text = read_bytes(path, _REMEDY).decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -122,7 +123,7 @@ def _run(row: Mapping[str, str], called: Mapping[str, str], states: Sequence[str
 
 
 def _faults_together(runs: Mapping[int, Row], called: Mapping[str, str], baseline: str) -> Iterator[str]:
-    """Yield faults between runs that are right on their own: no baseline or nothing to compare, and repeated seeds."""
+    """Yield faults that show only when all runs are read: no baseline, nothing to compare, or repeated seeds."""
     variants = list(dict.fromkeys(run.variant for run in runs.values()))
     if baseline not in variants:
         yield f"there is no variant {baseline}, the baseline; the table has {', '.join(variants) or 'no row'}"

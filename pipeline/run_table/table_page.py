@@ -27,7 +27,7 @@ def cells(judged: Judged) -> tuple[list[str], list[list[str]]]:
 
 
 def page(judged: Judged, name: str) -> str:
-    """Return one HTML file that loads nothing; `name` is the name of the table's file."""
+    """Return one HTML file that loads no other file. `name` is the name of the table's file."""
     columns, rows = cells(judged)
     return (
         page_environment()

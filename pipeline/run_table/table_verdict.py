@@ -17,8 +17,8 @@ from pipeline.statistics.intervals import proportion
 class Judged(NamedTuple):
     """Hold the verdict on a table.
 
-    `rows` has one row per variant, the baseline first, with its runs and its mean. The others also have what
-    `set_beside` returns, in the metric's unit, and the ratio of the runs' own seconds.
+    `rows` has one row per variant, the baseline first, with the variant's runs and mean. The rows of candidates also
+    have the values that `set_beside` returns, in the metric's unit, and the speedup from the runs' own seconds.
     """
 
     metric: str
@@ -41,7 +41,7 @@ def judge_table(runs: Sequence[Row], metric: str, baseline: str, asked: Question
     """Compare each variant with the baseline. Holm's method adjusts over all of them, as one family."""
     variants: dict[str, dict[Any, Row]] = {}
     for place, run in enumerate(runs):
-        # A failed run stays a failure if its seed was run again, beside the run that completed.
+        # A failed run still counts as a failure if its seed was run again and completed.
         seed = run.seed if run.outcome == "completed" else (run.seed, place)
         variants.setdefault(run.variant, {})[seed] = run
     names = [baseline, *(name for name in variants if name != baseline)]
@@ -67,7 +67,7 @@ def _of_variant(name: str, runs: Mapping[str, Row]) -> dict[str, Any]:
 
 
 def _speed(theirs: Side, ours: Side) -> dict[str, float | None]:
-    """Return how much faster the candidate's runs were, from their own seconds, with the 95 % interval."""
+    """Return the speedup of the candidate, from the runs' own seconds, with its 95 % interval."""
     if theirs.shared == ours.shared:
         both = [(theirs.runs[seed].seconds, ours.runs[seed].seconds) for seed in theirs.shared]
         found = paired([math.log(a / b) for a, b in both if a and b])

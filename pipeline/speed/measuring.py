@@ -41,7 +41,7 @@ def measure_benchmark(
         side_by_side: whether processes of all variants may live at once.
 
     Raises:
-        InputError: a process ended for another reason than its memory or its time.
+        InputError: a process ended, but not because of its memory or its time.
     """
     recipe, baseline = study.benchmarks[benchmark], study.comparison.baseline
     variants = study.variants_of(benchmark)
@@ -83,7 +83,7 @@ def measure_benchmark(
 
 
 def prepare(policies: Sequence[str]) -> None:
-    """Choose the engine, and import it if this process can be forked: its children then share the memory."""
+    """Choose the engine. Import it if this process can be forked, so that its children share the memory."""
     choose_engine(policies)
     if can_fork():
         import pipeline.speed.training  # noqa: F401
@@ -138,7 +138,7 @@ def train_variant(pipe: Any, study: Study, benchmark: str, variant: str, root_pi
 
 
 def _tasks(pipe: Any, max_seconds: float) -> Iterator[Task]:
-    """Receive tasks; end this process if one takes longer than `max_seconds` (0: no limit)."""
+    """Receive tasks. End this process if a task takes longer than `max_seconds` (0: no limit)."""
     while True:
         task = pipe.recv()
         limit_seconds(max_seconds)
@@ -153,7 +153,7 @@ def is_settled(study: Study, benchmark: str, blocks: Sequence[PlacedBlock]) -> b
 
 
 def write_measurement(measurement: Measurement, folder: Path) -> None:
-    """Write `blocks.csv`, one row a block, and `measurement.json` with the launches."""
+    """Write `blocks.csv`, one row per block, and `measurement.json` with the launches."""
     rows = csv_text(list(PlacedBlock.model_fields), (block.model_dump() for block in measurement.blocks))
     (folder / "blocks.csv").write_text(rows, encoding="utf-8")
     found = Circumstances(launches=measurement.launches)

@@ -1,4 +1,4 @@
-"""Train one variant in a process of its own, a block of steps at a time."""
+"""Train one variant in a separate process, one block of steps at a time."""
 
 import math
 import resource
@@ -28,13 +28,13 @@ from pipeline.training.run import COMPILED
 
 SEED = 0
 NUM_WARMUP_EXECUTIONS = 2
-MAX_VALIDATION_SECONDS = 1.0  # for one call, about, if an epoch's whole validation would take longer
+MAX_VALIDATION_SECONDS = 1.0  # roughly, for one call, if an epoch's whole validation would take longer
 MANY_EPOCHS = 10**6
 NO_TASK = Task(0)
 
 
 class _EnoughBatches(ShuffledBatches):
-    """Serve as many whole batches as asked for; start again from the first example when they run out."""
+    """Serve as many whole batches as asked for. Start again from the first example when the examples run out."""
 
     num_steps = 1
 
@@ -51,7 +51,8 @@ class _Trainee(keras.callbacks.Callback):
     """Train a variant's model, one block of steps for each task.
 
     A block is an epoch of one long call of the training loop, because starting the call takes longer than a block. The
-    first execution is not timed: while the process waited, others took the caches, and the system perhaps memory.
+    first execution is not timed. While this process waited, other processes took the caches, and the system may have
+    taken memory.
 
     Args:
         tasks: one for each block after the warm-up.
@@ -86,7 +87,7 @@ class _Trainee(keras.callbacks.Callback):
         self.task = Task(NUM_WARMUP_EXECUTIONS * self.benchmark.steps_per_execution)
 
     def train(self) -> None:
-        """Train blocks until there are no more tasks, or a block ends badly; lack of memory is an outcome."""
+        """Train blocks until there are no more tasks, or a block ends badly. Lack of memory is an outcome."""
         try:
             on_device = engine.keeps_images(self.data.train.images.nbytes)
             batches = _EnoughBatches(self.data.train, self.batch_size, SEED, on_device)
@@ -166,7 +167,7 @@ class _Trainee(keras.callbacks.Callback):
     def _validate(self) -> dict[str, Any]:
         """Score as many images as `_size_validation` chose, and return a block's validation fields.
 
-        If these images are not all, also find what a call takes besides its images.
+        If these are not all images, also find the part of a call's time that does not depend on its images.
         """
         num_images, num_in_batch = len(self.validated.labels), len(self.one_batch.labels)
         seconds, call_seconds = self._score(self.validated), None

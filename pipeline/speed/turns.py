@@ -36,14 +36,17 @@ Start = Callable[[Sequence[str]], AbstractContextManager[Mapping[str, "Train"]]]
 
 
 class Task(NamedTuple):
-    """Tell a process to train so many steps, and then perhaps to validate."""
+    """Tell a process to train `num_steps` steps and then, if asked for, to validate."""
 
     num_steps: int
     with_validation: bool = False
 
 
 class Train(Protocol):
-    """Have a process train a task. `where` describes where it trains, in fields of `Launch`; None until it answers."""
+    """Have a process do a task.
+
+    `where` describes where the process trains, in fields of `Launch`. It is None until the process answers.
+    """
 
     where: Mapping[str, Any] | None
 
@@ -79,7 +82,7 @@ class _Measuring:
         self.start, self.all_variants, self.unit, self.keeps_compiled = start, variants, unit, keeps_compiled
         self.started, self.budget_seconds = time.monotonic(), budget_seconds
         self.baseline = variants[0]
-        self.num_steps: dict[str, int] = {}  # of a block; found in the first launch, like its seconds
+        self.num_steps: dict[str, int] = {}  # of a block; found in the first launch, like the seconds of a block
         self.block_seconds: dict[str, float] = {}
         self.blocks: list[PlacedBlock] = []
         self.failed: set[str] = set()
@@ -126,7 +129,7 @@ class _Measuring:
         """Start a process of each variant, and let them train in turns for this launch's share of the budget.
 
         If there is not enough memory for all at once, return False and keep nothing of the launch. Do the same if a
-        variant runs out of memory beside the others, but not alone.
+        variant runs out of memory next to the others, but not when it runs alone.
         """
         num_blocks, failed = len(self.blocks), set(self.failed)
         fit = self._turns_side_by_side(launch)
@@ -147,8 +150,8 @@ class _Measuring:
                 list(each(lambda variant: self._prepare(variant, trains[variant], launch), variants))
 
             waiting = self.variants
-            if launch == 1:  # the memory that the first take shows whether all fit
-                num_first = 1 if free_gpu_bytes() else 2  # the CPU has a core for a second one
+            if launch == 1:  # the memory of the first processes shows whether all fit
+                num_first = 1 if free_gpu_bytes() else 2  # the CPU has a core for a second process
                 prepare(waiting[:num_first], beside_each_other=num_first > 1)
                 waiting = waiting[num_first:]
             if self.baseline in self.failed:
@@ -182,7 +185,7 @@ class _Measuring:
         return True
 
     def _free_bytes(self) -> int:
-        """Return how much memory is free where the processes compute; 0 on a TPU, which takes one process only."""
+        """Return how much memory is free where the processes compute: 0 on a TPU, which takes only one process."""
         return (free_gpu_bytes() or 0) if self.is_on_accelerator else psutil.virtual_memory().available
 
     def _fits_alone(self, variant: str) -> bool:
@@ -190,7 +193,7 @@ class _Measuring:
             return trains[variant](self._first_task()).outcome != "out_of_memory"
 
     def launch_in_a_row(self, launch: int) -> None:
-        """Run one process after the other; each trains all its blocks and ends."""
+        """Run one process after another. Each trains all its blocks and ends."""
         self.num_launches, before = MAX_ROWS, self.spent_seconds()
         for place, variant in enumerate(self._row(launch), start=1):
             with self.start([variant]) as trains:
@@ -208,7 +211,7 @@ class _Measuring:
         return [self.variants[index] for index in orders[(turn - 1) % len(orders)]]
 
     def _row(self, launch: int) -> list[str]:
-        """Return the order of a launch in a row; every second one is reversed, so that drift slows variants alike."""
+        """Return the order of a launch in a row. Reverse every second order, so that drift slows variants alike."""
         order = self._order((launch + 1) // 2)
         return order if launch % 2 else order[::-1]
 
@@ -253,7 +256,7 @@ class _Measuring:
     def _train(self, variant: str, train: Train, launch: int, turn: int, place: int) -> None:
         """Train a block of `variant`, unless it has failed or sits out this turn because its shortest block is long.
 
-        The baseline trains in every turn, because others are compared with it. A slow variant trains in every second,
+        The baseline trains in every turn, because all others are compared with it. A slow variant trains every second,
         fourth or eighth turn and so on, so that its turns are also turns of every faster variant.
         """
         if variant in self.failed:
@@ -283,18 +286,18 @@ def take_turns(
     unfinished: Path,
     keeps_compiled: bool = False,
 ) -> Measurement:
-    """Train the variants in turns until `is_settled` or the budget is spent, but make `MIN_LAUNCHES` at least.
+    """Train the variants in turns until `is_settled` or the budget is spent, for at least `MIN_LAUNCHES` launches.
 
     Side by side, a launch has one process for each variant, and each trains one block in every turn. In a row, one
-    process after the other trains all its blocks of the launch. Every second launch in a row reverses the order of the
-    one before. So these launches come in pairs, and at least four are made. A variant that fails takes no further part.
-    If the baseline fails, nothing more can be compared, and the measurement ends.
+    process after another trains all its blocks of the launch. Every second launch in a row reverses the order of the
+    launch before it. So these launches come in pairs, and at least four are made. A variant that fails takes no further
+    part. If the baseline fails, nothing more can be compared, and the measurement ends.
 
     Args:
         start: starts one process for each variant named.
         variants: the first is the baseline.
-        unit: blocks are multiples of so many steps.
-        side_by_side: whether processes of all variants may live at once; they do as long as memory allows it.
+        unit: the number of steps in a block is a multiple of this.
+        side_by_side: whether processes of all variants may live at once, as long as memory allows it.
         is_settled: asked after each launch from `MIN_LAUNCHES` on; in a row, after every second one.
         unfinished: a file that is written after each launch, from which an interrupted measurement resumes.
         keeps_compiled: whether a process finds what processes of earlier launches have compiled.

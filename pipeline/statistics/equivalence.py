@@ -23,7 +23,7 @@ EquivalenceOutcome = Literal["equivalent", "different", "equivalent but shifted"
 
 
 class Contrast(NamedTuple):
-    """Hold a mean difference (candidate − baseline), its standard error and degrees of freedom; unknown is NaN.
+    """Hold a mean difference (candidate − baseline), its standard error and degrees of freedom. Unknown is NaN.
 
     `spread` is the standard deviation of the difference between one run of each variant. `freedom_per_seed` counts the
     degrees of freedom that one more seed of each variant adds. Variants that agree on every example have an error of 0.
@@ -84,8 +84,8 @@ def unpaired(baseline: np.ndarray, candidate: np.ndarray) -> Contrast:
     """Return the contrast of two variants that share no seeds, from the values of each (num_seeds,).
 
     The error is √(s₁²/n₁ + s₂²/n₂), with Satterthwaite's approximate degrees of freedom (Welch, Biometrika 34, 1947;
-    Satterthwaite, Biometrics Bulletin 2, 1946). It is unknown if a variant has fewer than `MIN_SEEDS`, or if neither
-    has a spread and their means differ.
+    Satterthwaite, Biometrics Bulletin 2, 1946). The error is unknown if a variant has fewer than `MIN_SEEDS` values, or
+    if neither variant has a spread and their means differ.
     """
     numbers = np.array([len(baseline), len(candidate)])
     mean = float(candidate.mean() - baseline.mean()) if numbers.all() else math.nan
@@ -128,8 +128,8 @@ UNKNOWN = PValues(None, None, None)
 class Design(NamedTuple):
     """Hold two properties of a test: whether only losses count, and the degrees of freedom that a seed adds.
 
-    A seed adds one if differences are paired, and up to two (at equal spreads) if variants share no seeds. If only
-    losses count, a gain is positive: the caller flips the sign of metrics where lower is better.
+    A seed adds one degree if differences are paired, and up to two (at equal spreads) if variants share no seeds. If
+    only losses count, a gain is positive: the caller flips the sign of metrics for which lower is better.
     """
 
     is_one_sided: bool = False
@@ -192,11 +192,11 @@ def power(
 ) -> float:
     """Return the probability that TOST at 5 % establishes ±margin if the true difference is `difference`.
 
-    This is exact. Given the sample's standard deviation s, both tests reject if the mean lies within ±(margin − t s /
-    √n). The probability of this is integrated over the distribution of s (Chow, Shao & Wang, Sample Size Calculations
-    in Clinical Research, 2008, section 3.2). If only losses count, it comes from the noncentral t distribution.
-    `spread` > 0 is the standard deviation of a paired difference, in the margin's unit. With several candidates, the
-    level is divided by their number, as in the strictest step of Holm's method.
+    The value is exact. Given the sample's standard deviation s, both tests reject if the mean lies within ±(margin − t
+    s / √n). The probability of rejection is integrated over the distribution of s (Chow, Shao & Wang, Sample Size
+    Calculations in Clinical Research, 2008, section 3.2). If only losses count, the probability comes from the
+    noncentral t distribution. `spread` > 0 is the standard deviation of a paired difference, in the margin's unit. With
+    several candidates, the level is divided by their number, as in the strictest step of Holm's method.
     """
     freedom = design.freedom_per_seed * (num_seeds - 1)
     error = spread / np.sqrt(num_seeds)
@@ -239,7 +239,7 @@ def num_seeds_needed(
 ) -> int | None:
     """Return the fewest seeds that show, with 80 % power, on which side of ±margin a true `difference` lies.
 
-    Return None if that takes more than `MAX_SEEDS`: the spread is wide, or the difference is close to the margin.
+    Return None if more than `MAX_SEEDS` are needed: the spread is wide, or the difference is close to the margin.
     """
     room = margin + difference if design.is_one_sided else margin - abs(difference)
     if abs(room) < 1e-9:

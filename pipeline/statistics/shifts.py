@@ -28,7 +28,7 @@ class Shift(NamedTuple):
 
     @property
     def direction(self) -> Direction | None:
-        """Return the direction in which the mean left the band; None if it is inside."""
+        """Return the direction in which the mean left the band, or None if the mean is inside."""
         if abs(self.mean - self.baseline) <= self.allowed:
             return None
         return "up" if self.mean > self.baseline else "down"

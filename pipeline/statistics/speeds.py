@@ -25,7 +25,7 @@ MIN_LAUNCHES = 3  # for an interval of speed: two launches may agree by chance
 MIN_MEMORY_LAUNCHES = 2  # for an interval of peak memory, which hardly varies from process to process
 NO_RATIO = Ratio(ratio=None, low=None, high=None)
 MAD = 1.4826  # standard deviation of a normal distribution divided by its median absolute deviation
-MANY_BLOCKS = 0.6  # of all turns: a variant with no more blocks is measured less precisely
+MANY_BLOCKS = 0.6  # of all turns: a variant with no more blocks than this is measured less precisely
 SLOW = 3.0  # times the baseline's seconds: nobody would choose a slower variant, and its blocks are few
 
 
@@ -62,10 +62,11 @@ class LogRatio(NamedTuple):
 def launch_effects(log_seconds: ArrayLike) -> np.ndarray:
     """Return each variant's difference from the first variant in each launch, (num_launches, num_variants).
 
-    It is the median over the launch's turns in which both variants have a block; NaN if there is no such turn.
+    The difference is the median over the launch's turns in which both variants have a block, or NaN without such a
+    turn.
 
     Args:
-        log_seconds: (num_launches, num_variants, num_turns), NaN where there is no block.
+        log_seconds: (num_launches, num_variants, num_turns), NaN for a missing block.
     """
     values = np.asarray(log_seconds, dtype=np.float64)
     with warnings.catch_warnings():
@@ -92,7 +93,7 @@ def contrast(effects: np.ndarray, weights: ArrayLike) -> LogRatio:
 
     Args:
         effects: finite, (num_launches, num_variants), of log seconds.
-        weights: (num_variants,) with sum 0. A speedup has 1 for the slower variant and -1 for the faster one.
+        weights: (num_variants,) with sum 0. A speedup has 1 for the slower variant and -1 for the faster variant.
     """
     weights = np.asarray(weights, dtype=np.float64)
     spread, freedom = launch_spread(effects) if len(effects) > 1 else (0.0, 0)
@@ -101,15 +102,15 @@ def contrast(effects: np.ndarray, weights: ArrayLike) -> LogRatio:
 
 
 def contrast_of_few_blocks(log_seconds: ArrayLike, weights: ArrayLike, spread: float, freedom: int) -> LogRatio | None:
-    """Return a contrast like `contrast`, if one of the variants has too few blocks to vary as little as the others.
+    """Return a contrast like `contrast`, if a variant has so few blocks that it varies more than the others.
 
     The variance of a median over few turns is added to the variance between launches, which comes from the variants
-    with many blocks. It is π/2 times the variance of a turn, over the number of turns (Cramér, Mathematical Methods of
-    Statistics, 1946, § 28.5). If no launch has two turns with all variants, the launches alone give the spread. Return
-    None if a launch has no such turn.
+    with many blocks. The variance of a median is π/2 times the variance of a turn, divided by the number of turns
+    (Cramér, Mathematical Methods of Statistics, 1946, § 28.5). If no launch has two turns with all variants, only the
+    launches give the spread. Return None if a launch has no turn with all variants.
 
     Args:
-        log_seconds: (num_launches, num_variants, num_turns), NaN where there is no block.
+        log_seconds: (num_launches, num_variants, num_turns), NaN for a missing block.
         weights: as in `contrast`.
         spread, freedom: `launch_spread` of the variants with many blocks.
     """
@@ -141,8 +142,9 @@ class Speeds:
     Args:
         blocks: the blocks of all launches.
         baseline: the name of the baseline variant.
-        num_images: training images of an epoch; num_validation_images: images predicted after it.
-        measured_as: by variant, the one whose blocks it uses; the two differ only in learning rate or epochs.
+        num_images: training images of an epoch.
+        num_validation_images: images predicted after an epoch.
+        measured_as: for each variant, the variant whose blocks it uses; they differ only in learning rate or epochs.
         num_compiling: how many of the first launches may have taken memory to compile; later ones find compiled code.
     """
 
@@ -161,7 +163,10 @@ class Speeds:
 
     @cached_property
     def variants(self) -> list[str]:
-        """Name the variants with a turn in every launch and no failure, baseline first; none without the baseline."""
+        """Name the variants with a turn in every launch and no failure, the baseline first.
+
+        If the baseline has failed, name none.
+        """
         last = {block.variant: block.outcome for block in self.blocks}
         timed = {(block.variant, block.launch) for block in self.blocks if block.turn and not block.shares_gpu}
         launches = range(1, len(self.num_turns) + 1)
@@ -198,24 +203,24 @@ class Speeds:
 
     @property
     def baseline_seconds(self) -> list[float]:
-        """Return, for each launch, the baseline's seconds for an epoch's training images, the median over turns."""
+        """Return, for each launch, the baseline's seconds for an epoch's training images: the median over turns."""
         return [float(np.exp(np.nanmedian(launch[0]))) for launch in self.turns if len(launch)]
 
     @property
     def other_cpu_share(self) -> float | None:
-        """Return the median share of CPU time that other processes used; None if it is unknown."""
+        """Return the median share of CPU time that other processes used, or None if it is unknown."""
         shares = [block.other_cpu_share for block in self.blocks if block.other_cpu_share is not None]
         return median(shares) if shares else None
 
     def kernel_share(self, variant: str) -> float | None:
-        """Return the share of a variant's CPU time that the system's kernel took; None where it is unknown."""
+        """Return the share of a variant's CPU time that the system's kernel took, or None if it is unknown."""
         blocks = [block for block in self.blocks if block.variant == variant and block.turn]
         cpu = sum(block.cpu_seconds or 0.0 for block in blocks if block.kernel_seconds is not None)
         return sum(block.kernel_seconds or 0.0 for block in blocks) / cpu if cpu else None
 
     @property
     def side_by_side(self) -> bool:
-        """Tell whether the variants ran side by side: one after another, each has a single place in a launch."""
+        """Tell whether the variants ran side by side. In a row, each has a single place in a launch."""
         places: dict[int, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
         for block in self.blocks:
             if block.turn:
@@ -223,7 +228,7 @@ class Speeds:
         return bool(places) and all(any(len(found) > 1 for found in launch.values()) for launch in places.values())
 
     def speedup(self, baseline: str, candidate: str) -> Ratio:
-        """Return how many times faster `candidate` trains an image than `baseline`; above 1 it is faster.
+        """Return the speedup of `candidate` over `baseline`, per image. Above 1, the candidate is faster.
 
         The ratio is unknown if one of the two did not train.
         """
@@ -231,7 +236,7 @@ class Speeds:
         return found.ratio if found else NO_RATIO
 
     def log_speedup(self, baseline: str, candidate: str, whole_epochs: bool = False) -> LogRatio | None:
-        """Return the logarithm of the speedup; None if one of the two did not train. `whole_epochs` adds validation."""
+        """Return the log of the speedup, or None if one of the two did not train. `whole_epochs` adds validation."""
         measured = self.measured_as.get(baseline, baseline)
         if measured == self.measured_as.get(candidate, candidate):
             return ONE if measured in self.variants else None
@@ -240,7 +245,7 @@ class Speeds:
     def epoch_seconds(self, name: str) -> float | None:
         """Return the training seconds of an epoch of `name`: the baseline's, divided by the speedup.
 
-        The baseline's seconds are medians over turns; the geometric mean is taken over launches and its two processes.
+        The baseline's seconds are medians over turns. The geometric mean is taken over launches and both processes.
         """
         ratio = self.speedup(self.baseline, name).ratio
         if ratio is None:
@@ -249,7 +254,7 @@ class Speeds:
         return float(np.exp(np.nanmedian(self.turns[:, places], axis=2).mean()) / ratio)
 
     def contrast(self, weights: Mapping[str, float], whole_epochs: bool = False) -> LogRatio | None:
-        """Return the weighted sum of log seconds, with weights by variant that sum to 0; None if one is unknown.
+        """Return the weighted sum of log seconds, or None if a variant's are unknown. The weights sum to 0.
 
         Two processes measure the baseline, so a variant is compared with the mean of the two.
         """
@@ -284,7 +289,7 @@ class Speeds:
         return peaks[self.num_compiling :]
 
     def peak_bytes(self, name: str) -> float | None:
-        """Return the peak memory of a process of `name`, the geometric mean over launches; None where it is unknown."""
+        """Return the peak memory of a process of `name`: the geometric mean over launches, or None if unknown."""
         measured = self.measured_as.get(name, name)
         if measured not in self.variants or not len(self._log_peaks):
             return None
@@ -292,7 +297,7 @@ class Speeds:
         return float(np.exp(average)) if np.isfinite(average) else None
 
     def memory_ratio(self, baseline: str, candidate: str) -> Ratio:
-        """Return the peak memory of `candidate` divided by that of `baseline`; unknown if one of the two is."""
+        """Return the peak memory of `candidate` divided by that of `baseline`; unknown if either peak is."""
         if self.peak_bytes(baseline) is None or self.peak_bytes(candidate) is None:
             return NO_RATIO
         known = np.isfinite(self._log_peaks).all(axis=0)
@@ -304,7 +309,7 @@ class Speeds:
     def half_width(self) -> float | None:
         """Return the half-width of the widest interval of a speedup, as a share of the ratio; None without an interval.
 
-        Only variants up to three times slower than the baseline count; without any, the baseline over itself does.
+        Only variants up to three times slower than the baseline count. Without any, the baseline's own repeat counts.
         """
         widths = [width for ratio, width in self._widths() if ratio >= 1 / SLOW]
         again = self.speedup(self.baseline, REPEAT)

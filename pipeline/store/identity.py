@@ -1,4 +1,4 @@
-"""Compute the identity of a run, a speed measurement, the numerics or a data set: all that decides its result.
+"""Compute the identity of a run, a speed measurement, the numerics or a data set: all that decides the result.
 
 DVC decides by files whether a stage runs. The identity then decides what the stage makes again. Nothing here needs an
 engine.
@@ -19,7 +19,7 @@ from pipeline.study.schema import RunKey, Study
 
 Identity = dict[str, Any]  # ready for JSON
 
-# The file that each kind of work starts from; what it imports counts too. A model's own code counts in its recipe.
+# The file that each kind of work starts from. The files that it imports count too. A model's code counts in its recipe.
 TRAINING = Path("pipeline/training/run.py")
 SPEED = Path("pipeline/speed/measuring.py")
 NUMERICS = Path("pipeline/numerics/finding.py")

@@ -1,7 +1,7 @@
 """Store finished folders by their identity, and copy them to their places in the study.
 
 A folder is made in `.cache/unfinished`, gets `identity.json` last, is renamed to `.cache/kept` and copied to its place.
-The store outlives DVC, which empties and restores the places as it likes.
+DVC empties and restores the places as it likes; the store stays.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ def name_of(of: Identity) -> str:
 
 
 def read_identity(folder: Path) -> dict[str, Any] | None:
-    """Return what `folder` says of itself: `of`, its identity, and `files`, their digests; None if nothing."""
+    """Return the content of the folder's `identity.json`: its identity `of` and the digests of its `files`; or None."""
     try:
         said: dict[str, Any] = json.loads((folder / IDENTITY).read_bytes())
     except (OSError, ValueError):
@@ -71,8 +71,8 @@ def obtain(
     If another process is making the same folder, wait for it.
 
     Args:
-        make: fills the folder that it is given, which may hold what an interrupted attempt left. If it raises an error,
-            the folder stays as it is.
+        make: fills the folder that it is given, which may hold what an interrupted attempt left. If `make` raises an
+            error, the folder stays as it is.
         counts: whether a finished folder still counts.
         again: make the folder anew in any case. The old one stays until the new one is made.
     """
@@ -147,7 +147,7 @@ def alone(path: Path, waits: bool = True) -> Iterator[None]:
     """Hold the lock `path`; the kernel frees it however the process ends.
 
     Raises:
-        BlockingIOError: another process holds it, and `waits` is False.
+        BlockingIOError: another process holds the lock, and `waits` is False.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as file:

@@ -23,7 +23,7 @@ Tell = Callable[[SoFar], None]
 
 
 class FailedRunError(Exception):
-    """Report that a run's process broke down. `by_signal`: a signal ended it, as when memory runs out."""
+    """Report that a run's process broke down. `by_signal` tells whether a signal did it, as when memory runs out."""
 
     def __init__(self, status: int) -> None:
         self.by_signal = status < 0
@@ -38,13 +38,13 @@ class FailedRunError(Exception):
 class Makers:
     """Make runs. A process that imports the engine starts when a run first needs its kernels.
 
-    Several threads may call `make`, each for a run of its own.
+    Several threads may call `make`, each for a different run.
 
-    Runs side by side on a CPU share its cores. Without that, each would start a thread a core: 28 runs of a small dense
-    network, two at once on two cores, took 50 s where they share the cores and 62 s where they don't.
+    Runs side by side on a CPU divide its cores among themselves. Otherwise each run would start a thread per core. With
+    two runs at once on two cores, 28 runs of a small dense network took 50 s with the cores divided and 62 s without.
 
     Args:
-        num_at_once: how many runs are made side by side at most.
+        num_at_once: the largest number of runs that are made side by side.
     """
 
     def __init__(self, study: Study, num_at_once: int) -> None:

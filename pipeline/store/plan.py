@@ -1,4 +1,4 @@
-"""Find which runs of a study are already made as it says, in their places or in the store."""
+"""Find which runs of a study are already made as the study says, in their places or in the store."""
 
 import json
 from functools import partial

@@ -11,11 +11,11 @@ from pipeline.records.run_record import RunRecord
 from pipeline.study.schema import RunKey
 from pipeline.training.so_far import SoFar
 
-QUIET_SECONDS = 60  # after so long without a line, one tells of the run that is being made
+QUIET_SECONDS = 60  # after so long without output, a line reports on the run that is being made
 
 
 class RunProgress:
-    """Print the progress of a benchmark's runs while they are made; a thread reports each of them.
+    """Print the progress of a benchmark's runs while they are made. Each run is reported from its own thread.
 
     Args:
         missing: the runs to make, in order.
@@ -44,7 +44,7 @@ class RunProgress:
         self._begun[key] = time.monotonic()
 
     def grow(self, key: RunKey, so_far: SoFar) -> None:
-        """Print the latest epoch of a run that is being made, if nothing was printed for long."""
+        """Print the latest epoch of a run that is being made, if nothing was printed for `QUIET_SECONDS`."""
         with self._lock:
             if so_far.epochs and time.monotonic() - self._told >= QUIET_SECONDS:
                 epoch = so_far.epochs[-1]

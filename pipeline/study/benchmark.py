@@ -28,7 +28,7 @@ def _names_no_reserved(arguments: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
 
 class Optimizer(Section):
-    """Choose one of Keras's optimizers; `arguments` go to its class, such as `weight_decay` or `momentum`."""
+    """Choose one of Keras's optimizers. `arguments`, such as `weight_decay` or `momentum`, go to its class."""
 
     name: OptimizerName
     learning_rate: PositiveFloat
@@ -92,7 +92,7 @@ class Dense(Section):
 
 
 class EfficientNet(Section):
-    """Choose EfficientNet B0 to B7 by `number`; `depth` overrides its multiplier of repeats."""
+    """Choose EfficientNet B0 to B7 by `number`. `depth` overrides the network's multiplier of repeats."""
 
     name: Literal["efficientnet"]
     number: Annotated[int, Field(ge=0, le=7)] = 0
@@ -121,7 +121,7 @@ def _importable(name: str) -> str:
 class Imported(Section):
     """Build the model with the user's `<module>:<function>`, called with a `ModelSpec` that holds `arguments`.
 
-    `source` is the file or folder that contains the module, relative to this project's folder. A change in it retrains
+    `source` is the file or folder that contains the module, relative to this project's folder. A change there retrains
     the model. The folder around `source` is added to Python's import path. `keras.applications:<function>` comes with
     this project: its `source` is `pipeline/models/application.py`.
     """
@@ -184,7 +184,7 @@ class Benchmark(Section):
         return -(-self.split.num_train_examples // (self.batch_size * batch_multiplier))
 
     def faults(self, variants: Mapping[str, Variant]) -> Iterator[str]:
-        """Yield a message for each setting that keeps these variants from training; it begins with the field."""
+        """Yield a message, which begins with the field, for each setting that keeps these variants from training."""
         too_large: dict[int, list[str]] = {}
         for name, variant in variants.items():
             if self.batch_size * variant.batch_multiplier > self.split.num_train_examples:

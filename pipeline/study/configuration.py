@@ -17,7 +17,7 @@ MAX_FAULTS = 50  # reported for one file
 
 # Names become stage names, folders, shell words and key paths. DVC joins stage names with "-", so a "-" in names could
 # make two stages collide. DVC also splits key paths at ".". A name of digits would be read as a number. File systems
-# allow 255 bytes a name.
+# allow 255 bytes per name.
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=100)]
 Campaign = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_.-]*$", max_length=100)]
 # These limits keep arithmetic from overflowing: a trillion for counts, the range of float32 for floats.
@@ -27,7 +27,7 @@ PositiveFloat = Annotated[float, Field(gt=0, le=1e38)]
 MAX_RUNS = 20_000
 
 
-# A file or folder of the user's.
+# A file or folder of the user.
 SourcePath = Annotated[str, StringConstraints(min_length=1)]
 
 

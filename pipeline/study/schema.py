@@ -27,7 +27,7 @@ from pipeline.study.dataset_source import DatasetSource
 from pipeline.study.engines import ENGINES
 from pipeline.study.variant import Variant
 
-Seed = Annotated[int, Field(ge=0, lt=2**32)]  # what NumPy takes
+Seed = Annotated[int, Field(ge=0, lt=2**32)]  # the seeds that NumPy takes
 
 PARAMS = Path("params.yaml")
 
@@ -45,7 +45,7 @@ class RunKey(NamedTuple):
 
 
 class FurtherPair(Section):
-    """Name two variants to compare besides the comparisons with the baseline."""
+    """Name two variants to compare, in addition to the comparisons with the baseline."""
 
     baseline: Name
     candidate: Name
@@ -67,7 +67,7 @@ class ComparisonSettings(Section):
     must_differ: list[Name] = Field(default_factory=list)
 
     def faults(self, num_epochs: Mapping[str, int], variants: Mapping[str, Variant]) -> Iterator[str]:
-        """Yield a message for each setting that contradicts the benchmarks or variants; it begins with the field.
+        """Yield a message, which begins with the field, for each setting that contradicts the benchmarks or variants.
 
         Args:
             num_epochs: by benchmark.
@@ -102,8 +102,8 @@ class ComparisonSettings(Section):
 class SpeedSettings(Section):
     """Limit how long a benchmark's variants are timed in turns, and say which intervals are narrow enough.
 
-    `target_half_width` is half of a 95 % interval as a share of the ratio: 0.05 is ±5 %. `benchmarks` names the ones to
-    time, by default all. With `validation`, some turns validate too, which claims about whole epochs need.
+    `target_half_width` is half of a 95 % interval as a share of the ratio: 0.05 is ±5 %. `benchmarks` names the
+    benchmarks to time, by default all. With `validation`, some turns also validate, as claims about whole epochs need.
     """
 
     budget_seconds: Annotated[float, Field(gt=0, le=1e6)]
@@ -122,20 +122,20 @@ class Study(Section):
     variants: Annotated[dict[Name, Variant], Field(min_length=1)]
     comparison: ComparisonSettings
     speed: SpeedSettings
-    # How many of the `seeds` each benchmark runs at, from the first on; by default all. With 0 it is only timed.
+    # How many of the `seeds`, from the first on, each benchmark runs at; by default all. With 0, it is only timed.
     num_seeds: dict[Name, NonNegativeInt] = Field(default_factory=dict)
     # The same for one variant of a benchmark, if its comparison needs fewer or more seeds, or if it is only timed.
     num_seeds_by_variant: dict[Name, dict[Name, NonNegativeInt]] = Field(default_factory=dict)
     # How many runs of each benchmark are made side by side; by default one. This saves time if one run leaves much of
-    # the device idle. Such runs slow each other down, so only the turns say how fast they are. On a CPU they share the
+    # the device idle. Such runs slow each other down, so only the turns show their speed. On a CPU they share the
     # cores, and the number of cores may change the last bits of a sum in float16.
     runs_at_once: dict[Name, Annotated[int, Field(ge=1, le=64)]] = Field(default_factory=dict)
     # About how long a run of each benchmark takes on two CPU cores or on a GPU: for a forecast before the first run.
     seconds_a_run: dict[Name, PositiveFloat] = Field(default_factory=dict)
-    # The GPU memory that the study needs as planned. On a smaller GPU, runs are made one after the other.
+    # The GPU memory that the study needs as planned. On a smaller GPU, runs are made one after another.
     gpu_memory_gb: PositiveFloat | None = None
     max_run_seconds: Annotated[float, Field(gt=0, le=1e9)] | None = None  # a longer run is ended as too_slow
-    # `facts` finds facts alone. `trials` also trains a small dense network at several seeds: 16-bit optimizers, and
+    # `facts` finds only facts. `trials` also trains a small dense network at several seeds: 16-bit optimizers, and
     # steps that a loss scale skips. `all` adds the other networks' first steps, and the notebook's split.
     numerics: Literal["facts", "trials", "all"] = "all"
     # The benchmarks whose models and gradients the numerics examine; by default all.
@@ -158,7 +158,7 @@ class Study(Section):
         return self
 
     def _faults(self) -> Iterator[str]:
-        """Yield a message for each fault that shows only when the parts are read together; it begins with the field."""
+        """Yield a message, which begins with the field, for each fault that shows only when parts are read together."""
         yield from (f"seeds: {seed!r} is given twice." for seed, count in Counter(self.seeds).items() if count > 1)
         num_each = sum(len(self.variants_of(name)) for name in self.benchmarks)
         if (num_runs := len(self.seeds) * num_each) > MAX_RUNS:
@@ -198,7 +198,7 @@ class Study(Section):
         yield from (f"comparison.{fault}" for fault in of_comparison)
 
     def check_on(self, engine: str) -> None:
-        """Raise an `InputError` that lists what this engine, one of `ENGINES`, can't train although others can."""
+        """Raise an `InputError` that lists what `engine`, one of `ENGINES`, can't train although other engines can."""
         if ENGINES[engine].backend == "jax":
             return
         faults = [

@@ -15,7 +15,7 @@ def load_module(module: str, source: Path) -> ModuleType:
     """Import `module` from `source`, a file or folder; add the folder around it to Python's import path.
 
     Raises:
-        InputError: there is no `source`, the module can't be imported, or Python finds another of that name.
+        InputError: there is no `source`, the module can't be imported, or Python finds another module of that name.
     """
     check_exists(source)
     folder, before = str(source.resolve().parent), sys.dont_write_bytecode

@@ -24,7 +24,7 @@ POLICIES: dict[str, Policy] = {
     "bfloat16": Policy("bfloat16", "bfloat16", True),
     "mixed_float16": Policy("float16", "float32", True),
     "mixed_bfloat16": Policy("bfloat16", "float32", True),
-    # Keras's `float8_from_mixed_bfloat16`, in dense layers alone. They multiply 8-bit floats, e4m3 forward and e5m2
+    # Keras's `float8_from_mixed_bfloat16`, only in dense layers. They multiply 8-bit floats, e4m3 forward and e5m2
     # backward, whose scales follow the largest values of earlier steps.
     "float8": Policy("float8", "float32", False),
 }
@@ -37,12 +37,12 @@ class Dtypes(NamedTuple):
 
 
 def expected_dtypes(policy: str) -> Dtypes:
-    """Return the dtypes of a model under `policy` whose output layer is float32."""
+    """Return the dtypes of a model under `policy` with an output layer in float32."""
     return Dtypes(POLICIES[policy].compute, POLICIES[policy].variable, "float32")
 
 
 class Dynamic(Section):
-    """Start at `initial` and double after `growth_steps` steps in a row without overflow.
+    """Define a loss scale that starts at `initial` and doubles after `growth_steps` steps in a row without overflow.
 
     An overflow halves the scale and skips the step.
     """
@@ -53,7 +53,7 @@ class Dynamic(Section):
 
 
 class Fixed(Section):
-    """Stay at `value`. No step is ever skipped on any engine: an overflow reaches the weights."""
+    """Define a loss scale that stays at `value`. No engine ever skips a step: an overflow reaches the weights."""
 
     mode: Literal["fixed"]
     value: PositiveFloat
@@ -76,10 +76,10 @@ class Variant(Section):
 
     `tf32` lets the device round the factors of float32 products: to TF32 on a GPU, to bfloat16 on a TPU.
     `epoch_multiplier` multiplies the recipe's epochs, warm-up included: twice the batch for twice the epochs makes the
-    same number of updates. `learning_rate_multiplier` multiplies its learning rate. Neither changes how long an epoch
-    takes. By default, mixed_float16 has a dynamic `loss_scale` and every other policy has none. With `xla`, TensorFlow
-    compiles each step with XLA, as JAX always does. `fit` is Keras's own loop; `custom` computes and applies the
-    gradients itself. The variant runs on the `benchmarks` named, by default on all.
+    same number of updates. `learning_rate_multiplier` multiplies the recipe's learning rate. Neither changes how long
+    an epoch takes. By default, mixed_float16 has a dynamic `loss_scale` and every other policy has none. With `xla`,
+    TensorFlow compiles each step with XLA, as JAX always does. `fit` is Keras's own loop; `custom` computes and applies
+    the gradients itself. The variant runs on the `benchmarks` named, by default on all.
     """
 
     policy: PolicyName

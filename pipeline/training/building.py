@@ -24,8 +24,8 @@ def build_model(
 ) -> tuple[keras.Model, str]:
     """Return the benchmark's model under `policy`, and the SHA-256 of its initial weights in float32.
 
-    Every policy starts from the same float32 weights of the seed; 16-bit variables get them rounded. The digest leaves
-    out the scales of `float8`.
+    Every policy starts from the same float32 weights of the seed. 16-bit variables get these weights rounded. The
+    digest leaves out the scales of `float8`.
     """
 
     def build(policy: str) -> keras.Model:
@@ -90,10 +90,10 @@ def check_compiles(model: keras.Model) -> None:
 
 
 def make_optimizer(name: str, learning_rate: Any, arguments: Mapping[str, Any]) -> keras.optimizers.Optimizer:
-    """Return Keras's optimizer `name`, its class in lower case, with a learning rate or a schedule.
+    """Return Keras's optimizer `name`, the name of its class in lower case, with a learning rate or a schedule.
 
     Raises:
-        InputError: it does not take `arguments`; the message lists the arguments it takes.
+        InputError: the optimizer does not take `arguments`; the message lists the arguments that it takes.
     """
     kind = {key.lower(): value for key, value in vars(keras.optimizers).items()}[name]
     parameters = inspect.signature(kind).parameters

@@ -20,8 +20,8 @@ class Checkpoint:
     """Keep the checkpoint of one run in `folder`, as of its last whole epoch.
 
     Args:
-        surroundings: what besides the run's identity decides its results and its speed, ready for JSON. A checkpoint
-            from other surroundings is ignored, and deleted when the run is finished.
+        surroundings: everything besides the run's identity that decides its results and its speed, ready for JSON. A
+            checkpoint from other surroundings is ignored, and deleted when the run is finished.
     """
 
     def __init__(self, folder: Path, surroundings: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Time epochs: device-synchronised seconds of training and of validation, one record an epoch."""
+"""Time epochs: device-synchronised seconds of training and of validation, one record per epoch."""
 
 import math
 import time

@@ -1,4 +1,4 @@
-"""Find the first layer of a diverged run that was not finite: one pass over a few images, layer by layer."""
+"""Find the first layer with values that are not finite in a diverged run, by one pass over a few images."""
 
 import contextlib
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ NUM_EXAMINED = 32  # images
 
 
 def first_not_finite(model: keras.Model, images: np.ndarray, labels: np.ndarray) -> str | None:
-    """Name the first layer output that is not finite; if all outputs are finite, the first such gradient.
+    """Name the first layer output that is not finite; if all outputs are finite, name the first such gradient.
 
     Args:
         model: compiled, with its weights from before it diverged.
@@ -22,7 +22,7 @@ def first_not_finite(model: keras.Model, images: np.ndarray, labels: np.ndarray)
         labels: integer (N,).
 
     Returns:
-        Such as "the output of attend"; None if everything is finite.
+        Words such as "the output of attend", or None if everything is finite.
     """
     found: list[str] = []
     with _watched(model, found):

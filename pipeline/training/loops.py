@@ -1,4 +1,4 @@
-"""Train a compiled model for some epochs, by Keras's own loop or by one written out.
+"""Train a compiled model for some epochs, with Keras's own loop or with a custom loop.
 
 The two loops take the same batches in the same order and call the same callbacks.
 """

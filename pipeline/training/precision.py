@@ -31,7 +31,7 @@ def check_model(name: str, benchmark: Benchmark, policy: str, dtypes: Dtypes, pr
     A user's model may keep some layers in float32, such as the last one, as long as others follow the policy.
 
     Raises:
-        InputError: the dtypes are others, or rows are not probabilities that sum to one.
+        InputError: the dtypes are wrong, or rows are not probabilities that sum to one.
     """
     expected = expected_dtypes(policy)
     fits = dtypes == expected
@@ -51,10 +51,11 @@ def check_model(name: str, benchmark: Benchmark, policy: str, dtypes: Dtypes, pr
 
 
 def check_float32() -> None:
-    """Refuse to train if factors of float32 products are rounded, as by TF32 or bfloat16.
+    """Refuse to train if factors of float32 products are rounded, for example to TF32 or bfloat16.
 
-    An environment variable or a line of the user's model can turn this on. Nothing else would show it: the baseline
-    would be faster than true float32. 1 + 2⁻¹² has 13 significant bits; TF32 keeps 11 of them, bfloat16 8.
+    An environment variable or a line of the user's model can turn rounding on. Without this check nothing would show
+    it, and the baseline would be faster than true float32. 1 + 2⁻¹² has 13 significant bits; TF32 keeps 11 of them,
+    bfloat16 8.
 
     Raises:
         InputError: matrix products or convolutions are off by half of 2⁻¹² or more.

@@ -93,7 +93,7 @@ def _prepare(study: Study, key: RunKey, data: Dataset, notes: Notes, folder: Pat
     # Noted now: on JAX, a model that runs out of memory loses its values.
     notes.add(facts={"initial_weights_sha256": initial_weights_sha256, "num_parameters": model.count_params()})
     # Predict once: this traces outside every timed window, and shows the output's real dtype. XLA compiles for one
-    # shape, so the prediction needs validation's.
+    # shape, so the prediction needs the shape of validation.
     num_first = benchmark.evaluation_batch_size if engine.COMPILES_SHAPES else 1
     probabilities = engine.predict(model, WholeBatches(data.validation.images[:num_first], num_first))
     dtypes = observed_dtypes(model, str(probabilities.dtype))

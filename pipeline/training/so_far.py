@@ -23,7 +23,7 @@ class Progress(NamedTuple):
 
 
 NOTHING = Progress([], None)
-CHECKPOINT = "checkpoint"  # a folder beside the files of a run, until it has ended
+CHECKPOINT = "checkpoint"  # a folder next to the files of a run, until the run has ended
 
 
 @dataclass(frozen=True)
