@@ -1,4 +1,4 @@
-"""Find out whether mixed precision, or twice the batch, is worth it for your model on this machine, by a small study.
+"""Run a small study that finds out whether mixed precision or twice the batch is worth it for your model here.
 
 The command composes params.yaml from the profile `yours`. You can edit params.yaml afterwards.
 """

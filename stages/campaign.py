@@ -41,10 +41,12 @@ def main(arguments: argparse.Namespace) -> None:
 if __name__ == "__main__":
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     parser = argparse.ArgumentParser(prog="python -m stages.campaign", description=__doc__)
-    parser.add_argument("--campaign", default=today, help="its name; without one, today's date")
+    parser.add_argument("--campaign", default=today, help="the name; by default, today's date")
     parser.add_argument(
-        "--cluster", type=Path, default=TEMPLATE, help=f"its file: the options of a job (default {TEMPLATE})"
+        "--cluster", type=Path, default=TEMPLATE, help=f"the file with the options of a job (default {TEMPLATE})"
     )
-    parser.add_argument("--campaigns", type=Path, default=CAMPAIGNS, help=f"their folder (default {CAMPAIGNS})")
+    parser.add_argument(
+        "--campaigns", type=Path, default=CAMPAIGNS, help=f"the folder of all campaigns (default {CAMPAIGNS})"
+    )
     parser.add_argument("--prepare", action="store_true", help="make the campaign's folder, and submit nothing")
     run(main, parser)

@@ -1,4 +1,4 @@
-"""Compare, judge, report and check for drift, once a campaign's other elements have ended. Trains and measures nothing.
+"""Compare, judge, report and check for drift once a campaign's other elements have ended.
 
 A finished campaign is entered in the ledger. The exit status tells whether anything changed since the baseline:
 
@@ -102,5 +102,7 @@ def still_missing(study: Study, wait_seconds: float) -> list[int]:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m stages.collect", description=__doc__)
-    parser.add_argument("--wait", type=float, default=0, metavar="SECONDS", help="for what is missing, at most")
+    parser.add_argument(
+        "--wait", type=float, default=0, metavar="SECONDS", help="wait at most this long for missing elements"
+    )
     run(main, parser)

@@ -42,5 +42,7 @@ def prepare_arrays(name: str, source: DatasetSource) -> Path:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m stages.download", description=__doc__)
     parser.add_argument("--dataset", required=True, help="a data set of params.yaml")
-    parser.add_argument("--tfds", help="prepare this one of TFDS by the name of --dataset, whatever params.yaml has")
+    parser.add_argument(
+        "--tfds", help="prepare this TFDS data set under the name given by --dataset, whatever params.yaml says"
+    )
     run(main, parser)

@@ -1,4 +1,4 @@
-"""Run one element of the campaign in this folder, by its number; without a number, list them all."""
+"""Run one element of the campaign in this folder, by its number. Without a number, list all elements."""
 
 import argparse
 import os
@@ -30,6 +30,8 @@ def main(arguments: argparse.Namespace) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m stages.element", description=__doc__)
-    parser.add_argument("number", nargs="?", type=int, default=os.environ.get(NUMBER), help=f"else ${NUMBER}")
-    parser.add_argument("--wait", type=float, default=0, metavar="SECONDS", help="the last one's for the others")
+    parser.add_argument("number", nargs="?", type=int, default=os.environ.get(NUMBER), help=f"by default, ${NUMBER}")
+    parser.add_argument(
+        "--wait", type=float, default=0, metavar="SECONDS", help="how long the collector waits for the other elements"
+    )
     run(main, parser)

@@ -1,4 +1,4 @@
-"""Print the engine, such as cuda-jax, and the reason. make runs this before installing one: only NVML must be there."""
+"""Print the engine, such as cuda-jax, and the reason. make runs this before it installs an engine."""
 
 import argparse
 import json

@@ -24,7 +24,7 @@ a table has a row a run, for example:
   bf16,0,91.27,260
 
 A run without a number has failed, and so has one whose column `state`, `status` or `diverged` says so: crashed, FAILED,
-PRUNED, true. Whatever number such a row carries, it is not judged.
+PRUNED, true. The number in such a row is ignored.
 
 exit status: 0 every candidate is equivalent, 20 one is different, 30 one is inconclusive, 2 the table is faulty
 """
@@ -74,10 +74,10 @@ if __name__ == "__main__":
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("table", nargs="?", type=Path, help="a CSV file")
-    parser.add_argument("--baseline", help="the variant that others are set beside")
+    parser.add_argument("--baseline", help="the variant that the others are compared with")
     parser.add_argument("--margin", type=margin, help="the largest harmless difference, in the metric's unit")
     parser.add_argument("--metric", default="accuracy", help="the column that is judged (accuracy)")
-    parser.add_argument("--lower-is-better", action="store_true", help="as of a loss")
+    parser.add_argument("--lower-is-better", action="store_true", help="for a metric such as a loss")
     parser.add_argument("--one-sided", action="store_true", help="ignore gains: is it no worse?")
     parser.add_argument(
         "--columns",

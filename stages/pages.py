@@ -1,4 +1,4 @@
-"""Write the page of every published study and the page over all, or check that they agree with the raw records."""
+"""Write the page of each published study and the index of all studies, or check that they match the raw records."""
 
 import argparse
 import tempfile

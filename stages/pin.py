@@ -16,6 +16,6 @@ def main(arguments: argparse.Namespace) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m stages.pin", description=__doc__)
     parser.add_argument(
-        "--campaign", required=True, nargs="+", help="campaigns of the ledger; three show how they vary"
+        "--campaign", required=True, nargs="+", help="campaigns of the ledger; three show how much campaigns vary"
     )
     run(main, parser)

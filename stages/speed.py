@@ -1,4 +1,4 @@
-"""Measure how much faster each variant of a benchmark trains, by short blocks of all of them in turns."""
+"""Measure how much faster each variant of a benchmark trains, in short blocks that the variants train in turns."""
 
 import argparse
 from functools import partial

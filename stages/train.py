@@ -1,4 +1,4 @@
-"""Make the runs of a benchmark that are missing, or that other code, data or settings have made."""
+"""Make the runs of a benchmark that are missing, or were made with different code, data or settings."""
 
 import argparse
 import sys
@@ -128,5 +128,5 @@ def remove_others(folder: Path, wanted: dict[RunKey, Identity]) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m stages.train", description=__doc__)
     parser.add_argument("--benchmark", required=True, help="a benchmark of params.yaml")
-    parser.add_argument("--run", metavar="VARIANT/SEED", help="make this run alone, and remove none")
+    parser.add_argument("--run", metavar="VARIANT/SEED", help="make only this run, and remove none")
     run(main, parser)
