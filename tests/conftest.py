@@ -18,7 +18,6 @@ from cluster.small_slurm import slurm  # noqa: F401  a fixture for all of tests/
 from filelock import FileLock
 from xdist.scheduler import LoadScopeScheduling
 
-from pipeline.machine.hardware import device
 from pipeline.records.blocks import REPEAT, Launch, PlacedBlock
 from pipeline.records.run_files import write_run
 from pipeline.records.run_record import EpochRecord, Memory, Outcome, Planned, RunRecord, Scores, Times, planned
@@ -199,11 +198,6 @@ def written_out(made_once: MakeOnce) -> Path:
     return made_once("written_out", make)
 
 
-@pytest.fixture(name="make_record")
-def make_record_fixture() -> Callable[..., RunRecord]:
-    return make_record
-
-
 # The part and the field of a record by the name that tests give it; the epochs are those trained, not those planned.
 NAMES = {"fault": "timing_fault", "peak_bytes": "peak_memory_bytes", "peak_kind": "peak_memory_kind"}
 NAMES |= {name: f"final_{name}" for name in Scores.model_fields if name != "skipped_steps"}
@@ -231,7 +225,6 @@ ENVIRONMENT = {
     "image": None,
     "git_commit": "c",
 }
-DEVICE = device(ENVIRONMENT)
 
 
 def make_record(key: RunKey, plan: Planned | None = None, **changes) -> RunRecord:

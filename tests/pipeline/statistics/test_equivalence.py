@@ -13,7 +13,6 @@ from pipeline.statistics.equivalence import (
     Design,
     adjust,
     beyond_power,
-    is_beyond,
     num_seeds_needed,
     outcome,
     p_values,
@@ -135,19 +134,6 @@ def test_a_difference_at_the_margin_is_rarely_called_beyond(spread, error):
     values = np.random.default_rng(4).normal(1.0, spread, (4000, 5))
     found = np.mean([p_values(paired(of_study), 1.0).beyond < 0.05 for of_study in values])
     assert found == pytest.approx(error, abs=0.008)
-
-
-def test_more_seeds_never_turn_a_refutation_into_its_opposite():
-    """Mean −0.80, spread 0.35, one of four candidates: 5 seeds tell it from zero, 20 put it within ±1 pp as well."""
-
-    def found(num_seeds: int) -> tuple[str, bool]:
-        values = stats.norm.ppf((np.arange(num_seeds) + 0.5) / num_seeds)
-        values = -0.8 + 0.35 * values / values.std(ddof=1)
-        adjusted, *_ = adjust(4 * [p_values(paired(values), 1.0)], 4 * ["one family"])
-        return outcome(adjusted.within, adjusted.differs), is_beyond(adjusted.beyond)
-
-    assert found(5) == ("different", False)
-    assert found(20) == ("equivalent but shifted", False)
 
 
 @pytest.mark.parametrize(("num_seeds", "margin", "difference"), [(3, 2.0, 0.0), (5, 1.0, 0.5), (19, 0.5, 0.0)])
