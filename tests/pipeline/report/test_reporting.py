@@ -4,7 +4,6 @@ import base64
 import hashlib
 import json
 import re
-import shutil
 import subprocess
 import sys
 from argparse import Namespace
@@ -13,7 +12,7 @@ from pathlib import Path
 import nbformat
 import pytest
 import yaml
-from conftest import REPOSITORY, changed, planned_record, small_study, write_small_run, write_speeds
+from conftest import changed, planned_record, small_study, write_small_run, write_speeds
 
 from pipeline.comparison.tables import Row
 from pipeline.errors import InputError
@@ -52,13 +51,6 @@ def test_the_report_is_one_file_that_loads_nothing(rendered):
         "a &lt;b&gt;bold&lt;/b&gt; &amp; daring change",
         "Wide &amp; mixed is &lt;faster&gt;.",
         "mixed_bfloat16",
-        "<b>1 claim:</b>",
-        "from this repository",
-        "Example CPU",
-        "requirements/cpu.txt",
-        "10\N{NO-BREAK SPACE}% of the activation gradients",
-        "1 of 2 seeds",
-        "epsilon 0.001",
     ):
         assert text in html
     identifiers = re.findall(r'\bid="([^"]+)"', html)
@@ -178,7 +170,6 @@ def test_a_study_in_which_much_went_wrong_still_renders(copied, monkeypatch, cap
         "then: make repro.",
     ):
         assert text in html
-    assert html.count("rely on these speeds yet") == 1  # not those of the other benchmark
     assert status(load_results())["advice"]["wide"].endswith(" --again; then: make repro.")
 
 
@@ -194,27 +185,11 @@ def test_a_study_without_a_completed_run_says_so_and_draws_no_empty_chart(copied
     assert 'aria-label="Training time' in html  # which no run is needed for
 
 
-def test_results_are_of_the_seeds_and_the_warm_up_that_the_study_has_now(copied):
-    study = small_study(seeds=[0, 1])
-    put(copied, study.model_copy(update={"comparison": study.comparison.model_copy(update={"num_warmup_epochs": 0})}))
-    remake(copied)
-    rows = load_results(copied).tables.runs
-    assert {row.seed for row in rows} == {0, 1}
-    assert {row.epoch_seconds for row in rows} == {(9.0 + 1.5) / 2}
-
-
 def test_results_of_another_study_are_refused(copied, monkeypatch):
     put(copied, small_study(seeds=[0, 1]))
     monkeypatch.chdir(copied)
     with pytest.raises(InputError, match=r"runs\.csv is of another study than params\.yaml\. Run: dvc repro"):
         report.main(Namespace(archive=None))
-
-
-def test_missing_results_say_how_to_make_them(tmp_path):
-    for name in ("params.yaml", "claims.yaml"):
-        shutil.copy(REPOSITORY / name, tmp_path)
-    with pytest.raises(InputError, match=r"runs\.csv is missing\. Make it with: dvc repro"):
-        load_results(tmp_path)
 
 
 def test_a_study_is_finished_when_its_last_run_ends(found):
