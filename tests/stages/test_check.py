@@ -35,7 +35,6 @@ def write(folder: Path, values: dict) -> None:
     ("runtime", "hardware", "said"),
     [
         ("cpu", XEON, "check.device"),
-        ("cuda-jax", H100, "check.device"),
         ("cuda", XEON, "check.no_device"),
         ("cpu", H100, "check.other_device"),
     ],

@@ -8,7 +8,7 @@ from pathlib import Path
 import archives
 import projects
 import pytest
-from archives import DAMAGED_ARCHIVES, DAMAGED_RUNS, DEEP, PLACES, change, contents_of, pack
+from archives import DAMAGED_ARCHIVES, DAMAGED_RUNS, DEEP, PLACES, contents_of, pack
 from conftest import ENVIRONMENT
 
 from pipeline.claims.evidence import read_evidence
@@ -124,13 +124,6 @@ def test_a_command_imports_nothing_from_the_folder_it_is_run_in(tmp_path):
     done = projects.stage(tmp_path, "report", "--from", "study.zip")
     assert (done.returncode, "it ran" in done.stderr) == (2, False), done.stderr
     assert "study.zip is missing" in done.stderr
-
-
-def test_a_forged_run_is_named(contents, tmp_path):
-    name, edit, pattern = DAMAGED_RUNS["predictions all right"]
-    (tmp_path / "study.zip").write_bytes(change(name, edit)(contents))
-    message = refused(lambda: recomputed(tmp_path / "study.zip", tmp_path), pattern)
-    assert message.startswith(f"{tmp_path}/study.zip is refused: {name}")
 
 
 def test_numerics_of_another_study_are_refused_and_those_of_another_device_decide_nothing_measured(copied):
