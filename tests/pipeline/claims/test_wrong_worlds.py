@@ -24,10 +24,6 @@ BY_NAME = {claim.id: claim for claim in CLAIMS.all}
 JUDGED = [claim for claim in CLAIMS.all if claim.kind != "untested"]
 
 
-def for_each(claims: list) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("claim", claims, ids=[claim.id for claim in claims])
-
-
 def hardware_for(claim) -> Hardware:
     """Hardware that the claim is about."""
     needs = claim.needs
@@ -151,7 +147,7 @@ def needing(claim, **needs):
     return claim.model_copy(update={"needs": claim.needs.model_copy(update={"recipe": recipe} | needs)})
 
 
-@for_each(JUDGED)
+@pytest.mark.parametrize("claim", JUDGED, ids=[claim.id for claim in JUDGED])
 def test_evidence_decides_for_a_claim_and_against_it(claim):
     right, wrong = judged(claim, world(claim, holds=True)), judged(claim, world(claim, holds=False))
     is_existential = getattr(claim, "existential", False)  # which one case where it is not so refutes not

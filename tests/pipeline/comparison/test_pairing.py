@@ -95,18 +95,6 @@ def test_holm_counts_the_candidates_of_a_family():
         assert found["p_different"] == pytest.approx(alone)
 
 
-def test_holm_adjusts_what_lies_beyond_the_margin_too():
-    """Means of −5, told from zero by each of three candidates; beyond ±1 lies the one of the smallest spread."""
-    spreads = {"b": 0.4, "c": 0.6, "d": 0.01}
-    variants = {"a": runs([90.0] * 3)} | {n: runs([85 - s, 85, 85 + s], n) for n, s in spreads.items()}
-    pairs = [("a", name) for name in spreads]
-    found = dict(zip(spreads, set_beside(variants, pairs, [0] * 3, Question(1.0)), strict=True))
-    assert {each["outcome"] for each in found.values()} == {"different"}
-    alone = {spread: 2 * stats.t.sf(4 * math.sqrt(3) / spread, 2) for spread in (0.4, 0.6)}
-    assert found["b"]["p_beyond_margin"] == pytest.approx(2 * alone[0.4], rel=1e-6)
-    assert found["c"]["p_beyond_margin"] == pytest.approx(max(alone[0.6], 2 * alone[0.4]), rel=1e-6)
-
-
 ALIKE, ONE_CLASS = {"final_weights_sha256": "alike"}, {"num_predicted_classes": 1}
 UNKNOWN = {"precision": None, "final_weights_sha256": None}
 

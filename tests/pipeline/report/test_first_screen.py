@@ -49,8 +49,8 @@ def fast(low: float, high: float) -> dict:
     return ends("speedup", low, high) | {"sitting_low": 0.99 * middle, "sitting_high": 1.01 * middle}
 
 
-def advised(*asked, **options) -> list:
-    said = recommend(*asked, "wide", **options)
+def advised(*asked) -> list:
+    said = recommend(*asked, "wide")
     assert all(map(sentence, said))
     return [each.code.removeprefix("advice.") for each in said]
 
