@@ -76,18 +76,13 @@ def diverged(made, *seeds):
     return made.model_copy(update={"runs": runs})
 
 
-@pytest.mark.parametrize(
-    ("changes", "on"),
-    [({"num_cpus": 8}, "Example CPU, 2 cores and on Example CPU, 8 cores"), ({"driver": "590.1"}, "590.1 and on none")],
-)
-def test_a_campaign_of_two_devices_or_drivers_belongs_to_no_series(changes, on):
+def test_a_campaign_of_two_devices_or_drivers_belongs_to_no_series():
     study = small_study()
     records = {key: planned_record(key) for key in study.runs()}
     for key, record in records.items():
         if key.seed == 2:
-            update = {"environment": record.environment | changes}
-            records[key] = record.model_copy(update=update)
-    with pytest.raises(InputError, match=f"made on {on}"):
+            records[key] = record.model_copy(update={"environment": record.environment | {"driver": "590.1"}})
+    with pytest.raises(InputError, match=r"made on 590\.1 and on none"):
         entry(study, records, {})
 
 

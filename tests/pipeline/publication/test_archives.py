@@ -8,7 +8,7 @@ from pathlib import Path
 import archives
 import projects
 import pytest
-from archives import DAMAGED_ARCHIVES, DAMAGED_RUNS, DEEP, PLACES, contents_of, pack
+from archives import DAMAGED_ARCHIVES, DAMAGED_RUNS, DEEP, PLACES, contents_of
 from conftest import ENVIRONMENT
 
 from pipeline.claims.evidence import read_evidence
@@ -91,18 +91,6 @@ def test_a_file_in_the_place_of_a_folder_is_refused(copied):
     shutil.rmtree(copied / "results")
     (copied / "results").write_text("not a folder")
     refused(lambda: load_results(copied), r"runs\.csv is missing")
-
-
-def test_nothing_of_an_archive_is_imported(contents, tmp_path):
-    """The folder of the results was the working directory once, and first on the path of imports."""
-    marker = tmp_path / "it-ran"
-    code = f"open({str(marker)!r}, 'w')\nraise SystemExit(0)\n".encode()
-    names = ["yaml.py", "json.py", "numpy.py", "sitecustomize.py", "pipeline/__init__.py", "stages/__init__.py"]
-    (tmp_path / "study.zip").write_bytes(pack(contents | dict.fromkeys(names, code)))
-    done = projects.stage(tmp_path, "report", "--from", "study.zip")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "json.py, which no archive of this study has" in done.stderr
-    assert not marker.exists()
 
 
 def test_code_that_lies_beside_the_results_is_not_imported(copied, rendered):
