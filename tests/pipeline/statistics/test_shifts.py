@@ -25,7 +25,6 @@ PINNED = [[mean - 0.5, mean + 0.5] for mean in (0.0, 1.0, 2.0)]
         ([[-0.1, 0.1], [2.9, 3.1], [5.9, 6.1]], [20.0, 20.2], 0.0, T * 3 * math.sqrt(1 + 1 / 3), None),
         # Means 0, 1 and 2 of two values, variance 0.5 within a campaign: a single fresh value adds 0.5 · (1 − 1/2).
         (PINNED, [1.0, 1.0], 0.0, T * math.sqrt(4 / 3), None),
-        (PINNED, [1.0, 1.0, 1.0], 0.0, T * math.sqrt(4 / 3), None),
         (PINNED, [1.0], 0.0, T * math.sqrt(4 / 3 + 0.25), None),
     ],
 )
