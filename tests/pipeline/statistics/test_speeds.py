@@ -76,19 +76,6 @@ def test_speed_has_an_interval_from_three_launches_on_and_memory_from_two():
     assert not of_two.is_settled(1.0)
 
 
-def test_a_variant_with_few_blocks_has_an_interval_of_its_own():
-    """It is measured less well than the others, and makes their intervals no wider."""
-    study = small_study()
-    blocks = [
-        b.model_copy(update={"wall_seconds": b.wall_seconds * b.launch}) if b.variant == "mixed" else b
-        for b in few(timed_blocks(study, "wide", {}, spread=0.01), "mixed")
-    ]
-    speeds = Speeds(blocks, "float32", 40, 10)
-    assert "mixed" not in speeds.often
-    own, others = speeds.speedup("float32", "mixed"), speeds.speedup("float32", "mixed_2x")
-    assert math.log(own.high / own.low) > 20 * math.log(others.high / others.low)
-
-
 def test_few_blocks_make_an_interval_wider_until_it_holds_the_truth():
     """Launches vary by 1.5 % and blocks by 14 %, as measured; the last variant is in every fourth of 20 turns."""
     rng = np.random.default_rng(0)
