@@ -17,7 +17,6 @@ from pipeline.sentences import Said
 from pipeline.study.schema import RunKey, load_study
 from stages import check
 
-QUICK = yaml_files.load(REPOSITORY / "params.yaml")
 XEON, H100 = Hardware("cpu", "Xeon", cpu_features=("avx2",)), Hardware("nvidia_gpu", "H100", 9.0)
 
 

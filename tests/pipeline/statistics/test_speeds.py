@@ -129,11 +129,6 @@ def blocks_with(study, changes, num_launches=4):
     ]
 
 
-def few(blocks, variant):
-    """Without the second of the two turns of `variant`."""
-    return [block for block in blocks if block.variant != variant or block.turn < 2]
-
-
 @pytest.mark.parametrize(
     ("times_slower", "varies_by", "settled"),
     [(1.0, 0.0, True), (2.0, 0.12, False), (4.0, 0.12, True), (4.0, 0.4, False)],
@@ -142,7 +137,7 @@ def test_a_measurement_settles_where_every_interval_is_narrow(times_slower, vari
     """Also that of a variant with few blocks: ±5 %, or ±15 % where it is more than three times slower."""
     study = small_study()
     mixed = {"mixed": lambda launch: times_slower * math.exp(varies_by * (-1) ** launch / 2)}
-    blocks = few(blocks_with(study, mixed), "mixed")
+    blocks = [block for block in blocks_with(study, mixed) if block.variant != "mixed" or block.turn < 2]
     speeds = speeds_of(study, "wide", blocks)
     assert "mixed" not in speeds.often
     assert speeds.is_settled(0.05) is is_settled(study, "wide", blocks) is settled
