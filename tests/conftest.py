@@ -198,11 +198,6 @@ def written_out(made_once: MakeOnce) -> Path:
     return made_once("written_out", make)
 
 
-@pytest.fixture(name="make_record")
-def make_record_fixture() -> Callable[..., RunRecord]:
-    return make_record
-
-
 # The part and the field of a record by the name that tests give it; the epochs are those trained, not those planned.
 NAMES = {"fault": "timing_fault", "peak_bytes": "peak_memory_bytes", "peak_kind": "peak_memory_kind"}
 NAMES |= {name: f"final_{name}" for name in Scores.model_fields if name != "skipped_steps"}

@@ -81,10 +81,9 @@ class Tables(NamedTuple):
         wanted = benchmark, candidate, baseline
         return next((row for row in self.pairs if (row.benchmark, row.candidate, row.baseline) == wanted), None)
 
-    def hardware(self, benchmark: str = "") -> list[Hardware]:
-        """Return the distinct hardware on which a benchmark, or all of them, ran and was timed."""
-        rows = [row for row in (*self.pairs, *self.runs) if row.device and benchmark in ("", row.benchmark)]
-        return list(dict.fromkeys(map(hardware_of_row, rows)))
+    def hardware(self) -> list[Hardware]:
+        """Return the distinct hardware on which the study ran and was timed."""
+        return list(dict.fromkeys(hardware_of_row(row) for row in (*self.pairs, *self.runs) if row.device))
 
 
 def hardware_cells(hardware: Hardware, device: str) -> dict[str, Any]:

@@ -6,18 +6,14 @@ import zipfile
 from textwrap import dedent
 from types import SimpleNamespace
 
-from pipeline import engine  # noqa: F401  loads the engine quietly
-
-# isort: split
 import pytest
+from conftest import REPOSITORY
 
 from pipeline.campaign.slurm import Cluster
 from pipeline.claims.claims_file import Claims
 from pipeline.files import yaml_files
 from pipeline.study.configuration import validate
 from pipeline.study.variant import Variant
-
-from conftest import REPOSITORY  # isort: skip
 
 PAGES = [*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").glob("*.md"), *(REPOSITORY / "docs/decisions").glob("*.md")]
 

@@ -17,7 +17,6 @@ from pipeline.sentences import Said
 from pipeline.study.schema import RunKey, load_study
 from stages import check
 
-QUICK = yaml_files.load(REPOSITORY / "params.yaml")
 XEON, H100 = Hardware("cpu", "Xeon", cpu_features=("avx2",)), Hardware("nvidia_gpu", "H100", 9.0)
 
 
@@ -35,7 +34,6 @@ def write(folder: Path, values: dict) -> None:
     ("runtime", "hardware", "said"),
     [
         ("cpu", XEON, "check.device"),
-        ("cuda-jax", H100, "check.device"),
         ("cuda", XEON, "check.no_device"),
         ("cpu", H100, "check.other_device"),
     ],
@@ -88,28 +86,16 @@ def test_finished_runs_of_another_device_are_told_of_before_training(folder, mon
     assert check.runs_from_elsewhere(study, XEON) == []
 
 
-GOOD = "def build(spec): ...\ndef two_arguments(spec, more): ...\n"
-
-
-@pytest.mark.parametrize(
-    ("function", "source", "message"),
-    [
-        ("networks:two_arguments", "own", "two_arguments must take one argument, a ModelSpec. Received: spec, more"),
-        ("net:build", "own", "own.net can't be imported from"),
-        ("networks:build", "nowhere", "nowhere does not exist."),
-    ],
-)
-def test_own_code_is_checked_as_far_as_it_shows_without_running_it(folder, monkeypatch, function, source, message):
+def test_own_code_is_checked_as_far_as_it_shows_without_running_it(folder, monkeypatch):
     monkeypatch.chdir(folder)
     Path("own").mkdir()
-    Path("own/networks.py").write_text(GOOD)
+    Path("own/networks.py").write_text("def build(spec): ...\ndef two_arguments(spec, more): ...\n")
     values = small_study().model_dump(mode="json")
     values["benchmarks"]["wide"]["model"] = {"name": "own.networks:build", "source": "own"}
-    values["benchmarks"]["narrow"]["model"] = {"name": f"own.{function}", "source": source}
+    values["benchmarks"]["narrow"]["model"] = {"name": "own.networks:two_arguments", "source": "own"}
     write(folder, values)
-    with pytest.raises(InputError, match=r"^params\.yaml: benchmarks\.narrow\.model: ") as caught:
+    with pytest.raises(InputError, match=r"^params\.yaml: benchmarks\.narrow\.model: .* must take one argument"):
         check.check_own_code(load_study())
-    assert message in str(caught.value)
 
 
 def test_the_check_takes_no_engine():

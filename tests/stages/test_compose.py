@@ -90,9 +90,3 @@ def test_an_unchanged_quick_becomes_the_study_for_gpus_where_one_is(folder, monk
     Path("params.yaml").write_text(QUICK + edit)
     compose.main(argparse.Namespace(for_this_machine=True, settings=[]))
     assert load_study().name == name
-
-
-def test_without_a_gpu_a_quick_stays_as_it_is(folder):
-    Path("params.yaml").write_text(QUICK)
-    compose.main(argparse.Namespace(for_this_machine=True, settings=[]))
-    assert files(folder) == {"params.yaml": QUICK}

@@ -28,7 +28,6 @@ esac
     [
         ("", "build.sh gpu", {}, "TARGET is cpu, cuda, cuda-jax or tpu, not 'gpu'"),
         ("", "build.sh cpu", {"DOCKER": "no-such-docker"}, "Docker is missing; install it"),
-        ("", "build.sh cpu", {"CA_CERTIFICATE": "/nonexistent.pem"}, "can't be read"),
         ("", "run.sh cpu", {"CA_CERTIFICATE": "/nonexistent.pem"}, "can't be read"),
         ("", "run.sh cpu", {"IMAGE": "none"}, "there is no image none; build it: make image TARGET=cpu"),
         ("echo >> requirements/cpu.txt", "run.sh cpu", {}, "was not built from this tree's requirements/cpu.txt"),

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import re
 import shutil
 from pathlib import Path
 
@@ -12,7 +11,6 @@ from projects import stage
 
 from pipeline.comparison.pairing import Question
 from pipeline.errors import InputError
-from pipeline.publication.recomputing import recompute
 from pipeline.run_table.table_file import read_runs
 from pipeline.run_table.table_page import page
 from pipeline.run_table.table_verdict import failures_said, judge_table, said_of
@@ -79,20 +77,10 @@ def test_a_margin_is_a_positive_number():
             margin(text)
 
 
-def test_the_worst_candidate_decides_and_holm_counts_them_all(tmp_path):
+def test_the_worst_candidate_decides(tmp_path):
     rows = [f"fp8,{seed},{value + d}," for seed, (value, d) in enumerate(zip(BASELINE, OPEN, strict=True))]
-    path = table(tmp_path / "runs.csv", WORSE, extra=rows)
-    found = verdict(path)
-    assert found.status == 20
-    alone = verdict(table(tmp_path / "one.csv", WORSE))
-    assert found.rows[1]["p_different"] == pytest.approx(2 * alone.rows[1]["p_different"])
-
-
-def test_gains_are_ignored_where_asked(tmp_path):
-    path = table(tmp_path / "runs.csv", [-d for d in WORSE])
-    assert verdict(path).status == 20
-    assert verdict(path, is_one_sided=True).status == 0
-    assert verdict(path, is_one_sided=True, is_lower_better=True).status == 20
+    found = verdict(table(tmp_path / "runs.csv", WORSE, extra=rows))
+    assert (found.status, found.rows[1]["num_candidates"]) == (20, 2)
 
 
 def test_failures_are_counted_and_never_equivalent(tmp_path):
@@ -104,8 +92,6 @@ def test_failures_are_counted_and_never_equivalent(tmp_path):
     assert (found.status, found.rows[1]["reason"]) == (30, "runs_failed")
     assert "1 diverged" in page(found, "runs.csv")
     assert codes(found) == ["runs_failed", "pairing", "missing"]
-    worse = verdict(table(tmp_path / "worse.csv", WORSE, extra=rows))
-    assert (worse.status, codes(worse)) == (20, ["different", "needed", "pairing", "missing"])
 
 
 def test_every_fault_is_named_at_once_with_line_and_column(tmp_path):
@@ -181,33 +167,6 @@ def test_the_command_prints_what_its_page_shows_and_writes_a_page_that_loads_not
     assert (found["status"], found["margin"], found["variants"][1]["variant"]) == (0, 0.5, "bfloat16")
 
 
-def test_a_published_study_as_a_table_gives_the_numbers_of_its_report(tmp_path):
-    """For the four candidates that Holm's method takes together."""
-    tables = recompute(REPOSITORY / "docs/reports/quick-2-cores/study.zip", tmp_path).tables
-    family = {
-        pair.candidate: pair
-        for pair in tables.pairs
-        if (pair.benchmark, pair.baseline, pair.num_candidates) == ("mnist_dense_adam", "float32", 4)
-    }
-    lines = [
-        f"{row.variant},{row.seed},{100 * row.test_accuracy}"
-        for row in tables.runs_of("mnist_dense_adam")
-        if row.variant in ("float32", *family)
-    ]
-    (tmp_path / "runs.csv").write_text("\n".join(["variant,seed,accuracy", *lines]))
-    found = judge_table(
-        read_runs(tmp_path / "runs.csv", "accuracy", "float32", {}), "accuracy", "float32", Question(0.2)
-    )
-    assert {row["variant"] for row in found.candidates} == family.keys()
-    for row in found.candidates:
-        expected = family[row["variant"]]
-        assert row["outcome"] == expected.outcome
-        names = {name: f"{name}_pp" for name in ("difference", "difference_low", "difference_high")}
-        names |= {name: name for name in ("p_different", "p_equivalent", "p_beyond_margin", "num_seeds_needed")}
-        for ours, theirs in names.items():
-            assert row[ours] == pytest.approx(getattr(expected, theirs), rel=1e-6, abs=1e-9)
-
-
 def export(path: Path, header: str, *rows: str) -> Path:
     path.write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
     return path
@@ -226,53 +185,22 @@ def test_an_export_of_weights_and_biases_is_read_with_its_states(tmp_path):
     good = verdict(export(tmp_path / "good.csv", W_AND_B, *WANDB_ROWS), **OF_WANDB)
     assert (good.status, good.rows[1]["speedup"]) == (0, pytest.approx(1.5))
     crashed = [row.replace("finished", "crashed") if "bf16-3" in row else row for row in WANDB_ROWS]
-    found = verdict(export(tmp_path / "crashed.csv", W_AND_B, *crashed), **OF_WANDB)
-    assert (found.status, found.rows[1]["failures"], found.rows[1]["num_seeds"]) == (30, {"crashed": 1}, 4)
     again = verdict(export(tmp_path / "again.csv", W_AND_B, *WANDB_ROWS, crashed[8]), **OF_WANDB)
-    assert (again.status, again.rows[1]["failures"], again.rows[1]["num_seeds"]) == (30, {"crashed": 1}, 5)
+    assert (again.status, again.rows[1]["num_seeds"]) == (30, 5)
 
 
 @pytest.mark.parametrize(
-    ("column", "good", "bad"),
-    [
-        ("state", "COMPLETE", "PRUNED"),
-        ("State", "COMPLETED", "OUT_OF_MEMORY"),
-        ("diverged", "0", "1"),
-        ("state", "finished", "running"),
-    ],
+    ("column", "good", "bad", "how"),
+    [("State", "COMPLETED", "OUT_OF_MEMORY", "out_of_memory"), ("diverged", "0", "1", "diverged")],
 )
-def test_a_failed_row_is_a_failure_whatever_number_it_carries(tmp_path, column, good, bad):
+def test_a_failed_row_is_a_failure_whatever_number_it_carries(tmp_path, column, good, bad, how):
     rows = [f"fp32,{seed},{value},{good}" for seed, value in enumerate(BASELINE)]
-    rows += [
-        f"bf16,{seed},{value + 0.01 * (seed - 2)},{bad if seed == 4 else good}" for seed, value in enumerate(BASELINE)
-    ]
+    ends = [good] * 4 + [bad]
+    rows += [f"bf16,{seed},{BASELINE[seed] + 0.01 * (seed - 2)},{end}" for seed, end in enumerate(ends)]
     path = export(tmp_path / "runs.csv", f"variant,seed,accuracy,{column}", *rows)
     found = verdict(path)
-    how = "diverged" if column == "diverged" else bad.rpartition(".")[2].lower()
     assert (found.status, found.rows[1]["num_seeds"], found.rows[1]["failures"]) == (30, 4, {how: 1})
     assert verdict(path, columns={"diverged": column}) == found
-    assert (
-        verdict(
-            export(path, re.sub(rf",{re.escape(bad)}$", f",{good}", path.read_text().strip(), flags=re.MULTILINE))
-        ).status
-        == 0
-    )
-
-
-def test_equal_numbers_in_every_seed_are_no_evidence(tmp_path):
-    found = verdict(table(tmp_path / "runs.csv", [0.0] * 5))
-    assert (found.status, codes(found)) == (30, ["identical", "pairing"])
-    assert verdict(table(tmp_path / "runs.csv", [0.0, 0.0, 0.0, 0.0, 0.1])).status == 0
-
-
-@pytest.mark.parametrize(("digits", "reason"), [("{:.0f}", "rounded"), ("{:.0f}.0", "rounded"), ("{:.1f}", None)])
-def test_numbers_rounded_coarser_than_the_margin_are_no_evidence(tmp_path, digits, reason):
-    values = {"fp32": [90.1, 91.4, 89.2, 90.3, 92.2], "bf16": [90.2, 91.3, 89.3, 90.2, 92.3]}
-    rows = [
-        f"{v},{s},{digits.format(x + (v == 'bf16') * (s == 1))}" for v, of in values.items() for s, x in enumerate(of)
-    ]
-    found = verdict(export(tmp_path / "runs.csv", "variant,seed,accuracy", *rows))
-    assert found.rows[1]["reason"] == reason
 
 
 def test_every_sentence_of_a_verdict_can_be_written(tmp_path):

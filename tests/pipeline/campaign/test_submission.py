@@ -1,12 +1,11 @@
 """What a campaign asks of Slurm, what submits nothing, what a collector waits for. tests/cluster has a real Slurm."""
 
-import subprocess
-import sys
 import time
 
 import pytest
 import yaml
 from conftest import REPOSITORY, small_study
+from projects import stage
 
 from pipeline.campaign.elements import elements, missing_elements
 from pipeline.campaign.slurm import Cluster, split
@@ -70,9 +69,7 @@ def test_a_study_for_gpus_needs_a_cluster_that_asks_for_them():
 def test_what_cannot_work_makes_and_submits_nothing(tmp_path, change, message):
     (tmp_path / "params.yaml").write_text(yaml.safe_dump(small_study().model_dump(mode="json")))
     (tmp_path / "cluster.yaml").write_text(yaml.safe_dump(yaml.safe_load(CLUSTER.read_text()) | change))
-    command = [sys.executable, "-m", "stages.campaign", "--campaign", "c", "--cluster", "cluster.yaml"]
-    environment = {"PATH": str(tmp_path), "PYTHONPATH": str(REPOSITORY)}
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    done = stage(tmp_path, "campaign", "--campaign", "c", "--cluster", "cluster.yaml")
     assert (done.returncode, "Traceback" in done.stderr) == (2, False)
     assert message in done.stderr
     assert not (tmp_path / "campaigns").exists()

@@ -55,10 +55,8 @@ def judged(claim: dict, found: Tables, study=None, **numerics):
         ({"at_least": 2.0}, 0.5, 0.9, "not reproduced"),
         ({"at_least": 2.0}, 0.9, 2.1, "inconclusive"),
         ({"at_least": 2.0}, None, None, "inconclusive"),
-        ({"at_least": 1.0}, 0.8, 0.9, "not reproduced"),
         ({"at_most": 1.0}, 0.5, 0.9, "reproduced"),
         ({"at_most": 1.0}, 1.1, 1.2, "not reproduced"),
-        ({"at_most": 0.5}, 0.6, 0.8, "in direction only"),
     ],
 )
 def test_speed(threshold, low, high, verdict):
@@ -85,19 +83,13 @@ def test_a_difference_smaller_than_days_differ_is_out_of_reach_of_one_machine(th
 @pytest.mark.parametrize(
     ("threshold", "speedup", "again", "verdict"),
     [
-        ({"at_least": 1.0}, (1.1, 1.3), (0.97, 1.05, 1.01), "reproduced"),
         ({"at_least": 1.0}, (1.1, 1.3), (1.2, 1.6, 1.4), "inconclusive"),
         ({"at_least": 1.0}, (1.1, 1.3), (0.9, 2.1, 1.4), "reproduced"),
-        (
-            {"at_most": 1.05},
-            (0.98, 1.009),
-            (1.005, 1.015, 1.01),
-            "reproduced",
-        ),  # that there is no gain, no chance feigns
-        ({"at_least": 1.05}, (0.98, 1.009), (1.005, 1.015, 1.01), "not reproduced"),
+        ({"at_most": 1.05}, (0.98, 1.009), (1.005, 1.015, 1.01), "reproduced"),
     ],
 )
 def test_a_speedup_no_larger_than_what_the_baseline_has_over_itself_is_none(threshold, speedup, again, verdict):
+    """That there is no gain, no chance feigns."""
     assert judged(SPEEDUP | threshold, tables(*speedup, again=again)).verdict == verdict
 
 
@@ -126,7 +118,6 @@ def test_that_something_can_be_is_not_refuted_by_one_case():
         ({"outcome": "different", "p_beyond_margin": 0.012}, "not reproduced", "beyond"),
         ({"outcome": "different", "p_beyond_margin": 0.06, "num_seeds_needed": 20}, "inconclusive", "different"),
         ({"num_seeds_needed": 12}, "inconclusive", "inconclusive"),
-        ({}, "inconclusive", "inconclusive"),
         *(
             ({"reason": reason}, "inconclusive", reason)
             for reason in ("same_difference", "too_few_seeds", "identical", "one_class", "near_chance", "runs_failed")
@@ -150,7 +141,6 @@ def test_accuracy(cells, verdict, code):
         ({"value": 0.9, "tolerance": 0.03}, "reproduced"),
         ({"value": 0.9, "tolerance": 0.01}, "inconclusive"),
         ({"value": 0.85, "tolerance": 0.01}, "not reproduced"),
-        ({"value": 0.87, "tolerance": 0.03}, "inconclusive"),
     ],
 )
 def test_a_single_published_value_is_set_beside_one_more_run(claimed, verdict):
@@ -217,7 +207,6 @@ def test_very_few_skipped_steps_are_less_than_one_in_a_hundred(skips, verdict):
     ("claimed", "facts", "verdict"),
     [
         ({"square_of_256.bfloat16": 65536.0}, {"square_of_256.bfloat16": "65536.0"}, "reproduced"),  # JSON has no "inf"
-        ({"square_of_256.bfloat16": 65536.0}, {"square_of_256.bfloat16": "inf"}, "not reproduced"),
         ({"square_of_256.float16": "inf"}, {}, "not testable here"),
     ],
 )
@@ -229,8 +218,6 @@ def test_facts_hold_exactly_or_not(claimed, facts, verdict):
     ("trains", "count", "float32", "verdict"),
     [
         (False, 0, 0.9, "reproduced"),
-        (False, 6, 0.9, "not reproduced"),
-        (True, 6, 0.9, "reproduced"),
         (True, 0, 0.9, "not reproduced"),
         (True, 4, 0.9, "inconclusive"),
         (False, 0, 0.03, "inconclusive"),  # a float32 that does not learn
@@ -251,12 +238,10 @@ def test_trials(trains, count, float32, verdict):
     ("values", "verdict"),
     [
         ([2, 2, 2, 2, 2, 3], "reproduced"),  # by the interval of the mean
-        ([0, 0, 0, 0, 0, 1], "not reproduced"),
         ([2] * 6, "reproduced"),
         ([0] * 6, "not reproduced"),
         ([2] * 5, "inconclusive"),  # which half of all tries may not give
         ([2], "inconclusive"),
-        ([0, 2, 0], "inconclusive"),
     ],
 )
 def test_tries_that_agree_decide_only_where_there_are_enough_of_them(values, verdict):
@@ -264,22 +249,6 @@ def test_tries_that_agree_decide_only_where_there_are_enough_of_them(values, ver
     judgement = judged(claim, tables(), samples={"skipped_steps.wide": values})
     assert (judgement.verdict, bool(judgement.measured)) == (verdict, True)
     assert judged(claim, tables()).verdict == "not testable here"
-
-
-@pytest.mark.parametrize(
-    ("count", "verdict", "reason"),
-    [
-        (8018, "reproduced", "threshold.holds"),
-        (4999, "not reproduced", "threshold.misses"),
-        (None, "not testable here", "lack.fact"),
-    ],
-)
-def test_a_number_that_is_counted_has_no_interval(count, verdict, reason):
-    claim = {"kind": "sample", "sample": "notebook_split.num_trained_on", "at_least": 5001}
-    facts = {} if count is None else {"notebook_split.num_trained_on": count}
-    judgement = judged(claim, tables(), facts=facts)
-    assert (judgement.verdict, judgement.evidence) == (verdict, None if count is None else "counted")
-    assert judgement.reason.code == reason
 
 
 GPU = {"hardware": "nvidia_gpu"}
@@ -290,7 +259,6 @@ V100, P100 = Hardware("nvidia_gpu", "V100", 7.0, memory_bytes=2**34), Hardware("
     ("needs", "hardware", "fits"),
     [
         (GPU | {"min_compute_capability": 7.0}, CPU, False),
-        (GPU | {"min_compute_capability": 7.0}, Hardware("tpu", "v5e"), False),
         (GPU | {"min_compute_capability": 7.0}, P100, False),
         (GPU | {"min_compute_capability": 7.0}, V100, True),
         (GPU | {"max_compute_capability": 6.9}, V100, False),
@@ -319,7 +287,6 @@ RECIPE = {"needs": {"hardware": "anything", "recipe": {"model.units": 4096}}}
     ("claim", "study", "reason"),
     [
         (TWICE | {"candidate": "other"}, {}, "lack.variant"),
-        (TWICE | {"benchmark": "narrow"}, {}, "lack.variant"),
         (TWICE | {"baseline": "float32_2x"}, {}, "lack.pair"),
         (VALUE | RECIPE | {"benchmark": "narrow"}, ALONE, "lack.benchmark"),
         (TWICE, {"variants": OTHER_MIXED}, "lack.meaning"),

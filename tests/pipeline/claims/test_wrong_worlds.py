@@ -24,10 +24,6 @@ BY_NAME = {claim.id: claim for claim in CLAIMS.all}
 JUDGED = [claim for claim in CLAIMS.all if claim.kind != "untested"]
 
 
-def for_each(claims: list) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("claim", claims, ids=[claim.id for claim in claims])
-
-
 def hardware_for(claim) -> Hardware:
     """Hardware that the claim is about."""
     needs = claim.needs
@@ -151,7 +147,7 @@ def needing(claim, **needs):
     return claim.model_copy(update={"needs": claim.needs.model_copy(update={"recipe": recipe} | needs)})
 
 
-@for_each(JUDGED)
+@pytest.mark.parametrize("claim", JUDGED, ids=[claim.id for claim in JUDGED])
 def test_evidence_decides_for_a_claim_and_against_it(claim):
     right, wrong = judged(claim, world(claim, holds=True)), judged(claim, world(claim, holds=False))
     is_existential = getattr(claim, "existential", False)  # which one case where it is not so refutes not
@@ -264,21 +260,3 @@ def test_the_baseline_is_what_the_device_does_unless_asked_for_more(name, hardwa
     judgement = judged(claim, evidence._replace(tables=evidence.tables._replace(pairs=pairs)))
     assert judgement.verdict == verdict
     assert judgement.measured[0].numbers["baseline"] == beside
-
-
-def test_noise_never_helps_a_value():
-    """The wider the interval of one more run, the less is said: no width turns a verdict into the other."""
-    claim = BY_NAME["s1-test-accuracy"]
-
-    def verdict_of(accuracies: list[float]) -> str:
-        runs = [run(claim.candidate, n, benchmark=claim.benchmark, test_accuracy=a) for n, a in enumerate(accuracies)]
-        evidence = world(claim, holds=True)
-        return judged(claim, evidence._replace(tables=evidence.tables._replace(runs=runs))).verdict
-
-    for centre, first in ((claim.value, "reproduced"), (claim.value + 0.02, "not reproduced")):
-        verdicts = [verdict_of(around(centre, half)) for half in (0.001, 0.005, 0.009, 0.02, 0.1)]
-        num_first = verdicts.count(first)
-        assert verdicts == num_first * [first] + (5 - num_first) * ["inconclusive"]
-        assert 0 < num_first < 5
-    assert verdict_of([claim.value] * 3) == "reproduced"
-    assert verdict_of([claim.value] * 2) == "inconclusive"

@@ -228,7 +228,6 @@ def test_warm_up_epochs_are_left_out_by_parameter():
         ({}, None),
         ({"other_cpu_share": 0.2}, None),
         ({"other_cpu_share": 0.4}, "busy CPUs"),
-        ({"other_cpu_share": None}, None),
         ({"num_cpus": 8}, "another device"),
         ({"fault": "1 other process on its GPU"}, "1 other process on its GPU"),
     ],

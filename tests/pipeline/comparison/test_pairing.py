@@ -95,22 +95,8 @@ def test_holm_counts_the_candidates_of_a_family():
         assert found["p_different"] == pytest.approx(alone)
 
 
-def test_holm_adjusts_what_lies_beyond_the_margin_too():
-    """Means of −5, told from zero by each of three candidates; beyond ±1 lies the one of the smallest spread."""
-    spreads = {"b": 0.4, "c": 0.6, "d": 0.01}
-    variants = {"a": runs([90.0] * 3)} | {n: runs([85 - s, 85, 85 + s], n) for n, s in spreads.items()}
-    pairs = [("a", name) for name in spreads]
-    found = dict(zip(spreads, set_beside(variants, pairs, [0] * 3, Question(1.0)), strict=True))
-    assert {each["outcome"] for each in found.values()} == {"different"}
-    alone = {spread: 2 * stats.t.sf(4 * math.sqrt(3) / spread, 2) for spread in (0.4, 0.6)}
-    assert found["b"]["p_beyond_margin"] == pytest.approx(2 * alone[0.4], rel=1e-6)
-    assert found["c"]["p_beyond_margin"] == pytest.approx(max(alone[0.6], 2 * alone[0.4]), rel=1e-6)
-
-
 ALIKE, ONE_CLASS = {"final_weights_sha256": "alike"}, {"num_predicted_classes": 1}
 UNKNOWN = {"precision": None, "final_weights_sha256": None}
-FAILED_WITH_A_NUMBER = runs(plus(SAME), "mixed")
-FAILED_WITH_A_NUMBER[4].outcome = "out_of_memory"
 
 
 @pytest.mark.parametrize(
@@ -118,18 +104,14 @@ FAILED_WITH_A_NUMBER[4].outcome = "out_of_memory"
     [
         # Final weights tell whether a change of precision took effect.
         (runs(BASELINE, **ALIKE), runs(BASELINE, "mixed", **ALIKE), "identical", "inconclusive"),
-        (runs(BASELINE[:1], **ALIKE), runs(BASELINE[:1], "mixed", **ALIKE), "identical", "inconclusive"),
         (runs(BASELINE), runs(BASELINE, "mixed"), None, "equivalent"),
         (runs(BASELINE, **ALIKE), runs(BASELINE, **ALIKE), None, "equivalent"),  # a loop of one's own
         # Where nothing tells the weights of both, equal results in every seed do, from three seeds on.
-        (runs(BASELINE), runs(BASELINE, "mixed", final_weights_sha256=None), "identical", "inconclusive"),
         *(
             (runs(theirs, **UNKNOWN), runs(ours, seeds=seeds, **UNKNOWN), *found)
             for theirs, ours, seeds, *found in (
-                (BASELINE, BASELINE, None, "identical", "inconclusive"),
                 (BASELINE[:3], BASELINE[:3], None, "identical", "inconclusive"),
                 (BASELINE[:2], BASELINE[:2], None, "too_few_seeds", "inconclusive"),
-                (BASELINE, [*BASELINE[:4], 90.2], None, None, "equivalent"),
                 (BASELINE, BASELINE[::-1], None, None, "equivalent"),
                 (BASELINE, BASELINE[::-1], range(5, 10), "identical", "inconclusive"),
             )
@@ -145,8 +127,6 @@ FAILED_WITH_A_NUMBER[4].outcome = "out_of_memory"
         # Numbers whose last digit is coarser than the margin.
         (runs(BASELINE, unit=10.0), runs(plus(SAME), "mixed", unit=10.0), "rounded", "inconclusive"),
         (runs(BASELINE, unit=10.0), runs(plus(SAME), "mixed", unit=0.1), None, "equivalent"),
-        (runs([90.0] * 3, unit=2.0, **UNKNOWN), runs([90.0] * 3, unit=2.0, **UNKNOWN), "rounded", "inconclusive"),
-        (runs([90.0] * 3, unit=1.0, **UNKNOWN), runs([90.0] * 3, unit=1.0, **UNKNOWN), "identical", "inconclusive"),
         (runs(BASELINE, unit=1.0), runs(plus(SAME), "mixed", unit=1.0), None, "equivalent"),
         # A difference that is the same at every seed has no spread to be tested by.
         (runs(BASELINE), runs(plus([0.5] * 5), "mixed"), "same_difference", "inconclusive"),
@@ -154,7 +134,6 @@ FAILED_WITH_A_NUMBER[4].outcome = "out_of_memory"
         # What is left of runs that failed is a selection; a large difference shows all the same.
         (runs(BASELINE), runs([*plus(SAME)[:4], None], "mixed"), "runs_failed", "inconclusive"),
         (runs([*BASELINE[:4], None]), runs(plus(SAME), "mixed"), "runs_failed", "inconclusive"),
-        (runs(BASELINE), FAILED_WITH_A_NUMBER, "runs_failed", "inconclusive"),
         (runs(BASELINE), runs([*plus(SAME)[:4], None], "mixed", range(5, 10)), "runs_failed", "inconclusive"),
         (runs([*BASELINE[:4], None]), runs([*plus(WORSE)[:4], None], "mixed"), None, "different"),
         (runs(BASELINE), runs([*(v - 20 for v in plus(SAME)[:4]), None], "mixed"), "runs_failed", "different"),
@@ -182,9 +161,6 @@ def test_failures_are_counted_where_the_other_completed():
     found = beside(runs([*BASELINE[:3], None, None]), runs([None, *plus(SAME)[1:4], None], "mixed"))
     assert (found["num_failed_baseline"], found["num_failed_candidate"]) == (1, 1)
     assert (found["num_diverged_candidate"], found["num_seeds"]) == (1, 2)
-    for theirs, num_failed in ((BASELINE, 1), ([*BASELINE[:4], None], 0)):
-        found = beside(runs(theirs), FAILED_WITH_A_NUMBER)
-        assert (found["num_failed_candidate"], found["num_seeds"]) == (num_failed, 4)
     lacking = beside(runs([*BASELINE[:4], None]), runs(plus(SAME)[:3], "mixed"))
     assert lacking["missing_candidate"] == ["3"]  # at the other seed the baseline has no result either
 

@@ -118,15 +118,6 @@ def results(archive, tmp_path_factory) -> Results:
     return recompute(archive, tmp_path_factory.mktemp("results"))
 
 
-def test_a_figure_is_read_on_a_light_and_on_a_dark_page(published):
-    figure = (published / "a-machine/answer.svg").read_text()
-    assert "@media (prefers-color-scheme: dark)" in figure
-    background, *others = re.findall(r'<path d="([^"]*)" style="fill: var\(--paper\)', figure)
-    assert not others
-    width, height = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', figure).groups()
-    assert background.split()[:12] == ["M", "0", height, "L", width, height, "L", width, "0", "L", "0", "0"]
-
-
 def test_the_page_over_all_has_a_row_for_each_batch(results):
     small, doubled = places("a-machine", results, "wide")
     batch = small_study().benchmarks["wide"].batch_size

@@ -49,8 +49,8 @@ def fast(low: float, high: float) -> dict:
     return ends("speedup", low, high) | {"sitting_low": 0.99 * middle, "sitting_high": 1.01 * middle}
 
 
-def advised(*asked, **options) -> list:
-    said = recommend(*asked, "wide", **options)
+def advised(*asked) -> list:
+    said = recommend(*asked, "wide")
     assert all(map(sentence, said))
     return [each.code.removeprefix("advice.") for each in said]
 
@@ -71,7 +71,6 @@ def advised(*asked, **options) -> list:
             ["faster", "accuracy.beyond"],
         ),
         ({"mixed_bfloat16": fast(1.2, 1.6) | {"reason": "identical"}}, ["faster", "accuracy.identical"]),
-        ({"mixed_bfloat16": fast(1.2, 1.6) | {"reason": "one_class"}}, ["faster", "accuracy.one_class"]),
         (
             {"mixed_bfloat16": fast(1.2, 1.6) | {"reason": "runs_failed", "num_failed_candidate": 1}},
             ["faster", "accuracy.runs_failed"],
@@ -83,7 +82,6 @@ def advised(*asked, **options) -> list:
         ({"mixed_float16": fast(0.8, 2.2), "mixed_bfloat16": fast(1.1, 1.3)}, ["faster", "accuracy.inconclusive"]),
         # What a study can't say it doesn't mention.
         ({"mixed_bfloat16": fast(1.2, 1.6) | {"reason": "near_chance"}}, ["faster"]),
-        ({"mixed_bfloat16": fast(1.2, 1.6) | {"reason": "too_few_seeds", "num_seeds": 1}}, ["faster"]),
         ({"mixed_bfloat16": fast(1.2, 1.6) | NO_ACCURACY}, ["faster"]),
         ({"mixed_bfloat16": EQUIVALENT | NO_SPEED}, ["accuracy.equivalent"]),
         ({"float8": EQUIVALENT | fast(2.0, 3.0)}, ["accuracy.equivalent"]),

@@ -1,10 +1,7 @@
 """The report from records that need no engine: escaped, self-contained, the same bytes for the same results."""
 
-import base64
-import hashlib
 import json
 import re
-import shutil
 import subprocess
 import sys
 from argparse import Namespace
@@ -13,16 +10,13 @@ from pathlib import Path
 import nbformat
 import pytest
 import yaml
-from conftest import REPOSITORY, changed, planned_record, small_study, write_small_run, write_speeds
+from conftest import changed, planned_record, small_study, write_small_run, write_speeds
 
 from pipeline.comparison.tables import Row
 from pipeline.errors import InputError
 from pipeline.publication.recomputing import remake
-from pipeline.report import figures
-from pipeline.report.first_screen import VariantRow, variant_rows
 from pipeline.report.reporting import SECTIONS, SPLIT, parts
 from pipeline.report.results import Results, ended_at, load_results
-from pipeline.report.status import status
 from pipeline.study.schema import RunKey, Study
 from stages import compare, judge, report, summary
 
@@ -45,21 +39,7 @@ def test_the_report_is_one_file_that_loads_nothing(rendered):
     assert not REMOTE.search(html), REMOTE.search(html)
     assert "default-src 'none'" in html
     assert html.count("<script") == 1  # our own, which the policy admits by its digest
-    script = html[html.index("<script>") + len("<script>") : html.index("</script>")]
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    assert f"script-src 'sha256-{digest}'" in html
-    for text in (
-        "a &lt;b&gt;bold&lt;/b&gt; &amp; daring change",
-        "Wide &amp; mixed is &lt;faster&gt;.",
-        "mixed_bfloat16",
-        "<b>1 claim:</b>",
-        "from this repository",
-        "Example CPU",
-        "requirements/cpu.txt",
-        "10\N{NO-BREAK SPACE}% of the activation gradients",
-        "1 of 2 seeds",
-        "epsilon 0.001",
-    ):
+    for text in ("a &lt;b&gt;bold&lt;/b&gt; &amp; daring change", "Wide &amp; mixed is &lt;faster&gt;."):
         assert text in html
     identifiers = re.findall(r'\bid="([^"]+)"', html)
     assert len(identifiers) == len(set(identifiers))
@@ -116,17 +96,12 @@ def test_the_executed_notebook_is_edited_and_run_again(copied):
     assert edited.outputs[0].text == f"{len(small_study().variants_of('wide')) - 1} 0.91\n"
 
 
-def test_the_status_has_the_advice_and_the_counts(copied, monkeypatch, capsys):
-    status = json.loads((copied / "results" / "status.json").read_text())
+def test_the_status_has_the_advice_and_the_counts(rendered):
+    status = json.loads((rendered / "results" / "status.json").read_text())
     assert status["exit_code"] == 0
     assert status["runs"] == {"completed": 18}
     assert sum(status["verdicts"].values()) == 1
     assert status["advice"]["wide"].startswith("Stay with float32: ")
-    monkeypatch.chdir(copied)
-    summary.summarise()
-    lines = capsys.readouterr().out.splitlines()
-    assert "MNIST, dense network of 16 units: Stay with float32: " in "\n".join(lines)
-    assert lines[-1].endswith(f"Report: {copied / 'results' / 'report.html'}")
 
 
 def test_a_terminal_shows_a_table_and_why_runs_diverged(copied, monkeypatch, capsys):
@@ -150,13 +125,7 @@ def test_a_study_in_which_much_went_wrong_still_renders(copied, monkeypatch, cap
         key = RunKey("wide", "mixed_2x", seed)
         failed = planned_record(key, outcome="out_of_memory", num_epochs=0, final_test_accuracy=None)
         write_small_run(copied, failed)
-    study = small_study()
-    settings = study.comparison.model_copy(update={"max_other_cpu_share": 0.25})
-    study = study.model_copy(update={"comparison": settings})
-    put(copied, study)
-    write_speeds(copied, study, failed={"mixed_2x": "out_of_memory"})
-    blocks = copied / "results" / "speed" / "wide" / "blocks.csv"
-    blocks.write_text(blocks.read_text().replace(",0.02,", ",0.5,"))
+    write_speeds(copied, small_study(), failed={"mixed_2x": "out_of_memory"})
     key = RunKey("wide", "mixed", 1)
     write_small_run(copied, planned_record(key, timing_fault="1 other process on its GPU"), 9.0, 1.5)
 
@@ -172,14 +141,8 @@ def test_a_study_in_which_much_went_wrong_still_renders(copied, monkeypatch, cap
         "3 of 3 runs ran out of memory.",
         "1 of 3: 1 other process on its GPU",
         "Other work took 2 % of the CPU time.",
-        "Other work took 50 % of the CPU time.",
-        "rely on these speeds yet: other programs took 50 % of the CPU time, and the study allows 25 %. "
-        "Measure again on a quiet machine: .venv/bin/python -m stages.speed --benchmark wide --again; "
-        "then: make repro.",
     ):
         assert text in html
-    assert html.count("rely on these speeds yet") == 1  # not those of the other benchmark
-    assert status(load_results())["advice"]["wide"].endswith(" --again; then: make repro.")
 
 
 def test_a_study_without_a_completed_run_says_so_and_draws_no_empty_chart(copied):
@@ -194,27 +157,11 @@ def test_a_study_without_a_completed_run_says_so_and_draws_no_empty_chart(copied
     assert 'aria-label="Training time' in html  # which no run is needed for
 
 
-def test_results_are_of_the_seeds_and_the_warm_up_that_the_study_has_now(copied):
-    study = small_study(seeds=[0, 1])
-    put(copied, study.model_copy(update={"comparison": study.comparison.model_copy(update={"num_warmup_epochs": 0})}))
-    remake(copied)
-    rows = load_results(copied).tables.runs
-    assert {row.seed for row in rows} == {0, 1}
-    assert {row.epoch_seconds for row in rows} == {(9.0 + 1.5) / 2}
-
-
 def test_results_of_another_study_are_refused(copied, monkeypatch):
     put(copied, small_study(seeds=[0, 1]))
     monkeypatch.chdir(copied)
     with pytest.raises(InputError, match=r"runs\.csv belongs to a different study .* Run: dvc repro"):
         report.main(Namespace(archive=None))
-
-
-def test_missing_results_say_how_to_make_them(tmp_path):
-    for name in ("params.yaml", "claims.yaml"):
-        shutil.copy(REPOSITORY / name, tmp_path)
-    with pytest.raises(InputError, match=r"runs\.csv is missing\. Make it with: dvc repro"):
-        load_results(tmp_path)
 
 
 def test_a_study_is_finished_when_its_last_run_ends(found):
@@ -223,22 +170,3 @@ def test_a_study_is_finished_when_its_last_run_ends(found):
     found = found._replace(tables=found.tables._replace(runs=runs))
     assert ended_at(found) == "2026-02-01T00:00:50+00:00"
     assert " · 1 February 2026 · 18 runs" in parts(found)("answer")
-
-
-def row(found: Results, **changes) -> VariantRow:
-    """A candidate of the small study, with these fields."""
-    return variant_rows(found.study, found.tables, "wide")[1]._replace(**changes)
-
-
-def test_a_chart_repeats_and_escapes_its_labels(found):
-    rows = [
-        row(found, full_words="<b>&</b>"),
-        row(found, full_words="nothing", epoch_seconds=None),
-    ]  # its place is empty
-    first, again = (figures.draw_svg('x"><h1>\\q', *figures.answer_charts("X", rows, {})) for _ in range(2))
-    assert first == again
-    assert "<b>" not in first
-    assert "<h1>" not in first
-    assert "nothing" in first
-    assert 'role="img"' in first
-    assert "currentColor" in first

@@ -13,7 +13,6 @@ from pipeline.statistics.equivalence import (
     Design,
     adjust,
     beyond_power,
-    is_beyond,
     num_seeds_needed,
     outcome,
     p_values,
@@ -34,9 +33,6 @@ LOSSES = Design(is_one_sided=True)
         ([0.49, 0.5, 0.51], "equivalent but shifted"),
         ([-5.0, -5.1, -4.9], "different"),
         ([-2.0, 0.0, 2.0], "inconclusive"),
-        ([0.0, 0.0, 0.0], "equivalent"),
-        ([0.5, 0.5, 0.5], "inconclusive"),
-        ([0.0, 0.0], "inconclusive"),
     ],
 )
 def test_the_four_outcomes(differences, expected):
@@ -90,19 +86,6 @@ def test_random_samples_agree_with_scipy_and_statsmodels(is_paired):
         assert p_values(found, margin, is_one_sided=True).within == pytest.approx(no_worse, rel=1e-7, abs=1e-12)
 
 
-def test_beyond_the_margin_is_the_95_percent_interval_wholly_outside():
-    rng = np.random.default_rng(3)
-    seen = set()
-    for _ in range(300):
-        values = rng.normal(rng.normal(0, 2), 0.6, 5)
-        interval, found = paired(values).interval(0.95), p_values(paired(values), 1.0)
-        outside = interval.low > 1.0 or interval.high < -1.0
-        assert (found.beyond < 0.05) == outside
-        assert found.beyond >= found.differs  # what lies beyond the margin is told from zero as well
-        seen.add(outside)
-    assert seen == {True, False}
-
-
 def test_several_candidates_are_adjusted_as_statsmodels_does():
     rng = np.random.default_rng(2)
     baseline = rng.normal(90, 0.5, 6)
@@ -135,19 +118,6 @@ def test_a_difference_at_the_margin_is_rarely_called_beyond(spread, error):
     values = np.random.default_rng(4).normal(1.0, spread, (4000, 5))
     found = np.mean([p_values(paired(of_study), 1.0).beyond < 0.05 for of_study in values])
     assert found == pytest.approx(error, abs=0.008)
-
-
-def test_more_seeds_never_turn_a_refutation_into_its_opposite():
-    """Mean −0.80, spread 0.35, one of four candidates: 5 seeds tell it from zero, 20 put it within ±1 pp as well."""
-
-    def found(num_seeds: int) -> tuple[str, bool]:
-        values = stats.norm.ppf((np.arange(num_seeds) + 0.5) / num_seeds)
-        values = -0.8 + 0.35 * values / values.std(ddof=1)
-        adjusted, *_ = adjust(4 * [p_values(paired(values), 1.0)], 4 * ["one family"])
-        return outcome(adjusted.within, adjusted.differs), is_beyond(adjusted.beyond)
-
-    assert found(5) == ("different", False)
-    assert found(20) == ("equivalent but shifted", False)
 
 
 @pytest.mark.parametrize(("num_seeds", "margin", "difference"), [(3, 2.0, 0.0), (5, 1.0, 0.5), (19, 0.5, 0.0)])

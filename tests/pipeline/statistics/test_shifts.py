@@ -25,7 +25,6 @@ PINNED = [[mean - 0.5, mean + 0.5] for mean in (0.0, 1.0, 2.0)]
         ([[-0.1, 0.1], [2.9, 3.1], [5.9, 6.1]], [20.0, 20.2], 0.0, T * 3 * math.sqrt(1 + 1 / 3), None),
         # Means 0, 1 and 2 of two values, variance 0.5 within a campaign: a single fresh value adds 0.5 · (1 − 1/2).
         (PINNED, [1.0, 1.0], 0.0, T * math.sqrt(4 / 3), None),
-        (PINNED, [1.0, 1.0, 1.0], 0.0, T * math.sqrt(4 / 3), None),
         (PINNED, [1.0], 0.0, T * math.sqrt(4 / 3 + 0.25), None),
     ],
 )
@@ -64,17 +63,6 @@ def test_a_band_of_launches_by_hand():
     among = shift_of_speeds([pinned + np.array([0, slower, 0]) for slower in (0, 0.01, 0.02)], pinned, weights, 0.0)
     assert among.allowed == pytest.approx(T * 0.01 * math.sqrt(1 + 1 / 3))
     assert shift_of_speeds([pinned[:1]], pinned, weights, 0.0) is None
-
-
-def test_false_alarms_of_speed_are_as_rare_as_the_band_says():
-    rng = np.random.default_rng(0)
-    weights = np.array([-1.0, 1.0, 0.0, 0.0, 0.0])
-    outside = []
-    for _ in range(4000):
-        pinned, fresh = 0.03 * rng.standard_normal((2, 2, 5))
-        found = shift_of_speeds([pinned - pinned[:, :1]], fresh - fresh[:, :1], weights, 0.0)
-        outside.append(found.direction is not None)
-    assert 0.005 < np.mean(outside) < 0.016
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from conftest import small_study, timed, timed_blocks
+from conftest import small_study, timed_blocks
 
 from pipeline.records.blocks import Block, besides_images
 from pipeline.speed.measuring import is_settled
@@ -18,12 +18,6 @@ from pipeline.statistics.speeds import (
     launch_spread,
     speeds_of,
 )
-
-
-def test_an_epoch_of_a_variant_is_that_of_the_baseline_divided_by_the_speedup():
-    speeds = timed(small_study(), {"float32": 2.0, "mixed": 0.5})["wide"]
-    seconds = [speeds.epoch_seconds(name) for name in ("float32", "mixed", "float32_2x")]
-    assert seconds == pytest.approx([2.0, 0.5, 1.0])
 
 
 def test_an_epoch_pays_once_for_a_call_of_prediction():
@@ -82,20 +76,6 @@ def test_speed_has_an_interval_from_three_launches_on_and_memory_from_two():
     assert not of_two.is_settled(1.0)
 
 
-def test_a_variant_with_few_blocks_has_an_interval_of_its_own():
-    """It is measured less well than the others, and makes their intervals no wider."""
-    study = small_study()
-    blocks = timed_blocks(study, "wide", {}, spread=0.01)
-    few = [b for b in blocks if b.variant != "mixed" or b.turn < 2]
-    blocks = [
-        b.model_copy(update={"wall_seconds": b.wall_seconds * b.launch}) if b.variant == "mixed" else b for b in few
-    ]
-    speeds = Speeds(blocks, "float32", 40, 10)
-    assert "mixed" not in speeds.often
-    own, others = speeds.speedup("float32", "mixed"), speeds.speedup("float32", "mixed_2x")
-    assert math.log(own.high / own.low) > 20 * math.log(others.high / others.low)
-
-
 def test_few_blocks_make_an_interval_wider_until_it_holds_the_truth():
     """Launches vary by 1.5 % and blocks by 14 %, as measured; the last variant is in every fourth of 20 turns."""
     rng = np.random.default_rng(0)
@@ -149,11 +129,6 @@ def blocks_with(study, changes, num_launches=4):
     ]
 
 
-def few(blocks, variant):
-    """Without the second of the two turns of `variant`."""
-    return [block for block in blocks if block.variant != variant or block.turn < 2]
-
-
 @pytest.mark.parametrize(
     ("times_slower", "varies_by", "settled"),
     [(1.0, 0.0, True), (2.0, 0.12, False), (4.0, 0.12, True), (4.0, 0.4, False)],
@@ -162,7 +137,7 @@ def test_a_measurement_settles_where_every_interval_is_narrow(times_slower, vari
     """Also that of a variant with few blocks: ±5 %, or ±15 % where it is more than three times slower."""
     study = small_study()
     mixed = {"mixed": lambda launch: times_slower * math.exp(varies_by * (-1) ** launch / 2)}
-    blocks = few(blocks_with(study, mixed), "mixed")
+    blocks = [block for block in blocks_with(study, mixed) if block.variant != "mixed" or block.turn < 2]
     speeds = speeds_of(study, "wide", blocks)
     assert "mixed" not in speeds.often
     assert speeds.is_settled(0.05) is is_settled(study, "wide", blocks) is settled
