@@ -82,9 +82,9 @@ def mean_and_spread(values: Sequence[float], num_decimals: int = 2, scale: float
     return f"{mean(scaled):.{num_decimals}f}{spread}"
 
 
-def mebibytes(num_bytes: float, how: str = ",.0f") -> str:
-    """Write bytes in MiB by the format `how`, as in "1,942"."""
-    return decimals(num_bytes / 2**20, how)
+def mebibytes(num_bytes: float) -> str:
+    """Write bytes in MiB, as in "1,942"."""
+    return decimals(num_bytes / 2**20, ",.0f")
 
 
 def duration(seconds: float) -> str:

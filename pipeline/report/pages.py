@@ -70,7 +70,6 @@ def _environment(
     environment.filters |= FILTERS | {
         "prose": prose,
         "say": lambda said: prose(sentence(said)),
-        "mebibytes": numbers.mebibytes,
         "span": numbers.span,
         "spread": numbers.mean_and_spread,
     }

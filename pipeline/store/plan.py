@@ -11,13 +11,13 @@ from pipeline.store.kept import made, read_identity
 from pipeline.study.schema import RunKey, Study
 
 
-def missing_runs(study: Study, root: Path = Path()) -> list[RunKey]:
-    """Return the runs not yet made as the study says, neither in their places under `root` nor in the store."""
+def missing_runs(study: Study) -> list[RunKey]:
+    """Return the runs not yet made as the study says, neither in their places nor in the store."""
     return [
         key
         for benchmark in study.benchmarks
         for key, of in of_runs(study, benchmark).items()
-        if not made(root / key.directory, of, partial(keeps_limit, study))
+        if not made(key.directory, of, partial(keeps_limit, study))
     ]
 
 
