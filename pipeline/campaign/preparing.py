@@ -55,7 +55,7 @@ def _fill(folder: Path, study: Study, seeds: list[int]) -> None:
         source = Path(benchmark.model.source)
         if ".." in source.parts:
             raise InputError(
-                f"{source} is outside this folder, but a campaign copies only what is inside. Copy your model there"
+                f"{source} is outside the project's folder, and a campaign copies only that. Copy your model into it"
             )
         if not (folder / source).exists():  # otherwise the model is this project's, or its path is absolute
             check_exists(source)

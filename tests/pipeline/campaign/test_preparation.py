@@ -92,7 +92,7 @@ def test_a_name_that_is_none_makes_nothing(checkout, name):
 
 def test_a_model_that_lies_outside_is_not_taken_along(checkout):
     edit(checkout, "source: mine", "source: ../mine")
-    with pytest.raises(InputError, match=r"\.\./mine is outside this folder"):
+    with pytest.raises(InputError, match=r"\.\./mine is outside the project"):
         prepare(checkout, "a")
     assert folders(checkout) == []
 

@@ -59,6 +59,6 @@ def test_a_trial_is_said_as_it_is_asked():
     assert len(set(asked)) == len(TRIALS)
     found = sentence(trial_said(by_name["adam_epsilon_1e-3.float16"] | told))
     assert found == (
-        "Adam with epsilon 0.001 in float16 trains at 0 of 2 seeds, [0, 84] %. "  # 1 − 0.025^(1/2)
-        "It reaches 40.0 to 60.0 %, float32 90.0 %."
-    )
+        "At 0 of 2 seeds, Adam with epsilon 0.001 in float16 trains (95 % interval of the share: [0, 84] %). "
+        "The accuracy is 40.0 to 60.0 %; in float32, 90.0 %."
+    )  # 84 = 1 − 0.025^(1/2)
