@@ -73,9 +73,10 @@ def accelerators() -> list[dict[str, str]]:
     ]
 
 
-def gpu_places() -> list[int]:
-    """Return the index of the GPU that a run trains on, from 0, among the GPUs that CUDA shows; [] without a GPU."""
-    return [device.local_hardware_id for device in jax.local_devices()[:1] if device.platform == "gpu"]
+def gpu_place() -> int | None:
+    """Return the index of the GPU that a run trains on, from 0, among the GPUs that CUDA shows; None without a GPU."""
+    device = jax.local_devices()[0]
+    return int(device.local_hardware_id) if device.platform == "gpu" else None
 
 
 def keep_compiled(folder: Path) -> None:

@@ -61,9 +61,10 @@ def accelerators() -> list[dict[str, str]]:
     return found
 
 
-def gpu_places() -> list[int]:
-    """Return the index of the GPU that a run trains on, from 0, among the GPUs that CUDA shows; [] without a GPU."""
-    return [int(device.name.rpartition(":")[2]) for device in tf.config.get_visible_devices("GPU")[:1]]
+def gpu_place() -> int | None:
+    """Return the index of the GPU that a run trains on, from 0, among the GPUs that CUDA shows; None without a GPU."""
+    gpus = tf.config.get_visible_devices("GPU")
+    return int(gpus[0].name.rpartition(":")[2]) if gpus else None
 
 
 def keep_compiled(folder: Path) -> None:

@@ -1,7 +1,6 @@
 """Watch what else runs on the machine while a run trains."""
 
 import contextlib
-from collections.abc import Sequence
 
 import psutil
 import pynvml
@@ -20,33 +19,32 @@ class Watch:
     """Watch the machine from creation to `finish`; call `look` once an epoch, outside the timed window.
 
     Args:
-        gpus: the GPUs of the run, by their indices among the visible GPUs.
+        gpu: the run's GPU, by its index among the visible GPUs; None without a GPU.
         pid: the run's process, or a process whose descendants wait for their turns; by default, this process.
     """
 
-    def __init__(self, gpus: Sequence[int] = (), pid: int | None = None) -> None:
-        visible = visible_gpus() if gpus else []
-        self._gpus = [visible[place] for place in gpus if place < len(visible)]
+    def __init__(self, gpu: int | None = None, pid: int | None = None) -> None:
+        self._gpu = None if gpu is None else visible_gpus()[gpu]
         self._pid = pid
-        self._num_processes: list[int] = []
+        self._num_processes = 0  # the most seen on the GPU
         self._cpu, self._own_seconds = psutil.cpu_times(), self._cpu_seconds()
 
     def look(self) -> None:
+        if self._gpu is None:
+            return
         run = self._processes()
         # A process that has started others does not compute itself.
         num_computing = len(run.keys() - {parent for parent, _ in run.values()})
-        for gpu in self._gpus:
-            running: set[int] = set()
-            with contextlib.suppress(pynvml.NVMLError):
-                running = {process.pid for process in pynvml.nvmlDeviceGetComputeRunningProcesses(gpu)}
-            # A container may hide which processes are ours. Then assume that as many are ours as compute here.
-            others = running - run.keys() if running & run.keys() else list(running)[num_computing:]
-            self._num_processes.append(len(others) + 1 if running else 0)
+        running: set[int] = set()
+        with contextlib.suppress(pynvml.NVMLError):
+            running = {process.pid for process in pynvml.nvmlDeviceGetComputeRunningProcesses(self._gpu)}
+        # A container may hide which processes are ours. Then assume that as many are ours as compute here.
+        others = running - run.keys() if running & run.keys() else list(running)[num_computing:]
+        self._num_processes = max(self._num_processes, len(others) + 1 if running else 0)
 
     def finish(self) -> Disturbance:
         # A container may hide even our own process. Then nothing is known about others.
-        num_gpu_processes = max(self._num_processes, default=0) or None
-        return Disturbance(other_cpu_share=self._other_cpu_share(), num_gpu_processes=num_gpu_processes)
+        return Disturbance(other_cpu_share=self._other_cpu_share(), num_gpu_processes=self._num_processes or None)
 
     def _other_cpu_share(self) -> float | None:
         cpu, own_seconds = psutil.cpu_times(), self._cpu_seconds() - self._own_seconds

@@ -67,11 +67,7 @@ def _environment(
             end = match.end()
         return Markup().join([*found, escape_text(whole[end:])])
 
-    environment.filters |= FILTERS | {
-        "prose": prose,
-        "say": lambda said: prose(sentence(said)),
-        "span": numbers.span,
-        "spread": numbers.mean_and_spread,
-    }
+    environment.filters |= FILTERS | {"span": numbers.span, "spread": numbers.mean_and_spread}
+    environment.filters |= {"prose": prose, "say": lambda said: prose(sentence(said))}
     environment.globals["tell"] = lambda code, **values: prose(sentence(Said(code, values)))
     return environment

@@ -81,7 +81,7 @@ class _Trainee(keras.callbacks.Callback):
         compile_model(self.network, self.benchmark, self.variant)
         self.batch_size = self.benchmark.batch_size * self.variant.batch_multiplier
         self.validates = study.speed.validation
-        self.gpus = engine.gpu_places()
+        self.gpu = engine.gpu_place()
         self.tasks, self.answer, self.root_pid = tasks, answer, root_pid
         self.num_blocks = 0
         self.task = Task(NUM_WARMUP_EXECUTIONS * self.benchmark.steps_per_execution)
@@ -107,7 +107,7 @@ class _Trainee(keras.callbacks.Callback):
         if not self.is_timed:
             self.is_timed = True
             engine.synchronise()
-            self.watch = Watch(self.gpus, self.root_pid)
+            self.watch = Watch(self.gpu, self.root_pid)
             self.started, self.cpu_started, self.kernel_started = (
                 time.perf_counter(),
                 time.process_time(),
@@ -118,7 +118,7 @@ class _Trainee(keras.callbacks.Callback):
         engine.synchronise()
         wall_seconds, cpu_seconds = time.perf_counter() - self.started, time.process_time() - self.cpu_started
         in_kernel = kernel_seconds() - self.kernel_started
-        if self.gpus:
+        if self.gpu is not None:
             self.watch.look()
         block = self._block(wall_seconds, cpu_seconds, in_kernel, float((logs or {})["loss"]))
         is_over = block.outcome != "completed"

@@ -119,7 +119,7 @@ def _train(
     batch_size = benchmark.batch_size * variant.batch_multiplier
     batches = ShuffledBatches(data.train, batch_size, key.seed, notes.so_far.facts["images_on_device"])
     num_epochs = benchmark.num_epochs_of(variant)
-    watch = Watch(engine.gpu_places())
+    watch = Watch(engine.gpu_place())
 
     def measured() -> dict[str, Any]:
         return {"memory": _peak(), "disturbance": watch.finish().worst(earlier.disturbance)}

@@ -105,14 +105,14 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[int]]:
     return running
 
 
-def test_every_gpu_of_the_run_is_watched_and_no_other(driver, monkeypatch):
+def test_the_gpu_of_the_run_is_watched_and_no_other(driver, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,2,0")
-    driver |= {"GPU-ab2": [os.getpid()], "GPU-ac3": [os.getpid()], "GPU-aa1": [os.getpid(), 1]}
-    watch = disturbance.Watch([0, 1])
+    driver |= {"GPU-ab2": [1], "GPU-ac3": [os.getpid()], "GPU-aa1": [os.getpid(), 1]}
+    watch = disturbance.Watch(1)
     watch.look()
     assert disturbance.timing_fault(watch.finish()) is None
     assert watch.finish().num_gpu_processes == 1
-    driver["GPU-ac3"].append(1)  # on the second of ours
+    driver["GPU-ac3"].append(1)
     watch.look()
     assert disturbance.timing_fault(watch.finish()) == "1 other process on its GPU"
 
@@ -125,7 +125,7 @@ def test_what_waits_for_its_turn_is_no_disturbance_of_speed_and_another_run_is_o
         pids = [stack.enter_context(subprocess.Popen(command, **pipes)).pid for _ in range(3)]
         for running in (pids, [2**22 + number for number in range(3)]):  # a container may hide their numbers
             driver["GPU-aa1"] = running
-            speed, run = disturbance.Watch([0], os.getpid()), disturbance.Watch([0], pids[0])
+            speed, run = disturbance.Watch(0, os.getpid()), disturbance.Watch(0, pids[0])
             for watch in (speed, run):
                 watch.look()
             assert disturbance.timing_fault(speed.finish()) is None
@@ -138,7 +138,7 @@ def test_what_waits_for_its_turn_is_no_disturbance_of_speed_and_another_run_is_o
 def test_a_container_may_hide_which_process_is_ours(driver):
     """The driver gives the host's numbers, of which none is known here: one of them is taken for ours."""
     driver["GPU-aa1"] = [2**22 + 1]
-    watch = disturbance.Watch([0])
+    watch = disturbance.Watch(0)
     watch.look()
     assert disturbance.timing_fault(watch.finish()) is None
     driver["GPU-aa1"] = [2**22 + 1, 2**22 + 2, 2**22 + 3]
