@@ -30,7 +30,9 @@ def main(arguments: argparse.Namespace) -> None:
         except InputError as error:
             refused.append(str(error))
             continue
-        print(f"{folder.name}: {len(results.tables.runs)} runs give every number{' of its page' * is_shown}")
+        print(
+            f"{folder.name}: every number{' on its page' * is_shown} follows from its {len(results.tables.runs)} runs"
+        )
         if is_shown:
             studies[folder.name] = results
     if not refused:

@@ -26,9 +26,9 @@ def gradient_exponents(benchmark: Benchmark, data: Dataset, loss_scale: float) -
     """Return the activation gradients of one float32 step on real data, at the baseline's batch size, by exponent.
 
     `counts` has the number of gradients with exponent ⌊log₂|g|⌋ for each of `exponents`; the ends include all exponents
-    beyond them. The shares are relative to the gradients that are not zero in float32. They say how many float16 makes
-    zero, unscaled and scaled, and how many scaled ones it makes infinite. `forward_flushed_share` is the share of
-    activations that float16 makes zero.
+    beyond them. The shares are relative to the gradients that are not zero in float32. They give the share that becomes
+    zero in float16, without and with scaling, and the share of scaled gradients that becomes infinite.
+    `forward_flushed_share` is the share of activations that float16 makes zero.
     """
     model = build_for_steps(benchmark, data, "float32")
     batches = ShuffledBatches(data.train, benchmark.batch_size, seed=0)
