@@ -158,7 +158,7 @@ def test_an_engine_that_is_not_installed_is_named():
     code = "import sys; sys.modules['jax'] = None; import pipeline.engine"
     done = start("jax", "-c", code, check=False)
     assert done.stderr.splitlines()[-1].endswith(
-        InputError.__name__ + ": engine: jax is not installed here; `make help` says how to set up another."
+        InputError.__name__ + ": engine: jax is not installed here; see `make help` for the engines."
     )
 
 
