@@ -27,6 +27,7 @@ if [ -n "${BASE_IMAGE:-}" ]; then
   options+=(--build-arg "BASE_IMAGE=$BASE_IMAGE")
 fi
 if [ -n "${CA_CERTIFICATE:-}" ]; then
+  [ -r "$CA_CERTIFICATE" ] || fail "CA_CERTIFICATE=$CA_CERTIFICATE can't be read; name a PEM file"
   options+=(--secret "id=ca,src=$CA_CERTIFICATE")
 fi
 # shellcheck disable=SC2086  # several options in one variable

@@ -24,7 +24,8 @@ class Watch:
     """
 
     def __init__(self, gpu: int | None = None, pid: int | None = None) -> None:
-        self._gpu = None if gpu is None else visible_gpus()[gpu]
+        # A container may hide the driver's library, and with it the GPU, although the engine computes on it.
+        self._gpu = None if gpu is None else next(iter(visible_gpus()[gpu:]), None)
         self._pid = pid
         self._num_processes = 0  # the most seen on the GPU
         self._cpu, self._own_seconds = psutil.cpu_times(), self._cpu_seconds()

@@ -1,8 +1,9 @@
-"""The line of docs/on-your-cluster.md that starts a campaign by the clock, in the surroundings of a job of cron."""
+"""The line of docs/on-your-cluster.md that starts a campaign by the clock, put in place and waited for."""
 
 import os
 import re
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,13 +11,15 @@ import pytest
 from cluster import campaigns
 from cluster.campaigns import output, surroundings, wait_for
 from conftest import REPOSITORY
+from debian import install
 
 project = campaigns.project
 PAGE = (REPOSITORY / "docs" / "on-your-cluster.md").read_text()
+EVERY_MINUTE = "* * * * *"
 
 
 def documented_line(project: Path) -> str:
-    """The page's line for the first of each month, for this checkout."""
+    """The page's line for the first of each month, for this checkout and every minute."""
     (line,) = set(re.findall(r"^    0 3 1 \* \* (cd /path/to/checkout && make campaign .*)$", PAGE, re.MULTILINE))
     return line.replace("/path/to/checkout", str(project)).replace(
         "CLUSTER=my-cluster.yaml", f"CLUSTER={project.parent}/cluster.yaml"
@@ -39,13 +42,25 @@ def scheduled(project) -> Iterator[Path]:
     wait_for(lambda: not output("squeue", "--noheader"), 60)
 
 
+def submitted(project: Path) -> bool:
+    return bool(list((project / "campaigns").glob("20*/logs"))) and bool(output("squeue", "--noheader"))
+
+
 @pytest.mark.usefixtures("slurm")
-def test_the_crontab_line_submits_a_campaign(scheduled):
-    """In what cron gives a job: a shell, nearly no environment, and what stands above the line."""
-    above = {name: surroundings(scheduled)[name] for name in ("PATH", "SLURM_CONF", "TFDS_DATA_DIR")}
-    environment = {"HOME": str(scheduled.parent), "SHELL": "/bin/sh"} | above
-    command = ["/bin/sh", "-c", documented_line(scheduled)]
-    done = subprocess.run(command, cwd="/", env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert list((scheduled / "campaigns").glob("20*/logs"))
-    assert output("squeue", "--noheader")
+def test_the_crontab_line_fires(scheduled):
+    """By Debian's cron, which gives a job nearly no environment."""
+    install("cron", "cron")
+    environment = surroundings(scheduled)
+    settings = "".join(f"{name}={environment[name]}\n" for name in ("PATH", "SLURM_CONF", "TFDS_DATA_DIR"))
+    with tempfile.NamedTemporaryFile("w", suffix="crontab") as file:
+        file.write(f"{settings}{EVERY_MINUTE} {documented_line(scheduled)}\n")
+        file.flush()
+        before = subprocess.run(["crontab", "-l"], capture_output=True, text=True, check=False).stdout
+        subprocess.run(["crontab", file.name], check=True)
+    running = subprocess.Popen(["cron", "-f"])
+    try:
+        wait_for(lambda: submitted(scheduled), 240)
+    finally:
+        running.terminate()
+        running.wait()
+        subprocess.run(["crontab", "-"], input=before, text=True, check=True)

@@ -37,6 +37,16 @@ def test_a_job_has_an_index_for_each_element_of_the_study_and_the_last_one_may_w
     assert int(wait_seconds) < JOB["activeDeadlineSeconds"]
 
 
-def test_the_image_is_named_by_its_content_which_a_record_then_has():
+def test_nothing_is_allowed_that_is_not_needed():
+    assert POD["automountServiceAccountToken"] is False
+    assert not {"serviceAccountName", "hostNetwork", "hostPID", "hostIPC"} & set(POD)
+    context = POD["securityContext"]
+    assert context["runAsNonRoot"] is True
+    assert context["runAsUser"] == context["runAsGroup"] == context["fsGroup"] > 0
+    assert CONTAINER["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
     assert {"name": "IMAGE_DIGEST", "value": CONTAINER["image"]} in CONTAINER["env"]
     assert re.fullmatch(r"[a-z0-9./-]+@sha256:[0-9a-f]{64}", CONTAINER["image"])

@@ -108,3 +108,12 @@ def test_all_faults_are_named_at_once():
         key = RunKey("wide", "mixed", seed)
         found[key] = changed(found[key], initial_weights_sha256="other", policy="float16")
     assert len(refusal(found).splitlines()) == 6
+
+
+def test_a_run_with_another_loss_scale_than_the_study_says_is_refused():
+    variants = small_study().model_dump()["variants"]
+    variants["mixed"] |= {"policy": "mixed_float16", "loss_scale": {"mode": "dynamic", "initial": 4.0}}
+    study = small_study(variants=variants)
+    check_comparable(study, records(study))
+    message = refusal(records(study) | {KEY: planned_record(KEY, study, loss_scale={"mode": "none"})}, study)
+    assert "seed-1 has loss_scale mode none, the study says mode dynamic, initial 4.0" in message

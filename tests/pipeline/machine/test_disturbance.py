@@ -117,6 +117,14 @@ def test_the_gpu_of_the_run_is_watched_and_no_other(driver, monkeypatch):
     assert disturbance.timing_fault(watch.finish()) == "1 other process on its GPU"
 
 
+def test_nothing_is_known_of_a_gpu_that_the_driver_does_not_show(driver, monkeypatch):
+    driver["GPU-aa1"] = [os.getpid(), 1]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    watch = disturbance.Watch(0)
+    watch.look()
+    assert watch.finish().num_gpu_processes is None
+
+
 def test_what_waits_for_its_turn_is_no_disturbance_of_speed_and_another_run_is_one_of_a_run(driver):
     """The processes of a stage are siblings: for speed the stage's number is given, for a run its own."""
     command = [sys.executable, "-c", "input()"]

@@ -150,3 +150,12 @@ def test_notes_and_a_study_that_is_not_finished_are_on_its_page(copied, tmp_path
     page = (tmp_path / "reports/mine/README.md").read_text()
     assert "- The card was \\<hot>." in page
     assert "- Runs: 17 completed of 18 that the study plans." in page
+
+
+def test_a_figure_is_read_on_a_light_and_on_a_dark_page(published):
+    figure = (published / "a-machine/answer.svg").read_text()
+    assert "@media (prefers-color-scheme: dark)" in figure
+    background, *others = re.findall(r'<path d="([^"]*)" style="fill: var\(--paper\)', figure)
+    assert not others
+    width, height = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', figure).groups()
+    assert background.split()[:12] == ["M", "0", height, "L", width, height, "L", width, "0", "L", "0", "0"]
