@@ -41,7 +41,7 @@ class Makers:
     Several threads may call `make`, each for a different run.
 
     Runs side by side on a CPU divide its cores among themselves. Otherwise each run would start a thread per core. With
-    two runs at once on two cores, 28 runs of a small dense network took 50 s with the cores divided and 62 s without.
+    two runs at once on two cores, 28 runs of a small dense network took 43 s with the cores divided and 62 s without.
 
     Args:
         num_at_once: the largest number of runs that are made side by side.
