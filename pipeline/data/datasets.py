@@ -73,16 +73,16 @@ class Dataset(NamedTuple):
         return int(self.train.images.shape[-1])
 
 
-def load_dataset(name: str, split: Split, root: Path = DATA) -> Dataset:
+def load_dataset(name: str, split: Split) -> Dataset:
     """Return the data set, cut as `split` says; the test set stays whole.
 
     Raises:
         InputError: a file is missing or does not have its recorded SHA-256, or the split asks for more examples than
             there are.
     """
-    description = read_description(name, root)
+    description = read_description(name)
     train_images, train_labels, test_images, test_labels = (
-        _read(root / name / f"{array}.npy", description.sha256.get(array), _remedy(name)) for array in ARRAYS
+        _read(DATA / name / f"{array}.npy", description.sha256.get(array), _remedy(name)) for array in ARRAYS
     )
     wanted = split.num_train_examples + split.num_validation_examples
     available = len(train_labels)

@@ -91,19 +91,19 @@ def class_names(name: str) -> list[str]:
     return [row["class"] for row in _rows(KNOWN[name].classes)]
 
 
-def read_bundled(name: str, folder: Path = BUNDLED) -> dict[str, Examples]:
+def read_bundled(name: str) -> dict[str, Examples]:
     """Return both parts of the bundled data set `name`, sorted by their digests.
 
     Raises:
         InputError: a file is missing, or its content has changed.
     """
     try:
-        counts = _rows(folder / f"{name}.csv")
-        return checked(name, {part: _read(name, part, counts, folder) for part in ("train", "test")})
+        counts = _rows(BUNDLED / f"{name}.csv")
+        return checked(name, {part: _read(name, part, counts) for part in ("train", "test")})
     except (OSError, ValueError, LookupError, InputError) as error:
         raise InputError(
-            f"{folder} does not hold {name} as this repository has it ({error}).\n"
-            f"Get it back with: git checkout -- {folder}"
+            f"{BUNDLED} does not hold {name} as this repository has it ({error}).\n"
+            f"Get it back with: git checkout -- {BUNDLED}"
         ) from None
 
 
@@ -112,9 +112,9 @@ def _rows(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def _read(name: str, part: str, counts: list[dict[str, str]], folder: Path) -> Examples:
+def _read(name: str, part: str, counts: list[dict[str, str]]) -> Examples:
     height, width, num_channels = KNOWN[name].image_shape
-    with Image.open(folder / f"{name}.{part}.webp") as picture:
+    with Image.open(BUNDLED / f"{name}.{part}.webp") as picture:
         mosaic = np.asarray(picture)[:, :, :num_channels]  # WebP has no grey: its three channels are the same
     rows, columns = mosaic.shape[0] // height, mosaic.shape[1] // width
     tiles = mosaic.reshape(rows, height, columns, width, num_channels).swapaxes(1, 2)

@@ -12,6 +12,7 @@ import pynvml
 
 # CPU flags, by their Linux names, that decide whether a CPU multiplies 16-bit floats in hardware.
 CPU_FEATURES = ("avx2", "avx512f", "avx512_bf16", "avx512_fp16", "amx_bf16", "amx_fp16")
+PCI_DEVICES = Path("/sys/bus/pci/devices")
 TPU_PCI_DEVICES = ("0x0027", "0x0056", "0x005e", "0x0062", "0x0063", "0x006f", "0x0076")
 
 
@@ -134,9 +135,9 @@ def free_gpu_bytes() -> int | None:
     return None
 
 
-def has_tpu(devices: Path = Path("/sys/bus/pci/devices")) -> bool:
+def has_tpu() -> bool:
     """Return whether a TPU, v3 to v7, is on this machine's PCI bus, by the device numbers that JAX 0.10 knows."""
-    for device in devices.glob("*"):
+    for device in PCI_DEVICES.glob("*"):
         with contextlib.suppress(OSError):
             vendor, number = ((device / name).read_text(encoding="utf-8").strip() for name in ("vendor", "device"))
             if vendor == "0x1ae0" and number in TPU_PCI_DEVICES:

@@ -3,6 +3,7 @@
 `tests/engines/test_engines.py` starts this, because a process has one engine.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -54,7 +55,8 @@ def losses(folder: Path) -> object:
     for name, changes in {"dense": {}, "convolutional": {"model": EFFICIENTNET, "image_size": 32} | GENTLE}.items():
         recipe = small_study(benchmarks={"wide": benchmark(units=16, **changes), "narrow": benchmark(units=8)})
         recipe = recipe.benchmarks["wide"]
-        data = datasets.load_dataset("mnist", recipe.split, folder / "data")
+        with contextlib.chdir(folder):
+            data = datasets.load_dataset("mnist", recipe.split)
         model, digest = building.build_model(recipe, "float32", data.num_classes, data.num_channels, seed=3)
         plain = Variant(policy="float32", batch_multiplier=1)
         building.compile_model(model, recipe, plain)

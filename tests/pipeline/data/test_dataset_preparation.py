@@ -111,7 +111,7 @@ def test_a_name_that_tfds_does_not_know_is_named(tmp_path):
     assert "Did you mean fashion_mnist? " in said
 
 
-def test_images_are_written_as_tfds_has_them_and_splits_cut_as_it_writes_them(store):
+def test_images_are_written_as_tfds_has_them_and_splits_cut_as_it_writes_them(store, monkeypatch):
     root = store(GREY, TWO, grey)
     prepare("mine", own(train="train[:75%]", test="train[75%:]"), root)
     parts = {name: np.load(root / "mine" / f"{name}.npy") for name in datasets.ARRAYS}
@@ -119,7 +119,8 @@ def test_images_are_written_as_tfds_has_them_and_splits_cut_as_it_writes_them(st
     assert np.array_equal(np.concatenate([parts["train_labels"], parts["test_labels"]]), as_tfds_has_them("label"))
     description = json.loads((root / "mine" / "dataset.json").read_text())
     assert (description["num_train_examples"], description["num_test_examples"]) == (9, 3)
-    assert datasets.load_dataset("mine", Split(num_train_examples=7, num_validation_examples=2), root).num_classes == 2
+    monkeypatch.chdir(root.parent)
+    assert datasets.load_dataset("mine", Split(num_train_examples=7, num_validation_examples=2)).num_classes == 2
 
 
 def test_images_of_several_sizes_are_refused_or_resized(store):

@@ -8,16 +8,21 @@ from pipeline.study.benchmark import Split
 SPLIT = Split(num_train_examples=40, num_validation_examples=10, shuffle_seed=7)
 
 
+@pytest.fixture(autouse=True)
+def _in_workspace(workspace, monkeypatch):
+    monkeypatch.chdir(workspace)
+
+
 def test_split_takes_from_the_front_and_holds_out_from_behind(workspace):
     whole = np.load(workspace / "data" / "mnist" / "train_images.npy")
-    plain = datasets.load_dataset("mnist", SPLIT.model_copy(update={"shuffle_seed": None}), workspace / "data")
+    plain = datasets.load_dataset("mnist", SPLIT.model_copy(update={"shuffle_seed": None}))
     assert np.array_equal(plain.train.images, whole[:40])
     assert np.array_equal(plain.validation.images, whole[50:])
 
 
 def test_shuffled_split_is_the_same_every_time_and_does_not_overlap(workspace):
-    first, again = (datasets.load_dataset("mnist", SPLIT, workspace / "data") for _ in range(2))
-    other = datasets.load_dataset("mnist", SPLIT.model_copy(update={"shuffle_seed": 8}), workspace / "data")
+    first, again = (datasets.load_dataset("mnist", SPLIT) for _ in range(2))
+    other = datasets.load_dataset("mnist", SPLIT.model_copy(update={"shuffle_seed": 8}))
     assert np.array_equal(first.train.images, again.train.images)
     assert not np.array_equal(first.train.images, other.train.images)
     images = [image.tobytes() for part in (first.train, first.validation) for image in part.images]
@@ -38,11 +43,11 @@ def test_damage_is_named_with_the_command_that_rebuilds(workspace, name, damaged
     content = damaged(path.read_bytes())
     path.write_bytes(content) if content else path.unlink()
     with pytest.raises(InputError, match=rf"{message}.*dvc repro download@mnist"):
-        datasets.load_dataset("mnist", SPLIT, workspace / "data")
+        datasets.load_dataset("mnist", SPLIT)
 
 
 def test_a_split_larger_than_the_data_is_refused(workspace):
     with pytest.raises(
         InputError, match=r"split: num_train_examples and .* add up to 65; mnist has 60 training examples\."
     ):
-        datasets.load_dataset("mnist", SPLIT.model_copy(update={"num_train_examples": 55}), workspace / "data")
+        datasets.load_dataset("mnist", SPLIT.model_copy(update={"num_train_examples": 55}))

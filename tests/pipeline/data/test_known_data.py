@@ -53,17 +53,18 @@ def test_bundled_splits_are_cut_as_tfds_writes_them(tmp_path):
     assert np.array_equal(np.load(folder / "test_labels.npy"), whole["test"][1][1000:])
 
 
-def test_a_damaged_checkout_is_named_with_its_remedy(tmp_path):
+def test_a_damaged_checkout_is_named_with_its_remedy(tmp_path, monkeypatch):
     for path in known.BUNDLED.glob("cifar100_quick.*"):
         shutil.copy(path, tmp_path)
     picture = tmp_path / "cifar100_quick.test.webp"
     pixels = np.array(Image.open(picture))
     pixels[40, 40, 0] ^= 1
     Image.fromarray(pixels).save(picture, lossless=True, quality=0, method=0)
+    monkeypatch.setattr(known, "BUNDLED", tmp_path)
     with pytest.raises(
         InputError, match=r"(?s)does not hold cifar100_quick as this repository has it.*git checkout -- "
     ):
-        known.read_bundled("cifar100_quick", tmp_path)
+        known.read_bundled("cifar100_quick")
 
 
 # --- Hosts ---

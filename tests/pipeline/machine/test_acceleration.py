@@ -2,8 +2,9 @@
 
 import pytest
 
+from pipeline.machine import hardware as hardware_here
 from pipeline.machine.acceleration import speed
-from pipeline.machine.hardware import Hardware, hardware_of, has_tpu
+from pipeline.machine.hardware import Hardware, hardware_of
 
 
 def gpu(capability):
@@ -38,13 +39,14 @@ def test_what_each_device_multiplies_in_hardware(hardware, float16, bfloat16, tf
     ("vendor", "device", "found"),
     [("0x1ae0", "0x0063", True), ("0x1ae0", "0x0042", False), ("0x10de", "0x0063", False)],
 )
-def test_a_tpu_is_known_by_its_number_on_the_bus(tmp_path, vendor, device, found):
+def test_a_tpu_is_known_by_its_number_on_the_bus(tmp_path, monkeypatch, vendor, device, found):
     """0x1ae0, 0x0042 is the network card of Google's virtual machines."""
     (tmp_path / "odd").mkdir()
     (tmp_path / "card").mkdir()
     (tmp_path / "card" / "vendor").write_text(f"{vendor}\n")
     (tmp_path / "card" / "device").write_text(f"{device}\n")
-    assert has_tpu(tmp_path) is found
+    monkeypatch.setattr(hardware_here, "PCI_DEVICES", tmp_path)
+    assert hardware_here.has_tpu() is found
 
 
 def test_hardware_is_read_off_the_environment():

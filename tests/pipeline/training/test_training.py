@@ -190,8 +190,9 @@ def test_the_clock_leaves_validation_out(workspace, monkeypatch):
         assert epoch.epoch == 1 or epoch.train_seconds < 1.0  # the first one compiles
 
 
-def test_the_score_is_what_keras_evaluates(workspace):
-    data = datasets.load_dataset("mnist", small_study().benchmarks["wide"].split, workspace / "data")
+def test_the_score_is_what_keras_evaluates(workspace, monkeypatch):
+    monkeypatch.chdir(workspace)
+    data = datasets.load_dataset("mnist", small_study().benchmarks["wide"].split)
     recipe = Benchmark.model_validate(benchmark(units=16))
     model, _ = building.build_model(recipe, "float32", 10, 1, seed=0)
     building.compile_model(model, recipe, Variant(policy="float32", batch_multiplier=1))
