@@ -173,6 +173,20 @@ def test_a_slower_machine_shows_where_three_campaigns_are_pinned():
     assert detect_drift(slower(later, 1.02 / 1.2), pinned, pinned).exit_code == FINE
 
 
+def test_times_are_relative_to_the_mean_of_the_baselines_two_processes():
+    """The second process takes 6 % more, so the mean takes √1.06 = 1.0296 times as long, and others 0.9713 of it."""
+    launches = [
+        each.model_copy(update={"slowdowns": each.slowdowns | {REPEAT: 1.06 * each.slowdowns[REPEAT]}})
+        for each in LATER.launches
+        if each.benchmark == "wide"
+    ]
+    pinned = timed_for(FIRST, "wide")
+    found = detect_drift(LATER.model_copy(update={"launches": launches}), [pinned], [pinned])
+    ratios = {finding.variant: finding.said.numbers["ratio"] for finding in found.findings}
+    expected = {REPEAT: 1.06} | dict.fromkeys(("float32_2x", "mixed", "mixed_2x"), 1.06**-0.5)
+    assert ratios == pytest.approx(expected, rel=1e-6)
+
+
 def test_a_pinned_campaign_in_which_a_variant_diverged_leaves_the_band_to_the_others():
     """Means of 90, 85 and 95 %: campaigns vary, and one at 80 % is nothing new."""
     seeds = range(12, 15)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from conftest import small_study, timed_blocks
 
-from pipeline.records.blocks import Block, besides_images
+from pipeline.records.blocks import REPEAT, Block, besides_images
 from pipeline.speed.measuring import is_settled
 from pipeline.statistics.speeds import (
     ONE,
@@ -93,6 +93,33 @@ def test_few_blocks_make_an_interval_wider_until_it_holds_the_truth():
         seconds[0] = np.nan
         assert contrast_of_few_blocks(seconds[:, [0, 5]], [1, -1], 0.01, 5) is None
         assert as_if_many < 0.88 * 250
+
+
+def test_the_spread_of_a_variant_with_few_blocks_is_that_of_the_others():
+    """Worked by hand. Only one of four variants varies between launches, by 0.03, -0.03 and 0 in log seconds.
+
+    The residuals of a launch are 3/4 of that and three times -1/4: 3/4 of its square, 0.00135 in all. The variance of
+    one effect is 0.00135 / (2 * 3), its root 0.015. The fifth variant's own launches don't count, nor its turns, which
+    are alike.
+    """
+    factors = {"float32_2x": lambda launch: math.exp((0.03, -0.03, 0.0)[launch - 1])}
+    factors["mixed"] = lambda launch: 1.1**launch
+    blocks = [
+        block.model_copy(
+            update={
+                "turn": turn,
+                "wall_seconds": block.wall_seconds * factors.get(block.variant, lambda _: 1.0)(block.launch),
+            }
+        )
+        for block in timed_blocks(small_study(), "wide", {})
+        for turn in ([2, 3, 4, 5] if block.turn == 2 and block.variant != "mixed" else [block.turn])
+    ]
+    speeds = Speeds(blocks, "float32", 40, 10)
+    assert speeds.often == ["float32", REPEAT, "float32_2x", "mixed_2x"]
+    found = speeds.log_speedup("float32", "mixed")
+    assert found.mean == pytest.approx(-2 * math.log(1.1))
+    # Half the baseline, half its second process, and the candidate.
+    assert found.of_one_launch == pytest.approx(0.015 * math.sqrt(1 / 4 + 1 / 4 + 1))
 
 
 def test_a_block_beside_another_process_on_the_gpu_tells_nothing_of_speed():
