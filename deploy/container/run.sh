@@ -34,7 +34,7 @@ options=(
   --workdir "$workspace"
   --env "IMAGE_DIGEST=$("$docker" image inspect --format "$digest" "$image")"
   --env TINI_KILL_PROCESS_GROUP=1 # an interrupt reaches every process inside
-  --env DATA_SOURCES --env JAX_PLATFORMS --env XLA_FLAGS --env CUDA_VISIBLE_DEVICES
+  --env JAX_PLATFORMS --env XLA_FLAGS --env CUDA_VISIBLE_DEVICES
 )
 mount "$workspace"
 if [ -t 0 ] && [ -t 1 ]; then

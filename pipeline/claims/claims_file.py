@@ -9,15 +9,8 @@ from typing import Annotated, Any, Self
 from pydantic import Field, model_validator
 
 from pipeline.claims.claim import DEFAULT, UntestedClaim
-from pipeline.claims.measured_claims import (
-    AccuracyClaim,
-    LateSkipsClaim,
-    MemoryClaim,
-    OutcomeClaim,
-    SpeedupClaim,
-    ValueClaim,
-)
-from pipeline.claims.numerics_claims import FactClaim, SampleClaim, TrialClaim
+from pipeline.claims.measured_claims import MeasuredClaim
+from pipeline.claims.numerics_claims import NumericsClaim
 from pipeline.numerics.facts import TRIALS, fact_names, sample_names
 from pipeline.study.benchmark import Benchmark, Dense, EfficientNet, LearningRateRule, Optimizer, Split
 from pipeline.study.configuration import Name, Section, read
@@ -25,19 +18,7 @@ from pipeline.study.variant import Variant
 
 CLAIMS = Path("claims.yaml")
 
-Claim = Annotated[
-    SpeedupClaim
-    | AccuracyClaim
-    | ValueClaim
-    | LateSkipsClaim
-    | MemoryClaim
-    | OutcomeClaim
-    | FactClaim
-    | TrialClaim
-    | SampleClaim
-    | UntestedClaim,
-    Field(discriminator="kind"),
-]
+Claim = Annotated[MeasuredClaim | NumericsClaim | UntestedClaim, Field(discriminator="kind")]
 
 
 class Source(Section):

@@ -254,3 +254,6 @@ class OutcomeClaim(VariantClaim):
             return Assessment("not reproduced", Said("outcome.none"), measured)
         reason = Said("outcome.some" if outcomes[self.outcome] else "outcome.unclear")
         return Assessment("inconclusive", reason, measured, would_change=Said("more.alike"))
+
+
+MeasuredClaim = SpeedupClaim | AccuracyClaim | ValueClaim | LateSkipsClaim | MemoryClaim | OutcomeClaim

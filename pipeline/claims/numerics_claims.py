@@ -127,6 +127,9 @@ class SampleClaim(ThresholdClaim):
         return Assessment("reproduced" if holds else "not reproduced", reason, measured)
 
 
+NumericsClaim = FactClaim | TrialClaim | SampleClaim
+
+
 def facts_said(values: Mapping[str, Value]) -> list[Said]:
     """Return a sentence for each fact."""
     return [_fact_said(name, value) for name, value in values.items()]

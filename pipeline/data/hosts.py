@@ -17,7 +17,6 @@ from pipeline.data.datasets import Examples
 from pipeline.data.known import checked
 from pipeline.errors import InputError
 
-ORDER = "DATA_SOURCES"  # the variable that names the sources to try, in order
 FETCHED = Path(".cache/downloads")
 SILENT_SECONDS = 15  # without data, after which the next host is tried
 NAME = "cifar100"
@@ -34,22 +33,20 @@ class Source(NamedTuple):
 
     @property
     def host(self) -> str:
-        """Return the host without a password, because it is printed and published."""
-        return urlsplit(self.folder).netloc.rpartition("@")[2] or f"the folder {self.folder}"
+        return urlsplit(self.folder).netloc or f"the folder {self.folder}"
 
 
 def fetch() -> tuple[dict[str, Examples], str]:
     """Return both parts of CIFAR-100 from the first source that has them, and the name of that source.
 
-    The sources are `folder`, `mirror` and `original`, in this order. The original host comes last, because it may take
-    an hour (pytorch/vision #9536). The environment variable DATA_SOURCES can name some of them, in any order; it also
-    takes the address of a folder with the original file.
+    The sources are TFDS's folder, a mirror, and the original host, which comes last because it may take an hour
+    (pytorch/vision #9536).
 
     Raises:
         InputError: no source has the data set; the message gives the reason for each, and says what to do.
     """
     reasons: list[str] = []
-    for source in _sources():
+    for source in (Source(str(tfds_folder()), (), _read_prepared), MIRROR, ORIGINAL):
         try:
             return _from(source)
         except Exception as error:  # whatever networks, archives and strangers' files raise
@@ -58,8 +55,7 @@ def fetch() -> tuple[dict[str, Examples], str]:
     raise InputError(
         f"{NAME} could not be fetched from anywhere:\n" + "\n".join(f"  {reason}" for reason in reasons) + "\n"
         "`make repro PROFILE=quick` needs no network for its images.\n"
-        f"Connect this machine to the network and run the command again; or set {ORDER} to the address of a folder "
-        f"that holds {ARCHIVE}.\n"
+        "Connect this machine to the network and run the command again.\n"
         f"Or copy ~/tensorflow_datasets/{NAME} from a machine that has it, and set TFDS_DATA_DIR to the folder in "
         "which the copy lies."
     )
@@ -72,28 +68,8 @@ def _reason(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
-def _sources() -> list[Source]:
-    found = []
-    for word in (os.environ.get(ORDER) or "folder,mirror,original").split(","):
-        match word.strip():
-            case "folder":
-                found.append(Source(str(tfds_folder()), (), _read_prepared))
-            case "original":
-                found.append(ORIGINAL)
-            case "mirror":
-                found.append(MIRROR)
-            case address if address.startswith(("http://", "https://")):
-                found.append(ORIGINAL._replace(folder=address.rstrip("/")))
-            case _:
-                raise InputError(
-                    f"{ORDER}: must be a comma-separated list of folder, mirror, original, or the http(s) address "
-                    f"of a folder that holds {ARCHIVE}. Received: {word!r}"
-                )
-    return found
-
-
 def _from(source: Source) -> tuple[dict[str, Examples], str]:
-    pooch.get_logger().setLevel("WARNING")  # it would print a password in the address
+    pooch.get_logger().setLevel("WARNING")
     paths = []
     for file in source.files:
         address = f"{source.folder}/{file}"

@@ -97,10 +97,10 @@ def test_a_model_that_lies_outside_is_not_taken_along(checkout):
     assert folders(checkout) == []
 
 
-def test_data_that_can_not_be_had_leave_nothing(checkout, monkeypatch):
+def test_data_that_can_not_be_had_leave_nothing(checkout):
     values = yaml.safe_load((checkout / "params.yaml").read_text())
-    (checkout / "params.yaml").write_text(yaml.safe_dump(values | {"datasets": {"images": {"tfds": "cifar100"}}}))
-    monkeypatch.setenv("DATA_SOURCES", "nowhere")
+    source = {"bundled": "cifar100_quick", "train": "no_such_split"}
+    (checkout / "params.yaml").write_text(yaml.safe_dump(values | {"datasets": {"images": source}}))
     with pytest.raises(InputError, match="the data set images could not be prepared"):
         prepare(checkout, "a")
     assert folders(checkout) == []

@@ -101,6 +101,8 @@ def world(claim, holds: bool, hardware: Hardware | None = None) -> Evidence:
             facts = {claim.sample: round(centre)}
         case "sample":
             samples = {claim.sample: [0.99 * centre, centre, 1.01 * centre]}
+        case kind if kind not in ("trial", "untested"):
+            raise AssertionError(f"give this function data for and against claims of kind {kind}")
     trial = {"num_trained": 6 if holds == getattr(claim, "trains", True) else 0, "num_trials": 6}
     trial |= dict.fromkeys(("accuracies", "float32_accuracies"), 6 * [0.9])
     return Evidence(

@@ -20,7 +20,7 @@ def test_split_takes_from_the_front_and_holds_out_from_behind(workspace):
     assert np.array_equal(plain.validation.images, whole[50:])
 
 
-def test_shuffled_split_is_the_same_every_time_and_does_not_overlap(workspace):
+def test_shuffled_split_is_the_same_every_time_and_does_not_overlap():
     first, again = (datasets.load_dataset("mnist", SPLIT) for _ in range(2))
     other = datasets.load_dataset("mnist", SPLIT.model_copy(update={"shuffle_seed": 8}))
     assert np.array_equal(first.train.images, again.train.images)
@@ -46,7 +46,7 @@ def test_damage_is_named_with_the_command_that_rebuilds(workspace, name, damaged
         datasets.load_dataset("mnist", SPLIT)
 
 
-def test_a_split_larger_than_the_data_is_refused(workspace):
+def test_a_split_larger_than_the_data_is_refused():
     with pytest.raises(
         InputError, match=r"split: num_train_examples and .* add up to 65; mnist has 60 training examples\."
     ):
