@@ -9,7 +9,6 @@ from pipeline.machine.engine_choice import choose_engine
 from pipeline.machine.processes import call
 from pipeline.store.identity import of_data
 from pipeline.store.kept import is_made, seal
-from pipeline.study.configuration import validate
 from pipeline.study.dataset_source import DatasetSource
 from pipeline.study.schema import load_study
 from stages import run
@@ -17,8 +16,6 @@ from stages import run
 
 def main(arguments: argparse.Namespace) -> None:
     known = load_study().datasets  # a faulty study starts nothing, not even a download
-    if arguments.tfds:
-        known = {arguments.dataset: validate(DatasetSource, {"tfds": arguments.tfds}, f"--tfds {arguments.tfds}")}
     if arguments.dataset not in known:
         raise InputError(f"--dataset: must be one of {', '.join(known)}. Received: {arguments.dataset}")
     prepare(arguments.dataset, known[arguments.dataset])
@@ -42,7 +39,4 @@ def prepare_arrays(name: str, source: DatasetSource) -> Path:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m stages.download", description=__doc__)
     parser.add_argument("--dataset", required=True, help="a data set of params.yaml")
-    parser.add_argument(
-        "--tfds", help="prepare this TFDS data set under the name given by --dataset, whatever params.yaml says"
-    )
     run(main, parser)
