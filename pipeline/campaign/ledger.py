@@ -15,7 +15,7 @@ from pydantic import PositiveFloat
 
 from pipeline.comparison.comparable import surroundings
 from pipeline.errors import InputError
-from pipeline.files.untrusted import Remedy, Untrusted, read_json
+from pipeline.files.untrusted import Untrusted, read_json
 from pipeline.files.writing import write_whole
 from pipeline.machine.hardware import device
 from pipeline.records.run_record import RunRecord
@@ -188,7 +188,7 @@ def read_baseline(series: str, ledger: Path) -> list[CampaignEntry]:
 def _pinned(ledger: Path) -> dict[str, list[str]]:
     """Return, by series, the names of the campaigns that are its baseline."""
     path = ledger / BASELINE
-    remedy = Remedy("", "It must give a list of campaigns by series. Delete it, and pin the baseline again: stages.pin")
+    remedy = "It must give a list of campaigns by series. Delete it, and pin the baseline again: stages.pin"
     return read_json(dict[str, list[str]], path, remedy) if path.exists() else {}
 
 
@@ -208,7 +208,4 @@ def pin(campaigns: Sequence[str], ledger: Path) -> str:
 
 
 def _read(path: Path) -> CampaignEntry:
-    remedy = Remedy(
-        "There is no such campaign in the ledger", f"Delete it, and enter it again: make campaign CAMPAIGN={path.stem}"
-    )
-    return read_json(CampaignEntry, path, remedy)
+    return read_json(CampaignEntry, path, f"To enter the campaign in the ledger: make campaign CAMPAIGN={path.stem}")

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from pipeline.comparison.tables import Tables, read_tables
 from pipeline.errors import InputError
-from pipeline.files.untrusted import Remedy, Sha256, Untrusted, read_json
+from pipeline.files.untrusted import Sha256, Untrusted, read_json
 from pipeline.machine.hardware import hardware_of
 from pipeline.machine.left_out import study_as_made
 from pipeline.numerics.facts import is_measured
@@ -16,7 +16,7 @@ from pipeline.records.run_record import Count, Environment, Share
 from pipeline.study.schema import Study
 from pipeline.study.variant import Variant
 
-NUMERICS = Remedy(*["Make it with: dvc repro numerics"] * 2)
+NUMERICS = "Make it with: dvc repro numerics"
 
 
 class Evidence(NamedTuple):
@@ -55,7 +55,7 @@ def read_numerics(study: Study, root: Path = Path()) -> dict[str, Any] | None:
     if numerics.identity and {name: of["recipe"] for name, of in numerics.identity["benchmarks"].items()} != recipes:
         raise InputError(
             f"{root / 'results/numerics.json'} belongs to a different study from the one in params.yaml. "
-            f"{NUMERICS.missing}"
+            f"{NUMERICS}"
         )
     return numerics.model_dump()
 

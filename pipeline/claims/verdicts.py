@@ -20,7 +20,7 @@ from pipeline.claims.claim import (
 )
 from pipeline.claims.claims_file import Claim, Claims, load_claims
 from pipeline.claims.evidence import Evidence, read_evidence
-from pipeline.files.untrusted import Remedy, Untrusted, read_json
+from pipeline.files.untrusted import Untrusted, read_json
 from pipeline.sentences import Said
 
 VERDICTS = Path("results/verdicts.json")
@@ -66,8 +66,7 @@ def verdicts_text(judgements: Sequence[Judgement]) -> str:
 
 def read_verdicts(root: Path = Path()) -> list[Judgement]:
     """Return the verdicts in `verdicts.json` under `root`."""
-    remedy = Remedy(*["Make it with: dvc repro judge"] * 2)
-    return read_json(Verdicts, root / VERDICTS, remedy).judgements
+    return read_json(Verdicts, root / VERDICTS, "Make it with: dvc repro judge").judgements
 
 
 def judge_claims(claims: Claims, evidence: Evidence) -> list[Judgement]:

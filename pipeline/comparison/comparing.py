@@ -108,7 +108,7 @@ def _check_surroundings(benchmark: str, measured: Measured, runs: Mapping[RunKey
         if found[what] != value:
             raise InputError(
                 f"{root / SPEED / benchmark} and {key.directory} can't be compared: they "
-                f"differ in {what} ({found[what]}; {value}). {remedy_of_speed(benchmark).damaged}"
+                f"differ in {what} ({found[what]}; {value}). {remedy_of_speed(benchmark)}"
             )
 
 

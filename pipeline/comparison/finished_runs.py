@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.files import untrusted
-from pipeline.files.untrusted import Remedy, damaged, read_zip
+from pipeline.files.untrusted import damaged, read_zip
 from pipeline.records.blocks import REPEAT, SPEED, Circumstances, PlacedBlock
 from pipeline.records.run_files import epoch_scores
 from pipeline.records.run_record import EpochRecord, RunRecord
@@ -78,7 +78,7 @@ def read_predictions(
     return predicted
 
 
-def _read_integers(path: Path, names: tuple[str, ...], remedy: Remedy) -> dict[str, np.ndarray]:
+def _read_integers(path: Path, names: tuple[str, ...], remedy: str) -> dict[str, np.ndarray]:
     """Return the named arrays of an npz file, each of integers (N,)."""
     contents = read_zip(path, remedy)
     if contents.keys() != {f"{name}.npy" for name in names}:
@@ -129,8 +129,8 @@ def _contradictions(record: RunRecord, epochs: list[EpochRecord]) -> Iterator[st
             yield f"its last epoch contradicts the {name} of the record, {getattr(record.scores, name)}"
 
 
-def _remedy(key: RunKey) -> Remedy:
-    return Remedy(*[f"Make the run: dvc repro train@{key.benchmark}"] * 2)
+def _remedy(key: RunKey) -> str:
+    return f"Make the run: dvc repro train@{key.benchmark}"
 
 
 def read_speeds(study: Study, benchmark: str, root: Path = Path()) -> Speeds:
@@ -166,5 +166,5 @@ def _contradictions_of_blocks(study: Study, benchmark: str, blocks: Sequence[Pla
             yield f"{name}: {block.num_images} images do not match {block.num_steps} steps"
 
 
-def remedy_of_speed(benchmark: str) -> Remedy:
-    return Remedy(*[f"Measure it: dvc repro speed@{benchmark}"] * 2)
+def remedy_of_speed(benchmark: str) -> str:
+    return f"Measure it: dvc repro speed@{benchmark}"

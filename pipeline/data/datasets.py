@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import ConfigDict, Field, PositiveInt
 
 from pipeline.errors import InputError
-from pipeline.files.untrusted import Remedy, Sha256, Untrusted, read_json
+from pipeline.files.untrusted import Sha256, Untrusted, read_json
 from pipeline.study.benchmark import Split
 
 DATA = Path("data")
@@ -33,7 +33,7 @@ def read_description(name: str, root: Path = DATA) -> Description:
 
     If the description can't be read, raise an `InputError` that says how to prepare the data set again.
     """
-    return read_json(Description, root / name / "dataset.json", Remedy(*[_remedy(name)] * 2))
+    return read_json(Description, root / name / "dataset.json", _remedy(name))
 
 
 def _remedy(name: str) -> str:

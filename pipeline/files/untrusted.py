@@ -8,7 +8,7 @@ import io
 import zipfile
 from collections.abc import Set
 from pathlib import Path
-from typing import Annotated, NamedTuple, TypeVar
+from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -24,29 +24,22 @@ T = TypeVar("T")
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
-class Remedy(NamedTuple):
-    """Say what to do if a file is missing, and if it is damaged."""
-
-    missing: str
-    damaged: str
-
-
 class Untrusted(BaseModel):
     """Hold data from elsewhere; refuse unknown keys, silent type conversions, NaN and infinity."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
-def read_bytes(path: Path, remedy: Remedy) -> bytes:
+def read_bytes(path: Path, remedy: str) -> bytes:
     """Return the content of the regular file at `path`; refuse anything else."""
     if not path.is_file():
-        raise InputError(f"{excerpt(path)} is missing. {remedy.missing}")
+        raise InputError(f"{excerpt(path)} is missing. {remedy}")
     if path.stat().st_size > MAX_BYTES:
         raise damaged(path, f"it has more than {MAX_BYTES // 2**20} MiB", remedy)
     return path.read_bytes()
 
 
-def read_json(model: type[T], path: Path, remedy: Remedy) -> T:
+def read_json(model: type[T], path: Path, remedy: str) -> T:
     """Return the JSON file as `model`: a pydantic model, or any type that pydantic knows, such as `list[Model]`."""
     content = read_bytes(path, remedy)
     try:
@@ -55,7 +48,7 @@ def read_json(model: type[T], path: Path, remedy: Remedy) -> T:
         raise damaged(path, error, remedy) from None
 
 
-def read_rows(model: type[ModelT], path: Path, remedy: Remedy, may_lack: Set[str] = frozenset()) -> list[ModelT]:
+def read_rows(model: type[ModelT], path: Path, remedy: str, may_lack: Set[str] = frozenset()) -> list[ModelT]:
     """Return the rows of a CSV file, each as a `model`; an empty cell is None.
 
     Args:
@@ -77,7 +70,7 @@ def read_rows(model: type[ModelT], path: Path, remedy: Remedy, may_lack: Set[str
     return found
 
 
-def read_zip(path: Path, remedy: Remedy) -> dict[str, bytes]:
+def read_zip(path: Path, remedy: str) -> dict[str, bytes]:
     """Return the content of every member of a zip file by name. Check the list of members before unpacking any."""
     content = read_bytes(path, remedy)
     try:
@@ -97,9 +90,9 @@ def read_zip(path: Path, remedy: Remedy) -> dict[str, bytes]:
         raise damaged(path, error, remedy) from None
 
 
-def damaged(path: Path, reason: object, remedy: Remedy) -> InputError:
+def damaged(path: Path, reason: object, remedy: str) -> InputError:
     told = fault(reason) if isinstance(reason, ValidationError) else str(reason) or type(reason).__name__
-    return InputError(f"{excerpt(path)} is damaged ({excerpt(told.splitlines()[0])}). {remedy.damaged}")
+    return InputError(f"{excerpt(path)} is damaged ({excerpt(told.splitlines()[0])}). {remedy}")
 
 
 def fault(error: ValidationError) -> str:

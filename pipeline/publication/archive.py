@@ -8,14 +8,14 @@ from ruamel.yaml.error import YAMLError
 
 from pipeline.errors import InputError
 from pipeline.files import yaml_files
-from pipeline.files.untrusted import Remedy, damaged, excerpt, read_zip
+from pipeline.files.untrusted import damaged, excerpt, read_zip
 from pipeline.machine.left_out import LEFT_OUT
 from pipeline.study.schema import PARAMS, Study, load_study
 
 ARCHIVE, PAGE, FIGURE = "study.zip", "README.md", "answer.svg"  # the files of a published study's folder
 METADATA = "ro-crate-metadata.json"
 OVERLAY = "overlay.diff"  # the code of the runs as a diff from the commit in their records
-GET_IT_AGAIN = Remedy(*["Get it again from whoever published it."] * 2)
+GET_IT_AGAIN = "Get it again from whoever published it."
 OF_A_RUN = ("record.json", "epochs.csv", "predictions.npz")
 OF_A_MEASUREMENT = ("blocks.csv", "measurement.json")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")

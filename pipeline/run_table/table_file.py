@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pipeline.comparison.tables import Row
 from pipeline.errors import InputError
-from pipeline.files.untrusted import Remedy, excerpt, read_bytes
+from pipeline.files.untrusted import excerpt, read_bytes
 
 COLUMNS = ("variant", "seed", "seconds", "diverged")  # besides the metric; the last two are optional
 NO_NUMBER = ("", "nan", "none", "null", "na", "n/a", "diverged")
@@ -22,7 +22,7 @@ ENDED_WELL = (
 YES = ("true", "1", "yes")  # the run has diverged
 STATE_COLUMNS = ("diverged", "state", "status", "outcome", "trial_status")
 MAX_FAULTS = 30
-_REMEDY = Remedy("Give a CSV file with a row a run", "A table has a row a run")
+_REMEDY = "Give a CSV file with a row a run"
 
 
 def read_runs(path: Path, metric: str, baseline: str, columns: Mapping[str, str]) -> list[Row]:

@@ -221,7 +221,7 @@ def test_the_ledger_is_never_changed(tmp_path):
 
 def test_a_baseline_is_of_campaigns_that_there_are_and_of_one_series(tmp_path):
     append(FIRST, tmp_path)
-    with pytest.raises(InputError, match=r"07\.json is missing\. There is no such campaign"):
+    with pytest.raises(InputError, match=r"07\.json is missing\. To enter the campaign in the ledger"):
         pin(["07"], tmp_path)
     append(campaign("02", environment={"driver": "590"}), tmp_path)
     with pytest.raises(InputError, match="01, 02 belong to 2 series"):
