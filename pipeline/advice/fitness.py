@@ -16,7 +16,7 @@ from pipeline.data.batches import WholeBatches
 from pipeline.errors import InputError
 from pipeline.study.benchmark import Benchmark, Imported
 from pipeline.study.schema import Study
-from pipeline.study.variant import Variant, expected_dtypes
+from pipeline.study.variant import POLICIES, Variant
 from pipeline.training import building
 from pipeline.training.precision import check_model, observed_dtypes
 
@@ -117,7 +117,7 @@ def examine(model: keras.Model, policy: str) -> Iterator[str]:
 
     A layer departs if it has a kernel and computes in another type. The last such layer is the head, and may depart.
     """
-    compute = expected_dtypes(policy).compute
+    compute = POLICIES[policy].compute
     kernels = [layer for layer in dict.fromkeys(_inside(model)) if getattr(layer, "kernel", None) is not None]
     found: dict[str, list[str]] = {}
     for layer in kernels[:-1]:

@@ -54,8 +54,7 @@ def read_numerics(study: Study, root: Path = Path()) -> dict[str, Any] | None:
     recipes = {name: study.benchmarks[name].model_dump(mode="json") for name in study.numerics_on or study.benchmarks}
     if numerics.identity and {name: of["recipe"] for name, of in numerics.identity["benchmarks"].items()} != recipes:
         raise InputError(
-            f"{root / 'results/numerics.json'} belongs to a different study from the one in params.yaml. "
-            f"{NUMERICS}"
+            f"{root / 'results/numerics.json'} belongs to a different study from the one in params.yaml. {NUMERICS}"
         )
     return numerics.model_dump()
 

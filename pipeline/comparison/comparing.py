@@ -35,7 +35,7 @@ from pipeline.records.run_record import EpochRecord
 from pipeline.statistics.another_day import BETWEEN_SITTINGS, on_another_day
 from pipeline.statistics.speeds import Speeds
 from pipeline.study.schema import RunKey, Study
-from pipeline.study.variant import expected_dtypes
+from pipeline.study.variant import MIXED, POLICIES
 
 # Digits after the point. Each quantity has its own file, because DVC shows one row per file and a terminal has 80
 # columns.
@@ -236,7 +236,7 @@ def _family(study: Study, baseline: str, candidate: str) -> Hashable:
     if candidate in study.comparison.must_differ:
         return baseline, candidate
     variant = study.variants[candidate]
-    return baseline, variant.is_plain, expected_dtypes(variant.policy).variable == "float32"
+    return baseline, variant.is_plain, POLICIES[variant.policy].keeps_float32
 
 
 def _speed_cells(study: Study, benchmark: str, baseline: str, candidate: str, measured: Measured) -> dict[str, Any]:
@@ -288,7 +288,7 @@ def summarise(study: Study, tables: Tables) -> dict[str, dict[str, float]]:
             name
             for name, variant in variants.items()
             if variant.is_plain
-            and variant.policy.startswith("mixed_")
+            and variant.policy in MIXED
             and variant.batch_multiplier == variants[baseline].batch_multiplier
         ]
         row = next((row for name in mixed if (row := tables.pair(benchmark, name, baseline))), None)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from pipeline.machine.hardware import Hardware
-from pipeline.study.variant import expected_dtypes
+from pipeline.study.variant import POLICIES
 
 Speed = Literal["in hardware", "in part", "emulated", "no"]
 
@@ -62,4 +62,4 @@ def speed(policy: str, tf32: bool, hardware: Hardware) -> Speed:
         "bfloat16": device.bfloat16,
         "float8": "in hardware" if (hardware.compute_capability or 0) >= 8.9 else "emulated",
     }
-    return speeds[expected_dtypes(policy).compute]
+    return speeds[POLICIES[policy].compute]

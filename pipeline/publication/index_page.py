@@ -11,12 +11,12 @@ from pipeline.publication.study_page import engine
 from pipeline.report.first_screen import FURTHER, VariantRow, variant_rows, with_ends
 from pipeline.report.names import benchmark_names
 from pipeline.report.pages import markdown_environment
-from pipeline.report.recommendation import MIXED
 from pipeline.report.rendering import PROJECT
 from pipeline.report.reporting import is_tested
 from pipeline.report.results import Results, ended_at
 from pipeline.sentences import Said, sentence
 from pipeline.statistics.equivalence import is_beyond
+from pipeline.study.variant import MIXED
 
 FORMATS = ("float32", "tf32", *MIXED)
 UNDECIDED = ("inconclusive", "open")

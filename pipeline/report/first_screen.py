@@ -14,7 +14,7 @@ from pipeline.report.peak import share_of_peak
 from pipeline.sentences import Said, sentence
 from pipeline.statistics.intervals import MIN_SEEDS
 from pipeline.study.schema import Study
-from pipeline.study.variant import expected_dtypes
+from pipeline.study.variant import POLICIES
 
 
 class VariantRow(NamedTuple):
@@ -118,7 +118,7 @@ def _row(study: Study, tables: Tables, benchmark: str, name: str) -> VariantRow:
     group = FURTHER
     if name in (strict, default):
         group = SAME_BATCH
-    elif variant.model_copy(update={"tf32": False}).is_plain and expected_dtypes(variant.policy).variable == "float32":
+    elif variant.model_copy(update={"tf32": False}).is_plain and POLICIES[variant.policy].keeps_float32:
         group = SAME_BATCH if variant.batch_multiplier == variants[strict].batch_multiplier else OTHER_BATCH
     if pair:
         accuracy = pair.candidate_accuracy if (pair.num_seeds or 0) >= MIN_SEEDS else None

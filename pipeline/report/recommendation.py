@@ -10,9 +10,8 @@ from pipeline.report.names import variant_name
 from pipeline.sentences import Said
 from pipeline.statistics.equivalence import is_beyond
 from pipeline.study.schema import Study
-from pipeline.study.variant import POLICIES, expected_dtypes
+from pipeline.study.variant import MIXED, POLICIES
 
-MIXED = [name for name, policy in POLICIES.items() if policy.compute != policy.variable]
 UNTOLD = 1.05  # times: without an interval, speeds this close count as equal
 MUCH_KERNEL = 0.2  # of a variant's CPU time
 UNSAID = ("no_runs", "too_few_seeds", "near_chance")  # reasons that the first screen leaves out
@@ -82,7 +81,7 @@ def _on_speed(rows: Sequence[Row], numbers: dict[str, Any], variants: Any) -> li
         return [Said("advice.no_interval", numbers)]
     if numbers["low"] > 1:
         return [Said("advice.faster", numbers)]
-    formats = {expected_dtypes(variants[row.candidate].policy).compute for row in rows}
+    formats = {POLICIES[variants[row.candidate].policy].compute for row in rows}
     if rows[0].device_kind == "cpu" and not any(_has(rows[0].cpu_features or "", each) for each in formats):
         return [Said("advice.no_arithmetic", numbers | {"formats": sorted(formats)})]
     return [Said("advice.slower" if numbers["high"] < 1 else "advice.open", numbers)]

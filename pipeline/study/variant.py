@@ -17,6 +17,11 @@ class Policy(NamedTuple):
     variable: str
     is_in_keras: bool
 
+    @property
+    def keeps_float32(self) -> bool:
+        """Tell whether the variables are float32; policies that round them to 16 bits are experiments."""
+        return self.variable == "float32"
+
 
 POLICIES: dict[str, Policy] = {
     "float32": Policy("float32", "float32", True),
@@ -28,6 +33,8 @@ POLICIES: dict[str, Policy] = {
     # backward, whose scales follow the largest values of earlier steps.
     "float8": Policy("float8", "float32", False),
 }
+# The policies that multiply in fewer bits and keep float32 variables.
+MIXED = [name for name, policy in POLICIES.items() if policy.keeps_float32 and policy.compute != "float32"]
 
 
 class Dtypes(NamedTuple):
@@ -109,13 +116,13 @@ class Variant(Section):
         for name in self.benchmarks or []:
             if name not in steps_per_execution:
                 yield unknown_name("benchmarks", name, "names of benchmarks", steps_per_execution)
-        compute, variable, _ = expected_dtypes(self.policy)
-        if self.loss_scale.mode != "none" and compute != "float16":
+        policy = POLICIES[self.policy]
+        if self.loss_scale.mode != "none" and policy.compute != "float16":
             yield (
                 f"loss_scale: {self.policy} has the range of float32, so its loss is never scaled; only that of "
                 "float16 and mixed_float16 is."
             )
-        if self.tf32 and variable != "float32":
+        if self.tf32 and not policy.keeps_float32:
             yield f"tf32: {self.policy} has no float32 products that TF32 could round."
         for benchmark, steps in steps_per_execution.items():
             if self.loop == "custom" and steps > 1 and self.runs_on(benchmark):

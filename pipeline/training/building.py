@@ -13,7 +13,7 @@ import numpy as np
 
 from pipeline.errors import InputError
 from pipeline.study.benchmark import RESERVED_ARGUMENTS, Benchmark
-from pipeline.study.variant import Variant, expected_dtypes
+from pipeline.study.variant import POLICIES, Variant
 from pipeline.training.precision import scaled
 
 IN_8_BITS = (keras.layers.Dense, keras.layers.EinsumDense)  # layers that Keras can run in float8
@@ -38,7 +38,7 @@ def build_model(
             keras.config.set_dtype_policy(previous)
 
     model = build("mixed_bfloat16" if policy == "float8" else policy)
-    reference = model if expected_dtypes(policy).variable == "float32" else build("float32")
+    reference = model if POLICIES[policy].keeps_float32 else build("float32")
     weights = reference.get_weights()
     if reference is not model:
         model.set_weights(weights)

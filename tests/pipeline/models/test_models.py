@@ -9,6 +9,7 @@ from pipeline import engine  # noqa: F401  loads the engine quietly
 from pipeline import models
 from pipeline.models.efficientnet import round_filters
 from pipeline.study.benchmark import Benchmark, EfficientNet, ResNet9
+from pipeline.study.variant import POLICIES
 from pipeline.training.building import build_model
 
 from conftest import benchmark  # isort: skip
@@ -100,10 +101,7 @@ def test_images_are_scaled_and_resized_inside_the_model():
 
 
 def test_initial_weights_depend_on_the_seed_alone():
-    digests = {
-        policy: build_model(DENSE, policy, 10, 1, seed=3)[1]
-        for policy in ("float32", "mixed_float16", "mixed_bfloat16", "float16", "bfloat16")
-    }
+    digests = {policy: build_model(DENSE, policy, 10, 1, seed=3)[1] for policy in POLICIES}
     assert len(set(digests.values())) == 1
     assert build_model(DENSE, "float32", 10, 1, seed=4)[1] not in digests.values()
 

@@ -7,17 +7,18 @@ from conftest import small_study
 from pipeline.comparison.tables import Tables
 from pipeline.machine.hardware import Hardware
 from pipeline.records.blocks import REPEAT
+from pipeline.report.figures import COLOURS
 from pipeline.report.first_screen import variant_rows
 from pipeline.report.peak import flops_of_step, share_of_peak
 from pipeline.report.recommendation import recommend
 from pipeline.report.reporting import columns
 from pipeline.sentences import Said, sentence
 from pipeline.study.schema import Study
-from pipeline.study.variant import Variant
+from pipeline.study.variant import POLICIES, Variant
 
 H200 = Hardware("nvidia_gpu", "NVIDIA H200", 9.0, 150 * 10**9)
 BF16_CPU = Hardware("cpu", "Example CPU", cpu_features=("avx2", "avx512_bf16"))
-POLICIES = ("mixed_float16", "mixed_bfloat16")
+BOTH = ("mixed_float16", "mixed_bfloat16")
 EQUIVALENT = {"outcome": "equivalent", "margin_pp": 1.0}
 NO_SPEED = dict.fromkeys(("num_launches", "device", "device_kind")) | ends("speedup", None, None)
 NO_ACCURACY = {"num_seeds": 0, "outcome": None, "reason": "no_runs", "difference_pp": None}
@@ -94,16 +95,21 @@ def test_what_is_known_is_said_and_nothing_else(cells, codes):
 
 def test_a_policy_that_is_as_accurate_is_advised_before_a_faster_one_and_two_alike_together():
     accurate, other = EQUIVALENT | fast(1.2, 1.4), {"outcome": "different"} | fast(1.8, 2.2)
-    (use, accuracy) = recommend(study(*POLICIES), found(mixed_float16=other, mixed_bfloat16=accurate), "wide")
+    (use, accuracy) = recommend(study(*BOTH), found(mixed_float16=other, mixed_bfloat16=accurate), "wide")
     assert (use.code, use.numbers["candidates"]) == ("advice.use", ["mixed_bfloat16"])
     assert (use.numbers["default"], use.numbers["is_default"]) == ("float32", False)
     assert [each["candidate"] for each in accuracy.numbers["differences"]] == ["mixed_float16"]
     near, far = EQUIVALENT | fast(1.21, 1.41), EQUIVALENT | fast(1.01, 1.4)
-    (both,) = recommend(study(*POLICIES), found(mixed_float16=near, mixed_bfloat16=accurate), "wide")
+    (both,) = recommend(study(*BOTH), found(mixed_float16=near, mixed_bfloat16=accurate), "wide")
     assert both.numbers["candidates"] == ["mixed_float16", "mixed_bfloat16"]
     assert [both.numbers[name] for name in ("least", "most")] == pytest.approx([1.296, 1.306], abs=0.001)
-    (one, _) = recommend(study(*POLICIES), found(mixed_float16=far, mixed_bfloat16=accurate), "wide")
+    (one, _) = recommend(study(*BOTH), found(mixed_float16=far, mixed_bfloat16=accurate), "wide")
     assert one.numbers["candidates"] == ["mixed_bfloat16"]
+
+
+def test_every_policy_has_a_colour_of_its_own():
+    assert COLOURS.keys() == {*POLICIES, "tf32"}
+    assert len(set(COLOURS.values())) == len(COLOURS)
 
 
 @pytest.mark.parametrize(
@@ -129,14 +135,14 @@ def test_other_work_that_spoils_the_speeds_is_said_with_what_to_do():
 
 def test_on_a_gpu_with_tf32_the_advice_and_the_rows_stand_beside_it():
     """5.7 times as fast as strict float32 is 1.5 times as fast as TF32."""
-    of_study = study(*POLICIES, tf32=True)
-    tables = found(H200, **{name: EQUIVALENT | fast(5.6, 5.8) for name in ("tf32", *POLICIES)})
-    tables.pairs.extend(pair(H200, baseline="tf32", candidate=name, **fast(1.4, 1.6)) for name in POLICIES)
+    of_study = study(*BOTH, tf32=True)
+    tables = found(H200, **{name: EQUIVALENT | fast(5.6, 5.8) for name in ("tf32", *BOTH)})
+    tables.pairs.extend(pair(H200, baseline="tf32", candidate=name, **fast(1.4, 1.6)) for name in BOTH)
     (said,) = recommend(of_study, tables, "wide")
     assert (said.numbers["default"], said.numbers["is_default"]) == ("TF32", True)
     assert said.numbers["most"] == pytest.approx(1.5, abs=0.01)
     rows = variant_rows(of_study, tables, "wide")
-    assert [row.words for row in rows[:4]] == ["float32", "TF32", *POLICIES]
+    assert [row.words for row in rows[:4]] == ["float32", "TF32", *BOTH]
     assert {row.group for row in rows[:4]} == {"same"}
     assert [row.speed_beside_default[0] is not None for row in rows[:4]] == [False, False, True, True]
     assert rows[2].speed[0] == pytest.approx(5.7, abs=0.01)
@@ -259,7 +265,7 @@ def test_the_share_of_peak_is_known_where_operations_and_peak_are():
 def test_time_that_goes_into_memory_given_back_is_said_with_what_would_keep_it():
     cells = EQUIVALENT | fast(1.2, 1.6)
     (_, said) = recommend(
-        study(*POLICIES), found(mixed_float16=cells, mixed_bfloat16=cells | {"candidate_kernel_share": 0.6}), "wide"
+        study(*BOTH), found(mixed_float16=cells, mixed_bfloat16=cells | {"candidate_kernel_share": 0.6}), "wide"
     )
     assert (said.code, said.numbers["candidate"], said.numbers["most"]) == ("advice.kernel", "mixed_bfloat16", 2.5)
     assert advised(study("mixed_bfloat16"), found(mixed_bfloat16=cells | {"candidate_kernel_share": 0.1})) == ["use"]
