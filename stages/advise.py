@@ -16,6 +16,7 @@ from pipeline.machine.engine_choice import choose_engine
 from pipeline.machine.environment import installed_engine
 from pipeline.machine.processes import call
 from pipeline.numbers import duration
+from pipeline.study.benchmark import OWN_MODELS
 from pipeline.study.configuration import validate
 from pipeline.study.dataset_source import DatasetSource
 from pipeline.study.schema import PARAMS, Study, load_study
@@ -87,7 +88,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m stages.advise", description=__doc__)
     parser.add_argument(
         "--model",
-        help="dense, efficientnet, resnet9, keras.applications:ResNet50V2, or my_package.models:build",
+        help=f"{', '.join(OWN_MODELS)}, keras.applications:ResNet50V2, or my_package.models:build",
     )
     parser.add_argument("--dataset", help="a data set of params.yaml, or any of TFDS with image and label")
     parser.add_argument("--batch", type=positive, default=128, help="the batch size B you train with (128)")

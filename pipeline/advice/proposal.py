@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from pipeline.errors import InputError
 from pipeline.statistics.speeds import MIN_LAUNCHES
-from pipeline.study.benchmark import Imported
+from pipeline.study.benchmark import OWN_MODELS, Imported
 from pipeline.study.configuration import validate
 from pipeline.study.schema import Study
 from pipeline.study.user_code import check_function
@@ -36,10 +36,9 @@ def model_values(name: str, source: str | None, arguments: dict[str, Any], engin
     Raises:
         InputError: the user's model has a fault that shows without running it.
     """
-    if name in (
-        usual := {"dense": {"units": 64 if engine == "cpu" else 4096}, "efficientnet": {}, "resnet9": {"width": 16}}
-    ):
-        return {"name": name, **usual[name], **arguments, "source": f"pipeline/models/{name}.py"}
+    if name in OWN_MODELS:
+        on_gpu = {"units": 4096} if name == "dense" and engine != "cpu" else {}
+        return {"name": name, **OWN_MODELS[name].USUAL, **on_gpu, **arguments, "source": f"pipeline/models/{name}.py"}
     if name.startswith("keras.applications:"):
         return {"name": name, "arguments": arguments, "source": "pipeline/models/application.py"}
     if source is None:

@@ -12,7 +12,7 @@ from pipeline.claims.claim import DEFAULT, UntestedClaim
 from pipeline.claims.measured_claims import MeasuredClaim
 from pipeline.claims.numerics_claims import NumericsClaim
 from pipeline.numerics.facts import TRIALS, fact_names, sample_names
-from pipeline.study.benchmark import Benchmark, Dense, EfficientNet, LearningRateRule, Optimizer, Split
+from pipeline.study.benchmark import OWN_MODELS, Benchmark, LearningRateRule, Optimizer, Split
 from pipeline.study.configuration import Name, Section, read
 from pipeline.study.variant import Variant
 
@@ -78,7 +78,7 @@ def _names(value: str | Mapping[str, Any] | None) -> Iterable[str]:
 def _recipe_paths() -> set[str]:
     """Return the key paths of every setting that a benchmark may have."""
     parts: dict[str, type[Section]] = {"split": Split, "optimizer": Optimizer, "learning_rate_rule": LearningRateRule}
-    models = {f"model.{name}" for name in Dense.model_fields | EfficientNet.model_fields}
+    models = {f"model.{name}" for kind in OWN_MODELS.values() for name in kind.model_fields}
     inner = {f"{part}.{name}" for part, section in parts.items() for name in section.model_fields}
     return set(Benchmark.model_fields) | models | inner
 

@@ -1,6 +1,7 @@
 """Build the models that a benchmark can name, with the input layers that they share."""
 
 import importlib
+import inspect
 import math
 
 from pipeline import engine  # first: it quietens the engine before Keras imports it
@@ -47,11 +48,10 @@ def _network(benchmark: Benchmark, spec: ModelSpec) -> keras.Model:
         return imported.build(model, spec)
     # Imported by name, so that a run depends only on its own model's source, which is a part of the run's identity.
     arguments = model.model_dump(exclude={"name", "source"})
-    if model.name in ("efficientnet", "resnet9"):
+    build = importlib.import_module(f"pipeline.models.{model.name}").build
+    if "batch_norm" in inspect.signature(build).parameters:
         arguments["batch_norm"] = engine.BatchNormalization
-    network: keras.Model = importlib.import_module(f"pipeline.models.{model.name}").build(
-        num_classes=spec.num_classes, image_shape=spec.image_shape, **arguments
-    )
+    network: keras.Model = build(num_classes=spec.num_classes, image_shape=spec.image_shape, **arguments)
     _draw_kernels(network, np.random.default_rng(spec.seed))
     return network
 
@@ -72,7 +72,7 @@ def _draw_kernels(network: keras.Model, generator: np.random.Generator) -> None:
     The distribution is uniform on ±√(6 / (fan in + fan out)). Each engine's own generator would draw other values.
     """
     for weight in network.trainable_weights:
-        if len(weight.shape) > 1:
+        if len(weight.shape) > 1 and weight.name != "bias":  # attention has biases of two dimensions
             *window, fan_in, fan_out = weight.shape
             limit = math.sqrt(6 / (math.prod(window) * (fan_in + fan_out)))
             weight.assign(generator.uniform(-limit, limit, weight.shape).astype(np.float32))

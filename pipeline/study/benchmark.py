@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Discriminator, Field, JsonValue, Tag
 from pydantic_core import PydanticCustomError
@@ -85,13 +85,21 @@ class Split(Section):
     shuffle_seed: NonNegativeInt | None = None
 
 
-class Dense(Section):
+class OwnModel(Section):
+    """Choose a model of this project. `USUAL` has the arguments that `make advise` takes unless others are given."""
+
+    USUAL: ClassVar[Mapping[str, int]] = {}
+
+
+class Dense(OwnModel):
+    USUAL: ClassVar = {"units": 64}
+
     name: Literal["dense"]
     units: PositiveInt
     source: Literal["pipeline/models/dense.py"]
 
 
-class EfficientNet(Section):
+class EfficientNet(OwnModel):
     """Choose EfficientNet B0 to B7 by `number`. `depth` overrides the network's multiplier of repeats."""
 
     name: Literal["efficientnet"]
@@ -101,19 +109,24 @@ class EfficientNet(Section):
     source: Literal["pipeline/models/efficientnet.py"]
 
 
-class ResNet9(Section):
+class ResNet9(OwnModel):
     """Choose a ResNet of nine layers; its first convolution has `width` filters (64 in the original)."""
+
+    USUAL: ClassVar = {"width": 16}
 
     name: Literal["resnet9"]
     width: PositiveInt
     source: Literal["pipeline/models/resnet9.py"]
 
 
+OWN_MODELS: Mapping[str, type[OwnModel]] = {"dense": Dense, "efficientnet": EfficientNet, "resnet9": ResNet9}
+
+
 def _importable(name: str) -> str:
     if not IMPORTABLE.fullmatch(name):
         raise PydanticCustomError(
             "model",
-            "must be dense, efficientnet, resnet9, keras.applications:<function>, or <module>:<function> of your own",
+            f"must be {', '.join(OWN_MODELS)}, keras.applications:<function>, or <module>:<function> of your own",
         )
     return name
 
@@ -142,7 +155,7 @@ class Imported(Section):
 
 def _kind_of_model(model: Any) -> str:
     name = model.get("name") if isinstance(model, dict) else getattr(model, "name", None)
-    return {"dense": "Dense", "efficientnet": "EfficientNet", "resnet9": "ResNet9"}.get(str(name), "Imported")
+    return OWN_MODELS.get(str(name), Imported).__name__
 
 
 Model = Annotated[
@@ -195,7 +208,7 @@ class Benchmark(Section):
                 f"{self.split.num_train_examples} training examples."
             )
         for name, variant in variants.items():
-            if variant.policy == "float8" and self.model.name in ("efficientnet", "resnet9"):
+            if variant.policy == "float8" and not isinstance(self.model, Dense | Imported):
                 yield f"model: {name} uses float8, which only dense layers support. Restrict it with `benchmarks`."
         if self.learning_rate_rule.num_warmup_epochs >= self.num_epochs:
             yield f"learning_rate_rule.num_warmup_epochs: must leave at least one of the {self.num_epochs} epochs."

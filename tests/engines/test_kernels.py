@@ -20,7 +20,10 @@ def seconds(study, benchmark, variant) -> float:
         return min(train(Task(NUM_STEPS)).wall_seconds for _ in range(2))
 
 
-@pytest.mark.parametrize("benchmark", ["mnist_dense", "cifar100_efficientnet_b0"])
+BENCHMARKS = load_study(REPOSITORY / "params.yaml").benchmarks
+
+
+@pytest.mark.parametrize("benchmark", {of.model.name: name for name, of in BENCHMARKS.items()}.values())
 def test_a_step_in_float16_takes_no_reference_kernels(tmp_path, monkeypatch, benchmark):
     monkeypatch.chdir(tmp_path)
     study = load_study(REPOSITORY / "params.yaml")
