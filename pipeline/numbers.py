@@ -89,7 +89,7 @@ def mebibytes(num_bytes: float) -> str:
 
 def duration(seconds: float) -> str:
     """Write a duration as people say it: 3 s, 90 s, 9 min, 2.5 h."""
-    if seconds < 175:
+    if seconds < 115:
         return f"{seconds if seconds < 9.5 else round(seconds, -1):.0f} s"
     if seconds < 99.5 * 60:
         return f"{seconds / 60:.0f} min"

@@ -63,7 +63,7 @@ def prepare(arguments: argparse.Namespace) -> None:
     text = yaml_files.dump(compose(size=size).model_dump(mode="json", exclude_unset=True))
     replace_params(f"# Composed by make advise. What you change here, the same command takes.\n{text}")
     batches = " and ".join(f"{multiple * arguments.batch:,}" for multiple in size.multiples)
-    print(f"{size.num_images:,} images at batch {batches}, about {duration(size.seconds)} here")
+    print(f"training on {size.num_images:,} images at batch {batches}, about {duration(size.seconds)} here")
 
 
 def prepare_data(dataset: str, origin: DatasetSource) -> Path:

@@ -30,9 +30,8 @@ def main(arguments: argparse.Namespace) -> None:
         except InputError as error:
             refused.append(str(error))
             continue
-        print(
-            f"{folder.name}: every number{' on its page' * is_shown} follows from its {len(results.tables.runs)} runs"
-        )
+        shown = " with its page" if is_shown else ", and no page shows them yet"
+        print(f"{folder.name}: its {len(results.tables.runs)} runs agree{shown}")
         if is_shown:
             studies[folder.name] = results
     if not refused:
@@ -65,7 +64,10 @@ def check(folder: Path, texts: Mapping[str, str]) -> bool:
         if theirs != ours:
             number = next((at for at, (one, other) in enumerate(zip(theirs, ours, strict=False)) if one != other), -1)
             line = f"line {number + 1} is {excerpt(theirs[number])!r}, and its records give {excerpt(ours[number])!r}"
-            raise InputError(f"{excerpt(folder / name)} disagrees with the records: {line}. Make it again: make pages")
+            raise InputError(
+                f"{excerpt(folder / name)} disagrees with the records: {line}. One of the two was changed.",
+                "If that is right: make pages",
+            )
     return PAGE in there
 
 

@@ -18,7 +18,7 @@ def main(arguments: argparse.Namespace) -> None:
     results = publish(Path(), archive)
     size, num_planned = archive.stat().st_size / 1e6, len(results.study.runs())
     print(f"{archive} ({size:.1f} MB) holds {len(results.tables.runs)} of the {num_planned} runs of the study")
-    print("its page, if it lies under docs/reports: make pages")
+    print("Next, if the folder is in docs/reports: make pages")
 
 
 if __name__ == "__main__":

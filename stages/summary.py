@@ -35,11 +35,12 @@ def summarise() -> None:
             print(lines.pop(0))
     for text in table["failed"]:
         print(text)
-    if counts := found["verdicts"]:
+    is_yours = found["study"] == "yours"
+    if (counts := found["verdicts"]) and not is_yours:  # the claims are about other models
         say("summary.claims", total=sum(counts.values()), counts=counts)
     if found["runs"].keys() - {"completed"}:
         say("summary.runs", counts=found["runs"])
-    say("summary.report", path=str(Path(found["report"]).resolve()))
+    say("summary.report", is_yours=is_yours, path=str(Path(found["report"]).resolve()))
 
 
 def say(code: str, **numbers: Any) -> None:

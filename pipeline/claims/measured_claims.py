@@ -53,8 +53,8 @@ class SpeedupClaim(SpeedClaim, ThresholdClaim):
         """Judge by the interval of the speedup.
 
         If the baseline's speedup over itself is as far from 1 as the candidate's, chance may explain a claimed effect,
-        and the claim stays open. A claim of no effect needs no such check. More launches can't settle an effect that is
-        smaller than the differences between sittings.
+        and the claim stays open. A claim of no effect needs no such check. More launches can't settle an effect, or a
+        distance from the threshold, that is smaller than the differences between sittings.
         """
         pair, threshold, more = self.pair(evidence), self.threshold, Said("more.launches")
         what = "epoch_speedup" if self.with_validation else "speedup"
@@ -72,6 +72,8 @@ class SpeedupClaim(SpeedClaim, ThresholdClaim):
         if low is not None and found.verdict == "inconclusive" and 0 < abs(math.log(threshold.limit)) <= days:
             reason = Said("speedup.out_of_reach", {"days": math.expm1(days), "size": abs(threshold.limit - 1)})
             return Assessment("inconclusive", reason, measured, would_change=Said("more.machines"))
+        if ratio and found.verdict == "inconclusive" and abs(math.log(ratio / threshold.limit)) <= days:
+            return found._replace(would_change=Said("more.machines"))
         return found
 
 

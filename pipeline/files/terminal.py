@@ -23,15 +23,22 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], num_na
     """Print `rows` under the names of their columns, in 80 columns if the output is not a terminal.
 
     Args:
-        num_names: how many of the first columns hold names. They are aligned left and folded if there is too little
-            room. The others are aligned right, each cell on one line.
+        num_names: how many of the first columns hold names. They are aligned left. If there is too little room, they
+            are wrapped, and words of more than 12 letters are folded. The others are aligned right, each cell on one
+            line.
     """
+    texts = [[str(cell) for cell in row] for row in rows]
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for number, column in enumerate(columns):
         is_name = number < num_names
+        longest = max((len(word) for row in texts for word in row[number].split()), default=0)
         table.add_column(
-            Text(column), justify="left" if is_name else "right", no_wrap=not is_name, overflow="fold", min_width=4
+            Text(column),
+            justify="left" if is_name else "right",
+            no_wrap=not is_name,
+            overflow="fold",
+            min_width=min(longest, 12),
         )
-    for row in rows:
-        table.add_row(*(Text(str(cell)) for cell in row))
+    for row in texts:
+        table.add_row(*map(Text, row))
     Console(force_terminal=sys.stdout.isatty()).print(table)  # a file is no terminal, even with FORCE_COLOR

@@ -33,7 +33,7 @@ class Untrusted(BaseModel):
 def read_bytes(path: Path, remedy: str) -> bytes:
     """Return the content of the regular file at `path`; refuse anything else."""
     if not path.is_file():
-        raise InputError(f"{excerpt(path)} is missing. {remedy}")
+        raise InputError(f"{excerpt(path)} is missing.", remedy)
     if path.stat().st_size > MAX_BYTES:
         raise damaged(path, f"it has more than {MAX_BYTES // 2**20} MiB", remedy)
     return path.read_bytes()
@@ -92,7 +92,7 @@ def read_zip(path: Path, remedy: str) -> dict[str, bytes]:
 
 def damaged(path: Path, reason: object, remedy: str) -> InputError:
     told = fault(reason) if isinstance(reason, ValidationError) else str(reason) or type(reason).__name__
-    return InputError(f"{excerpt(path)} is damaged ({excerpt(told.splitlines()[0])}). {remedy}")
+    return InputError(f"{excerpt(path)} is damaged ({excerpt(told.splitlines()[0])}).", remedy)
 
 
 def fault(error: ValidationError) -> str:

@@ -18,6 +18,10 @@ def __getattr__(name: str) -> Callable[[ModelSpec], keras.Model]:
     return functools.partial(_build, function)
 
 
+def __dir__() -> list[str]:
+    return [name for name, function in vars(keras.applications).items() if inspect.isfunction(function)]
+
+
 def _build(function: Callable[..., keras.Model], spec: ModelSpec) -> keras.Model:
     """Build the network, from float images (N, H, W, C) in [0, 1] to float32 probabilities (N, num_classes).
 

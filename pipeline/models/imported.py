@@ -1,5 +1,6 @@
 """Build a model with a function that the user wrote."""
 
+import difflib
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -51,7 +52,9 @@ def build(model: Imported, spec: ModelSpec) -> keras.Model:
     module = user_code.load_module(model.module, Path(model.source))
     function = getattr(module, model.function, None)
     if not callable(function):
-        raise InputError(f"{module.__file__} has no function {model.function}, but {model.name} names it")
+        near = difflib.get_close_matches(model.function, dir(module), n=1, cutoff=0.0)
+        where = model.name.partition(":")[0]
+        raise InputError(f"{where} has no function {model.function}. Did you mean {' or '.join(near)}?")
     policy = keras.config.dtype_policy()
     try:
         network = function(spec)

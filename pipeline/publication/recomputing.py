@@ -27,7 +27,7 @@ def recompute(archive: Path, root: Path) -> Results:
         shutil.copyfile(PROJECT / CLAIMS, root / CLAIMS)  # not the claims in the archive
         return remake(root)
     except Exception as error:  # a stranger's values of the right type but the wrong meaning can raise anything
-        reason = error if isinstance(error, InputError) else f"{type(error).__name__}: {excerpt(error)}"
+        reason = error.fault if isinstance(error, InputError) else f"{type(error).__name__}: {excerpt(error)}"
         words = str(reason).replace(f"{root}/", "")
         raise InputError(words if str(archive) in words else f"{excerpt(archive)} is refused: {words}") from error
 

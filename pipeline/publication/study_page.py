@@ -31,7 +31,13 @@ def study_page(results: Results, archive: Path) -> dict[str, str]:
             sha256=hashlib.sha256(archive.read_bytes()).hexdigest(),
             figure=FIGURE if charts else None,
             overlay=OVERLAY if has_overlay else None,
-            num_planned=len(results.study.runs()),
+            own_code=sorted(
+                {
+                    of.model.source
+                    for of in results.study.benchmarks.values()
+                    if not of.model.source.startswith("pipeline/")
+                }
+            ),
             software=list(dict.fromkeys(map(software, results.environments))),
             commits=list(dict.fromkeys(str(of["git_commit"] or "unknown") for of in results.environments)),
         )

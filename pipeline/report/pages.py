@@ -13,7 +13,10 @@ from pipeline.sentences import FILTERS, Said, sentence
 TEMPLATES = Path(__file__).parent / "templates"
 # The last two belong to the spelling in several scripts.
 _BLANK = "\n\t\N{NO-BREAK SPACE}\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"
-_COMMAND = r"\b(?:make \w+|dvc repro|python -m stages\.\w+)\b(?: (?:--benchmark \w+|--[\w-]+|[A-Z]+=\S*\w|\w+@[\w-]+))*"
+_COMMAND = (
+    r"(?:\.venv/bin/|\b)(?:make \w+|dvc repro|python -m stages\.\w+)\b"
+    r"(?: (?:--benchmark \w+|--[\w-]+|[A-Z]+=\S*\w|\w+@[\w-]+))*"
+)
 # Characters with a meaning in Markdown: code, emphasis, cells, tags, and the bracket that ends the text of a link.
 _MARKDOWN = re.compile(r"[\\`*|<~#]|(?<!\w)_|_(?!\w)|\](?=[(\[:])")
 

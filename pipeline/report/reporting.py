@@ -17,6 +17,7 @@ from pipeline.report.pages import page_environment
 from pipeline.report.recommendation import recommend
 from pipeline.report.results import Results, ended_at
 from pipeline.report.status import tally
+from pipeline.statistics.equivalence import is_beyond
 from pipeline.statistics.speeds import MIN_LAUNCHES
 
 SECTIONS = ("answer", "verdicts", "measurements", "arithmetic", "method", "surroundings")
@@ -54,6 +55,8 @@ def contents(results: Results) -> dict[str, Any]:
         "made_on": list(dict.fromkeys(map(describe_device, results.environments))),
         "by_default": by_default(results.study.variants),
         "draw": figures.draw_svg,
+        "is_beyond": is_beyond,
+        "num_planned": len(results.study.runs()),
     }
 
 

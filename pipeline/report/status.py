@@ -39,6 +39,7 @@ def status(results: Results, exit_code: int = 0) -> dict[str, Any]:
     study, tables = results.study, results.tables
     return {
         "exit_code": exit_code,
+        "study": study.name,
         "titles": benchmark_names(study),
         "advice": {benchmark: sentences(recommend(study, tables, benchmark)) for benchmark in study.answered_first},
         "table": table(results),

@@ -17,6 +17,7 @@ ONE = {
     "counts": {"found": 1},
     "variants": ["a"],
     "sources": ["TFDS"],
+    "own_code": ["mine.py"],
     "series": "a1",
     "seeds": [3],
     "kernels": ["Eigen"],

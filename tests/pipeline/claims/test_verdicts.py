@@ -13,7 +13,7 @@ from pipeline.claims.verdicts import judge_claims
 from pipeline.comparison.tables import Tables
 from pipeline.machine.hardware import Hardware
 from pipeline.numerics.facts import TRIALS
-from pipeline.sentences import sentence
+from pipeline.sentences import Said, sentence
 from pipeline.study.configuration import validate
 
 COMMON = {"id": "a", "source": "S", "statement": "It is so.", "needs": {"hardware": "anything"}}
@@ -64,18 +64,20 @@ def test_speed(threshold, low, high, verdict):
 
 
 @pytest.mark.parametrize(
-    ("threshold", "low", "high", "reason"),
+    ("threshold", "low", "high", "reason", "more"),
     [
-        ({"at_least": 1.05}, 0.95, 1.2, "speedup.out_of_reach"),
-        ({"at_least": 1.05}, 1.06, 1.3, "threshold.holds"),
-        ({"at_least": 1.2}, 0.95, 1.3, "threshold.inside"),
-        ({"at_most": 1.0}, 0.95, 1.2, "threshold.inside"),
+        ({"at_least": 1.05}, 0.95, 1.2, "speedup.out_of_reach", "machines"),
+        ({"at_least": 1.05}, 1.06, 1.3, "threshold.holds", None),
+        ({"at_least": 1.2}, 0.95, 1.3, "threshold.inside", "machines"),  # the ratio is 1.11, 8 % away
+        ({"at_least": 1.4}, 0.95, 1.5, "threshold.inside", "launches"),  # 1.19, 17 % away
+        ({"at_most": 1.0}, 0.95, 1.2, "threshold.inside", "machines"),
     ],
 )
-def test_a_difference_smaller_than_days_differ_is_out_of_reach_of_one_machine(threshold, low, high, reason):
+def test_a_difference_smaller_than_days_differ_is_out_of_reach_of_one_machine(threshold, low, high, reason, more):
     """Unless it is so much larger than claimed that it shows all the same. A sitting without error has ±16 %."""
     judgement = judged(SPEEDUP | threshold, tables(low, high))
     assert judgement.reason.code == reason
+    assert judgement.would_change == (more and Said(f"more.{more}"))
     if reason == "speedup.out_of_reach":
         assert judgement.reason.numbers["days"] == pytest.approx(0.158, abs=0.001)
 

@@ -246,7 +246,7 @@ def test_networks_of_keras_get_a_head_for_our_classes(name, arguments, size):
 @pytest.mark.parametrize(
     ("name", "arguments", "message"),
     [
-        ("ResNet51", {}, "has no function ResNet51, but keras.applications:ResNet51 names"),
+        ("ResNet51", {}, "keras.applications has no function ResNet51. Did you mean ResNet"),
         ("MobileNetV2", {"alfa": 1}, "keras.applications:MobileNetV2 failed for ModelSpec"),
     ],
 )

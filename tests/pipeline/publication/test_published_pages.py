@@ -47,13 +47,13 @@ def rewrite(archive: Path, **edits: Edit) -> None:
 def test_an_honest_folder_passes_and_so_does_a_study_that_has_no_page_yet(reports, capsys):
     check(reports)
     assert capsys.readouterr().out.splitlines() == [
-        "a-machine: every number on its page follows from its 18 runs",
-        "b-machine: every number on its page follows from its 18 runs",
+        "a-machine: its 18 runs agree with its page",
+        "b-machine: its 18 runs agree with its page",
     ]
     (reports / "c-machine").mkdir()
     shutil.copyfile(reports / "a-machine/study.zip", reports / "c-machine/study.zip")
     check(reports)
-    assert "c-machine: every number follows from its 18 runs\n" in capsys.readouterr().out
+    assert "c-machine: its 18 runs agree, and no page shows them yet\n" in capsys.readouterr().out
     pages.main(Namespace(reports=reports, check=False))
     assert "c-machine/README.md" in (reports / "README.md").read_text()
     check(reports)
@@ -100,7 +100,7 @@ def test_what_a_stranger_forges_is_named_and_the_others_are_checked(reports, cas
     with pytest.raises(InputError, match=pattern) as refused:
         check(reports)
     assert len(str(refused.value)) < 1500
-    assert "b-machine: every number on its page follows from its 18 runs" in capsys.readouterr().out
+    assert "b-machine: its 18 runs agree with its page" in capsys.readouterr().out
 
 
 def test_a_strangers_words_stay_words_in_markdown():
