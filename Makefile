@@ -49,7 +49,7 @@ repro: .venv/ready ## run the study on what is here and write its report; PROFIL
 
 # A container has the packages.
 repro study:
-	@python -m stages.compose $(or $(strip $(call option,PROFILE,profile) $(if $(SMALL),size=small)),--for-this-machine)
+	@python -m stages.compose $(or $(strip $(call option,PROFILE,profile) $(if $(SMALL),--small)),--for-this-machine)
 	@python -m stages.repro
 
 image: ## build the container image of TARGET=cpu, cuda, cuda-jax or tpu; needs Docker

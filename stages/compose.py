@@ -2,6 +2,7 @@
 
 import argparse
 import shutil
+from collections.abc import Mapping
 from itertools import chain, count
 from pathlib import Path
 from typing import Any, cast
@@ -23,7 +24,7 @@ def main(arguments: argparse.Namespace) -> None:
             return
         print("an NVIDIA GPU is here, so the study is PROFILE=gpu; PROFILE=quick keeps the one for CPUs", flush=True)
         arguments.settings = ["profile=gpu"]
-    replace_params(text_of(arguments.settings))
+    replace_params(text_of(arguments.settings, arguments.small))
 
 
 def has_gpu() -> bool:
@@ -36,11 +37,12 @@ def is_quick() -> bool:
     return PARAMS.exists() and PARAMS.read_text(encoding="utf-8") == text_of(["profile=quick"])
 
 
-def text_of(settings: list[str]) -> str:
-    """Return the text of params.yaml with these settings."""
+def text_of(settings: list[str], small: bool = False) -> str:
+    """Return the text of params.yaml with these settings, or of a few steps of that study."""
     from omegaconf import OmegaConf  # takes a second to import, together with Hydra
 
-    return OmegaConf.to_yaml(OmegaConf.create(composed(settings)))
+    values = composed(settings)
+    return OmegaConf.to_yaml(OmegaConf.create(in_small(values) if small else values))
 
 
 def composed(settings: list[str]) -> dict[str, Any]:
@@ -53,6 +55,37 @@ def composed(settings: list[str]) -> dict[str, Any]:
             return cast(dict[str, Any], OmegaConf.to_container(compose("config", settings), resolve=True))
     except Exception as error:  # whatever Hydra and OmegaConf raise
         raise InputError(f"{' '.join(settings)}: can't be composed: {error}") from None
+
+
+def in_small(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a study of a few steps of the models, images and variants of `values`, to see that everything runs."""
+    of_data = {"train": "train[:64]", "test": "test[:16]"}
+    of_recipe = {"batch_size": 4, "evaluation_batch_size": 8, "num_epochs": 2, "steps_per_execution": 1}
+    benchmarks = {
+        name: recipe
+        | of_recipe
+        | {
+            "split": recipe["split"] | {"num_train_examples": 8, "num_validation_examples": 8},
+            "learning_rate_rule": recipe.get("learning_rate_rule", {}) | {"num_warmup_epochs": 0},
+        }
+        for name, recipe in values["benchmarks"].items()
+    }
+    return {
+        **values,
+        "campaign": "small",
+        "description": "a few steps of everything, to see that it runs",
+        "seeds": [0],
+        "num_seeds": {name: min(count, 1) for name, count in values.get("num_seeds", {}).items()},
+        "num_seeds_by_variant": {
+            benchmark: {name: min(count, 1) for name, count in counts.items()}
+            for benchmark, counts in values.get("num_seeds_by_variant", {}).items()
+        },
+        "seconds_a_run": {},
+        "max_run_seconds": None,
+        "datasets": {name: source | of_data for name, source in values["datasets"].items()},
+        "benchmarks": benchmarks,
+        "speed": values["speed"] | {"budget_seconds": 1},
+    }
 
 
 def replace_params(text: str) -> None:
@@ -77,5 +110,6 @@ if __name__ == "__main__":
     parser.add_argument(
         "--for-this-machine", action="store_true", help="compose PROFILE=gpu in place of an unchanged quick on a GPU"
     )
+    parser.add_argument("--small", action="store_true", help="a few steps of the study, to see that everything runs")
     parser.add_argument("settings", nargs="*", help="as Hydra takes them: profile=paper, seeds=[0,1]")
     run(main, parser)

@@ -46,7 +46,7 @@ def make(folder: Path, *arguments: str, **variables: str) -> str:
     ("arguments", "composed", "lock"),
     [
         ("", "--for-this-machine", "cpu"),
-        ("PROFILE=paper SMALL=1", "profile='paper' size=small", "cpu"),
+        ("PROFILE=paper SMALL=1", "profile='paper' --small", "cpu"),
         ("ENGINE=cuda-jax PROFILE=paper", "profile='paper'", "cuda-jax"),
     ],
 )

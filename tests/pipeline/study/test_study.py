@@ -11,6 +11,7 @@ from pipeline.files import yaml_files
 from pipeline.study.configuration import validate
 from pipeline.study.schema import RunKey, Study, load_study
 from pipeline.study.variant import Dynamic, Fixed
+from stages.compose import in_small
 
 QUICK = yaml_files.load(REPOSITORY / "params.yaml")
 VARIANT = QUICK["variants"]["float32"]
@@ -47,18 +48,20 @@ def test_every_profile_is_a_valid_study(profile):
     assert study.name == profile
 
 
-@pytest.mark.parametrize("profile", ["evening", "paper"])
+@pytest.mark.parametrize("profile", PROFILES)
 def test_every_profile_in_small_keeps_all_but_its_numbers(profile):
     """The same models, images, variants and loops: a typo in any of them shows in the first minutes."""
-    whole, small = (validate(Study, composed(f"profile={profile}", *more), profile) for more in ((), ("size=small",)))
+    values = composed(f"profile={profile}")
+    whole, small = (validate(Study, each, profile) for each in (values, in_small(values)))
     assert small.variants == whole.variants
     assert small.comparison == whole.comparison
     assert small.name == whole.name
-    counts = {"split", "batch_size", "evaluation_batch_size", "num_epochs"}
+    counts = {"split", "batch_size", "evaluation_batch_size", "num_epochs", "learning_rate_rule", "steps_per_execution"}
     for name, benchmark in whole.benchmarks.items():
         assert small.benchmarks[name].model_dump(exclude=counts) == benchmark.model_dump(exclude=counts)
         assert small.benchmarks[name].steps_per_epoch(1) * small.benchmarks[name].num_epochs <= 4
-    assert len(small.runs()) == sum(len(small.variants_of(name)) for name in small.benchmarks)
+    assert {key[:2] for key in small.runs()} == {key[:2] for key in whole.runs()}
+    assert len(small.runs()) == len({key[:2] for key in small.runs()})
 
 
 def test_seeds_are_outermost_and_left_out_combinations_are_absent():
