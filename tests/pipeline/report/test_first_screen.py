@@ -268,4 +268,7 @@ def test_time_that_goes_into_memory_given_back_is_said_with_what_would_keep_it()
         study(*BOTH), found(mixed_float16=cells, mixed_bfloat16=cells | {"candidate_kernel_share": 0.6}), "wide"
     )
     assert (said.code, said.numbers["candidate"], said.numbers["most"]) == ("advice.kernel", "mixed_bfloat16", 2.5)
+    tables = found(mixed_float16=cells, mixed_bfloat16=cells)
+    tables.pairs.append(pair(candidate=REPEAT, candidate_kernel_share=0.6))
+    assert recommend(study(*BOTH), tables, "wide")[-1].numbers["candidate"] == "float32"
     assert advised(study("mixed_bfloat16"), found(mixed_bfloat16=cells | {"candidate_kernel_share": 0.1})) == ["use"]
