@@ -77,15 +77,18 @@ def _on_speed(rows: Sequence[Row], numbers: dict[str, Any], variants: Any) -> li
     """Say whether a policy is faster, if none can be recommended outright."""
     if not rows:
         return []
-    numbers = numbers | _speed_numbers(alike(rows))
+    fastest, *others = alike(rows)
+    numbers = numbers | _speed_numbers([fastest, *others])
     if numbers["low"] is None:
         return [Said("advice.no_interval", numbers)]
     if numbers["low"] > 1:
         return [Said("advice.faster", numbers)]
+    word = "slower" if numbers["high"] < 1 else "open"
+    numbers |= {"low": fastest.speedup_low, "high": fastest.speedup_high}
     formats = {POLICIES[variants[row.candidate].policy].compute for row in rows}
     if rows[0].device_kind == "cpu" and not any(_has(rows[0].cpu_features or "", each) for each in formats):
         return [Said("advice.no_arithmetic", numbers | {"formats": sorted(formats)})]
-    return [Said("advice.slower" if numbers["high"] < 1 else "advice.open", numbers)]
+    return [Said(f"advice.{word}", numbers)]
 
 
 def _has(cpu_features: str, dtype: str) -> bool:

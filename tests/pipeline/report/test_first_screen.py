@@ -125,6 +125,12 @@ def test_what_differs_in_more_than_the_policy_of_products_is_no_advice(variant):
     assert advised(small_study(variants=variants), found(other=EQUIVALENT | fast(1.5, 2.0))) == []
 
 
+def test_where_no_policy_is_clearly_faster_the_interval_is_that_of_the_fastest():
+    said, *_ = recommend(study(*BOTH), found(mixed_float16=fast(0.9, 1.2), mixed_bfloat16=fast(0.95, 1.3)), "wide")
+    assert (said.code, said.numbers["candidates"][0]) == ("advice.open", "mixed_bfloat16")
+    assert [said.numbers[name] for name in ("low", "high")] == [0.95, 1.3]
+
+
 def test_other_work_that_spoils_the_speeds_is_said_with_what_to_do():
     settings = small_study().comparison.model_copy(update={"max_other_cpu_share": 0.25})
     busy = study("mixed_bfloat16").model_copy(update={"comparison": settings})
