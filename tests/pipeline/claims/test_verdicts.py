@@ -104,14 +104,6 @@ def test_a_source_that_timed_whole_epochs_is_judged_by_whole_epochs():
     assert (judgement.measured[0].numbers["low"], judgement.measured[0].numbers["whole"]) == (1.01, True)
 
 
-def test_that_something_can_be_is_not_refuted_by_one_case():
-    claim = TWICE | {"existential": True}
-    assert judged(claim, tables(2.1, 2.5)).verdict == "reproduced"
-    judgement = judged(claim, tables(0.5, 0.9))
-    assert (judgement.verdict, judgement.reason.code) == ("inconclusive", "speedup.existential")
-    assert judgement.would_change.code == "more.case"
-
-
 @pytest.mark.parametrize(
     ("cells", "verdict", "code"),
     [

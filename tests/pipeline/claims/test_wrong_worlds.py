@@ -174,14 +174,6 @@ def test_a_study_by_another_recipe_gives_no_verdict(name):
         assert judgement.would_change.code == ("remedy.profile" if claim.needs.profile else "remedy.recipe")
 
 
-def without(names: list[str], evidence: Evidence) -> Evidence:
-    values = evidence.study.model_dump(mode="json") | {"num_seeds_by_variant": {}}
-    values["variants"] = {name: each for name, each in values["variants"].items() if name not in names}
-    pairs = values["comparison"]["further_pairs"]
-    values["comparison"]["further_pairs"] = [pair for pair in pairs if not {*names} & {*pair.values()}]
-    return evidence._replace(study=Study.model_validate(values))
-
-
 OTHER_UNITS, DEFAULTS = {"model.units": 7}, ["tf32"]
 
 
@@ -205,8 +197,9 @@ OTHER_UNITS, DEFAULTS = {"model.units": 7}, ["tf32"]
     ],
 )
 def test_what_would_decide_is_a_study_that_can(name, recipe, lacking, would_change):
-    evidence = without(lacking, world(BY_NAME[name], holds=True, hardware=CPU))
-    found = judged(needing(BY_NAME[name], recipe=recipe), evidence)
+    evidence = world(BY_NAME[name], holds=True, hardware=CPU)
+    lacks = evidence._replace(study=evidence.study.without(lacking))
+    found = judged(needing(BY_NAME[name], recipe=recipe), lacks)
     assert sentence(found.would_change).startswith(would_change)
 
 

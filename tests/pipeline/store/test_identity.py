@@ -70,11 +70,6 @@ def test_a_variant_that_another_benchmark_gets_is_made_there_alone():
     ]
 
 
-def test_a_new_campaign_makes_every_run_again():
-    make_all(study())
-    assert missing_runs(study(campaign="second")) == study().runs()
-
-
 def test_a_changed_recipe_makes_its_own_benchmark_again_and_a_changed_variant_itself():
     make_all(study())
     recipe = VALUES["benchmarks"]["mnist_dense"] | {"num_epochs": 3}
