@@ -47,14 +47,8 @@ def within(part: str, **values: object) -> Edit:
 
 
 def put(**values: object) -> Edit:
-    """These keys of a JSON object, of its first entry, or of its first judgement, in place of what stands there."""
-
-    def edit(content: bytes) -> bytes:
-        found = json.loads(content)
-        (found[0] if isinstance(found, list) else found.get("judgements", [found])[0]).update(values)
-        return json.dumps(found).encode()
-
-    return edit
+    """These keys of a JSON object, in place of what stands there."""
+    return lambda content: json.dumps(json.loads(content) | values).encode()
 
 
 def swap(old: str, new: str) -> Edit:

@@ -20,7 +20,7 @@ from projects import USER_ENVIRONMENT, copy_tree
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("tfds")
-    write_fake_tfds(folder, ["cifar10"], num_train=2500, num_test=100)
+    write_fake_tfds(folder, "cifar10", num_train=2500, num_test=100)
     return USER_ENVIRONMENT | {"TFDS_DATA_DIR": str(folder)}
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from conftest import REPOSITORY
 from nvml import show
-from projects import stage
+from projects import commit, git, stage
 
 from pipeline.study.schema import load_study
 from stages import compose
@@ -70,10 +70,8 @@ def test_dvc_cannot_exchange_the_profile_of_a_study_by_hand(tmp_path):
     (tmp_path / "params.yaml").write_text(own)
     (tmp_path / "dvc.yaml").write_text("stages: {seeds: {cmd: 'true', params: [seeds]}}\n")
     (tmp_path / ".gitignore").write_text("/.dvc/tmp\n")
-    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org", "-C", tmp_path]
-    for words in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "--message=a study by hand"]):
-        subprocess.run([*git, *words], check=True)
-
+    git(tmp_path, "init", "--quiet")
+    commit(tmp_path)
     command = [sys.executable, "-m", "dvc", "exp", "run", "-S", "profile=paper"]
     assert subprocess.run(command, cwd=tmp_path, capture_output=True, check=False).returncode != 0
     assert (tmp_path / "params.yaml").read_text() == own
