@@ -51,16 +51,22 @@ OBJECTIONS = """
 """
 DARK = "--blink-settings=preferredColorScheme=0"
 WIDTHS = [1280, 1100, 768, 420]
+# Shows `page` in a frame of `width` pixels, because a headless Chromium's window is never narrower than 500.
+FRAME = """
+    const page = document.documentElement.cloneNode(true);
+    page.querySelectorAll("body > script").forEach((script) => script.remove());
+    const frame = document.createElement("iframe");
+    frame.style = `position: absolute; left: 0; top: 0; width: ${width}px; height: 2000px; border: 0`;
+    frame.srcdoc = "<!doctype html>" + page.outerHTML;
+    document.body.replaceChildren(frame);
+    await new Promise((done) => { frame.onload = done; });
+    const inside = frame.contentDocument;
+"""
 # Boxes are those of the letters of every line of text, and of what has a border of its own around its text. Letters
 # leave a part of their line empty: only what lies deeper in each other than that is an overlap. What a scroller hides
 # lies over nothing outside of it.
 LAYOUT = """
-    const frame = document.createElement("iframe");
-    frame.style = "position: absolute; left: 0; top: 0; height: 2000px; border: 0";
-    frame.srcdoc = "<!doctype html>" + page.outerHTML;
-    document.body.replaceChildren(frame);
-    await new Promise((done) => { frame.onload = done; });
-    const inside = frame.contentDocument, view = frame.contentWindow;
+    const view = frame.contentWindow;
     inside.querySelectorAll("details").forEach((part) => { part.open = true; });
     const describe = (node) => (node.textContent || node.tagName).trim().replace(/\\s+/g, " ").slice(0, 60);
     const measure = (node, box, element) => {
@@ -126,10 +132,8 @@ LAYOUT = """
 def layout(folder: Path, page: Path) -> dict[int, dict]:
     """By width of the window: that of the page, text that overlaps other text, and what is wider than the page.
 
-    The page is shown in a frame, because a headless Chromium's window is never narrower than 500 pixels. Every
-    `<details>` is open.
+    Every `<details>` is open.
     """
-    prelude = f"const page = document.documentElement.cloneNode(true), widths = {WIDTHS};"
-    prelude += "page.querySelectorAll('body > script').forEach((script) => script.remove());"
-    found = evaluate(folder, page, prelude + LAYOUT, "--window-size=1300,2000")
+    prelude = f"const widths = {WIDTHS}, [width] = widths;"
+    found = evaluate(folder, page, prelude + FRAME + LAYOUT, "--window-size=1300,2000")
     return {int(width): measured for width, measured in found.items()}

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from browser.chromium import DARK, OBJECTIONS, chromium, evaluate, layout
+from browser.chromium import DARK, FRAME, OBJECTIONS, chromium, evaluate, layout
 from conftest import REPOSITORY
 from projects import stage
 
@@ -65,23 +65,12 @@ def check_layout(page: Path, folder: Path) -> None:
         assert found["page"] <= width
 
 
-FRAME = """
-    const frame = document.createElement("iframe");
-    frame.style = `width: ${width}px; height: 900px; border: 0`;
-    frame.srcdoc = "<!doctype html>" + page.outerHTML;
-    document.body.replaceChildren(frame);
-    await new Promise((done) => { frame.onload = done; });
-    const inside = frame.contentDocument;
-"""
-
-
 @pytest.mark.parametrize(("width", "lowest"), [(1280, 1100), (420, 2700)])
 @pytest.mark.parametrize(("name", "num_tables"), [("h200", 3), ("cpu", 2)])
 def test_the_answer_to_every_benchmark_stands_first(published, tmp_path, name, num_tables, width, lowest):
     """On one screen of a laptop, on three of a phone; and the whole is about five screens of a laptop."""
     script = f"""
-        const page = document.documentElement.cloneNode(true), width = {width};
-        page.querySelectorAll("body > script").forEach((script) => script.remove());
+        const width = {width};
         {FRAME}
         const tables = [...inside.querySelectorAll(".results")].filter((table) => table.checkVisibility());
         const height = inside.documentElement.scrollHeight;
