@@ -18,7 +18,6 @@ ONE = {
     "variants": ["a"],
     "sources": ["TFDS"],
     "own_code": ["mine.py"],
-    "series": "a1",
     "seeds": [3],
     "kernels": ["Eigen"],
     "where": ["the output of attend"],
@@ -38,13 +37,8 @@ ONE = {
     "quantity": "test_accuracy",
     "accuracies": [0.9],
     "float32_accuracies": [0.8],
-    "place": "mnist.float16",
-    "policy": "float16",
     "dataset": "mnist",
-    "optimizer": "adam",
     "loss_scale": "dynamic",
-    "path": "batch_size",
-    "reason": "nobody has tried",
     "scale": None,
     "loop": "fit",
 }
@@ -65,6 +59,10 @@ MANY = ONE | {
     "loop": "custom",
 }
 
+NAMES = ("candidate", "baseline", "benchmark", "variant", "name", "title", "advice", "metric", "strict", "default")
+NAMES += ("series", "path", "reason", "place", "policy", "optimizer")
+FLAGS = ("whole", "holds", "trains", "xla", "tf32")
+
 
 def numbers(code: str, many: bool) -> dict:
     """Return what the template asks for: a number that is one or many, unless its name says something else."""
@@ -72,20 +70,8 @@ def numbers(code: str, many: bool) -> dict:
     if code == "lack.recipe":
         given["differences"] = {"batch_size": [64, 4096]} | ({"num_epochs": [1, 5]} if many else {})
     for name in set(re.findall(r"\b[a-z]\w*\b", source(code))) - given.keys():
-        is_name = name in (
-            "candidate",
-            "baseline",
-            "benchmark",
-            "variant",
-            "name",
-            "title",
-            "advice",
-            "metric",
-            "strict",
-            "default",
-        )
-        is_flag = name.startswith("is_") or name in ("whole", "holds", "trains", "xla", "tf32")
-        given[name] = "float32" if is_name else many if is_flag else 7 if many else 1
+        is_flag = name.startswith("is_") or name in FLAGS
+        given[name] = "float32" if name in NAMES else many if is_flag else 7 if many else 1
     return given | {"unit": "×", "profile": "quick", "testable_by": "A run."}
 
 
