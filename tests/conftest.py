@@ -227,10 +227,11 @@ ENVIRONMENT = {
 }
 
 
-def make_record(key: RunKey, plan: Planned | None = None, **changes) -> RunRecord:
-    """A record with these values, named as the columns of runs.csv; without a plan, that of the study's first run."""
+def planned_record(key: RunKey, study: Study | None = None, **changes) -> RunRecord:
+    """A record as the study says it should be, but for these values, named as the columns of runs.csv."""
+    plan = planned(study or small_study(), key)
     values = {
-        **(plan or planned(small_study(), RunKey("wide", "float32", 0))).model_dump(),
+        **plan.model_dump(),
         **key._asdict(),
         "outcome": "completed",
         "num_parameters": 100,
@@ -264,18 +265,10 @@ def make_record(key: RunKey, plan: Planned | None = None, **changes) -> RunRecor
         ends += ("final_weights_sha256",)
         values |= {name: None for name in ends if name not in changes}
     record = {name: value for name, value in values.items() if name not in PARTS}
-    record |= {part: {} for part, _ in PARTS.values()} | {"planned": {"num_epochs": values["num_epochs"]}}
+    record |= {part: {} for part, _ in PARTS.values()} | {"planned": {"num_epochs": plan.num_epochs}}
     for name, (part, field) in PARTS.items():
         record[part][field] = values[name]
     return RunRecord.model_validate(record)
-
-
-def planned_record(key: RunKey, study: Study | None = None, **changes) -> RunRecord:
-    """A record as the study says it should be, also where the run ended before its last epoch."""
-    plan = planned(study or small_study(), key)
-    record = make_record(key, plan, **changes)
-    whole = record.planned.model_copy(update={"num_epochs": plan.num_epochs})
-    return record if record.outcome == "completed" else record.model_copy(update={"planned": whole})
 
 
 def changed(record: RunRecord, **changes) -> RunRecord:

@@ -2,7 +2,7 @@
 
 import pytest
 import yaml
-from conftest import ENVIRONMENT, changed, make_record, planned_record, small_study, write_small_run, write_speeds
+from conftest import ENVIRONMENT, changed, planned_record, small_study, write_small_run, write_speeds
 
 from pipeline.comparison.comparable import check_comparable, describe_device
 from pipeline.comparison.comparing import compare_runs
@@ -25,17 +25,13 @@ def refusal(found, study=None) -> str:
     return str(caught.value)
 
 
-def with_environment(record, environment):
-    return record.model_copy(update={"environment": environment})
-
-
 def test_runs_that_differ_only_in_what_is_varied_are_comparable():
     """Seeds start from different weights, benchmarks use different data, and images are built by whoever built them."""
-    found = {RunKey("wide", "mixed", 9): make_record(RunKey("wide", "mixed", 9))}  # no run of the study
+    found = {RunKey("wide", "mixed", 9): planned_record(RunKey("wide", "mixed", 9))}  # no run of the study
     for index, (key, record) in enumerate(records().items()):
         environment = record.environment | {"image": IMAGE | {"commit": str(index)}}
         own = {"initial_weights_sha256": str(key.seed), "data_sha256": key.benchmark}
-        found[key] = with_environment(changed(record, **own), environment)
+        found[key] = changed(record, environment=environment, **own)
     check_comparable(small_study(), found)
 
 
@@ -67,7 +63,7 @@ def test_a_run_that_is_not_like_its_partners_is_refused_by_name(field, what):
 def test_a_run_from_another_machine_or_with_other_packages_is_refused(changes, what):
     found = records()
     environment = found[KEY].environment | changes
-    assert f"they differ in {what}" in refusal(found | {KEY: with_environment(found[KEY], environment)})
+    assert f"they differ in {what}" in refusal(found | {KEY: changed(found[KEY], environment=environment)})
 
 
 def test_a_device_is_named_with_the_16_bit_features_of_a_cpu_that_trains():
@@ -84,7 +80,7 @@ def test_a_study_may_go_on_elsewhere_seed_by_seed_and_speed_is_that_of_one_devic
     write_speeds(tmp_path, study)
     for key, record in records().items():
         changes = {0: {"num_cpus": 8}, 1: {"driver": "590.1"}}.get(key.seed, {})
-        write_small_run(tmp_path, with_environment(record, record.environment | changes), 9.0, 1.0)
+        write_small_run(tmp_path, changed(record, environment=record.environment | changes), 9.0, 1.0)
     tables, _ = compare_runs(tmp_path)
     assert [row.timing_fault for row in tables.runs_of("wide", "mixed")] == ["another device", None, None]
     assert tables.pair("wide", "mixed", "float32").num_seeds == 3

@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from conftest import epoch_records, make_record, write_small_run
+from conftest import epoch_records, planned_record, write_small_run
 
 from pipeline.comparison import finished_runs
 from pipeline.errors import InputError
@@ -11,7 +11,7 @@ KEY = RunKey("wide", "float32", 0)
 
 
 def test_a_run_is_read_as_it_was_written(tmp_path):
-    record = write_small_run(tmp_path, make_record(KEY), 3.0, 2.0, 1.0)
+    record = write_small_run(tmp_path, planned_record(KEY), 3.0, 2.0, 1.0)
     assert finished_runs.read_record(KEY, tmp_path) == record
     epochs = epoch_records(3.0, 2.0, 1.0)
     epochs[-1] = epochs[-1].model_copy(update={"train_loss": 0.5, "validation_accuracy": 0.9})
@@ -19,7 +19,7 @@ def test_a_run_is_read_as_it_was_written(tmp_path):
 
 
 def test_a_record_of_an_older_version_says_so(tmp_path):
-    write_small_run(tmp_path, make_record(KEY), 1.0)
+    write_small_run(tmp_path, planned_record(KEY), 1.0)
     path = tmp_path / KEY.directory / "record.json"
     values = json.loads(path.read_text())
     path.write_text(json.dumps(values | {"schema_version": 7}))
@@ -28,7 +28,7 @@ def test_a_record_of_an_older_version_says_so(tmp_path):
 
 
 def test_a_record_in_the_place_of_another_is_refused(tmp_path):
-    write_small_run(tmp_path, make_record(KEY), 1.0)
+    write_small_run(tmp_path, planned_record(KEY), 1.0)
     other = RunKey("wide", "float32", 1)
     (tmp_path / KEY.directory).rename(tmp_path / other.directory)
     with pytest.raises(InputError, match=r"it is the record of runs/wide/float32/seed-0"):
@@ -36,9 +36,9 @@ def test_a_record_in_the_place_of_another_is_refused(tmp_path):
 
 
 def test_the_predictions_of_a_run_are_read(tmp_path):
-    record = make_record(KEY, final_test_accuracy=0.25)
+    record = planned_record(KEY, final_test_accuracy=0.25)
     write_small_run(tmp_path, record, 1.0)
     predicted = finished_runs.read_predictions(record, tmp_path)
     assert predicted.tolist() == [0] * 25 + [1] * 75
-    failed = write_small_run(tmp_path, make_record(KEY, outcome="out_of_memory"), 1.0)
+    failed = write_small_run(tmp_path, planned_record(KEY, outcome="out_of_memory"), 1.0)
     assert finished_runs.read_predictions(failed, tmp_path).shape == (0,)
