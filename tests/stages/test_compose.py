@@ -61,20 +61,19 @@ def test_what_was_there_is_kept(folder, capsys):
     assert (kept["params.before.yaml"], kept["params.before-2.yaml"]) == ("mine: 1\n", "mine: 2\n")
 
 
-def test_dvc_cannot_exchange_the_profile_of_a_study_by_hand(tmp_path):
+def test_dvc_cannot_exchange_the_profile_of_a_study_by_hand(folder):
     """`dvc exp run -S` once composed `quick` over a study written by hand, and no copy was kept."""
-    shutil.copytree(REPOSITORY / "conf", tmp_path / "conf")
-    (tmp_path / ".dvc").mkdir()
-    shutil.copy(REPOSITORY / ".dvc" / "config", tmp_path / ".dvc")
+    (folder / ".dvc").mkdir()
+    shutil.copy(REPOSITORY / ".dvc" / "config", folder / ".dvc")
     own = QUICK.replace("name: quick", "name: mine # by hand")
-    (tmp_path / "params.yaml").write_text(own)
-    (tmp_path / "dvc.yaml").write_text("stages: {seeds: {cmd: 'true', params: [seeds]}}\n")
-    (tmp_path / ".gitignore").write_text("/.dvc/tmp\n")
-    git(tmp_path, "init", "--quiet")
-    commit(tmp_path)
+    (folder / "params.yaml").write_text(own)
+    (folder / "dvc.yaml").write_text("stages: {seeds: {cmd: 'true', params: [seeds]}}\n")
+    (folder / ".gitignore").write_text("/.dvc/tmp\n")
+    git(folder, "init", "--quiet")
+    commit(folder)
     command = [sys.executable, "-m", "dvc", "exp", "run", "-S", "profile=paper"]
-    assert subprocess.run(command, cwd=tmp_path, capture_output=True, check=False).returncode != 0
-    assert (tmp_path / "params.yaml").read_text() == own
+    assert subprocess.run(command, cwd=folder, capture_output=True, check=False).returncode != 0
+    assert (folder / "params.yaml").read_text() == own
 
 
 @pytest.mark.parametrize(

@@ -123,14 +123,12 @@ COMPARISONS = [
     (further(("float23", FLOAT16)), "further_pairs.0.baseline: must be a variant"),
 ]
 VARIANTS = [
-    ({"variants.float32.policy": "int32"}, "'mixed_bfloat16'"),
     (odd(policy="float16", tf32=True), "variants.odd.tf32: float16 has no float32 products"),
     (odd(loss_scale={"mode": "dynamic"}), "variants.odd.loss_scale: float32 has the range"),
     ({"variants": ["float32"]}, "variants: must be keys with values. Received: ['float32']"),
     ({"variants.float32": None}, "variants.float32: must be keys with values (policy, batch_multiplier, "),
     (odd(loss_scale="dynamic"), "variants.odd.loss_scale: must be keys with values (mode). Received: 'dynamic'"),
     (odd(loss_scale={"value": 8.0}), "variants.odd.loss_scale.mode: missing; it is one of dynamic, fixed, none."),
-    (odd(loss_scale={"mode": "static"}), "variants.odd.loss_scale: Input tag 'static' found"),
 ]
 RECIPES = [
     (
