@@ -83,12 +83,12 @@ def _on_speed(rows: Sequence[Row], numbers: dict[str, Any], variants: Any) -> li
         return [Said("advice.no_interval", numbers)]
     if numbers["low"] > 1:
         return [Said("advice.faster", numbers)]
-    word = "slower" if numbers["high"] < 1 else "open"
+    is_slower = numbers["high"] < 1
     numbers |= {"low": fastest.speedup_low, "high": fastest.speedup_high}
     formats = {POLICIES[variants[row.candidate].policy].compute for row in rows}
     if rows[0].device_kind == "cpu" and not any(_has(rows[0].cpu_features or "", each) for each in formats):
         return [Said("advice.no_arithmetic", numbers | {"formats": sorted(formats)})]
-    return [Said(f"advice.{word}", numbers)]
+    return [Said("advice.slower" if is_slower else "advice.open", numbers)]
 
 
 def _has(cpu_features: str, dtype: str) -> bool:

@@ -157,7 +157,9 @@ def test_one_more_run_falls_within_what_can_be(quantity, least, most):
     assert 1 <= one_more["high"] <= most
 
 
-@pytest.mark.parametrize(("at_most", "verdict"), [(0.6, "reproduced"), (0.4, "in direction only")])
+@pytest.mark.parametrize(
+    ("at_most", "verdict"), [(0.6, "reproduced"), (0.5, "inconclusive"), (0.4, "in direction only")]
+)
 def test_memory(at_most, verdict):
     assert judged({"kind": "memory", "at_most": at_most} | OF_MIXED, tables()).verdict == verdict
 
