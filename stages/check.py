@@ -16,6 +16,7 @@ from pipeline.machine.hardware import Hardware, device, this_machine
 from pipeline.machine.left_out import left_out
 from pipeline.records.blocks import SPEED
 from pipeline.sentences import Said, sentence
+from pipeline.store.plan import missing_runs
 from pipeline.study import user_code
 from pipeline.study.benchmark import Imported
 from pipeline.study.engines import ENGINES
@@ -65,7 +66,7 @@ def check() -> None:
 def forecast(study: Study, on_cpu: bool) -> Said:
     """Say how much is left to make, and how long that takes if the study says how long a run takes."""
     runs = study.runs()
-    missing = [key for key in runs if not (key.directory / "record.json").exists()]
+    missing = still_missing(study)
     unmeasured = [name for name in study.timed_benchmarks if not (SPEED / name / "measurement.json").exists()]
     seconds = FIXED_SECONDS + sum(study.seconds_a_run.get(key.benchmark, 0.0) for key in missing)
     if not NUMERICS.exists():
@@ -80,6 +81,14 @@ def forecast(study: Study, on_cpu: bool) -> Said:
         "seconds": seconds if is_known else None,
     }
     return Said("check.forecast", numbers)
+
+
+def still_missing(study: Study) -> list[RunKey]:
+    """Return the runs to make. If the data are not prepared yet, finished runs are taken as they are."""
+    try:
+        return missing_runs(study)
+    except InputError:
+        return [key for key in study.runs() if not (key.directory / "record.json").exists()]
 
 
 def slowness() -> float:

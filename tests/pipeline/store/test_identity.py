@@ -15,6 +15,7 @@ from pipeline.store.identity import of_numerics, of_runs, of_speed
 from pipeline.store.kept import obtain
 from pipeline.store.plan import check_packages, missing_runs
 from pipeline.study.schema import RunKey, Study
+from stages.check import forecast
 
 VALUES = yaml_files.load(REPOSITORY / "params.yaml") | {"seeds": [0], "num_seeds": {}, "num_seeds_by_variant": {}}
 BENCHMARKS = set(VALUES["benchmarks"])
@@ -79,6 +80,18 @@ def test_a_changed_recipe_makes_its_own_benchmark_again_and_a_changed_variant_it
     assert missing_runs(study(variants=VALUES["variants"] | {"planted_loss": planted})) == [
         RunKey("mnist_dense_adam", "planted_loss", 0)
     ]
+
+
+def test_the_forecast_counts_what_edited_code_makes_again_once_the_data_are_there():
+    def num_missing() -> int:
+        return forecast(study(), on_cpu=False).numbers["num_missing"]
+
+    make_all(study())
+    assert num_missing() == 0
+    edit("pipeline/training/loops.py", "EDITED = True\n")
+    assert num_missing() == len(study().runs())
+    shutil.rmtree("data")
+    assert num_missing() == 0
 
 
 def test_what_decides_no_run_makes_nothing_again():
