@@ -1,4 +1,4 @@
-"""Find out what 16-bit arithmetic does here: dtypes, range, loss scaling, sizes, gradients, optimizers."""
+"""Find out what 16-bit arithmetic does here: dtypes, range, loss scaling, gradients, optimizers."""
 
 import argparse
 import hashlib

@@ -1,4 +1,4 @@
-"""Find out what 16 bits do in a study: facts, samples, sizes, gradients and trials, as `numerics.json` holds them."""
+"""Find out what 16 bits do in a study: facts, samples, gradients and trials, as `numerics.json` holds them."""
 
 from typing import Any
 
