@@ -15,7 +15,7 @@ CLUSTER = Path("cluster.yaml")  # in the folder of a campaign on Slurm
 
 
 class Cluster(Section):
-    """Hold the options of sbatch for one run.
+    """Hold the options of sbatch for each job.
 
     `exclusive_speed` says whether a job that measures speed has its node to itself.
     """

@@ -38,7 +38,7 @@ class Judged(NamedTuple):
 
 
 def judge_table(runs: Sequence[Row], metric: str, baseline: str, asked: Question) -> Judged:
-    """Compare each variant with the baseline. Holm's method adjusts over all of them, as one family."""
+    """Compare each variant with the baseline. Holm's method adjusts the p-values over all variants."""
     variants: dict[str, dict[Any, Row]] = {}
     for place, run in enumerate(runs):
         # A failed run still counts as a failure if its seed was run again and completed.

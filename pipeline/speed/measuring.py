@@ -41,7 +41,7 @@ def measure_benchmark(
         side_by_side: whether processes of all variants may live at once.
 
     Raises:
-        InputError: a process ended, but not because of its memory or its time.
+        InputError: a process failed for a reason other than its memory or time limit.
     """
     recipe, baseline = study.benchmarks[benchmark], study.comparison.baseline
     variants = study.variants_of(benchmark)

@@ -98,7 +98,7 @@ def obtain(
 
 
 def set_aside(place: Path) -> None:
-    """Take a folder from its place: into the store if it is unchanged and not yet there; otherwise delete it."""
+    """Move a folder into the store if it is unchanged and not yet there; otherwise delete it."""
     said = read_identity(place)
     if said and is_made(place, said["of"]):
         kept = store() / "kept" / name_of(said["of"])
