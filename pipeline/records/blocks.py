@@ -14,7 +14,7 @@ from pipeline.records.run_record import Count, Environment, Instant, Outcome, Pa
 SPEED = Path("results/speed")
 REPEAT = "baseline_again"  # the baseline in a second process of each launch: shows the effect of chance
 BlockSeconds = Annotated[float, Field(ge=1e-6, le=1e9)]
-MAX_ROWS = 20  # launches, if processes run one after another; side by side there are fewer
+MAX_LAUNCHES = 20
 MAX_TURNS = 200  # of a launch
 Place = Annotated[int, Field(ge=0, le=10_000)]
 EndReason = Literal[
@@ -81,7 +81,7 @@ class Block(Part):
 class PlacedBlock(Block):
     """Hold a block and its place: the launch of processes, the turn in the launch, the position in the turn."""
 
-    launch: Annotated[int, Field(ge=0, le=MAX_ROWS)]
+    launch: Annotated[int, Field(ge=0, le=MAX_LAUNCHES)]
     turn: Annotated[int, Field(ge=0, le=MAX_TURNS)]
     place: Place
     variant: str
@@ -105,7 +105,7 @@ class Circumstances(Untrusted):
     model_config = ConfigDict(extra="ignore")
 
     schema_version: Literal[2] = 2
-    launches: Annotated[list[Launch], Field(min_length=1, max_length=MAX_ROWS)]
+    launches: Annotated[list[Launch], Field(min_length=1, max_length=MAX_LAUNCHES)]
 
 
 def besides_images(seconds: float, num_images: int, fewer_seconds: float, num_fewer: int) -> float:

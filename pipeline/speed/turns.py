@@ -16,18 +16,16 @@ import psutil
 from pipeline.errors import InputError
 from pipeline.files.writing import write_whole
 from pipeline.machine.hardware import free_gpu_bytes
-from pipeline.records.blocks import MAX_ROWS, MAX_TURNS, REPEAT, Block, EndReason, Launch, PlacedBlock
+from pipeline.records.blocks import MAX_LAUNCHES, MAX_TURNS, REPEAT, Block, EndReason, Launch, PlacedBlock
 from pipeline.statistics.speeds import MIN_LAUNCHES
 
 # docs/decisions/speed-in-turns.md derives the sizes of blocks and launches from components of variance.
 BLOCK_SECONDS = 0.2
 NUM_SIZING_UNITS, NUM_SIZINGS, MAX_SIZING_SECONDS = 2, 2, 10.0
-MIN_TURNS = 7
+MIN_TURNS = 4
 MIN_LONG_TURNS, LONG_SECONDS = 2, 1.0  # fewer turns will do if the baseline's blocks are longer than this
 MAX_TURNS_IN_A_ROW, ROW_SECONDS = 20, 10.0
 VALIDATION_EVERY = 4  # turns
-MAX_LAUNCHES = 8
-STARTUP_SHARE = 0.5  # of the budget may go to starting processes
 MEMORY_MARGIN = 1.5  # times the peak of a process that has trained a few steps
 GPU_PROCESS_BYTES = 2**29  # what a process takes on a GPU outside its allocator
 
@@ -88,8 +86,7 @@ class _Measuring:
         self.failed: set[str] = set()
         self.process_bytes = 0  # the most that a process has taken
         self.is_on_accelerator = False
-        self.num_launches = 0  # unknown until the first launch shows what one costs
-        self.launch_seconds = 0.0  # the least that another launch costs
+        self.launch_seconds = 0.0  # of the last launch
         self.side_by_side = True
         self.launches: list[Launch] = []
         self.where: Mapping[str, Any] | None = None
@@ -115,7 +112,7 @@ class _Measuring:
 
     _PLAIN = (
         *("num_steps", "block_seconds", "process_bytes", "is_on_accelerator"),
-        *("num_launches", "launch_seconds", "side_by_side"),
+        *("launch_seconds", "side_by_side"),
     )
 
     @property
@@ -126,7 +123,7 @@ class _Measuring:
         return time.monotonic() - self.started
 
     def launch_side_by_side(self, launch: int) -> bool:
-        """Start a process of each variant, and let them train in turns for this launch's share of the budget.
+        """Start a process of each variant, and let them train in turns for about as long as starting them took.
 
         If there is not enough memory for all at once, return False and keep nothing of the launch. Do the same if a
         variant runs out of memory next to the others, but not when it runs alone.
@@ -168,10 +165,8 @@ class _Measuring:
                 self._size(variant, trains[variant], launch)
             if self.baseline in self.failed:
                 return True
-            if not self.num_launches:
-                affordable = int(STARTUP_SHARE * self.budget_seconds / self.launch_seconds)
-                self.num_launches = min(max(affordable, MIN_LAUNCHES), MAX_LAUNCHES)
-            end = self.budget_seconds * launch / self.num_launches
+            # The first launches leave each other their shares of the budget.
+            end = min(self.spent_seconds() + self.launch_seconds, self.budget_seconds * launch / MIN_LAUNCHES)
             turn, turn_seconds = 0, 0.0
             while turn < self._min_turns() or (turn < MAX_TURNS and self.spent_seconds() + turn_seconds <= end):
                 turn += 1
@@ -181,7 +176,7 @@ class _Measuring:
                 turn_seconds = self.spent_seconds() - before
                 if self.baseline in self.failed:
                     return True
-            self.launch_seconds += self._min_turns() * turn_seconds
+            self.launch_seconds += turn * turn_seconds
         return True
 
     def _free_bytes(self) -> int:
@@ -194,7 +189,7 @@ class _Measuring:
 
     def launch_in_a_row(self, launch: int) -> None:
         """Run one process after another. Each trains all its blocks and ends."""
-        self.num_launches, before = MAX_ROWS, self.spent_seconds()
+        before = self.spent_seconds()
         for place, variant in enumerate(self._row(launch), start=1):
             with self.start([variant]) as trains:
                 train = trains[variant]
@@ -328,7 +323,7 @@ def take_turns(
         )
         num_next = 1 if state.side_by_side else 2
         next_seconds = num_next * state.launch_seconds
-        is_spent = launch >= state.num_launches or state.spent_seconds() + next_seconds > budget_seconds
+        is_spent = launch >= MAX_LAUNCHES or state.spent_seconds() + next_seconds > budget_seconds
         may_end = launch >= MIN_LAUNCHES and launch % num_next == 0
         if state.baseline in state.failed:
             reason = "the baseline does not train"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from bench import interval_coverage as intervals
 
-from pipeline.speed.turns import MAX_LAUNCHES
+from pipeline.records.blocks import MAX_LAUNCHES
 
 
 @pytest.mark.parametrize("num_launches", intervals.NUM_LAUNCHES)

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.random import Generator
 
+from pipeline.records.blocks import MAX_LAUNCHES
 from pipeline.speed.measuring import MIN_SETTLED_LAUNCHES
-from pipeline.speed.turns import MAX_LAUNCHES
 from pipeline.statistics.equivalence import (
     SIGNIFICANCE_LEVEL,
     Design,
