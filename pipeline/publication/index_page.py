@@ -12,7 +12,7 @@ from pipeline.report.first_screen import FURTHER, VariantRow, variant_rows, with
 from pipeline.report.names import benchmark_names
 from pipeline.report.pages import markdown_environment
 from pipeline.report.rendering import PROJECT
-from pipeline.report.reporting import is_tested
+from pipeline.report.reporting import is_tested, readable_names
 from pipeline.report.results import Results, ended_at
 from pipeline.sentences import Said, sentence
 from pipeline.statistics.equivalence import is_beyond
@@ -54,7 +54,7 @@ def index_page(studies: Mapping[str, Results]) -> str:
     filled = [title for title, rows in tables.items() if rows]
     filled.sort(key=lambda title: (tables[title][0].is_cpu, title))
     claims = load_claims(PROJECT / CLAIMS)
-    names = {*claims.variants, *(key for of in studies.values() for key in (*of.study.variants, *of.study.benchmarks))}
+    names = {name: name for results in studies.values() for name in readable_names(results)}
     decisions = decide(claims, studies)
     return (
         markdown_environment(names)

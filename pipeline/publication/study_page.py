@@ -9,7 +9,7 @@ from typing import Any
 from pipeline.publication.archive import ARCHIVE, FIGURE, OVERLAY, PAGE
 from pipeline.report.figures import answer_figure
 from pipeline.report.pages import markdown_environment
-from pipeline.report.reporting import contents, names_in
+from pipeline.report.reporting import contents, readable_names
 from pipeline.report.results import Results
 
 _ENGINES = {"keras": "Keras", "tensorflow": "TensorFlow", "jax": "JAX"}
@@ -22,7 +22,7 @@ def study_page(results: Results, archive: Path) -> dict[str, str]:
         has_overlay = OVERLAY in file.namelist()
     charts = {of["title"]: of["charts"] for of in found["benchmarks"] if of["charts"]}
     page = (
-        markdown_environment(names_in(results))
+        markdown_environment(readable_names(results))
         .get_template("study.md.j2")
         .render(
             found,

@@ -9,7 +9,7 @@ from pipeline.comparison.tables import Row, Tables, hardware_of_row
 from pipeline.machine.acceleration import speed
 from pipeline.numbers import decimals, digits, interval, mebibytes
 from pipeline.records.blocks import REPEAT
-from pipeline.report.names import full_name, variant_name
+from pipeline.report.names import variant_name
 from pipeline.report.peak import share_of_peak
 from pipeline.sentences import Said, sentence
 from pipeline.statistics.intervals import MIN_SEEDS
@@ -127,8 +127,8 @@ def _row(study: Study, tables: Tables, benchmark: str, name: str) -> VariantRow:
     beside_default = tables.pair(benchmark, name, default) if default else None
     return VariantRow(
         name=name,
-        words=variant_name(variant) if group != FURTHER else full_name(variant),
-        full_words=full_name(variant),
+        words=variant_name(variant, with_batch=group == FURTHER),
+        full_words=variant_name(variant, with_batch=True),
         precision="tf32" if variant.tf32 else variant.policy,
         batch_multiplier=variant.batch_multiplier,
         group=group,
@@ -168,7 +168,7 @@ def _notes(study: Study, tables: Tables, benchmark: str, name: str, pair: Row | 
         found.append(Said("note.emulated"))
     measured_as = study.measured_as(benchmark)[name]
     if pair and pair.device and measured_as != name:
-        found.append(Said("note.timed_as", {"name": full_name(study.variants[measured_as])}))
+        found.append(Said("note.timed_as", {"name": variant_name(study.variants[measured_as], with_batch=True)}))
     if pair is None:
         return found
     outcomes = ("diverged", "out_of_memory", "too_slow")

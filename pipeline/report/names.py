@@ -7,21 +7,16 @@ from pipeline.study.schema import Study
 from pipeline.study.variant import Variant
 
 
-def variant_name(variant: Variant) -> str:
-    """Name what a variant sets besides its batch, as in "mixed_float16, fixed loss scale of 1,024"."""
+def variant_name(variant: Variant, with_batch: bool = False) -> str:
+    """Name what a variant sets, as in "mixed_float16 (fixed loss scale 1,024)"."""
     usual = Variant(policy=variant.policy, batch_multiplier=1).loss_scale
     scale = variant.loss_scale
     numbers = variant.model_dump() | {
         "scale": None if scale == usual else scale.mode,
         "scale_value": getattr(scale, "value", None),
+        "with_batch": with_batch,
     }
     return sentence(Said("name.variant", numbers))
-
-
-def full_name(variant: Variant) -> str:
-    """Name what a variant sets, including its batch, as in "mixed_float16 (batch doubled)"."""
-    numbers = {"name": variant_name(variant), "batch_multiplier": variant.batch_multiplier}
-    return sentence(Said("name.variant_and_batch", numbers))
 
 
 def benchmark_names(study: Study) -> Mapping[str, str]:

@@ -1,8 +1,9 @@
 """Render templates to HTML and to Markdown. Unknown values become a dash, and names of variants become code."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import jinja2
 from markupsafe import Markup, escape
@@ -27,12 +28,16 @@ def _visible(value: object) -> str:
     return "".join(one if one.isprintable() or one in _BLANK else ascii(one)[1:-1] for one in text)
 
 
-def page_environment(names: Iterable[str] = ()) -> jinja2.Environment:
-    """Return the environment that renders HTML templates; `names` and commands in sentences become code."""
+def page_environment(names: Mapping[str, str] = MappingProxyType({})) -> jinja2.Environment:
+    """Return the environment that renders HTML templates. In sentences, commands and names in YAML become code.
+
+    Args:
+        names: what readers call each variant and benchmark, by its name in YAML. The filter `named` uses it.
+    """
     return _environment(names, escape, lambda text: Markup("<code>{}</code>").format(text))
 
 
-def markdown_environment(names: Iterable[str] = ()) -> jinja2.Environment:
+def markdown_environment(names: Mapping[str, str] = MappingProxyType({})) -> jinja2.Environment:
     """Return the environment that renders Markdown templates, otherwise like `page_environment`."""
 
     def escape_markdown(value: object) -> Markup:
@@ -44,7 +49,7 @@ def markdown_environment(names: Iterable[str] = ()) -> jinja2.Environment:
 
 
 def _environment(
-    names: Iterable[str], escape_text: Callable[[object], Markup], as_code: Callable[[str], Markup]
+    names: Mapping[str, str], escape_text: Callable[[object], Markup], as_code: Callable[[str], Markup]
 ) -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader([TEMPLATES, TEMPLATES / "page"]),
@@ -70,7 +75,10 @@ def _environment(
             end = match.end()
         return Markup().join([*found, escape_text(whole[end:])])
 
+    def named(said: Said) -> Said:
+        return Said(said.code, {key: names.get(str(value), value) for key, value in said.numbers.items()})
+
     environment.filters |= FILTERS | {"span": numbers.span, "spread": numbers.mean_and_spread}
-    environment.filters |= {"prose": prose, "say": lambda said: prose(sentence(said))}
+    environment.filters |= {"prose": prose, "named": named, "say": lambda said: prose(sentence(said))}
     environment.globals["tell"] = lambda code, **values: prose(sentence(Said(code, values)))
     return environment

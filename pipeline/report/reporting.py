@@ -12,7 +12,7 @@ from pipeline.numerics.facts import DTYPES, KERAS_POLICIES, TRIAL_SIZE
 from pipeline.records.blocks import REPEAT
 from pipeline.report import figures
 from pipeline.report.first_screen import FURTHER, OTHER_BATCH, SAME_BATCH, VariantRow, columns, variant_rows
-from pipeline.report.names import benchmark_names
+from pipeline.report.names import benchmark_names, variant_name
 from pipeline.report.pages import page_environment
 from pipeline.report.recommendation import recommend
 from pipeline.report.results import Results, ended_at
@@ -27,13 +27,15 @@ SHOWN_SAMPLES = ("skipped_steps", "notebook_split_gain")
 
 def parts(results: Results) -> Callable[[str], str]:
     """Return a function that renders a part of the report to HTML, by the macro of that name in parts.html."""
-    module = page_environment(names_in(results)).get_template("parts.html").make_module(contents(results))
+    module = page_environment(readable_names(results)).get_template("parts.html").make_module(contents(results))
     return lambda name: str(getattr(module, name)())
 
 
-def names_in(results: Results) -> set[str]:
-    """Return the names that sentences about this study write as code."""
-    return {*results.study.variants, *results.claims.variants, *results.study.benchmarks}
+def readable_names(results: Results) -> dict[str, str]:
+    """Return what readers call each variant and benchmark of the study and of the claims, by its name in YAML."""
+    variants = results.claims.variants | results.study.variants
+    by_name = {name: variant_name(variant, with_batch=True) for name, variant in variants.items()}
+    return {**by_name, **results.claims.benchmarks, **benchmark_names(results.study)}
 
 
 def contents(results: Results) -> dict[str, Any]:

@@ -31,9 +31,9 @@ def test_each_fact_is_a_sentence_of_its_own():
         (
             "weights_ratio.mnist_dense.float16",
             0.52,
-            "Under float16, the weights of mnist_dense take 0.52 times as many bytes as under float32.",
+            "mnist_dense: under float16, the weights take 0.52 times as many bytes as under float32.",
         ),
-        ("gradients.mnist_dense.some_flushed", False, "No gradient of mnist_dense is too small for float16."),
+        ("gradients.mnist_dense.some_flushed", False, "mnist_dense: no gradient is too small for float16."),
     ],
 )
 def test_a_fact_is_said(name, value, told):
@@ -49,7 +49,7 @@ def test_a_fact_is_said(name, value, told):
     ],
 )
 def test_a_sample_is_said_with_its_interval(values, told):
-    assert sentence(sample_said("skipped_steps.mnist_dense", values)) == f"For mnist_dense, loss scaling skips {told}"
+    assert sentence(sample_said("skipped_steps.mnist_dense", values)) == f"mnist_dense: loss scaling skips {told}"
 
 
 def test_a_trial_is_said_as_it_is_asked():
