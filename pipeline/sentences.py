@@ -75,6 +75,11 @@ def count(number: int, noun: str, plural: str = "") -> str:
     return f"{numbers.number(number or 'no')} {(plural or f'{noun}s') if number > 1 else noun}"
 
 
+def points(margin_pp: float) -> str:
+    """Write a margin, as in "±1 point" or "±0.5 points"."""
+    return f"±{numbers.number(margin_pp)} point{'s' if margin_pp != 1 else ''}"
+
+
 def either(names: Sequence[str]) -> str:
     """Join alternatives, as in "a, b or c"."""
     return numbers.listed(map(str, names)).replace(" and ", " or ")
@@ -91,6 +96,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "number": numbers.number,
     "percent": numbers.percent,
     "percents": numbers.percents,
+    "points": points,
     "ranges": numbers.ranges,
     "rare": numbers.rare,
     "times": times,

@@ -27,7 +27,7 @@ def read_tfds(where: str, source: DatasetSource) -> tuple[str, list[str], dict[s
 
     Raises:
         InputError: TFDS neither has the data set nor can fetch it; the message says what to put where. Or the data set
-            does not hold images in classes; the message says why.
+            does not hold labelled images; the message says why.
     """
     logging.getLogger("urllib3").setLevel(logging.ERROR)  # it logs every retry, for minutes, if there is no network
     logging.getLogger("absl").setLevel(logging.ERROR)  # hides TFDS's warnings
@@ -80,7 +80,7 @@ def _not_fetched(source: DatasetSource, error: Exception) -> InputError:
 
 
 def _features(where: str, info: Any, source: DatasetSource) -> tuple[str, str]:
-    """Return the names of the image feature and the label feature. Refuse data other than images in classes."""
+    """Return the names of the image feature and the label feature. Refuse data other than labelled images."""
     names: Any = (source.image, source.label) if source.image else info.supervised_keys
     if not names and {"image", "label"} <= set(info.features):  # files that another program wrote name no pair
         names = ("image", "label")

@@ -119,7 +119,7 @@ def reset_peak_memory() -> None:
 
 
 def peak_memory() -> tuple[int, str]:
-    """Return the peak in bytes, and its source: the accelerator's allocator, or this process's own share."""
+    """Return the peak in bytes, and its source: the accelerator's allocator, or this process's own memory."""
     if statistics := jax.local_devices()[0].memory_stats():
         return int(statistics["peak_bytes_in_use"]), "allocator"
     return own_memory.peak_bytes(), "own_share"

@@ -174,7 +174,7 @@ def reset_peak_memory() -> None:
 
 
 def peak_memory() -> tuple[int, str]:
-    """Return the peak in bytes, and its source: the accelerator's allocator, or this process's own share."""
+    """Return the peak in bytes, and its source: the accelerator's allocator, or this process's own memory."""
     if tf.config.list_logical_devices("GPU"):
         return tf.config.experimental.get_memory_info("GPU:0")["peak"], "allocator"
     return own_memory.peak_bytes(), "own_share"

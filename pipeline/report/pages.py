@@ -65,7 +65,7 @@ def _environment(
     def prose(text: str) -> Markup:
         """Mark names and commands as code, and keep intervals and units on the line of their number."""
         whole = re.sub(
-            r"\[[^]]*\]( %)?|\d (%|(pp|s|ms|points|MiB)\b)",
+            r"\[[^]]*\]( %)?|\d (%|(pp|s|ms|points?|MiB)\b)",
             lambda found: found.group().replace(" ", "\N{NO-BREAK SPACE}"),
             _visible(text),
         )

@@ -153,7 +153,7 @@ def test_notes_and_a_study_that_is_not_finished_are_on_its_page(copied, tmp_path
     pages.main(Namespace(reports=tmp_path / "reports", check=False))
     page = (tmp_path / "reports/mine/README.md").read_text()
     assert "- The card was \\<hot>." in page
-    assert "- Runs: 17 completed of 18 that the study plans." in page
+    assert "- Runs: 17 completed of 18 planned." in page
 
 
 def test_a_figure_is_read_on_a_light_and_on_a_dark_page(published):
