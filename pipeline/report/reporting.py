@@ -26,7 +26,7 @@ SHOWN_SAMPLES = ("skipped_steps", "notebook_split_gain")
 
 
 def parts(results: Results) -> Callable[[str], str]:
-    """Return a function that renders a part of the report to HTML, by the macro of that name in parts.html."""
+    """Return a function that renders a part of the report to HTML, given the name of its macro in parts.html."""
     module = page_environment(readable_names(results)).get_template("parts.html").make_module(contents(results))
     return lambda name: str(getattr(module, name)())
 

@@ -52,7 +52,7 @@ class Train(Protocol):
 
 
 class Measurement(NamedTuple):
-    """Hold all blocks and launches, why there are no more, and whether all variants' processes lived side by side."""
+    """Hold all blocks and launches, why measuring stopped, and whether all variants' processes ran side by side."""
 
     blocks: list[PlacedBlock]
     launches: list[Launch]

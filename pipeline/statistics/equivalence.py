@@ -60,7 +60,7 @@ class Contrast(NamedTuple):
 
         This is twice the p-value of the one-sided t-test on the side of the mean. It is below 5 % if the whole 95 %
         interval lies beyond the bound. Doubling allows for errors in both directions: the test keeps its level at any
-        spread, and shows no difference that the test of "no difference" misses.
+        spread, and finds a difference only where the test of "no difference" finds one.
         """
         return min(1.0, 2 * self._replace(mean=abs(self.mean)).above(bound))
 
