@@ -34,7 +34,7 @@ def main(arguments: argparse.Namespace) -> None:
         measurement = measure_benchmark(study, name, folder, side_by_side, partial(print, flush=True))
         write_measurement(measurement, folder)
         half_width = speeds_of(study, name, measurement.blocks).half_width()
-        known = "no interval of speed" if half_width is None else f"speed in this sitting to ±{100 * half_width:.1f} %"
+        known = "no speed interval" if half_width is None else f"speed in this sitting to ±{100 * half_width:.1f} %"
         launches = f"{len(measurement.launches)} launches in {measurement.spent_seconds:.0f} s"
         print(f"{name}: {known} after {launches}: {measurement.ended_because}")
 

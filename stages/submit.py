@@ -38,7 +38,7 @@ def main(_: argparse.Namespace) -> None:
         # Otherwise a job with a node to itself would get all of the node's CPUs.
         step = ["srun", "--ntasks=1", "--exact", f"--cpus-per-task={cluster.cpus}"]
         jobs.append(_submit(name, jobs, cluster.speed_options(speeds), [*step, *PYTHON, "stages.element"]))
-    said = f": {' and after it '.join(f'job {job}' for job in jobs)}" if jobs else ""
+    said = f"; {', then '.join(f'job {job}' for job in jobs)} will make them" if jobs else ""
     print(f"{len(missing)} of {len(every) - 1} elements are missing{said}")
     collector = _submit(name, jobs, cluster.collector_options(), [*PYTHON, "stages.collect"])
     print(f"job {collector} collects them: {status}")

@@ -1,7 +1,7 @@
 """Compare a campaign with the baseline of its series: what changed, whether that is confirmed, and the exit status.
 
 0 nothing changed · 10 a warning: repeat on fresh seeds · 20 drift: the warning came back, in the same direction ·
-30 too little evidence · 40 no measurement of speed that counts.
+30 too little evidence · 40 no usable speed measurement.
 """
 
 import math

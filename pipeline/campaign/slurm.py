@@ -35,7 +35,7 @@ class Cluster(Section):
         return [*self._array(numbers, self.max_jobs), f"--signal=B:USR1@{WARNING_SECONDS}"]
 
     def speed_options(self, numbers: Sequence[int]) -> list[str]:
-        """Return the options of the job array for measurements of speed.
+        """Return the options of the job array for speed measurements.
 
         Other jobs on a node disturb a measurement, even jobs of the same campaign. If jobs can't have a node to
         themselves, the measurements run one after another.

@@ -21,7 +21,7 @@ from pipeline.records.blocks import REPEAT, PlacedBlock
 from pipeline.statistics.intervals import Ratio
 from pipeline.study.schema import Study
 
-MIN_LAUNCHES = 3  # for an interval of speed: two launches may agree by chance
+MIN_LAUNCHES = 3  # for a speed interval: two launches may agree by chance
 MIN_MEMORY_LAUNCHES = 2  # for an interval of peak memory, which hardly varies from process to process
 NO_RATIO = Ratio(ratio=None, low=None, high=None)
 MAD = 1.4826  # standard deviation of a normal distribution divided by its median absolute deviation

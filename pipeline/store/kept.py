@@ -112,7 +112,7 @@ def set_aside(place: Path) -> None:
 def prune(wanted: Iterable[Identity]) -> int:
     """Delete all folders but the `wanted` from the store, finished or not; return how many were deleted.
 
-    Folders that another process is making now stay.
+    Keep folders that another process is still making.
     """
     base, names = store(), {name_of(of) for of in wanted}
     folders = [*base.glob("kept/*"), *base.glob("unfinished/*"), *base.glob("placing/*")]

@@ -1,4 +1,4 @@
-"""Print how far the runs of a benchmark are, and how long they still take."""
+"""Print how far along a benchmark's runs are, and the time left."""
 
 import threading
 import time
