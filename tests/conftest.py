@@ -183,21 +183,6 @@ def archive(rendered: Path, made_once: MakeOnce) -> Path:
     return made_once("archive", lambda folder: publish(rendered, folder / "study.zip")) / "study.zip"
 
 
-@pytest.fixture(scope="session")
-def written_out(made_once: MakeOnce) -> Path:
-    """Results of the project's own study and claims, whose texts are as long as they get, without a report."""
-    from projects import stage
-    from reports import prepare_quick
-
-    def make(folder: Path) -> None:
-        prepare_quick(folder)
-        for name in ("compare", "judge"):
-            done = stage(folder, name)
-            assert done.returncode == 0, done.stderr
-
-    return made_once("written_out", make)
-
-
 # The part and the field of a record by the name that tests give it; the epochs are those trained, not those planned.
 NAMES = {"fault": "timing_fault", "peak_bytes": "peak_memory_bytes", "peak_kind": "peak_memory_kind"}
 NAMES |= {name: f"final_{name}" for name in Scores.model_fields if name != "skipped_steps"}
