@@ -49,12 +49,6 @@ def test_a_damaged_archive_is_refused_before_anything_of_it_is_unpacked(contents
     assert {path.name for path in tmp_path.rglob("*")} <= {"study.zip", "unpacked", "params.yaml"}
 
 
-@pytest.mark.parametrize("place", PLACES)
-def test_what_is_no_archive_is_refused(tmp_path, place):
-    PLACES[place](tmp_path / "study.zip")
-    refused(lambda: recomputed(tmp_path / "study.zip", tmp_path), r"study\.zip is missing")
-
-
 @pytest.mark.parametrize("case", DAMAGED_RUNS)
 def test_a_damaged_run_or_one_that_contradicts_itself_is_not_compared(copied, case):
     name, edit, pattern = DAMAGED_RUNS[case]
@@ -82,15 +76,6 @@ def test_damaged_numerics_are_named_with_their_remedy(copied):
         path.write_bytes(content)
         message = refused(lambda: load_results(copied), r"numerics\.json is damaged")
         assert message.endswith("dvc repro numerics")
-
-
-def test_a_file_in_the_place_of_a_folder_is_refused(copied):
-    shutil.rmtree(copied / "runs/wide/mixed/seed-1")
-    (copied / "runs/wide/mixed/seed-1").write_text("not a folder")
-    refused(lambda: compare_runs(copied), r"record\.json is missing")
-    shutil.rmtree(copied / "results")
-    (copied / "results").write_text("not a folder")
-    refused(lambda: load_results(copied), r"runs\.csv is missing")
 
 
 def test_code_that_lies_beside_the_results_is_not_imported(copied, rendered):
