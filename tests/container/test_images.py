@@ -292,14 +292,6 @@ def ready(docker, images, tmp_path) -> dict[str, str]:
     return {"DOCKER": docker, "IMAGE": images["cpu"], "HOME": str(tmp_path)}
 
 
-def test_the_daemon_does_not_answer(clone, docker):
-    message = refused(
-        "deploy/container/run.sh", "cpu", folder=clone, DOCKER=docker, DOCKER_HOST="unix:///nonexistent.sock"
-    )
-    assert "does not answer" in message
-    assert "start it (systemctl start docker)" in message
-
-
 def test_no_tpu(clone, ready, images):
     message = refused("deploy/container/run.sh", "tpu", folder=clone, **ready | {"IMAGE": images["tpu"]})
     assert "there is no TPU here (no /dev/accel*, no /dev/vfio/*); run this on a TPU VM" in message

@@ -12,10 +12,10 @@ import pytest
 from conftest import REPOSITORY
 from projects import git, program
 
-# It answers as a new client with a daemon that has one image, of a clean tree, and no GPU to hand out.
+# It answers as a client with a daemon, unless that is dead, that has one image, of a clean tree, and no GPU to hand out.
 DOCKER = """
 case "$*" in
-  *Version*) echo 28.2.2 ;;
+  *Version*) [ "$DAEMON" != dead ] || { echo refused >&2; exit 1; } ;;
   "image inspect none") exit 1 ;;
   *mixed-precision.locks*) echo "$LOCKS" ;;
   *--gpus*) echo 'could not select device driver ""' >&2; exit 125 ;;
@@ -28,6 +28,7 @@ esac
     [
         ("", "build.sh gpu", {}, "TARGET is cpu, cuda, cuda-jax or tpu, not 'gpu'"),
         ("", "build.sh cpu", {"DOCKER": "no-such-docker"}, "Docker is missing; install it"),
+        ("", "run.sh cpu", {"DAEMON": "dead"}, "does not answer (refused); start it (systemctl start docker)"),
         ("", "run.sh cpu", {"CA_CERTIFICATE": "/nonexistent.pem"}, "can't be read"),
         ("", "run.sh cpu", {"IMAGE": "none"}, "there is no image none; build it: make image TARGET=cpu"),
         ("echo >> requirements/cpu.txt", "run.sh cpu", {}, "was not built from this tree's requirements/cpu.txt"),
