@@ -44,11 +44,6 @@ def test_a_stage_names_no_room_of_which_it_imports_nothing(stage):
     assert [path for path in named(stage) if not any(holds(path, file) for file in imported(stage))] == []
 
 
-def test_what_python_compiles_is_no_dependency():
-    """Or a stage would run again because its code has been imported."""
-    assert "__pycache__" in (REPOSITORY / ".dvcignore").read_text().splitlines()
-
-
 @pytest.mark.filterwarnings("ignore:_NoneStep.value:DeprecationWarning")  # of pygtrie, which DVC uses
 def test_dvc_finds_what_the_stages_name_in_a_study_without_any_optional_key(tmp_path, monkeypatch):
     study = Study.model_validate(dense_study(num_epochs=2) | PROFILE)

@@ -87,14 +87,10 @@ def test_a_study_may_go_on_elsewhere_seed_by_seed_and_speed_is_that_of_one_devic
     assert [environment["num_cpus"] for environment in read_environments(study, tmp_path)] == [2, 8, 2]
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [("campaign", "second"), ("batch_size", 999)],
-)
-def test_a_run_that_is_not_what_the_study_says_is_refused(field, value):
+def test_a_run_that_is_not_what_the_study_says_is_refused():
     found = records()
-    message = refusal(found | {KEY: changed(found[KEY], **{field: value})})
-    assert message.startswith(f"runs/wide/mixed/seed-1 has {field} {value}, the study says ")
+    message = refusal(found | {KEY: changed(found[KEY], batch_size=999)})
+    assert message.startswith("runs/wide/mixed/seed-1 has batch_size 999, the study says 16. ")
     assert message.endswith("Make it again: dvc repro train@wide")
 
 
@@ -110,6 +106,5 @@ def test_a_run_with_another_loss_scale_than_the_study_says_is_refused():
     variants = small_study().model_dump()["variants"]
     variants["mixed"] |= {"policy": "mixed_float16", "loss_scale": {"mode": "dynamic", "initial": 4.0}}
     study = small_study(variants=variants)
-    check_comparable(study, records(study))
     message = refusal(records(study) | {KEY: planned_record(KEY, study, loss_scale={"mode": "none"})}, study)
     assert "seed-1 has loss_scale mode none, the study says mode dynamic, initial 4.0" in message

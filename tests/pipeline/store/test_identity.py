@@ -115,7 +115,6 @@ def test_a_run_that_was_too_slow_counts_under_its_own_limit_alone():
         ("pipeline/training/clock.py", BENCHMARKS),
         ("pipeline/models/dense.py", ON_MNIST),
         ("pipeline/store/progress.py", set()),
-        ("pipeline/report/figures.py", set()),
         ("pipeline/claims/verdicts.py", set()),
     ],
 )
