@@ -12,7 +12,7 @@ import pytest
 from conftest import REPOSITORY
 from projects import git, program
 
-# It answers as a client with a daemon, unless that is dead, that has one image, of a clean tree, and no GPU to hand out.
+# It answers as a client with a daemon, unless that is dead, which has one image, of a clean tree, and no GPU.
 DOCKER = """
 case "$*" in
   *Version*) [ "$DAEMON" != dead ] || { echo refused >&2; exit 1; } ;;

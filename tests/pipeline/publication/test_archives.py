@@ -1,7 +1,6 @@
 """Archives and files of strangers: nothing in them runs, nothing forged passes, nothing damaged ends in a traceback."""
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
