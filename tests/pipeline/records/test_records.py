@@ -1,21 +1,13 @@
 import json
 
 import pytest
-from conftest import epoch_records, planned_record, write_small_run
+from conftest import planned_record, write_small_run
 
 from pipeline.comparison import finished_runs
 from pipeline.errors import InputError
 from pipeline.study.schema import RunKey
 
 KEY = RunKey("wide", "float32", 0)
-
-
-def test_a_run_is_read_as_it_was_written(tmp_path):
-    record = write_small_run(tmp_path, planned_record(KEY), 3.0, 2.0, 1.0)
-    assert finished_runs.read_record(KEY, tmp_path) == record
-    epochs = epoch_records(3.0, 2.0, 1.0)
-    epochs[-1] = epochs[-1].model_copy(update={"train_loss": 0.5, "validation_accuracy": 0.9})
-    assert finished_runs.read_epochs(record, tmp_path) == epochs
 
 
 def test_a_record_of_an_older_version_says_so(tmp_path):
