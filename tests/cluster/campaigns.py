@@ -7,7 +7,6 @@ import sys
 import time
 from pathlib import Path
 
-import pytest
 import yaml
 from fake_datasets import write_fake_tfds
 from projects import PROFILE, copy_tree, dense_study
@@ -34,13 +33,6 @@ def make_project(folder: Path, study: dict) -> None:
     # Whoever calls git here is told that the user's configuration is broken.
     (folder.parent / "gitconfig").write_text("[broken\n")
     write_fake_tfds(folder.parent / "tfds")
-
-
-@pytest.fixture(scope="module")
-def project(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("campaigns") / "project"
-    make_project(folder, STUDY)
-    return folder
 
 
 def output(*command: str) -> str:

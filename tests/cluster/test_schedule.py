@@ -8,30 +8,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cluster import campaigns
-from cluster.campaigns import output, surroundings, wait_for
+from cluster.campaigns import STUDY, make_project, output, surroundings, wait_for
 from conftest import REPOSITORY
 from debian import install
 
-project = campaigns.project
-PAGE = (REPOSITORY / "docs" / "on-your-cluster.md").read_text()
-EVERY_MINUTE = "* * * * *"
-
-
-def documented_line(project: Path) -> str:
-    """The page's line for the first of each month, for this checkout and every minute."""
-    (line,) = set(re.findall(r"^    0 3 1 \* \* (cd /path/to/checkout && make campaign .*)$", PAGE, re.MULTILINE))
-    return line.replace("/path/to/checkout", str(project)).replace(
-        "CLUSTER=my-cluster.yaml", f"CLUSTER={project.parent}/cluster.yaml"
-    )
-
 
 @pytest.fixture
-def scheduled(project) -> Iterator[Path]:
+def scheduled(tmp_path) -> Iterator[Path]:
     """A checkout whose packages are there already; what a schedule submits is cancelled in the end."""
-    (project / ".venv").mkdir(exist_ok=True)
+    project = tmp_path / "project"
+    make_project(project, STUDY)
+    (project / ".venv").mkdir()
     for path in (REPOSITORY / ".venv").iterdir():
-        if path.name not in ("parser", "ready") and not (project / ".venv" / path.name).exists():
+        if path.name not in ("parser", "ready"):
             (project / ".venv" / path.name).symlink_to(path)
     for path in (REPOSITORY / "requirements").iterdir():  # older than what says that the packages are there
         os.utime(project / "requirements" / path.name, (0, 0))
@@ -42,24 +31,24 @@ def scheduled(project) -> Iterator[Path]:
     wait_for(lambda: not output("squeue", "--noheader"), 60)
 
 
-def submitted(project: Path) -> bool:
-    return bool(list((project / "campaigns").glob("20*/logs"))) and bool(output("squeue", "--noheader"))
-
-
 @pytest.mark.usefixtures("slurm")
 def test_the_crontab_line_fires(scheduled):
-    """By Debian's cron, which gives a job nearly no environment."""
+    """For this checkout and every minute, by Debian's cron, which gives a job nearly no environment."""
     install("cron", "cron")
+    page = (REPOSITORY / "docs" / "on-your-cluster.md").read_text()
+    (line,) = set(re.findall(r"^    0 3 1 \* \* (cd /path/to/checkout && make campaign .*)$", page, re.MULTILINE))
+    line = line.replace("/path/to/checkout", str(scheduled))
+    line = line.replace("CLUSTER=my-cluster.yaml", f"CLUSTER={scheduled.parent}/cluster.yaml")
     environment = surroundings(scheduled)
     settings = "".join(f"{name}={environment[name]}\n" for name in ("PATH", "SLURM_CONF", "TFDS_DATA_DIR"))
     with tempfile.NamedTemporaryFile("w", suffix="crontab") as file:
-        file.write(f"{settings}{EVERY_MINUTE} {documented_line(scheduled)}\n")
+        file.write(f"{settings}* * * * * {line}\n")
         file.flush()
         before = subprocess.run(["crontab", "-l"], capture_output=True, text=True, check=False).stdout
         subprocess.run(["crontab", file.name], check=True)
     running = subprocess.Popen(["cron", "-f"])
     try:
-        wait_for(lambda: submitted(scheduled), 240)
+        wait_for(lambda: list(scheduled.glob("campaigns/20*/logs")) and output("squeue", "--noheader"), 240)
     finally:
         running.terminate()
         running.wait()

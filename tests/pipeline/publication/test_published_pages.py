@@ -39,11 +39,6 @@ def check(reports: Path) -> None:
     pages.main(Namespace(reports=reports, check=True))
 
 
-def rewrite(archive: Path, **edits: Edit) -> None:
-    contents = contents_of(archive)
-    archive.write_bytes(pack(contents | {name: edit(contents[name]) for name, edit in edits.items()}))
-
-
 def test_an_honest_folder_passes_and_so_does_a_study_that_has_no_page_yet(reports, capsys):
     check(reports)
     assert capsys.readouterr().out.splitlines() == [
@@ -70,7 +65,11 @@ def edited(name: str, edit: Edit) -> Callable[[Path], None]:
 
 
 def in_archive(name: str, edit: Edit) -> Callable[[Path], None]:
-    return lambda folder: rewrite(folder / "study.zip", **{name: edit})
+    def damage(folder: Path) -> None:
+        contents = contents_of(folder / "study.zip")
+        (folder / "study.zip").write_bytes(pack(contents | {name: edit(contents[name])}))
+
+    return damage
 
 
 def linked(folder: Path) -> None:

@@ -5,7 +5,6 @@ import re
 import subprocess
 import sys
 from argparse import Namespace
-from pathlib import Path
 
 import nbformat
 import pytest
@@ -17,7 +16,7 @@ from pipeline.errors import InputError
 from pipeline.publication.recomputing import remake
 from pipeline.report.reporting import SECTIONS, SPLIT, parts
 from pipeline.report.results import Results, ended_at, load_results
-from pipeline.study.schema import RunKey, Study
+from pipeline.study.schema import RunKey
 from stages import compare, judge, report, summary
 
 REMOTE = re.compile(
@@ -28,10 +27,6 @@ REMOTE = re.compile(
 @pytest.fixture
 def found(rendered) -> Results:
     return load_results(rendered)
-
-
-def put(root: Path, study: Study) -> None:
-    (root / "params.yaml").write_text(yaml.safe_dump(study.model_dump(mode="json")))
 
 
 def test_the_report_is_one_file_that_loads_nothing(rendered):
@@ -158,7 +153,7 @@ def test_a_study_without_a_completed_run_says_so_and_draws_no_empty_chart(copied
 
 
 def test_results_of_another_study_are_refused(copied, monkeypatch):
-    put(copied, small_study(seeds=[0, 1]))
+    (copied / "params.yaml").write_text(yaml.safe_dump(small_study(seeds=[0, 1]).model_dump(mode="json")))
     monkeypatch.chdir(copied)
     with pytest.raises(InputError, match=r"runs\.csv belongs to a different study .* Run: dvc repro"):
         report.main(Namespace(archive=None))
