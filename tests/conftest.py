@@ -73,10 +73,7 @@ def small_study(**changes) -> Study:
         "campaign": "first",
         "seeds": [0, 1, 2],
         "datasets": {"mnist": {"tfds": "mnist"}},
-        "benchmarks": {
-            "wide": benchmark(units=16),
-            "narrow": benchmark(units=8),
-        },
+        "benchmarks": {"wide": benchmark(units=16), "narrow": benchmark(units=8)},
         "variants": {
             "float32": {"policy": "float32", "batch_multiplier": 1},
             "float32_2x": {"policy": "float32", "batch_multiplier": 2},

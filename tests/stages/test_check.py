@@ -32,11 +32,7 @@ def write(folder: Path, values: dict) -> None:
 
 @pytest.mark.parametrize(
     ("runtime", "hardware", "said"),
-    [
-        ("cpu", XEON, "check.device"),
-        ("cuda", XEON, "check.no_device"),
-        ("cpu", H100, "check.other_device"),
-    ],
+    [("cpu", XEON, "check.device"), ("cuda", XEON, "check.no_device"), ("cpu", H100, "check.other_device")],
 )
 def test_what_trains_is_named(runtime, hardware, said):
     assert check.trains_on(runtime, hardware).code == said

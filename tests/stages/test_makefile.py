@@ -124,12 +124,7 @@ def test_another_engine_is_refused(folder):
     assert "ENGINE is one of cpu cuda cuda-jax tpu, not 'gpu'" in make(folder, "study", "ENGINE=gpu")
 
 
-TYPED = [
-    "x'; touch made; '",
-    "`touch made`",
-    "$(shell touch made)",
-    "#& |*?<>\\",
-]
+TYPED = ["x'; touch made; '", "`touch made`", "$(shell touch made)", "#& |*?<>\\"]
 
 
 @pytest.mark.parametrize("text", TYPED)

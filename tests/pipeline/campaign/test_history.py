@@ -196,8 +196,7 @@ def test_a_pinned_campaign_in_which_a_variant_diverged_leaves_the_band_to_the_ot
 
 
 @pytest.mark.parametrize(
-    "environment",
-    [{"driver": "590"}, {"lock_sha256": "newer"}, {"num_cpus": 64}, {"image": IMAGE}],
+    "environment", [{"driver": "590"}, {"lock_sha256": "newer"}, {"num_cpus": 64}, {"image": IMAGE}]
 )
 def test_other_hardware_or_software_is_another_series(environment, tmp_path):
     other = campaign("02", (3, 4, 5), accuracy=0.5, environment=environment)

@@ -50,10 +50,7 @@ def test_each_child_is_a_process_of_its_own_and_its_end_is_told_last():
     assert len({said[0] for said in found} | {os.getpid()}) == 3
 
 
-@pytest.mark.parametrize(
-    ("how", "status"),
-    [("killed", -signal.SIGKILL), ("slow", -signal.SIGALRM)],
-)
+@pytest.mark.parametrize(("how", "status"), [("killed", -signal.SIGKILL), ("slow", -signal.SIGALRM)])
 def test_a_child_that_breaks_down_takes_no_other_along(how, status):
     with Parent(2, prepare) as parent:
         bad, good = parent.lines

@@ -48,10 +48,7 @@ B0 = [(16, 3, 1, 1), (24, 3, 2, 6), (40, 5, 2, 6), (80, 3, 3, 6), (112, 5, 3, 6)
 B3 = [(16, 3, 1, 1), (32, 3, 3, 6), (56, 5, 3, 6), (112, 3, 4, 6), (160, 5, 4, 6), (272, 5, 5, 6), (448, 3, 2, 6)]
 
 
-@pytest.mark.parametrize(
-    ("number", "table"),
-    [(0, B0), (3, B3)],
-)
+@pytest.mark.parametrize(("number", "table"), [(0, B0), (3, B3)])
 def test_the_family_has_the_parameters_of_its_layers(number, table):
     total, channels = conv(3, 3, 32) + batch_norm(32), 32
     for filters, kernel, repeats, expansion in table:

@@ -135,10 +135,7 @@ RECIPES = [
         recipe(batch_size=40000),
         "1 fault, nothing was started.\n  benchmarks.mnist_dense.batch_size: 40000 × 2 of mixed_float16_2x ",
     ),
-    (
-        recipe(steps_per_execution=16) | odd(loop="custom"),
-        "odd.loop: the custom loop takes one step",
-    ),
+    (recipe(steps_per_execution=16) | odd(loop="custom"), "odd.loop: the custom loop takes one step"),
     (recipe(optimizer=ADAM | {"name": "adan"}), "benchmarks.mnist_dense.optimizer.name: "),
     (recipe(optimizer=ADAM | {"arguments": {"name": "x"}}), "mnist_dense.optimizer.arguments: name can't stand here"),
     (
