@@ -28,11 +28,6 @@ def test_each_fact_is_a_sentence_of_its_own():
             2.15,
             "With 128 units, a dense network has 2.15 times as many parameters as with 64.",
         ),
-        (
-            "weights_ratio.mnist_dense.float16",
-            0.52,
-            "mnist_dense: under float16, the weights take 0.52 times as many bytes as under float32.",
-        ),
         ("gradients.mnist_dense.some_flushed", False, "mnist_dense: no gradient is too small for float16."),
     ],
 )
