@@ -5,31 +5,32 @@ import os
 import sys
 
 import yaml
-from conftest import REPOSITORY, benchmark, small_study
+from conftest import benchmark, small_study
 from projects import link_code, stage
 
 from pipeline.comparison.finished_runs import read_epochs, read_predictions, read_record
 from pipeline.study.schema import RunKey
 
 KEY = RunKey("wide", "float32", 0)
+TRAIN = ("train", "--benchmark", "wide", "--run", "float32/0")
 
 
 def study(**recipe):
     return small_study(seeds=[0], benchmarks={"wide": benchmark(units=8, **recipe), "narrow": benchmark(units=8)})
 
 
-def train_in_a_process(folder, study):
-    """What is printed where `stages.train` makes the run `KEY`."""
+def run(folder, study, *words):
+    """What is printed where a stage runs on this study."""
     (folder / "params.yaml").write_text(yaml.safe_dump(study.model_dump(mode="json")))
     link_code(folder)
-    done = stage(folder, "train", "--benchmark", "wide", "--run", "float32/0", **os.environ)
+    done = stage(folder, *words, **os.environ)
     assert done.returncode == 0, done.stderr  # in which an engine may say more
     return done.stdout
 
 
 def test_the_epochs_of_a_run_that_is_too_slow_are_kept(workspace):
     endless = study(num_epochs=100_000).model_copy(update={"max_run_seconds": 10.0})
-    assert " · too slow" in train_in_a_process(workspace, endless)
+    assert " · too slow" in run(workspace, endless, *TRAIN)
     record = read_record(KEY, workspace)
     assert (record.outcome, record.times.max_run_seconds) == ("too_slow", 10.0)
     assert 10 <= record.times.run_seconds < 20
@@ -46,13 +47,13 @@ def test_a_model_that_does_not_fit_into_memory_is_an_outcome(workspace):
         benchmarks={"wide": benchmark(units=2**33), "narrow": benchmark(units=8)},
         variants={"float32": {"policy": "float32", "batch_multiplier": 1}},
     )
-    assert " · out of memory" in train_in_a_process(workspace, large)
+    assert " · out of memory" in run(workspace, large, *TRAIN)
     record = read_record(KEY, workspace)
     assert (record.outcome, record.num_parameters, record.initial_weights_sha256) == ("out_of_memory", None, None)
     assert json.loads((workspace / KEY.directory / "record.json").read_text())["num_parameters"] is None
 
 
-def test_what_does_not_fit_into_memory_stops_no_other_stage(workspace, capsys):
+def test_what_does_not_fit_into_memory_stops_no_other_stage(workspace, monkeypatch, capsys):
     """The check of a user's model leaves it to the runs, and numerics tells of the other benchmark."""
     from pipeline.advice import fitness
 
@@ -62,19 +63,11 @@ def test_what_does_not_fit_into_memory_stops_no_other_stage(workspace, capsys):
         "keras.layers.Flatten(), keras.layers.Dense(2**33), keras.layers.Dense(spec.num_classes)])\n"
     )
     both = small_study(benchmarks={"wide": benchmark(units=8, model=large), "narrow": benchmark(units=8)}, seeds=[0])
-    os.chdir(workspace)
-    sys.path.insert(0, str(workspace))
-    try:
-        fitness.check(both, "wide", (8, 8, 1), 10)
-    finally:
-        sys.path.remove(str(workspace))
-        os.chdir(REPOSITORY)
+    monkeypatch.chdir(workspace)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    fitness.check(both, "wide", (8, 8, 1), 10)
     assert "float32 does not fit into memory here" in capsys.readouterr().out
-    (workspace / "params.yaml").write_text(yaml.safe_dump(both.model_dump(mode="json")))
-    link_code(workspace)
-    done = stage(workspace, "numerics", **os.environ)
-    assert done.returncode == 0, done.stderr
-    assert "wide does not fit into memory here" in done.stdout
+    assert "wide does not fit into memory here" in run(workspace, both, "numerics")
     found = json.loads((workspace / "results" / "numerics.json").read_text())
     assert list(found["gradients"]) == ["narrow"]
     assert found["trials"]
