@@ -87,13 +87,6 @@ def test_a_study_may_go_on_elsewhere_seed_by_seed_and_speed_is_that_of_one_devic
     assert [environment["num_cpus"] for environment in read_environments(study, tmp_path)] == [2, 8, 2]
 
 
-def test_a_run_that_is_not_what_the_study_says_is_refused():
-    found = records()
-    message = refusal(found | {KEY: changed(found[KEY], batch_size=999)})
-    assert message.startswith("runs/wide/mixed/seed-1 has batch_size 999, the study says 16. ")
-    assert message.endswith("Make it again: dvc repro train@wide")
-
-
 def test_all_faults_are_named_at_once():
     found = records()
     for seed in range(3):
@@ -108,3 +101,4 @@ def test_a_run_with_another_loss_scale_than_the_study_says_is_refused():
     study = small_study(variants=variants)
     message = refusal(records(study) | {KEY: planned_record(KEY, study, loss_scale={"mode": "none"})}, study)
     assert "seed-1 has loss_scale mode none, the study says mode dynamic, initial 4.0" in message
+    assert message.endswith("Make it again: dvc repro train@wide")

@@ -164,14 +164,6 @@ def test_tables_read_as_they_were_written(tmp_path):
         assert read_table(path) == rows
 
 
-def test_a_pair_without_a_completed_seed_is_still_listed():
-    runs = finished(small_study())
-    change(runs, "mixed", outcome="out_of_memory", final_test_accuracy=None)
-    pair = compare(small_study(), runs, failed={"mixed": "out_of_memory"}).pair("wide", "mixed", "float32")
-    assert (pair.num_seeds, pair.speedup, pair.difference_pp) == (0, None, None)
-    assert (pair.num_failed_candidate, pair.num_diverged_candidate) == (3, 0)
-
-
 @pytest.mark.parametrize(
     ("variant", "reason"),
     [({"tf32": True}, "identical"), ({"policy": "mixed_bfloat16"}, "identical"), ({"loop": "custom"}, None)],
@@ -225,7 +217,6 @@ def test_warm_up_epochs_are_left_out_by_parameter():
 @pytest.mark.parametrize(
     ("changes", "fault"),
     [
-        ({}, None),
         ({"other_cpu_share": 0.2}, None),
         ({"other_cpu_share": 0.4}, "busy CPUs"),
         ({"num_cpus": 8}, "another device"),
