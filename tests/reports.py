@@ -47,11 +47,10 @@ def numerics(study) -> dict:
     }
 
 
-def render(folder: Path) -> str:
+def render(folder: Path) -> None:
     for name in ("compare", "judge", "report"):
         done = stage(folder, name)
         assert done.returncode == 0, done.stderr
         assert "WARNING" not in done.stderr
     with contextlib.chdir(folder):
         summarise()
-    return (folder / "results" / "report.html").read_text()

@@ -29,16 +29,13 @@ def accepted(*command: object) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def tool(name: str) -> Path:
-    return VALIDATORS / "validators" / "bin" / name
-
-
 @pytest.mark.parametrize("study", [None, *sorted((REPOSITORY / "docs/reports").glob("*/study.zip"))], ids=str)
 def test_an_archive_has_all_that_is_required_and_recommended(archive, study):
     """The validator accepts a profile that it does not know, so their addresses are compared apart."""
     options = "--offline --no-paging --verbose --profile-identifier process-run-crate-0.5"
     cache = ["--requirement-severity", "recommended", "--cache-path", VALIDATORS / "contexts"]
-    accepted(tool("rocrate-validator"), "-y", "--disable-color", "validate", *options.split(), *cache, study or archive)
+    program = VALIDATORS / "validators/bin/rocrate-validator"
+    accepted(program, "-y", "--disable-color", "validate", *options.split(), *cache, study or archive)
     graph = json.loads(contents_of(study or archive)["ro-crate-metadata.json"])["@graph"]
     found = {entity["@id"]: entity.get("conformsTo") for entity in graph}
     assert found["./"] == {"@id": PROFILE} == {"@id": "https://w3id.org/ro/wfrun/process/0.5"}

@@ -130,12 +130,6 @@ def everywhere(of_pair: dict[str, Any], of_runs: list[dict[str, Any]], hardware:
     )
 
 
-def altered(evidence: Evidence, part: str, **cells) -> Evidence:
-    """The evidence with these cells in each row of its `runs` or `pairs`."""
-    rows = [Row(**vars(row) | cells) for row in getattr(evidence.tables, part)]
-    return evidence._replace(tables=evidence.tables._replace(**{part: rows}))
-
-
 def judged(claim, evidence: Evidence):
     (judgement,) = judge_claims(CLAIMS.model_copy(update={"claims": [claim], "findings": []}), evidence)
     for said in (judgement.reason, *judgement.measured, judgement.would_change):
@@ -218,8 +212,10 @@ NO_SPEED = dict.fromkeys((*ends("speedup", None, None), *ends("epoch_speedup", N
 )
 def test_every_claim_gets_a_verdict_whatever_was_found(part, cells, numerics):
     """Claims first, then findings, which are never called reproduced; also without what they need."""
-    evidence = altered(world(JUDGED[0], holds=True), part, **cells)
-    evidence = evidence._replace(numerics=None if numerics is None else evidence.numerics | numerics)
+    evidence = world(JUDGED[0], holds=True)
+    rows = [Row(**vars(row) | cells) for row in getattr(evidence.tables, part)]
+    tables = evidence.tables._replace(**{part: rows})
+    evidence = evidence._replace(tables=tables, numerics=None if numerics is None else evidence.numerics | numerics)
     judgements = judge_claims(CLAIMS, evidence)
     order = [(claim.id, claim in CLAIMS.findings) for claim in CLAIMS.all]
     assert [(each.id, each.is_finding) for each in judgements] == order

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 
 import archives
 import projects
@@ -25,11 +24,6 @@ def contents(archive) -> archives.Contents:
     return contents_of(archive)
 
 
-def recomputed(archive: Path, tmp_path: Path) -> None:
-    (tmp_path / "unpacked").mkdir()
-    recompute(archive, tmp_path / "unpacked")
-
-
 def refused(call: Callable[[], object], pattern: str) -> str:
     with pytest.raises(InputError, match=pattern) as found:
         call()
@@ -42,7 +36,8 @@ def test_a_damaged_archive_is_refused_before_anything_of_it_is_unpacked(contents
     damage, pattern = DAMAGED_ARCHIVES[case]
     archive = tmp_path / "study.zip"
     archive.write_bytes(damage(contents))
-    message = refused(lambda: recomputed(archive, tmp_path), pattern)
+    (tmp_path / "unpacked").mkdir()
+    message = refused(lambda: recompute(archive, tmp_path / "unpacked"), pattern)
     assert "study.zip" in message
     assert len(message) < 1500
     assert {path.name for path in tmp_path.rglob("*")} <= {"study.zip", "unpacked", "params.yaml"}

@@ -12,19 +12,14 @@ from pipeline.training.checkpoint import Checkpoint
 from pipeline.training.so_far import CHECKPOINT, Progress
 
 KEY = RunKey("wide", "float32", 0)
-QUIET = Disturbance()
-
-
-def recipes(**changes) -> dict:
-    return {"wide": benchmark(units=16, num_epochs=3, **changes), "narrow": benchmark(units=8)}
 
 
 class Interrupted(BaseException):
     """Raised when a process has saved its first checkpoint."""
 
 
-def train(workspace, ending: bool = False, **changes):
-    study = small_study(**({"benchmarks": recipes()} | changes))
+def train(workspace, ending: bool = False):
+    study = small_study(benchmarks={"wide": benchmark(units=16, num_epochs=3), "narrow": benchmark(units=8)})
     save = Checkpoint.save
 
     def save_and_end(*arguments):
@@ -81,7 +76,7 @@ def test_random_state_goes_on_where_it_was(workspace):
     images, targets = np.ones((8, 64), np.float32), np.ones((8, 2), np.float32)
     kept = Checkpoint(workspace / KEY.directory / CHECKPOINT, {})
     model.train_on_batch(images, targets)
-    kept.save(model, Progress([], QUIET))
+    kept.save(model, Progress([], Disturbance()))
     first = [float(model.train_on_batch(images, targets)) for _ in range(3)]
     kept.restore(model)
     assert [float(model.train_on_batch(images, targets)) for _ in range(3)] == first
