@@ -40,10 +40,6 @@ def short_run(folder: Path, **changes: object) -> RunRecord:
     return make_run(folder, study, RunKey("wide", "float32", 0))
 
 
-def outcome(folder: Path) -> object:
-    return short_run(folder).outcome
-
-
 def trained(folder: Path) -> object:
     """The digest of the final weights."""
     return short_run(folder).final_weights_sha256

@@ -22,16 +22,12 @@ def finished(tmp_path_factory) -> Path:
     """A clone of the project with a small study that has been run once."""
     folder = tmp_path_factory.mktemp("clone") / "project"
     make_project(folder, STUDY, PROFILE | {"numerics": "facts", "runs_at_once": {"small_dense": 2}}, without=("docs/",))
-    (folder.parent / "opened").mkdir()
-    done = dvc(folder, "repro", **opened_files(folder.parent))
+    opened = folder.parent / "opened"  # where stages write down which files they open
+    opened.mkdir()
+    done = dvc(folder, "repro", PYTHONPATH=str(REPOSITORY / "tests" / "opened"), OPENED_FOLDER=str(opened))
     assert len(RUNNING.findall(done)) == 7, done
     commit(folder)
     return folder
-
-
-def opened_files(folder: Path) -> dict[str, str]:
-    """The variables by which stages write down under `folder` which files they open."""
-    return {"PYTHONPATH": str(REPOSITORY / "tests" / "opened"), "OPENED_FOLDER": str(folder / "opened")}
 
 
 @pytest.fixture

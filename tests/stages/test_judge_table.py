@@ -34,10 +34,6 @@ def verdict(path: Path, margin=0.5, metric="accuracy", columns=None, **asked):
     return judge_table(runs, metric, "fp32", Question(margin, **asked))
 
 
-def outcomes(found) -> list[str]:
-    return [row["outcome"] for row in found.candidates]
-
-
 def codes(found) -> list[str]:
     said = said_of(found, found.candidates[0])
     assert all(map(sentence, said))
@@ -59,8 +55,8 @@ WORSE, OPEN = [-2.0, -2.1, -1.9, -2.0, -2.1], [-1.0, 0.9, -0.2, 0.4, 0.6]
 )
 def test_outcome_and_status(tmp_path, differences, outcome, status, said):
     found = verdict(table(tmp_path / "runs.csv", differences))
-    assert outcomes(found) == [outcome]
-    assert (found.candidates[0]["is_paired"], found.status) == (True, status)
+    (row,) = found.candidates
+    assert (row["outcome"], row["is_paired"], found.status) == (outcome, True, status)
     apart = verdict(table(tmp_path / "runs.csv", differences, seeds=range(5, 10)))
     assert not apart.candidates[0]["is_paired"]
     assert apart.candidates[0]["speedup"] == pytest.approx(2.0)
