@@ -100,14 +100,24 @@ def test_a_look_times_each_policy_at_the_batch_of_the_study():
     assert all(start_seconds > step_seconds > 0 for start_seconds, step_seconds in seen.values())
 
 
+MODEL = """
+import fit_blocks
+import keras
+
+def build(spec):
+    return keras.Sequential([
+        keras.Input(spec.image_shape),
+        keras.layers.Flatten(),
+        keras.layers.Dense(spec.num_classes, activation="softmax", dtype="float32"),
+    ])
+"""
+
+
 def test_a_module_that_a_model_imports_from_beside_its_source_is_named(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     Path("fit_blocks.py").touch()
-    Path("fit_net.py").write_text(
-        "import fit_blocks, keras\ndef build(spec):\n    return keras.Sequential([keras.Input(spec.image_shape), "
-        "keras.layers.Flatten(), keras.layers.Dense(spec.num_classes), keras.layers.Softmax(dtype='float32')])\n"
-    )
+    Path("fit_net.py").write_text(MODEL)
     recipe = benchmark(units=8, model={"name": "fit_net:build", "source": "fit_net.py"})
     study = small_study(benchmarks={"wide": recipe, "narrow": benchmark(units=8)})
     with pytest.raises(InputError, match=r"imports fit_blocks.py, which is next to fit_net.py"):
