@@ -108,7 +108,8 @@ def build(spec):
     return keras.Sequential([
         keras.Input(spec.image_shape),
         keras.layers.Flatten(),
-        keras.layers.Dense(spec.num_classes, activation="softmax", dtype="float32"),
+        keras.layers.Dense(spec.num_classes),
+        keras.layers.Softmax(dtype="float32"),
     ])
 """
 
