@@ -45,7 +45,7 @@ def percent(share: float, how: str = ".0f") -> str:
 
 
 def percents(shares: Sequence[float]) -> str:
-    """Write the smallest and the largest share of 1 as percentages, as in "44.1 to 57.3 %"."""
+    """Write the smallest and the largest of `shares` as percentages, as in "44.1 to 57.3 %"."""
     return " to ".join(dict.fromkeys(decimals(100 * share, ".1f") for share in (min(shares), max(shares)))) + " %"
 
 

@@ -113,9 +113,10 @@ def _check_beside(name: str, source: Path) -> None:
 
 
 def examine(model: keras.Model, policy: str) -> Iterator[str]:
-    """Yield a sentence, with a remedy, for the layers of `model` that depart from its `policy`; one for each type.
+    """Yield a sentence, with a remedy, for each dtype in which layers of `model` depart from its `policy`.
 
-    A layer departs if it has a kernel and computes in another type. The last such layer is the head, and may depart.
+    A layer departs if it has a kernel and computes in another dtype. The last layer with a kernel is the head, and may
+    depart.
     """
     compute = POLICIES[policy].compute
     kernels = [layer for layer in dict.fromkeys(_inside(model)) if getattr(layer, "kernel", None) is not None]

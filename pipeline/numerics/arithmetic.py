@@ -171,6 +171,6 @@ def loss_scale_facts() -> Facts:
 
 
 def weights_ratio(benchmark: Benchmark, data: Dataset, policy: str) -> float:
-    """Return the bytes of the model's weights under `policy`, divided by float32's four bytes per weight."""
+    """Return the bytes of the model's weights under `policy`, divided by their bytes in float32."""
     weights = build(benchmark, data, policy).get_weights()
     return float(sum(weight.nbytes for weight in weights) / sum(4 * weight.size for weight in weights))

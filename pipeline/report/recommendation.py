@@ -111,7 +111,7 @@ def _on_accuracy(rows: Sequence[Row]) -> list[Said]:
             "candidates": [row.candidate for row in alike_rows],
             "differences": [accuracy_numbers(row) for row in alike_rows],
             "num_seeds": min(row.num_seeds for row in alike_rows),
-            "needed": [row.num_seeds_needed or "more than 1,000" for row in alike_rows],
+            "needed": [f"about {row.num_seeds_needed}" if row.num_seeds_needed else "over 1,000" for row in alike_rows],
             "margin_pp": alike_rows[0].margin_pp,
             "baseline": alike_rows[0].baseline,
         }
