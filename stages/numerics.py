@@ -48,7 +48,7 @@ def digest_of(found: dict[str, Any]) -> str:
 
 
 def find(study: Study) -> dict[str, Any]:
-    """Run all experiments: the trials in one process, the rest in another, and the notebook's split in both."""
+    """Run the trials in one process and all other experiments in another; both make the notebook's split of data."""
     take_memory_as_needed()
     num_processes = 1 if this_machine().kind == "tpu" else 2  # only one process can use a TPU
     with ThreadPoolExecutor(num_processes) as pool:

@@ -56,7 +56,7 @@ class Contrast(NamedTuple):
         return self._replace(mean=-self.mean).above(-bound)
 
     def beyond(self, bound: float) -> float:
-        """Return the p-value of the test that the difference lies below −bound or above it.
+        """Return the p-value of the test that the difference lies below −bound or above +bound.
 
         This is twice the p-value of the one-sided t-test on the side of the mean. It is below 5 % if the whole 95 %
         interval lies beyond the bound. Doubling allows for errors in both directions: the test keeps its level at any
