@@ -106,11 +106,10 @@ def predict(model: Any, batches: Any) -> np.ndarray:
 
 
 def gradient_step(model: Any) -> tuple[Callable[..., Any], Callable[[], None]]:
-    """Return a compiled Keras model's training step, written out and compiled as the model was.
+    """Return the training step of a compiled Keras model as explicit code, compiled like the model.
 
     The step takes images (N, ...) and labels (N,). It returns the mean loss before scaling and the number of correct
-    examples, both still on the device. It changes the model in place, so the second value is a function that does
-    nothing.
+    examples, both still on the device. It changes the model in place, so the second function returned does nothing.
     """
 
     @tf.function(jit_compile=model.jit_compile)  # type: ignore[untyped-decorator]

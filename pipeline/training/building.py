@@ -56,7 +56,7 @@ def weights_digest(weights: Sequence[np.ndarray]) -> str:
 
 
 def compile_model(model: keras.Model, benchmark: Benchmark, variant: Variant) -> None:
-    """Compile `model` by recipe and variant, and create every variable before the first step.
+    """Compile `model` as recipe and variant say, and create every variable before the first step.
 
     Keras traces the training function a second time if its first call creates variables.
 
