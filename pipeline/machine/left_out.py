@@ -50,7 +50,7 @@ def study_here() -> Study:
 
 
 def write_left_out(study: Study, benchmark: str) -> None:
-    """Store which variants of the whole `study` are left out here, and why, with the runs of `benchmark`."""
+    """Store, with the runs of `benchmark`, which variants of the whole `study` are left out here, and why."""
     folder = Path("runs", benchmark)
     folder.mkdir(parents=True, exist_ok=True)
     write_whole(folder / LEFT_OUT, json.dumps(left_out(study), indent=1) + "\n")  # several jobs may write at once
