@@ -19,7 +19,7 @@ class RunProgress:
 
     Args:
         missing: the runs to make, in order.
-        took: the seconds of each run made earlier, by which the others are forecast.
+        took: the seconds of each run made earlier, from which the others are forecast.
         num_epochs: of each run, by variant.
         num_at_once: how many runs are made side by side.
     """
