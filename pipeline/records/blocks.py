@@ -14,7 +14,7 @@ from pipeline.records.run_record import Count, Environment, Instant, Outcome, Pa
 SPEED = Path("results/speed")
 REPEAT = "baseline_again"  # the baseline in a second process of each launch: shows the effect of chance
 BlockSeconds = Annotated[float, Field(ge=1e-6, le=1e9)]
-MAX_LAUNCHES = 20
+MAX_LAUNCHES = 200
 MAX_TURNS = 200  # of a launch
 Place = Annotated[int, Field(ge=0, le=10_000)]
 EndReason = Literal[

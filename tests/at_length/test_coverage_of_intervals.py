@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 from bench import interval_coverage as intervals
 
-from pipeline.records.blocks import MAX_LAUNCHES
-
 
 @pytest.mark.parametrize("num_launches", intervals.NUM_LAUNCHES)
 @pytest.mark.parametrize("stalled", [0.0, 0.1])
@@ -19,7 +17,7 @@ def test_the_intervals_of_speed_hold_the_truth_as_often_as_they_say(num_launches
 def test_a_study_that_ends_for_its_narrow_intervals_has_intervals_that_hold(spread):
     held = intervals.ending_early(np.random.default_rng(0), spread, 3000)
     assert min(held["speedup"], held["the baseline over itself"]) >= 0.93
-    assert held["launches"] < MAX_LAUNCHES - 1  # it does end early
+    assert held["launches"] < 7  # it does end early
 
 
 @pytest.mark.parametrize("is_paired", [True, False])
