@@ -149,7 +149,7 @@ def _tasks(pipe: Any, max_seconds: float) -> Iterator[Task]:
 def is_settled(study: Study, benchmark: str, blocks: Sequence[PlacedBlock]) -> bool:
     """Return whether the study's target allows a measurement to end before its budget is spent."""
     speeds = speeds_of(study, benchmark, blocks)
-    return len(speeds.num_turns) >= MIN_SETTLED_LAUNCHES and speeds.is_settled(study.speed.target_half_width)
+    return len(speeds.num_turns) >= MIN_SETTLED_LAUNCHES and speeds.is_settled(study.target_half_width(benchmark))
 
 
 def write_measurement(measurement: Measurement, folder: Path) -> None:
