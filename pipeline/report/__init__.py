@@ -1,1 +1,1 @@
-"""Show the results that other rooms compute: in figures, in words and in one HTML file."""
+"""Show the results that other packages compute, as figures, sentences and one HTML file."""

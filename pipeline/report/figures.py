@@ -1,6 +1,6 @@
-"""Draw statistics as charts in SVG. Each chart is drawn on given axes, so that the notebook can draw it too.
+"""Draw statistics as SVG charts. The answer's charts are drawn on given axes, so that the notebook can draw them too.
 
-Text and lines take the colour of the page, so that charts follow light and dark mode.
+Text and axes take the page's text colour, so charts follow light and dark mode.
 """
 
 import html
@@ -25,9 +25,9 @@ from pipeline.numbers import UNKNOWN, digits, percent
 from pipeline.report.first_screen import VariantRow
 from pipeline.sentences import Said, sentences
 
-# Okabe & Ito's palette and a violet, which colour-blind readers can tell apart. Bars and markers at another batch are
-# hollow, and its curves are dashed. The colours are not in the table of policies: runs import that table, and a new
-# colour there would retrain them.
+# Okabe & Ito's palette plus a violet. Colour-blind readers can tell these apart. At a batch other than the baseline's,
+# bars and markers are hollow, and curves dashed. The colours are not in `POLICIES`: runs import it, and a new colour
+# there would retrain them.
 COLOURS = {
     "float32": "#0072B2",
     "tf32": "#6A3D9A",
@@ -38,10 +38,10 @@ COLOURS = {
     "float8": "#56B4E9",
 }
 INK = "#010203"  # placeholder for the page's text colour
-# A page shows charts at their own size, with 12-pixel letters, on phones and in wide windows.
+# At this width, a chart's letters are 12 pixels high. The report never enlarges its charts.
 WIDTH, HEIGHT, RIGHT = 4.1, 2.9, 0.1  # inches
-TITLE_LETTERS = 44  # that fit in a line as wide as the axes
-# Style of a figure in its own file, on a light or a dark page.
+TITLE_LETTERS = 44  # the number that fit on a line as wide as the axes
+# Style of a figure in its own file, for light and dark mode.
 LIGHT_AND_DARK = (
     "svg { --paper: #fff; color: #1f2328 } "
     "@media (prefers-color-scheme: dark) { svg { --paper: #0d1117; color: #e6edf3 } }"
@@ -58,7 +58,7 @@ STYLE: dict[Any, Any] = {
     "axes.titleweight": "bold",
     "figure.facecolor": "none",
     "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans"],  # each text of a chart repeats the list
+    "font.sans-serif": ["DejaVu Sans"],  # short: each text element repeats it
     "font.size": 9,
     "grid.alpha": 0.25,
     "grid.color": "#808080",
@@ -72,9 +72,9 @@ STYLE: dict[Any, Any] = {
 
 
 class Chart(NamedTuple):
-    """Hold a function that draws, a description in words, and the height and margins in inches.
+    """Hold a drawing function, a description in words, and the height and margins in inches.
 
-    Margins are fixed, because the last digit of matplotlib's own layout differs from process to process.
+    Margins are fixed, because the last digit of matplotlib's automatic layout differs from process to process.
     """
 
     said: Said
@@ -99,13 +99,13 @@ def draw_svg(identifier: str, *charts: Chart) -> str:
             corner = chart.left / WIDTH, (total - above + chart.bottom) / total
             chart.draw(figure.add_axes((*corner, width / WIDTH, height / total)))
         buffer = io.StringIO()
-        # Not savefig, which draws the figure once more to lay it out.
+        # `savefig` would draw the figure once more, only to lay it out.
         FigureCanvasSVG(figure).print_svg(buffer, metadata={"Date": None, "Creator": None})  # type: ignore[no-untyped-call]
         plt.close(figure)
     svg = buffer.getvalue()
     svg = svg[svg.index("<svg") :].replace(INK, "currentColor")
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    # Several charts share a page, so each identifier is prefixed with the chart's name.
+    # Several SVGs share a page, so each id in this one is prefixed with `identifier`.
     prefix = re.sub(r"[^\w.-]", "_", identifier)
     svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{prefix}-", svg)
     words = html.escape(sentences(chart.said for chart in charts))
@@ -130,12 +130,12 @@ def draw_epoch_times(axes: Axes, rows: Sequence[VariantRow]) -> None:
 
 
 def draw_accuracies(axes: Axes, rows: Sequence[VariantRow], curves: Mapping[str, Mapping[int, float]]) -> None:
-    """Draw accuracies in [0, 1] by epoch from `curves`: dashed and hollow at a batch other than the baseline's."""
+    """Draw `curves` of accuracy in [0, 1] by epoch, dashed and with hollow markers if not at the baseline's batch."""
     from_the_top = list(dict.fromkeys(row.precision for row in reversed(rows)))
     for row in rows:
         curve, filled = curves.get(row.name, {}), row.batch_multiplier == rows[0].batch_multiplier
         (line,) = axes.plot(list(curve), list(curve.values()), "o-" if filled else "o--")
-        # The first policy has the widest line, so that it shows under later ones.
+        # The first policy has the widest line, which stays visible under later lines.
         layer = from_the_top.index(row.precision)
         line.set(color=COLOURS[row.precision], linewidth=1.3 + 1.0 * layer, markersize=4 + 1.6 * layer)
         if filled:
@@ -168,7 +168,7 @@ def answer_charts(benchmark: str, rows: Sequence[VariantRow], curves: Mapping[st
 
 
 def answer_figure(charts_by_benchmark: Mapping[str, Sequence[Chart]]) -> str:
-    """Return the charts of all benchmarks, each under its name, as one SVG file for light and dark pages."""
+    """Return one SVG for light and dark pages, with all charts, each under its benchmark's name."""
     charts = [
         chart._replace(draw=_under_name(name, chart.draw), height=chart.height + 0.3, top=chart.top + 0.3)
         for name, of in charts_by_benchmark.items()
@@ -191,10 +191,10 @@ def _under_name(name: str, draw: Callable[[Axes], None]) -> Callable[[Axes], Non
 def exponent_histogram(
     identifier: str, benchmark: str, exponents: Sequence[int], counts: Sequence[int], loss_scale: float
 ) -> str:
-    """Draw a histogram of gradients by exponent, and mark the exponents below which float16 rounds to zero."""
+    """Return an SVG histogram of gradients by exponent. Lines mark the limits below which float16 rounds to zero."""
     total = sum(counts) or 1
     shares = {exponent: count / total for exponent, count in zip(exponents, counts, strict=True) if count}
-    smallest = -25  # below half of the smallest float16, 2**-24, a number rounds to zero
+    smallest = -25  # numbers below half of the smallest float16, 2**-24, round to zero
     limits = {"unscaled": smallest, f"at scale {loss_scale:,g}": smallest - math.log2(loss_scale)}
 
     def draw(axes: Axes) -> None:

@@ -1,4 +1,4 @@
-"""Build the tables of the first screen: the variants of a benchmark compared with its baseline, by batch."""
+"""Build the first screen's tables, which compare the variants of a benchmark with the baseline, grouped by batch."""
 
 from collections.abc import Callable, Sequence
 from statistics import fmean
@@ -18,12 +18,12 @@ from pipeline.study.variant import POLICIES
 
 
 class VariantRow(NamedTuple):
-    """Hold a variant's own results, and how they compare with the baseline. Unknown or meaningless values are None.
+    """Hold a variant's results, and how they compare with the baseline's. Unknown or meaningless values are None.
 
-    `accuracy`, in [0, 1], is the mean over the seeds that the baseline also completed, at least three. `difference` is
-    in percentage points. `speed` is relative to the study's baseline, `speed_beside_default` to the device's default
-    precision. The difference and both speeds come with their intervals. `peak_bytes` is the peak of a timed process. If
-    none was timed, it is the smallest peak of a run, because a run needs more memory if it compiles.
+    `accuracy`, in [0, 1], is the mean over the seeds that the baseline also completed, or None for fewer than three.
+    `difference` is in percentage points. `speed` is relative to the study's baseline, `speed_beside_default` to the
+    device's default precision. The difference and both speeds come with intervals. `peak_bytes` is the peak of a timed
+    process. If none was timed, it is the smallest peak of the variant's runs, because runs that compile need more.
     """
 
     name: str
@@ -31,7 +31,7 @@ class VariantRow(NamedTuple):
     full_words: str  # with the batch
     precision: str  # the policy, or tf32
     batch_multiplier: int
-    group: str  # baseline's batch, another batch, or further
+    group: str  # `SAME_BATCH`, `OTHER_BATCH` or `FURTHER`
     accuracy: float | None
     difference: tuple[float | None, float | None, float | None]
     step_seconds: float | None
@@ -59,7 +59,7 @@ class VariantRow(NamedTuple):
         return " ".join(map(sentence, self.notes))
 
 
-# The columns of a first-screen table. Each function returns a row's value and then its interval; "" if unknown.
+# The columns of a first-screen table. Each function returns a row's value with its interval, or "" if unknown.
 COLUMNS: dict[str, Callable[[VariantRow], str]] = {
     "accuracy": lambda row: "" if row.accuracy is None else decimals(100 * row.accuracy, ".2f"),
     "difference": lambda row: "" if row.difference[1] is None else with_ends(row.difference, "+.2f"),
@@ -73,7 +73,7 @@ COLUMNS: dict[str, Callable[[VariantRow], str]] = {
 
 
 def with_ends(found: tuple[float | None, float | None, float | None], how: str, unit: str = "") -> str:
-    """Write a value by the format `how`, then its interval if it has one; write nothing for an unknown value."""
+    """Write a value in the format `how`, then its interval if it has one. Write nothing for an unknown value."""
     value, low, high = found
     if value is None:
         return ""
@@ -147,13 +147,13 @@ def _row(study: Study, tables: Tables, benchmark: str, name: str) -> VariantRow:
 
 
 def _ends(pair: Row | None, name: str, unit: str = "") -> tuple[float | None, float | None, float | None]:
-    """Return a value of a pair and the ends of its interval; all are None without a pair."""
+    """Return a value of a pair and the ends of its interval, or only None if there is no pair."""
     value, low, high = (getattr(pair, f"{name}{end}{unit}", None) for end in ("", "_low", "_high"))
     return value, low, high
 
 
 def _is_emulated(policy: str, timed: Row) -> bool:
-    """Tell whether the device emulates float8 with wider numbers, so that the speed means nothing."""
+    """Tell whether the device emulates float8 with wider numbers, which makes the speed meaningless."""
     return (
         policy == "float8" and timed.device is not None and speed(policy, False, hardware_of_row(timed)) == "emulated"
     )

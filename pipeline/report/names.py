@@ -1,4 +1,4 @@
-"""Name variants and benchmarks for readers, by the templates under `name`."""
+"""Name variants and benchmarks for readers, with the templates under `name` in sentences.yaml."""
 
 from collections.abc import Mapping
 
@@ -8,7 +8,7 @@ from pipeline.study.variant import Variant
 
 
 def variant_name(variant: Variant, with_batch: bool = False) -> str:
-    """Name what a variant sets, as in "mixed_float16 (fixed loss scale 1,024)"."""
+    """Name a variant by its settings, as in "mixed_float16 (fixed loss scale 1,024)"."""
     usual = Variant(policy=variant.policy, batch_multiplier=1).loss_scale
     scale = variant.loss_scale
     numbers = variant.model_dump() | {
@@ -20,7 +20,7 @@ def variant_name(variant: Variant, with_batch: bool = False) -> str:
 
 
 def benchmark_names(study: Study) -> Mapping[str, str]:
-    """Name each benchmark, as in "MNIST, dense network of 64 units"; equal names also get the batch, or the key."""
+    """Name each benchmark, as in "MNIST, dense network of 64 units". Add the batch or the key to equal names."""
 
     def names(**more: bool) -> dict[str, str]:
         return {

@@ -1,4 +1,4 @@
-"""Render templates to HTML and to Markdown. Unknown values become a dash, and names of variants become code."""
+"""Render templates to HTML and Markdown. Unknown values become a dash, and variants' names are set as code."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ from pipeline import numbers
 from pipeline.sentences import FILTERS, Said, sentence
 
 TEMPLATES = Path(__file__).parent / "templates"
-# The last two belong to the spelling in several scripts.
+# Several scripts need the last two for spelling.
 _BLANK = "\n\t\N{NO-BREAK SPACE}\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"
 _COMMAND = (
     r"(?:\.venv/bin/|\b)(?:make \w+|dvc repro|python -m stages\.\w+)\b"
@@ -23,22 +23,22 @@ _MARKDOWN = re.compile(r"[\\`*|<~#]|(?<!\w)_|_(?!\w)|\](?=[(\[:])")
 
 
 def _visible(value: object) -> str:
-    """Return the text of `value`. Escape each character that a browser would obey or hide, as its number."""
+    """Return the text of `value`. Replace each character that a browser would obey or hide with its escape code."""
     text = numbers.UNKNOWN if value is None else str(value)
     return "".join(one if one.isprintable() or one in _BLANK else ascii(one)[1:-1] for one in text)
 
 
 def page_environment(names: Mapping[str, str] = MappingProxyType({})) -> jinja2.Environment:
-    """Return the environment that renders HTML templates. In sentences, commands and names in YAML become code.
+    """Return the environment that renders HTML templates. In sentences, commands and names from YAML are set as code.
 
     Args:
-        names: what readers call each variant and benchmark, by its name in YAML. The filter `named` uses it.
+        names: what readers call each variant and benchmark, by its name in YAML, for the filter `named`.
     """
     return _environment(names, escape, lambda text: Markup("<code>{}</code>").format(text))
 
 
 def markdown_environment(names: Mapping[str, str] = MappingProxyType({})) -> jinja2.Environment:
-    """Return the environment that renders Markdown templates, otherwise like `page_environment`."""
+    """Return an environment like that of `page_environment`, but for Markdown templates."""
 
     def escape_markdown(value: object) -> Markup:
         if isinstance(value, Markup):
@@ -63,7 +63,7 @@ def _environment(
     code = re.compile("|".join([_COMMAND, *(rf"(?<![\w.-])(?:{re.escape(key)})(?![\w.-]\w)" for key in keys)]))
 
     def prose(text: str) -> Markup:
-        """Mark names and commands as code, and keep intervals and units on the line of their number."""
+        """Set names and commands as code. Keep each interval, and each number with its unit, on one line."""
         whole = re.sub(
             r"\[[^]]*\]( %)?|\d (%|(pp|s|ms|points?|MiB)\b)",
             lambda found: found.group().replace(" ", "\N{NO-BREAK SPACE}"),

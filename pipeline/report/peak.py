@@ -6,8 +6,8 @@ from pipeline.study.variant import POLICIES, Variant
 
 _HOPPER = {"float32": 67.0, "tf32": 494.5, "float16": 989.5, "bfloat16": 989.5, "float8": 1979.0}
 _AMPERE = {"float32": 19.5, "tf32": 156.0, "float16": 312.0, "bfloat16": 312.0}
-# Dense (not sparse) TFLOP/s by GPU, under its full name, and by the format that products round to. From NVIDIA's data
-# sheets of the H200, the H100 (SXM), the A100 and the V100 (SXM2).
+# Dense (not sparse) TFLOP/s by the GPU's full name and by number format, from NVIDIA's data sheets for the H200, the
+# H100 (SXM), the A100 and the V100 (SXM2).
 PEAKS = {
     "NVIDIA H200": _HOPPER,
     "NVIDIA H100 80GB HBM3": _HOPPER,
@@ -15,7 +15,7 @@ PEAKS = {
     "NVIDIA A100-SXM4-80GB": _AMPERE,
     "Tesla V100-SXM2-16GB": {"float32": 15.7, "float16": 125.0},
 }
-DENSE_DATASETS = {"mnist": (28 * 28, 10)}  # values of an image, and classes
+DENSE_DATASETS = {"mnist": (28 * 28, 10)}  # values per image, classes
 
 
 def share_of_peak(
@@ -29,10 +29,10 @@ def share_of_peak(
 
 
 def flops_of_step(benchmark: Benchmark, variant: Variant) -> float | None:
-    """Count the operations of a training step's matrix products in the dense network. Return None for other networks.
+    """Count the operations of matrix products in a dense network's step. Return None for other networks and datasets.
 
-    For each image, an (n, m) matrix takes 2nm operations forwards, 2nm for the gradient of the weights, and 2nm for the
-    gradient of its input. The first layer does not need the last of these.
+    For each image, an (n, m) matrix takes 2nm operations in the forward pass, 2nm for the gradient of the weights, and
+    2nm for the gradient of the layer's input. The first layer needs no gradient of its input.
     """
     if not isinstance(benchmark.model, Dense) or benchmark.dataset not in DENSE_DATASETS:
         return None

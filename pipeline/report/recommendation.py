@@ -1,4 +1,4 @@
-"""Recommend a policy for each benchmark, if pairs show that the policy is faster than the default and as accurate."""
+"""Recommend a policy for a benchmark, if pairs show it faster than the default and as accurate as the baseline."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,13 +13,13 @@ from pipeline.statistics.equivalence import is_beyond
 from pipeline.study.schema import Study
 from pipeline.study.variant import MIXED, POLICIES
 
-UNTOLD = 1.05  # times: without an interval, speeds this close count as equal
-MUCH_KERNEL = 0.2  # of a variant's CPU time
+UNTOLD = 1.05  # without an interval, speeds within this factor count as equal
+MUCH_KERNEL = 0.2  # as a share of a variant's CPU time
 UNSAID = ("no_runs", "too_few_seeds", "near_chance")  # reasons that the first screen leaves out
 
 
 def recommend(study: Study, tables: Tables, benchmark: str) -> list[Said]:
-    """Return sentences that advise on this hardware: a 16-bit policy at the same batch, or float32.
+    """Return sentences that recommend, on this hardware, a 16-bit policy at the same batch or the default precision.
 
     A policy is recommended if it trains faster than the device's default precision, and its accuracy equals float32's
     within the margin. Policies that also keep variables in 16 bits are experiments and are never recommended.
@@ -133,7 +133,7 @@ def _on_memory(tables: Tables, benchmark: str, strict: str, names: Sequence[str]
 
 
 def _on_kernel(tables: Tables, benchmark: str, strict: str) -> list[Said]:
-    """Say how much faster a variant may become if the system's kernel takes much time to hand out memory."""
+    """Say how much faster a variant could be if the system's kernel spends much time handing out memory."""
     here = benchmark, strict, "cpu"
     rows = [row for row in tables.pairs if (row.benchmark, row.baseline, row.device_kind) == here]
     names = {REPEAT: strict}  # the baseline's second process
@@ -149,7 +149,7 @@ def _on_kernel(tables: Tables, benchmark: str, strict: str) -> list[Said]:
 
 
 def _on_other_work(study: Study, tables: Tables, benchmark: str) -> list[Said]:
-    """Say how to measure again if other work took more of the CPUs than the study allows."""
+    """Say how to measure again if other work took more CPU time than the study allows."""
     most = study.comparison.max_other_cpu_share
     shares = [row.other_cpu_share for row in tables.pairs if row.benchmark == benchmark and row.other_cpu_share]
     if not shares or shares[0] <= most:

@@ -23,23 +23,21 @@ NOTEBOOK = TEMPLATES / "report.ipynb"
 
 
 def execute(root: Path) -> NotebookNode:
-    """Run the notebook on the results under `root`. Return it with tables and charts to explore, and the report.
-
-    Save the notebook in `results/`, where it can be opened and run again.
+    """Run the notebook on the results under `root`. Return it with its outputs: tables, charts and the report.
 
     Raises:
-        InputError: the notebook found a missing or damaged file under `root`.
+        InputError: a file under `root` is missing or damaged.
     """
     logging.getLogger("papermill").setLevel(logging.ERROR)
     root = root.resolve()
     ours = root == PROJECT
     if not (root / "results").is_dir():
         raise InputError("there are no results to report on. Make them with: make repro")
-    # Files next to the results of somebody else's archive must not be on the kernel's path.
+    # The kernel must not import files that lie next to the results of somebody else's archive.
     folder, elsewhere = (root / "results", {}) if ours else (PROJECT, {"root": str(root), "code": str(PROJECT)})
     with tempfile.TemporaryDirectory() as partial:
-        # Use sockets in a private folder, not open ports, because others may share the machine. Kill the kernel at once
-        # at its end: given time, a busy kernel would report the interrupt as an error.
+        # Use sockets in a private folder, not open ports, because others may share the machine. Kill the kernel at the
+        # end: on a graceful shutdown, a busy kernel would report the interrupt as an error.
         manager = {"transport": "ipc", "ip": f"{partial}/kernel"}
         kernel = Config({"KernelManager": manager, "NotebookClient": {"shutdown_kernel": "immediate"}})
         try:
@@ -64,7 +62,7 @@ def execute(root: Path) -> NotebookNode:
 
 @contextlib.contextmanager
 def _nobodys_settings(folder: Path) -> Iterator[None]:
-    """Start kernels without the user's own settings: no start-up files, and no other kernels of the same name."""
+    """Hide the user's settings from kernels: start-up files, and the user's own kernels of the same name."""
     before = dict(os.environ)
     for name in ("JUPYTER_PATH", "JUPYTER_CONFIG_PATH", "PYTHONSTARTUP"):
         os.environ.pop(name, None)
@@ -82,7 +80,7 @@ def render(notebook: NotebookNode) -> str:
     (report,) = (cell for cell in notebook.cells if cell.id == "report")
     parts = [output.data["text/html"] for output in report.outputs if output.output_type == "display_data"]
     script = (TEMPLATES / "page" / "report.js").read_text(encoding="utf-8")
-    # The digest by which the Content-Security-Policy admits the inline script.
+    # By this digest, the Content-Security-Policy admits the inline script.
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     page = page_environment().get_template("index.html.j2")
     return page.render(parts=map(Markup, parts), script=Markup(script), digest=digest)  # noqa: S704  our own

@@ -39,7 +39,7 @@ def readable_names(results: Results) -> dict[str, str]:
 
 
 def contents(results: Results) -> dict[str, Any]:
-    """Return the values for the templates of a report or a page, by the names that the templates use."""
+    """Return the values for the templates of a report or a study's page, by their names in the templates."""
     titles = benchmark_names(results.study)
     judged = list(zip(results.claims.all, results.verdicts, strict=True))
     return results._asdict() | {
@@ -68,7 +68,7 @@ def is_short(pair: Row) -> bool:
 
 
 def is_tested(verdict: Judgement) -> bool:
-    """Tell whether this study tested a claim. An open verdict counts; a different recipe or device does not."""
+    """Tell whether this study tested a claim. An inconclusive test counts; a different recipe or device does not."""
     return verdict.evidence is not None
 
 

@@ -18,19 +18,19 @@ from pipeline.study.schema import Study
 
 
 class Results(NamedTuple):
-    """Hold all that the report prints: the study, and everything under `results/`."""
+    """Hold all that the report prints: the study, the claims and the results."""
 
     study: Study
     claims: Claims
     tables: Tables
     verdicts: list[Judgement]
-    environments: list[Environment]  # each once, those of speed measurements first
+    environments: list[Environment]  # distinct; those of speed measurements first
     epochs: Sequence[Row]
     numerics: Mapping[str, Any] | None
-    left_out: dict[str, str]  # reasons by variant, for the variants left out on this machine
+    left_out: dict[str, str]  # the reason for each variant left out on the runs' machine
 
     def curves(self, benchmark: str) -> dict[str, dict[int, float]]:
-        """Return the validation accuracy in [0, 1] by variant and epoch, as the mean over seeds."""
+        """Return the validation accuracy in [0, 1] by variant and epoch, averaged over seeds."""
         found: dict[str, dict[int, list[float]]] = {}
         for row in self.epochs:
             if row.benchmark == benchmark:
@@ -39,7 +39,7 @@ class Results(NamedTuple):
 
 
 def ended_at(results: Results) -> str:
-    """Return when the last run ended, in ISO 8601; an empty text if there are no runs."""
+    """Return when the last run ended, in ISO 8601, or "" if there are no runs."""
     ends = [datetime.fromisoformat(run.started_at) + timedelta(seconds=run.run_seconds) for run in results.tables.runs]
     return max(ends).isoformat(timespec="seconds") if ends else ""
 
@@ -48,7 +48,7 @@ def load_results(root: Path = Path()) -> Results:
     """Read the results under `root`.
 
     Raises:
-        InputError: a file is missing or belongs to another study; the message names the file.
+        InputError: a file is missing, damaged or of another study. The message names the file.
     """
     study = study_as_made(root)
     return Results(
@@ -64,7 +64,7 @@ def load_results(root: Path = Path()) -> Results:
 
 
 def read_environments(study: Study, root: Path) -> list[Environment]:
-    """Return the environments of speed measurements and of runs, each once."""
+    """Return the distinct environments of speed measurements and of runs."""
     found: list[Environment] = []
     measured = [
         read_circumstances(name, root).launches[-1].environment

@@ -1,4 +1,4 @@
-"""Count what a study found, and write it for programs: `results/status.json`."""
+"""Count what a study found, and write a summary for programs to `results/status.json`."""
 
 import json
 from collections import Counter
@@ -13,7 +13,7 @@ from pipeline.report.results import Results, ended_at
 from pipeline.sentences import Said, sentence, sentences
 
 STATUS = Path("results/status.json")
-# The order of the bar at the top of the report, from confirmed to undecidable here.
+# Verdicts in the order of the bar at the top of the report, from confirmed to not testable.
 VERDICTS = (
     "reproduced",
     "in direction only",
@@ -22,7 +22,7 @@ VERDICTS = (
     "not this recipe",
     "not testable here",
 )
-LABEL = {"num_seeds": 0, "has_default": False}  # for the name of a column without details
+LABEL = {"num_seeds": 0, "has_default": False}  # for names of columns without details
 
 
 def tally(results: Results) -> dict[str, dict[str, Any]]:
@@ -35,7 +35,7 @@ def tally(results: Results) -> dict[str, dict[str, Any]]:
 
 
 def status(results: Results, exit_code: int = 0) -> dict[str, Any]:
-    """Return advice by benchmark, counts, device, when the last run ended, and where the report is."""
+    """Return what `STATUS` holds: advice, a table, counts, device, when the last run ended, and the report's path."""
     study, tables = results.study, results.tables
     return {
         "exit_code": exit_code,
@@ -53,7 +53,7 @@ def status(results: Results, exit_code: int = 0) -> dict[str, Any]:
 def table(results: Results) -> dict[str, Any]:
     """Return the terminal's table of variants at the baseline's batch: columns, rows by benchmark, and failures.
 
-    Speed is relative to the device's default precision if that is known, and otherwise to the baseline.
+    Speed is relative to the device's default precision if such a speed is known, and otherwise to the baseline.
     """
     of_batch = {
         name: [row for row in variant_rows(results.study, results.tables, name) if row.group == SAME_BATCH]

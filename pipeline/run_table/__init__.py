@@ -1,1 +1,1 @@
-"""Judge anyone's table of runs: read its columns, and compare its variants with a baseline as a study does."""
+"""Judge anyone's table of runs: read its columns, and compare its variants with a baseline as in a study."""

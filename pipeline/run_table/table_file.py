@@ -28,14 +28,15 @@ _REMEDY = "Give a CSV file with a row a run"
 def read_runs(path: Path, metric: str, baseline: str, columns: Mapping[str, str]) -> list[Row]:
     """Return the runs of a CSV file, with `variant`, `seed`, `outcome`, `result`, `seconds` and `unit`.
 
-    A run whose state is a failure has no result, whatever its row holds. `unit` is the value of a result's last digit.
+    A failed run has no result, even if its row holds one. `unit` is the place value of a result's last digit, trailing
+    decimal zeros aside.
 
     Args:
         metric: the column with the results.
         columns: the file's own names for `variant`, `seed`, `seconds` and `diverged`, if they differ.
 
     Raises:
-        InputError: the message names every fault, by line and column.
+        InputError: the message names up to `MAX_FAULTS` faults, by line and column.
     """
     header, lines = _lines(path)
     called = {name: columns.get(name, name) for name in COLUMNS} | {"result": metric}
@@ -67,7 +68,7 @@ def read_runs(path: Path, metric: str, baseline: str, columns: Mapping[str, str]
 
 
 def _lines(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    """Return the names of the columns, and the number and the cells of each later line that is not empty."""
+    """Return the column names, and the number and cells of each later line that is not empty."""
     try:
         text = read_bytes(path, _REMEDY).decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -9,7 +9,7 @@ from pipeline.sentences import sentence
 
 
 def cells(judged: Judged) -> tuple[list[str], list[list[str]]]:
-    """Return the columns of the table and one row per variant. The margin decides the number of digits."""
+    """Return the columns of the table and one row per variant. The margin sets the metric's decimals."""
     places = max(0, 2 - math.ceil(math.log10(judged.asked.margin)))
     has_speed = any(row["speedup"] is not None for row in judged.candidates)
     rows = []
@@ -27,7 +27,7 @@ def cells(judged: Judged) -> tuple[list[str], list[list[str]]]:
 
 
 def page(judged: Judged, name: str) -> str:
-    """Return one HTML file that loads no other file. `name` is the name of the table's file."""
+    """Return one HTML file that loads no other file. `name` is the table's file name."""
     columns, rows = cells(judged)
     return (
         page_environment()

@@ -1,4 +1,4 @@
-"""Judge a table of runs as a study is judged, and put the verdict into sentences."""
+"""Judge a table of runs by the rules for studies, and put the verdict into sentences."""
 
 import math
 from collections import Counter
@@ -17,8 +17,9 @@ from pipeline.statistics.intervals import proportion
 class Judged(NamedTuple):
     """Hold the verdict on a table.
 
-    `rows` has one row per variant, the baseline first, with the variant's runs and mean. The rows of candidates also
-    have the values that `set_beside` returns, in the metric's unit, and the speedup from the runs' own seconds.
+    `rows` has one row per variant, the baseline first. Each row counts the variant's runs and failures, and has the
+    mean result. A candidate's row also has what `set_beside` returns, in the metric's unit, and the speedup from the
+    runs' own seconds.
     """
 
     metric: str
@@ -32,7 +33,7 @@ class Judged(NamedTuple):
 
     @property
     def status(self) -> int:
-        """Return the exit status: 20 if a candidate is different, else 30 if one is open, 0 if all are equivalent."""
+        """Return the exit status: 20 if any candidate is different, else 30 if any is inconclusive, else 0."""
         outcomes = {row["outcome"] for row in self.candidates}
         return 20 if "different" in outcomes else 30 if "inconclusive" in outcomes else 0
 
@@ -41,7 +42,7 @@ def judge_table(runs: Sequence[Row], metric: str, baseline: str, asked: Question
     """Compare each variant with the baseline. Holm's method adjusts the p-values over all variants."""
     variants: dict[str, dict[Any, Row]] = {}
     for place, run in enumerate(runs):
-        # A failed run still counts as a failure if its seed was run again and completed.
+        # A failed run counts as a failure even if its seed was run again and completed.
         seed = run.seed if run.outcome == "completed" else (run.seed, place)
         variants.setdefault(run.variant, {})[seed] = run
     names = [baseline, *(name for name in variants if name != baseline)]
@@ -67,7 +68,7 @@ def _of_variant(name: str, runs: Mapping[str, Row]) -> dict[str, Any]:
 
 
 def _speed(theirs: Side, ours: Side) -> dict[str, float | None]:
-    """Return the speedup of the candidate, from the runs' own seconds, with its 95 % interval."""
+    """Return the candidate's speedup and its 95 % interval, from the runs' own seconds."""
     if theirs.shared == ours.shared:
         both = [(theirs.runs[seed].seconds, ours.runs[seed].seconds) for seed in theirs.shared]
         found = paired([math.log(a / b) for a, b in both if a and b])

@@ -22,8 +22,8 @@ from pipeline.statistics.speeds import speeds_of
 from pipeline.study.engines import ENGINES
 from pipeline.study.schema import Study
 
-# A measurement needs this many launches before narrow intervals may end it: with fewer, they were too often narrow by
-# chance. docs/decisions/speed-in-turns.md has the numbers.
+# Narrow intervals may end a measurement from this many launches on. With fewer, they were too often narrow by chance
+# (docs/decisions/speed-in-turns.md).
 MIN_SETTLED_LAUNCHES = 4
 ENDED: dict[int, Outcome] = {-signal.SIGALRM: "too_slow", -signal.SIGKILL: "out_of_memory"}  # by exit status
 UNFINISHED = "so_far.json"  # the launches of an interrupted measurement
@@ -32,16 +32,17 @@ UNFINISHED = "so_far.json"  # the launches of an interrupted measurement
 def measure_benchmark(
     study: Study, benchmark: str, folder: Path, side_by_side: bool, say: Callable[[str], None]
 ) -> Measurement:
-    """Train every variant of `benchmark` in turns, the baseline twice, for as long as the study says.
+    """Train every variant of `benchmark` in turns, the baseline in two processes, for as long as the study says.
 
-    If variants differ only in learning rate or epochs, one of them takes part. Each launch is written to `folder` when
-    it ends. An interrupted measurement resumes from the launches there.
+    Of variants that differ only in learning rate or epochs, one takes part. Each launch is written to `folder` when it
+    ends. An interrupted measurement resumes from the launches there.
 
     Args:
         side_by_side: whether processes of all variants may live at once.
 
     Raises:
-        InputError: a process failed for a reason other than its memory or time limit.
+        InputError: a process failed for a reason other than its memory or time limit, or the baseline's process ended
+            before it trained.
     """
     recipe, baseline = study.benchmarks[benchmark], study.comparison.baseline
     variants = study.variants_of(benchmark)
@@ -50,7 +51,7 @@ def measure_benchmark(
     take_memory_as_needed()
 
     trained = {name: baseline if name == REPEAT else name for name in names}
-    alike: dict[str, list[str]] = {}  # variants that compute with the same kernels
+    alike: dict[str, list[str]] = {}  # variants, by the kernels they compute with
     for name, variant in trained.items():
         alike.setdefault(kernels_for([variants[variant].policy]), []).append(name)
 
@@ -83,16 +84,16 @@ def measure_benchmark(
 
 
 def prepare(policies: Sequence[str]) -> None:
-    """Choose the engine. Import it if this process can be forked, so that its children share the memory."""
+    """Choose the engine. If this process can be forked, import the engine for all children to share."""
     choose_engine(policies)
     if can_fork():
         import pipeline.speed.training  # noqa: F401
 
 
 class Trained:
-    """Have a process train a variant, one task at a time. The process takes no memory before the first task.
+    """Have a process train a variant, one task at a time. The process starts, and takes memory, at the first task.
 
-    `where` describes where the process trains, in fields of `Launch`; it is None until the process has answered.
+    `where` describes where the process trains, in fields of `Launch`. It is None until the process has answered.
     """
 
     where: Mapping[str, Any] | None = None
@@ -138,7 +139,7 @@ def train_variant(pipe: Any, study: Study, benchmark: str, variant: str, root_pi
 
 
 def _tasks(pipe: Any, max_seconds: float) -> Iterator[Task]:
-    """Receive tasks. End this process if a task takes longer than `max_seconds` (0: no limit)."""
+    """Yield each task received. End this process if a task takes longer than `max_seconds` (0: no limit)."""
     while True:
         task = pipe.recv()
         limit_seconds(max_seconds)
@@ -147,7 +148,7 @@ def _tasks(pipe: Any, max_seconds: float) -> Iterator[Task]:
 
 
 def is_settled(study: Study, benchmark: str, blocks: Sequence[PlacedBlock]) -> bool:
-    """Return whether the study's target allows a measurement to end before its budget is spent."""
+    """Tell whether intervals are narrow enough, after enough launches, to end a measurement early."""
     speeds = speeds_of(study, benchmark, blocks)
     return len(speeds.num_turns) >= MIN_SETTLED_LAUNCHES and speeds.is_settled(study.target_half_width(benchmark))
 

@@ -28,7 +28,7 @@ from pipeline.training.run import COMPILED
 
 SEED = 0
 NUM_WARMUP_EXECUTIONS = 2
-MAX_VALIDATION_SECONDS = 1.0  # roughly, for one call, if an epoch's whole validation would take longer
+MAX_VALIDATION_SECONDS = 1.0  # roughly, for one call, if a whole validation would take longer
 MANY_EPOCHS = 10**6
 NO_TASK = Task(0)
 
@@ -50,13 +50,13 @@ class _EnoughBatches(ShuffledBatches):
 class _Trainee(keras.callbacks.Callback):
     """Train a variant's model, one block of steps for each task.
 
-    A block is an epoch of one long call of the training loop, because starting the call takes longer than a block. The
-    first execution is not timed. While this process waited, other processes took the caches, and the system may have
-    taken memory.
+    A block is one epoch in a long call of the training loop, because starting a call takes longer than a block. A
+    block's first execution is not timed: while this process waited for its turn, other processes took the caches, and
+    the system may have taken memory.
 
     Args:
         tasks: one for each block after the warm-up.
-        answer: called with each block but the first, which is a warm-up.
+        answer: called with each block, but with the warm-up only if it failed.
         root_pid: the process whose descendants belong to the measurement; by default, this one.
     """
 
@@ -87,7 +87,7 @@ class _Trainee(keras.callbacks.Callback):
         self.task = Task(NUM_WARMUP_EXECUTIONS * self.benchmark.steps_per_execution)
 
     def train(self) -> None:
-        """Train blocks until there are no more tasks, or a block ends badly. Lack of memory is an outcome."""
+        """Train blocks until there are no more tasks, or a block fails. Lack of memory is an outcome, not an error."""
         try:
             on_device = engine.keeps_images(self.data.train.images.nbytes)
             batches = _EnoughBatches(self.data.train, self.batch_size, SEED, on_device)
@@ -167,7 +167,8 @@ class _Trainee(keras.callbacks.Callback):
     def _validate(self) -> dict[str, Any]:
         """Score as many images as `_size_validation` chose, and return a block's validation fields.
 
-        If these are not all images, also find the part of a call's time that does not depend on its images.
+        If these are several batches but not all images, also find the part of a call's time that does not depend on
+        the number of images.
         """
         num_images, num_in_batch = len(self.validated.labels), len(self.one_batch.labels)
         seconds, call_seconds = self._score(self.validated), None
@@ -180,7 +181,7 @@ class _Trainee(keras.callbacks.Callback):
         }
 
     def _score(self, examples: Examples) -> float:
-        """Score the model, as after an epoch of a run; return the seconds it took."""
+        """Score the model as a run does after an epoch. Return the seconds that it took."""
         started = time.perf_counter()
         score(self.network, examples, self.benchmark.evaluation_batch_size)
         return time.perf_counter() - started
@@ -199,10 +200,10 @@ def train_blocks(
     answer: Callable[[Block], None],
     root_pid: int | None = None,
 ) -> None:
-    """Train a block for each of `tasks` and pass it to `answer`; a warm-up block comes first and is not passed on.
+    """Train a warm-up block, then a block for each of `tasks`. Pass each block but the warm-up to `answer`.
 
-    Lack of memory or a loss that is not finite gives a last block, not an error. The descendants of process `root_pid`
-    wait their turn and don't count as a disturbance.
+    Lack of memory or a loss that is not finite ends the training with a block that reports it, not with an error. The
+    descendants of process `root_pid` wait for their turns and don't count as a disturbance.
     """
     if study.compilation_cache:
         engine.keep_compiled(COMPILED)

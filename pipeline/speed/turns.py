@@ -19,22 +19,22 @@ from pipeline.machine.hardware import free_gpu_bytes
 from pipeline.records.blocks import MAX_LAUNCHES, MAX_TURNS, REPEAT, Block, EndReason, Launch, PlacedBlock
 from pipeline.statistics.speeds import MIN_LAUNCHES
 
-# docs/decisions/speed-in-turns.md derives the sizes of blocks and launches from components of variance.
+# docs/decisions/speed-in-turns.md explains the sizes of blocks and launches.
 BLOCK_SECONDS = 0.2
 NUM_SIZING_UNITS, NUM_SIZINGS, MAX_SIZING_SECONDS = 2, 2, 10.0
 MIN_TURNS = 4
-MIN_LONG_TURNS, LONG_SECONDS = 2, 1.0  # fewer turns will do if the baseline's blocks are longer than this
+MIN_LONG_TURNS, LONG_SECONDS = 2, 1.0  # enough turns if the baseline's blocks take longer than this
 MAX_TURNS_IN_A_ROW, ROW_SECONDS = 20, 10.0
 VALIDATION_EVERY = 4  # turns
 MEMORY_MARGIN = 1.5  # times the peak of a process that has trained a few steps
 GPU_PROCESS_BYTES = 2**29  # what a process takes on a GPU outside its allocator
 
-# Starts one process for each variant named.
+# A function that starts one process for each named variant.
 Start = Callable[[Sequence[str]], AbstractContextManager[Mapping[str, "Train"]]]
 
 
 class Task(NamedTuple):
-    """Tell a process to train `num_steps` steps and then, if asked for, to validate."""
+    """Tell a process to train `num_steps` steps, and then to validate if asked."""
 
     num_steps: int
     with_validation: bool = False
@@ -64,7 +64,7 @@ class Measurement(NamedTuple):
 def balanced_orders(num_variants: int) -> list[list[int]]:
     """Return orders in which each variant takes each place, and follows each other variant, equally often.
 
-    E. J. Williams, Australian Journal of Scientific Research A 2, 1949: one Latin square, or two for an odd number.
+    E. J. Williams, Australian Journal of Scientific Research A 2, 1949: one Latin square, or two for odd numbers.
     """
     first = [(place + 1) // 2 if place % 2 else -(place // 2) % num_variants for place in range(num_variants)]
     square = [[(variant + shift) % num_variants for variant in first] for shift in range(num_variants)]
@@ -80,7 +80,7 @@ class _Measuring:
         self.start, self.all_variants, self.unit, self.keeps_compiled = start, variants, unit, keeps_compiled
         self.started, self.budget_seconds = time.monotonic(), budget_seconds
         self.baseline = variants[0]
-        self.num_steps: dict[str, int] = {}  # of a block; found in the first launch, like the seconds of a block
+        self.num_steps: dict[str, int] = {}  # of a block; found in the first launch, as is `block_seconds`
         self.block_seconds: dict[str, float] = {}
         self.blocks: list[PlacedBlock] = []
         self.failed: set[str] = set()
@@ -123,10 +123,10 @@ class _Measuring:
         return time.monotonic() - self.started
 
     def launch_side_by_side(self, launch: int) -> bool:
-        """Start a process of each variant, and let them train in turns for about as long as starting them took.
+        """Start a process for each variant, and let all train in turns for about as long as they took to start.
 
         If there is not enough memory for all at once, return False and keep nothing of the launch. Do the same if a
-        variant runs out of memory next to the others, but not when it runs alone.
+        variant runs out of memory next to the others but not alone.
         """
         num_blocks, failed = len(self.blocks), set(self.failed)
         fit = self._turns_side_by_side(launch)
@@ -148,7 +148,7 @@ class _Measuring:
 
             waiting = self.variants
             if launch == 1:  # the memory of the first processes shows whether all fit
-                num_first = 1 if free_gpu_bytes() else 2  # the CPU has a core for a second process
+                num_first = 1 if free_gpu_bytes() else 2  # a CPU has a core for a second process
                 prepare(waiting[:num_first], beside_each_other=num_first > 1)
                 waiting = waiting[num_first:]
             if self.baseline in self.failed:
@@ -157,7 +157,7 @@ class _Measuring:
             more_bytes = self.process_bytes * (MEMORY_MARGIN * len(self.variants) - num_trained)
             if more_bytes > self._free_bytes():
                 return False
-            # Accelerators choose kernels by timing them, unless an earlier launch's choice is kept.
+            # Engines choose an accelerator's kernels by timing them, unless an earlier choice was kept.
             is_choosing = self.is_on_accelerator and (launch == 1 or not self.keeps_compiled)
             prepare(waiting, beside_each_other=not is_choosing)
             self.launch_seconds = self.spent_seconds() - before
@@ -165,7 +165,7 @@ class _Measuring:
                 self._size(variant, trains[variant], launch)
             if self.baseline in self.failed:
                 return True
-            # The first launches leave each other their shares of the budget.
+            # The first launches leave later ones their shares of the budget.
             end = min(self.spent_seconds() + self.launch_seconds, self.budget_seconds * launch / MIN_LAUNCHES)
             turn, turn_seconds = 0, 0.0
             while turn < self._min_turns() or (turn < MAX_TURNS and self.spent_seconds() + turn_seconds <= end):
@@ -206,7 +206,7 @@ class _Measuring:
         return [self.variants[index] for index in orders[(turn - 1) % len(orders)]]
 
     def _row(self, launch: int) -> list[str]:
-        """Return the order of a launch in a row. Reverse every second order, so that drift slows variants alike."""
+        """Return the order for a launch in a row. Reverse it in every second launch, so that drift slows all alike."""
         order = self._order((launch + 1) // 2)
         return order if launch % 2 else order[::-1]
 
@@ -224,7 +224,7 @@ class _Measuring:
         return Task(NUM_SIZING_UNITS * self.unit)
 
     def _size(self, variant: str, train: Train, launch: int) -> None:
-        """Find how many steps make a block, in the first launch and while no other process trains."""
+        """Find how many steps make a block: once, in the first launch, while no other process trains."""
         if variant in self.num_steps or variant in self.failed:
             return
         num_units, step_seconds, spent_seconds = NUM_SIZING_UNITS, math.inf, 0.0
@@ -249,10 +249,10 @@ class _Measuring:
         return max(min(affordable, MAX_TURNS_IN_A_ROW), self._min_turns())
 
     def _train(self, variant: str, train: Train, launch: int, turn: int, place: int) -> None:
-        """Train a block of `variant`, unless it has failed or sits out this turn because its shortest block is long.
+        """Train a block of `variant`, unless the variant has failed or, being slow, sits out this turn.
 
-        The baseline trains in every turn, because all others are compared with it. A slow variant trains every second,
-        fourth or eighth turn and so on, so that its turns are also turns of every faster variant.
+        The baseline trains in every turn, because all others are compared with it. A slow variant trains in every
+        second, fourth or eighth turn and so on, so that every faster variant trains in these turns too.
         """
         if variant in self.failed:
             return
@@ -283,19 +283,19 @@ def take_turns(
 ) -> Measurement:
     """Train the variants in turns until `is_settled` or the budget is spent, for at least `MIN_LAUNCHES` launches.
 
-    Side by side, a launch has one process for each variant, and each trains one block in every turn. In a row, one
-    process after another trains all its blocks of the launch. Every second launch in a row reverses the order of the
-    launch before it. So these launches come in pairs, and at least four are made. A variant that fails takes no further
-    part. If the baseline fails, nothing more can be compared, and the measurement ends.
+    Side by side, a launch has one process for each variant. In every turn, each trains a block, but slow variants skip
+    some turns. In a row, one process after another trains all its blocks of the launch. Every second launch in a row
+    reverses the order of the launch before it. So these launches come in pairs, and at least four are made. A variant
+    that fails takes no further part. If the baseline fails, nothing more can be compared, and the measurement ends.
 
     Args:
-        start: starts one process for each variant named.
+        start: starts one process for each named variant.
         variants: the first is the baseline.
         unit: the number of steps in a block is a multiple of this.
-        side_by_side: whether processes of all variants may live at once, as long as memory allows it.
+        side_by_side: whether processes of all variants may live at once, as long as memory allows.
         is_settled: asked after each launch from `MIN_LAUNCHES` on; in a row, after every second one.
         unfinished: a file that is written after each launch, from which an interrupted measurement resumes.
-        keeps_compiled: whether a process finds what processes of earlier launches have compiled.
+        keeps_compiled: whether processes reuse what earlier launches compiled.
 
     Raises:
         InputError: the system ended the baseline's process before it trained.

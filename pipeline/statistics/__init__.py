@@ -1,1 +1,1 @@
-"""Compute intervals, equivalence, speedups and drift from numbers and timed blocks, without files."""
+"""Compute intervals, equivalence, speedups and drift from numbers and timed blocks, without reading files."""

@@ -1,9 +1,9 @@
 """Widen the interval of a speedup so that it also covers other days: speed varies from sitting to sitting.
 
-A sitting is one measurement of speed. Its log ratio is y = μ + b + e. μ is the log ratio of such machines in general. b
-is common to the whole sitting (the host, its other guests, memory placement); its standard deviation is τ. e is the
+A sitting is one measurement of speed. Its log ratio is y = μ + b + e. μ is the log ratio of machines of this kind. b,
+with standard deviation τ, is common to the whole sitting (the host, its other guests, memory placement). e is the
 error within the sitting, estimated from its launches. An interval from e alone covers this sitting's μ + b. The
-interval of another day covers μ.
+interval for another day covers μ.
 """
 
 import math
@@ -20,15 +20,15 @@ _QUANTILE = float(scipy.special.stdtrit(6, 0.975))  # τ comes from seven sittin
 
 
 def reach(spread: float) -> float:
-    """Return the half-width, on the log scale, of the interval of a sitting whose own error is zero."""
+    """Return the half-width, on the log scale, of the interval for another day if a sitting's own error is 0."""
     return _QUANTILE * spread
 
 
 def on_another_day(found: LogRatio | None, spread: float) -> Ratio:
-    """Return the ratio of a sitting, with a 95 % interval that covers such machines on any day.
+    """Return the ratio of a sitting, with a 95 % interval that holds for machines of this kind on any day.
 
-    The variance is the variance within the sitting plus τ², where `spread` is τ. The interval is never narrower than
-    the sitting's own. A sitting of fewer than `MIN_LAUNCHES` launches has neither interval.
+    The variance is the sitting's own plus `spread`² (τ²). The interval is never narrower than the sitting's own. A
+    sitting of fewer than `MIN_LAUNCHES` launches has neither interval.
     """
     if found is None:
         return NO_RATIO

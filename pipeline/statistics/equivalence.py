@@ -1,6 +1,6 @@
-"""Test whether two variants differ by less than a margin or by more, paired by seed or not.
+"""Test whether two variants, paired by seed or not, differ by less than a margin or by more.
 
-Also compute what a number of seeds could show.
+Also compute what a given number of seeds could show.
 """
 
 import bisect
@@ -23,10 +23,10 @@ EquivalenceOutcome = Literal["equivalent", "different", "equivalent but shifted"
 
 
 class Contrast(NamedTuple):
-    """Hold a mean difference (candidate − baseline), its standard error and degrees of freedom. Unknown is NaN.
+    """Hold a mean difference (candidate − baseline), its standard error and degrees of freedom. NaN means unknown.
 
     `spread` is the standard deviation of the difference between one run of each variant. `freedom_per_seed` counts the
-    degrees of freedom that one more seed of each variant adds. Variants that agree on every example have an error of 0.
+    degrees of freedom that one more seed of each variant adds. Variants with equal results have an error of 0.
     """
 
     mean: float = math.nan
@@ -47,7 +47,7 @@ class Contrast(NamedTuple):
         return Interval(self.mean - half, self.mean + half)
 
     def above(self, bound: float) -> float:
-        """Return the p-value of the one-sided t-test that the difference lies above `bound`."""
+        """Return the p-value of the one-sided t-test for a difference above `bound`."""
         if not self.error:
             return float(self.mean <= bound)
         return float(scipy.special.stdtr(self.freedom, (bound - self.mean) / self.error))
@@ -56,11 +56,11 @@ class Contrast(NamedTuple):
         return self._replace(mean=-self.mean).above(-bound)
 
     def beyond(self, bound: float) -> float:
-        """Return the p-value of the test that the difference lies below −bound or above +bound.
+        """Return the p-value of the test for a difference below −bound or above +bound.
 
         This is twice the p-value of the one-sided t-test on the side of the mean. It is below 5 % if the whole 95 %
         interval lies beyond the bound. Doubling allows for errors in both directions: the test keeps its level at any
-        spread, and finds a difference only where the test of "no difference" finds one.
+        spread, and finds a difference only if the test of "no difference" also finds one.
         """
         return min(1.0, 2 * self._replace(mean=abs(self.mean)).above(bound))
 
@@ -68,8 +68,8 @@ class Contrast(NamedTuple):
 def paired(differences: ArrayLike) -> Contrast:
     """Return the contrast of paired differences (num_seeds,).
 
-    The error is unknown with fewer than `MIN_SEEDS` differences, or if all are equal but not zero. If all are zero, the
-    runs agree on every example, and the error is 0.
+    The error is unknown with fewer than `MIN_SEEDS` differences, or if all are equal but not zero. It is 0 if all are
+    zero.
     """
     values = np.asarray(differences, dtype=np.float64)
     mean, num_seeds = float(values.mean()) if len(values) else math.nan, len(values)
@@ -81,7 +81,7 @@ def paired(differences: ArrayLike) -> Contrast:
 
 
 def unpaired(baseline: np.ndarray, candidate: np.ndarray) -> Contrast:
-    """Return the contrast of two variants that share no seeds, from the values of each (num_seeds,).
+    """Return the contrast of two variants that share no seeds, from the values (num_seeds,) of each.
 
     The error is √(s₁²/n₁ + s₂²/n₂), with Satterthwaite's approximate degrees of freedom (Welch, Biometrika 34, 1947;
     Satterthwaite, Biometrics Bulletin 2, 1946). The error is unknown if a variant has fewer than `MIN_SEEDS` values, or
@@ -140,10 +140,10 @@ PAIRED = Design()
 
 
 def p_values(found: Contrast, margin_pp: float, is_one_sided: bool = False) -> PValues:
-    """Return the p-values of a contrast. If only losses count, a gain has the p-value 1 for a difference.
+    """Return the p-values of a contrast. If only losses count, `differs` and `beyond` are 1 for a gain.
 
-    `within` is the larger p-value of two one-sided t-tests that the difference lies within ±margin (Schuirmann, Journal
-    of Pharmacokinetics and Biopharmaceutics 15, 1987). If only losses count, `within` is the p-value of the lower test.
+    `within` is the larger p-value of two one-sided t-tests for a difference within ±margin (Schuirmann, Journal of
+    Pharmacokinetics and Biopharmaceutics 15, 1987). If only losses count, only the test above −margin is made.
     """
     if not found.is_known:
         return UNKNOWN
@@ -154,7 +154,7 @@ def p_values(found: Contrast, margin_pp: float, is_one_sided: bool = False) -> P
 
 
 def adjust(pairs: Sequence[PValues], families: Sequence[Hashable]) -> list[PValues]:
-    """Adjust p-values, one row per pair, by Holm's method: each column over the pairs of one family."""
+    """Adjust the p-values of pairs by Holm's method, separately for each family and each kind of p-value."""
     adjusted = list(pairs)
     for family in set(families):
         members = [index for index, other in enumerate(families) if other == family]
@@ -190,13 +190,13 @@ def power(
     num_candidates: int = 1,
     design: Design = PAIRED,
 ) -> float:
-    """Return the probability that TOST at 5 % establishes ±margin if the true difference is `difference`.
+    """Return the probability that TOST at 5 % shows equivalence within ±margin if the true difference is `difference`.
 
     The value is exact. Given the sample's standard deviation s, both tests reject if the mean lies within ±(margin − t
     s / √n). The probability of rejection is integrated over the distribution of s (Chow, Shao & Wang, Sample Size
     Calculations in Clinical Research, 2008, section 3.2). If only losses count, the probability comes from the
-    noncentral t distribution. `spread` > 0 is the standard deviation of a paired difference, in the margin's unit. With
-    several candidates, the level is divided by their number, as in the strictest step of Holm's method.
+    noncentral t distribution. `spread` > 0 is that of a `Contrast`, in the margin's unit. With several candidates, the
+    level is divided by their number, as in the strictest step of Holm's method.
     """
     freedom = design.freedom_per_seed * (num_seeds - 1)
     error = spread / np.sqrt(num_seeds)

@@ -19,7 +19,7 @@ class Interval(NamedTuple):
 
 
 class Ratio(NamedTuple):
-    """Hold a geometric mean of ratios and its 95 % interval; None if there are too few seeds or launches."""
+    """Hold a geometric mean of ratios and its 95 % interval. Unknown values are None."""
 
     ratio: float | None
     low: float | None
@@ -27,7 +27,7 @@ class Ratio(NamedTuple):
 
 
 class Mean(NamedTuple):
-    """Hold a mean and its 95 % interval; one new value falls between `new_low` and `new_high` with 95 % probability."""
+    """Hold a mean and its 95 % interval. A new value falls between `new_low` and `new_high` with 95 % probability."""
 
     mean: float | None
     low: float | None

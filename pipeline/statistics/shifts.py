@@ -1,8 +1,8 @@
-"""Decide whether a campaign has shifted from its baseline, by pure functions on numbers.
+"""Decide whether a campaign has shifted from its baseline, by pure functions of numbers.
 
-A campaign is outside the band if the mean of its k fresh seeds leaves the 99 % prediction interval for the mean of k
-new values: t(.995, n − 1) · s · √(1/k + 1/n) around the mean of the baseline's n seeds (Hahn & Meeker, Statistical
-Intervals, 1991, § 4.7). Once is a warning. Twice in a row, on other seeds and in the same direction, is drift.
+The band is the 99 % prediction interval for the mean of k new values: ±t(.995, n − 1) · s · √(1/k + 1/n) around the
+mean of the baseline's n seeds (Hahn & Meeker, Statistical Intervals, 1991, § 4.7). A campaign gives a warning if the
+mean of its k fresh seeds is outside. Two in a row, on other seeds and in the same direction, are drift.
 """
 
 import math
@@ -35,11 +35,11 @@ class Shift(NamedTuple):
 
 
 def shift(baseline: Sequence[Sequence[float]], fresh: Sequence[float], negligible: float) -> Shift | None:
-    """Compare fresh values, one per seed, with the baseline's campaigns; return None if there are too few.
+    """Compare fresh values, one per seed, with the baseline's campaigns. Return None if there are too few values.
 
-    Values that agree within a campaign need not agree from month to month. Three or more baseline campaigns show how
-    campaigns vary: their means are then the values, and the fresh mean is one new value. A mean of fewer seeds varies
-    more, so the band is widened by the difference between the variances of such means.
+    Values that agree within a campaign may differ from month to month. Three or more baseline campaigns show how
+    campaigns vary. The band then comes from their means, and the fresh mean is one new value. A fresh mean over fewer
+    seeds than theirs varies more, so the band is widened by the extra variance.
 
     Args:
         baseline: values of each pinned campaign, one per seed.
@@ -60,7 +60,7 @@ def shift(baseline: Sequence[Sequence[float]], fresh: Sequence[float], negligibl
 
 
 def shift_of_shares(baseline: tuple[int, int], fresh: tuple[int, int]) -> Shift | None:
-    """Compare shares of completed runs, each (completed, all), by Fisher's exact test; return None without runs.
+    """Compare shares of completed runs, each (completed, all), by Fisher's exact test. Return None without runs.
 
     If the test finds a difference at the band's level, the band has no width; otherwise it covers every share.
     """
@@ -74,12 +74,12 @@ def shift_of_shares(baseline: tuple[int, int], fresh: tuple[int, int]) -> Shift 
 def shift_of_speeds(
     baseline: Sequence[np.ndarray], fresh: np.ndarray, weights: np.ndarray, negligible: float
 ) -> Shift | None:
-    """Compare a contrast of fresh launch effects with the baseline's campaigns; return None if there are too few.
+    """Compare a contrast of launch effects with that of the baseline's campaigns. Return None if launches are too few.
 
     The rule is that of `shift`, with launches in place of seeds and a spread over all variants (`launch_spread`).
 
     Args:
-        baseline: launch effects of each pinned campaign, (num_launches, num_variants), of log seconds, finite.
+        baseline: finite launch effects of log seconds in each pinned campaign, (num_launches, num_variants).
         fresh: launch effects of the new campaign, with the same variants.
         weights: (num_variants,), with sum 0.
     """
@@ -103,7 +103,7 @@ def _quantile(degrees_of_freedom: int) -> float:
 
 
 def _variance_within(campaigns: Sequence[Sequence[float]]) -> float:
-    """Return the variance within campaigns, pooled over them; 0 if each has a single value."""
+    """Return the variance within campaigns, pooled over them, or 0 if each has a single value."""
     freedom = sum(len(campaign) - 1 for campaign in campaigns)
     squares = sum((value - _mean(campaign)) ** 2 for campaign in campaigns for value in campaign)
     return squares / freedom if freedom else 0.0

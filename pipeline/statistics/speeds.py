@@ -1,4 +1,4 @@
-"""Turn the blocks of one benchmark into log seconds by launch, variant and turn, and these into ratios with intervals.
+"""Turn the blocks of one benchmark into log seconds by launch, variant and turn, then into ratios with intervals.
 
 Launches and variants form a two-way layout without replication. Within a launch, the median over turns ignores single
 slow blocks. The interval comes from the differences between launches, because variation from process to process does
@@ -26,7 +26,7 @@ MIN_MEMORY_LAUNCHES = 2  # for an interval of peak memory, which hardly varies f
 NO_RATIO = Ratio(ratio=None, low=None, high=None)
 MAD = 1.4826  # standard deviation of a normal distribution divided by its median absolute deviation
 MANY_BLOCKS = 0.6  # of all turns: a variant with no more blocks than this is measured less precisely
-SLOW = 3.0  # times the baseline's seconds: nobody would choose a slower variant, and its blocks are few
+SLOW = 3.0  # times the baseline's seconds: nobody would choose a variant this slow, and it has few blocks
 
 
 class LogRatio(NamedTuple):
@@ -62,8 +62,8 @@ class LogRatio(NamedTuple):
 def launch_effects(log_seconds: ArrayLike) -> np.ndarray:
     """Return each variant's difference from the first variant in each launch, (num_launches, num_variants).
 
-    The difference is the median over the launch's turns in which both variants have a block, or NaN without such a
-    turn.
+    This is the median difference over the launch's turns in which both variants have a block, or NaN without such
+    turns.
 
     Args:
         log_seconds: (num_launches, num_variants, num_turns), NaN for a missing block.
@@ -77,8 +77,8 @@ def launch_effects(log_seconds: ArrayLike) -> np.ndarray:
 def launch_spread(effects: np.ndarray) -> tuple[float, int]:
     """Return the standard deviation of one variant's effect in one launch, and its degrees of freedom.
 
-    This is the residual of a two-way layout without replication: (launches - 1)(variants - 1) degrees of freedom
-    (Montgomery, Design and Analysis of Experiments, chapter 4.1).
+    Both come from the residuals of a two-way layout without replication, with (launches - 1)(variants - 1) degrees of
+    freedom (Montgomery, Design and Analysis of Experiments, chapter 4.1).
 
     Args:
         effects: finite, (num_launches, num_variants).
@@ -89,11 +89,11 @@ def launch_spread(effects: np.ndarray) -> tuple[float, int]:
 
 
 def contrast(effects: np.ndarray, weights: ArrayLike) -> LogRatio:
-    """Return a contrast of the effects. Its spread is pooled over all variants, assuming that they vary alike.
+    """Return a contrast of the effects. Its spread is pooled over all variants, which are assumed to vary alike.
 
     Args:
         effects: finite, (num_launches, num_variants), of log seconds.
-        weights: (num_variants,) with sum 0. A speedup has 1 for the slower variant and -1 for the faster variant.
+        weights: (num_variants,) with sum 0. A speedup has 1 for the baseline and -1 for the candidate.
     """
     weights = np.asarray(weights, dtype=np.float64)
     spread, freedom = launch_spread(effects) if len(effects) > 1 else (0.0, 0)
@@ -102,12 +102,12 @@ def contrast(effects: np.ndarray, weights: ArrayLike) -> LogRatio:
 
 
 def contrast_of_few_blocks(log_seconds: ArrayLike, weights: ArrayLike, spread: float, freedom: int) -> LogRatio | None:
-    """Return a contrast like `contrast`, if a variant has so few blocks that it varies more than the others.
+    """Return a contrast that includes a variant with so few blocks that it varies more than the others.
 
     The variance of a median over few turns is added to the variance between launches, which comes from the variants
     with many blocks. The variance of a median is π/2 times the variance of a turn, divided by the number of turns
-    (Cramér, Mathematical Methods of Statistics, 1946, § 28.5). If no launch has two turns with all variants, only the
-    launches give the spread. Return None if a launch has no turn with all variants.
+    (Cramér, Mathematical Methods of Statistics, 1946, § 28.5). If no launch has two turns with all variants, or
+    `freedom` is 0, only the launches give the spread. Return None if a launch has no turn with all variants.
 
     Args:
         log_seconds: (num_launches, num_variants, num_turns), NaN for a missing block.
@@ -137,14 +137,14 @@ ONE = LogRatio(0.0, 0.0, 1, MIN_LAUNCHES)  # exactly 1: both variants share the 
 
 @dataclass(frozen=True)
 class Speeds:
-    """Compute the speeds of a benchmark's variants, compared with its baseline, from their blocks.
+    """Compute the speeds of a benchmark's variants relative to the baseline, from their blocks.
 
     Args:
         blocks: the blocks of all launches.
         baseline: the name of the baseline variant.
-        num_images: training images of an epoch.
+        num_images: training images per epoch.
         num_validation_images: images predicted after an epoch.
-        measured_as: for each variant, the variant whose blocks it uses; they differ only in learning rate or epochs.
+        measured_as: for each variant, the one whose blocks it uses; the two differ only in learning rate or epochs.
         num_compiling: how many of the first launches may have taken memory to compile; later ones find compiled code.
     """
 
@@ -165,7 +165,7 @@ class Speeds:
     def variants(self) -> list[str]:
         """Name the variants with a turn in every launch and no failure, the baseline first.
 
-        If the baseline has failed, name none.
+        If the baseline is not one of them, name none.
         """
         last = {block.variant: block.outcome for block in self.blocks}
         timed = {(block.variant, block.launch) for block in self.blocks if block.turn and not block.shares_gpu}
@@ -179,7 +179,7 @@ class Speeds:
 
     @cached_property
     def often(self) -> list[str]:
-        """Name the variants that had a block in most turns."""
+        """Name the variants with blocks in more than `MANY_BLOCKS` of all turns."""
         counts = {name: sum(b.turn > 0 for b in self.blocks if b.variant == name) for name in self.variants}
         return [name for name, count in counts.items() if count > MANY_BLOCKS * sum(self.num_turns)]
 
@@ -203,7 +203,7 @@ class Speeds:
 
     @property
     def baseline_seconds(self) -> list[float]:
-        """Return, for each launch, the baseline's seconds for an epoch's training images: the median over turns."""
+        """Return the baseline's training seconds of an epoch in each launch, as the median over turns."""
         return [float(np.exp(np.nanmedian(launch[0]))) for launch in self.turns if len(launch)]
 
     @property
@@ -220,7 +220,7 @@ class Speeds:
 
     @property
     def side_by_side(self) -> bool:
-        """Tell whether the variants ran side by side. In a row, each has a single place in a launch."""
+        """Tell whether the variants ran side by side. In a row, each variant has a single place in a launch."""
         places: dict[int, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
         for block in self.blocks:
             if block.turn:
@@ -245,7 +245,7 @@ class Speeds:
     def epoch_seconds(self, name: str) -> float | None:
         """Return the training seconds of an epoch of `name`: the baseline's, divided by the speedup.
 
-        The baseline's seconds are medians over turns. The geometric mean is taken over launches and both processes.
+        The baseline's seconds are the geometric mean, over launches and both processes, of medians over turns.
         """
         ratio = self.speedup(self.baseline, name).ratio
         if ratio is None:
@@ -254,7 +254,7 @@ class Speeds:
         return float(np.exp(np.nanmedian(self.turns[:, places], axis=2).mean()) / ratio)
 
     def contrast(self, weights: Mapping[str, float], whole_epochs: bool = False) -> LogRatio | None:
-        """Return the weighted sum of log seconds, or None if a variant's are unknown. The weights sum to 0.
+        """Return the weighted sum of variants' log seconds, or None if any are unknown. The weights sum to 0.
 
         Two processes measure the baseline, so a variant is compared with the mean of the two.
         """
@@ -307,9 +307,10 @@ class Speeds:
         return contrast(self._log_peaks[:, known], weights[known]).ratio_from(MIN_MEMORY_LAUNCHES)
 
     def half_width(self) -> float | None:
-        """Return the half-width of the widest interval of a speedup, as a share of the ratio; None without an interval.
+        """Return the half-width of the widest interval of a speedup, as a share of the ratio, or None if unknown.
 
-        Only variants up to three times slower than the baseline count. Without any, the baseline's own repeat counts.
+        Only variants that take up to three times as long as the baseline count. Without any, the baseline's repeat
+        counts.
         """
         widths = [width for ratio, width in self._widths() if ratio >= 1 / SLOW]
         again = self.speedup(self.baseline, REPEAT)
@@ -318,7 +319,7 @@ class Speeds:
         return max(widths, default=None)
 
     def is_settled(self, target_half_width: float) -> bool:
-        """Tell whether every interval is as narrow as the target, or three times that for a `SLOW` variant."""
+        """Tell whether every half-width is within the target, or three times the target for a `SLOW` variant."""
         half_width = self.half_width()
         slow = [width for ratio, width in self._widths() if ratio < 1 / SLOW]
         return half_width is not None and max(half_width, max(slow, default=0.0) / SLOW) <= target_half_width

@@ -1,4 +1,4 @@
-// A link opens what it leads to. Without scripts all of it just stands.
+// Links open the sections that they lead to. Without scripts, readers open them by hand.
 function reveal() {
   const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
   for (let fold = target?.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
