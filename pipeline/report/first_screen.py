@@ -147,7 +147,7 @@ def _row(study: Study, tables: Tables, benchmark: str, name: str) -> VariantRow:
 
 
 def _ends(pair: Row | None, name: str, unit: str = "") -> tuple[float | None, float | None, float | None]:
-    """Return a value of a pair and the ends of its interval, or only None if there is no pair."""
+    """Return a value of a pair and the ends of its interval; all are None if there is no pair."""
     value, low, high = (getattr(pair, f"{name}{end}{unit}", None) for end in ("", "_low", "_high"))
     return value, low, high
 
