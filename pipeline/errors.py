@@ -4,8 +4,8 @@
 class InputError(Exception):
     """Report a fault in the input; the text names the fault and its remedy.
 
-    Commands print it without a traceback and exit with status 2. `fault` is the text without the remedy, if the remedy
-    is given separately.
+    Commands print the text without a traceback and exit with status 2. If the caller passes `remedy`, `fault` is
+    the text without it.
     """
 
     def __init__(self, fault: str, remedy: str = "") -> None:

@@ -34,13 +34,13 @@ def span(values: Sequence[float]) -> str:
 
 
 def decimals(value: float, how: str) -> str:
-    """Format `value` by the format `how`, or by `digits`. A value that rounds to zero has no sign."""
+    """Format `value` in the format `how`, or with `digits` for "digits". A value that rounds to zero has no sign."""
     text = digits(value) if how == "digits" else f"{value:{how}}"
     return _SIGNED_ZERO.sub(r"\1", text).replace("-", "−")
 
 
 def percent(share: float, how: str = ".0f") -> str:
-    """Write a share between 0 and 1 as a percentage by the format `how`, as in "62 %"."""
+    """Write a share between 0 and 1 as a percentage in the format `how`, as in "62 %"."""
     return f"{decimals(100 * share, how)} %"
 
 
@@ -50,7 +50,7 @@ def percents(shares: Sequence[float]) -> str:
 
 
 def rare(share: float) -> str:
-    """Write a share as a percentage, even a very small one: "none", "less than 0.001 %" or "0.62 %"."""
+    """Write a share that may be tiny as a percentage: "none", "less than 0.001 %" or "0.62 %"."""
     if 0 < share < 1e-5:
         return f"less than {percent(1e-5, '.3f')}"
     return percent(share, ".2g") if share else "none"
@@ -62,7 +62,7 @@ def digits(value: float) -> str:
 
 
 def interval(low: float | None, high: float | None, how: str) -> str:
-    """Write both ends of an interval by the format `how`, as in "[−0.40, +0.16]"."""
+    """Write both ends of an interval in the format `how`, as in "[−0.40, +0.16]"."""
     if low is None or high is None:
         return NO_INTERVAL
     return f"[{decimals(low, how)}, {decimals(high, how)}]"
@@ -103,7 +103,7 @@ def listed(words: Iterable[str]) -> str:
 
 
 def ranges(values: Iterable[int]) -> str:
-    """Write whole numbers, and three or more consecutive ones as a range, as in "0 to 29" or "0, 1 and 5 to 9"."""
+    """List whole numbers, with three or more consecutive ones as a range, as in "0 to 29" or "0, 1 and 5 to 9"."""
     told: list[str] = []
     for _, group in groupby(enumerate(values), key=lambda placed: placed[1] - placed[0]):
         run = [str(value) for _, value in group]

@@ -1,6 +1,7 @@
-"""Turn findings into sentences. Code that decides names a sentence by its code; code that reports writes it out.
+"""Turn findings into sentences.
 
-All sentences are templates in `pipeline/report/sentences.yaml`, by code.
+Functions that decide name a sentence by its code; functions that report write it out. Each code names a
+template in `pipeline/report/sentences.yaml`.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def check(study: Study, name: str, image_shape: tuple[int, int, int], num_classe
 
     Raises:
         InputError: the model can't be imported, called or built; it does not fit the images, the classes or a policy;
-            it imports other modules from the folder of its `source`; or the optimizer refuses its arguments.
+            it imports modules that lie next to its `source`; or the optimizer refuses its arguments.
     """
     benchmark = study.benchmarks[name]
     images = np.random.default_rng(0).integers(0, 256, (2, *image_shape), np.uint8)
@@ -52,9 +52,9 @@ def check(study: Study, name: str, image_shape: tuple[int, int, int], num_classe
 def look(
     study: Study, name: str, image_shape: tuple[int, int, int], num_classes: int
 ) -> dict[str, tuple[float, float]]:
-    """Return two times for each policy: seconds to build the model and take its first step, and for a later step.
+    """Return two times per policy, in seconds: to build the model and take its first step, and to take another step.
 
-    Print which layers depart from the policy. A policy whose batch does not fit into memory gets 0 seconds.
+    Print which layers depart from the policy. If a policy's batch does not fit into memory, both times are 0.
 
     Raises:
         InputError: the model can't be imported or built.
@@ -132,7 +132,7 @@ def examine(model: keras.Model, policy: str) -> Iterator[str]:
 
 
 def _inside(layer: keras.layers.Layer) -> Iterator[keras.layers.Layer]:
-    """Yield the layers inside `layer`, in order. Keras's own function loses the order if models are nested."""
+    """Yield the layers inside `layer`, in order. Keras's `_flatten_layers` reverses the layers of a nested model."""
     for part in layer._layers:
         yield part
         yield from _inside(part)

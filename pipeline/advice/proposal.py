@@ -11,17 +11,17 @@ from pipeline.study.configuration import validate
 from pipeline.study.schema import Study
 from pipeline.study.user_code import check_function
 
-YOURS = "yours"  # the profile, and its benchmark
+YOURS = "yours"  # names the profile and its benchmark
 VALIDATION_SHARE = 0.1
 MIN_STEPS = 10  # per epoch, in the shortest study
 STUDY_SECONDS = 600.0
-# The time before a run or a launch trains: some seconds to start the process, and a multiple of the time to build the
-# model and take its first step, because evaluation is traced too.
+# Before it trains, a process takes PROCESS_SECONDS to start. It then takes TRACING times as long as building the model
+# and taking its first step, because evaluation is traced too.
 TRACING, PROCESS_SECONDS = 1.5, 3.0
 
 
 class Size(NamedTuple):
-    """Hold the size of a study: images to train with, multiples of the batch, and the seconds that it takes."""
+    """Hold the number of training images of a study, its multiples of the batch, and the seconds that it takes."""
 
     num_images: int
     multiples: tuple[int, ...]
@@ -29,9 +29,9 @@ class Size(NamedTuple):
 
 
 def model_values(name: str, source: str | None, arguments: dict[str, Any], engine: str) -> dict[str, Any]:
-    """Return the `model` of a study; `arguments` override the default sizes of this project's own models.
+    """Return the `model` of a benchmark; `arguments` override the default sizes of this project's own models.
 
-    `source` is the file or folder of the user's model. The default lies in this folder and has the model's name.
+    `source` is the file or folder of the user's model: by default, the top-level module of `name` in this folder.
 
     Raises:
         InputError: the user's model has a fault that shows without running it.
@@ -53,12 +53,12 @@ def model_values(name: str, source: str | None, arguments: dict[str, Any], engin
 def choose_size(profile: Study, seconds: Mapping[str, tuple[float, float]], batch_size: int, max_images: int) -> Size:
     """Return the size of the largest study that takes at most `STUDY_SECONDS`.
 
-    The study trains at B and 2B if there is time for both, otherwise only at B. If even the smallest study takes
-    longer, return its size.
+    The study trains at `batch_size` (B) and 2B if there is time for both, otherwise only at B. If even the smallest
+    study takes longer, return its size.
 
     Args:
-        profile: the study whose images and batches are chosen.
-        seconds: two times for each policy: to build the model and take its first step, and for a later step.
+        profile: the study to size.
+        seconds: the two times of each policy that `fitness.look` returns.
     """
     num_seeds, num_epochs = len(profile.seeds), profile.benchmarks[YOURS].num_epochs
     for multiples in ((1, 2), (1,)):
@@ -80,7 +80,7 @@ def propose(
     description: Mapping[str, Any],
     size: Size | None = None,
 ) -> Study:
-    """Return a study of float32 and both mixed policies.
+    """Return a study of float32, TF32 and both mixed policies.
 
     Args:
         profile: the values of the profile `yours`.

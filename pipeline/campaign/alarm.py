@@ -1,4 +1,4 @@
-"""Compare a campaign with the baseline of its series: what changed, whether that is confirmed, and the exit status.
+"""Compare a campaign with its series' baseline: report what changed, whether that is confirmed, and the exit status.
 
 0 nothing changed · 10 a warning: repeat on fresh seeds · 20 drift: the warning came back, in the same direction ·
 30 too little evidence · 40 no usable speed measurement.
@@ -24,7 +24,7 @@ FINE, WARNING, DRIFT, TOO_LITTLE, INVALID = 0, 10, 20, 30, 40
 
 
 class Alarm(NamedTuple):
-    """Hold a variant's quantity that has left its band, for better or for worse."""
+    """Hold a variant's quantity that has left the band of `statistics.shifts`, for better or for worse."""
 
     benchmark: str
     variant: str
@@ -55,8 +55,8 @@ def detect_drift(
     """Return what has changed since the baseline.
 
     Args:
-        earlier: the campaigns before `new`, oldest first. The last campaign of the same series can confirm a warning if
-            it trained on other seeds.
+        earlier: the campaigns before `new`, oldest first. The last campaign of the same series outside the baseline
+            confirms a warning if it shifted in the same direction on other seeds.
         baseline: the campaigns pinned as the baseline of the series.
     """
     before = next((old for old in reversed(earlier) if old.series == new.series and old not in baseline), None)
@@ -80,7 +80,7 @@ def _shifts(campaign: CampaignEntry, baseline: Sequence[CampaignEntry]) -> dict[
     shifts: dict[Place, Shift | None] = {}
     for benchmark, variant in campaign.pairs:
         pinned = [old.accuracies(benchmark, variant) for old in baseline]
-        known = [of_campaign for of_campaign in pinned if of_campaign]  # a campaign whose runs all diverged has none
+        known = [of_campaign for of_campaign in pinned if of_campaign]  # empty if no run of a campaign completed
         shifts[benchmark, variant, ACCURACY] = shift(known, campaign.accuracies(benchmark, variant), 0.0)
         completed = _completed(baseline, benchmark, variant), _completed([campaign], benchmark, variant)
         shifts[benchmark, variant, COMPLETED] = shift_of_shares(*completed)
@@ -98,10 +98,10 @@ def _completed(campaigns: Sequence[CampaignEntry], benchmark: str, variant: str)
 def _shifts_of_time(
     benchmark: str, campaign: CampaignEntry, baseline: Sequence[CampaignEntry]
 ) -> dict[Place, Shift | None]:
-    """Return the shift of the baseline variant's time, and the shifts of other variants' times relative to that time.
+    """Return the shift of the baseline variant's time, and the shifts of the other variants' times relative to it.
 
     One campaign does not show how a machine's speed varies from week to week, so absolute time is judged only if enough
-    campaigns are pinned. Relative times vary from launch to launch, and one campaign has several launches.
+    campaigns are pinned. Relative times vary from launch to launch, which the launches of one campaign show.
     """
     pinned = [old for old in baseline if old.training_times(benchmark)]
     timed = campaign.timed_variants(benchmark)
@@ -141,7 +141,7 @@ def _too_little(new: CampaignEntry, baseline: Sequence[CampaignEntry], compared:
 
 
 def _not_timed(new: CampaignEntry, baseline: Sequence[CampaignEntry]) -> Iterator[Said]:
-    """Say which times were not judged, because no measurement counts or only one side has timed a variant.
+    """Say which times were not judged, because no measurement counts or not every campaign has timed the variant.
 
     A variant that has become much slower may get too few blocks to be timed.
     """

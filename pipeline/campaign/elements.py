@@ -23,9 +23,9 @@ def elements(study: Study) -> list[Element]:
 
 
 def missing_elements(study: Study) -> list[int]:
-    """Return the numbers of the elements that are missing from the campaign's folder, which is the working directory.
+    """Return the numbers of the elements whose results are missing from the campaign's folder, the working directory.
 
-    The collector never counts as missing, nor does a run that was left out on the machine of the other runs.
+    The collector never counts as missing, nor do runs of variants left out on the machine of the other runs.
     """
     missing = set(missing_runs(study.without(read_left_out(study))))
     runs = [key not in missing for key in study.runs()]

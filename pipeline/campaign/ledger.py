@@ -1,6 +1,6 @@
-"""Keep the ledger of campaigns: one small file each, never changed once written, and the list of baseline campaigns.
+"""Keep the ledger: one small file per campaign, never changed once written, and the list of baseline campaigns.
 
-A campaign is compared only with its series: the same device, driver, packages, image, engine and study.
+A campaign is compared only with its series: campaigns with the same device, driver, packages, image and study.
 """
 
 import hashlib
@@ -109,7 +109,7 @@ def entry(study: Study, records: Mapping[RunKey, RunRecord], speeds: Mapping[str
 
     Args:
         records: the finished runs, at least one. `check_comparable` has accepted them.
-        speeds: the speeds of each benchmark. They are left out if other work took more of the machine than allowed.
+        speeds: the speeds of each benchmark. They are left out if other work took more CPU time than the study allows.
 
     Raises:
         InputError: the campaign was made on several devices or drivers, and so belongs to no series.
@@ -175,7 +175,7 @@ def append(new: CampaignEntry, ledger: Path) -> Path:
 
 
 def read_ledger(ledger: Path) -> list[CampaignEntry]:
-    """Return every campaign, oldest first. Raise an `InputError` that names a damaged file."""
+    """Return every campaign, oldest first. If a file is damaged, raise an `InputError` that names it."""
     paths = [path for path in ledger.glob("*.json") if path.name != BASELINE]
     return sorted((_read(path) for path in paths), key=lambda found: (found.started_at, found.campaign))
 
@@ -186,7 +186,7 @@ def read_baseline(series: str, ledger: Path) -> list[CampaignEntry]:
 
 
 def _pinned(ledger: Path) -> dict[str, list[str]]:
-    """Return, by series, the names of the campaigns that are its baseline."""
+    """Return the names of the baseline campaigns, by series."""
     path = ledger / BASELINE
     remedy = "It must give a list of campaigns by series. Delete it, and pin the baseline again: stages.pin"
     return read_json(dict[str, list[str]], path, remedy) if path.exists() else {}

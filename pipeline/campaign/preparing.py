@@ -49,7 +49,7 @@ def prepare_campaign(name: str, campaigns: Path) -> Path:
 
 def _fill(folder: Path, study: Study, seeds: list[int]) -> None:
     for name in CODE:
-        if (PROJECT / name).exists():  # an image lacks some of these
+        if (PROJECT / name).exists():  # a container image lacks some of these
             _copy(PROJECT / name, folder / name)
     for benchmark in study.benchmarks.values():
         source = Path(benchmark.model.source)
@@ -78,7 +78,7 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def campaign_seeds(name: str, num_seeds: int) -> list[int]:
-    """Return the seeds of a campaign: consecutive numbers from a hash of its name, the same on all machines."""
+    """Return a campaign's seeds: consecutive numbers that start at a hash of its name, the same on all machines."""
     digest = hashlib.sha256(name.encode()).digest()
     first = int.from_bytes(digest[:4], "big") % (MAX_SEED - num_seeds)
     return list(range(first, first + num_seeds))

@@ -45,7 +45,7 @@ class Cluster(Section):
         return self._array(numbers, 1)
 
     def collector_options(self) -> list[str]:
-        """Return the options of the job that collects the results; it trains nothing."""
+        """Return the options of the job that collects the results. It needs no GPU."""
         mail = [f"--mail-user={self.mail}", "--mail-type=FAIL"] if self.mail else []
         return [*mail, *self._options(gpus=0)]
 
@@ -64,7 +64,7 @@ class Cluster(Section):
         return [f"--{name}={value}" for name, value in named.items() if value is not None]
 
     def check(self, hardware: str) -> None:
-        """Raise `InputError` if a job of this cluster has no GPU and the installed packages need one.
+        """Raise `InputError` if jobs ask for no GPU but the installed packages need one.
 
         Args:
             hardware: the hardware that the installed packages train on.
@@ -77,6 +77,6 @@ class Cluster(Section):
 
 
 def split(numbers: Sequence[int], elements: Sequence[Element]) -> tuple[list[int], list[int]]:
-    """Split the numbers of elements: first those that don't measure speed, then those that do."""
+    """Split the numbers of elements into those that don't measure speed and those that do."""
     speeds = [number for number in numbers if elements[number][0] == "speed"]
     return [number for number in numbers if number not in speeds], speeds

@@ -17,7 +17,7 @@ from pipeline.study.schema import Study
 from pipeline.study.variant import Variant
 
 DEFAULT = "default"  # as a baseline: float32 at the device's default precision
-TF32 = "tf32"  # the variant with that precision, for devices whose default is less precise than float32
+TF32 = "tf32"  # the variant that "default" means on devices whose default is less precise than float32
 Verdict = Literal[
     "reproduced", "in direction only", "not reproduced", "inconclusive", "not this recipe", "not testable here"
 ]
@@ -39,7 +39,8 @@ class Assessment(NamedTuple):
     """Hold a verdict, its reason, and what was measured.
 
     `evidence` is the kind of evidence behind the verdict, or None if there is none. `would_change` says what would
-    decide the claim. A judge leaves out `evidence`, and sets `would_change` only if the judge knows a special remedy.
+    decide the claim. A judge leaves `evidence` to `verdicts`, which keeps `would_change` only for inconclusive
+    verdicts.
     """
 
     verdict: Verdict
@@ -153,7 +154,7 @@ class Threshold(NamedTuple):
     ) -> Assessment:
         """Compare an interval with the threshold.
 
-        With `has_direction`, a ratio that misses the threshold but lies on the right side of 1 is "in direction only".
+        With `has_direction`, an interval on the claimed side of 1 that misses the threshold is "in direction only".
 
         Args:
             lack: the reason to give if there is no interval.
@@ -200,7 +201,7 @@ class VariantClaim(BaseClaim):
         """Return the runs of the candidate.
 
         Raises:
-            NotTestableError: the study has no such runs, or defines the variant differently.
+            NotTestableError: the study has no such runs, or defines the variant unlike the claims.
         """
         check_variant(evidence.variants, evidence.study, self.benchmark, self.candidate)
         if runs := evidence.tables.runs_of(self.benchmark, self.candidate):
@@ -219,12 +220,13 @@ class PairClaim(VariantClaim):
         return {"benchmark": self.benchmark, "candidate": self.candidate, "baseline": self.baseline or "float32"}
 
     def pair(self, evidence: Evidence) -> Row:
-        """Return the row of the candidate and its baseline. The baseline "default" is float32 at the default precision.
+        """Return the row of the candidate and its baseline.
 
-        TensorFlow, since 2.4, multiplies in TF32 if the GPU has it; a TPU multiplies in bfloat16.
+        The baseline "default" is float32 at the device's default precision: TF32 on an NVIDIA GPU of compute
+        capability 8.0 and up (in TensorFlow since 2.4), bfloat16 products on a TPU, strict float32 elsewhere.
 
         Raises:
-            NotTestableError: the study does not run or compare the two variants, or defines one of them differently.
+            NotTestableError: the study does not run or compare the two variants, or defines one unlike the claims.
         """
         study = evidence.study
         baseline = self.baseline or study.comparison.baseline

@@ -80,7 +80,7 @@ class Gradients(Untrusted):
 
 
 class TrialResult(Untrusted):
-    """Hold a trial of an optimizer under a policy: how many seeds trained, and the accuracies, also in float32."""
+    """Hold a trial of an optimizer under a policy: how many seeds trained, its accuracies, and those in float32."""
 
     name: str
     policy: str
@@ -94,14 +94,14 @@ class TrialResult(Untrusted):
 
 
 class Numerics(Untrusted):
-    """Hold the content of `numerics.json`: `gradients` by benchmark, `samples` by experiment and try.
+    """Hold the content of `numerics.json`: `gradients` by benchmark, and `samples` by experiment, one value per try.
 
     `identity` is everything that determines the content. `environment` describes the machine that produced it.
     """
 
     schema_version: Literal[4]
     identity: dict[str, Any] | None = None  # missing from early files
-    environment: Environment | None = None  # also missing there
+    environment: Environment | None = None  # missing from early files
     sha256: Sha256 | None = None  # of the rest of the file, without the identity
     facts: dict[str, bool | int | float | str]
     samples: dict[str, list[float]]

@@ -30,9 +30,8 @@ _MUCH = 10  # times the tolerance: a wider interval excludes little
 class SpeedupClaim(SpeedClaim, ThresholdClaim):
     """Claim that the speedup of `candidate` over `baseline`, by default the study's, is at least or at most some value.
 
-    The `baseline` "default" is float32 at the device's default precision: TF32 on an NVIDIA GPU of compute capability
-    8.0 and up, bfloat16 products on a TPU, strict float32 elsewhere. `existential` means that the source says only that
-    such a speedup is possible; a single counterexample does not refute it.
+    `existential` means that the source says only that such a speedup is possible. A single counterexample does not
+    refute that.
     """
 
     kind: Literal["speedup"]
@@ -52,9 +51,9 @@ class SpeedupClaim(SpeedClaim, ThresholdClaim):
     def _by_speedup(self, evidence: Evidence) -> Assessment:
         """Judge by the interval of the speedup.
 
-        If the baseline's speedup over itself is as far from 1 as the candidate's, chance may explain a claimed effect,
-        and the claim stays open. A claim of no effect needs no such check. More launches can't settle an effect, or a
-        distance from the threshold, that is smaller than the differences between sittings.
+        If the baseline's two processes differ by at least as much as candidate and baseline, chance may explain a
+        claimed effect, and the claim stays open. A claim of no effect needs no such check. If the claimed effect, or
+        the distance from the threshold, is smaller than day-to-day variation, more launches can't settle the claim.
         """
         pair, threshold, more = self.pair(evidence), self.threshold, Said("more.launches")
         what = "epoch_speedup" if self.with_validation else "speedup"
@@ -161,7 +160,7 @@ class ValueClaim(VariantClaim):
         return Said("asked.value", self.model_dump(include=fields))
 
     def judge(self, evidence: Evidence) -> Assessment:
-        """Compare the published value ± tolerance with the 95 % interval of one more run here.
+        """Compare the published value ± tolerance with the 95 % prediction interval of one more run here.
 
         Noisy runs give a wide interval. An interval that lies partly inside the tolerance decides nothing.
         """

@@ -36,7 +36,7 @@ class FactClaim(BaseClaim):
 
     @property
     def evidence(self) -> EvidenceKind:
-        """Return "measured" if training steps decide every quantity, else "counted"."""
+        """Return "measured" if every quantity is measured on a device, else "counted"."""
         return "measured" if all(map(is_measured, self.quantities)) else "counted"
 
     def judge(self, evidence: Evidence) -> Assessment:
@@ -118,7 +118,7 @@ class SampleClaim(ThresholdClaim):
         if len(values) == 1 or len(set(values)) > 1:
             lack = Said("sample_claim.no_interval", {"num_tries": len(values)})
             return self.threshold.judge(average.low, average.high, measured, lack, MORE)
-        # All tries gave one value, so the interval of the mean has no width; the share of tries decides.
+        # All tries agree, so their mean's interval has no width. The lower bound on the share that agrees decides.
         holds, share = self.threshold.holds(values[0]), proportion(len(values), len(values))
         told = {"num_tries": len(values), "value": values[0], "holds": holds, "share": share.low}
         reason = Said("sample_claim.all_alike", told | self.threshold._asdict())

@@ -29,8 +29,7 @@ VERDICTS = Path("results/verdicts.json")
 class Judgement(Untrusted):
     """Hold the verdict on a source's claim, or the answer of one of our experiments.
 
-    `evidence` is the kind of evidence behind the verdict, or None if there is none. `reason`, `measured` and
-    `would_change` are sentences, each given by its code and its numbers.
+    `evidence`, `reason`, `measured` and `would_change` are those of `Assessment`.
     """
 
     id: str
@@ -120,7 +119,7 @@ def _judge(claim: Claim, evidence: Evidence) -> Assessment:
 
 
 def recipe_differences(claim: Claim, recipe: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """Return the settings in which the recipes differ: for each key path, the study's value and the claim's."""
+    """Return the settings in which `recipe` differs from the claim's: by key path, its value and the claim's."""
     pairs = {path: [_at(recipe, path), theirs] for path, theirs in claim.needs.recipe.items()}
     return {path: pair for path, pair in pairs.items() if pair[0] != pair[1]}
 

@@ -14,9 +14,9 @@ from pipeline.study.variant import Variant
 def check_comparable(study: Study, records: Mapping[RunKey, RunRecord]) -> None:
     """Check that every finished run was made as the study says, and can be compared with the others.
 
-    All runs must share the engine, its packages and the container image. Runs of one seed must share the device and the
-    environment variables; other seeds may run elsewhere. Runs of one benchmark must share the data. Runs of one
-    benchmark and seed must share the initial weights.
+    All runs must share the engine, its packages, the container image and the kind of memory measured. Runs of one seed
+    must share the device, its driver and the environment variables; other seeds may run elsewhere. Runs of one
+    benchmark must share the data, and at one seed also the initial weights.
 
     Raises:
         InputError: the message names every fault, its runs, and how to make them again.
@@ -51,8 +51,8 @@ def check_candidates(study: Study) -> None:
 def pairs_of(study: Study, benchmark: str) -> list[tuple[str, str]]:
     """Return (baseline, candidate) for every pair on `benchmark`.
 
-    Pairs with the study's baseline come first. Pairs with float32 in TF32, the default of a GPU that has TF32, follow.
-    The study's further pairs come last.
+    Pairs with the study's baseline come first. Next come pairs with TF32, the default of a GPU that has it, and then
+    the study's further pairs.
     """
     settings, variants = study.comparison, study.variants_of(benchmark)
     pairs = [(settings.baseline, name) for name in variants if name != settings.baseline]

@@ -37,8 +37,7 @@ from pipeline.statistics.speeds import Speeds
 from pipeline.study.schema import RunKey, Study
 from pipeline.study.variant import MIXED, POLICIES
 
-# Digits after the point. Each quantity has its own file, because DVC shows one row per file and a terminal has 80
-# columns.
+# Decimal places. Each quantity has its own file, because DVC shows one row per file and a terminal has 80 columns.
 METRICS = {"difference_pp": 3, "speedup": 4, "candidate_accuracy": 5, "candidate_epoch_seconds": 4}
 
 
@@ -169,7 +168,7 @@ def _late_skips(run: Run) -> tuple[int | None, int | None]:
 
 
 def _timing_fault(study: Study, run: Run, measured: Measured | None) -> str | None:
-    """Return why a run's times don't count, if so: a fault, busy CPUs, or a device that differs from the speeds'."""
+    """Return why a run's times don't count (a fault, busy CPUs, a device other than that of the speeds), or None."""
     if measured and device(run.record.environment) != measured.device:
         return "another device"
     share = run.record.disturbance.other_cpu_share
@@ -231,7 +230,8 @@ def _result(run: Run) -> Row:
 def _family(study: Study, baseline: str, candidate: str) -> Hashable:
     """Return a key for the question that a pair answers, so that Holm's method adjusts over pairs with the same key.
 
-    The questions are: precision and batch, variables in 16 bits, and everything else. A control has its own key.
+    The key holds the baseline, whether the candidate changes only policy and batch, and whether it keeps float32
+    variables. A control has its own key.
     """
     if candidate in study.comparison.must_differ:
         return baseline, candidate
@@ -257,7 +257,7 @@ def _speed_cells(study: Study, benchmark: str, baseline: str, candidate: str, me
         variant = study.variants[study.comparison.baseline if name == REPEAT else name]
         seconds = speeds.epoch_seconds(name) if measured_as[name] == name else None
         cells[f"{side}_epoch_seconds"] = seconds
-        share = recipe.batch_size * variant.batch_multiplier / recipe.split.num_train_examples  # of a whole batch
+        share = recipe.batch_size * variant.batch_multiplier / recipe.split.num_train_examples  # of an epoch
         cells[f"{side}_step_seconds"] = seconds and seconds * share
         cells[f"{side}_peak_bytes"] = speeds.peak_bytes(name)
     cells["candidate_kernel_share"] = speeds.kernel_share(candidate)
@@ -279,7 +279,7 @@ def _speed_cells(study: Study, benchmark: str, baseline: str, candidate: str, me
 def summarise(study: Study, tables: Tables) -> dict[str, dict[str, float]]:
     """Return the metrics by quantity and benchmark. Leave out unknown values, because DVC can't subtract them.
 
-    Each metric compares the first mixed policy at the baseline's batch with the baseline.
+    The metrics come from the pair of the baseline and the first mixed policy at the same batch.
     """
     numbers: dict[str, dict[str, float]] = {name: {} for name in METRICS}
     for benchmark in study.benchmarks:

@@ -26,7 +26,7 @@ class Run(NamedTuple):
 
 
 def read_runs(study: Study, root: Path = Path()) -> dict[RunKey, Run]:
-    """Return the finished runs of the study under `root`. Raise `InputError` as `read_predictions` does."""
+    """Return the finished runs of the study under `root`. Raise `InputError` if files are damaged or disagree."""
     labels: dict[str, np.ndarray] = {}
     found = {}
     for key in study.runs():
@@ -37,7 +37,7 @@ def read_runs(study: Study, root: Path = Path()) -> dict[RunKey, Run]:
 
 
 def read_record(key: RunKey, root: Path = Path()) -> RunRecord:
-    """Return the record of a finished run. Raise an `InputError` that says how to make the run again."""
+    """Return the record of a finished run. Raise `InputError`, with a remedy, if the record is missing or damaged."""
     path = root / key.directory / "record.json"
     record = untrusted.read_json(RunRecord, path, _remedy(key))
     if record.key != key:
@@ -134,7 +134,7 @@ def _remedy(key: RunKey) -> str:
 
 
 def read_speeds(study: Study, benchmark: str, root: Path = Path()) -> Speeds:
-    """Return the speeds of the variants of `benchmark`. Raise an `InputError` that says how to measure them again."""
+    """Return the speeds of the variants of `benchmark`. Raise `InputError`, with a remedy, if blocks are damaged."""
     path, remedy = root / SPEED / benchmark / "blocks.csv", remedy_of_speed(benchmark)
     blocks = untrusted.read_rows(PlacedBlock, path, remedy, may_lack={"kernel_seconds"})
     for contradiction in _contradictions_of_blocks(study, benchmark, blocks):

@@ -87,13 +87,13 @@ def set_beside(
     return rows
 
 
-MAX_SHARE_OF_LOSS = 0.5  # of the baseline's mean: a wider margin means nothing, for a loss or another metric
+MAX_SHARE_OF_LOSS = 0.5  # of the baseline's mean: a wider margin means nothing, unless results are accuracies
 # Reasons that make any test of the results meaningless.
 NO_TEST = ("identical", "rounded", "one_class", "too_few_seeds", "same_difference")
 
 
 def sides_of(theirs: Runs, ours: Runs) -> tuple[Side, Side]:
-    """Return the runs to compare: at the seeds that both variants completed, or all completed runs if seeds differ."""
+    """Return the runs that `set_beside` compares: those at seeds that both completed, or all completed runs."""
     completed = [[seed for seed, run in runs.items() if run.outcome == "completed"] for runs in (theirs, ours)]
     shared = [seed for seed in completed[0] if seed in completed[1]]
     if len(shared) >= MIN_SEEDS or theirs.keys() <= ours.keys() or ours.keys() <= theirs.keys():
@@ -142,7 +142,7 @@ def _are_identical(theirs: Side, ours: Side) -> bool:
 
 
 def _failed_beside(side: Side, other: Side, how: str | None = None) -> int:
-    """Count the runs that failed (as `how`, or in any way) at seeds that the other variant completed or lacks."""
+    """Count the runs that failed (with outcome `how`, if given) at seeds that the other variant completed or lacks."""
     return sum(
         run.outcome != "completed" and how in (None, run.outcome)
         for seed, run in side.runs.items()

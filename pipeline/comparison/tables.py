@@ -112,7 +112,7 @@ def read_table(path: Path) -> list[Row]:
     """Return the rows of a CSV file that `compare` wrote. Raise `InputError` if it is missing."""
     if not path.is_file():
         raise InputError(f"{path} is missing. Make it with: dvc repro")
-    # The parser in Python reads each number as Python does. The parser in C is off in the last digit.
+    # pandas's Python parser reads each number as Python does. Its C parser is off in the last digit.
     how: dict[str, Any] = {"engine": "python", "dtype_backend": "numpy_nullable", "keep_default_na": False}
     how["dtype"] = dict.fromkeys(TEXT_COLUMNS, "string")
     frame = pd.read_csv(path, na_values=[""], **how).astype(object)

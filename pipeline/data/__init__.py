@@ -1,1 +1,1 @@
-"""Prepare data sets and serve them: TFDS to arrays on disk, arrays to seeded batches."""
+"""Prepare data sets as arrays on disk, and serve the arrays in seeded batches."""

@@ -1,4 +1,4 @@
-"""Read images and labels of any TFDS data set, and cut splits in TFDS's notation. Importing it takes seconds."""
+"""Read images and labels of any TFDS data set, and cut splits in TFDS's notation. Importing this takes seconds."""
 
 import difflib
 import logging
@@ -21,13 +21,13 @@ from pipeline.study.dataset_source import DatasetSource
 
 
 def read_tfds(where: str, source: DatasetSource) -> tuple[str, list[str], dict[str, Examples]]:
-    """Fetch a data set, unless TFDS finds it in `TFDS_DATA_DIR`; return its full name, its classes, and both parts.
+    """Return a data set's full name, classes, and train and test examples; fetch it unless `TFDS_DATA_DIR` holds it.
 
     Images become uint8 (N, H, W, C), in TFDS's order. Floats in [0, 1] are scaled to [0, 255] and rounded.
 
     Raises:
-        InputError: TFDS neither has the data set nor can fetch it; the message says what to put where. Or the data set
-            does not hold labelled images; the message says why.
+        InputError: TFDS can't find or fetch the data set (the message says what to put where), or the data set does
+            not hold labeled images (the message says why).
     """
     logging.getLogger("urllib3").setLevel(logging.ERROR)  # it logs every retry, for minutes, if there is no network
     logging.getLogger("absl").setLevel(logging.ERROR)  # hides TFDS's warnings
@@ -53,7 +53,7 @@ def read_tfds(where: str, source: DatasetSource) -> tuple[str, list[str], dict[s
 
 
 def read_prepared(name: str) -> dict[str, Examples]:
-    """Return both parts of a data set that TFDS has prepared, unchanged; fetch nothing."""
+    """Return the train and test examples of a data set that TFDS has prepared, unchanged. Fetch nothing."""
     parts = tfds.as_numpy(tfds.load(name, split=["train", "test"], batch_size=-1, download=False, as_supervised=True))
     return {"train": Examples(*parts[0]), "test": Examples(*parts[1])}
 
@@ -80,7 +80,7 @@ def _not_fetched(source: DatasetSource, error: Exception) -> InputError:
 
 
 def _features(where: str, info: Any, source: DatasetSource) -> tuple[str, str]:
-    """Return the names of the image feature and the label feature. Refuse data other than labelled images."""
+    """Return the names of the image feature and the label feature. Refuse data other than labeled images."""
     names: Any = (source.image, source.label) if source.image else info.supervised_keys
     if not names and {"image", "label"} <= set(info.features):  # files that another program wrote name no pair
         names = ("image", "label")

@@ -37,7 +37,7 @@ class Source(NamedTuple):
 
 
 def fetch() -> tuple[dict[str, Examples], str]:
-    """Return both parts of CIFAR-100 from the first source that has them, and the name of that source.
+    """Return CIFAR-100's train and test examples from the first source that has them, and the name of that source.
 
     The sources are TFDS's folder, a mirror, and the original host, which comes last because it may take an hour
     (pytorch/vision #9536).
@@ -62,7 +62,7 @@ def fetch() -> tuple[dict[str, Examples], str]:
 
 
 def _reason(error: BaseException) -> str:
-    """Return the message of the first exception: requests and urllib3 wrap it several times."""
+    """Return the message of the original exception, which requests and urllib3 wrap several times."""
     while error.__context__:
         error = error.__context__
     return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -1,7 +1,7 @@
 """Check known data sets by their content, so that every source gives the same arrays; read the bundled ones.
 
-Each part of a bundled data set is one lossless WebP picture, a mosaic of its images class by class. A CSV file counts
-the images of each class, in one column for each part.
+Each part of a bundled data set, train or test, is one lossless WebP picture: a mosaic of its images, class by class. A
+CSV file counts the images of each class, in one column for each part.
 """
 
 import csv
@@ -73,7 +73,7 @@ def in_order(images: np.ndarray, labels: np.ndarray) -> tuple[Examples, str]:
 
 
 def checked(name: str, parts: dict[str, Examples]) -> dict[str, Examples]:
-    """Return both parts of the data set `name`, sorted by their digests.
+    """Return both parts of the data set `name`, their examples sorted by digest.
 
     Raises:
         InputError: the content of a part is not that of `name`.
@@ -92,7 +92,7 @@ def class_names(name: str) -> list[str]:
 
 
 def read_bundled(name: str) -> dict[str, Examples]:
-    """Return both parts of the bundled data set `name`, sorted by their digests.
+    """Return both parts of the bundled data set `name`, their examples sorted by digest.
 
     Raises:
         InputError: a file is missing, or its content has changed.
@@ -115,7 +115,7 @@ def _rows(path: Path) -> list[dict[str, str]]:
 def _read(name: str, part: str, counts: list[dict[str, str]]) -> Examples:
     height, width, num_channels = KNOWN[name].image_shape
     with Image.open(BUNDLED / f"{name}.{part}.webp") as picture:
-        mosaic = np.asarray(picture)[:, :, :num_channels]  # WebP has no grey: its three channels are the same
+        mosaic = np.asarray(picture)[:, :, :num_channels]  # WebP has no grayscale: its three channels are the same
     rows, columns = mosaic.shape[0] // height, mosaic.shape[1] // width
     tiles = mosaic.reshape(rows, height, columns, width, num_channels).swapaxes(1, 2)
     labels = np.repeat(np.arange(len(counts)), [int(each[part]) for each in counts])

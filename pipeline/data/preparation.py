@@ -14,16 +14,16 @@ from pipeline.study.dataset_source import DatasetSource
 
 
 def prepare(name: str, source: DatasetSource, root: Path = DATA) -> Path:
-    """Write `root/name`, one file for each array and `dataset.json`, all or nothing; return the folder.
+    """Write the folder `root/name`, all or nothing: one file for each array, and `dataset.json`. Return the folder.
 
-    Images are uint8 (N, H, W, C) and labels int64 (N,). Data sets of known content are sorted by their digests, so that
-    every source gives the same arrays. Others keep TFDS's unshuffled order.
+    Images are uint8 (N, H, W, C) and labels int64 (N,). Examples of a known data set are sorted by digest, so that
+    every source gives the same arrays. Other data sets keep TFDS's unshuffled order.
 
     Raises:
         InputError: the data set is faulty or unavailable; the message says why, or what to do.
     """
     where = f"datasets.{name}"
-    is_bundled = source.bundled or source.tfds == "mnist"  # all of which comes with this repository
+    is_bundled = source.bundled or source.tfds == "mnist"  # all of MNIST comes with this repository
     is_known = (is_bundled or source.tfds == hosts.NAME) and not (source.image or source.image_size)
     if is_known:
         parts, came_from = (read_bundled(source.name), "this repository") if is_bundled else hosts.fetch()
