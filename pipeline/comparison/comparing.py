@@ -168,7 +168,7 @@ def _late_skips(run: Run) -> tuple[int | None, int | None]:
 
 
 def _timing_fault(study: Study, run: Run, measured: Measured | None) -> str | None:
-    """Return why a run's times don't count: another device, a fault, busy CPUs or runs side by side. Else return None."""
+    """Return why a run's times don't count: another device, a fault, busy CPUs or runs side by side; else None."""
     if measured and device(run.record.environment) != measured.device:
         return "another device"
     share = run.record.disturbance.other_cpu_share
