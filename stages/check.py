@@ -23,7 +23,7 @@ from pipeline.study.engines import ENGINES
 from pipeline.study.schema import PARAMS, RunKey, Study, load_study
 from stages import run
 
-# How long the rest of a study takes, measured like `seconds_a_run` on two cores of an Intel Xeon with AMX.
+# Seconds that a study takes besides its runs, measured, like `seconds_a_run`, on two cores of an Intel Xeon with AMX.
 FIXED_SECONDS, MIN_SPEED_SECONDS, PYTHON_SECONDS = 35.0, 55.0, 0.087
 USUAL_SHARE = 0.7  # of the budget: intervals are often narrow enough before it is spent
 NUMERICS_SECONDS = {"facts": 30.0, "trials": 45.0, "all": 90.0}
@@ -35,7 +35,7 @@ def main(_: argparse.Namespace) -> None:
 
 
 def check() -> None:
-    """Check the study in this folder; print what trains it here, which choices are slow, and how much is left to make.
+    """Check the study in this folder; print what trains it, which variants are left out, and how much is left to make.
 
     Raises:
         InputError: the message names every fault of the study, of the claims and of the user's own code.
@@ -65,7 +65,7 @@ def check() -> None:
 
 
 def forecast(study: Study, on_cpu: bool) -> Said:
-    """Say how much is left to make, and how long that takes if the study says how long a run takes."""
+    """Say how much is left to make and, if the study says how long a run takes, how long that will take."""
     runs = study.runs()
     missing = still_missing(study)
     unmeasured = [name for name in study.timed_benchmarks if not (SPEED / name / "measurement.json").exists()]
@@ -85,7 +85,7 @@ def forecast(study: Study, on_cpu: bool) -> Said:
 
 
 def still_missing(study: Study) -> list[RunKey]:
-    """Return the runs to make. If the data are not prepared yet, finished runs are taken as they are."""
+    """Return the runs to make. If the data are not prepared yet, count every run that has a record as finished."""
     try:
         return missing_runs(study)
     except InputError:
@@ -93,9 +93,9 @@ def still_missing(study: Study) -> list[RunKey]:
 
 
 def slowness() -> float:
-    """Return how many times longer this CPU takes for a little Python than the CPU behind the seconds above.
+    """Return how many times as long this CPU takes for a little Python as the CPU that the seconds above are from.
 
-    Most of a short run is Python, which traces a model.
+    A short run spends most of its time in Python, tracing a model.
     """
 
     def once() -> float:
@@ -139,14 +139,14 @@ def trains_on(engine: str, hardware: Hardware) -> Said:
 def runs_from_elsewhere(study: Study, hardware: Hardware) -> list[Said]:
     """Say which runs were made on another device: a seed must be finished on the device where it was begun.
 
-    On a TPU nothing is said, because only the engine knows a TPU's name.
+    On a TPU, say nothing, because only the engine knows a TPU's name.
     """
     if hardware.kind == "tpu":
         return []
     here = device_here()
     finished: dict[str, list[RunKey]] = defaultdict(list)  # by the device they were made on
     for key in study.runs():
-        with contextlib.suppress(InputError):  # it is missing, or compare will refuse it
+        with contextlib.suppress(InputError):  # the run is missing, or compare will refuse it
             record = read_record(key)
             if record.planned.campaign == study.campaign:
                 finished[device(record.environment)].append(key)

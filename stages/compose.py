@@ -28,17 +28,17 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def has_gpu() -> bool:
-    """Tell whether this machine has an NVIDIA GPU, and packages that train on it."""
+    """Return whether this machine has an NVIDIA GPU, and packages that train on it."""
     return this_machine().kind == "nvidia_gpu" == ENGINES[installed_engine()].hardware
 
 
 def is_quick() -> bool:
-    """Tell whether params.yaml is exactly what the profile `quick` gives."""
+    """Return whether params.yaml is exactly what the profile `quick` gives."""
     return PARAMS.exists() and PARAMS.read_text(encoding="utf-8") == text_of(["profile=quick"])
 
 
 def text_of(settings: list[str], small: bool = False) -> str:
-    """Return the text of params.yaml with these settings, or of a few steps of that study."""
+    """Return the text of params.yaml with these settings; if `small`, with only a few steps of that study."""
     from omegaconf import OmegaConf  # takes a second to import, together with Hydra
 
     values = composed(settings)
@@ -58,7 +58,7 @@ def composed(settings: list[str]) -> dict[str, Any]:
 
 
 def in_small(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a study of a few steps of the models, images and variants of `values`, to see that everything runs."""
+    """Return the study `values` cut to a few images and steps, to see that all its models and variants run."""
     of_data = {"train": "train[:64]", "test": "test[:16]"}
     of_recipe = {"batch_size": 4, "evaluation_batch_size": 8, "num_epochs": 2, "steps_per_execution": 1}
     benchmarks = {
@@ -66,7 +66,7 @@ def in_small(values: Mapping[str, Any]) -> dict[str, Any]:
         | of_recipe
         | {
             "split": recipe["split"] | {"num_train_examples": 8, "num_validation_examples": 8},
-            "optimizer": recipe["optimizer"] | {"learning_rate": 0.001},  # a few examples diverge at a large one
+            "optimizer": recipe["optimizer"] | {"learning_rate": 0.001},  # with few examples, a large one diverges
             "learning_rate_rule": recipe.get("learning_rate_rule", {}) | {"num_warmup_epochs": 0},
         }
         for name, recipe in values["benchmarks"].items()
@@ -99,7 +99,7 @@ def replace_params(text: str) -> None:
 
 
 def _keep(params: Path) -> Path:
-    """Copy `params` to a file next to it, or find a copy with the same content. Overwrite no other copy."""
+    """Copy `params` to a file next to it, or reuse a copy with the same content. Overwrite no other copy."""
     names = chain(["params.before.yaml"], (f"params.before-{number}.yaml" for number in count(2)))
     copies = map(params.with_name, names)
     copy = next(copy for copy in copies if not copy.exists() or copy.read_bytes() == params.read_bytes())

@@ -1,4 +1,4 @@
-"""Print the engine, such as cuda-jax, and the reason. make runs this before it installs an engine."""
+"""Print the engine, such as cuda-jax, and why. make runs this before it installs an engine."""
 
 import argparse
 import json

@@ -34,7 +34,7 @@ def main(_: argparse.Namespace) -> None:
 
 
 def is_there(of: dict[str, Any]) -> bool:
-    """Tell whether the file has this identity, and is as it was written."""
+    """Return whether the file has this identity, and is unchanged since it was written."""
     try:
         said = json.loads(NUMERICS.read_bytes())
     except (FileNotFoundError, ValueError):

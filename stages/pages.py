@@ -53,7 +53,7 @@ def write(folder: Path, texts: Mapping[str, str]) -> bool:
 def check(folder: Path, texts: Mapping[str, str]) -> bool:
     """Compare the files in `folder` with `texts`; return whether there is a page.
 
-    A study that somebody sent has no page until `write` makes it.
+    A contributed study has no page until `write` makes it.
 
     Raises:
         InputError: a file differs; the message names the first line that differs.

@@ -18,7 +18,7 @@ from stages.summary import summarise
 AGAIN = "then `make repro` goes on from there: what is finished stays."
 GOES_ON = "`make repro` goes on after the last whole epoch."
 CHECKED = Path(".cache/checked")
-# By pattern in DVC's output; the first that fits counts.
+# By pattern in DVC's output; the first match counts.
 REMEDIES = {
     "No space left|Disk quota exceeded": f"Make room on the disk; {AGAIN}",
     "acquire lock|is busy, it is being blocked": "Another DVC command works in this folder. "
@@ -50,12 +50,12 @@ def make() -> int:
 
 
 def is_checked() -> bool:
-    """Tell whether the last study that was finished in this folder is this one, on this engine."""
+    """Return whether the study that was last finished in this folder is this one, on this engine."""
     return CHECKED.exists() and CHECKED.read_text(encoding="utf-8") == asked_for()
 
 
 def asked_for() -> str:
-    """Return a digest of the study, the claims and the engine that make was asked for."""
+    """Return a digest of the study, the claims and make's `ENGINE`."""
     texts = [Path(name).read_bytes() for name in ("params.yaml", "claims.yaml") if Path(name).exists()]
     return hashlib.sha256(b"\n".join([*texts, os.environ.get("ENGINE", "").encode()])).hexdigest()
 
@@ -64,7 +64,7 @@ def run_dvc() -> tuple[int, str]:
     """Run `dvc repro` and show its errors; return its exit status, and the errors that it and its stages printed.
 
     Raises:
-        Interrupted: a signal came. No process of the study is left then.
+        Interrupted: a signal came; all processes of the study have ended.
     """
     with subprocess.Popen(
         [sys.executable, "-m", "dvc", "repro"],
@@ -87,7 +87,7 @@ def run_dvc() -> tuple[int, str]:
 
 
 def exit_status(words: str) -> int | None:
-    """Return the exit status of the stage, if DVC's `words` have one; above 128 for a signal."""
+    """Return the stage's exit status if DVC's `words` name one, above 128 for a signal; otherwise None."""
     found = re.search(r"exited with (-?\d+)", words)
     status = int(found[1]) if found else None
     return 128 - status if status and status < 0 else status

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Make .venv with what requirements/uv.txt locks: stages/set_up.sh PYTHON. If the packages are not for that Python, uv finds
-# or fetches one that they are for. uv is the one on the path, or comes by hash from a package index.
+# Make .venv with what requirements/uv.txt locks: stages/set_up.sh PYTHON. If the packages don't support that Python, uv finds
+# or fetches one that they support. uv itself is on the path, or is installed by hash from a package index.
 set -eu
 locked='install --quiet --require-hashes --requirement requirements/uv.txt'
 trap 'rm -rf "${folder:-}"' EXIT

@@ -1,4 +1,4 @@
-"""Measure how much faster each variant of a benchmark trains, in short blocks that the variants train in turns."""
+"""Measure how fast each variant of a benchmark trains, in short blocks that the variants train in turns."""
 
 import argparse
 from functools import partial

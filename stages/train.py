@@ -75,7 +75,7 @@ def make_all(study: Study, name: str, wanted: dict[RunKey, Identity]) -> None:
             progress.end(key, read_record(folder))
 
         def have(key: RunKey, of: Identity) -> None:
-            if any(not error.by_signal for error in failed.values()):  # a fault of the code would stop every run
+            if any(not error.by_signal for error in failed.values()):  # a fault of the code would fail every run
                 return
             try:
                 obtain(key.directory, of, partial(make, key), counts)
@@ -101,7 +101,7 @@ def read_record(folder: Path) -> RunRecord:
 def check_model(study: Study, name: str) -> None:
     """Raise `InputError` before any run starts if the model of the benchmark `name` can't be trained."""
     benchmark = study.benchmarks[name]
-    if isinstance(benchmark.model, Imported) or benchmark.optimizer.arguments:  # others are this project's
+    if isinstance(benchmark.model, Imported) or benchmark.optimizer.arguments:  # others are this project's own
         dataset = read_description(benchmark.dataset)
         call(_check_model, study, name, dataset.image_shape, len(dataset.classes))
 

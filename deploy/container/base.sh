@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Make a base image from Debian's package archive, where none can be pulled: deploy/container/base.sh NAME
-# Needs root and debootstrap; NAME is for BASE_IMAGE.
+# Make a base image from Debian's package archive, if none can be pulled: deploy/container/base.sh NAME
+# Needs root and debootstrap. Then build with BASE_IMAGE=NAME.
 set -euo pipefail
 name=$1
 folder=$(mktemp --directory)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Build the image of a target: deploy/container/build.sh cpu|cuda|cuda-jax|tpu, or make image TARGET=…
-#   BASE_IMAGE      what it stands on: debian:bookworm-slim, or a copy of it
-#   CA_CERTIFICATE  file of a private certificate authority; the build reads it and no layer keeps it
+#   BASE_IMAGE      the base: debian:bookworm-slim, or a copy of it
+#   CA_CERTIFICATE  file of a private certificate authority; the build reads it, but no layer keeps it
 #   BUILD_OPTIONS   more options for docker build
 set -euo pipefail
 source "$(dirname "$0")/common.sh"

@@ -1,4 +1,4 @@
-# Tell build.sh and run.sh which image is meant, and whether it can be had. They are called as SCRIPT cpu|cuda|cuda-jax|tpu.
+# Set the target and the image for build.sh and run.sh, and check that Docker answers. Usage: SCRIPT cpu|cuda|cuda-jax|tpu.
 # shellcheck shell=bash
 # DOCKER names another client, IMAGE another image.
 
@@ -25,7 +25,7 @@ answer=$(timeout 30 "$docker" version --format '{{.Server.Version}}' 2>&1) ||
   fail "Docker's daemon does not answer (${answer##*$'\n'}); start it (systemctl start docker)," \
     "and see that $(id -un 2>/dev/null || id -u) may use it (usermod --append --groups docker NAME)"
 
-# label NAME: what the image says under that name; empty where there is no image.
+# label NAME: print the image's label of that name; nothing if there is no image.
 label() {
   "$docker" image inspect --format "{{index .Config.Labels \"$1\"}}" "$image" 2>/dev/null || true
 }

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Run the study, or a command, in the image of a target, on this checkout, as the user who calls:
+# Run the study, or a command, in the image of a target, on this checkout, as the calling user:
 #   deploy/container/run.sh cpu|cuda|cuda-jax|tpu [command…], or make repro-in-container TARGET=… [PROFILE=…]
-#   TFDS_DATA_DIR   prepared data sets, read only; without it ~/tensorflow_datasets, as outside
+#   TFDS_DATA_DIR   prepared data sets, read-only; by default ~/tensorflow_datasets, writable
 #   CA_CERTIFICATE  file of a private certificate authority, for downloads
-#   JAX_PLATFORMS   cpu tries the cuda-jax and tpu images where there is no GPU or TPU
+#   JAX_PLATFORMS   cpu tries the cuda-jax and tpu images without a GPU or TPU
 #   RUN_OPTIONS     more options for docker run
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 shift
 workspace=$PWD
 
-# mount FOLDER [ro]: at the path it has here, so that what git and DVC have noted down holds inside as well.
+# mount FOLDER [ro]: mount it at its path outside, so that paths recorded by git and DVC hold inside, too.
 mount() {
   options+=(--volume "$1:$1${2:+:$2}")
 }
@@ -72,7 +72,7 @@ fi
 case $target in
   cuda | cuda-jax)
     if [ "$target" = cuda ] || [ "${JAX_PLATFORMS:-}" != cpu ]; then
-      # Docker itself knows best whether it can hand out a GPU.
+      # Ask Docker itself whether it can provide a GPU.
       answer=$("$docker" run --rm --gpus all "$image" true 2>&1) ||
         fail "Docker can't hand out an NVIDIA GPU (${answer%%$'\n'*}); install the driver and the NVIDIA Container" \
           "Toolkit (nvidia-ctk runtime configure --runtime=docker, then restart Docker), or use TARGET=cpu"

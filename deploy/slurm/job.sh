@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Run a command as a job of a campaign, in the campaign's folder: job.sh COMMAND…
-# Slurm's warning that time is running out comes to this shell. It ends the command, and the job is queued again: a run goes on
-# after its last whole epoch. A job that is queued again for the 20th time probably never gets further.
+# Slurm warns this shell when time is running out. The shell ends the command and requeues the job, whose run goes on after its
+# last whole epoch. A job is requeued at most 20 times: after that, it probably never gets further.
 set -uo pipefail
 export PYTHONPATH=$PWD
 "$@" &

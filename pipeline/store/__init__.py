@@ -1,1 +1,1 @@
-"""Keep costly results under the identity of what made them, so that nothing is made twice."""
+"""Keep costly results by their identity, so that nothing is made twice."""

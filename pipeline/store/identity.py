@@ -1,7 +1,7 @@
 """Compute the identity of a run, a speed measurement, the numerics or a data set: all that decides the result.
 
-DVC decides by files whether a stage runs. The identity then decides what the stage makes again. Nothing here needs an
-engine.
+DVC compares files to decide whether a stage runs. The identity then decides what the stage makes again. Nothing here
+needs an engine.
 """
 
 import importlib.metadata
@@ -19,7 +19,8 @@ from pipeline.study.schema import RunKey, Study
 
 Identity = dict[str, Any]  # ready for JSON
 
-# The file that each kind of work starts from. The files that it imports count too. A model's code counts in its recipe.
+# The file that each kind of work starts from. The files that it imports belong to the identity, too. A model's code
+# belongs to the recipe.
 TRAINING = Path("pipeline/training/run.py")
 SPEED = Path("pipeline/speed/measuring.py")
 NUMERICS = Path("pipeline/numerics/finding.py")
@@ -113,7 +114,7 @@ def _recipe(study: Study, name: str) -> Identity:
     source = study.datasets[benchmark.dataset]
     return {
         "recipe": benchmark.model_dump(mode="json"),
-        # Features and splits count too: other labels may have the same numbers.
+        # Features and splits belong here, because different labels may have the same numbers.
         "data": {"name": dataset.name, "sha256": dataset.sha256}
         | source.model_dump(mode="json", exclude_defaults=True, exclude={"bundled", "tfds"}),
         "model": digest(Path(benchmark.model.source)),

@@ -1,7 +1,7 @@
 """Store finished folders by their identity, and copy them to their places in the study.
 
-A folder is made in `.cache/unfinished`, gets `identity.json` last, is renamed to `.cache/kept` and copied to its place.
-DVC empties and restores the places as it likes; the store stays.
+A folder is made in `.cache/unfinished`, and gets `identity.json` last. It is then moved to `.cache/kept` and copied to
+its place. DVC may empty and restore the places at any time; the store stays.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ def name_of(of: Identity) -> str:
 
 
 def read_identity(folder: Path) -> dict[str, Any] | None:
-    """Return the content of the folder's `identity.json`: its identity `of` and the digests of its `files`; or None."""
+    """Return the folder's `identity.json`, with the identity `of` and the digests of `files`; None if unreadable."""
     try:
         said: dict[str, Any] = json.loads((folder / IDENTITY).read_bytes())
     except (OSError, ValueError):
@@ -52,7 +52,7 @@ def seal(folder: Path, of: Identity) -> None:
 
 
 def made(place: Path, of: Identity, counts: Callable[[Path], bool]) -> Path | None:
-    """Return a folder of this identity for which `counts` is true, in its place or in the store, or None."""
+    """Return a folder of this identity that `counts` accepts, from its place or from the store, or None."""
     for folder in (place, store() / "kept" / name_of(of)):
         if is_made(folder, of) and counts(folder):
             return folder
@@ -73,8 +73,8 @@ def obtain(
     Args:
         make: fills the folder that it is given, which may hold what an interrupted attempt left. If `make` raises an
             error, the folder stays as it is.
-        counts: whether a finished folder still counts.
-        again: make the folder anew in any case. The old one stays until the new one is made.
+        counts: returns whether a finished folder is still valid.
+        again: always make the folder anew. The old one stays until the new one is made.
     """
     if not again and made(place, of, counts) == place:
         return "there"
@@ -110,7 +110,7 @@ def set_aside(place: Path) -> None:
 
 
 def prune(wanted: Iterable[Identity]) -> int:
-    """Delete all folders but the `wanted` from the store, finished or not; return how many were deleted.
+    """Delete from the store all folders, finished or not, that are not `wanted`; return how many were deleted.
 
     Keep folders that another process is still making.
     """
@@ -126,7 +126,7 @@ def prune(wanted: Iterable[Identity]) -> int:
 
 
 def _place(kept: Path, place: Path, partial: Path) -> None:
-    """Copy a finished folder to its place in one step. Don't hard-link it: DVC would break up the links slowly."""
+    """Copy a finished folder to its place in one step. Don't hard-link it: DVC is slow to break up links."""
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     for path in sorted(kept.iterdir()):  # shutil.copytree would hide that the disk is full

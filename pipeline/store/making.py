@@ -23,7 +23,7 @@ Tell = Callable[[SoFar], None]
 
 
 class FailedRunError(Exception):
-    """Report that a run's process broke down. `by_signal` tells whether a signal did it, as when memory runs out."""
+    """Report that a run's process broke down. `by_signal` tells whether a signal ended it, as when memory runs out."""
 
     def __init__(self, status: int) -> None:
         self.by_signal = status < 0
@@ -36,7 +36,7 @@ class FailedRunError(Exception):
 
 
 class Makers:
-    """Make runs. A process that imports the engine starts when a run first needs its kernels.
+    """Make runs. When a run first needs a set of kernels, start a process that imports the engine with them.
 
     Several threads may call `make`, each for a different run.
 
@@ -50,7 +50,7 @@ class Makers:
     def __init__(self, study: Study, num_at_once: int) -> None:
         self._study, self._num_at_once = study, num_at_once
         num_shares = num_at_once if this_machine().kind == "cpu" else 1
-        self._cores = shares(sorted(os.sched_getaffinity(0)), num_shares) * (num_at_once // num_shares)  # free ones
+        self._cores = shares(sorted(os.sched_getaffinity(0)), num_shares) * (num_at_once // num_shares)  # free shares
         self._parents = ExitStack()
         self._forking: dict[str, tuple[Parent, list[Line]]] = {}  # each parent and its free lines, by kernels
         self._starting = threading.Lock()
@@ -106,26 +106,26 @@ class Makers:
 
 
 def shares(cores: Sequence[int], num_shares: int) -> list[Sequence[int]]:
-    """Split the cores into shares of nearly equal size; if there are too few, every share has all of them."""
+    """Split the cores into shares of nearly equal size; with fewer cores than shares, each share has all cores."""
     return [cores[place::num_shares] if num_shares <= len(cores) else cores for place in range(num_shares)]
 
 
 def prepare(policy: str) -> None:
-    """Choose the engine, and import what training needs if this process can be forked; this touches no device."""
+    """Choose the engine, and import what training needs if this process can be forked. Touch no device."""
     choose_engine([policy])
     if can_fork():
         import pipeline.training.run  # noqa: F401
 
 
 def make_run(pipe: Any, study: Study, key: RunKey, folder: Path, cores: Sequence[int]) -> None:
-    """Make a run in this process, a child, on these cores; send the run's notes through `pipe` each time they grow."""
+    """Make a run in this child process, on these cores; send the run's notes through `pipe` each time they grow."""
     os.sched_setaffinity(0, cores)
     choose_engine([study.variants[key.variant].policy])
     from pipeline.training.run import train
 
     def tell(so_far: SoFar) -> None:
         if study.max_run_seconds and not so_far.epochs[len(so_far.earlier.epochs) :]:
-            # The limit starts once the process says where it trains; the time of earlier processes counts too.
+            # The limit holds once the first notes say where the run trains. The time of earlier processes counts, too.
             limit_seconds(max(study.max_run_seconds - so_far.seconds(), 1e-3))
         pipe.send(so_far)
 

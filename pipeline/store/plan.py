@@ -12,7 +12,7 @@ from pipeline.study.schema import RunKey, Study
 
 
 def missing_runs(study: Study) -> list[RunKey]:
-    """Return the runs not yet made as the study says, neither in their places nor in the store."""
+    """Return the runs that are not yet made as the study says, in their places or in the store."""
     return [
         key
         for benchmark in study.benchmarks
@@ -22,7 +22,7 @@ def missing_runs(study: Study) -> list[RunKey]:
 
 
 def keeps_limit(study: Study, folder: Path) -> bool:
-    """Return whether a finished run would come out the same under the study's time limit."""
+    """Return whether a finished run still counts. A run that was too slow counts only under the same time limit."""
     record: dict[str, Any] = json.loads((folder / "record.json").read_bytes())
     return bool(record["outcome"] != "too_slow" or record["times"]["max_run_seconds"] == study.max_run_seconds)
 

@@ -20,7 +20,7 @@ class RunProgress:
     Args:
         missing: the runs to make, in order.
         took: the seconds of each run made earlier, from which the others are forecast.
-        num_epochs: of each run, by variant.
+        num_epochs: the epochs of a run, by variant.
         num_at_once: how many runs are made side by side.
     """
 
@@ -51,7 +51,7 @@ class RunProgress:
                 self._say(key, f"epoch {epoch.epoch} of {self._num_epochs[key.variant]}, {epoch.train_seconds:.2f} s")
 
     def end(self, key: RunKey, record: RunRecord) -> None:
-        """Print a line for a run that is finished."""
+        """Print a line for a finished run."""
         with self._lock:
             seconds = time.monotonic() - self._begun[key]
             self._seconds[key.variant].append(seconds)

@@ -86,7 +86,7 @@ class Split(Section):
 
 
 class OwnModel(Section):
-    """Choose a model of this project. `USUAL` has the arguments that `make advise` takes unless others are given."""
+    """Choose one of this project's models. `USUAL` has the arguments that `make advise` uses by default."""
 
     USUAL: ClassVar[Mapping[str, int]] = {}
 
@@ -100,7 +100,7 @@ class Dense(OwnModel):
 
 
 class EfficientNet(OwnModel):
-    """Choose EfficientNet B0 to B7 by `number`. `depth` overrides the network's multiplier of repeats."""
+    """Choose EfficientNet B0 to B7 by `number`. `depth` overrides its multiplier of block repeats."""
 
     name: Literal["efficientnet"]
     number: Annotated[int, Field(ge=0, le=7)] = 0
@@ -135,8 +135,8 @@ class Imported(Section):
     """Build the model with the user's `<module>:<function>`, called with a `ModelSpec` that holds `arguments`.
 
     `source` is the file or folder that contains the module, relative to this project's folder. A change there retrains
-    the model. The folder around `source` is added to Python's import path. `keras.applications:<function>` comes with
-    this project: its `source` is `pipeline/models/application.py`.
+    the model. The parent folder of `source` is added to Python's import path. For `keras.applications:<function>`,
+    `source` is this project's `pipeline/models/application.py`.
     """
 
     name: Annotated[str, AfterValidator(_importable)]

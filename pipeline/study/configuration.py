@@ -15,9 +15,8 @@ from pipeline.files.untrusted import excerpt
 MAX_SHOWN = 300  # characters shown of a faulty value
 MAX_FAULTS = 50  # reported for one file
 
-# Names become stage names, folders, shell words and key paths. DVC joins stage names with "-", so a "-" in names could
-# make two stages collide. DVC also splits key paths at ".". A name of digits would be read as a number. File systems
-# allow 255 bytes per name.
+# Names become stage names, folders, shell words and key paths. DVC splits stage names at "@" and key paths at ".". A
+# name of digits alone would be read as a number. File systems allow 255 bytes per name.
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=100)]
 Campaign = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_.-]*$", max_length=100)]
 # These limits keep arithmetic from overflowing: a trillion for counts, the range of float32 for floats.
@@ -27,7 +26,7 @@ PositiveFloat = Annotated[float, Field(gt=0, le=1e38)]
 MAX_RUNS = 20_000
 
 
-# A file or folder of the user.
+# The path of a user's file or folder.
 SourcePath = Annotated[str, StringConstraints(min_length=1)]
 
 
@@ -107,7 +106,7 @@ def _schema(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def _walk(model: type[BaseModel], location: tuple[Any, ...]) -> tuple[list[str], dict[str, Any], dict[str, Any]]:
-    """Return a fault's key path as the file writes it, the schemas of the keys around it, and its own schema.
+    """Return a fault's key path as in the file, the schemas of all keys at its level, and its own schema.
 
     pydantic's path also names the chosen member of a union. The JSON schema shows which parts to leave out.
     """
@@ -118,7 +117,7 @@ def _walk(model: type[BaseModel], location: tuple[Any, ...]) -> tuple[list[str],
     for part in location:
         known = node.get("properties", {})
         tags = node.get("discriminator", {}).get("mapping", {})
-        if not tags:  # chosen by a function: the tags are the names of the members
+        if not tags:  # if a function chooses the member, tags are the members' names
             tags = {member["$ref"].rsplit("/", 1)[-1]: member["$ref"] for member in node.get("oneOf", ())}
         if part in tags:
             node = {"$ref": tags[part]}

@@ -14,9 +14,9 @@ class DatasetSource(Section):
     """Name a data set that is `bundled` with this repository, or is in TFDS.
 
     `tfds` is `name`, `name/config`, `name:1.2.3` or `name/config:1.2.3`. `module` is imported first and registers the
-    user's own builder; `source` is the file or folder that contains it. `train` and `test` are splits as TFDS writes
-    them, such as `train[:80%]`. Images of several sizes are resized to `image_size` when they are prepared. `image` and
-    `label` name features; by default they are TFDS's supervised pair.
+    user's own builder; `source` is the file or folder that contains `module`. `train` and `test` are splits in
+    TFDS's notation, such as `train[:80%]`. If `image_size` is given, images are resized when they are prepared.
+    `image` and `label` name features; by default they are TFDS's supervised pair.
     """
 
     bundled: Literal["mnist", "cifar100_quick"] | None = None

@@ -1,4 +1,4 @@
-"""List the engines: locked sets of packages that train, each with its Keras backend and its hardware."""
+"""List the engines: locked sets of packages for training, each with its Keras backend and its hardware."""
 
 from typing import Literal, NamedTuple
 

@@ -53,11 +53,11 @@ class FurtherPair(Section):
 
 
 class ComparisonSettings(Section):
-    """Choose the baseline of comparisons, the epochs to leave out and the margins of accuracy.
+    """Choose the baseline, the first epochs to leave out of times, and the margins of accuracy.
 
     A run's times are left out if other work used more than `max_other_cpu_share` of the machine's CPU time.
     `must_differ` names controls: variants made to differ from the baseline in accuracy. If the tests miss that
-    difference, they could have missed a loss of precision too.
+    difference, they could also have missed a loss from low precision.
     """
 
     baseline: Name
@@ -103,9 +103,9 @@ class ComparisonSettings(Section):
 class SpeedSettings(Section):
     """Limit how long a benchmark's variants are timed in turns, and say which intervals are narrow enough.
 
-    `target_half_width` is half of a 95 % interval as a share of the ratio: 0.05 is ±5 %. `wider_targets` are other
-    targets for benchmarks that may be timed less precisely. `benchmarks` names the benchmarks to time, by default all.
-    With `validation`, some turns also validate, as claims about whole epochs need.
+    `target_half_width` is half the width of a 95 % interval, relative to the ratio: 0.05 is ±5 %. `wider_targets` are
+    other targets for benchmarks that may be timed less precisely. `benchmarks` names the benchmarks to time, by default
+    all. With `validation`, some turns also validate, for claims about whole epochs.
     """
 
     budget_seconds: Annotated[float, Field(gt=0, le=1e6)]
@@ -127,26 +127,26 @@ class Study(Section):
     speed: SpeedSettings
     # How many of the `seeds`, from the first on, each benchmark runs at; by default all. With 0, it is only timed.
     num_seeds: dict[Name, NonNegativeInt] = Field(default_factory=dict)
-    # The same for one variant of a benchmark, if its comparison needs fewer or more seeds, or if it is only timed.
+    # The same for one variant of a benchmark, if its comparison needs fewer seeds, or if it is only timed.
     num_seeds_by_variant: dict[Name, dict[Name, NonNegativeInt]] = Field(default_factory=dict)
     # How many runs of each benchmark are made side by side; by default one. This saves time if one run leaves much of
-    # the device idle. Such runs slow each other down, so only the turns show their speed. On a CPU they share the
-    # cores, and the number of cores may change the last bits of a sum in float16.
+    # the device idle. Runs side by side slow each other down, so only turns show the speed. On a CPU the runs divide
+    # the cores, and the number of cores may change the last bits of a sum in float16.
     runs_at_once: dict[Name, Annotated[int, Field(ge=1, le=64)]] = Field(default_factory=dict)
-    # About how long a run of each benchmark takes on two CPU cores or on a GPU: for a forecast before the first run.
+    # About how long a run of each benchmark takes on two CPU cores or on a GPU, for a forecast before the first run.
     seconds_a_run: dict[Name, PositiveFloat] = Field(default_factory=dict)
     # The GPU memory that the study needs as planned. On a smaller GPU, runs are made one after another.
     gpu_memory_gb: PositiveFloat | None = None
     max_run_seconds: Annotated[float, Field(gt=0, le=1e9)] | None = None  # a longer run is ended as too_slow
-    # `facts` finds only facts. `trials` also trains a small dense network at several seeds: 16-bit optimizers, and
-    # steps that a loss scale skips. `all` adds the other networks' first steps, and the notebook's split.
+    # `facts` runs no trials. `trials` also trains dense networks at several seeds, to try 16-bit optimizers and count
+    # the steps that a loss scale skips. `all` adds other networks' skipped steps, and what the notebook's split does.
     numerics: Literal["facts", "trials", "all"] = "all"
     # The benchmarks whose models and gradients the numerics examine; by default all.
     numerics_on: Annotated[list[Name], Field(min_length=1)] | None = None
     # The benchmarks that the report answers on its first screen; by default all. The others follow further down.
     first_screen: Annotated[list[Name], Field(min_length=1)] | None = None
-    compilation_cache: bool = False  # keeps what XLA compiles for later runs, in .cache/xla; JAX only
-    leave_out_emulated: bool = False  # leaves out variants whose 16 bits the hardware only emulates
+    compilation_cache: bool = False  # keeps XLA's compiled code in .cache/xla for later runs; JAX only
+    leave_out_emulated: bool = False  # leaves out variants that the hardware only emulates
     # How each benchmark's recipe was chosen: taken from its source, or tuned on the validation or the test set.
     recipe_chosen_on: dict[Name, Literal["source", "validation", "test"]] = Field(default_factory=dict)
     # What readers must know about how the runs were made and can't see in the records, in words for the report.
@@ -260,8 +260,8 @@ class Study(Section):
     def measured_as(self, benchmark: str) -> dict[str, str]:
         """Return, for each variant of `benchmark`, the variant that is timed in its place.
 
-        Variants that differ only in learning rate or epochs take the same time. One is timed for all: the baseline if
-        it is among them, else the first.
+        Variants that differ only in learning rate or epochs are equally fast. One is timed for all: the baseline if it
+        is among them, else the first.
         """
         kinds = {
             name: variant.model_dump_json(exclude={"benchmarks", "epoch_multiplier", "learning_rate_multiplier"})

@@ -12,7 +12,7 @@ from pipeline.files.code import check_exists
 
 
 def load_module(module: str, source: Path) -> ModuleType:
-    """Import `module` from `source`, a file or folder; add the folder around it to Python's import path.
+    """Import `module` from `source`, a file or folder; add its parent folder to Python's import path.
 
     Raises:
         InputError: there is no `source`, the module can't be imported, or Python finds another module of that name.
@@ -39,7 +39,7 @@ def load_module(module: str, source: Path) -> ModuleType:
 
 
 def check_function(module: str, function: str, source: Path) -> None:
-    """Refuse a function that is visibly wrong before any code runs.
+    """Refuse a function that is visibly wrong, without running any code.
 
     Raises:
         InputError: there is no `source` or no such module in it, the module is not valid Python, or the function
@@ -64,7 +64,7 @@ def check_function(module: str, function: str, source: Path) -> None:
 
 
 def _find(module: str, source: Path) -> str | None:
-    """Return the file that Python would import, or None. Run no code, not even the packages around the module."""
+    """Return the file that Python would import, or None. Run no code, not even that of parent packages."""
     importlib.invalidate_caches()
     path, origin = [*sys.path, str(source.resolve().parent)], None
     for name in module.split("."):

@@ -19,7 +19,7 @@ class Policy(NamedTuple):
 
     @property
     def keeps_float32(self) -> bool:
-        """Tell whether the variables are float32; policies that round them to 16 bits are experiments."""
+        """Return whether the variables are float32. Policies that round them to 16 bits are experiments."""
         return self.variable == "float32"
 
 
@@ -29,8 +29,8 @@ POLICIES: dict[str, Policy] = {
     "bfloat16": Policy("bfloat16", "bfloat16", True),
     "mixed_float16": Policy("float16", "float32", True),
     "mixed_bfloat16": Policy("bfloat16", "float32", True),
-    # Keras's `float8_from_mixed_bfloat16`, only in dense layers. They multiply 8-bit floats, e4m3 forward and e5m2
-    # backward, whose scales follow the largest values of earlier steps.
+    # Keras's `float8_from_mixed_bfloat16`, only in dense layers. They multiply 8-bit floats (e4m3 forward, e5m2
+    # backward). The scales of these floats follow the largest values of earlier steps.
     "float8": Policy("float8", "float32", False),
 }
 # The policies that multiply in fewer bits and keep float32 variables.
@@ -60,7 +60,7 @@ class Dynamic(Section):
 
 
 class Fixed(Section):
-    """Define a loss scale that stays at `value`. No engine ever skips a step: an overflow reaches the weights."""
+    """Define a loss scale that stays at `value`. No engine skips a step: an overflow reaches the weights."""
 
     mode: Literal["fixed"]
     value: PositiveFloat

@@ -1,1 +1,1 @@
-"""Train one run: the policy, the model under it, loops, clock, evaluation and checkpoints."""
+"""Train one run: its model under a policy, loops, clock, evaluation and checkpoints."""

@@ -24,8 +24,8 @@ def build_model(
 ) -> tuple[keras.Model, str]:
     """Return the benchmark's model under `policy`, and the SHA-256 of its initial weights in float32.
 
-    Every policy starts from the same float32 weights of the seed. 16-bit variables get these weights rounded. The
-    digest leaves out the scales of `float8`.
+    At a given seed, every policy starts from the same float32 weights. 16-bit variables get these weights rounded.
+    The digest leaves out the scales of `float8`.
     """
 
     def build(policy: str) -> keras.Model:
@@ -51,7 +51,7 @@ def weights_digest(weights: Sequence[np.ndarray]) -> str:
     """Return the SHA-256 of `weights`, bit for bit."""
     digest = hashlib.sha256()
     for weight in weights:
-        digest.update(np.ascontiguousarray(weight).tobytes())  # bfloat16 has no buffer of its own
+        digest.update(np.ascontiguousarray(weight).tobytes())  # the buffer protocol has no bfloat16
     return digest.hexdigest()
 
 
@@ -81,7 +81,7 @@ def compile_model(model: keras.Model, benchmark: Benchmark, variant: Variant) ->
 
 
 def check_compiles(model: keras.Model) -> None:
-    """Raise `InputError` if XLA can't compile a layer: Keras would train without XLA, and only warn."""
+    """Raise `InputError` if XLA can't compile a layer, because Keras would only warn and train without XLA."""
     layers = [layer.name for layer in model._flatten_layers() if not layer.supports_jit]
     if layers:
         raise InputError(

@@ -1,4 +1,4 @@
-"""Save checkpoints: an interrupted run resumes after its last whole epoch, and ends with the same bits."""
+"""Save checkpoints: an interrupted run resumes after its last whole epoch, with the bits of an uninterrupted one."""
 
 import hashlib
 import json
@@ -29,7 +29,7 @@ class Checkpoint:
         self._path = folder / f"{hashlib.sha256(text.encode()).hexdigest()}.npz"
 
     def save(self, model: keras.Model, progress: Progress) -> None:
-        """Save the variables of `model` and its optimizer, random state and loss scale included, all or nothing."""
+        """Save atomically the variables of `model` and its optimizer, including random state and loss scale."""
         text = json.dumps(
             {
                 "epochs": [epoch.model_dump() for epoch in progress.epochs],

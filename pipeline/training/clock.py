@@ -1,4 +1,4 @@
-"""Time epochs: device-synchronised seconds of training and of validation, one record per epoch."""
+"""Time epochs: device-synchronized seconds of training and of validation, one record per epoch."""
 
 import math
 import time
@@ -13,7 +13,7 @@ from pipeline.training.precision import loss_scale_now
 
 
 class EpochClock(keras.callbacks.Callback):
-    """Time each epoch from its first batch until its last step has finished; then validate, timed separately.
+    """Time each epoch from its first batch until its last step has finished; then time validation separately.
 
     Training stops after an epoch whose training or validation loss is not finite. After a resumption, the first epoch
     traces and compiles again; its `since_start` is 1.

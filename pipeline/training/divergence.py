@@ -1,4 +1,4 @@
-"""Find the first layer with values that are not finite in a diverged run, by one pass over a few images."""
+"""Find the first layer of a diverged run whose values are not finite, in one pass over a few images."""
 
 import contextlib
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ NUM_EXAMINED = 32  # images
 
 
 def first_not_finite(model: keras.Model, images: np.ndarray, labels: np.ndarray) -> str | None:
-    """Name the first layer output that is not finite; if all outputs are finite, name the first such gradient.
+    """Name the first layer output that is not finite; if all outputs are finite, name the first gradient that is not.
 
     Args:
         model: compiled, with its weights from before it diverged.

@@ -26,7 +26,7 @@ def observed_dtypes(model: keras.Model, output_dtype: str) -> Dtypes:
 
 
 def check_model(name: str, benchmark: Benchmark, policy: str, dtypes: Dtypes, probabilities: np.ndarray) -> None:
-    """Refuse a model whose dtypes are not its policy's, or that does not return probabilities (N, num_classes).
+    """Refuse a model whose dtypes are not its policy's, or a user's that returns no probabilities (N, num_classes).
 
     A user's model may keep some layers in float32, such as the last one, as long as others follow the policy.
 

@@ -1,4 +1,4 @@
-"""Make one run, of one benchmark, variant and seed, from the arrays to the files of the run."""
+"""Make one run, of one benchmark, variant and seed, from the data arrays to the run's files."""
 
 import datetime
 import math
@@ -80,7 +80,7 @@ def _start(data: Dataset, process_started: float) -> SoFar:
 
 
 def _prepare(study: Study, key: RunKey, data: Dataset, notes: Notes, folder: Path) -> tuple[keras.Model, Checkpoint]:
-    """Build and compile the model, and restore it from an earlier process's checkpoint."""
+    """Build and compile the model, and restore any checkpoint of an earlier process."""
     own_memory.begin()
     benchmark, variant = study.benchmarks[key.benchmark], study.variants[key.variant]
     engine.set_tf32(variant.tf32)
@@ -92,8 +92,8 @@ def _prepare(study: Study, key: RunKey, data: Dataset, notes: Notes, folder: Pat
     compile_model(model, benchmark, variant)
     # Noted now: on JAX, a model that runs out of memory loses its values.
     notes.add(facts={"initial_weights_sha256": initial_weights_sha256, "num_parameters": model.count_params()})
-    # Predict once: this traces outside every timed window, and shows the output's real dtype. XLA compiles for one
-    # shape, so the prediction needs the shape of validation.
+    # Predict once, to trace outside every timed window and to see the output's real dtype. XLA compiles for one shape,
+    # so these images have the shape of a validation batch.
     num_first = benchmark.evaluation_batch_size if engine.COMPILES_SHAPES else 1
     probabilities = engine.predict(model, WholeBatches(data.validation.images[:num_first], num_first))
     dtypes = observed_dtypes(model, str(probabilities.dtype))
@@ -143,7 +143,7 @@ def _train(
 
 
 def _where_it_diverged(study: Study, key: RunKey, data: Dataset, checkpoint: Checkpoint) -> str | None:
-    """Name the first layer that is not finite, in the model as it was before the epoch that diverged."""
+    """Name the first output or gradient that is not finite, with the weights from before the epoch that diverged."""
     benchmark, variant = study.benchmarks[key.benchmark], study.variants[key.variant]
     model, _ = build_model(benchmark, variant.policy, data.num_classes, data.num_channels, key.seed)
     compile_model(model, benchmark, variant)
@@ -162,7 +162,7 @@ def _test(study: Study, key: RunKey, data: Dataset, model: keras.Model) -> Teste
 
 
 def lasting(surroundings: dict[str, Any]) -> dict[str, Any]:
-    """Return what must stay the same for a run to resume; leave out memory, commit and the GPUs' UUIDs."""
+    """Return what must stay the same for a run to resume; leave out memory size, commit and the GPUs' UUIDs."""
     fleeting = {"git_commit", "memory_bytes"}
     accelerators = [{**accelerator, "uuid": None} for accelerator in surroundings["accelerators"]]
     return {name: value for name, value in surroundings.items() if name not in fleeting} | {

@@ -1,4 +1,4 @@
-"""Collect what is known of a run while it is made, and write its files once it ends. Nothing here needs an engine."""
+"""Collect what is known about a run while it is made, and write its files once it ends. This needs no engine."""
 
 import shutil
 import time
@@ -28,9 +28,9 @@ CHECKPOINT = "checkpoint"  # a folder next to the files of a run, until the run 
 
 @dataclass(frozen=True)
 class SoFar:
-    """Hold what is known of a run while it is made.
+    """Hold what is known about a run while it is made.
 
-    `facts` and `memory` have the field names of `RunRecord` and `Memory`. `process_started` is a time of
+    `facts` and `memory` use the field names of `RunRecord` and `Memory`. `process_started` is a time of
     `time.perf_counter()`. `disturbance` is None until the first epoch has ended.
     """
 
@@ -49,7 +49,7 @@ class SoFar:
 
 
 class Notes:
-    """Collect what is known of a run, and pass it to `tell` each time it grows."""
+    """Collect what is known about a run, and pass it to `tell` each time it grows."""
 
     def __init__(self, so_far: SoFar, tell: Callable[[SoFar], None]) -> None:
         self.so_far, self._tell = so_far, tell
