@@ -210,7 +210,7 @@ ENVIRONMENT = {
 
 
 def planned_record(key: RunKey, study: Study | None = None, **changes) -> RunRecord:
-    """A record as the study says it should be, but for these values, named as the columns of runs.csv."""
+    """A record as the study says it should be, but for these values (fields of `RunRecord`, keys of `PARTS`)."""
     plan = planned(study or small_study(), key)
     values = {
         **plan.model_dump(),
@@ -254,7 +254,7 @@ def planned_record(key: RunKey, study: Study | None = None, **changes) -> RunRec
 
 
 def changed(record: RunRecord, **changes) -> RunRecord:
-    """Return the record with other values, named as the columns of runs.csv."""
+    """Return the record with other values, named like fields of `RunRecord` or keys of `PARTS`."""
     for name, value in changes.items():
         if name in PARTS:
             part, field = PARTS[name]
