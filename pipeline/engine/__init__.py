@@ -1,4 +1,4 @@
-"""Provide what Keras leaves to its engine, as the same functions for TensorFlow and for JAX.
+"""Provide the same functions on TensorFlow and JAX for what Keras leaves to its engine.
 
 Set the environment variable KERAS_BACKEND before the first import to choose the engine. Import this module before
 Keras, because it suppresses the engine's start-up messages.

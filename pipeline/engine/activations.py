@@ -1,4 +1,4 @@
-"""Compute activation gradients on JAX, which only differentiates with respect to a function's inputs."""
+"""Compute activation gradients on JAX, which differentiates only with respect to a function's inputs."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -10,10 +10,10 @@ import numpy as np
 
 
 def activation_gradients(network: Any, images: Any, labels: Any, loss: Any) -> list[Any]:
-    """Return the gradients of the loss with respect to the output of every layer of a Keras model, as NumPy arrays.
+    """Return the gradients of the loss with respect to the layer outputs that `network` returns, as NumPy arrays.
 
     Args:
-        network: a model that returns the output of each of its layers, and last the probabilities.
+        network: a Keras model that returns outputs of its layers, and last the probabilities.
         images: the inputs of `network`, (N, ...).
         labels: integer (N,).
         loss: a function of labels and probabilities that returns a scalar.

@@ -1,4 +1,4 @@
-"""Normalise batches on TensorFlow with its fused kernel."""
+"""Normalize batches with TensorFlow's fused kernel."""
 
 from typing import Any
 
@@ -7,15 +7,15 @@ import tensorflow as tf
 
 
 class BatchNormalization(keras.layers.BatchNormalization):  # type: ignore[misc]
-    """Do what Keras's layer of this name does to images (N, H, W, C), in one kernel forward and one backward.
+    """Normalize images (N, H, W, C) as Keras's layer does, but in one kernel forward and one backward.
 
-    Keras 3 casts to float32 and runs a dozen operations. The sources ran this kernel, as TensorFlow's own Keras did.
-    The kernel takes and returns 16-bit tensors, and computes in float32 inside. The moving variance follows Keras 3,
-    which averages the batch's own variance. The sources averaged the kernel's estimate of the population's variance
+    Keras 3 casts to float32 and runs a dozen operations. The published sources ran this kernel, which TensorFlow's own
+    Keras used. The kernel takes and returns 16-bit tensors, but computes in float32. The moving variance follows Keras
+    3, which averages the batch's own variance. The sources averaged the kernel's estimate of the population's variance
     (with Bessel's correction).
 
-    The layer has Keras's arguments, names and weights. Channels come last, `scale` and `center` are true, no layer is
-    frozen, and there are no masks. Our models need no more.
+    The layer has Keras's arguments, names and weights. It supports only what our models need: channels come last,
+    `scale` and `center` are true, no layer is frozen, and there are no masks.
     """
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:

@@ -1,4 +1,4 @@
-"""Build training steps on JAX: functions that map state to state. The model gets their results afterwards."""
+"""Build training steps on JAX: functions from one state to the next. The model gets the last state afterwards."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ def training_step(model: Any) -> tuple[Callable[..., Any], Callable[[], Any]]:
     """Return a compiled Keras model's training step, jitted by JAX, and a function that returns its first state.
 
     The step takes the state, images (N, ...) and labels (N,). It returns the next state, the mean loss before scaling
-    and the number of correct examples. It reuses the memory of the state passed in, so that state is lost.
+    and the number of correct examples. It reuses the memory of the state passed in, and destroys that state.
     """
     optimizer = model.optimizer
 
@@ -46,11 +46,11 @@ def gradients(model: Any, images: Any, labels: Any) -> list[Any]:
 
 
 def gradient_step(model: Any) -> tuple[Callable[..., Any], Callable[[], None]]:
-    """Return a compiled Keras model's training step, written out, and a function that then updates the model.
+    """Return a compiled Keras model's training step as explicit code, and a function that then updates the model.
 
     The step takes images (N, ...) and labels (N,). It returns the mean loss before scaling and the number of correct
-    examples, both still on the device. Between steps a state holds the model's values, and each step replaces that
-    state, as in Keras's own loop.
+    examples, both still on the device. As in Keras's own loop, a state holds the model's values between steps, and
+    each step replaces it.
     """
     step, first_state = training_step(model)
     state: Any = None

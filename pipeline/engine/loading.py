@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def silent_stderr() -> Iterator[None]:
-    """Send file descriptor 2 to nowhere, because libraries write to it while they load."""
+    """Redirect file descriptor 2 to /dev/null, because libraries write to it while they load."""
     sys.stderr.flush()
     saved = os.dup(2)
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -23,9 +23,9 @@ def silent_stderr() -> Iterator[None]:
 
 @contextlib.contextmanager
 def without(*packages: str) -> Iterator[None]:
-    """Hide `packages` from every import inside the block, except those already loaded.
+    """Hide `packages` from every import inside the block, unless they are already loaded.
 
-    The packages can be imported again afterwards.
+    Hidden packages can be imported again afterwards.
     """
     absent = [package for package in packages if package not in sys.modules]
     sys.modules.update(dict.fromkeys(absent))  # type: ignore[arg-type]  # None: Python finds no such module

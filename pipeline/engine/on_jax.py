@@ -1,4 +1,4 @@
-"""Run JAX underneath Keras. TensorFlow updates variables in place; a JAX step returns values to assign afterwards."""
+"""Run JAX underneath Keras. A JAX step returns values to assign to variables afterwards."""
 
 import contextlib
 import importlib.metadata
@@ -14,8 +14,8 @@ from pipeline.engine.loading import silent_stderr
 from pipeline.machine import own_memory
 from pipeline.machine.hardware import free_gpu_bytes
 
-# By default JAX takes three quarters of a GPU's memory and TensorFlow nearly all. What fits on one engine should fit on
-# the other.
+# By default JAX takes three quarters of a GPU's memory and TensorFlow nearly all. What fits on one engine should fit
+# on the other.
 os.environ.setdefault("XLA_PYTHON_CLIENT_MEM_FRACTION", "0.92")
 
 with silent_stderr():
@@ -30,7 +30,7 @@ from pipeline.engine.activations import activation_gradients  # noqa: F401
 from pipeline.engine.jax_steps import apply_step, gradient_step, gradients  # noqa: F401
 
 BatchNormalization = keras.layers.BatchNormalization  # XLA fuses it
-MAX_SHARE_OF_IMAGES = 1 / 16  # of an accelerator's memory: little next to what steps need, even in several processes
+MAX_SHARE_OF_IMAGES = 1 / 16  # of an accelerator's memory: steps need far more, even if several processes keep images
 NEARLY_ALL = 0.9  # of what an allocator may take
 CUDNN_BYTES = 2**29  # the most that cuDNN takes outside the allocator
 COMPILES_SHAPES = True  # every function is compiled again for each shape, and none runs uncompiled
@@ -61,7 +61,7 @@ def synchronise() -> None:
 
 
 def accelerators() -> list[dict[str, str]]:
-    """List kind, name and compute capability of each GPU or TPU core, as the engine sees them."""
+    """List the kind, name and compute capability of each GPU or TPU core that the engine sees."""
     return [
         {
             "kind": device.platform,
@@ -74,7 +74,7 @@ def accelerators() -> list[dict[str, str]]:
 
 
 def gpu_place() -> int | None:
-    """Return the index of the GPU that a run trains on, from 0, among the GPUs that CUDA shows; None without a GPU."""
+    """Return the index, from 0, of the run's GPU among the GPUs that CUDA shows, or None without a GPU."""
     device = jax.local_devices()[0]
     return int(device.local_hardware_id) if device.platform == "gpu" else None
 
@@ -93,9 +93,9 @@ def feed(batches: Any) -> Any:
 def keeps_images(num_bytes: int) -> bool:
     """Return whether training images of `num_bytes` stay on the accelerator while a run trains.
 
-    A fast GPU trains on a batch in less time than the host needs to gather and send it. The device's whole memory
-    decides, not the free part, so that all variants of a benchmark are fed alike. On a CPU the images are already where
-    they are used.
+    A fast GPU trains on a batch in less time than the host needs to gather and send it. The device's total memory
+    decides, not its free memory, so that all variants of a benchmark are fed alike. On a CPU, the images are already
+    where they are used.
     """
     statistics = jax.local_devices()[0].memory_stats() or {}
     return num_bytes <= MAX_SHARE_OF_IMAGES * int(statistics.get("bytes_limit", 0))
@@ -134,7 +134,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 def _memory_was_full() -> bool:
     """Return whether lack of memory explains why a convolution found no cuDNN.
 
-    The allocator was near its limit, or too little memory outside it was left for cuDNN.
+    It does if the allocator was near its limit or too little GPU memory was free for cuDNN.
     """
     statistics = jax.local_devices()[0].memory_stats() or {}
     free_bytes = free_gpu_bytes()

@@ -9,7 +9,8 @@ import numpy as np
 from pipeline.engine.loading import silent_stderr, without
 from pipeline.machine import own_memory
 
-# These serve TensorFlow Lite and Keras's plots and data adapters. They cost a second and 200 MB, and no run needs them.
+# No run needs the hidden packages, which cost a second and 200 MB. They serve TensorFlow Lite and Keras's plots and
+# data adapters.
 with silent_stderr(), without("IPython", "jax", "matplotlib", "pandas", "pyarrow", "torch"):
     import keras  # noqa: F401
     import tensorflow as tf
@@ -51,7 +52,7 @@ def set_tf32(enabled: bool) -> None:
 
 
 def accelerators() -> list[dict[str, str]]:
-    """List kind, name and compute capability of each GPU, as the engine sees them."""
+    """List the kind, name and compute capability of each GPU that the engine sees."""
     found = []
     for device in tf.config.get_visible_devices("GPU"):
         details = tf.config.experimental.get_device_details(device)
@@ -62,7 +63,7 @@ def accelerators() -> list[dict[str, str]]:
 
 
 def gpu_place() -> int | None:
-    """Return the index of the GPU that a run trains on, from 0, among the GPUs that CUDA shows; None without a GPU."""
+    """Return the index, from 0, of the run's GPU among the GPUs that CUDA shows, or None without a GPU."""
     gpus = tf.config.get_visible_devices("GPU")
     return int(gpus[0].name.rpartition(":")[2]) if gpus else None
 
@@ -72,17 +73,17 @@ def keep_compiled(folder: Path) -> None:
 
 
 def feed(batches: Any) -> Any:
-    """Return a tf.data pipeline that feeds `batches`, a PyDataset of arrays or of tuples of them, to Keras in order.
+    """Return a tf.data pipeline that feeds `batches`, a PyDataset of arrays or tuples of arrays, to Keras in order.
 
-    Keras would turn a PyDataset itself into a generator. TensorFlow's generators make the C library hand back all
-    memory it can. Each step must then map every large tensor again, and takes half as long again on a CPU. The length
-    of a batch stays open, so that only the first batch is traced. Autotuning is off, because its thread sleeps longer
-    and longer. Freeing the batches would wait until the thread wakes up, for seconds.
+    Keras would turn a PyDataset itself into a generator. TensorFlow's generators make the C library return all the
+    memory it can to the system. Each step must then map every large tensor again, and takes 50 % longer on a CPU. The
+    batch dimension stays open, so that only the first batch is traced. Autotuning is off, because its thread sleeps
+    longer and longer, and freeing the batches would wait seconds for it to wake up.
     """
     first = batches[0]
     arrays = first if isinstance(first, tuple) else (first,)
 
-    @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]  # nothing to convert, which takes long
+    @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]  # slow, with nothing to convert
     def batch(index: Any) -> Any:
         tensors = tf.numpy_function(lambda index: batches[int(index)], [index], [array.dtype for array in arrays])
         tensors = [
@@ -95,7 +96,7 @@ def feed(batches: Any) -> Any:
     return tf.data.Dataset.range(len(batches)).map(batch).prefetch(NUM_BATCHES_AHEAD).with_options(options)
 
 
-def keeps_images(num_bytes: int) -> bool:  # noqa: ARG001  as JAX decides by it
+def keeps_images(num_bytes: int) -> bool:  # noqa: ARG001  used on JAX
     """Return False: the pipeline from `feed` gathers batches on the host."""
     return False
 
@@ -138,7 +139,7 @@ def apply_step(optimizer: Any, variable: Any) -> Any:
 
 
 def activation_gradients(network: Any, images: Any, labels: Any, loss: Any) -> list[Any]:
-    """Return the gradients of the loss with respect to the output of every layer of a Keras model, as NumPy arrays.
+    """Return the gradients of the loss with respect to the layer outputs that `network` returns, as NumPy arrays.
 
     Args:
         images: the inputs of `network`, (N, ...).

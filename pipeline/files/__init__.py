@@ -1,1 +1,1 @@
-"""Read files that others may have made or damaged, within limits, and write YAML as DVC does."""
+"""Read files, within limits if others may have made or damaged them, and write YAML as DVC does."""

@@ -9,7 +9,7 @@ from rich.text import Text
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return a line for each row with aligned columns: the first column to the left, the others to the right."""
+    """Return a line for each row, with the first column aligned left and the others aligned right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(
@@ -20,12 +20,12 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], num_names: int) -> None:
-    """Print `rows` under the names of their columns, in 80 columns if the output is not a terminal.
+    """Print `rows` under the names of their columns, 80 characters wide if the output is not a terminal.
 
     Args:
-        num_names: how many of the first columns hold names. They are aligned left. If there is too little room, they
-            are wrapped, and words of more than 12 letters are folded. The others are aligned right, each cell on one
-            line.
+        num_names: how many columns, from the first, hold names. Names are aligned left. If there is too little room,
+            they are wrapped, and words of more than 12 letters are broken. The other columns are aligned right, each
+            cell on one line.
     """
     texts = [[str(cell) for cell in row] for row in rows]
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))

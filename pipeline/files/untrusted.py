@@ -1,4 +1,4 @@
-"""Read files that others may have made or damaged: open them within limits, and check their types.
+"""Read files that others may have made or damaged: limit their size, and check their values' types.
 
 Every `InputError` names the file, then the fault, then the remedy that the caller gave.
 """
@@ -17,7 +17,7 @@ from pipeline.errors import InputError
 MAX_BYTES = 2**26  # of one file: the largest report of a paper-sized study takes a tenth of this
 _MAX_MEMBERS = 20_000
 _MAX_UNPACKED_BYTES = 2**28  # of all that a zip file holds
-_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # the others unpack without a limit
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # other methods unpack without a limit
 
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 T = TypeVar("T")
@@ -31,7 +31,7 @@ class Untrusted(BaseModel):
 
 
 def read_bytes(path: Path, remedy: str) -> bytes:
-    """Return the content of the regular file at `path`; refuse anything else."""
+    """Return the content of the file at `path`. Raise `InputError` if it is missing or too large."""
     if not path.is_file():
         raise InputError(f"{excerpt(path)} is missing.", remedy)
     if path.stat().st_size > MAX_BYTES:
@@ -86,7 +86,7 @@ def read_zip(path: Path, remedy: str) -> dict[str, bytes]:
             if sum(info.file_size for info in members) > _MAX_UNPACKED_BYTES:
                 raise ValueError(f"its files have more than {_MAX_UNPACKED_BYTES // 2**20} MiB together")
             return {info.filename: file.open(info).read(info.file_size + 1) for info in members}
-    except Exception as error:  # zipfile raises many kinds of errors for other bytes
+    except Exception as error:  # zipfile raises many kinds of errors for damaged files
         raise damaged(path, error, remedy) from None
 
 

@@ -1,4 +1,4 @@
-"""Write files and folders that appear in their place complete or not at all."""
+"""Write files and folders that appear complete or not at all."""
 
 import csv
 import io
@@ -19,7 +19,7 @@ def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> st
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write `text` to `path`, so that `path` always holds the old text or the new. Several processes may write."""
+    """Write `text` to `path`, which always holds the old text or the new. Several processes may write at once."""
     partial = path.with_name(f"{path.name}.{uuid.uuid4().hex}.partial")
     try:
         partial.write_text(text, encoding="utf-8")
@@ -32,7 +32,7 @@ def write_whole(path: Path, text: str) -> None:
 def whole(path: Path) -> Iterator[Path]:
     """Yield a path next to `path` for a file or folder. Move it to `path` at the end, unless an error is raised.
 
-    Only one process at a time may do so. Whatever a killed process left there is deleted first.
+    Only one process at a time may write `path`. Whatever a killed process left next to it is deleted first.
     """
     partial = path.with_name(f"{path.stem}.partial{path.suffix}")
     path.parent.mkdir(parents=True, exist_ok=True)

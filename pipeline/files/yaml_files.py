@@ -1,4 +1,4 @@
-"""Read and write YAML as DVC does: with ruamel.yaml, in YAML 1.2. There 010 is ten and 2:08 is a word.
+"""Read and write YAML as DVC does: with ruamel.yaml, in YAML 1.2. In it, 010 is ten and 2:08 is a string.
 
 If two parsers could read a study differently, the study that is run might not be the study that was checked.
 """

@@ -55,7 +55,7 @@ def device_of(hardware: Hardware) -> Device:
 def speed(policy: str, tf32: bool, hardware: Hardware) -> Speed:
     """Return how `hardware` multiplies under `policy`, with or without TF32."""
     device = device_of(hardware)
-    rounded = device.bfloat16 if hardware.kind == "tpu" else device.tf32  # what float32 factors are rounded to
+    rounded = device.bfloat16 if hardware.kind == "tpu" else device.tf32  # how fast rounded factors multiply
     speeds: dict[str, Speed] = {
         "float32": rounded if tf32 else "in hardware",
         "float16": device.float16,

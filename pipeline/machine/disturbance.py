@@ -16,15 +16,15 @@ def timing_fault(disturbance: Disturbance) -> str | None:
 
 
 class Watch:
-    """Watch the machine from creation to `finish`; call `look` once an epoch, outside the timed window.
+    """Watch the machine from creation to `finish`. Call `look` once an epoch or block, outside the timed window.
 
     Args:
         gpu: the run's GPU, by its index among the visible GPUs; None without a GPU.
-        pid: the run's process, or a process whose descendants wait for their turns; by default, this process.
+        pid: the run's process, or the process that measures variants in turns; by default, this process.
     """
 
     def __init__(self, gpu: int | None = None, pid: int | None = None) -> None:
-        # A container may hide the driver's library, and with it the GPU, although the engine computes on it.
+        # A container may hide the driver's library, and with it the GPU, although the engine computes on that GPU.
         self._gpu = None if gpu is None else next(iter(visible_gpus()[gpu:]), None)
         self._pid = pid
         self._num_processes = 0  # the most seen on the GPU
@@ -39,7 +39,7 @@ class Watch:
         running: set[int] = set()
         with contextlib.suppress(pynvml.NVMLError):
             running = {process.pid for process in pynvml.nvmlDeviceGetComputeRunningProcesses(self._gpu)}
-        # A container may hide which processes are ours. Then assume that as many are ours as compute here.
+        # A container may hide which processes are ours. Then assume that `num_computing` of them are ours.
         others = running - run.keys() if running & run.keys() else list(running)[num_computing:]
         self._num_processes = max(self._num_processes, len(others) + 1 if running else 0)
 

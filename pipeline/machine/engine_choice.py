@@ -13,12 +13,12 @@ SWITCH = "TF_ENABLE_ONEDNN_OPTS"  # TensorFlow reads it once, when it is loaded
 
 
 def choose_engine(policies: Iterable[str] = (), backend: str | None = None) -> None:
-    """Choose Keras's backend in this process, and kernels that are fit to compute under `policies`.
+    """Choose Keras's backend in this process, and kernels that suit `policies`.
 
     Call this function before the first import of `pipeline.engine`.
 
     Args:
-        backend: by default, that of the installed packages.
+        backend: by default, the backend of the installed engine.
     """
     os.environ["KERAS_BACKEND"] = backend or ENGINES[installed_engine()].backend
     if kernels_for(policies) == OWN:
@@ -26,15 +26,15 @@ def choose_engine(policies: Iterable[str] = (), backend: str | None = None) -> N
 
 
 def can_fork() -> bool:
-    """Return whether a process that has imported the engine can be forked. Importing TensorFlow touches GPUs."""
+    """Return whether a process that has imported the engine can be forked: not if TensorFlow has touched a GPU."""
     engine = ENGINES[installed_engine()]
     return engine.backend == "jax" or engine.hardware == "cpu" or this_machine().kind == "cpu"
 
 
 def take_memory_as_needed() -> None:
-    """Have engines that are loaded from now on take GPU memory only as they need it.
+    """Make engines that are loaded from now on take GPU memory only as they need it.
 
-    By default one process takes nearly all of it.
+    By default, one process takes nearly all GPU memory.
     """
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
@@ -44,8 +44,8 @@ def kernels_for(policies: Iterable[str]) -> str:
     """Name the kernels to compute with: TensorFlow's own if oneDNN's would be a hundred times slower.
 
     On a CPU with AVX512-FP16, TensorFlow hands float16 to oneDNN. oneDNN has no fast kernel for some operations and
-    falls back to reference code. Everywhere else, and for every other policy, TensorFlow's default stays. If the user
-    has set `TF_ENABLE_ONEDNN_OPTS`, that value is kept.
+    falls back to reference code. Everywhere else, and for every other policy, TensorFlow's default stays. A user's
+    `TF_ENABLE_ONEDNN_OPTS` overrides this choice.
 
     Args:
         policies: the policies that this process will compute under.

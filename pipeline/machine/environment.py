@@ -63,7 +63,7 @@ def training_hardware() -> Hardware:
 
 
 def device_here() -> str:
-    """Return the name that records of runs made here give the device, without asking an engine."""
+    """Return the device name that records of runs made here contain, without loading an engine."""
     hardware = training_hardware()
     if hardware.kind == "tpu":
         return hardware.name
@@ -95,7 +95,7 @@ def variables() -> dict[str, str]:
 
 
 def installed_engine() -> str:
-    """Return which of `ENGINES` is installed. Ask the image, .venv and ENGINE, in this order; the default is cpu."""
+    """Return which of `ENGINES` is installed. Ask the image, .venv and ENGINE, in this order. The default is cpu."""
     if image := image_identity():
         return str(image["target"])
     ready = Path(sys.prefix, "ready")
@@ -106,9 +106,9 @@ def installed_engine() -> str:
 
 
 def image_identity() -> dict[str, Any] | None:
-    """Return the image's target, base and commit, whether the commit was dirty, and a SHA-256 of what decides results.
+    """Return the image's target, base and commit, whether the commit's files were changed, and its packages' SHA-256.
 
-    Outside an image, return None. `digest` is the name under which the image was started, if IMAGE_DIGEST gives it.
+    Outside an image, return None. `digest` is IMAGE_DIGEST, by which the image was started, or None.
     """
     if not IMAGE.exists():
         return None

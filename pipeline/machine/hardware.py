@@ -1,4 +1,4 @@
-"""Find the class of hardware that a study ran on, or would run on here, without an engine."""
+"""Find the class of hardware that a study ran on, or would run on here, without loading an engine."""
 
 import contextlib
 import os
@@ -54,7 +54,7 @@ def device(environment: Mapping[str, Any]) -> str:
 
 
 def this_machine() -> Hardware:
-    """Return the first NVIDIA GPU of this machine, or its TPU, or its CPU."""
+    """Return this machine's first NVIDIA GPU, else its TPU, else its CPU."""
     for gpu in gpus():
         return gpu
     if has_tpu():

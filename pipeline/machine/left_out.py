@@ -1,4 +1,4 @@
-"""Leave out variants that an engine or its hardware has no use for; store the list with the runs."""
+"""Leave out variants that make no sense on this engine or hardware, and store the list with the runs."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ LEFT_OUT = "left_out.json"  # in the folder of a benchmark's runs
 
 
 def left_out(study: Study) -> dict[str, str]:
-    """Return the variants of `study` that are left out here, each with the reason's key in the report's `left_out`.
+    """Return the variants of `study` that are left out here, each with its reason's key in sentences.yaml.
 
     Raises:
         InputError: the baseline would be left out.
@@ -57,7 +57,7 @@ def write_left_out(study: Study, benchmark: str) -> None:
 
 
 def read_left_out(study: Study, root: Path = Path()) -> dict[str, str]:
-    """Return the variants left out on the machine of the runs under `root`; empty if nothing was stored."""
+    """Return the variants left out on the machine that made the runs under `root`; empty if nothing was stored."""
     found: dict[str, str] = {}
     for benchmark in study.benchmarks:
         path = root / "runs" / benchmark / LEFT_OUT
@@ -67,6 +67,6 @@ def read_left_out(study: Study, root: Path = Path()) -> dict[str, str]:
 
 
 def study_as_made(root: Path = Path()) -> Study:
-    """Return the study under `root`, without the variants left out on the machine of its runs."""
+    """Return the study under `root`, without the variants left out on the machine that made its runs."""
     study = load_study(root / PARAMS)
     return study.without(read_left_out(study, root))

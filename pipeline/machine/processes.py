@@ -1,7 +1,7 @@
 """Start processes that end with their starter, and report how each has ended.
 
 A parent process imports an engine once and forks a child for each piece of work, so that no child waits for imports.
-The parent computes nothing itself, because an engine that has computed can't be forked (tensorflow #2448).
+The parent computes nothing itself, because a process whose engine has computed can't be forked (tensorflow #2448).
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Self, cast
 from pipeline.errors import InputError
 
 _PR_SET_PDEATHSIG = 1
-Work = Callable[..., None]  # a function of a module; takes the child's end of the line, then the arguments sent
+Work = Callable[..., None]  # a module-level function of the child's pipe and the arguments sent
 
 
 class Started(NamedTuple):
@@ -27,7 +27,7 @@ class Started(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """Report how a child ended: its exit status, or minus the signal that ended it."""
+    """Report how a child ended: its exit status, or minus the number of the signal that ended it."""
 
     status: int
 
@@ -43,7 +43,7 @@ def limit_seconds(seconds: float) -> None:
 
 
 class Line:
-    """Ask a parent for a child, talk to the child, and hear how it ended; one child at a time."""
+    """Ask a parent for a child, talk to the child, and learn how it ended. Have one child at a time."""
 
     def __init__(self, pipe: Connection, parent: BaseProcess, joining: threading.Lock) -> None:
         self._pipe, self._parent, self._joining = pipe, parent, joining
@@ -59,7 +59,7 @@ class Line:
             self._pipe.send(message)
 
     def receive(self) -> Any:
-        """Return the child's next message, or `Ended` after its last; raise the child's own error."""
+        """Return the child's next message, or `Ended` after its last. Raise an `InputError` that the child sends."""
         try:
             message = self._pipe.recv()
         except (OSError, EOFError):  # the parent has ended, and its children with it
@@ -96,8 +96,8 @@ class Parent:
 
     Args:
         num_lines: how many children may live at once.
-        prepare: a function of a module, called in the parent before it forks any child. If `prepare` raises
-            `InputError`, whoever listens to a line gets the error.
+        prepare: a module-level function, called in the parent before it forks any child. If `prepare` raises
+            `InputError`, `receive` raises it on every line.
     """
 
     def __init__(self, num_lines: int, prepare: Callable[..., None], *arguments: Any) -> None:
@@ -126,7 +126,7 @@ class Parent:
 
 
 def call(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call `function` in a separate process, whose end frees its memory, and return the result.
+    """Call `function` in a separate process and return the result. The end of the process frees its memory.
 
     Raises:
         InputError: the function raised it, or the process ended abnormally; see the process's output.

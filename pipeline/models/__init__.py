@@ -24,10 +24,10 @@ def build(benchmark: Benchmark, num_classes: int, num_channels: int, seed: int =
     The probabilities have the shape (N, num_classes).
 
     The initial weights of our own models depend only on the seed, not on the engine. Other models use their own
-    initialisers, which depend on `keras.utils.set_random_seed` and the engine.
+    initializers, which depend on `keras.utils.set_random_seed` and the engine.
 
-    The model itself scales images to [0, 1], resizes them to `image_size` and, in training, augments them. It does so
-    in float32 under every policy. Thus only bytes travel to the device, and the compiled step does the rest.
+    The model itself scales images to [0, 1], resizes them to `image_size` and, in training, augments them. These
+    layers compute in float32 under every policy. Only bytes travel to the device, and the compiled step does the rest.
 
     Raises:
         InputError: the model can't be imported or built, or does not fit the images and classes.

@@ -26,7 +26,7 @@ def _build(function: Callable[..., keras.Model], spec: ModelSpec) -> keras.Model
     """Build the network, from float images (N, H, W, C) in [0, 1] to float32 probabilities (N, num_classes).
 
     Every layer but the softmax follows the global policy. If the network can leave out its own scaling of images, it
-    does. EfficientNet B0 to B7 can't, and get images in [0, 255].
+    does. EfficientNet B0 to B7 can't, so a float32 layer scales their images to [0, 255].
     """
     name, arguments = function.__name__, dict(spec.arguments)
     if "include_preprocessing" in inspect.signature(function).parameters:

@@ -7,7 +7,7 @@ from keras import layers
 def build(*, num_classes: int, image_shape: tuple[int, int, int], units: int) -> keras.Model:
     """Build the network, from float images (N, H, W, C) to float32 probabilities (N, num_classes).
 
-    Hidden layers follow the global policy.
+    Every layer but the softmax follows the global policy.
     """
     inputs = keras.Input(image_shape)
     x = layers.Flatten()(inputs)

@@ -1,8 +1,7 @@
-"""Build EfficientNet as the CIFAR-100 notebook writes it out by hand.
+"""Build EfficientNet as the CIFAR-100 notebook (S3 in README.md) does by hand.
 
-Like the notebook, it departs from Tan & Le (2019, arXiv 1905.11946). relu6 replaces swish, convolutions have a bias,
-squeeze-excite reduces by 24, the first block keeps its expansion convolution, and there is neither dropout nor
-stochastic depth.
+The notebook's network departs from Tan & Le (2019, arXiv 1905.11946). relu6 replaces swish, convolutions have a bias,
+the first block keeps its expansion convolution, and there is neither dropout nor stochastic depth.
 """
 
 import math
@@ -32,7 +31,7 @@ STAGES = (
     Stage(192, 5, 4, 2),
     Stage(320, 3, 1, 1),
 )
-# Width and depth of each member of the family, B0 to B7.
+# Width and depth factors of B0 to B7.
 FAMILY = ((1.0, 1.0), (1.1, 1.0), (1.2, 1.1), (1.4, 1.2), (1.8, 1.4), (2.2, 1.6), (2.6, 1.8), (3.1, 2.0))
 STEM_FILTERS = 32
 HEAD_FILTERS = 1280
@@ -51,8 +50,7 @@ def build(
 
     Every layer but the softmax follows the global Keras policy. `number` decides how much wider and deeper than B0 the
     network is. `depth`, if given, multiplies the repeats instead. Neither changes the stem, the first stage or the
-    head. `batch_norm` is the engine's best layer of that kind: the notebook ran TensorFlow's fused kernel, which Keras
-    3 does not use.
+    head. `batch_norm` is the engine's layer: on TensorFlow, the notebook's fused kernel, which Keras 3 does not use.
     """
     width, usual_depth = FAMILY[number]
     depth = depth or usual_depth
@@ -85,7 +83,7 @@ def round_filters(filters: float) -> int:
 
 
 def _inverted_residual(x, filters, kernel_size, stride, expansion, normalise):
-    """Expand, filter each channel in space, weigh the channels, project; add the input if shapes allow."""
+    """Expand, filter each channel in space, weigh the channels and project. Add the input if shapes allow."""
     entry = x
     expanded = entry.shape[-1] * expansion
     x = layers.Conv2D(expanded, 1, padding="same")(x)
@@ -99,7 +97,7 @@ def _inverted_residual(x, filters, kernel_size, stride, expansion, normalise):
 
 
 def _weigh_channels(x, channels, squeezed):
-    """Weigh the channels of `x` by factors in [0, 1] that two 1 × 1 convolutions compute from spatial means."""
+    """Multiply the channels of `x` by weights in [0, 1] that two 1 × 1 convolutions compute from spatial means."""
     weights = layers.GlobalAveragePooling2D(keepdims=True)(x)
     weights = layers.Conv2D(squeezed, 1, activation="relu6")(weights)
     weights = layers.Conv2D(channels, 1, activation="sigmoid")(weights)

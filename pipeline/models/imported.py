@@ -14,7 +14,7 @@ from pipeline.errors import InputError
 from pipeline.study import user_code
 from pipeline.study.benchmark import Imported
 
-# Methods that a subclass of keras.Model may override. A run would ignore them, because it uses Keras's own.
+# Methods that a subclass of keras.Model may override. A run would ignore the overrides and use Keras's own methods.
 STEPS = ("call", "compute_loss", "compute_metrics", "test_step", "train_step")
 REBUILD = """
     def follow(layer):
@@ -27,13 +27,13 @@ class ModelSpec:
     """Tell a user's `build(spec)` which model is wanted.
 
     `build` returns a functional or Sequential `keras.Model` from float32 images (N, *image_shape) in [0, 1] to float32
-    probabilities (N, num_classes). Its layers follow Keras's global dtype policy. While `build` runs, that is the
-    variant's policy. Only the last layer sets `dtype="float32"`. Keras's random state is seeded before the call.
+    probabilities (N, num_classes). Its layers follow Keras's global dtype policy, which is the variant's while `build`
+    runs. Only the last layer sets `dtype="float32"`. Keras's random state is seeded before the call.
 
     Attributes:
         image_shape: height, width and channels.
-        num_classes: of the data set, at least 2.
-        seed: of the run.
+        num_classes: the data set's number of classes, at least 2.
+        seed: the run's seed.
         arguments: the study's `model.arguments`.
     """
 
@@ -97,9 +97,9 @@ def _check(name: str, network: Any, spec: ModelSpec) -> None:
 
 
 def _check_follows(name: str, network: keras.Model, policy: keras.DTypePolicy) -> None:
-    """Refuse a network if layers with most of its weights don't compute in the dtype of `policy`.
+    """Refuse a network if most of its weights are in layers that don't compute in the dtype of `policy`.
 
-    The last layer with weights may have its own dtype.
+    The last layer with weights does not count.
     """
     layers = [layer for layer in network._flatten_layers() if layer.weights and not list(layer._flatten_layers())[1:]]
     others = [layer for layer in layers[:-1] if layer.compute_dtype != policy.compute_dtype]

@@ -1,4 +1,4 @@
-"""Find out exactly what 16-bit arithmetic does: dtypes, range, loss scaling, sizes, shapes.
+"""Find out exactly what 16-bit arithmetic does: dtypes, range, loss scaling, sizes and shapes.
 
 Only NumPy's arithmetic is timed.
 """
@@ -17,13 +17,13 @@ from pipeline.study.benchmark import Benchmark, Imported
 from pipeline.training.precision import loss_scale_now, observed_dtypes
 
 EPSILONS = {"float16": 2.0**-10, "bfloat16": 2.0**-7}  # the distance from 1 to the next larger value
-GROWTH_STEPS = 2000  # Keras doubles its loss scale after so many steps without an overflow
+GROWTH_STEPS = 2000  # Keras doubles its loss scale after this many steps without an overflow
 LIMIT_BYTES = 500_000  # for a model that must fit on a small device
 Facts = dict[str, Value]
 
 
 def range_facts() -> Facts:
-    """Square and round values as the engine does. Return which results leave a type's range, and a value's bytes."""
+    """Square and round values with the engine. Return which results leave a type's range, and the bytes of a value."""
     facts: Facts = {}
     for dtype in DTYPES:
         large, small = (_in_float32(keras.ops.square(keras.ops.cast(value, dtype))) for value in (256.0, 0.00001))
@@ -58,7 +58,7 @@ def _rounded(value: Any, dtype: str) -> float:
 
 
 def _largest(dtype: str) -> float:
-    """Find the largest finite value of `dtype`: try a float32's bits from the highest down, and keep those that fit."""
+    """Find the largest finite value of `dtype`: try a float32's bits from the highest down, and keep what fits."""
     largest = np.uint32(0)
     for bit in reversed(range(31)):
         more = largest | np.uint32(2**bit)
@@ -68,11 +68,11 @@ def _largest(dtype: str) -> float:
 
 
 def accumulation_facts() -> Facts:
-    """Multiply 16-bit matrices as the engine does, and return the type in which it adds up the products.
+    """Multiply 16-bit matrices with the engine, and return the type in which it adds up the products.
 
-    Every factor is a multiple of 1/16 between 1 and 2. So float32 holds each product and each partial sum exactly, in
-    any order. A sum in float32 is then rounded to one of the two 16-bit values around the exact sum. If sums are kept
-    in 16 bits, some of these many sums are further off, even if many lanes share each sum.
+    Every factor is a multiple of 1/16 between 1 and 2, so float32 holds each product and, in any order, each partial
+    sum exactly. A sum in float32 is then rounded to one of the two 16-bit values around the exact sum. If the engine
+    keeps sums in 16 bits, some results are further off, even if it splits each sum among many lanes.
     """
     rng = np.random.default_rng(0)
     left, right = (1 + rng.integers(0, 16, shape) / 16 for shape in ((64, 4096), (4096, 64)))
@@ -85,7 +85,7 @@ def accumulation_facts() -> Facts:
 
 
 def ends_beside(found: np.ndarray, exact: np.ndarray, epsilon: float) -> bool:
-    """Return whether each value found is less than one unit in the last place (at `epsilon`) from the exact value."""
+    """Return whether each found value is less than one unit in the last place (`epsilon` at 1) from the exact one."""
     place = 2.0 ** np.floor(np.log2(exact)) * epsilon
     return bool((np.abs(found - exact) < place).all())
 
@@ -98,8 +98,8 @@ def dense_parameters(units: int) -> int:
 def numpy_speedups() -> list[float]:
     """Return, for each try, how many times as fast NumPy divides and adds in float16 as in float32.
 
-    The two types take turns. The arrays have the shape of a batch of MNIST as the sources prepare it. The first try,
-    which fetches the memory, is left out.
+    The two types take turns. The arrays have the shape of a batch of MNIST in the published sources. The first try,
+    which also obtains the memory, is left out.
     """
 
     def seconds(dtype: str) -> float:
@@ -124,7 +124,7 @@ def policy_facts(benchmark: Benchmark, data: Dataset) -> Facts:
         observed = observed_dtypes(model, str(model.predict(image, verbose=0).dtype))
         dtypes = observed._asdict() | _unpinned_dtypes(policy)
         facts |= {f"{name}_dtype.{policy}": dtype for name, dtype in dtypes.items()}
-        # Keras's default, when nothing is set; our own runs set the loss scale themselves.
+        # Keras's default, if nothing is set. Our own runs set the loss scale themselves.
         model.compile(keras.optimizers.SGD(), "sparse_categorical_crossentropy")
         model.optimizer.build(model.trainable_variables)
         facts[f"default_loss_scale.{policy}"] = "none" if loss_scale_now(model.optimizer) is None else "dynamic"
@@ -132,7 +132,7 @@ def policy_facts(benchmark: Benchmark, data: Dataset) -> Facts:
 
 
 def _unpinned_dtypes(policy: str) -> dict[str, str]:
-    """Return the dtypes of input, hidden layer and softmax of a model that leaves them all to `policy`."""
+    """Return the dtypes of the input, hidden layer and softmax in a model that leaves them all to `policy`."""
     previous = keras.config.dtype_policy()
     keras.config.set_dtype_policy(policy)
     try:
@@ -148,7 +148,7 @@ def loss_scale_facts() -> Facts:
     """Drive a dynamic loss scale through a whole growth period, and then into an overflow."""
     weight = keras.Variable(np.ones(3, np.float32))
     inner = keras.optimizers.SGD(learning_rate=0.001)
-    optimizer = keras.optimizers.LossScaleOptimizer(inner)  # explicitly, as any optimizer can be wrapped
+    optimizer = keras.optimizers.LossScaleOptimizer(inner)  # explicit: any optimizer can be wrapped
     optimizer.build([weight])
     step = engine.apply_step(optimizer, weight)
     scales = [loss_scale_now(optimizer) or 0.0]

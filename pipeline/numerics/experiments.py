@@ -1,6 +1,6 @@
 """Train a model briefly from several seeds, to examine skipped steps, a leaking split and 16-bit optimizers.
 
-One model is reset for each seed, because tracing costs more than training.
+Reset one model for each seed, because tracing costs more than training.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ from pipeline.training.precision import scaled
 
 SEEDS = range(6)  # if all six agree, more than half of all seeds surely do
 NUM_FIRST_STEPS = 10
-NUM_SCORED = 2000  # validation examples after a trial: a standard error of one percentage point
+NUM_SCORED = 2000  # validation examples scored: a standard error of one percentage point
 SPLIT_SIZE, NUM_VALIDATED = TrainingSize(units=128, num_examples=1000, batch_size=32, num_epochs=15), 500
 # How the CIFAR-100 notebook splits its training data.
 NUM_SPLIT, NUM_HELD_OUT, SHUFFLE_BUFFER, SHUFFLE_SEED = 50_000, 10_000, 100_000, 42
@@ -44,7 +44,7 @@ def starts(benchmark: Benchmark, data: Dataset, policy: str, seeds: Sequence[int
 
 
 def from_each(model: keras.Model, starts: Iterable[Start]) -> Iterator[int]:
-    """Set a compiled model to each of `starts`, reset its optimizer to the present state, and yield the seed."""
+    """Set a compiled model to each of `starts`, reset its optimizer to its initial state, and yield the seed."""
     model.optimizer.build(model.trainable_variables)
     fresh = [keras.ops.convert_to_numpy(variable.value) for variable in model.optimizer.variables]
     for seed, weights in starts:
@@ -64,7 +64,7 @@ def build_for_steps(benchmark: Benchmark, data: Dataset, policy: PolicyName) -> 
 
 
 def take_steps(model: keras.Model, batches: ShuffledBatches, num_steps: int) -> None:
-    """Train on the first batches; after the last whole batch, start again with the first."""
+    """Train on the batches in order, except the last, which may be smaller. Then start again with the first."""
     for step in range(num_steps):
         model.train_on_batch(*batches[step % max(1, len(batches) - 1)])
 
@@ -77,9 +77,9 @@ def train_from_each(
     size: TrainingSize,
     auto_scale_loss: bool = True,
 ) -> Iterator[np.random.Generator]:
-    """Train the model from each of `starts`; yield the generator that drew the order of its examples.
+    """Train the model from each of `starts`, and yield the generator that drew the order of its examples.
 
-    All epochs are trained in one call, each in its own order.
+    One call trains all epochs, each in its own order.
 
     Args:
         auto_scale_loss: let Keras decide whether to scale the loss.
@@ -113,7 +113,7 @@ def skipped_steps(benchmark: Benchmark, data: Dataset, seeds: Sequence[int]) -> 
 
 
 def has_tensorflow() -> bool:
-    """Return whether TensorFlow is installed. The notebook splits by TensorFlow's shuffle."""
+    """Return whether TensorFlow is installed. The notebook splits its data with TensorFlow's shuffle."""
     return importlib.util.find_spec("tensorflow") is not None
 
 
@@ -149,8 +149,8 @@ def split_digest() -> str | None:
 def split_gains(benchmark: Benchmark, data: Dataset, share: float, seeds: Sequence[int]) -> list[float]:
     """Return by how many percentage points a leaking split raises the validation accuracy, by seed.
 
-    A small dense model nearly memorises some examples. It is then validated on unseen examples, and on an equal number
-    of examples of which it has seen `share`. The model is the same, so only the split makes the difference.
+    A small dense model nearly memorizes some examples. It is then validated on unseen examples, and on an equal number
+    of examples of which it has seen `share`. Only the split differs.
     """
     recipe = benchmark.with_dense_model(SPLIT_SIZE.units).model_copy(update={"image_size": data.train.images.shape[1]})
     model, chosen = build(recipe, data, "float32"), recipe.optimizer
@@ -169,7 +169,7 @@ def split_gains(benchmark: Benchmark, data: Dataset, share: float, seeds: Sequen
 
 
 def run_trials(benchmark: Benchmark, data: Dataset, seeds: Sequence[int]) -> Iterator[dict[str, Any]]:
-    """Run every trial at every seed, and yield its results and those of its float32 twin.
+    """Run every trial at every seed, and yield its results and its float32 twin's.
 
     The twin has the same optimizer, options, seeds and batches. The model is the dense network with 64 units.
     Accuracies, in [0, 1], are on the validation examples. `num_trained` counts the seeds at which a trial comes within
@@ -195,7 +195,7 @@ def _accuracies(recipe: Benchmark, data: Dataset, trial: OptimizerTrial, at_seed
     """Return the validation accuracy of the trial at every seed."""
     model = build(recipe, data, trial.policy)
     optimizer = building.make_optimizer(trial.optimizer, 0.001, trial.options)
-    # None leaves the loss to Keras: no scale under a pure policy, a dynamic one under mixed_float16.
+    # None leaves the loss scale to Keras: none under a pure policy, a dynamic scale under mixed_float16.
     by_itself = trial.loss_scale is None
     if trial.loss_scale == "dynamic":
         optimizer = scaled(optimizer, Dynamic(mode="dynamic"))

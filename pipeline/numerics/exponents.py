@@ -1,7 +1,7 @@
 """Measure how large the gradients of a real training step are, and what float16 makes of them.
 
-After Micikevicius et al., Mixed Precision Training (arXiv 1710.03740), figure 3: a histogram of the exponents of
-activation gradients, with the part that float16 flushes to zero, without and with a loss scale.
+Like figure 3 of Micikevicius et al., Mixed Precision Training (arXiv 1710.03740), count activation gradients by
+exponent and find the share that float16 flushes to zero, without and with a loss scale.
 """
 
 from collections import Counter
@@ -25,10 +25,10 @@ NUM_STEPS_BEFORE = 10  # the step measured should not be the very first
 def gradient_exponents(benchmark: Benchmark, data: Dataset, loss_scale: float) -> dict[str, Any]:
     """Return the activation gradients of one float32 step on real data, at the baseline's batch size, by exponent.
 
-    `counts` has the number of gradients with exponent ⌊log₂|g|⌋ for each of `exponents`; the ends include all exponents
-    beyond them. The shares are relative to the gradients that are not zero in float32. They give the share that becomes
-    zero in float16, without and with scaling, and the share of scaled gradients that becomes infinite.
-    `forward_flushed_share` is the share of activations that float16 makes zero.
+    `counts` has the number of gradients with exponent ⌊log₂|g|⌋ for each of `exponents`. The ends include all
+    exponents beyond them. The shares leave out values that are zero in float32. They are the shares of
+    gradients that float16 makes zero without and with scaling, of scaled gradients that become infinite, and of
+    activations that float16 makes zero (`forward_flushed_share`).
     """
     model = build_for_steps(benchmark, data, "float32")
     batches = ShuffledBatches(data.train, benchmark.batch_size, seed=0)
@@ -50,14 +50,14 @@ def gradient_exponents(benchmark: Benchmark, data: Dataset, loss_scale: float) -
 
 
 def forward_sizes(model: keras.Model, images: np.ndarray) -> np.ndarray:
-    """Return the absolute outputs of every hidden layer, joined; if there is none, the probabilities."""
+    """Return the absolute outputs of all hidden layers in one array, or the probabilities if there are none."""
     network, images = _network(model, images)
     outputs = keras.Model(network.inputs, _hidden(network) or network.outputs)(images)
     return _sizes(map(keras.ops.convert_to_numpy, keras.tree.flatten(outputs)))
 
 
 def gradient_sizes(model: keras.Model, images: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Return the absolute gradients of the mean loss with respect to every layer's output, joined: (num_gradients,).
+    """Return the absolute gradients of the mean loss with respect to all hidden layers' outputs, (num_gradients,).
 
     `model` is functional, from images to probabilities. If its last layer is itself a model, the layers of that model
     are used. Without a hidden layer, return the gradient with respect to the probabilities.
@@ -95,8 +95,8 @@ def _network(model: keras.Model, images: np.ndarray) -> tuple[keras.Model, Any]:
 
 
 def _hidden(network: keras.Model) -> list[Any]:
-    """List the output of every layer but the last, if it is one tensor; leave out layers that are called twice."""
-    nodes = [node for depth in network._nodes_by_depth.values() for node in depth]  # `layers` has only one call of each
+    """List the output of every layer but the last. Leave out layers with several outputs and layers called twice."""
+    nodes = [node for depth in network._nodes_by_depth.values() for node in depth]  # `layers` has one call of each
     calls = Counter(node.operation for node in nodes)
     tensors = [
         node.output_tensors[0]

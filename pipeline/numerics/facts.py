@@ -12,7 +12,7 @@ NO_GROWTH = -1  # in place of an unknown number of steps
 Value = float | int | str | bool
 
 
-# Kinds of facts, by where they hold. A fact is named after its kind and its place, as in `square_of_256.float16`.
+# Kinds of facts, by what they describe. A fact's name joins its kind and what it describes: `square_of_256.float16`.
 _BY_TYPE = (
     *("square_of_256", "square_of_1e-05", "smallest_square_is_zero", "rounded_4e-08", "rounded_65519"),
     *("softmax_of_minus_20_is_zero", "bytes_per_value", "largest"),
@@ -42,11 +42,11 @@ def fact_names(benchmarks: Iterable[str]) -> set[str]:
 
 
 def is_measured(fact: str) -> bool:
-    """Return whether a fact was measured; formats, shapes and Keras's rules decide the others."""
+    """Return whether a fact was measured. Formats, shapes and Keras's rules decide the others."""
     return fact.startswith(("gradients.", "products_accumulate_in."))
 
 
-# The unit of an experiment's samples, by the experiment's name; the name of a benchmark may follow.
+# The unit of each experiment's samples. A benchmark's name may follow the experiment's.
 SAMPLES = {"numpy_float16_speedup": "×", "notebook_split_gain": " pp", "skipped_steps": ""}
 
 
@@ -56,7 +56,7 @@ def sample_names(benchmarks: Iterable[str]) -> set[str]:
 
 
 class OptimizerTrial(NamedTuple):
-    """Try an optimizer under a policy, perhaps with an option, such as another epsilon, that may repair it.
+    """Describe a trial of an optimizer under a policy, perhaps repaired by an option such as another epsilon.
 
     `loss_scale` is a fixed value or `dynamic`. None leaves the choice to Keras.
     """

@@ -18,7 +18,7 @@ RARE = 0.01
 
 
 def find(study: Study) -> dict[str, Any]:
-    """Return what `numerics.json` holds for a study except the trials, and the environment of this process."""
+    """Return what `numerics.json` holds for a study, with this process's environment but without the trials."""
     found: dict[str, Any] = {"facts": {}, "samples": {}, "gradients": {}}
     facts, samples = found["facts"], found["samples"]
     found["environment"] = describe(engine.accelerators(), engine.version(), engine.kernels())
@@ -28,7 +28,7 @@ def find(study: Study) -> dict[str, Any]:
         facts["notebook_split.num_trained_on"] = experiments.trained_on()
     else:
         print("notebook_split is skipped: the notebook splits by a shuffle of TensorFlow, which is not installed")
-    # The benchmark with the most classes shows best what a network memorises.
+    # The benchmark with the most classes shows best what a network memorizes.
     looked_at = study.numerics_on or study.benchmarks
     hardest = max(looked_at, key=lambda name: len(read_description(study.benchmarks[name].dataset).classes))
     facts |= arithmetic.range_facts() | arithmetic.accumulation_facts() | arithmetic.loss_scale_facts()
@@ -61,7 +61,10 @@ def find(study: Study) -> dict[str, Any]:
 
 
 def find_trials(study: Study) -> list[dict[str, Any]]:
-    """Run the trials on the data of the study's first dense network; return none if there is no such network."""
+    """Run the trials on the data of the study's first dense network.
+
+    Return none without such a network, or if the study asks only for facts.
+    """
     dense = [name for name in study.numerics_on or study.benchmarks if study.benchmarks[name].model.name == "dense"]
     if study.numerics == "facts" or not dense:
         return []

@@ -14,7 +14,7 @@ from pipeline.study.schema import PARAMS, Study, load_study
 
 ARCHIVE, PAGE, FIGURE = "study.zip", "README.md", "answer.svg"  # the files of a published study's folder
 METADATA = "ro-crate-metadata.json"
-OVERLAY = "overlay.diff"  # the code of the runs as a diff from the commit in their records
+OVERLAY = "overlay.diff"  # a diff from the commit in the runs' records to the code that made them
 GET_IT_AGAIN = "Get it again from whoever published it."
 OF_A_RUN = ("record.json", "epochs.csv", "predictions.npz")
 OF_A_MEASUREMENT = ("blocks.csv", "measurement.json")
@@ -37,7 +37,7 @@ def unpack(archive: Path, folder: Path) -> None:
     Only `params.yaml` is written before the names of all files are known to belong to the study.
 
     Raises:
-        InputError: the archive is missing, damaged, too large, or holds a file that no archive of its study has.
+        InputError: the archive is missing, damaged, too large, or holds a file that does not belong to its study.
     """
     contents = read_zip(archive, GET_IT_AGAIN)
     if str(PARAMS) not in contents:
@@ -64,7 +64,7 @@ def check_name(folder: Path) -> None:
 
 
 def check_folder(folder: Path) -> None:
-    """Raise `InputError` if `folder` is not that of a published study, by its name or by its content."""
+    """Raise `InputError` if the name or content of `folder` is not that of a published study."""
     check_name(folder)
     for path in [folder, *folder.glob("*")]:
         if path.is_symlink() or (path != folder and path.name not in (ARCHIVE, PAGE, FIGURE)):

@@ -40,7 +40,7 @@ def publish(root: Path, archive: Path) -> Results:
     """Write the archive of the study under `root`, with only the runs of that study, and return its results.
 
     Raises:
-        InputError: the study has a fault that a reviewer would find; the message names it.
+        InputError: the results can't be recomputed from these files; the message says why.
     """
     study = load_study(root / PARAMS)
     names = sorted(name for name in names_of_study(study) if (root / name).is_file())

@@ -44,7 +44,7 @@ class Decision(NamedTuple):
 
 
 def index_page(studies: Mapping[str, Results]) -> str:
-    """Return the text of the overview. `studies` has the results of each study by the name of its folder."""
+    """Return the text of the overview. `studies` maps the name of each study's folder to its results."""
     tables: dict[str, list[Place]] = defaultdict(list)
     for name, results in studies.items():
         for benchmark, title in benchmark_names(results.study).items():
@@ -71,7 +71,7 @@ def index_page(studies: Mapping[str, Results]) -> str:
 
 
 def places(name: str, results: Results, benchmark: str) -> list[Place]:
-    """Return a row for each batch of `benchmark` that has any result."""
+    """Return a row for each batch size of `benchmark` that has any result."""
     study = results.study
     rows = [row for row in variant_rows(study, results.tables, benchmark) if row.group != FURTHER and row.is_known]
     found = []
@@ -92,7 +92,7 @@ def places(name: str, results: Results, benchmark: str) -> list[Place]:
 
 
 def _cell(results: Results, benchmark: str, of_batch: Mapping[str, VariantRow], key: str) -> Sequence[str]:
-    """Return the results of a format at one batch, one line each: time of a step, speed, accuracy and memory."""
+    """Return the results of a format at one batch size, one line each: step time, speed, accuracy and memory."""
     row = of_batch[key]
     lines = [f"{digits(1000 * row.step_seconds)} ms"] if row.step_seconds else []
     beside = next((of_batch[name].name for name in ("tf32", "float32") if name in of_batch and name != key), None)
@@ -104,7 +104,7 @@ def _cell(results: Results, benchmark: str, of_batch: Mapping[str, VariantRow], 
     if pair and row.accuracy is not None and not pair.reason:  # how the accuracy compares with the baseline's
         outcome = "beyond" if is_beyond(pair.p_beyond_margin) else pair.outcome
         lines.append(sentence(Said(f"index.{outcome.replace(' ', '_')}", vars(pair))))
-    is_comparable = all(run.memory_kind != "resident_set" for run in results.tables.runs)  # else of the whole process
+    is_comparable = all(run.memory_kind != "resident_set" for run in results.tables.runs)  # it is the whole process's
     return [*lines, f"{mebibytes(row.peak_bytes)} MiB"] if row.peak_bytes and is_comparable else lines
 
 

@@ -25,13 +25,13 @@ EndReason = Literal[
 class Block(Part):
     """Report some training steps of a process and, in some blocks, a validation that is timed separately.
 
-    `wall_seconds` are device-synchronised. `cpu_seconds` are those of all threads of the process, and `kernel_seconds`
-    the part of them that the system's kernel took. All three cover the training steps, and are None if the steps did
-    not end well. `validation_seconds` time one call, like the call after an epoch. If the call predicts fewer images
-    than after an epoch, `validation_call_seconds` are the part that would not grow with more images. `other_cpu_share`,
-    in [0, 1], is the share of the machine's CPU time that other processes had, or None if unknown. `num_gpu_processes`
-    is the largest number of processes on the GPU after the block, this process included. If there are others, the block
-    says nothing about speed.
+    `wall_seconds` are device-synchronized. `cpu_seconds` is the CPU time of all threads of the process, and
+    `kernel_seconds` the part of it spent in the system's kernel. All three cover the training steps, and are None if
+    the steps did not complete. `validation_seconds` is the time of one call, like the call after an epoch. If the call
+    predicts fewer images than after an epoch, `validation_call_seconds` is the part that would not grow with more
+    images. `other_cpu_share`, in [0, 1], is the share of the machine's CPU time that other processes used, or None if
+    unknown. `num_gpu_processes` is the number of processes on the GPU after the steps, counting the launch's as one.
+    If there are others, the block says nothing about speed.
     """
 
     outcome: Outcome
@@ -66,7 +66,7 @@ class Block(Part):
         return self
 
     def seconds_of(self, num_images: int, num_validation_images: int = 0) -> float | None:
-        """Return the seconds that `num_images` take at this block's pace, with one validation call if any; or None."""
+        """Return the seconds for `num_images` and any validation at this block's pace, or None if unknown."""
         if self.wall_seconds is None or self.shares_gpu:
             return None
         seconds = num_images / self.num_images * self.wall_seconds

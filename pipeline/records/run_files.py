@@ -18,7 +18,7 @@ def write_run(
 
     Args:
         labels: integer (num_test_examples,), true classes in data set order.
-        predicted: integer (num_test_examples,), the most probable class of each; empty if the run did not complete.
+        predicted: integer (num_test_examples,), each example's most probable class; empty if the run did not complete.
     """
     rows = csv_text(list(EpochRecord.model_fields), (epoch.model_dump() for epoch in epochs))
     (folder / "record.json").write_text(json.dumps(record.model_dump(), indent=2) + "\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Define the record of a run and of its epochs, as `record.json` and `epochs.csv` hold them.
+"""Define the records of a run (`record.json`) and of its epochs (`epochs.csv`).
 
 A record says what was planned, where the run was made, and what was measured: times, memory and scores.
 """
@@ -105,19 +105,19 @@ class Environment(TypedDict):
     git_commit: str | None
 
 
-# A run may outlast its limit by this much: the limit starts once the process has told where it trains.
+# A run may outlast its limit by this much, because no limit is set until the process reports where it trains.
 OVERTIME_SECONDS = 60.0
 
 
 def mean_cross_entropy(loss: float) -> float:
     """Return `loss`. Raise `ValueError` if it is finite but can't be a mean cross-entropy."""
-    if math.isfinite(loss) and not 0 <= loss <= 745:  # the smallest double costs that much
+    if math.isfinite(loss) and not 0 <= loss <= 745:  # −log of the smallest double is less
         raise ValueError(f"{loss:g} is out of range for a mean cross-entropy")
     return loss
 
 
 def of_float32(loss: float) -> float:
-    """Return `loss`, which may be negative for a user's model. Raise `ValueError` if it exceeds float32."""
+    """Return `loss`, which may be negative for a user's model. Raise `ValueError` if it exceeds float32's range."""
     if math.isfinite(loss) and abs(loss) > 3.5e38:
         raise ValueError(f"{loss:g} is out of range for float32")
     return loss
@@ -126,8 +126,8 @@ def of_float32(loss: float) -> float:
 class Times(Part):
     """Hold how long the run took. None means unknown, or not reached by a run that ended early.
 
-    `startup_seconds` is from the start of the process to the first step. `run_seconds` is from the start of the process
-    to the record, plus the epochs that an earlier process trained. A `too_slow` run was ended at the study's
+    `startup_seconds` counts from the start of the process to the first step, and `run_seconds` to the record.
+    `run_seconds` includes the epochs that an earlier process trained. A `too_slow` run was ended at the study's
     `max_run_seconds`. `fault` says why these times can't be used, or is None.
     """
 
@@ -185,8 +185,8 @@ _MAY_DIVERGE = Field(allow_inf_nan=True)  # in the last epoch of a run that dive
 class EpochRecord(Part):
     """Hold one epoch. Accuracies are in [0, 1]. Unknown values are None.
 
-    `skipped_steps` counts from the start of the run. `since_start` counts epochs from the start of the process; after a
-    resumption, it is smaller than `epoch`.
+    `skipped_steps` counts from the start of the run. `since_start` counts epochs from the start of the process. After
+    a resumption, it is smaller than `epoch`.
     """
 
     epoch: Count
@@ -204,16 +204,16 @@ class EpochRecord(Part):
 class Disturbance(Part):
     """Hold other work on the machine during training. A value is None if it can't be seen.
 
-    `other_cpu_share` is the share in [0, 1] of the machine's CPU time that was neither idle nor this run's. It includes
-    other processes and other guests of the same host; the run's children count as the run. The run's GPUs are checked
-    once an epoch. `num_gpu_processes` is the largest number of processes seen on one GPU, counting this run as one.
+    `other_cpu_share` is the share in [0, 1] of the machine's CPU time that was neither idle nor this run's. It
+    includes other processes and other guests of the same host. The run's children count as the run. The run's GPU is
+    checked once an epoch. `num_gpu_processes` is the largest number of processes seen on it, counting this run as one.
     """
 
     other_cpu_share: Share | None = None
     num_gpu_processes: int | None = None
 
     def worst(self, other: Self | None) -> Self:
-        """Combine two processes' disturbances of one run: the worse of each quantity."""
+        """Return the worse value of each quantity, from two processes of one run."""
         theirs = other.model_dump() if other else {}
         known = {name: {value, theirs.get(name)} - {None} for name, value in self}
         return type(self).model_validate({name: max(values, default=None) for name, values in known.items()})
@@ -273,7 +273,7 @@ class RunRecord(Part):
 
 
 def _contradictions(record: RunRecord) -> Iterator[str]:
-    """Yield each contradiction within a record; `pipeline.comparison.finished_runs` checks it against other files."""
+    """Yield each contradiction within a record. `pipeline.comparison.finished_runs` compares it with other files."""
     yield from record.times.contradictions(record.outcome)
     yield from record.scores.contradictions(record.outcome)
     for name, expected in expected_dtypes(record.planned.policy)._asdict().items():
