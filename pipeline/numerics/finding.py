@@ -63,7 +63,7 @@ def find(study: Study) -> dict[str, Any]:
 def find_trials(study: Study) -> list[dict[str, Any]]:
     """Run the trials on the data of the study's first dense network.
 
-    Return none without such a network, or if the study asks only for facts.
+    Return an empty list without such a network, or if the study asks only for facts.
     """
     dense = [name for name in study.numerics_on or study.benchmarks if study.benchmarks[name].model.name == "dense"]
     if study.numerics == "facts" or not dense:
