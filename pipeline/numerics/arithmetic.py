@@ -85,7 +85,7 @@ def accumulation_facts() -> Facts:
 
 
 def ends_beside(found: np.ndarray, exact: np.ndarray, epsilon: float) -> bool:
-    """Return whether each found value is less than one unit in the last place (`epsilon` at 1) from the exact one."""
+    """Return whether every value is within one unit in the last place of the exact value; `epsilon` is that of 1."""
     place = 2.0 ** np.floor(np.log2(exact)) * epsilon
     return bool((np.abs(found - exact) < place).all())
 

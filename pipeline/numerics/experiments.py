@@ -77,9 +77,9 @@ def train_from_each(
     size: TrainingSize,
     auto_scale_loss: bool = True,
 ) -> Iterator[np.random.Generator]:
-    """Train the model from each of `starts`, and yield the generator that drew the order of its examples.
+    """Train the model from each of `starts`. After each, yield the generator that drew the order of the examples.
 
-    One call trains all epochs, each in its own order.
+    One call of `fit` trains all epochs. Each epoch has its own order of examples.
 
     Args:
         auto_scale_loss: let Keras decide whether to scale the loss.

@@ -109,6 +109,6 @@ class Circumstances(Untrusted):
 
 
 def besides_images(seconds: float, num_images: int, fewer_seconds: float, num_fewer: int) -> float:
-    """Return the part of `seconds` that does not grow with the images: the intercept of a line through two calls."""
+    """Return the part of `seconds` that no number of images changes: the intercept of a line through two timings."""
     of_image = max(seconds - fewer_seconds, 0.0) / (num_images - num_fewer)
     return max(seconds - of_image * num_images, 0.0)

@@ -202,7 +202,7 @@ class EpochRecord(Part):
 
 
 class Disturbance(Part):
-    """Hold other work on the machine during training. A value is None if it can't be seen.
+    """Report how much other work the machine did during training. A value that can't be measured is None.
 
     `other_cpu_share` is the share in [0, 1] of the machine's CPU time that was neither idle nor this run's. It
     includes other processes and other guests of the same host. The run's children count as the run. The run's GPU is

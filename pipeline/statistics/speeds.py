@@ -198,7 +198,7 @@ class Speeds:
 
     @cached_property
     def training(self) -> np.ndarray:
-        """Return the launch effects of `turns`, (num_launches, num_variants)."""
+        """Return `launch_effects` of the training times, (num_launches, num_variants)."""
         return launch_effects(self.turns)
 
     @property

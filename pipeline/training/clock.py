@@ -15,8 +15,8 @@ from pipeline.training.precision import loss_scale_now
 class EpochClock(keras.callbacks.Callback):
     """Time each epoch from its first batch until its last step has finished; then time validation separately.
 
-    Training stops after an epoch whose training or validation loss is not finite. After a resumption, the first epoch
-    traces and compiles again; its `since_start` is 1.
+    Training stops after an epoch whose training or validation loss is not finite. The first epoch after a resumption
+    traces and compiles again. Its `since_start`, which counts this process's epochs, is 1.
 
     Args:
         validate: returns loss and accuracy in [0, 1] on the validation set.
