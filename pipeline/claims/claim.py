@@ -87,7 +87,7 @@ class Needs(Section):
 
     @property
     def limits(self) -> dict[str, Any]:
-        """Return the conditions on hardware, for a sentence."""
+        """Return the conditions on hardware, as values for a sentence."""
         return self.model_dump(exclude={"profile", "recipe"})
 
 

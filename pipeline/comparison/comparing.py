@@ -215,7 +215,7 @@ def _pair_rows(
 
 
 def _result(run: Run) -> Row:
-    """Return the fields of a run that `set_beside` compares; its result is the test accuracy in percent."""
+    """Return the fields of a run that `set_beside` uses. The field `result` is the test accuracy in percent."""
     accuracy = run.record.scores.test_accuracy
     return Row(
         outcome=run.record.outcome,

@@ -4,7 +4,7 @@ import importlib
 import inspect
 import math
 
-from pipeline import engine  # first: it quietens the engine before Keras imports it
+from pipeline import engine  # first: it silences the engine before Keras imports it
 
 # isort: split
 import keras

@@ -1,8 +1,8 @@
-"""Find out what 16 bits do in a study: facts, samples, gradients and trials, as `numerics.json` holds them."""
+"""Find out what 16-bit arithmetic does in a study: the facts, samples, gradients and trials of `numerics.json`."""
 
 from typing import Any
 
-from pipeline import engine  # first: it quietens the engine, which takes seconds to import
+from pipeline import engine  # first: it silences the engine, which takes seconds to import
 
 # isort: split
 from pipeline.data import datasets

@@ -213,7 +213,7 @@ class Disturbance(Part):
     num_gpu_processes: int | None = None
 
     def worst(self, other: Self | None) -> Self:
-        """Return the worse value of each quantity, from two processes of one run."""
+        """Return the larger value of each field, from two processes of one run."""
         theirs = other.model_dump() if other else {}
         known = {name: {value, theirs.get(name)} - {None} for name, value in self}
         return type(self).model_validate({name: max(values, default=None) for name, values in known.items()})

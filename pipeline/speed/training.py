@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from pipeline import engine  # first: it quietens the engine before Keras imports it
+from pipeline import engine  # first: it silences the engine before Keras imports it
 
 # isort: split
 import keras

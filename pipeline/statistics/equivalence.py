@@ -223,7 +223,7 @@ def beyond_power(
     num_candidates: int = 1,
     design: Design = PAIRED,
 ) -> float:
-    """Return the probability that a true `difference` beyond ±margin is shown to lie there (`Contrast.beyond`, 5 %).
+    """Return the power of `Contrast.beyond` at 5 %: the probability that it finds a true `difference` beyond ±margin.
 
     The probability comes from the noncentral t distribution. The arguments are those of `power`. The chance of a
     result on the wrong side is left out.

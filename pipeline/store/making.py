@@ -111,7 +111,7 @@ def shares(cores: Sequence[int], num_shares: int) -> list[Sequence[int]]:
 
 
 def prepare(policy: str) -> None:
-    """Choose the engine, and import what training needs if this process can be forked. Touch no device."""
+    """Choose the engine. If this process can be forked, import what training needs. Touch no device."""
     choose_engine([policy])
     if can_fork():
         import pipeline.training.run  # noqa: F401

@@ -5,7 +5,7 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pipeline import models  # first: it quietens the engine before Keras imports it
+from pipeline import models  # first: it silences the engine before Keras imports it
 
 # isort: split
 import keras

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from pipeline import engine  # first: it quietens the engine before Keras imports it
+from pipeline import engine  # first: it silences the engine before Keras imports it
 
 # isort: split
 import keras

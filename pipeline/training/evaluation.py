@@ -1,6 +1,6 @@
 """Measure a model on examples that it was not trained on."""
 
-from pipeline import engine  # first: it quietens the engine before Keras imports it
+from pipeline import engine  # first: it silences the engine before Keras imports it
 
 # isort: split
 import keras

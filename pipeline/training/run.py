@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pipeline import engine  # first: it quietens the engine before Keras imports it
+from pipeline import engine  # first: it silences the engine before Keras imports it
 
 # isort: split
 import keras

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from conftest import benchmark, small_study
 
-from pipeline import engine  # noqa: F401  first: it quietens the engine before Keras imports it
+from pipeline import engine  # noqa: F401  first: it silences the engine before Keras imports it
 
 # isort: split
 import keras

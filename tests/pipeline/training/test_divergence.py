@@ -1,6 +1,6 @@
 """Where a model is the first time not finite, on the engine that is loaded."""
 
-from pipeline import engine  # noqa: F401  first: it quietens the engine before Keras imports it
+from pipeline import engine  # noqa: F401  first: it silences the engine before Keras imports it
 
 # isort: split
 import keras
