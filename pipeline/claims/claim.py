@@ -201,7 +201,7 @@ class VariantClaim(BaseClaim):
         """Return the runs of the candidate.
 
         Raises:
-            NotTestableError: the study has no such runs, or defines the variant unlike the claims.
+            NotTestableError: the study has no such runs, or defines the variant differently from the claims.
         """
         check_variant(evidence.variants, evidence.study, self.benchmark, self.candidate)
         if runs := evidence.tables.runs_of(self.benchmark, self.candidate):
@@ -226,7 +226,8 @@ class PairClaim(VariantClaim):
         capability 8.0 and up (in TensorFlow since 2.4), bfloat16 products on a TPU, strict float32 elsewhere.
 
         Raises:
-            NotTestableError: the study does not run or compare the two variants, or defines one unlike the claims.
+            NotTestableError: the study does not run or compare the two variants, or defines one differently from
+                the claims.
         """
         study = evidence.study
         baseline = self.baseline or study.comparison.baseline

@@ -54,7 +54,7 @@ class Measured(NamedTuple):
 
 
 def compare_runs(root: Path = Path()) -> tuple[Tables, dict[str, str]]:
-    """Return the tables of the study under `root`, and the text of each file by its path from `root`.
+    """Return the tables of the study under `root`, and the text of each file to write, by path from `root`.
 
     Cells are empty if nothing was run or measured for them.
 

@@ -97,7 +97,7 @@ def _read_integers(path: Path, names: tuple[str, ...], remedy: str) -> dict[str,
 def _contradictions_of_predictions(
     record: RunRecord, labels: np.ndarray, predicted: np.ndarray, known: np.ndarray
 ) -> Iterator[str]:
-    """Yield each contradiction of a run's predictions with its record, or with the benchmark's `known` labels."""
+    """Yield each contradiction between a run's predictions and its record or the benchmark's `known` labels."""
     num_examples, accuracy = record.num_test_examples, record.scores.test_accuracy
     if (len(labels), len(predicted)) != (num_examples, num_examples if record.outcome == "completed" else 0):
         found = f"it has {len(labels)} labels and {len(predicted)} predictions"
@@ -111,7 +111,7 @@ def _contradictions_of_predictions(
 
 
 def _contradictions(record: RunRecord, epochs: list[EpochRecord]) -> Iterator[str]:
-    """Yield each contradiction of a run's epochs with its record."""
+    """Yield each contradiction between a run's epochs and its record."""
     if [epoch.epoch for epoch in epochs] != list(range(1, record.num_epochs + 1)):
         yield f"it must have epochs 1 to {record.num_epochs}"
     num_seconds = (record.times.startup_seconds or 0) + sum(e.train_seconds + e.validation_seconds for e in epochs)
@@ -149,7 +149,7 @@ def read_circumstances(benchmark: str, root: Path = Path()) -> Circumstances:
 
 
 def _contradictions_of_blocks(study: Study, benchmark: str, blocks: Sequence[PlacedBlock]) -> Iterator[str]:
-    """Yield each contradiction of the blocks with the study, or with each other."""
+    """Yield each contradiction between the blocks and the study, or among the blocks."""
     recipe, baseline = study.benchmarks[benchmark], study.comparison.baseline
     timed = study.measured_as(benchmark).values()
     multipliers = {name: study.variants[name].batch_multiplier for name in timed}

@@ -64,7 +64,7 @@ def build_for_steps(benchmark: Benchmark, data: Dataset, policy: PolicyName) -> 
 
 
 def take_steps(model: keras.Model, batches: ShuffledBatches, num_steps: int) -> None:
-    """Train on the batches in order, except the last, which may be smaller. Then start again with the first."""
+    """Take steps on the batches in order, again and again. Leave out the last batch, which may be smaller."""
     for step in range(num_steps):
         model.train_on_batch(*batches[step % max(1, len(batches) - 1)])
 

@@ -85,7 +85,7 @@ def _sizes(arrays: Iterable[np.ndarray]) -> np.ndarray:
 
 
 def _network(model: keras.Model, images: np.ndarray) -> tuple[keras.Model, Any]:
-    """Return the model whose layers are examined, as a graph, and its input for these images."""
+    """Return the functional model whose layers are examined, and the input that it gets if `model` gets `images`."""
     network = model.layers[-1] if isinstance(model.layers[-1], keras.Model) else model
     if network is not model and len(model.layers) > 1:
         images = keras.Model(model.inputs, model.layers[-2].output)([images])
