@@ -50,7 +50,7 @@ def make() -> int:
 
 
 def is_checked() -> bool:
-    """Return whether the study that was last finished in this folder is this one, on this engine."""
+    """Return whether the last study finished in this folder had the present study, claims and `ENGINE`."""
     return CHECKED.exists() and CHECKED.read_text(encoding="utf-8") == asked_for()
 
 

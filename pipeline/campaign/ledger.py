@@ -50,7 +50,7 @@ class CampaignLaunch(Untrusted):
 
 
 class CampaignEntry(Untrusted):
-    """Hold a campaign: what it was made on, its finished runs (of `num_planned`), and its timed launches."""
+    """Describe a campaign: what it was made on, its finished runs (out of `num_planned`), and its timed launches."""
 
     schema_version: Literal[3] = 3
     campaign: str

@@ -27,7 +27,7 @@ MAX_SEED = 10**9  # short enough to read, and valid for every engine
 
 
 def prepare_campaign(name: str, campaigns: Path) -> Path:
-    """Make the folder `campaigns/name` from the study here, unless it exists, and return its absolute path.
+    """Make the folder `campaigns/name` from this checkout's study, unless the folder exists; return its absolute path.
 
     Raises:
         InputError: the study or the name is faulty, or a data set can't be prepared. No partial folder remains.

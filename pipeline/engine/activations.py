@@ -13,7 +13,7 @@ def activation_gradients(network: Any, images: Any, labels: Any, loss: Any) -> l
     """Return the gradients of the loss with respect to the layer outputs that `network` returns, as NumPy arrays.
 
     Args:
-        network: a Keras model that returns outputs of its layers, and last the probabilities.
+        network: a Keras model that returns the outputs of some layers, and then the probabilities.
         images: the inputs of `network`, (N, ...).
         labels: integer (N,).
         loss: a function of labels and probabilities that returns a scalar.

@@ -50,9 +50,9 @@ class _EnoughBatches(ShuffledBatches):
 class _Trainee(keras.callbacks.Callback):
     """Train a variant's model, one block of steps for each task.
 
-    A block is one epoch in a long call of the training loop, because starting a call takes longer than a block. A
-    block's first execution is not timed: while this process waited for its turn, other processes took the caches, and
-    the system may have taken memory.
+    One call of the training loop trains all blocks, each as an epoch, because starting a call takes longer than a
+    block. The first execution in each block is not timed: while this process waited for its turn, other processes
+    filled the caches, and the system may have taken memory.
 
     Args:
         tasks: one for each block after the warm-up.

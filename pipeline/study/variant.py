@@ -79,7 +79,7 @@ def _usual_loss_scale(data: dict[str, Any]) -> LossScale:
 
 
 class Variant(Section):
-    """Choose policy, batch size as a multiple of the recipe's, epochs, learning rate, loss scale, TF32, XLA and loop.
+    """Choose the policy, the batch size and epochs as multiples of the recipe's, and how to train.
 
     `tf32` lets the device round the factors of float32 products: to TF32 on a GPU, to bfloat16 on a TPU.
     `epoch_multiplier` multiplies the recipe's epochs, warm-up included: twice the batch for twice the epochs makes the

@@ -54,8 +54,8 @@ def check_float32() -> None:
     """Refuse to train if factors of float32 products are rounded, for example to TF32 or bfloat16.
 
     An environment variable or a line of the user's model can turn rounding on. Without this check nothing would show
-    it, and the baseline would be faster than true float32. 1 + 2⁻¹² has 13 significant bits; TF32 keeps 11 of them,
-    bfloat16 8.
+    it, and the baseline would be faster than true float32. The check multiplies 1 + 2⁻¹² by 1. This number has 13
+    significant bits, of which TF32 keeps 11, and bfloat16 8.
 
     Raises:
         InputError: matrix products or convolutions are off by half of 2⁻¹² or more.
