@@ -17,7 +17,9 @@ def main(arguments: argparse.Namespace) -> None:
         raise InputError(f"{folder} is not empty, and a published study never changes. Name a new folder")
     results = publish(Path(), archive)
     size, num_planned = archive.stat().st_size / 1e6, len(results.study.runs())
-    print(f"{archive} ({size:.1f} MB) holds {len(results.tables.runs)} of the {num_planned} runs of the study")
+    print(
+        f"{archive} ({size:.1f} MB) holds {len(results.tables.runs)} of the {num_planned} runs of the study {results.study.name}"
+    )
     print("Next, if the folder is in docs/reports: make pages")
 
 

@@ -51,14 +51,19 @@ class SpeedupClaim(SpeedClaim, ThresholdClaim):
     def _by_speedup(self, evidence: Evidence) -> Assessment:
         """Judge by the interval of the speedup.
 
-        If the baseline's two processes differ by at least as much as candidate and baseline, chance may explain a
-        claimed effect, and the claim stays open. A claim of no effect needs no such check. If the claimed effect, or
-        the distance from the threshold, is smaller than day-to-day variation, more launches can't settle the claim.
+        Speeds measured on a busy machine decide nothing. If the baseline's two processes differ by at least as much as
+        candidate and baseline, chance may explain a claimed effect, and the claim stays open. A claim of no effect
+        needs no such check. If the claimed effect, or the distance from the threshold, is smaller than day-to-day
+        variation, more launches can't settle the claim.
         """
         pair, threshold, more = self.pair(evidence), self.threshold, Said("more.launches")
         what = "epoch_speedup" if self.with_validation else "speedup"
         ratio, low, high = (getattr(pair, name) for name in (what, f"{what}_low", f"{what}_high"))
         measured = speed_said(pair, self.with_validation)
+        most = evidence.study.comparison.max_other_cpu_share
+        if (pair.other_cpu_share or 0.0) > most:
+            busy = Said("speedup.busy", {"share": pair.other_cpu_share, "most": most})
+            return Assessment("inconclusive", busy, measured, would_change=Said("more.quiet"))
         lack = Said("speedup.no_interval", {"num_launches": pair.num_launches or 0})
         found = threshold.judge(low, high, measured, lack, more, has_direction=True)
         again = evidence.tables.pair(self.benchmark, REPEAT, evidence.study.comparison.baseline)

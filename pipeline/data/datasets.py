@@ -89,7 +89,7 @@ def load_dataset(name: str, split: Split) -> Dataset:
     if wanted > available:
         raise InputError(
             f"split: num_train_examples and num_validation_examples add up to {wanted:,}; {name} has {available:,} "
-            "training examples."
+            f"training examples. If it should have more: {_remedy(name)}"
         )
     order = np.arange(available)
     if split.shuffle_seed is not None:

@@ -95,6 +95,15 @@ def test_a_speedup_no_larger_than_what_the_baseline_has_over_itself_is_none(thre
     assert judged(SPEEDUP | threshold, tables(*speedup, again=again)).verdict == verdict
 
 
+@pytest.mark.parametrize(("share", "verdict"), [(None, "reproduced"), (0.25, "reproduced"), (0.26, "inconclusive")])
+def test_speeds_of_a_busy_machine_decide_nothing(share, verdict):
+    """The study allows other programs a quarter of the CPU time."""
+    study = small_study(comparison=small_study().comparison.model_dump() | {"max_other_cpu_share": 0.25})
+    judgement = judged(TWICE, tables(2.5, 3.0, other_cpu_share=share), study=study)
+    assert judgement.verdict == verdict
+    assert (judgement.reason.code == "speedup.busy") == (verdict == "inconclusive")
+
+
 def test_a_source_that_timed_whole_epochs_is_judged_by_whole_epochs():
     """Training alone is 1.2 times as fast, with validation 1.02 times."""
     claim = SPEEDUP | {"at_least": 1.1}
