@@ -16,10 +16,8 @@ def main(arguments: argparse.Namespace) -> None:
     if folder.exists() and any(folder.iterdir()):
         raise InputError(f"{folder} is not empty, and a published study never changes. Name a new folder")
     results = publish(Path(), archive)
-    size, num_planned = archive.stat().st_size / 1e6, len(results.study.runs())
-    print(
-        f"{archive} ({size:.1f} MB) holds {len(results.tables.runs)} of the {num_planned} runs of the study {results.study.name}"
-    )
+    size, study, num_runs = archive.stat().st_size / 1e6, results.study, len(results.tables.runs)
+    print(f"{archive} ({size:.1f} MB) holds {num_runs} of the {len(study.runs())} runs of the study {study.name}")
     print("Next, if the folder is in docs/reports: make pages")
 
 

@@ -50,7 +50,7 @@ def make() -> int:
 
 
 def is_checked() -> bool:
-    """Return whether the last study finished in this folder had the present study, claims and `ENGINE`."""
+    """Return whether study, claims and `ENGINE` are those of the last study that finished in this folder."""
     return CHECKED.exists() and CHECKED.read_text(encoding="utf-8") == asked_for()
 
 

@@ -248,7 +248,7 @@ class OutcomeClaim(VariantClaim):
         return Said("asked.outcome", self.model_dump(include={"candidate", "benchmark", "outcome"}))
 
     def judge(self, evidence: Evidence) -> Assessment:
-        """Judge how runs ended. A run that was too slow decides nothing. A run that diverged had enough memory."""
+        """Judge how runs ended. A run that was too slow decides nothing. A run that diverged did not lack memory."""
         outcomes = Counter(run.outcome for run in self.runs(evidence))
         measured = [
             Said("measured.outcome", {"candidate": self.candidate, "outcome": outcome, "count": count})

@@ -89,7 +89,7 @@ def _read_measured(study: Study, benchmark: str, root: Path) -> Measured:
 
 
 def _check_surroundings(benchmark: str, measured: Measured, runs: Mapping[RunKey, Run], root: Path) -> None:
-    """Check that speed was measured in the surroundings of the runs.
+    """Check that speed was measured in the environment of the runs.
 
     Compare with the runs on the same device or, if there are none, with the runs of the benchmark.
 

@@ -46,7 +46,7 @@ def gradients(model: Any, images: Any, labels: Any) -> list[Any]:
 
 
 def gradient_step(model: Any) -> tuple[Callable[..., Any], Callable[[], None]]:
-    """Return a compiled Keras model's training step as explicit code, and a function that then updates the model.
+    """Return a function for a compiled Keras model's training step, and one that updates the model afterwards.
 
     The step takes images (N, ...) and labels (N,). It returns the mean loss before scaling and the number of correct
     examples, both still on the device. As in Keras's own loop, a state holds the model's values between steps, and

@@ -95,7 +95,7 @@ def variables() -> dict[str, str]:
 
 
 def installed_engine() -> str:
-    """Return which of `ENGINES` is installed. Ask the image, .venv and ENGINE, in this order. The default is cpu."""
+    """Return which of `ENGINES` is installed: the first that image, .venv or variable ENGINE names, else cpu."""
     if image := image_identity():
         return str(image["target"])
     ready = Path(sys.prefix, "ready")

@@ -38,7 +38,7 @@ def left_out(study: Study) -> dict[str, str]:
 
 
 def study_here() -> Study:
-    """Return the study of this folder, without the variants left out here.
+    """Return the study in this folder, without the variants that are left out on this machine.
 
     Raises:
         InputError: the engine here can't train the study.

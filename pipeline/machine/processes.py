@@ -92,12 +92,14 @@ class Line:
 
 
 class Parent:
-    """Start a process that prepares itself once and forks a child whenever one of its `lines` asks for one.
+    """Start a process that prepares itself once, then forks children on request.
+
+    Each of its `lines` connects the caller with one child at a time.
 
     Args:
         num_lines: how many children may live at once.
         prepare: a module-level function, called in the parent before it forks any child. If `prepare` raises
-            `InputError`, `receive` raises it on every line.
+            `InputError`, `Line.receive` raises it too.
     """
 
     def __init__(self, num_lines: int, prepare: Callable[..., None], *arguments: Any) -> None:

@@ -60,9 +60,9 @@ def shift(baseline: Sequence[Sequence[float]], fresh: Sequence[float], negligibl
 
 
 def shift_of_shares(baseline: tuple[int, int], fresh: tuple[int, int]) -> Shift | None:
-    """Compare shares of completed runs, each (completed, all), by Fisher's exact test. Return None without runs.
+    """Compare shares of completed runs, each (completed, all), by Fisher's exact test, or return None without any.
 
-    If the test finds a difference at the band's level, the band has no width; otherwise it covers every share.
+    If the test finds a difference at 1 %, the band of the shift has no width; otherwise it covers every share.
     """
     if not baseline[1] or not fresh[1]:
         return None

@@ -309,8 +309,8 @@ class Speeds:
     def half_width(self) -> float | None:
         """Return the half-width of the widest interval of a speedup, as a share of the ratio, or None if unknown.
 
-        Only variants that take up to three times as long as the baseline count. Without any, the baseline's repeat
-        counts.
+        Variants more than three times as slow as the baseline are ignored. If no other variant has an interval, take
+        the interval between the baseline's two processes.
         """
         widths = [width for ratio, width in self._widths() if ratio >= 1 / SLOW]
         again = self.speedup(self.baseline, REPEAT)

@@ -48,7 +48,7 @@ def build_model(
 
 
 def weights_digest(weights: Sequence[np.ndarray]) -> str:
-    """Return the SHA-256 of `weights`, bit for bit."""
+    """Return the SHA-256 of the bytes of `weights`."""
     digest = hashlib.sha256()
     for weight in weights:
         digest.update(np.ascontiguousarray(weight).tobytes())  # the buffer protocol has no bfloat16
