@@ -73,7 +73,7 @@ def forecast(study: Study, on_cpu: bool) -> Said:
     if not NUMERICS.exists():
         seconds += NUMERICS_SECONDS[study.numerics]
     seconds *= slowness() if on_cpu else 1.0
-    seconds += max(USUAL_SHARE * study.speed.budget_seconds, MIN_SPEED_SECONDS) * len(unmeasured)
+    seconds += sum(max(USUAL_SHARE * study.budget_seconds(name), MIN_SPEED_SECONDS) for name in unmeasured)
     is_known = all(key.benchmark in study.seconds_a_run for key in missing)
     numbers = {
         "num_missing": len(missing),

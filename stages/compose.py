@@ -85,7 +85,7 @@ def in_small(values: Mapping[str, Any]) -> dict[str, Any]:
         "max_run_seconds": None,
         "datasets": {name: source | of_data for name, source in values["datasets"].items()},
         "benchmarks": benchmarks,
-        "speed": values["speed"] | {"budget_seconds": 1},
+        "speed": values["speed"] | {"budget_seconds": 1, "budgets": {}},
     }
 
 

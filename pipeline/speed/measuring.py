@@ -74,7 +74,7 @@ def measure_benchmark(
             start,
             names,
             recipe.steps_per_execution,
-            study.speed.budget_seconds,
+            study.budget_seconds(benchmark),
             side_by_side,
             partial(is_settled, study, benchmark),
             say,
@@ -150,7 +150,7 @@ def _tasks(pipe: Any, max_seconds: float) -> Iterator[Task]:
 def is_settled(study: Study, benchmark: str, blocks: Sequence[PlacedBlock]) -> bool:
     """Tell whether intervals are narrow enough, after enough launches, to end a measurement early."""
     speeds = speeds_of(study, benchmark, blocks)
-    return len(speeds.num_turns) >= MIN_SETTLED_LAUNCHES and speeds.is_settled(study.target_half_width(benchmark))
+    return len(speeds.num_turns) >= MIN_SETTLED_LAUNCHES and speeds.is_settled(study.speed.target_half_width)
 
 
 def write_measurement(measurement: Measurement, folder: Path) -> None:

@@ -56,14 +56,14 @@ def of_speed(study: Study, benchmark: str, device: str, driver: str | None) -> I
     settings = study.model_dump(
         mode="json",
         include={
-            "speed": {"budget_seconds", "validation"},
+            "speed": {"target_half_width", "validation"},
             "comparison": {"baseline"},
             "max_run_seconds": True,
         },
     )
     timed = dict.fromkeys(study.measured_as(benchmark).values())
     variants = {name: study.variants[name].model_dump(mode="json", exclude={"benchmarks"}) for name in timed}
-    settings["target_half_width"] = study.target_half_width(benchmark)
+    settings["budget_seconds"] = study.budget_seconds(benchmark)
     of = {"speed": benchmark, "device": device, "driver": driver, "settings": settings, "variants": variants}
     return of | _shared(study, SPEED) | _recipe(study, benchmark)
 

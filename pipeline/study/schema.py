@@ -28,7 +28,7 @@ from pipeline.study.engines import ENGINES
 from pipeline.study.variant import Variant
 
 Seed = Annotated[int, Field(ge=0, lt=2**32)]  # the seeds that NumPy takes
-HalfWidth = Annotated[float, Field(gt=0, lt=1)]
+BudgetSeconds = Annotated[float, Field(gt=0, le=1e6)]
 
 PARAMS = Path("params.yaml")
 
@@ -103,14 +103,14 @@ class ComparisonSettings(Section):
 class SpeedSettings(Section):
     """Limit how long a benchmark's variants are timed in turns, and say which intervals are narrow enough.
 
-    `target_half_width` is half the width of a 95 % interval, relative to the ratio: 0.05 is ±5 %. `wider_targets` are
-    other targets for benchmarks that may be timed less precisely. `benchmarks` names the benchmarks to time, by default
-    all. With `validation`, some turns also validate, for claims about whole epochs.
+    `budgets` are other budgets, in seconds, for some benchmarks. `target_half_width` is half the width of a 95 %
+    interval, relative to the ratio: 0.05 is ±5 %. `benchmarks` names the benchmarks to time, by default all. With
+    `validation`, some turns also validate, for claims about whole epochs.
     """
 
-    budget_seconds: Annotated[float, Field(gt=0, le=1e6)]
-    target_half_width: HalfWidth
-    wider_targets: dict[Name, HalfWidth] = Field(default_factory=dict)
+    budget_seconds: BudgetSeconds
+    budgets: dict[Name, BudgetSeconds] = Field(default_factory=dict)
+    target_half_width: Annotated[float, Field(gt=0, lt=1)]
     benchmarks: list[Name] | None = None
     validation: bool = True
 
@@ -171,7 +171,7 @@ class Study(Section):
             )
         named = {
             "speed.benchmarks": self.speed.benchmarks,
-            "speed.wider_targets": self.speed.wider_targets,
+            "speed.budgets": self.speed.budgets,
             "numerics_on": self.numerics_on,
             "first_screen": self.first_screen,
             "num_seeds": self.num_seeds,
@@ -222,9 +222,9 @@ class Study(Section):
         """Return the benchmarks whose variants are timed in turns."""
         return [*self.benchmarks] if self.speed.benchmarks is None else self.speed.benchmarks
 
-    def target_half_width(self, benchmark: str) -> float:
-        """Return how narrow the intervals of `benchmark` shall be, as a share of the ratio."""
-        return self.speed.wider_targets.get(benchmark, self.speed.target_half_width)
+    def budget_seconds(self, benchmark: str) -> float:
+        """Return how long the variants of `benchmark` may be timed."""
+        return self.speed.budgets.get(benchmark, self.speed.budget_seconds)
 
     @property
     def answered_first(self) -> list[str]:
