@@ -140,7 +140,7 @@ def entry(study: Study, records: Mapping[RunKey, RunRecord], speeds: Mapping[str
                 slowdowns={name: math.exp(effects[found.variants.index(name)]) for name in found.often},
             )
             for benchmark, found in speeds.items()
-            if found.baseline in found.often and (found.other_cpu_share or 0.0) <= study.comparison.max_other_cpu_share
+            if found.baseline in found.often and not study.comparison.is_busy(found.other_cpu_share)
             for number, (seconds, effects) in enumerate(zip(found.baseline_seconds, found.training, strict=True), 1)
             if all(math.isfinite(effects[found.variants.index(name)]) for name in found.often)
         ],

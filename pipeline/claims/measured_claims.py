@@ -60,13 +60,13 @@ class SpeedupClaim(SpeedClaim, ThresholdClaim):
         what = "epoch_speedup" if self.with_validation else "speedup"
         ratio, low, high = (getattr(pair, name) for name in (what, f"{what}_low", f"{what}_high"))
         measured = speed_said(pair, self.with_validation)
-        most = evidence.study.comparison.max_other_cpu_share
-        if (pair.other_cpu_share or 0.0) > most:
-            busy = Said("speedup.busy", {"share": pair.other_cpu_share, "most": most})
+        settings = evidence.study.comparison
+        if settings.is_busy(pair.other_cpu_share):
+            busy = Said("speedup.busy", {"share": pair.other_cpu_share, "most": settings.max_other_cpu_share})
             return Assessment("inconclusive", busy, measured, would_change=Said("more.quiet"))
         lack = Said("speedup.no_interval", {"num_launches": pair.num_launches or 0})
         found = threshold.judge(low, high, measured, lack, more, has_direction=True)
-        again = evidence.tables.pair(self.benchmark, REPEAT, evidence.study.comparison.baseline)
+        again = evidence.tables.pair(self.benchmark, REPEAT, settings.baseline)
         says_effect = threshold.limit >= 1 if threshold.is_least else threshold.limit < 1
         holds = found.verdict in ("reproduced", "in direction only")
         if says_effect and holds and again and is_off_one(again) and _distance(ratio) <= _distance(again.speedup):

@@ -171,8 +171,7 @@ def _timing_fault(study: Study, run: Run, measured: Measured | None) -> str | No
     """Return why a run's times don't count: another device, a fault, busy CPUs or runs side by side; else None."""
     if measured and device(run.record.environment) != measured.device:
         return "another device"
-    share = run.record.disturbance.other_cpu_share
-    is_busy = share is not None and share > study.comparison.max_other_cpu_share
+    is_busy = study.comparison.is_busy(run.record.disturbance.other_cpu_share)
     why = "runs side by side" if study.runs_at_once.get(run.record.benchmark, 1) > 1 else "busy CPUs"
     return run.record.times.fault or (why if is_busy else None)
 

@@ -91,13 +91,13 @@ def load_dataset(name: str, split: Split) -> Dataset:
             f"split: num_train_examples and num_validation_examples add up to {wanted:,}; {name} has {available:,} "
             f"training examples. If it should have more: {_remedy(name)}"
         )
-    order = np.arange(available)
     if split.shuffle_seed is not None:
         order = np.random.default_rng(split.shuffle_seed).permutation(available)
-    train, validation = order[: split.num_train_examples], order[available - split.num_validation_examples :]
+        train_images, train_labels = train_images[order], train_labels[order]
+    end, start = split.num_train_examples, available - split.num_validation_examples
     return Dataset(
-        train=Examples(train_images[train], train_labels[train]),
-        validation=Examples(train_images[validation], train_labels[validation]),
+        train=Examples(train_images[:end], train_labels[:end]),
+        validation=Examples(train_images[start:], train_labels[start:]),
         test=Examples(test_images, test_labels),
         num_classes=len(description.classes),
         sha256=hashlib.sha256("".join(description.sha256[array] for array in ARRAYS).encode()).hexdigest(),

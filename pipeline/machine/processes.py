@@ -42,6 +42,11 @@ def limit_seconds(seconds: float) -> None:
     signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
+def shares(cores: Sequence[int], num_shares: int) -> list[Sequence[int]]:
+    """Split the cores into shares of nearly equal size; with fewer cores than shares, each share has all cores."""
+    return [cores[place::num_shares] if num_shares <= len(cores) else cores for place in range(num_shares)]
+
+
 class Line:
     """Ask a parent for a child, talk to the child, and learn how it ended. Have one child at a time."""
 

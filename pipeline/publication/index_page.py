@@ -97,8 +97,8 @@ def _cell(results: Results, benchmark: str, of_batch: Mapping[str, VariantRow], 
     lines = [f"{digits(1000 * row.step_seconds)} ms"] if row.step_seconds else []
     beside = next((of_batch[name].name for name in ("tf32", "float32") if name in of_batch and name != key), None)
     timed = beside and results.tables.pair(benchmark, row.name, beside)
-    is_quiet = timed and (timed.other_cpu_share or 0.0) <= results.study.comparison.max_other_cpu_share
-    if timed and is_quiet and timed.speedup and row.step_seconds:
+    is_busy = timed and results.study.comparison.is_busy(timed.other_cpu_share)
+    if timed and not is_busy and timed.speedup and row.step_seconds:
         lines.append(with_ends((timed.speedup, timed.speedup_low, timed.speedup_high), ".2f", "×"))
     pair = row.pair
     if pair and row.accuracy is not None and not pair.reason:  # how the accuracy compares with the baseline's

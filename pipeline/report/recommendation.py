@@ -150,8 +150,9 @@ def _on_kernel(tables: Tables, benchmark: str, strict: str) -> list[Said]:
 
 def _on_other_work(study: Study, tables: Tables, benchmark: str) -> list[Said]:
     """Say how to measure again if other work took more CPU time than the study allows."""
-    most = study.comparison.max_other_cpu_share
+    settings = study.comparison
     shares = [row.other_cpu_share for row in tables.pairs if row.benchmark == benchmark and row.other_cpu_share]
-    if not shares or shares[0] <= most:
+    if not shares or not settings.is_busy(shares[0]):
         return []
-    return [Said("advice.busy", {"share": shares[0], "most": most, "benchmark": benchmark})]
+    numbers = {"share": shares[0], "most": settings.max_other_cpu_share, "benchmark": benchmark}
+    return [Said("advice.busy", numbers)]

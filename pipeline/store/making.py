@@ -15,7 +15,7 @@ from typing import Any
 from pipeline.data.datasets import labels_of_test
 from pipeline.machine.engine_choice import can_fork, choose_engine, kernels_for
 from pipeline.machine.hardware import this_machine
-from pipeline.machine.processes import Ended, Line, Parent, limit_seconds
+from pipeline.machine.processes import Ended, Line, Parent, limit_seconds, shares
 from pipeline.study.schema import RunKey, Study
 from pipeline.training.so_far import SoFar, finish
 
@@ -103,11 +103,6 @@ class Makers:
         finally:
             free.append(line)
             self._cores.append(cores)
-
-
-def shares(cores: Sequence[int], num_shares: int) -> list[Sequence[int]]:
-    """Split the cores into shares of nearly equal size; with fewer cores than shares, each share has all cores."""
-    return [cores[place::num_shares] if num_shares <= len(cores) else cores for place in range(num_shares)]
 
 
 def prepare(policy: str) -> None:

@@ -67,6 +67,10 @@ class ComparisonSettings(Section):
     further_pairs: list[FurtherPair] = Field(default_factory=list)
     must_differ: list[Name] = Field(default_factory=list)
 
+    def is_busy(self, other_cpu_share: float | None) -> bool:
+        """Return whether other work took more CPU time than the study allows. None stands for an unknown share."""
+        return (other_cpu_share or 0.0) > self.max_other_cpu_share
+
     def faults(self, num_epochs: Mapping[str, int], variants: Mapping[str, Variant]) -> Iterator[str]:
         """Yield a message, which begins with the field, for each setting that contradicts the benchmarks or variants.
 

@@ -11,7 +11,7 @@ from conftest import REPOSITORY
 from endings import SECONDS, gone, start, wait_for
 
 from pipeline.errors import InputError
-from pipeline.machine.processes import Ended, Parent, call, limit_seconds
+from pipeline.machine.processes import Ended, Parent, call, limit_seconds, shares
 
 
 def prepare(how=""):
@@ -121,3 +121,16 @@ def test_a_parent_outlives_its_children_and_its_own_end_is_told():
         os.kill(parent.pid, signal.SIGKILL)
         assert messages(parent.lines[0]) == [Ended(-signal.SIGKILL)]
         assert parent.has_ended
+
+
+@pytest.mark.parametrize(
+    ("cores", "num_shares", "expected"),
+    [
+        ([0, 1], 1, [[0, 1]]),
+        ([0, 1], 2, [[0], [1]]),
+        ([2, 3, 6, 7, 8], 2, [[2, 6, 8], [3, 7]]),
+        ([0, 1], 3, [[0, 1]] * 3),
+    ],
+)
+def test_processes_side_by_side_share_the_cores(cores, num_shares, expected):
+    assert shares(cores, num_shares) == expected
