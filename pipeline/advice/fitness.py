@@ -16,7 +16,7 @@ from pipeline.data.batches import WholeBatches
 from pipeline.errors import InputError
 from pipeline.study.benchmark import Benchmark, Imported
 from pipeline.study.schema import Study
-from pipeline.study.variant import POLICIES, Variant
+from pipeline.study.variant import POLICIES, PolicyName, Variant
 from pipeline.training import building
 from pipeline.training.precision import check_model, observed_dtypes
 
@@ -34,13 +34,10 @@ def check(study: Study, name: str, image_shape: tuple[int, int, int], num_classe
             it imports modules that lie next to its `source`; or the optimizer refuses its arguments.
     """
     benchmark = study.benchmarks[name]
-    images = np.random.default_rng(0).integers(0, 256, (2, *image_shape), np.uint8)
     for variant in _one_a_policy(study.variants_of(name).values()):
         try:
             model = _build(benchmark, variant, image_shape[-1], num_classes)
-            probabilities = engine.predict(model, WholeBatches(images, 2))
-            observed = observed_dtypes(model, str(probabilities.dtype))
-            check_model(name, benchmark, variant.policy, observed, probabilities)
+            _check_predictions(model, name, benchmark, variant.policy, image_shape)
         except Exception as error:
             if not engine.is_out_of_memory(error):
                 raise
@@ -57,7 +54,7 @@ def look(
     Print which layers depart from the policy. If a policy's batch does not fit into memory, both times are 0.
 
     Raises:
-        InputError: the model can't be imported or built.
+        InputError: the model can't be imported or built, or does not fit the classes or a policy.
     """
     benchmark = study.benchmarks[name]
     rng = np.random.default_rng(0)
@@ -74,6 +71,7 @@ def look(
                 times.append(perf_counter())
             for sentence in examine(model, variant.policy):
                 print(f"{variant.policy}: {sentence}", flush=True)
+            _check_predictions(model, name, benchmark, variant.policy, image_shape)
         except Exception as error:
             if not engine.is_out_of_memory(error):
                 raise
@@ -91,6 +89,15 @@ def _build(benchmark: Benchmark, variant: Variant, num_channels: int, num_classe
     model, _ = building.build_model(benchmark, variant.policy, num_classes, num_channels, seed=0)
     building.compile_model(model, benchmark, variant)
     return model
+
+
+def _check_predictions(
+    model: keras.Model, name: str, benchmark: Benchmark, policy: PolicyName, image_shape: tuple[int, int, int]
+) -> None:
+    """Predict two images, and refuse a model whose dtypes or probabilities are not as they must be."""
+    images = np.random.default_rng(0).integers(0, 256, (2, *image_shape), np.uint8)
+    probabilities = engine.predict(model, WholeBatches(images, 2))
+    check_model(name, benchmark, policy, observed_dtypes(model, str(probabilities.dtype)), probabilities)
 
 
 def _check_beside(name: str, source: Path) -> None:

@@ -100,6 +100,24 @@ def test_a_look_times_each_policy_at_the_batch_of_the_study():
     assert all(start_seconds > step_seconds > 0 for start_seconds, step_seconds in seen.values())
 
 
+LOGITS = """
+import keras
+
+def build(spec):
+    return keras.Sequential([keras.Input(spec.image_shape), keras.layers.Flatten(), keras.layers.Dense(spec.num_classes)])
+"""
+
+
+def test_a_look_refuses_a_model_that_ends_in_logits(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    Path("fit_logits.py").write_text(LOGITS)
+    recipe = benchmark(units=8, model={"name": "fit_logits:build", "source": "fit_logits.py"})
+    study = small_study(benchmarks={"wide": recipe, "narrow": benchmark(units=8)})
+    with pytest.raises(InputError, match="wide must return probabilities that sum to 1"):
+        fitness.look(study, "wide", (8, 8, 1), NUM_CLASSES)
+
+
 MODEL = """
 import fit_blocks
 import keras
