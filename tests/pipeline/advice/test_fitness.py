@@ -104,7 +104,8 @@ LOGITS = """
 import keras
 
 def build(spec):
-    return keras.Sequential([keras.Input(spec.image_shape), keras.layers.Flatten(), keras.layers.Dense(spec.num_classes)])
+    layers = [keras.layers.Flatten(), keras.layers.Dense(spec.num_classes)]
+    return keras.Sequential([keras.Input(spec.image_shape), *layers])
 """
 
 
