@@ -141,10 +141,7 @@ def _too_little(new: CampaignEntry, baseline: Sequence[CampaignEntry], compared:
 
 
 def _not_timed(new: CampaignEntry, baseline: Sequence[CampaignEntry]) -> Iterator[Said]:
-    """Say which times were not judged, because no measurement counts or not every campaign has timed the variant.
-
-    A variant that has become much slower may get too few blocks to be timed.
-    """
+    """Say which times were not judged, because no measurement counts or not every campaign has timed the variant."""
     completed = list(dict.fromkeys(run.benchmark for run in new.runs if run.outcome == "completed"))
     if completed and not any(map(new.timed_variants, completed)):
         yield NO_SPEED

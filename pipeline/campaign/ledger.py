@@ -39,8 +39,7 @@ class CampaignLaunch(Untrusted):
     """Hold the speeds of a benchmark's variants in one launch of processes.
 
     `epoch_seconds` is the baseline's time for the training images of an epoch, as the median over turns. `slowdowns` is
-    each variant's time divided by the baseline's in the same turns. The baseline comes first, with 1. Variants with
-    blocks in too few turns are left out.
+    each variant's time divided by the baseline's in the same turns. The baseline comes first, with 1.
     """
 
     benchmark: str
@@ -137,12 +136,12 @@ def entry(study: Study, records: Mapping[RunKey, RunRecord], speeds: Mapping[str
                 benchmark=benchmark,
                 launch=number,
                 epoch_seconds=seconds,
-                slowdowns={name: math.exp(effects[found.variants.index(name)]) for name in found.often},
+                slowdowns={name: math.exp(effects[found.variants.index(name)]) for name in found.variants},
             )
             for benchmark, found in speeds.items()
-            if found.baseline in found.often and not study.comparison.is_busy(found.other_cpu_share)
+            if found.variants and not study.comparison.is_busy(found.other_cpu_share)
             for number, (seconds, effects) in enumerate(zip(found.baseline_seconds, found.training, strict=True), 1)
-            if all(math.isfinite(effects[found.variants.index(name)]) for name in found.often)
+            if np.isfinite(effects).all()
         ],
     )
 

@@ -150,7 +150,9 @@ def _tasks(pipe: Any, max_seconds: float) -> Iterator[Task]:
 def is_settled(study: Study, benchmark: str, blocks: Sequence[PlacedBlock]) -> bool:
     """Tell whether intervals are narrow enough, after enough launches, to end a measurement early."""
     speeds = speeds_of(study, benchmark, blocks)
-    return len(speeds.num_turns) >= MIN_SETTLED_LAUNCHES and speeds.is_settled(study.speed.target_half_width)
+    half_width = speeds.half_width()
+    is_narrow = half_width is not None and half_width <= study.speed.target_half_width
+    return is_narrow and len(speeds.num_turns) >= MIN_SETTLED_LAUNCHES
 
 
 def write_measurement(measurement: Measurement, folder: Path) -> None:

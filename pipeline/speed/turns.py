@@ -166,8 +166,8 @@ class _Measuring:
             if self.baseline in self.failed:
                 return True
             # The first launches leave later ones their shares of the budget.
-            end = min(self.spent_seconds() + self.launch_seconds, self.budget_seconds * launch / MIN_LAUNCHES)
-            turn, turn_seconds = 0, 0.0
+            started, turn, turn_seconds = self.spent_seconds(), 0, 0.0
+            end = min(started + self.launch_seconds, self.budget_seconds * launch / MIN_LAUNCHES)
             while turn < self._min_turns() or (turn < MAX_TURNS and self.spent_seconds() + turn_seconds <= end):
                 turn += 1
                 before = self.spent_seconds()
@@ -176,7 +176,7 @@ class _Measuring:
                 turn_seconds = self.spent_seconds() - before
                 if self.baseline in self.failed:
                     return True
-            self.launch_seconds += turn * turn_seconds
+            self.launch_seconds += self.spent_seconds() - started
         return True
 
     def _free_bytes(self) -> int:
@@ -197,7 +197,9 @@ class _Measuring:
                 self._size(variant, train, launch)
                 if self.baseline in self.failed:
                     return
-                for turn in range(1, self._turns_in_a_row() + 1):
+                if variant in self.failed:
+                    continue
+                for turn in range(1, self._turns_in_a_row(variant) + 1):
                     self._train(variant, train, launch, turn, place)
         self.launch_seconds = self.spent_seconds() - before
 
@@ -244,23 +246,13 @@ class _Measuring:
     def _min_turns(self) -> int:
         return MIN_TURNS if self.block_seconds[self.baseline] <= LONG_SECONDS else MIN_LONG_TURNS
 
-    def _turns_in_a_row(self) -> int:
-        affordable = int(ROW_SECONDS / self.block_seconds[self.baseline])
+    def _turns_in_a_row(self, variant: str) -> int:
+        affordable = int(ROW_SECONDS / self.block_seconds[variant])
         return max(min(affordable, MAX_TURNS_IN_A_ROW), self._min_turns())
 
     def _train(self, variant: str, train: Train, launch: int, turn: int, place: int) -> None:
-        """Train a block of `variant`, unless the variant has failed or, being slow, sits out this turn.
-
-        The baseline trains in every turn, because all others are compared with it. A slow variant trains in every
-        second, fourth or eighth turn and so on, so that every faster variant trains in these turns too.
-        """
-        if variant in self.failed:
-            return
-        stride = 1
-        if variant not in (self.baseline, REPEAT):
-            longer = self.block_seconds[variant] / max(self.block_seconds[self.baseline], BLOCK_SECONDS)
-            stride = 1 << max(0, round(math.log2(longer / 2)))
-        if (turn - 1) % stride == 0:
+        """Train a block of `variant`, unless the variant has failed."""
+        if variant not in self.failed:
             task = Task(self.num_steps[variant], with_validation=(turn - 1) % VALIDATION_EVERY == 0)
             self._keep(train(task), variant, launch, turn, place)
 
@@ -283,8 +275,7 @@ def take_turns(
 ) -> Measurement:
     """Train the variants in turns until `is_settled` or the budget is spent, for at least `MIN_LAUNCHES` launches.
 
-    Side by side, a launch has one process for each variant. In every turn, each trains a block, but slow variants skip
-    some turns. In a row, one process after another trains all its blocks of the launch. Every second launch in a row
+    Side by side, a launch has one process for each variant. In every turn, each trains a block. In a row, one process after another trains all its blocks of the launch. Every second launch in a row
     reverses the order of the launch before it. So these launches come in pairs, and at least four are made. A variant
     that fails takes no further part. If the baseline fails, nothing more can be compared, and the measurement ends.
 

@@ -24,9 +24,6 @@ from pipeline.study.schema import Study
 MIN_LAUNCHES = 3  # for a speed interval: two launches may agree by chance
 MIN_MEMORY_LAUNCHES = 2  # for an interval of peak memory, which hardly varies from process to process
 NO_RATIO = Ratio(ratio=None, low=None, high=None)
-MAD = 1.4826  # standard deviation of a normal distribution divided by its median absolute deviation
-MANY_BLOCKS = 0.6  # of all turns: a variant with no more blocks than this is measured less precisely
-SLOW = 3.0  # times the baseline's seconds: nobody would choose a variant this slow, and it has few blocks
 
 
 class LogRatio(NamedTuple):
@@ -101,37 +98,6 @@ def contrast(effects: np.ndarray, weights: ArrayLike) -> LogRatio:
     return LogRatio(float((effects @ weights).mean()), of_one, freedom, len(effects))
 
 
-def contrast_of_few_blocks(log_seconds: ArrayLike, weights: ArrayLike, spread: float, freedom: int) -> LogRatio | None:
-    """Return a contrast that includes a variant with so few blocks that it varies more than the others.
-
-    The variance of a median over few turns is added to the variance between launches, which comes from the variants
-    with many blocks. The variance of a median is π/2 times the variance of a turn, divided by the number of turns
-    (Cramér, Mathematical Methods of Statistics, 1946, § 28.5). If no launch has two turns with all variants, or
-    `freedom` is 0, only the launches give the spread. Return None if a launch has no turn with all variants.
-
-    Args:
-        log_seconds: (num_launches, num_variants, num_turns), NaN for a missing block.
-        weights: as in `contrast`.
-        spread, freedom: `launch_spread` of the variants with many blocks.
-    """
-    weights = np.asarray(weights, dtype=np.float64)
-    turns = np.tensordot(np.asarray(log_seconds, dtype=np.float64), weights, axes=([1], [0]))
-    num_turns = np.isfinite(turns).sum(axis=1)
-    if not num_turns.all():
-        return None
-    of_launches = np.nanmedian(turns, axis=1)
-    mean, num_launches = float(of_launches.mean()), len(turns)
-    freedom_of_turns = int(num_turns.sum() - num_launches)
-    if not freedom_of_turns or not freedom:
-        of_one = float(of_launches.std(ddof=1)) if num_launches > 1 else 0.0
-        return LogRatio(mean, of_one, num_launches - 1, num_launches)
-    deviations = np.abs(turns - of_launches[:, np.newaxis])[np.isfinite(turns)]
-    of_turn = (MAD * np.median(deviations)) ** 2 * deviations.size / freedom_of_turns
-    of_median = np.pi / 2 * of_turn * float(np.mean(1 / num_turns))
-    of_one = float(np.sqrt(spread**2 * float(weights @ weights) + of_median))
-    return LogRatio(mean, of_one, min(freedom, freedom_of_turns), num_launches)
-
-
 ONE = LogRatio(0.0, 0.0, 1, MIN_LAUNCHES)  # exactly 1: both variants share the same blocks
 
 
@@ -176,12 +142,6 @@ class Speeds:
             if outcome == "completed" and all((name, launch) in timed for launch in launches)
         ]
         return [self.baseline, *(name for name in found if name != self.baseline)] if self.baseline in found else []
-
-    @cached_property
-    def often(self) -> list[str]:
-        """Name the variants with blocks in more than `MANY_BLOCKS` of all turns."""
-        counts = {name: sum(b.turn > 0 for b in self.blocks if b.variant == name) for name in self.variants}
-        return [name for name, count in counts.items() if count > MANY_BLOCKS * sum(self.num_turns)]
 
     @cached_property
     def turns(self) -> np.ndarray:
@@ -267,13 +227,8 @@ class Speeds:
         known = [name for name, found in zip(self.variants, np.isfinite(effects).all(axis=0), strict=True) if found]
         if not weights.keys() <= set(known):
             return None
-        often = [name for name in self.often if name in known]
-        of_often = effects[:, [self.variants.index(name) for name in often]]
-        if weights.keys() <= set(often):
-            return contrast(of_often, [weights.get(name, 0.0) for name in often])
-        spread, freedom = launch_spread(of_often) if len(effects) > 1 and len(often) > 1 else (0.0, 0)
-        places = [self.variants.index(name) for name in weights]
-        return contrast_of_few_blocks(turns[:, places], list(weights.values()), spread, freedom)
+        of_known = effects[:, [self.variants.index(name) for name in known]]
+        return contrast(of_known, [weights.get(name, 0.0) for name in known])
 
     @cached_property
     def _log_peaks(self) -> np.ndarray:
@@ -309,26 +264,11 @@ class Speeds:
     def half_width(self) -> float | None:
         """Return the half-width of the widest interval of a speedup, as a share of the ratio, or None if unknown.
 
-        Variants more than three times as slow as the baseline are ignored. If no other variant has an interval, take
-        the interval between the baseline's two processes.
+        Without another variant, take the interval between the baseline's two processes.
         """
-        widths = [width for ratio, width in self._widths() if ratio >= 1 / SLOW]
-        again = self.speedup(self.baseline, REPEAT)
-        if not widths and again.ratio and again.high:
-            return again.high / again.ratio - 1
-        return max(widths, default=None)
-
-    def is_settled(self, target_half_width: float) -> bool:
-        """Tell whether every half-width is within the target, or three times the target for a `SLOW` variant."""
-        half_width = self.half_width()
-        slow = [width for ratio, width in self._widths() if ratio < 1 / SLOW]
-        return half_width is not None and max(half_width, max(slow, default=0.0) / SLOW) <= target_half_width
-
-    def _widths(self) -> list[tuple[float, float]]:
-        """Return the ratio and the half-width of each variant that has an interval."""
-        names = [name for name in self.variants if name not in (self.baseline, REPEAT)]
+        names = [name for name in self.variants if name not in (self.baseline, REPEAT)] or [REPEAT]
         ratios = [self.speedup(self.baseline, name) for name in names]
-        return [(found.ratio, found.high / found.ratio - 1) for found in ratios if found.ratio and found.high]
+        return max((found.high / found.ratio - 1 for found in ratios if found.ratio and found.high), default=None)
 
 
 def speeds_of(study: Study, benchmark: str, blocks: Sequence[PlacedBlock]) -> Speeds:

@@ -245,8 +245,7 @@ def test_a_baseline_however_slow_shares_its_turns_with_every_variant(monkeypatch
     }
     assert turns_of[REPEAT] == turns_of["float32"]
     assert len(turns_of["float32"]) >= (6 if side_by_side else 8)
-    assert turns_of["float32_2x"] < turns_of["mixed"] <= turns_of["float32"]
-    assert {"float32", REPEAT, "mixed"} <= set(measured.often)
+    assert turns_of["float32_2x"] <= turns_of["mixed"] <= turns_of["float32"]
     for name in ("mixed", "float32_2x"):
         assert measured.speedup("float32", name).low is not None
         assert measured.log_speedup("float32", name, whole_epochs=True).ratio.low is not None
